@@ -1,0 +1,39 @@
+"""Rankwright learns to order search results for the measure you are judged by.
+
+Names are loaded when they are first used, so that ``import rankwright`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "rankwright.errors": ("InputError", "InputWarning"),
+    "rankwright.data.dataset": ("RankingData",),
+    "rankwright.data.formats": ("read_data", "write_data"),
+    "rankwright.data.letor": ("read_letor", "write_letor"),
+    "rankwright.data.scaling": ("QueryScaler", "Standardizer"),
+    "rankwright.data.splits": ("QueryKFold", "QueryShuffleSplit", "QueryTrials", "letor_folds"),
+    "rankwright.data.tables": ("from_frame", "read_parquet", "to_frame", "write_parquet"),
+    "rankwright.data.trec": ("TrecTable", "read_qrels", "read_run", "write_qrels", "write_run"),
+    "rankwright.evaluation.comparison": ("Comparison", "compare"),
+    "rankwright.evaluation.table": ("Evaluation", "evaluate"),
+    "rankwright.evaluation.runs": ("evaluate_run",),
+    "rankwright.measures": ("parse_measure",),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = [*sorted(_HOME_OF), "__version__"]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'rankwright' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,71 @@
+"""Query blocks: rows of one query gathered side by side, whatever order and type of query id they came with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.errors import InputError
+
+__all__ = ["gather_queries", "query_of_row", "sizes_to_indptr"]
+
+Array = npt.NDArray[Any]
+
+
+def gather_queries(qid: Array) -> tuple[Array | None, Array, Array]:
+    """Group rows by query, queries in the order of their first appearance, rows of a query in their given order.
+
+    Returns
+    -------
+    rows : ndarray or None
+        ``rows[i]`` is the given row that stands at position ``i``; None where the given order is already grouped.
+    indptr : ndarray
+        Query ``q`` owns the positions ``indptr[q]:indptr[q+1]``.
+    query_ids : ndarray
+        One id per query.
+    """
+    if qid.ndim != 1:
+        raise InputError(f"qid must have one entry per row, got an array of shape {qid.shape}")
+    if len(qid) == 0:
+        return None, np.zeros(1, np.int64), qid
+    starts = np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]]))
+    heads = qid[starts]
+    # Only the head of each run of equal ids is looked up: a sorted file costs one look per query.
+    if qid.dtype.kind == "O":
+        seen: dict[Any, int] = {}
+        codes = np.fromiter((seen.setdefault(_checked_id(head), len(seen)) for head in heads), np.int64, len(heads))
+        query_ids = np.empty(len(seen), object)
+        query_ids[:] = list(seen)
+    else:
+        if qid.dtype.kind == "f" and np.isnan(heads).any():
+            raise InputError("qid contains nan; every row needs a query id")
+        unique, first, inverse = np.unique(heads, return_index=True, return_inverse=True)
+        appearance = np.argsort(first)
+        place = np.empty(len(unique), np.int64)
+        place[appearance] = np.arange(len(unique))
+        codes, query_ids = place[inverse], unique[appearance]
+    run_sizes = np.diff(np.append(starts, len(qid)))
+    indptr = sizes_to_indptr(np.bincount(codes, weights=run_sizes, minlength=len(query_ids)).astype(np.int64))
+    if len(query_ids) == len(starts):
+        return None, indptr, query_ids
+    return np.argsort(np.repeat(codes, run_sizes), kind="stable"), indptr, query_ids
+
+
+def _checked_id(head: Any) -> Any:
+    if head is None or head != head:
+        raise InputError(f"qid contains {head}; every row needs a query id")
+    return head
+
+
+def sizes_to_indptr(sizes: Array) -> Array:
+    """Turn the number of documents per query into query boundaries."""
+    indptr = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=indptr[1:])
+    return indptr
+
+
+def query_of_row(indptr: Array) -> Array:
+    """The query index of every position."""
+    return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))

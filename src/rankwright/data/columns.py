@@ -1,0 +1,118 @@
+"""Tables in plain text, columns divided by white space: qrels, runs, score files, group sizes.
+
+Whole chunks are split at once in numpy: where a byte that is white space meets one that is not, a field begins. The
+number of fields is checked on every line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.files import Progress, line_chunks
+from rankwright.errors import InputError
+
+__all__ = ["Columns", "read_columns"]
+
+Array = npt.NDArray[Any]
+_NEWLINE = ord("\n")
+_MAX_FIELD = 1 << 12
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The fields of some lines: chosen columns as byte strings, with the line number of each row (from 1)."""
+
+    fields: dict[str, Array]
+    lines: Array
+    path: str | Path
+
+    def numbers(self, column: str) -> Array:
+        """A column as finite float64."""
+        texts = self.fields[column]
+        try:
+            values = texts.astype(np.float64)
+        except ValueError:
+            values = np.full(len(texts), np.nan)
+            for row, text in enumerate(texts.tolist()):
+                try:
+                    values[row] = float(text)
+                except ValueError:
+                    break
+        finite = np.isfinite(values)
+        if not finite.all():
+            row = int(np.argmin(finite))
+            text = texts[row].decode("utf-8", "replace")
+            raise InputError(f"{column} is {text!r}; expected a finite number", self.path, int(self.lines[row]))
+        return values
+
+
+def read_columns(
+    path: str | Path,
+    names: Sequence[str],
+    wanted: Sequence[str],
+    progress: Progress | None = None,
+) -> Iterator[Columns]:
+    """Read a file in chunks; every line that is not blank must have as many fields as there are ``names``."""
+    first_line = 1
+    empty = True
+    for chunk in line_chunks(path, progress):
+        columns = _split(chunk, names, wanted, path, first_line)
+        first_line += chunk.count(b"\n")
+        if len(columns.lines):
+            empty = False
+            yield columns
+    if empty:
+        raise InputError(f"is empty; expected lines of: {' '.join(names)}", path)
+
+
+def _split(chunk: bytes, names: Sequence[str], wanted: Sequence[str], path: str | Path, first_line: int) -> Columns:
+    buffer = np.frombuffer(chunk, np.uint8)
+    blank = buffer <= ord(" ")
+    before = np.concatenate([[True], blank[:-1]])
+    starts = np.flatnonzero(~blank & before)
+    ends = np.flatnonzero(blank & ~before)
+    if len(ends) < len(starts):
+        ends = np.append(ends, len(buffer))
+    newlines = np.flatnonzero(buffer == _NEWLINE)
+    if not chunk.endswith(b"\n"):
+        newlines = np.append(newlines, len(buffer))
+    fields_per_line = np.diff(np.searchsorted(starts, newlines), prepend=0)
+    used = np.flatnonzero(fields_per_line)
+    wrong = fields_per_line[used] != len(names)
+    if wrong.any():
+        line = used[int(np.argmax(wrong))]
+        found = fields_per_line[line]
+        what = f"{found} field{'s' * (found != 1)}; expected {len(names)}: {' '.join(names)}"
+        raise InputError(_binary_or(what, buffer), path, first_line + int(line))
+    lines = used + first_line
+    fields = {}
+    for name in wanted:
+        at = names.index(name)
+        fields[name] = _gather(buffer, starts[at :: len(names)], ends[at :: len(names)], lines, path)
+    return Columns(fields, lines, path)
+
+
+def _binary_or(what: str, buffer: Array) -> str:
+    return "is not a text file" if (buffer == 0).any() else what
+
+
+def _gather(buffer: Array, starts: Array, ends: Array, lines: Array, path: str | Path) -> Array:
+    """The bytes between starts and ends as one array of fixed-width byte strings."""
+    if len(starts) == 0:
+        return np.empty(0, "S1")
+    lengths = ends - starts
+    width = int(lengths.max())
+    if width > _MAX_FIELD:
+        line = int(lines[int(np.argmax(lengths))])
+        raise InputError(f"a field of {width} bytes; expected at most {_MAX_FIELD}", path, line)
+    padded = np.concatenate([buffer, np.zeros(width, np.uint8)])
+    windows = np.lib.stride_tricks.sliding_window_view(padded, width)
+    texts = windows[starts]
+    texts[np.arange(width) >= lengths[:, None]] = 0
+    return texts.reshape(-1).view(f"S{width}")

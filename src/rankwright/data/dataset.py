@@ -1,0 +1,309 @@
+"""RankingData: features, labels and query boundaries, validated once, then frozen.
+
+Everything downstream relies on it: rows of a query stand side by side, values are finite, labels are finite and at
+least 0, arrays are C-contiguous (or canonical CSR) and read-only. Ids live here only; inside, positions are integers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from rankwright.data.blocks import gather_queries, query_of_row, sizes_to_indptr
+from rankwright.errors import InputError
+
+__all__ = ["RankingData"]
+
+Array = npt.NDArray[Any]
+_CHECK_ROWS = 1 << 22  # values looked at per step of the finiteness check: bounded memory on mapped files
+
+
+@dataclass(frozen=True, eq=False)
+class RankingData:
+    """Documents of queries with features and labels, in contiguous query blocks.
+
+    Make one with :meth:`from_arrays` or a reader (:func:`rankwright.read_letor`, :func:`rankwright.read_data`); the
+    constructor takes blocks that are already gathered and checks nothing.
+
+    Attributes
+    ----------
+    X : ndarray or scipy.sparse.csr_array
+        Features, one row per document, float32 or float64.
+    labels : ndarray
+        One finite number ≥ 0 per row; 0 is not relevant.
+    indptr : ndarray
+        Query ``q`` owns the rows ``indptr[q]:indptr[q+1]``.
+    query_ids : ndarray
+        One id per query, of the type that was given.
+    doc_ids : ndarray or None
+        One id per row.
+    feature_names : tuple of str or None
+        One name per column.
+    rows : ndarray or None
+        ``rows[i]`` is the caller's row that stands at row ``i``; None where the order was kept.
+    """
+
+    X: Any
+    labels: Array
+    indptr: Array
+    query_ids: Array
+    doc_ids: Array | None = None
+    feature_names: tuple[str, ...] | None = None
+    rows: Array | None = None
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        labels: npt.ArrayLike,
+        qid: npt.ArrayLike | None = None,
+        *,
+        group: npt.ArrayLike | None = None,
+        doc_ids: npt.ArrayLike | None = None,
+        feature_names: Sequence[str] | None = None,
+    ) -> RankingData:
+        """Check arrays and gather the rows of each query.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse
+            Features; float32 and float64 are kept as they are, other numbers are converted. A memory-mapped array whose
+            queries are contiguous is used in place.
+        labels : array-like
+            One label per row.
+        qid : array-like, optional
+            Query id per row, of any type, in any order.
+        group : array-like of int, optional
+            Instead of ``qid``: how many consecutive rows each query has (LightGBM's convention).
+        doc_ids, feature_names : sequences, optional
+            Names of rows and of columns.
+
+        Examples
+        --------
+        >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["b", "a", "b"])
+        >>> data.query_ids.tolist(), data.sizes.tolist(), data.labels.tolist()
+        (['b', 'a'], [2, 1], [0.0, 2.0, 1.0])
+        >>> data.to_caller_order(data.labels).tolist()
+        [0.0, 1.0, 2.0]
+        """
+        X = _checked_features(X)
+        n_rows = X.shape[0]
+        labels = _checked_labels(labels, n_rows)
+        rows, indptr, query_ids = _blocks(qid, group, n_rows)
+        ids = None if doc_ids is None else np.asarray(doc_ids)
+        if ids is not None and ids.shape != (n_rows,):
+            raise InputError(f"{n_rows} rows but {ids.shape[0] if ids.ndim else 'no'} document ids")
+        names = None if feature_names is None else tuple(str(name) for name in feature_names)
+        if names is not None and len(names) != X.shape[1]:
+            raise InputError(f"{X.shape[1]} features but {len(names)} feature names")
+        if rows is not None:
+            X, labels = X[rows], labels[rows]
+            ids = None if ids is None else ids[rows]
+        return cls(
+            _read_only(X),
+            _read_only(labels),
+            _read_only(indptr),
+            _read_only(query_ids),
+            None if ids is None else _read_only(ids),
+            names,
+            None if rows is None else _read_only(rows),
+        )
+
+    @classmethod
+    def concatenate(cls, parts: Sequence[RankingData]) -> RankingData:
+        """Join data sets with the same features; a query id that occurs in two of them becomes one query."""
+        if not parts:
+            raise InputError("nothing to concatenate")
+        if len({part.n_features for part in parts}) > 1:
+            counts = ", ".join(str(part.n_features) for part in parts)
+            raise InputError(f"data sets with different numbers of features cannot be joined: {counts}")
+        names = parts[0].feature_names
+        if any(part.feature_names != names for part in parts):
+            raise InputError("data sets with different feature names cannot be joined")
+        if any(part.is_sparse for part in parts):
+            X = sparse.vstack([sparse.csr_array(part.X) for part in parts], format="csr")
+        else:
+            X = np.concatenate([part.X for part in parts])
+        ids = [part.doc_ids for part in parts]
+        return cls.from_arrays(
+            X,
+            np.concatenate([part.labels for part in parts]),
+            np.concatenate([part.qid for part in parts]),
+            doc_ids=None if any(part is None for part in ids) else np.concatenate(ids),  # type: ignore[arg-type]
+            feature_names=names,
+        )
+
+    @property
+    def n_docs(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self.query_ids)
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(self.X.shape[1])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the features are CSR."""
+        return bool(sparse.issparse(self.X))
+
+    @property
+    def sizes(self) -> Array:
+        """Documents per query."""
+        return np.diff(self.indptr)
+
+    @property
+    def qid(self) -> Array:
+        """The query id of every row."""
+        return np.repeat(self.query_ids, self.sizes)
+
+    def to_caller_order(self, values: Array) -> Array:
+        """Put one value per row back into the order in which the rows were given."""
+        if self.rows is None:
+            return values
+        given = np.empty_like(values)
+        given[self.rows] = values
+        return given
+
+    def select(self, queries: Iterable[int] | Array) -> RankingData:
+        """The data of some queries, by their positions in ``query_ids``, in the order asked for."""
+        positions = np.asarray(list(queries) if not isinstance(queries, np.ndarray) else queries)
+        if positions.dtype == bool:
+            positions = np.flatnonzero(positions)
+        positions = positions.astype(np.int64)
+        sizes = self.sizes[positions]
+        indptr = sizes_to_indptr(sizes)
+        rows = np.arange(indptr[-1]) + np.repeat(self.indptr[positions] - indptr[:-1], sizes)
+        return RankingData(
+            _read_only(self.X[rows]),
+            _read_only(self.labels[rows]),
+            _read_only(indptr),
+            _read_only(self.query_ids[positions]),
+            None if self.doc_ids is None else _read_only(self.doc_ids[rows]),
+            self.feature_names,
+        )
+
+    def with_features(self, X: Any, feature_names: Sequence[str] | None = None) -> RankingData:
+        """The same documents with other features (scaled, binned, chosen)."""
+        X = _checked_features(X)
+        if X.shape[0] != self.n_docs:
+            raise InputError(f"{self.n_docs} documents but features for {X.shape[0]}")
+        names = self.feature_names if feature_names is None else tuple(feature_names)
+        if names is not None and len(names) != X.shape[1]:
+            names = None
+        return RankingData(
+            _read_only(X), self.labels, self.indptr, self.query_ids, self.doc_ids, names, self.rows
+        )
+
+    def query_of_row(self) -> Array:
+        """The position in ``query_ids`` of every row."""
+        return query_of_row(self.indptr)
+
+    def __repr__(self) -> str:
+        kind = "sparse" if self.is_sparse else "dense"
+        return (
+            f"RankingData({self.n_queries} queries, {self.n_docs} documents, "
+            f"{self.n_features} {kind} {self.X.dtype} features)"
+        )
+
+
+def _checked_features(X: Any) -> Any:
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+        values = X.data
+    else:
+        X = values = np.asarray(X)
+    if X.ndim != 2:
+        raise InputError(f"features must be a table (rows × columns), got an array of shape {X.shape}")
+    if values.dtype.kind not in "fiub":
+        raise InputError(f"features must be numbers, got {values.dtype}")
+    if values.dtype not in (np.float32, np.float64):
+        wanted = np.result_type(values.dtype, np.float32)
+        X = X.astype(wanted if wanted in (np.float32, np.float64) else np.float64)
+    if not sparse.issparse(X):
+        X = np.ascontiguousarray(X)
+    _check_finite(X)
+    return X
+
+
+def _check_finite(X: Any) -> None:
+    is_sparse = sparse.issparse(X)
+    values = X.data if is_sparse else X.reshape(-1)
+    for start in range(0, values.size, _CHECK_ROWS):
+        finite = np.isfinite(values[start : start + _CHECK_ROWS])
+        if not finite.all():
+            at = start + int(np.argmin(finite))
+            row = int(np.searchsorted(X.indptr, at, side="right")) - 1 if is_sparse else at // X.shape[1]
+            column = int(X.indices[at]) if is_sparse else at % X.shape[1]
+            raise InputError(f"row {row}, feature {column} (both from 0) is {values[at]}; features must be finite")
+
+
+def _checked_labels(labels: npt.ArrayLike, n_rows: int) -> Array:
+    try:
+        checked = np.array(labels, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError("labels must be numbers") from None
+    if checked.shape != (n_rows,):
+        raise InputError(f"{n_rows} rows but labels of shape {checked.shape}; expected one label per row")
+    bad = ~(np.isfinite(checked) & (checked >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"the label of row {row} (from 0) is {checked[row]:g}; labels must be finite and at least 0")
+    return checked
+
+
+def _blocks(
+    qid: npt.ArrayLike | None, group: npt.ArrayLike | None, n_rows: int
+) -> tuple[Array | None, Array, Array]:
+    if (qid is None) == (group is None):
+        raise InputError("give either qid (one query id per row) or group (rows per query)")
+    if qid is not None:
+        ids = qid if isinstance(qid, np.ndarray) else _as_ids(qid)
+        if ids.shape != (n_rows,):
+            raise InputError(f"{n_rows} rows but qid of shape {ids.shape}; expected one query id per row")
+        return gather_queries(ids)
+    sizes = np.asarray(group)
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iuf" or (sizes < 0).any() or (sizes != sizes.astype(np.int64)).any():
+        raise InputError("group must hold one whole number of rows per query")
+    sizes = sizes.astype(np.int64)
+    if sizes.sum() != n_rows:
+        raise InputError(f"group sizes add up to {sizes.sum()} but there are {n_rows} rows")
+    sizes = sizes[sizes > 0]
+    return None, sizes_to_indptr(sizes), np.arange(1, len(sizes) + 1)
+
+
+def _as_ids(values: Any) -> Array:
+    """An array of ids; mixed types stay apart (np.asarray would turn 1 and "1" into one id)."""
+    if hasattr(values, "__array__"):
+        return np.asarray(values)
+    items = list(values)
+    if len({type(item) for item in items}) <= 1:
+        array = np.asarray(items)
+        if array.ndim == 1:
+            return array
+    array = np.empty(len(items), object)
+    array[:] = items
+    return array
+
+
+def _read_only(array: Any) -> Any:
+    if sparse.issparse(array):  # through views: the caller's own arrays stay writeable
+        parts = (_read_only(array.data), _read_only(array.indices), _read_only(array.indptr))
+        return sparse.csr_array(parts, shape=array.shape)
+    view = array.view()
+    view.flags.writeable = False
+    return view

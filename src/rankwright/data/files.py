@@ -1,0 +1,129 @@
+"""Files: plain or gzip in, whole or nothing out.
+
+Reading turns every way a file can be unreadable into an :class:`InputError`; writing goes to a temporary name beside
+the target and is renamed when complete, so a failure never leaves half a file.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from rankwright.errors import InputError
+
+__all__ = ["Progress", "line_chunks", "replace_file", "replace_folder"]
+
+Progress = Callable[[int, int], None]
+"""Called with (bytes read, bytes in all) of the file on disk."""
+
+CHUNK_BYTES = 1 << 23
+
+
+@contextmanager
+def _open(path: str | Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """The file on disk and the plain bytes in it (the same unless it is gzip, told by its first bytes)."""
+    if Path(path).is_dir():
+        raise InputError("is a folder; expected a file", path)
+    try:
+        raw = open(path, "rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", path) from None
+    with raw:
+        is_gzip = raw.read(2) == b"\x1f\x8b"
+        raw.seek(0)
+        yield raw, gzip.GzipFile(fileobj=raw) if is_gzip else raw
+
+
+def line_chunks(path: str | Path, progress: Progress | None = None, size: int = CHUNK_BYTES) -> Iterator[bytes]:
+    """Read a file in pieces of about ``size`` bytes that end where a line ends."""
+    with _open(path) as (raw, plain):
+        total = os.fstat(raw.fileno()).st_size
+        rest = b""
+        while True:
+            try:
+                piece = plain.read(size)
+            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+                reason = str(error).rstrip(".")
+                raise InputError(f"damaged or truncated gzip file ({reason}); expected a complete one", path) from None
+            except OSError as error:
+                raise InputError(f"cannot be read: {error.strerror or error}", path) from None
+            if progress is not None:
+                progress(raw.tell(), total)
+            if not piece:
+                break
+            end = piece.rfind(b"\n") + 1
+            if end == 0:
+                rest += piece
+                continue
+            yield rest + piece[:end]
+            rest = piece[end:]
+        if rest:
+            yield rest
+
+
+@contextmanager
+def replace_file(path: str | Path) -> Iterator[IO[bytes]]:
+    """Write a file under a temporary name and rename it when the block ends well; gzip where the name ends in .gz."""
+    path = Path(path)
+    if path.is_dir():
+        raise InputError("is a folder; expected a file name to write to", path)
+    temporary = _temporary(path, tempfile.mkstemp)
+    try:
+        with open(temporary, "wb") as raw:
+            if path.suffix == ".gz":
+                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
+                    yield packed  # type: ignore[misc]
+            else:
+                yield raw
+        _finish(temporary, path, 0o666)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+
+
+@contextmanager
+def replace_folder(path: str | Path, marker: str) -> Iterator[Path]:
+    """Fill a folder under a temporary name and rename it when the block ends well.
+
+    A folder that is there is replaced only if it holds ``marker``: something else of that name is not ours to remove.
+    """
+    path = Path(path)
+    if path.exists() and not (path / marker).is_file():
+        raise InputError(f"exists and is no Rankwright folder (no {marker} in it); expected a new name", path)
+    temporary = _temporary(path, tempfile.mkdtemp)
+    try:
+        yield temporary
+        if path.exists():
+            shutil.rmtree(path)
+        _finish(temporary, path, 0o777)
+    except BaseException:
+        shutil.rmtree(temporary, ignore_errors=True)
+        raise
+
+
+def _temporary(path: Path, make: Callable[..., Any]) -> Path:
+    try:
+        made = make(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", path) from None
+    if isinstance(made, str):
+        return Path(made)
+    os.close(made[0])
+    return Path(made[1])
+
+
+def _finish(temporary: Path, path: Path, mode: int) -> None:
+    umask = os.umask(0)
+    os.umask(umask)
+    temporary.chmod(mode & ~umask)  # mkstemp makes private files; give the permissions a plain open() would
+    try:
+        os.replace(temporary, path)
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", path) from None

@@ -1,0 +1,69 @@
+"""THE tie rule: score descending, then document id descending as strings (trec_eval's rule); without ids, input order.
+
+Every ranking in the package comes from here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.blocks import query_of_row
+from rankwright.errors import InputError
+
+__all__ = ["rank_order"]
+
+Array = npt.NDArray[Any]
+_LOOP_FROM = 64  # documents per query from which sorting query by query beats one lexsort
+
+
+def rank_order(scores: Array, indptr: Array, doc_ids: Array | None = None) -> Array:
+    """Positions in rank order, query by query: ``order[indptr[q]]`` is the top document of query ``q``.
+
+    Parameters
+    ----------
+    scores : ndarray
+        One finite number per document, higher is better.
+    indptr : ndarray
+        Query boundaries.
+    doc_ids : ndarray, optional
+        Ids that decide between equal scores; compared as strings, descending.
+    """
+    finite = np.isfinite(scores)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise InputError(f"the score of document {row} (from 0) is {scores[row]}; scores must be finite")
+    n_queries, n_docs = len(indptr) - 1, len(scores)
+    falling = -scores
+    sizes = np.diff(indptr)
+    if n_queries and (sizes == sizes[0]).all():
+        by_query = falling.reshape(n_queries, -1)
+        order = np.argsort(by_query, axis=1, kind="stable").reshape(-1) + np.repeat(indptr[:-1], sizes)
+    elif n_docs >= _LOOP_FROM * n_queries:
+        order = np.empty(n_docs, np.int64)
+        for start, stop in zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True):
+            order[start:stop] = np.argsort(falling[start:stop], kind="stable")
+            order[start:stop] += start
+    else:
+        order = np.lexsort((falling, query_of_row(indptr)))
+    return order if doc_ids is None else _break_ties(order, scores, indptr, doc_ids)
+
+
+def _break_ties(order: Array, scores: Array, indptr: Array, doc_ids: Array) -> Array:
+    ranked = scores[order]
+    tied_to_next = np.append(ranked[1:] == ranked[:-1], False) if len(ranked) else np.zeros(0, bool)
+    tied_to_next[indptr[1:][indptr[1:] > 0] - 1] = False  # the last document of a query is tied to nobody
+    if not tied_to_next.any():
+        return order
+    tied = tied_to_next.copy()
+    tied[1:] |= tied_to_next[:-1]
+    places = np.flatnonzero(tied)
+    group = np.cumsum(~tied_to_next)[places] - (~tied_to_next)[places]  # one number per run of equal scores
+    members = order[places]
+    ids = doc_ids[members]
+    ids = ids if ids.dtype.kind in "SU" else ids.astype(str)
+    # Ascending by id within descending groups, then reversed: descending ids within ascending groups.
+    order[places] = members[np.lexsort((ids, -group))[::-1]]
+    return order

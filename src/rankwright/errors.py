@@ -1,0 +1,32 @@
+"""Errors for people: what was wrong, where, and what was expected."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+__all__ = ["InputError", "InputWarning"]
+
+
+class InputError(ValueError):
+    """Input that cannot be used; its text is one line, ``file:line: what was wrong; expected what``.
+
+    Parameters
+    ----------
+    message : str
+        What was wrong and what was expected.
+    path : path, optional
+        The file.
+    line : int, optional
+        The line in the file, counted from 1.
+    """
+
+    def __init__(self, message: str, path: str | Path | None = None, line: int | None = None) -> None:
+        self.message = message
+        self.path = path
+        self.line = line
+        where = "" if path is None else f"{path}:{line}: " if line is not None else f"{path}: "
+        super().__init__(where + message)
+
+
+class InputWarning(UserWarning):
+    """Input that can be used, with something that the user should know."""
