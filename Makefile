@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml
 env: $(STAMP) ## make .venv and install what is needed
 
 demo: $(STAMP) ## evaluate and compare a few rankings of a generated sample
-	@$(BIN)/rankwright demo
+	@$(BIN)/rankwright demo --out demo
 
 test: $(STAMP) ## run the tests
 	@$(BIN)/python -m pytest

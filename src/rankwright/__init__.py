@@ -6,17 +6,18 @@ Names are loaded when they are first used, so that ``import rankwright`` costs n
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "rankwright.errors": ("InputError", "InputWarning"),
     "rankwright.data.dataset": ("RankingData",),
+    "rankwright.data.folder": ("load_folder", "save_folder"),
     "rankwright.data.formats": ("read_data", "write_data"),
     "rankwright.data.letor": ("read_letor", "write_letor"),
     "rankwright.data.scaling": ("QueryScaler", "Standardizer"),
-    "rankwright.data.splits": ("QueryKFold", "QueryShuffleSplit", "QueryTrials", "letor_folds"),
+    "rankwright.data.splits": ("QueryKFold", "QueryShuffleSplit", "QuerySplit", "QueryTrials", "letor_folds"),
     "rankwright.data.tables": ("from_frame", "read_parquet", "to_frame", "write_parquet"),
     "rankwright.data.trec": ("TrecTable", "read_qrels", "read_run", "write_qrels", "write_run"),
     "rankwright.evaluation.comparison": ("Comparison", "compare"),
@@ -26,7 +27,7 @@ _HOMES = {
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [*sorted(_HOME_OF), "__version__"]
+__all__ = [*sorted(_HOME_OF), "__version__"]  # noqa: PLE0604 - the names are those of _HOMES
 
 
 def __getattr__(name: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -9,9 +10,31 @@ import numpy.typing as npt
 
 from rankwright.errors import InputError
 
-__all__ = ["gather_queries", "query_of_row", "sizes_to_indptr"]
+__all__ = ["as_ids", "gather_queries", "join_ids", "query_of_row", "sizes_to_indptr"]
 
 Array = npt.NDArray[Any]
+
+
+def as_ids(values: Any) -> Array:
+    """An array of ids; mixed types stay apart (np.asarray would turn 1 and "1" into one id)."""
+    if hasattr(values, "__array__"):
+        return np.asarray(values)
+    items = list(values)
+    if len({type(item) for item in items}) == 1 and np.ndim(items[0]) == 0:
+        array = np.asarray(items)
+        # Whole numbers that fit no common integer type would come back rounded, and two ids could become one.
+        if array.dtype.kind != "f" or isinstance(items[0], (float, np.floating)):
+            return array
+    array = np.empty(len(items), object)
+    array[:] = items
+    return array
+
+
+def join_ids(parts: Sequence[Array]) -> Array:
+    """Ids of several arrays in one; different types stay apart, as in :func:`as_ids`."""
+    if len({part.dtype.kind for part in parts}) == 1:
+        return np.concatenate(parts)
+    return np.concatenate([part.astype(object) for part in parts])
 
 
 def gather_queries(qid: Array) -> tuple[Array | None, Array, Array]:
@@ -39,8 +62,9 @@ def gather_queries(qid: Array) -> tuple[Array | None, Array, Array]:
         query_ids = np.empty(len(seen), object)
         query_ids[:] = list(seen)
     else:
-        if qid.dtype.kind == "f" and np.isnan(heads).any():
-            raise InputError("qid contains nan; every row needs a query id")
+        missing = heads != heads
+        if missing.any():
+            raise InputError(f"qid contains {heads[missing][0]}; every row needs a query id")
         unique, first, inverse = np.unique(heads, return_index=True, return_inverse=True)
         appearance = np.argsort(first)
         place = np.empty(len(unique), np.int64)

@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from rankwright.data.blocks import gather_queries, query_of_row, sizes_to_indptr
+from rankwright.data.blocks import as_ids, gather_queries, join_ids, query_of_row, sizes_to_indptr
 from rankwright.errors import InputError
 
-__all__ = ["RankingData"]
+__all__ = ["RankingData", "checked_features"]
 
 Array = npt.NDArray[Any]
 _CHECK_ROWS = 1 << 22  # values looked at per step of the finiteness check: bounded memory on mapped files
@@ -91,13 +91,13 @@ class RankingData:
         >>> data.to_caller_order(data.labels).tolist()
         [0.0, 1.0, 2.0]
         """
-        X = _checked_features(X)
+        X = checked_features(X)
         n_rows = X.shape[0]
         labels = _checked_labels(labels, n_rows)
         rows, indptr, query_ids = _blocks(qid, group, n_rows)
         ids = None if doc_ids is None else np.asarray(doc_ids)
         if ids is not None and ids.shape != (n_rows,):
-            raise InputError(f"{n_rows} rows but {ids.shape[0] if ids.ndim else 'no'} document ids")
+            raise InputError(f"{n_rows} rows but document ids of shape {ids.shape}; expected one id per row")
         names = None if feature_names is None else tuple(str(name) for name in feature_names)
         if names is not None and len(names) != X.shape[1]:
             raise InputError(f"{X.shape[1]} features but {len(names)} feature names")
@@ -129,12 +129,12 @@ class RankingData:
             X = sparse.vstack([sparse.csr_array(part.X) for part in parts], format="csr")
         else:
             X = np.concatenate([part.X for part in parts])
-        ids = [part.doc_ids for part in parts]
+        ids = [part.doc_ids for part in parts if part.doc_ids is not None]
         return cls.from_arrays(
             X,
             np.concatenate([part.labels for part in parts]),
-            np.concatenate([part.qid for part in parts]),
-            doc_ids=None if any(part is None for part in ids) else np.concatenate(ids),  # type: ignore[arg-type]
+            join_ids([part.qid for part in parts]),
+            doc_ids=join_ids(ids) if len(ids) == len(parts) else None,
             feature_names=names,
         )
 
@@ -181,7 +181,11 @@ class RankingData:
         positions = np.asarray(list(queries) if not isinstance(queries, np.ndarray) else queries)
         if positions.dtype == bool:
             positions = np.flatnonzero(positions)
+        if positions.dtype.kind not in "iu" and len(positions):
+            raise InputError(f"queries are selected by whole numbers or a mask, got {positions.dtype}")
         positions = positions.astype(np.int64)
+        if ((positions < 0) | (positions >= self.n_queries)).any():
+            raise InputError(f"query positions must be in 0..{self.n_queries - 1}")
         sizes = self.sizes[positions]
         indptr = sizes_to_indptr(sizes)
         rows = np.arange(indptr[-1]) + np.repeat(self.indptr[positions] - indptr[:-1], sizes)
@@ -196,15 +200,15 @@ class RankingData:
 
     def with_features(self, X: Any, feature_names: Sequence[str] | None = None) -> RankingData:
         """The same documents with other features (scaled, binned, chosen)."""
-        X = _checked_features(X)
+        X = checked_features(X)
         if X.shape[0] != self.n_docs:
             raise InputError(f"{self.n_docs} documents but features for {X.shape[0]}")
-        names = self.feature_names if feature_names is None else tuple(feature_names)
+        names = self.feature_names if feature_names is None else tuple(str(name) for name in feature_names)
         if names is not None and len(names) != X.shape[1]:
+            if feature_names is not None:
+                raise InputError(f"{X.shape[1]} features but {len(names)} feature names")
             names = None
-        return RankingData(
-            _read_only(X), self.labels, self.indptr, self.query_ids, self.doc_ids, names, self.rows
-        )
+        return RankingData(_read_only(X), self.labels, self.indptr, self.query_ids, self.doc_ids, names, self.rows)
 
     def query_of_row(self) -> Array:
         """The position in ``query_ids`` of every row."""
@@ -218,7 +222,8 @@ class RankingData:
         )
 
 
-def _checked_features(X: Any) -> Any:
+def checked_features(X: Any) -> Any:
+    """Features as C-contiguous or canonical CSR float32 or float64, all finite."""
     if sparse.issparse(X):
         X = sparse.csr_array(X)
         if not X.has_canonical_format:
@@ -266,38 +271,21 @@ def _checked_labels(labels: npt.ArrayLike, n_rows: int) -> Array:
     return checked
 
 
-def _blocks(
-    qid: npt.ArrayLike | None, group: npt.ArrayLike | None, n_rows: int
-) -> tuple[Array | None, Array, Array]:
+def _blocks(qid: npt.ArrayLike | None, group: npt.ArrayLike | None, n_rows: int) -> tuple[Array | None, Array, Array]:
     if (qid is None) == (group is None):
         raise InputError("give either qid (one query id per row) or group (rows per query)")
     if qid is not None:
-        ids = qid if isinstance(qid, np.ndarray) else _as_ids(qid)
+        ids = as_ids(qid)
         if ids.shape != (n_rows,):
             raise InputError(f"{n_rows} rows but qid of shape {ids.shape}; expected one query id per row")
         return gather_queries(ids)
     sizes = np.asarray(group)
-    if sizes.ndim != 1 or sizes.dtype.kind not in "iuf" or (sizes < 0).any() or (sizes != sizes.astype(np.int64)).any():
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iuf" or not (sizes >= 0).all() or (sizes != np.floor(sizes)).any():
         raise InputError("group must hold one whole number of rows per query")
-    sizes = sizes.astype(np.int64)
     if sizes.sum() != n_rows:
         raise InputError(f"group sizes add up to {sizes.sum()} but there are {n_rows} rows")
-    sizes = sizes[sizes > 0]
+    sizes = sizes[sizes > 0].astype(np.int64)
     return None, sizes_to_indptr(sizes), np.arange(1, len(sizes) + 1)
-
-
-def _as_ids(values: Any) -> Array:
-    """An array of ids; mixed types stay apart (np.asarray would turn 1 and "1" into one id)."""
-    if hasattr(values, "__array__"):
-        return np.asarray(values)
-    items = list(values)
-    if len({type(item) for item in items}) <= 1:
-        array = np.asarray(items)
-        if array.ndim == 1:
-            return array
-    array = np.empty(len(items), object)
-    array[:] = items
-    return array
 
 
 def _read_only(array: Any) -> Any:

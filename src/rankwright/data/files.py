@@ -14,7 +14,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from rankwright.errors import InputError
 
@@ -38,7 +38,7 @@ def _open(path: str | Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
     with raw:
         is_gzip = raw.read(2) == b"\x1f\x8b"
         raw.seek(0)
-        yield raw, gzip.GzipFile(fileobj=raw) if is_gzip else raw
+        yield raw, cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if is_gzip else raw
 
 
 def line_chunks(path: str | Path, progress: Progress | None = None, size: int = CHUNK_BYTES) -> Iterator[bytes]:
@@ -79,7 +79,7 @@ def replace_file(path: str | Path) -> Iterator[IO[bytes]]:
         with open(temporary, "wb") as raw:
             if path.suffix == ".gz":
                 with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
-                    yield packed  # type: ignore[misc]
+                    yield cast(IO[bytes], packed)
             else:
                 yield raw
         _finish(temporary, path, 0o666)
@@ -100,7 +100,9 @@ def replace_folder(path: str | Path, marker: str) -> Iterator[Path]:
     temporary = _temporary(path, tempfile.mkdtemp)
     try:
         yield temporary
-        if path.exists():
+        if path.is_symlink():
+            path.unlink()
+        elif path.exists():
             shutil.rmtree(path)
         _finish(temporary, path, 0o777)
     except BaseException:

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rankwright.data.blocks import query_of_row
 from rankwright.errors import InputError
 
-__all__ = ["rank_order"]
+__all__ = ["descending", "rank_order"]
 
 Array = npt.NDArray[Any]
 _LOOP_FROM = 64  # documents per query from which sorting query by query beats one lexsort
@@ -36,34 +36,54 @@ def rank_order(scores: Array, indptr: Array, doc_ids: Array | None = None) -> Ar
         row = int(np.argmin(finite))
         raise InputError(f"the score of document {row} (from 0) is {scores[row]}; scores must be finite")
     n_queries, n_docs = len(indptr) - 1, len(scores)
-    falling = -scores
+    falling = -scores if scores.dtype.kind == "f" else ~scores  # the negative of a whole number can overflow
     sizes = np.diff(indptr)
+    # The fast unstable sorts may leave equal scores in any order; _break_ties settles all of them.
     if n_queries and (sizes == sizes[0]).all():
-        by_query = falling.reshape(n_queries, -1)
-        order = np.argsort(by_query, axis=1, kind="stable").reshape(-1) + np.repeat(indptr[:-1], sizes)
+        order = np.argsort(falling.reshape(n_queries, -1), axis=1).reshape(-1)
+        order += np.repeat(indptr[:-1], sizes)
     elif n_docs >= _LOOP_FROM * n_queries:
         order = np.empty(n_docs, np.int64)
         for start, stop in zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True):
-            order[start:stop] = np.argsort(falling[start:stop], kind="stable")
+            order[start:stop] = np.argsort(falling[start:stop])
             order[start:stop] += start
     else:
         order = np.lexsort((falling, query_of_row(indptr)))
-    return order if doc_ids is None else _break_ties(order, scores, indptr, doc_ids)
+    _break_ties(order, scores, indptr, doc_ids)
+    return order
 
 
-def _break_ties(order: Array, scores: Array, indptr: Array, doc_ids: Array) -> Array:
+def _break_ties(order: Array, scores: Array, indptr: Array, doc_ids: Array | None) -> None:
+    if len(order) == 0:
+        return
     ranked = scores[order]
-    tied_to_next = np.append(ranked[1:] == ranked[:-1], False) if len(ranked) else np.zeros(0, bool)
+    tied_to_next = np.append(ranked[1:] == ranked[:-1], False)
     tied_to_next[indptr[1:][indptr[1:] > 0] - 1] = False  # the last document of a query is tied to nobody
     if not tied_to_next.any():
-        return order
+        return
     tied = tied_to_next.copy()
     tied[1:] |= tied_to_next[:-1]
     places = np.flatnonzero(tied)
-    group = np.cumsum(~tied_to_next)[places] - (~tied_to_next)[places]  # one number per run of equal scores
+    ends = ~tied_to_next[places]
+    group = np.cumsum(ends) - ends  # one number per run of equal scores
     members = order[places]
+    if doc_ids is None:
+        order[places] = members[np.lexsort((members, group))]
+        return
     ids = doc_ids[members]
     ids = ids if ids.dtype.kind in "SU" else ids.astype(str)
-    # Ascending by id within descending groups, then reversed: descending ids within ascending groups.
-    order[places] = members[np.lexsort((ids, -group))[::-1]]
-    return order
+    # Equal ids keep input order; -members and the reversal below turn it round twice.
+    order[places] = members[np.lexsort((-members, ids, -group))[::-1]]
+
+
+def descending(values: Array, indptr: Array) -> Array:
+    """The values of each query, highest first."""
+    sizes = np.diff(indptr)
+    if len(sizes) and (sizes == sizes[0]).all():
+        return -np.sort(-values.reshape(len(sizes), -1), axis=1).reshape(-1)
+    if len(values) >= _LOOP_FROM * len(sizes):
+        ordered = -values
+        for start, stop in zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True):
+            ordered[start:stop].sort()
+        return -ordered
+    return values[np.lexsort((-values, query_of_row(indptr)))]

@@ -1,0 +1,134 @@
+"""Claim: LETOR text is read at 150 MB and more per CPU-second, with little memory beyond the features themselves.
+
+Writes lines like MSLR-WEB's (136 features, whole numbers and six decimals; from a seed), reads them with Rankwright,
+first with kernels to compile, then with compiled ones, and a part of them with scikit-learn in the same run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numba
+import numpy as np
+import scipy
+import sklearn
+from sklearn.datasets import load_svmlight_file
+
+from rankwright.data.letor import read_letor, read_letor_labels, write_letor
+
+N_FEATURES = 136
+DOCS_PER_QUERY = 120
+
+
+def write_lines(path: Path, megabytes: float, seed: int = 0) -> None:
+    """Write about so many megabytes of lines like those of MSLR-WEB."""
+    rng = np.random.default_rng(seed)
+    is_count = rng.random(N_FEATURES) < 0.6
+    template = "{} qid:{} " + " ".join(f"{j + 1}:%{'d' if is_count[j] else '.6f'}" for j in range(N_FEATURES)) + " \n"
+    size = query = 0
+    with path.open("w") as file:
+        while size < megabytes * 1e6:
+            query += 1
+            scale = np.where(is_count, 10.0 ** rng.integers(0, 4, N_FEATURES), 10.0 ** rng.integers(-1, 3, N_FEATURES))
+            X = rng.exponential(scale, (DOCS_PER_QUERY, N_FEATURES))
+            X[rng.random(X.shape) < 0.3] = 0
+            labels = rng.choice(5, DOCS_PER_QUERY, p=[0.52, 0.32, 0.13, 0.02, 0.01])
+            rows = zip(labels.tolist(), X.tolist(), strict=True)
+            text = "".join(template.format(label, query) % tuple(row) for label, row in rows)
+            file.write(text)
+            size += len(text)
+
+
+def cpu_seconds(action: Callable[[], Any], repeats: int) -> float:
+    """The least CPU time of some runs."""
+    seconds = []
+    for _ in range(repeats):
+        start = time.process_time()
+        action()
+        seconds.append(time.process_time() - start)
+    return min(seconds)
+
+
+def measure_alone(path: Path, warm_up: Path) -> None:
+    """In a process of its own: print CPU seconds of the first two reads, memory at its peak beyond X, and X's bytes."""
+    start = time.process_time()
+    read_letor(warm_up)
+    first = time.process_time() - start
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    start = time.process_time()
+    data = read_letor(path)
+    rest = time.process_time() - start
+    after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    unit = 1 if sys.platform == "darwin" else 1024
+    print(
+        json.dumps({"first": first, "rest": rest, "extra": (after - before) * unit - data.X.nbytes, "X": data.X.nbytes})
+    )
+
+
+def in_a_process(path: Path, warm_up: Path, cache: Path) -> dict[str, float]:
+    """Run :func:`measure_alone` with numba's cache in the given folder."""
+    command = [sys.executable, __file__, "--alone", str(path), str(warm_up)]
+    done = subprocess.run(
+        command, env={**os.environ, "NUMBA_CACHE_DIR": str(cache)}, check=True, stdout=subprocess.PIPE
+    )
+    result: dict[str, float] = json.loads(done.stdout)
+    return result
+
+
+def main() -> None:
+    """Write the file, read it in every way, print the figures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--megabytes", type=float, default=100, help="size of the file (default 100)")
+    parser.add_argument("--peer-megabytes", type=float, default=10, help="size scikit-learn reads (default 10)")
+    parser.add_argument("--repeats", type=int, default=5, help="runs, of which the best counts (default 5)")
+    parser.add_argument("--alone", nargs=2, type=Path, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.alone:
+        measure_alone(*options.alone)
+        return
+    print(f"Python {platform.python_version()}, numpy {np.__version__}, scipy {scipy.__version__}, ", end="")
+    print(f"numba {numba.__version__}, scikit-learn {sklearn.__version__}, {platform.machine()}")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path, part, line = folder / "all.txt", folder / "part.txt", folder / "line.txt"
+        write_lines(path, options.megabytes)
+        write_lines(part, min(options.peer_megabytes, options.megabytes))
+        line.write_text("1 qid:1 1:0.5\n")
+        megabytes, part_megabytes = path.stat().st_size / 1e6, part.stat().st_size / 1e6
+
+        alone = in_a_process(path, line, folder / "cache")
+        again = in_a_process(path, line, folder / "cache")
+        print(
+            f"first read of one line: {alone['first']:.1f} s CPU to compile, {again['first']:.1f} s from numba's cache"
+        )
+        data = read_letor(path)
+        print(f"{megabytes:.0f} MB: {data}")
+        warm = megabytes / cpu_seconds(lambda: read_letor(path), options.repeats)
+        cold = megabytes / (alone["first"] + alone["rest"])
+        print(f"read_letor: {warm:.0f} MB per CPU-second ({cold:.0f} where it has to compile first)")
+        peer = part_megabytes / cpu_seconds(
+            lambda: load_svmlight_file(str(part), dtype=np.float32, query_id=True), options.repeats
+        )
+        peer_name = f"scikit-learn's load_svmlight_file, {part_megabytes:.0f} MB"
+        print(f"{peer_name}: {peer:.1f} MB per CPU-second; ratio {warm / peer:.1f}")
+        print(f"peak memory beyond the features: {again['extra'] / again['X']:.2f} × their {again['X'] / 1e6:.0f} MB")
+        labels = megabytes / cpu_seconds(lambda: read_letor_labels(path), options.repeats)
+        print(f"read_letor_labels: {labels:.0f} MB per CPU-second")
+        written = folder / "written.txt"
+        seconds = cpu_seconds(lambda: write_letor(data, written), 1)
+        print(f"write_letor: {written.stat().st_size / 1e6 / seconds:.0f} MB per CPU-second")
+
+
+if __name__ == "__main__":
+    main()

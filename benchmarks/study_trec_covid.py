@@ -1,0 +1,80 @@
+"""Claim: our values equal pytrec_eval's to 1e-6 on every submission to TREC-COVID, query by query.
+
+Needs the folder `trec_covid_runs` (a `.npz` per round: qid, docid, label, score[n, R], runs[R]; nan = not retrieved)
+under the folder given, or under RANKWRIGHT_DATA. Only judged documents are in it, so the scores are not the official
+ones; both programs see the same input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import numpy as np
+import pytrec_eval
+
+from rankwright import TrecTable, evaluate_run
+from rankwright.evaluation.runs import Judgements
+
+MEASURES = {
+    "AP": "map", "nDCG": "ndcg", "nDCG@10": "ndcg_cut_10", "nDCG@20": "ndcg_cut_20", "RR": "recip_rank",
+    "P@5": "P_5", "P@20": "P_20", "R@10": "recall_10", "R@100": "recall_100", "Success@1": "success_1",
+    "Success@10": "success_10",
+}  # fmt: skip
+
+
+def main() -> int:
+    """Compare all values of all runs; exit with 1 if one differs."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", nargs="?", default=os.environ.get("RANKWRIGHT_DATA"), help="folder of the data")
+    args = parser.parse_args()
+    files = sorted(Path(args.data or ".", "trec_covid_runs").glob("*.npz"))
+    if not files:
+        parser.error("no trec_covid_runs/*.npz found; give the data folder or set RANKWRIGHT_DATA")
+    print(f"against pytrec_eval-terrier {version('pytrec_eval-terrier')}, {len(MEASURES)} measures")
+    worst = 0.0
+    for file in files:
+        with np.load(file, allow_pickle=False) as archive:
+            columns = {name: archive[name] for name in ("qid", "docid", "label", "score", "runs")}
+        largest, values = _compare(**columns)
+        worst = max(worst, largest)
+        n_runs = len(columns["runs"])
+        print(f"{file.stem}: {n_runs} runs, {values:,} values, largest difference {largest:.1e}", flush=True)
+    print("equal to 1e-6" if worst <= 1e-6 else "NOT equal to 1e-6")
+    return int(worst > 1e-6)
+
+
+def _compare(
+    qid: np.ndarray, docid: np.ndarray, label: np.ndarray, score: np.ndarray, runs: np.ndarray
+) -> tuple[float, int]:
+    judged = Judgements(TrecTable.from_columns(qid, docid, label, "qrels"))
+    qrels: dict[str, dict[str, int]] = {}
+    for query, document, grade in zip(
+        qid.astype(str).tolist(), docid.astype(str).tolist(), label.tolist(), strict=True
+    ):
+        qrels.setdefault(query, {})[document] = int(grade)
+    evaluator = pytrec_eval.RelevanceEvaluator(qrels, set(MEASURES.values()))
+    largest, values = 0.0, 0
+    for column in range(len(runs)):
+        kept = ~np.isnan(score[:, column])
+        table = TrecTable.from_columns(qid[kept], docid[kept], score[kept, column])
+        run: dict[str, dict[str, float]] = {}
+        rows = zip(
+            qid[kept].astype(str).tolist(), docid[kept].astype(str).tolist(), score[kept, column].tolist(), strict=True
+        )
+        for query, document, number in rows:
+            run.setdefault(query, {})[document] = number
+        theirs = evaluator.evaluate(run)
+        ours = evaluate_run(judged, table, list(MEASURES))
+        for query, row in zip(ours.query_ids.tolist(), ours.values, strict=True):
+            expected = [theirs[query][name] for name in MEASURES.values()] if query in theirs else 0.0
+            largest = max(largest, float(np.abs(row - expected).max()))
+            values += len(row)
+    return largest, values
+
+
+if __name__ == "__main__":
+    sys.exit(main())

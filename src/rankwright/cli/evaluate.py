@@ -1,0 +1,34 @@
+"""`rankwright evaluate`: means of measures, or the values of every query."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from rankwright.cli.systems import evaluate_files, measure_options
+from rankwright.evaluation.render import render
+
+__all__ = ["command"]
+
+
+@click.command("evaluate")
+@click.argument("judgements", metavar="QRELS|FEATURES", type=click.Path())
+@click.argument("systems", metavar="RUN|SCORES...", nargs=-1, required=True, type=click.Path())
+@measure_options
+@click.option("-q", "--per-query", is_flag=True, help="Show every query, not only the means.")
+def command(
+    judgements: str, systems: tuple[str, ...], per_query: bool, kind: str, as_json: bool, **options: Any
+) -> None:
+    """Evaluate runs against judgements, or score files against a feature file.
+
+    \b
+    Examples:
+      rankwright evaluate qrels.txt bm25.run mine.run.gz -m AP -m nDCG@10
+      rankwright evaluate test.txt scores.txt -m ndcg@10 -q
+
+    Equal scores are ordered by document id, descending (trec_eval's rule). The definition of every measure is printed
+    under the table.
+    """
+    evaluations = evaluate_files(judgements, systems, **options)
+    click.echo(render(evaluations, "json" if as_json else kind, per_query=per_query), nl=False)

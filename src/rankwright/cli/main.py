@@ -1,0 +1,106 @@
+"""The `rankwright` program: finds the command, and turns errors into one clear line.
+
+Exit codes: 0 done, 1 something unexpected, 2 bad input or bad usage, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import warnings
+from typing import Any
+
+import click
+
+import rankwright
+from rankwright.errors import InputError, InputWarning
+
+__all__ = ["cli", "main"]
+
+_COMMANDS = {
+    "compare": "Compare runs or score files with a baseline, with significance tests.",
+    "convert": "Convert between LETOR text, Parquet, memory-mapped folders and TREC files.",
+    "demo": "Evaluate and compare a few rankings of a generated sample.",
+    "evaluate": "Evaluate runs against judgements, or score files against feature files.",
+    "info": "Show what is in a file.",
+}
+
+
+class _LazyGroup(click.Group):
+    """Knows its commands by name and help line; imports one only when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"rankwright.cli.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(_COMMANDS.items()))
+
+
+@click.command(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(rankwright.__version__, message="rankwright %(version)s")
+def cli() -> None:
+    """Learn to rank for the measure you are judged by, and prove the gain.
+
+    \b
+    Example:
+      rankwright evaluate qrels.txt bm25.run -m AP -m nDCG@10
+      rankwright compare qrels.txt bm25.run mine.run
+    """
+
+
+def main(args: list[str] | None = None) -> int:
+    """Run the command line; returns the exit code."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", InputWarning)
+        warnings.showwarning = _show_warning
+        return _run(args)
+
+
+def _run(args: list[str] | None) -> int:
+    try:
+        cli.main(args=args, prog_name="rankwright", standalone_mode=False)
+    except InputError as error:
+        return _fail(str(error))
+    except click.Abort:
+        click.echo("rankwright: interrupted", err=True)
+        return 130
+    except click.exceptions.NoArgsIsHelpError as error:
+        click.echo(error.format_message(), err=True)
+        return 2
+    except click.ClickException as error:
+        hint = f" (see: {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
+        return _fail(error.format_message() + hint)
+    except click.exceptions.Exit as error:
+        return error.exit_code
+    except MemoryError:
+        return _fail("not enough memory for this input")
+    except BrokenPipeError:
+        # The reader of our output went away (`| head`): not an error of ours. Keep Python from flushing into the void.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    except OSError as error:
+        return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error))
+    return 0
+
+
+def _fail(message: str) -> int:
+    click.echo("rankwright: " + " ".join(message.split()), err=True)
+    return 2
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any
+) -> None:
+    where = "" if issubclass(category, InputWarning) else f" ({filename}:{lineno})"
+    click.echo(f"warning: {message}{where}", err=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,147 @@
+"""What `evaluate` and `compare` share: their options, and files on disk turned into evaluations.
+
+The first file holds judgements: TREC qrels, or a feature file with labels. The others are the systems: TREC runs, or
+files with one score per document of the feature file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+import numpy as np
+
+from rankwright.cli.progress import reading
+from rankwright.data.columns import read_columns
+from rankwright.data.dataset import RankingData
+from rankwright.data.formats import detect, read_data
+from rankwright.data.letor import read_letor_labels
+from rankwright.data.trec import TrecTable, read_qrels, read_run
+from rankwright.errors import InputError
+from rankwright.evaluation.render import FORMATS
+from rankwright.evaluation.runs import Judgements, evaluate_run
+from rankwright.evaluation.table import DEFAULT_MEASURES, Evaluation, evaluate
+
+__all__ = ["evaluate_files", "measure_options"]
+
+_MEASURE_HELP = (
+    "AP, nDCG@10, RR@10, P(rel=2)@5, R@100, AUC, ERR@20, Success@5, AveNDCG, …; repeat for several.  "
+    f"[default: {', '.join(DEFAULT_MEASURES)}]"
+)
+_CONVENTION_HELP = (
+    "What nDCG leaves open: gain rel (trec; default for qrels) or 2^rel−1 (letor; default for feature files)."
+)
+_EMPTY_HELP = "What a query without a relevant document counts as."
+_MISSING_HELP = "What a judged query that a run lacks counts as."
+_GROUP_HELP = "Documents per query, one number a line, for a feature file without qid."
+_KIND_HELP = "How to print the table."
+
+
+def measure_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of every command that evaluates."""
+    choice = click.Choice
+    for option in reversed(
+        [
+            click.option("-m", "--measure", "measures", multiple=True, metavar="NAME", help=_MEASURE_HELP),
+            click.option("--convention", type=choice(["trec", "letor"]), help=_CONVENTION_HELP),
+            click.option("--empty", type=choice(["0", "1", "skip"]), default="0", show_default=True, help=_EMPTY_HELP),
+            click.option("--missing", type=choice(["0", "skip"]), default="0", show_default=True, help=_MISSING_HELP),
+            click.option("--group", type=click.Path(), metavar="FILE", help=_GROUP_HELP),
+            click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 in a feature file as 0."),
+            click.option("--format", "kind", type=choice(FORMATS), default="text", show_default=True, help=_KIND_HELP),
+            click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
+        ]
+    ):
+        function = option(function)
+    return function
+
+
+def evaluate_files(
+    judgements: str,
+    systems: Sequence[str],
+    measures: Sequence[str],
+    convention: str | None,
+    empty: str,
+    missing: str,
+    group: str | None,
+    negative_as_zero: bool,
+) -> list[Evaluation]:
+    """Evaluate every system file against the judgements; nothing is printed."""
+    options: dict[str, Any] = {"measures": measures or DEFAULT_MEASURES, "empty": _number(empty)}
+    names = _names(systems)
+    kind = detect(judgements)
+    if kind in ("run", "scores"):
+        what = "TREC run" if kind == "run" else "file of scores"
+        raise InputError(f"is a {what}; expected qrels or a feature file as the first argument", judgements)
+    kinds = [detect(system) for system in systems]
+    for system, found in zip(systems, kinds, strict=True):
+        if found not in ("run", "scores"):
+            raise InputError("is neither a TREC run (6 columns) nor a file of scores (1 column)", system)
+        if found == "scores" and kind == "qrels":
+            raise InputError("holds scores without document ids; expected a TREC run to go with qrels", system)
+    data = judged = None
+    if kind == "qrels":
+        with reading(judgements) as progress:
+            judged = Judgements(read_qrels(judgements, progress))
+        default = "trec"
+    else:
+        data = _labelled(judgements, kind, group, negative_as_zero)
+        default = "letor"
+        if "run" in kinds:
+            judged = _as_judgements(data, judgements)
+    options["convention"] = convention or default
+    evaluations = []
+    for system, found, name in zip(systems, kinds, names, strict=True):
+        with reading(system) as progress:
+            if found == "run":
+                assert judged is not None
+                run = read_run(system, progress)
+                evaluations.append(evaluate_run(judged, run, missing=_number(missing), name=name, **options))
+            else:
+                assert data is not None
+                scores = _read_scores(system, data, judgements, progress)
+                evaluations.append(evaluate(data, scores, name=name, **options))
+    return evaluations
+
+
+def _number(text: str) -> Any:
+    return text if text == "skip" else int(text)
+
+
+def _names(systems: Sequence[str]) -> list[str]:
+    """File names without folder and usual endings; whole paths where those would be the same."""
+    names = []
+    for system in systems:
+        name = Path(system).name.removesuffix(".gz")
+        stem, dot, end = name.rpartition(".")
+        names.append(stem if dot and stem and end in ("run", "txt", "scores", "trec", "res") else name)
+    return names if len(set(names)) == len(names) else [str(system) for system in systems]
+
+
+def _labelled(path: str, kind: str, group: str | None, negative_as_zero: bool) -> RankingData:
+    """The labels of a feature file; of LETOR text only what is needed is looked at, which keeps numba out."""
+    negative: Literal["zero", "error"] = "zero" if negative_as_zero else "error"
+    with reading(path) as progress:
+        if kind != "letor":
+            return read_data(path, progress=progress)
+        labels, qid, doc_ids = read_letor_labels(path, group=group, negative=negative, progress=progress)
+    return RankingData.from_arrays(np.empty((len(labels), 0)), labels, qid, doc_ids=doc_ids)
+
+
+def _as_judgements(data: RankingData, path: str) -> Judgements:
+    if data.doc_ids is None:
+        raise InputError(
+            "has no document ids, which runs need; expected `# docid = …` in the lines, or score files", path
+        )
+    table = TrecTable.from_columns(data.qid, data.doc_ids, data.labels, Path(path).name)
+    return Judgements(table)
+
+
+def _read_scores(path: str, data: RankingData, features: str, progress: Any) -> Any:
+    chunks = list(read_columns(path, ("score",), ("score",), progress))
+    scores = np.concatenate([chunk.numbers("score") for chunk in chunks])
+    if len(scores) != data.n_docs:
+        raise InputError(f"{len(scores)} scores, but {features} has {data.n_docs} documents; expected one a line", path)
+    return scores

@@ -1,0 +1,213 @@
+"""Formats: what a file is, told by looking into it; feature data of any format in, by suffix out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse as sp
+
+from rankwright.data.dataset import RankingData
+from rankwright.data.files import Progress, line_chunks
+from rankwright.data.folder import HEADER, load_folder, save_folder
+from rankwright.errors import InputError
+
+__all__ = ["FEATURE_FORMATS", "check_suffix", "detect", "read_data", "suffix_of", "write_data"]
+
+FEATURE_FORMATS = ("letor", "parquet", "folder")
+_TEXT_SUFFIXES = (".txt", ".letor", ".svm", ".dat", ".libsvm", ".qrels")
+_BINARY_SUFFIXES = (".parquet", ".rank")
+_LOOK_LINES = 1000
+_LOOK_BYTES = 1 << 18
+_UNDERSTOOD = (
+    "LETOR lines (label qid:1 1:0.5 ...), TREC qrels (4 columns) or runs (6 columns), "
+    "one score per line, Parquet, or a Rankwright data folder"
+)
+
+
+def detect(path: str | Path) -> str:
+    """Tell the format of a file or folder from what is in it, whatever its name.
+
+    Returns
+    -------
+    str
+        ``"letor"``, ``"qrels"``, ``"run"``, ``"scores"``, ``"parquet"`` or ``"folder"``; text may be gzip.
+
+    Examples
+    --------
+    >>> detect("MQ2008/Fold1/train.txt")  # doctest: +SKIP
+    'letor'
+    """
+    path = Path(path)
+    if path.is_dir():
+        if (path / HEADER).is_file():
+            return "folder"
+        raise InputError(f"is a folder without {HEADER}; expected a file or a Rankwright data folder", path)
+    try:
+        with open(path, "rb") as file:
+            if file.read(4) == b"PAR1":
+                return "parquet"
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", path) from None
+    return _detect_text(path)
+
+
+def _detect_text(path: Path) -> str:
+    """The first line that is not a lone number decides: a LETOR line may be nothing but its label."""
+    chunk = next(iter(line_chunks(path, size=_LOOK_BYTES)), b"")
+    if b"\0" in chunk:
+        raise InputError(f"is not a text file; expected {_UNDERSTOOD}", path)
+    found = None
+    for number, line in enumerate(chunk.split(b"\n", _LOOK_LINES)[:_LOOK_LINES], 1):
+        words = line.decode("utf-8", "replace").split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) == 1 and _is_number(words[0]):
+            found = "scores"
+            continue
+        kind = _kind_of_line(words)
+        if kind is None:
+            hint = "; read CSV with pandas and rankwright.from_frame" if "," in words[0] else ""
+            raise InputError(f"a line of an unknown format; expected {_UNDERSTOOD}{hint}", path, number)
+        return kind
+    if found is None:
+        raise InputError(f"is empty; expected {_UNDERSTOOD}", path)
+    return found
+
+
+def _kind_of_line(words: list[str]) -> str | None:
+    if _is_number(words[0]) and len(words) > 1:
+        key, colon, value = words[1].partition(":")
+        if words[1].startswith("#") or (colon and (key == "qid" or (key.isdigit() and _is_number(value)))):
+            return "letor"
+    if len(words) == 4 and _is_number(words[3]):
+        return "qrels"
+    if len(words) == 6 and _is_number(words[3]) and _is_number(words[4]):
+        return "run"
+    return None
+
+
+def _is_number(word: str) -> bool:
+    try:
+        float(word)
+    except ValueError:
+        return False
+    return True
+
+
+def read_data(
+    path: str | Path,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    group: Any = None,
+    sparse: bool | None = None,
+    negative: Literal["error", "zero"] = "error",
+    progress: Progress | None = None,
+) -> RankingData:
+    """Read feature data: LETOR text (gzip too), Parquet or a Rankwright data folder.
+
+    Parameters
+    ----------
+    path : path
+        The file or folder; its format is told by what is in it.
+    dtype : float32 or float64, optional
+        The type of the features. Unless given, LETOR text becomes float32, and Parquet and folders keep their type.
+    group : path or array-like, optional
+        For LETOR text without ``qid:``: documents per query, as :func:`rankwright.read_letor` takes them.
+    sparse : bool, optional
+        Ask for sparse or dense features; unless given, text is judged by how full it is and the rest stays as it is.
+    negative : {"error", "zero"}
+        What a label below 0 is: an error, or not relevant.
+    progress : callable, optional
+        Called with bytes read and bytes in all.
+
+    Examples
+    --------
+    >>> read_data("mq2008/S1.txt.gz")  # doctest: +SKIP
+    RankingData(156 queries, 2874 documents, 46 dense float32 features)
+    """
+    if negative not in ("error", "zero"):
+        raise InputError(f"negative is {negative!r}; expected 'error' or 'zero'")
+    kind = detect(path)
+    if kind == "letor":
+        from rankwright.data.letor import read_letor
+
+        wanted = np.float32 if dtype is None else dtype
+        return read_letor(path, group=group, dtype=wanted, sparse=sparse, negative=negative, progress=progress)
+    if kind not in FEATURE_FORMATS:
+        what = {"qrels": "TREC judgements", "run": "a TREC run", "scores": "one score per line"}[kind]
+        raise InputError(f"holds {what}, no features; expected LETOR lines, Parquet or a data folder", path)
+    if group is not None:
+        raise InputError("group sizes are for LETOR text without qid; this data has its query ids", path)
+    if kind == "parquet":
+        from rankwright.data.tables import read_parquet
+
+        data = read_parquet(path, dtype=dtype, negative=negative, progress=progress)
+    else:
+        data = load_folder(path)
+    return _as_asked(data, dtype, sparse)
+
+
+def _as_asked(data: RankingData, dtype: npt.DTypeLike | None, sparse: bool | None) -> RankingData:
+    X = data.X
+    if sparse is not None and sparse != data.is_sparse:
+        X = sp.csr_array(X) if sparse else X.toarray()
+    if dtype is not None and X.dtype != dtype:
+        with np.errstate(over="ignore"):  # what does not fit becomes inf, which with_features reports
+            X = X.astype(dtype)
+    return data if X is data.X else data.with_features(X)
+
+
+def suffix_of(path: str | Path) -> str:
+    """The suffix that names the format: the last one, or the one before ``.gz``."""
+    path = Path(path)
+    return Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+
+
+def check_suffix(path: str | Path) -> None:
+    """Refuse a name that :func:`write_data` cannot take, before any work is done."""
+    suffix, is_gzip = suffix_of(path), Path(path).suffix.lower() == ".gz"
+    if suffix not in (*_TEXT_SUFFIXES, *(() if is_gzip else _BINARY_SUFFIXES)):
+        text, binary = ", ".join(_TEXT_SUFFIXES), ", ".join(_BINARY_SUFFIXES)
+        raise InputError(f"unknown suffix; expected one of {text} (each also with .gz), {binary}", path)
+
+
+def write_data(data: RankingData, path: str | Path) -> None:
+    """Write data in the format that the suffix names.
+
+    Parameters
+    ----------
+    data : RankingData
+        What to write.
+    path : path
+        ``.txt``, ``.letor``, ``.svm``, ``.dat`` or ``.libsvm``: LETOR text; ``.parquet``: a table;
+        ``.rank``: a memory-mapped folder; ``.qrels``: the labels only, as TREC judgements. Text may add ``.gz``.
+
+    Examples
+    --------
+    >>> write_data(read_data("train.txt.gz"), "train.rank")  # doctest: +SKIP
+    """
+    check_suffix(path)
+    suffix = suffix_of(path)
+    if suffix == ".parquet":
+        from rankwright.data.tables import write_parquet
+
+        write_parquet(data, path)
+    elif suffix == ".rank":
+        save_folder(data, path)
+    elif suffix == ".qrels":
+        _write_labels(data, path)
+    else:
+        from rankwright.data.letor import write_letor
+
+        write_letor(data, path)
+
+
+def _write_labels(data: RankingData, path: str | Path) -> None:
+    from rankwright.data.trec import TrecTable, write_qrels
+
+    if data.doc_ids is None:
+        raise InputError("judgements need document ids, and this data has none", path)
+    write_qrels(TrecTable.from_columns(data.qid, data.doc_ids, data.labels), path)

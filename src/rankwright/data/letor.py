@@ -1,0 +1,449 @@
+"""LETOR / SVMlight text: ``label qid:Q id:value id:value … # comment``, one document per line, plain or gzip.
+
+Feature ids count from 1 and rise along a line; features that a line leaves out are 0. Files without ``qid:`` take
+their queries from group sizes, as LightGBM's do. The parser itself is in :mod:`rankwright.data.letor_kernel`, imported
+only where features are read: labels alone are read without numba.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise, repeat
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.columns import read_columns
+from rankwright.data.dataset import RankingData
+from rankwright.data.files import Progress, line_chunks, replace_file
+from rankwright.errors import InputError
+
+if TYPE_CHECKING:
+    from rankwright.data.letor_kernel import Fault, Parsed
+
+__all__ = ["read_letor", "read_letor_labels", "write_letor"]
+
+Array = npt.NDArray[Any]
+Negative = Literal["error", "zero"]
+
+_EXPECTED = "expected lines of: label qid:Q id:value id:value ... # comment"
+_CHUNK_BYTES = 1 << 20  # small enough that a chunk and what is parsed from it stay in the cache
+_NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_DOC_ID = re.compile(rb"(?:^|\s)docid\s*=\s*([^\s#]+)|^\s*(?!docid\s*=)([^\s#]+)\s*$", re.IGNORECASE)
+_NO_QID = "qid: without a query id; expected qid:Q"
+_NOT_AN_ID = re.compile(r"[\s#\0\ud800-\udfff]|^$")
+_TOKEN = re.compile(rb"[^\s#]*")
+_WRITE_ROWS = 512
+
+
+def read_letor(
+    path: str | Path,
+    *,
+    group: str | Path | npt.ArrayLike | None = None,
+    dtype: npt.DTypeLike = np.float32,
+    sparse: bool | None = None,
+    negative: Negative = "error",
+    null: float = 0.0,
+    n_features: int | None = None,
+    progress: Progress | None = None,
+) -> RankingData:
+    """Read a LETOR / SVMlight file.
+
+    Parameters
+    ----------
+    path : path
+        The file, plain or gzip.
+    group : path or array-like, optional
+        For files without ``qid:``: rows per query, or a file with one such number per line. By default the file of the
+        same name with ``.query`` at its end, where there is one.
+    dtype : float32 or float64
+        Type of the features.
+    sparse : bool, optional
+        CSR or dense; by default whichever takes less memory.
+    negative : {"error", "zero"}
+        What a label below 0 is: an error, or 0 (the ±1 of SVM files).
+    null : float
+        The value of features written as ``NULL``.
+    n_features : int, optional
+        Number of columns; by default the largest id in the file.
+    progress : callable, optional
+        Called with (bytes read, bytes in all).
+
+    Returns
+    -------
+    RankingData
+        Query ids are strings. Document ids come from comments that say ``docid = X`` or are one single word.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "train.txt"
+    ...     _ = path.write_text("2 qid:a 1:0.5 3:1 # docid = x\\n0 qid:a 2:7 # docid = y\\n")
+    ...     data = read_letor(path)
+    >>> data.X.tolist(), data.labels.tolist(), data.doc_ids.tolist()
+    ([[0.5, 0.0, 1.0], [0.0, 7.0, 0.0]], [2.0, 0.0], ['x', 'y'])
+    """
+    from rankwright.data.letor_kernel import MAX_ID, FeatureTable, LineParser
+
+    wanted = np.dtype(dtype)
+    if wanted not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise InputError(f"dtype is {wanted}; expected float32 or float64")
+    if n_features is not None and not 0 <= n_features <= MAX_ID:
+        raise InputError(f"n_features is {n_features}; expected a number from 0 to {MAX_ID}")
+    if not np.isfinite(null):
+        raise InputError(f"null is {null}; expected a finite number")
+    parser, table, rows = LineParser(wanted, n_features, null), FeatureTable(wanted, n_features), _Rows(path, negative)
+    for chunk, first_line, share in _text_chunks(path, progress):
+        parsed = parser.parse(chunk)
+        rows.add_parsed(chunk, parsed, first_line)
+        if parsed.fault is not None:
+            line = first_line + parsed.fault.line
+            raise InputError(_explain(chunk, parsed.fault, n_features, wanted), path, line)
+        table.add(parsed.counts, parsed.columns, parsed.values, share)
+    labels, qid, doc_ids = rows.finish(group)
+    return RankingData.from_arrays(table.finish(sparse), labels, qid, doc_ids=doc_ids)
+
+
+def read_letor_labels(
+    path: str | Path,
+    *,
+    group: str | Path | npt.ArrayLike | None = None,
+    negative: Negative = "error",
+    progress: Progress | None = None,
+) -> tuple[Array, Array, Array | None]:
+    """Read labels, query ids and document ids of a LETOR / SVMlight file; features are not looked at.
+
+    Parameters
+    ----------
+    path, group, negative, progress
+        As for :func:`read_letor`.
+
+    Returns
+    -------
+    labels : ndarray of float64
+    qid : ndarray of str
+    doc_ids : ndarray of str, or None where the file has none
+        One entry per document, in the order of the file.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     path = Path(folder) / "train.txt"
+    ...     _ = path.write_text("2 qid:b 1:0.5\\n0 qid:a 2:7\\n1 qid:b 1:1\\n")
+    ...     labels, qid, doc_ids = read_letor_labels(path)
+    >>> labels.tolist(), qid.tolist(), doc_ids
+    ([2.0, 0.0, 1.0], ['b', 'a', 'b'], None)
+    """
+    rows = _Rows(path, negative)
+    for chunk, first_line, _ in _text_chunks(path, progress):
+        rows.add_text(chunk, first_line)
+    return rows.finish(group)
+
+
+def _text_chunks(path: str | Path, progress: Progress | None) -> Iterator[tuple[bytes, int, float]]:
+    """Chunks that end with a newline, each with the number of its first line and the share of the file read so far."""
+    share = 1.0
+
+    def note(done: int, total: int) -> None:
+        nonlocal share
+        share = min(max(done, 1) / max(total, 1), 1.0)
+        if progress is not None:
+            progress(done, total)
+
+    first_line = 1
+    for chunk in line_chunks(path, note, _CHUNK_BYTES):
+        if first_line == 1:
+            chunk = chunk.removeprefix(b"\xef\xbb\xbf")
+        binary = chunk.find(b"\0")
+        if binary >= 0:
+            line = first_line + chunk.count(b"\n", 0, binary)
+            raise InputError(f"is not a text file (it has a NUL byte); {_EXPECTED}", path, line)
+        if not chunk.endswith(b"\n"):
+            chunk += b"\n"
+        yield chunk, first_line, share
+        first_line += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == ord("\n")))  # faster than bytes.count
+
+
+class _Rows:
+    """What is known of each row besides its features, gathered chunk by chunk and checked on the way."""
+
+    def __init__(self, path: str | Path, negative: Negative) -> None:
+        if negative not in ("error", "zero"):
+            raise InputError(f'negative is {negative!r}; expected "error" or "zero"')
+        self._path, self._negative = path, negative
+        self._has_qid: bool | None = None
+        self._first_line = 0
+        self._heads: list[str] = []  # the query id of every run of rows that share one
+        self._labels: list[Array] = []
+        self._runs: list[Array] = []
+        self._doc_ids: list[Array] = []
+
+    def add_parsed(self, chunk: bytes, parsed: Parsed, first_line: int) -> None:
+        """Add the rows that the kernel found; those before its fault may have an earlier one."""
+        lines = parsed.lines + first_line
+        heads = np.flatnonzero(parsed.qid_is_new)
+        qids = [chunk[start:stop] if start >= 0 else None for start, stop in parsed.qid_spans[heads].tolist()]
+        comments: list[bytes] | None = None
+        if (parsed.comment_spans[:, 0] >= 0).any():
+            comments = [chunk[start:stop] if start >= 0 else b"" for start, stop in parsed.comment_spans.tolist()]
+        self._add(parsed.labels.copy(), heads, qids, comments, lines)
+
+    def add_text(self, chunk: bytes, first_line: int) -> None:
+        """Add rows from text, by label, query id and comment only."""
+        labels: list[float] = []
+        lines: list[int] = []
+        heads: list[int] = []
+        qids: list[bytes | None] = []
+        comments: list[bytes] = []
+        known: dict[bytes, float] = {}
+        fault = ""
+        for line, text in enumerate(chunk.split(b"\n"), first_line):
+            content, _, comment = text.partition(b"#")
+            fields = content.split(None, 2)
+            if not fields:
+                continue
+            if fields[0] not in known:
+                known[fields[0]] = float(fields[0]) if _NUMBER.fullmatch(fields[0]) else np.nan
+            label = known[fields[0]]
+            qid = fields[1][4:] if len(fields) > 1 and fields[1].startswith(b"qid:") else None
+            if not abs(label) < np.inf or qid == b"":
+                fault = _NO_QID if abs(label) < np.inf else _bad_label(fields[0])
+                break
+            if not heads or qid != qids[-1]:
+                heads.append(len(labels))
+                qids.append(qid)
+            labels.append(label)
+            lines.append(line)
+            comments.append(comment)
+        self._add(np.array(labels), np.array(heads), qids, comments if any(comments) else None, np.array(lines))
+        if fault:
+            raise InputError(fault, self._path, line)
+
+    def _add(
+        self, labels: Array, heads: Array, qids: list[bytes | None], comments: list[bytes] | None, lines: Array
+    ) -> None:
+        """Check and keep rows; ``heads`` are those whose query id, in ``qids``, differs from the row before."""
+        if len(labels) == 0:
+            return
+        if self._has_qid is None:
+            self._has_qid, self._first_line = qids[0] is not None, int(lines[0])
+        below = np.flatnonzero(labels < 0)
+        mixed = heads[[(qid is not None) != self._has_qid for qid in qids]]
+        if len(mixed) and not (len(below) and self._negative == "error" and below[0] < mixed[0]):
+            found = "no qid" if self._has_qid else "a qid"
+            what = f"has {found}, unlike the lines before; expected qid:Q in all lines or in none"
+            raise InputError(what, self._path, int(lines[mixed[0]]))
+        if len(below) and self._negative == "error":
+            label = labels[below[0]]
+            what = f'label {label:g} is negative; expected a number of at least 0 (negative="zero" reads it as 0)'
+            raise InputError(what, self._path, int(lines[below[0]]))
+        labels[below] = 0
+        self._labels.append(labels)
+        if self._has_qid:
+            self._heads += map(self._decode, qids, repeat("query id"), lines[heads].tolist())
+            self._runs.append(np.diff(heads, append=len(labels)))
+        self._doc_ids.append(self._documents(comments, lines))
+
+    def _documents(self, comments: list[bytes] | None, lines: Array) -> Array:
+        if comments is None:
+            return np.zeros(len(lines), "U1")
+        found = map(_DOC_ID.search, comments)
+        ids = [b"" if match is None else match[match.lastindex or 0] for match in found]
+        try:
+            return np.array(b"\n".join(ids).decode().split("\n"))
+        except UnicodeDecodeError:  # once more, one by one, to name the line
+            return np.array([*map(self._decode, ids, repeat("document id"), lines.tolist())])
+
+    def _decode(self, text: bytes | None, what: str, line: int) -> str:
+        try:
+            return (text or b"").decode()
+        except UnicodeDecodeError:
+            raise InputError(f"{what} {_shown(text)} is not text; expected UTF-8", self._path, line) from None
+
+    def finish(self, group: str | Path | npt.ArrayLike | None) -> tuple[Array, Array, Array | None]:
+        """Labels, query ids and document ids of all rows."""
+        if self._has_qid is None:
+            raise InputError(f"has no documents; {_EXPECTED}", self._path)
+        labels = np.concatenate(self._labels)
+        if not self._has_qid:
+            qid = _qid_from_groups(self._path, group, len(labels), self._first_line)
+        elif group is not None:
+            raise InputError("has qid:Q in its lines, and group was given too; expected one of them", self._path)
+        else:
+            qid = np.repeat(np.array(self._heads), np.concatenate(self._runs))
+        doc_ids = np.concatenate(self._doc_ids)
+        return labels, qid, doc_ids if (doc_ids != "").any() else None
+
+
+def _qid_from_groups(path: str | Path, group: str | Path | npt.ArrayLike | None, n_rows: int, line: int) -> Array:
+    """Query ids "1", "2", … for consecutive groups of rows."""
+    if group is None:
+        names = [f"{path}.query", f"{str(path).removesuffix('.gz')}.query"]
+        group = next((name for name in names if Path(name).is_file()), None)
+        if group is None:
+            what = f"no qid, and no group sizes: expected qid:Q after the label, the file {names[-1]}, or group="
+            raise InputError(what, path, line)
+    if isinstance(group, str | Path):
+        source: str | Path | None = group
+        sizes = _read_group_sizes(group)
+    else:
+        source, sizes = None, np.asarray(group)
+        if sizes.ndim != 1 or sizes.dtype.kind not in "iuf" or (sizes != np.floor(sizes)).any() or (sizes < 0).any():
+            raise InputError("group must hold one whole number of rows per query")
+    if sizes.sum() != n_rows:
+        raise InputError(f"group sizes add up to {sizes.sum():.0f} but {path} has {n_rows} documents", source)
+    sizes = sizes[sizes > 0].astype(np.int64)
+    return np.repeat(np.arange(1, len(sizes) + 1).astype(str), sizes)
+
+
+def _read_group_sizes(path: str | Path) -> Array:
+    parts = []
+    for columns in read_columns(path, ["size"], ["size"]):
+        sizes = columns.numbers("size")
+        bad = np.flatnonzero((sizes < 0) | (sizes != np.floor(sizes)))
+        if len(bad):
+            raise InputError(f"group size {sizes[bad[0]]:g}; expected a whole number", path, int(columns.lines[bad[0]]))
+        parts.append(sizes)
+    return np.concatenate(parts)
+
+
+def _shown(text: bytes | None) -> str:
+    """A piece of the file for a message: short, printable."""
+    text = text or b""
+    return repr((text[:40] + b"..." if len(text) > 40 else text).decode("utf-8", "replace"))
+
+
+def _bad_label(token: bytes) -> str:
+    return f"label {_shown(token)} is not a finite number; expected label qid:Q id:value ..."
+
+
+def _explain(chunk: bytes, fault: Fault, n_features: int | None, dtype: np.dtype[Any]) -> str:
+    """What the kernel's fault is, in words."""
+    from rankwright.data import letor_kernel as kernel
+
+    token = _TOKEN.match(chunk, fault.at)[0]  # type: ignore[index]  # it matches the empty string
+    name, colon, value = token.partition(b":")
+    if fault.code == kernel.BAD_LABEL:
+        return _bad_label(token)
+    if fault.code == kernel.NO_QID:
+        return _NO_QID
+    if fault.code == kernel.ID_RANGE:
+        if name.strip(b"0") == b"":
+            return "feature id 0; ids start at 1"
+        if n_features is None:
+            return f"feature id {_shown(name)}; expected at most {kernel.MAX_ID}"
+        return f"feature id {_shown(name)}; expected at most {n_features}, the n_features given"
+    if fault.code == kernel.ID_ORDER:
+        return f"feature id {int(name)} after {fault.before}; expected each id once, in increasing order"
+    if fault.code == kernel.VALUE_RANGE:
+        return f"feature {int(name)} has the value {_shown(value)}; expected a number that fits {dtype}"
+    if fault.code == kernel.BAD_VALUE and value:
+        return f"feature {int(name)} has the value {_shown(value)}; expected a finite number"
+    if fault.code == kernel.BAD_VALUE:
+        return f"feature {int(name)} has no value; expected id:value"
+    if name == b"qid" and colon:
+        return f"{_shown(token)} stands among the features; expected it right after the label"
+    if not colon:
+        return f"{_shown(token)} is not a feature; expected id:value"
+    return f"feature id {_shown(name)}; expected a positive integer"
+
+
+def write_letor(data: RankingData, path: str | Path) -> None:
+    """Write data as LETOR / SVMlight text, each number as the shortest text that reads back to the same value.
+
+    Zeros are written for dense data and left out for sparse data; of sparse data whose last column is empty, the first
+    line holds a 0 there so that the number of features is kept.
+
+    Parameters
+    ----------
+    data : RankingData
+        The data, written in its own order.
+    path : path
+        The file; gzip where the name ends in ``.gz``.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> data = RankingData.from_arrays([[0.1, 0.0], [2.0, 3.5]], [0, 1], qid=["a", "a"], doc_ids=["x", "y"])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     write_letor(data, Path(folder) / "data.txt")
+    ...     print((Path(folder) / "data.txt").read_text(), end="")
+    0 qid:a 1:0.1 2:0 # docid = x
+    1 qid:a 1:2 2:3.5 # docid = y
+    """
+    query_ids = _checked_ids(data.query_ids, "query id")
+    if len(set(query_ids)) < len(query_ids):
+        raise InputError("query ids that differ in type only cannot be told apart in a text file")
+    heads = [f" qid:{text} " for text in query_ids]
+    queries = data.query_of_row()
+    with replace_file(path) as file:
+        for start in range(0, data.n_docs, _WRITE_ROWS):
+            rows = slice(start, start + _WRITE_ROWS)
+            parts = [
+                [*map(repr, _shortest(data.labels[rows]))],
+                [heads[query] for query in queries[rows].tolist()],
+                _feature_texts(data, rows),
+            ]
+            if data.doc_ids is not None:
+                doc_ids = _checked_ids(data.doc_ids[rows], "document id")
+                parts.append([f"# docid = {doc}" if doc else "" for doc in doc_ids])
+            file.write("".join(f"{''.join(line).rstrip()}\n" for line in zip(*parts, strict=True)).encode())
+
+
+def _checked_ids(ids: Array, what: str) -> list[str]:
+    texts = [*map(str, ids.tolist())]
+    for text in texts:
+        if _NOT_AN_ID.search(text) and not (text == "" and what == "document id"):
+            raise InputError(f"{what} {text!r} cannot be written; expected no white space and no #")
+    return texts
+
+
+def _feature_texts(data: RankingData, rows: slice) -> list[str]:
+    """``id:value id:value `` of each row."""
+    X = data.X[rows]
+    if not data.is_sparse:
+        template = "".join(f"{column}:%r " for column in range(1, data.n_features + 1))
+        return [template % tuple(row) for row in _shortest(X)]
+    X = X.copy()
+    X.eliminate_zeros()
+    pairs: list[Any] = [None] * (2 * X.nnz)
+    pairs[::2] = (X.indices.astype(np.int64) + 1).tolist()
+    pairs[1::2] = _shortest(X.data)
+    spans = pairwise((2 * X.indptr.astype(np.int64)).tolist())
+    texts = ["%d:%r " * ((stop - start) // 2) % tuple(pairs[start:stop]) for start, stop in spans]
+    if rows.start == 0 and data.n_features and not data.X.data[data.X.indices == data.n_features - 1].any():
+        texts[0] += f"{data.n_features}:0 "
+    return texts
+
+
+def _shortest(values: Array) -> list[Any]:
+    """Python numbers whose ``repr`` is the shortest text that reads back as the value: int where that is the same."""
+    exact = values.astype(np.float64)
+    whole = (exact == np.rint(exact)) & (np.abs(exact) < 1e16)
+    if values.dtype == np.float32:
+        exact[~whole] = _short_decimals(exact[~whole])
+    numbers = exact.astype(object)
+    numbers[whole] = exact[whole].astype(np.int64)
+    return numbers.tolist()
+
+
+def _short_decimals(values: Array) -> Array:
+    """Float64 nearest to the decimal of fewest digits that is each value in float32."""
+    values = values.copy()
+    left = np.arange(len(values))
+    for n_digits in range(6, 10):  # float32 keeps any 6 digits, and 9 tell any two float32 apart
+        x = values[left]
+        shift = n_digits - 1 - np.floor(np.log10(np.abs(x)))
+        # With an exact power there is one rounding only: this is the float64 nearest to a short decimal.
+        power = 10.0 ** np.clip(np.abs(shift), 0, 22)
+        short = np.where(shift >= 0, np.rint(x * power) / power, np.rint(x / power) * power)
+        found = (np.abs(shift) <= 22) & (short.astype(np.float32) == x)
+        values[left[found]] = short[found]
+        left = left[~found]
+    values[left] = [float(str(x)) for x in values[left].astype(np.float32)]
+    return values

@@ -1,0 +1,465 @@
+"""The byte parser behind :func:`rankwright.data.letor.read_letor`, and the table that its rows are gathered in.
+
+A chunk ends with a newline, and no loop runs past one: every read stays inside. Decimals become float64 by one exact
+product or quotient, or by a product in twice the precision where its rounding is certain; Python's ``float`` reads the
+few that remain, so all are rounded correctly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+from scipy import sparse as sp
+
+from rankwright.errors import InputError
+
+__all__ = ["Fault", "FeatureTable", "LineParser", "Parsed"]
+
+Array = npt.NDArray[Any]
+
+MAX_ID = 2**31 - 1
+OK, BAD_LABEL, NO_QID, BAD_FEATURE, ID_RANGE, ID_ORDER, BAD_VALUE, VALUE_RANGE = range(8)
+
+_TAB, _NEWLINE, _RETURN, _SPACE = 9, 10, 13, 32
+_HASH, _PLUS, _MINUS, _POINT, _ZERO, _NINE, _COLON = (ord(c) for c in "#+-.09:")
+
+# What is kept of a row: spans are positions in the chunk, -1 where the line has no such part.
+_LINE, _STOP, _QID, _QID_STOP, _QID_NEW, _COMMENT, _COMMENT_STOP = range(7)
+_N_ROW_FIELDS = 7
+
+_EXACT_DIGITS = 18  # more may not fit an int64
+_EXACT_POWER = 22  # 10**22 is the largest power of ten that is a float64
+_MAX_POWER = 250  # further out, parts of the double-length product could overflow or lose bits
+_SPLIT = 2.0**27 + 1.0
+_DOUBT = 2.0**-100  # more than the relative error of the double-length product
+_ONE = np.uint64(1)
+
+
+def _powers_of_ten() -> tuple[Array, Array]:
+    exact = [Fraction(10) ** e for e in range(-_MAX_POWER, _MAX_POWER + 1)]
+    high = [float(power) for power in exact]
+    low = [float(power - Fraction(h)) for power, h in zip(exact, high, strict=True)]
+    return np.array(high), np.array(low)
+
+
+_HIGH, _LOW = _powers_of_ten()
+
+
+@njit(cache=True)
+def _is_end(c: int) -> bool:
+    return c in (_SPACE, _HASH) or _TAB <= c <= _RETURN
+
+
+@njit(cache=True)
+def _skip_blanks(text: Array, at: int) -> int:
+    while text[at] == _SPACE or (_TAB <= text[at] <= _RETURN and text[at] != _NEWLINE):
+        at += 1
+    return at
+
+
+@njit(cache=True)
+def _scaled(digits: int, power: int) -> tuple[float, bool]:
+    """``digits × 10**power`` rounded to nearest, and whether that rounding is certain."""
+    if digits < 2**53 and -_EXACT_POWER <= power <= _EXACT_POWER:
+        if power < 0:
+            return digits / _HIGH[_MAX_POWER - power], True
+        return digits * _HIGH[_MAX_POWER + power], True
+    if power < -_MAX_POWER or power > _MAX_POWER:
+        return 0.0, digits == 0
+    a, b = float(digits), _HIGH[_MAX_POWER + power]
+    a_rest, b_rest = float(digits - int(a)), _LOW[_MAX_POWER + power]
+    # Dekker's product: a × b is high + low exactly.
+    high = a * b
+    t = _SPLIT * a
+    a1 = t - (t - a)
+    a2 = a - a1
+    t = _SPLIT * b
+    b1 = t - (t - b)
+    b2 = b - b1
+    low = ((a1 * b1 - high) + a1 * b2 + a2 * b1) + a2 * b2
+    low += a * b_rest + a_rest * b
+    doubt = high * _DOUBT
+    value = high + (low - doubt)
+    return value, value == high + (low + doubt)
+
+
+@njit(cache=True)
+def _number(text: Array, position: int) -> tuple[float, Any, bool, bool]:
+    """Value, where it stops, whether it is a number, whether the value is certain (else: ask Python)."""
+    at = np.uint64(position)  # signed indices are checked for counting from the end, at a sixth of the time
+    negative = text[at] == _MINUS
+    if negative or text[at] == _PLUS:
+        at += _ONE
+    begin, digits, power = at, 0, np.int64(0)
+    while _ZERO <= text[at] <= _NINE:
+        digits = digits * 10 + (text[at] - _ZERO)
+        at += _ONE
+    n_digits = np.int64(at - begin)
+    if text[at] == _POINT:
+        at += _ONE
+        point = at
+        while _ZERO <= text[at] <= _NINE:
+            digits = digits * 10 + (text[at] - _ZERO)
+            at += _ONE
+        power = np.int64(point) - np.int64(at)
+        n_digits -= power
+    is_number = n_digits > 0
+    if is_number and text[at] | 32 == 101:  # e or E
+        at += _ONE
+        down = text[at] == _MINUS
+        if down or text[at] == _PLUS:
+            at += _ONE
+        first, shift = at, 0
+        while _ZERO <= text[at] <= _NINE:
+            shift = min(shift * 10 + (text[at] - _ZERO), 10**9)
+            at += _ONE
+        power += -shift if down else shift
+        is_number = at > first
+    if not is_number or not _is_end(text[at]):
+        return 0.0, np.int64(at), False, True
+    while n_digits > _EXACT_DIGITS and (text[begin] == _ZERO or text[begin] == _POINT):
+        n_digits -= text[begin] == _ZERO
+        begin += _ONE
+    if n_digits > _EXACT_DIGITS:
+        return 0.0, np.int64(at), True, False
+    value, certain = _scaled(digits, power)
+    return -value if negative else value, np.int64(at), True, certain
+
+
+@njit(cache=True)
+def _is_null(text: Array, at: int) -> bool:
+    return (
+        text[at] | 32 == 110  # n, u, l, l in either case
+        and text[at + 1] | 32 == 117
+        and text[at + 2] | 32 == 108
+        and text[at + 3] | 32 == 108
+        and _is_end(text[at + 4])
+    )
+
+
+@njit(cache=True)
+def _features(
+    text: Array, at: int, row: int, rules: Array, columns: Array, values: Array, stop: int, slow: Array, n_slow: int
+) -> tuple[int, int, int, int, int]:
+    """Read ``id:value`` pairs up to the comment or the end of the line.
+
+    Returns a code, the position, the id before, and how far columns and slow are filled.
+    """
+    max_id, null, limit = int(rules[0]), rules[1], rules[2]
+    before = 0
+    while True:
+        at = _skip_blanks(text, at)
+        if text[at] == _NEWLINE or text[at] == _HASH:
+            return OK, at, before, stop, n_slow
+        start, feature = at, 0
+        while _ZERO <= text[at] <= _NINE:
+            feature = feature * 10 + (text[at] - _ZERO)
+            at += 1
+        if text[at] != _COLON or at == start:
+            return BAD_FEATURE, start, before, stop, n_slow
+        if feature < 1 or feature > max_id or at - start > _EXACT_DIGITS:
+            return ID_RANGE, start, before, stop, n_slow
+        if feature <= before:
+            return ID_ORDER, start, before, stop, n_slow
+        at += 1
+        value, end, is_number, certain = _number(text, at)
+        if not is_number:
+            if not _is_null(text, at):
+                return BAD_VALUE, start, before, stop, n_slow
+            value, end = null, at + 4
+        elif not certain:
+            slow[n_slow, 0], slow[n_slow, 1], slow[n_slow, 2], slow[n_slow, 3] = row, stop, start, end
+            n_slow += 1
+        if not abs(value) < limit:
+            return VALUE_RANGE, start, before, stop, n_slow
+        columns[stop] = feature - 1
+        values[stop] = value
+        stop += 1
+        before = feature
+        at = end
+
+
+@njit(cache=True)
+def _query(text: Array, at: int, rows: Array, row: int) -> tuple[int, int]:
+    """Note the span of ``qid:Q`` if that stands here, and whether it differs from the row before."""
+    rows[row, _QID], rows[row, _QID_STOP], rows[row, _QID_NEW] = -1, -1, row == 0 or rows[row - 1, _QID] >= 0
+    if not (text[at] == 113 and text[at + 1] == 105 and text[at + 2] == 100 and text[at + 3] == _COLON):  # qid:
+        return OK, at
+    start = at + 4
+    stop = start
+    while not _is_end(text[stop]):
+        stop += 1
+    if stop == start:
+        return NO_QID, at
+    rows[row, _QID], rows[row, _QID_STOP], rows[row, _QID_NEW] = start, stop, 1
+    if row > 0 and rows[row - 1, _QID_STOP] - rows[row - 1, _QID] == stop - start:
+        same = 0
+        while same < stop - start and text[rows[row - 1, _QID] + same] == text[start + same]:
+            same += 1
+        rows[row, _QID_NEW] = same < stop - start
+    return OK, stop
+
+
+@njit(cache=True)
+def _parse_lines(
+    text: Array, rules: Array, rows: Array, labels: Array, columns: Array, values: Array, slow: Array
+) -> tuple[Any, ...]:
+    """Fill the arrays line by line; stops at the first fault.
+
+    Returns a code, the line, the position and the id before it, and how far rows and slow are filled.
+    """
+    # A literal 0 is a type of its own to numba: everything called with it would be compiled twice.
+    at = line = row = stop = n_slow = before = np.int64(0)
+    while at < text.size:
+        at = _skip_blanks(text, at)
+        if text[at] != _NEWLINE and text[at] != _HASH:
+            labels[row], end, is_number, certain = _number(text, at)
+            if not is_number:
+                return BAD_LABEL, line, at, 0, row, n_slow
+            if not certain:
+                slow[n_slow, 0], slow[n_slow, 1], slow[n_slow, 2], slow[n_slow, 3] = row, -1, at, end
+                n_slow += 1
+            code, at = _query(text, _skip_blanks(text, end), rows, row)
+            if code == OK:
+                code, at, before, stop, n_slow = _features(text, at, row, rules, columns, values, stop, slow, n_slow)
+            rows[row, _LINE], rows[row, _STOP] = line, stop
+            if code != OK:
+                return code, line, at, before, row, n_slow
+            rows[row, _COMMENT] = at + 1 if text[at] == _HASH else -1
+            while text[at] != _NEWLINE:
+                at += 1
+            rows[row, _COMMENT_STOP] = at
+            row += 1
+        while text[at] != _NEWLINE:
+            at += 1
+        at += 1
+        line += 1
+    return OK, line, at, 0, row, n_slow
+
+
+@dataclass(frozen=True)
+class Fault:
+    """What stopped the parser: a code, the line in the chunk (from 0), the position and the feature id before it."""
+
+    code: int
+    line: int
+    at: int
+    before: int
+
+
+@dataclass(frozen=True)
+class Parsed:
+    """The rows of one chunk; lines count from 0, a span is start and stop in the chunk, start -1 where there is none.
+
+    The arrays are views that the next chunk overwrites.
+    """
+
+    lines: Array
+    labels: Array
+    qid_spans: Array
+    qid_is_new: Array
+    comment_spans: Array
+    counts: Array
+    columns: Array
+    values: Array
+    fault: Fault | None
+
+
+class LineParser:
+    """Parses chunks of lines with memory that is kept from one chunk to the next."""
+
+    def __init__(self, dtype: np.dtype[Any], max_id: int | None, null: float) -> None:
+        # Half a step above the largest float32 is where rounding begins to give infinity.
+        limit = float(np.finfo(np.float32).max) + 2.0**103 if dtype == np.float32 else np.inf
+        self._rules = np.array([MAX_ID if max_id is None else max_id, null, limit])
+        self._reserve(0)
+
+    def _reserve(self, n_bytes: int) -> None:
+        # The shortest row is a digit and a newline, the shortest feature "1:2" and a blank. That is far more than most
+        # chunks need, but memory that is never touched costs nothing.
+        n_rows, n_features = n_bytes // 2, n_bytes // 4
+        self._capacity = n_bytes
+        self._rows = np.empty((n_rows, _N_ROW_FIELDS), np.int64)
+        self._labels = np.empty(n_rows)
+        self._columns = np.empty(n_features, np.int32)
+        self._values = np.empty(n_features)
+        self._slow = np.empty((n_rows, 4), np.int64)
+
+    def parse(self, chunk: bytes) -> Parsed:
+        """Parse lines; ``chunk`` ends with a newline."""
+        if len(chunk) > self._capacity:
+            self._reserve(len(chunk))
+        code, line, at, before, n_rows, n_slow = _parse_lines(
+            np.frombuffer(chunk, np.uint8),
+            self._rules,
+            self._rows,
+            self._labels,
+            self._columns,
+            self._values,
+            self._slow,
+        )
+        fault = self._ask_python(chunk, n_slow) or (Fault(code, line, at, before) if code != OK else None)
+        if fault is not None:
+            n_rows = int(np.searchsorted(self._rows[:n_rows, _LINE], fault.line))
+        rows = self._rows[:n_rows]
+        stop = int(rows[-1, _STOP]) if n_rows else 0
+        return Parsed(
+            rows[:, _LINE],
+            self._labels[:n_rows],
+            rows[:, _QID : _QID_STOP + 1],
+            rows[:, _QID_NEW] != 0,
+            rows[:, _COMMENT : _COMMENT_STOP + 1],
+            np.diff(rows[:, _STOP], prepend=0),
+            self._columns[:stop],
+            self._values[:stop],
+            fault,
+        )
+
+    def _ask_python(self, chunk: bytes, n_slow: int) -> Fault | None:
+        """Settle the numbers whose rounding the kernel was not certain of."""
+        for row, entry, start, stop in self._slow[:n_slow].tolist():
+            value = float(chunk[start:stop].rpartition(b":")[2])
+            if not abs(value) < (np.inf if entry < 0 else self._rules[2]):
+                return Fault(BAD_LABEL if entry < 0 else VALUE_RANGE, int(self._rows[row, _LINE]), start, 0)
+            if entry < 0:
+                self._labels[row] = value
+            else:
+                self._values[entry] = value
+        return None
+
+
+class _Growing:
+    """A one-dimensional array that grows in place.
+
+    It begins with room for what the whole file should need (pages that are never touched cost nothing) and is enlarged
+    by an eighth where that was too little.
+    """
+
+    def __init__(self, dtype: npt.DTypeLike) -> None:
+        self._array = np.empty(0, dtype)
+        self.size = 0
+
+    def extend(self, items: Array, share: float) -> None:
+        """Append; ``share`` is how much of the file has been read with these items."""
+        end = self.size + len(items)
+        if self.size == 0:
+            self._array = np.empty(int(end / share * 1.05), self._array.dtype)
+        elif end > len(self._array):
+            self._array.resize(max(end, len(self._array) * 9 // 8), refcheck=False)
+        self._array[self.size : end] = items
+        self.size = end
+
+    def take(self) -> Array:
+        """The items, without spare room; this object is empty afterwards."""
+        self._array.resize(self.size, refcheck=False)
+        items, self._array, self.size = self._array, np.empty(0, self._array.dtype), 0
+        return items
+
+
+class FeatureTable:
+    """Features gathered chunk by chunk, in whichever of dense and CSR is the smaller form so far."""
+
+    _TINY = 1 << 16  # bytes up to which a dense array needs no reason
+    _STEP = 1 << 20  # values converted at a time
+
+    def __init__(self, dtype: np.dtype[Any], n_features: int | None) -> None:
+        self._dtype = dtype
+        self._n_rows = self._n_written = 0
+        self._width = n_features or 0
+        self._is_dense = True
+        self._share = 1.0
+        self._values, self._columns, self._counts = _Growing(dtype), _Growing(np.int32), _Growing(np.int64)
+
+    def add(self, counts: Array, columns: Array, values: Array, share: float) -> None:
+        """Append rows given by their numbers of features, and the column and value of each.
+
+        ``share`` is how much of the file they and the rows before make up, about.
+        """
+        self._share = share
+        width = max(self._width, int(columns.max()) + 1 if len(columns) else 0)
+        n_rows = self._n_rows + len(counts)
+        self._n_written += len(values)
+        dense_bytes, sparse_bytes = self._costs(n_rows, width)
+        # A quarter of margin on the way back keeps a file near the border from being converted to and fro.
+        if self._is_dense and dense_bytes > sparse_bytes:
+            self._set_sparse(self._take_dense())
+        elif not self._is_dense and 1.25 * dense_bytes < sparse_bytes:
+            self._values.extend(self._take_sparse_as_dense(width).reshape(-1), self._share)
+            self._is_dense = True
+        elif self._is_dense and width > self._width and self._n_rows:
+            wider = np.zeros((self._n_rows, width), self._dtype)
+            wider[:, : self._width] = self._take_dense()
+            self._values.extend(wider.reshape(-1), self._share)
+        self._n_rows, self._width = n_rows, width
+        if not self._is_dense:
+            self._extend_sparse(counts, columns, values)
+        elif len(values) == len(counts) * width:
+            self._values.extend(values, self._share)
+        else:
+            X = np.zeros((len(counts), width), self._dtype)
+            X[np.repeat(np.arange(len(counts)), counts), columns] = values
+            self._values.extend(X.reshape(-1), self._share)
+
+    def finish(self, sparse: bool | None) -> Any:
+        """The features: CSR if ``sparse``, dense if not, the smaller one if None."""
+        dense_bytes, sparse_bytes = self._costs(self._n_rows, self._width)
+        if sparse is None:
+            sparse = dense_bytes > sparse_bytes
+        if not sparse:
+            try:
+                return self._take_dense() if self._is_dense else self._take_sparse_as_dense(self._width)
+            except MemoryError:
+                size = f"{self._n_rows} × {self._width}"
+                raise InputError(
+                    f"a dense array of {size} features does not fit memory; expected sparse=True"
+                ) from None
+        if self._is_dense:
+            self._set_sparse(self._take_dense())
+        values, columns = self._values.take(), self._columns.take()
+        indptr = np.zeros(self._n_rows + 1, np.int32 if len(values) <= MAX_ID else np.int64)
+        np.cumsum(self._counts.take(), out=indptr[1:])
+        return sp.csr_array((values, columns, indptr), shape=(self._n_rows, self._width))
+
+    def _costs(self, n_rows: int, width: int) -> tuple[int, int]:
+        item = self._dtype.itemsize
+        return n_rows * width * item, max(self._n_written * (item + 4) + n_rows * 4, self._TINY)
+
+    def _extend_sparse(self, counts: Array, columns: Array, values: Array) -> None:
+        kept = values != 0
+        if not kept.all():
+            rows = np.repeat(np.arange(len(counts)), counts)
+            counts = np.bincount(rows[kept], minlength=len(counts))
+            columns, values = columns[kept], values[kept]
+        self._counts.extend(counts, self._share)
+        self._columns.extend(columns, self._share)
+        self._values.extend(values, self._share)
+
+    def _set_sparse(self, X: Array) -> None:
+        self._is_dense = False
+        step = max(1, self._STEP // max(1, X.shape[1]))
+        for start in range(0, len(X), step):
+            rows, columns = np.nonzero(X[start : start + step])
+            self._counts.extend(np.bincount(rows, minlength=len(X[start : start + step])), self._share)
+            self._columns.extend(columns, self._share)
+            self._values.extend(X[start : start + step][rows, columns], self._share)
+
+    def _take_dense(self) -> Array:
+        return self._values.take().reshape(self._n_rows, self._width)
+
+    def _take_sparse_as_dense(self, width: int) -> Array:
+        X = np.zeros((self._n_rows, width), self._dtype)
+        counts, columns, values = self._counts.take(), self._columns.take(), self._values.take()
+        stops = np.cumsum(counts)
+        row = 0
+        while row < len(X):
+            first = int(stops[row] - counts[row])
+            end = max(row + 1, int(np.searchsorted(stops, first + self._STEP, side="right")))
+            last = int(stops[end - 1])
+            X[np.repeat(np.arange(row, end), counts[row:end]), columns[first:last]] = values[first:last]
+            row = end
+        return X

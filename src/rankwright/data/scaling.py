@@ -1,0 +1,261 @@
+"""Scaling of features: within each query (min–max, percentiles, z-scores) or over a whole training set.
+
+Within-query scaling makes queries comparable and needs no fitting; with it SVMacc becomes acc3 (percentiles) and acc4
+(min–max) of SIGIR'07. Values are worked on in float64, some at a time, and returned in the type they came in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from rankwright.data.blocks import query_of_row
+from rankwright.data.dataset import RankingData, checked_features
+from rankwright.errors import InputError
+
+__all__ = ["QueryScaler", "Standardizer"]
+
+Array = npt.NDArray[Any]
+_CHUNK_VALUES = 1 << 17  # values in float64 at a time: they stay in cache, and mapped files stay on disk
+
+
+@dataclass(frozen=True)
+class QueryScaler:
+    """Scale every feature within every query.
+
+    Parameters
+    ----------
+    kind : {"minmax", "percentile", "zscore"}
+        ``minmax``: (x − min) / (max − min), 0 where all values are equal. ``percentile``: (rank − 1) / (n − 1), ties
+        share their average rank, 0.5 where all values are equal. ``zscore``: (x − mean) / standard deviation (divided
+        by n), 0 where all values are equal.
+
+    Notes
+    -----
+    Sparse features stay sparse (CSR), but are made dense some queries at a time, the zeros that are not stored count as
+    values, and most results of ``percentile`` and ``zscore`` are not zero.
+
+    Examples
+    --------
+    >>> data = RankingData.from_arrays([[2.0], [4.0], [3.0], [7.0]], [0, 1, 0, 1], qid=["a", "a", "a", "b"])
+    >>> QueryScaler("minmax").transform(data).X.ravel().tolist()
+    [0.0, 1.0, 0.5, 0.0]
+    >>> QueryScaler("percentile").transform(data).X.ravel().tolist()
+    [0.0, 1.0, 0.5, 0.5]
+    """
+
+    kind: str
+
+    def __post_init__(self) -> None:
+        if self.kind not in _KINDS:
+            raise InputError(f"scaling {self.kind!r} is not known; expected one of {', '.join(_KINDS)}")
+
+    def transform(self, data: RankingData) -> RankingData:
+        """The same documents with scaled features."""
+        return data.with_features(self.transform_arrays(data.X, data.indptr))
+
+    def transform_arrays(self, X: Any, indptr: npt.ArrayLike) -> Any:
+        """Scale the rows ``indptr[q]:indptr[q+1]`` of every query ``q``."""
+        X, bounds = checked_features(X), np.asarray(indptr)
+        if bounds[0] != 0 or bounds[-1] != X.shape[0] or (np.diff(bounds) < 0).any():
+            raise InputError(f"{X.shape[0]} rows but query boundaries from {bounds[0]} to {bounds[-1]}")
+        scale = _KINDS[self.kind]
+        if sparse.issparse(X):
+            blocks = [
+                sparse.csr_array(scale(X[part[0] : part[-1]].toarray().astype(np.float64), part).astype(X.dtype))
+                for part in _query_chunks(bounds, X.shape[1])
+            ]
+            return sparse.vstack(blocks, format="csr") if blocks else X
+        scaled = np.empty_like(X)
+        for part in _query_chunks(bounds, X.shape[1]):
+            scaled[part[0] : part[-1]] = scale(X[part[0] : part[-1]].astype(np.float64), part)
+        return scaled
+
+
+def _query_chunks(indptr: Array, n_features: int) -> Iterator[Array]:
+    """Boundaries of some non-empty queries at a time."""
+    bounds = np.unique(indptr)
+    rows = max(1, _CHUNK_VALUES // max(1, n_features))
+    first = 0
+    while first < len(bounds) - 1:
+        last = max(first + 1, int(np.searchsorted(bounds, bounds[first] + rows, side="right")) - 1)
+        yield bounds[first : last + 1]
+        first = last
+
+
+def _minmax(block: Array, bounds: Array) -> Array:
+    starts = bounds[:-1] - bounds[0]
+    ranges = _Interval.between(np.minimum.reduceat(block, starts), np.maximum.reduceat(block, starts))
+    return ranges.pick(query_of_row(bounds)).share(block)
+
+
+def _zscore(block: Array, bounds: Array) -> Array:
+    starts, sizes = bounds[:-1] - bounds[0], np.diff(bounds)
+    # z-scores of the min–max values are those of the values, and their sums can neither overflow nor vanish.
+    centred = _minmax(block, bounds)
+    centred -= np.repeat(np.add.reduceat(centred, starts) / sizes[:, None], sizes, axis=0)
+    deviation = np.sqrt(np.add.reduceat(centred**2, starts) / sizes[:, None])
+    return centred / np.repeat(np.where(deviation > 0, deviation, 1.0), sizes, axis=0)
+
+
+def _percentile(block: Array, bounds: Array) -> Array:
+    for start, stop in zip(bounds[:-1] - bounds[0], bounds[1:] - bounds[0], strict=True):
+        block[start:stop] = _percentiles_of_query(block[start:stop])
+    return block
+
+
+def _percentiles_of_query(values: Array) -> Array:
+    last = len(values) - 1
+    if last == 0:
+        return np.full_like(values, 0.5)
+    order = np.argsort(values, axis=0)
+    ranked = np.take_along_axis(values, order, axis=0)
+    place = np.arange(last + 1)[:, None]
+    changes = ranked[1:] != ranked[:-1]
+    first_of_tie = np.zeros(values.shape, np.int64)
+    last_of_tie = np.full(values.shape, last)
+    first_of_tie[1:] = np.maximum.accumulate(np.where(changes, place[1:], 0), axis=0)
+    last_of_tie[:-1] = np.minimum.accumulate(np.where(changes, place[:-1], last)[::-1], axis=0)[::-1]
+    percentiles = np.empty_like(values)
+    np.put_along_axis(percentiles, order, (first_of_tie + last_of_tie) / (2 * last), axis=0)
+    return percentiles
+
+
+_KINDS: dict[str, Callable[[Array, Array], Array]] = {
+    "minmax": _minmax,
+    "percentile": _percentile,
+    "zscore": _zscore,
+}
+
+
+@dataclass(frozen=True, eq=False)
+class _Interval:
+    """Intervals [low, low + span] / shrink, where shrink is 0.5 if the span would overflow without it, else 1."""
+
+    low: Array
+    span: Array
+    shrink: Array
+
+    @classmethod
+    def between(cls, low: Array, high: Array) -> _Interval:
+        low, high = low.astype(np.float64), high.astype(np.float64)
+        with np.errstate(over="ignore"):
+            shrink = np.where(np.isfinite(high - low), 1.0, 0.5)
+        low = low * shrink
+        return cls(low, high * shrink - low, shrink)
+
+    def share(self, values: Array) -> Array:
+        """Where values lie in their interval, from 0 to 1; 0 in an interval of one point."""
+        return (values * self.shrink - self.low) / np.where(self.span > 0, self.span, 1.0)
+
+    def pick(self, which: Array) -> _Interval:
+        """Some of the intervals, also repeatedly."""
+        return _Interval(self.low[which], self.span[which], self.shrink[which])
+
+
+@dataclass(frozen=True, eq=False)
+class Standardizer:
+    """Shift every feature to mean 0 and scale it to standard deviation 1, as measured on training data.
+
+    Make one with :meth:`fit`. A feature that was constant in training is shifted only. Sparse features are scaled but
+    not shifted, so that they stay sparse: a standardizer fitted on them has mean 0 throughout. One fitted on dense
+    features refuses sparse ones, which it cannot shift. Results too large for their type become its largest number.
+
+    Attributes
+    ----------
+    mean : ndarray
+        What is subtracted, one number per feature.
+    scale : ndarray
+        What is divided by: the standard deviation (divided by n), 1 where that is 0.
+
+    Examples
+    --------
+    >>> train, test = np.array([[1.0], [3.0]]), np.array([[5.0]])
+    >>> standardizer = Standardizer.fit(train)
+    >>> standardizer.transform(train).ravel().tolist(), standardizer.transform(test).item()
+    ([-1.0, 1.0], 3.0)
+    """
+
+    mean: Array
+    scale: Array
+
+    @staticmethod
+    def fit(data: Any) -> Standardizer:
+        """Measure means and standard deviations on a RankingData or an array (dense or scipy sparse)."""
+        X = data.X if isinstance(data, RankingData) else checked_features(data)
+        if X.shape[0] == 0:
+            raise InputError("nothing to fit a standardizer on: there are no rows")
+        low, high, mean, deviation = _sparse_moments(X) if sparse.issparse(X) else _dense_moments(X)
+        unit = _Interval.between(low, high)
+        centre = np.zeros(X.shape[1]) if sparse.issparse(X) else low * (1.0 - mean) + high * mean
+        scale = deviation / unit.shrink * unit.span
+        return Standardizer(centre, np.where(scale > 0, scale, 1.0))
+
+    def transform(self, data: Any) -> Any:
+        """Apply to a RankingData or an array (dense or scipy sparse); what comes back is of the same kind."""
+        if isinstance(data, RankingData):
+            return data.with_features(self.transform(data.X))
+        X = checked_features(data)
+        if X.shape[1] != len(self.mean):
+            raise InputError(f"fitted on {len(self.mean)} features but got {X.shape[1]}")
+        if sparse.issparse(X):
+            if self.mean.any():
+                raise InputError(
+                    "sparse features cannot be shifted by the mean of the dense ones it was fitted on; fit on sparse"
+                )
+            values = _within_type(X.data, self.scale[X.indices])
+            return sparse.csr_array((values, X.indices, X.indptr), shape=X.shape)
+        standard = np.empty_like(X)
+        # Halving both sides of the fraction is exact and keeps the difference of two huge values finite.
+        shrink = np.where(self.scale > 1.0, 0.5, 1.0)
+        mean, scale = self.mean * shrink, self.scale * shrink
+        for rows in _row_chunks(X):
+            with np.errstate(over="ignore"):
+                standard[rows] = _within_type(X[rows] * shrink - mean, scale, X.dtype)
+        return standard
+
+
+def _within_type(values: Array, scale: Array, dtype: npt.DTypeLike | None = None) -> Array:
+    """``values / scale``, at most the largest number of the type."""
+    wanted = values.dtype if dtype is None else np.dtype(dtype)
+    largest = np.finfo(wanted).max
+    with np.errstate(over="ignore"):
+        return np.clip(values / scale, -largest, largest).astype(wanted)
+
+
+def _row_chunks(X: Array) -> Iterator[slice]:
+    step = max(1, _CHUNK_VALUES // max(1, X.shape[1]))
+    return (slice(start, start + step) for start in range(0, X.shape[0], step))
+
+
+def _dense_moments(X: Array) -> tuple[Array, Array, Array, Array]:
+    """Minimum and maximum of each column; mean and deviation of its values' share of the way between the two."""
+    low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
+    unit = _Interval.between(low, high)
+    mean, variance = np.zeros(X.shape[1]), np.zeros(X.shape[1])
+    for rows in _row_chunks(X):
+        mean += unit.share(X[rows]).sum(axis=0)
+    mean /= X.shape[0]
+    for rows in _row_chunks(X):
+        variance += ((unit.share(X[rows]) - mean) ** 2).sum(axis=0)
+    return low, high, mean, np.sqrt(variance / X.shape[0])
+
+
+def _sparse_moments(X: Any) -> tuple[Array, Array, Array, Array]:
+    """The same for CSR: the zeros that are not stored are counted, not made."""
+    n_rows, n_columns = X.shape
+    unstored = n_rows - np.bincount(X.indices, minlength=n_columns)
+    low, high = np.where(unstored > 0, 0.0, np.inf), np.where(unstored > 0, 0.0, -np.inf)
+    np.minimum.at(low, X.indices, X.data)
+    np.maximum.at(high, X.indices, X.data)
+    unit = _Interval.between(low, high)
+    shares = unit.pick(X.indices).share(X.data)
+    zero = unit.share(np.where(unstored > 0, 0.0, low))  # outside the interval where every value is stored
+    mean = (np.bincount(X.indices, shares, n_columns) + unstored * zero) / n_rows
+    squares = np.bincount(X.indices, (shares - mean[X.indices]) ** 2, n_columns) + unstored * (zero - mean) ** 2
+    return low, high, mean, np.sqrt(squares / n_rows)

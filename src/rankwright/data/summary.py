@@ -1,0 +1,284 @@
+"""What is in a file: counts, labels, documents per query and the features that carry nothing new.
+
+X is read in chunks of bounded size. Equal columns are found by a 64-bit fingerprint, Σ_row key(row)·mix(value) mod 2⁶⁴,
+and columns with equal fingerprints are then compared value by value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.blocks import query_of_row
+from rankwright.data.dataset import RankingData
+from rankwright.data.tables import default_names
+from rankwright.data.trec import TrecTable
+
+__all__ = [
+    "FeatureSummary",
+    "QrelsSummary",
+    "RunSummary",
+    "ScoresSummary",
+    "Spread",
+    "summarize",
+    "summarize_qrels",
+    "summarize_run",
+    "summarize_scores",
+]
+
+Array = npt.NDArray[Any]
+_CHUNK_VALUES = 1 << 21
+
+
+@dataclass(frozen=True)
+class Spread:
+    """Smallest, middle, mean and largest of some numbers."""
+
+    min: float
+    median: float
+    mean: float
+    max: float
+
+
+@dataclass(frozen=True)
+class FeatureSummary:
+    """What is in feature data; see :func:`summarize`."""
+
+    queries: int
+    documents: int
+    documents_per_query: Spread
+    document_ids: bool
+    features: int
+    kind: str
+    dtype: str
+    density: float
+    feature_min: float
+    feature_max: float
+    constant_features: tuple[str, ...]
+    duplicate_features: tuple[tuple[str, ...], ...]
+    labels: tuple[tuple[float, int], ...]
+    queries_without_relevant: int
+    queries_without_non_relevant: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types for JSON."""
+        return _plain(self)
+
+
+@dataclass(frozen=True)
+class QrelsSummary:
+    """What is in a qrels file; see :func:`summarize_qrels`."""
+
+    queries: int
+    documents: int
+    documents_per_query: Spread
+    labels: tuple[tuple[float, int], ...]
+    queries_without_relevant: int
+    queries_without_non_relevant: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types for JSON."""
+        return _plain(self)
+
+
+@dataclass(frozen=True)
+class RunSummary:
+    """What is in a run; see :func:`summarize_run`."""
+
+    queries: int
+    documents: int
+    documents_per_query: Spread
+    score_min: float
+    score_max: float
+    tied_share: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types for JSON."""
+        return _plain(self)
+
+
+@dataclass(frozen=True)
+class ScoresSummary:
+    """What is in a file of scores."""
+
+    documents: int
+    scores: Spread
+    distinct: int
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types for JSON."""
+        return _plain(self)
+
+
+def summarize(data: RankingData) -> FeatureSummary:
+    """Describe feature data.
+
+    A feature is constant if all documents have the same value; features are duplicates if they agree on every
+    document (constant ones are not listed again). Density is the share of values that are not 0.
+
+    Examples
+    --------
+    >>> data = RankingData.from_arrays([[1, 5, 1], [2, 5, 2]], [0, 1], qid=[7, 7])
+    >>> found = summarize(data)
+    >>> found.constant_features, found.duplicate_features, found.labels
+    (('f2',), (('f1', 'f3'),), ((0.0, 1), (1.0, 1)))
+    """
+    names = default_names(data)
+    low, high, filled, prints = _scan(data)
+    constant = low == high
+    without_relevant, without_non_relevant = _one_sided(data.labels, data.indptr)
+    return FeatureSummary(
+        queries=data.n_queries,
+        documents=data.n_docs,
+        documents_per_query=_spread(data.sizes),
+        document_ids=data.doc_ids is not None,
+        features=data.n_features,
+        kind="sparse" if data.is_sparse else "dense",
+        dtype=str(data.X.dtype),
+        density=filled / max(1, data.n_docs * data.n_features),
+        feature_min=float(low.min()) if data.n_features else 0.0,
+        feature_max=float(high.max()) if data.n_features else 0.0,
+        constant_features=tuple(names[at] for at in np.flatnonzero(constant)),
+        duplicate_features=tuple(
+            tuple(names[at] for at in group) for group in _duplicates(data, prints, np.flatnonzero(~constant))
+        ),
+        labels=_counts(data.labels),
+        queries_without_relevant=without_relevant,
+        queries_without_non_relevant=without_non_relevant,
+    )
+
+
+def summarize_qrels(table: TrecTable) -> QrelsSummary:
+    """Describe judgements; labels of 0 and below are not relevant."""
+    without_relevant, without_non_relevant = _one_sided(table.values, table.indptr)
+    return QrelsSummary(
+        queries=table.n_queries,
+        documents=table.n_docs,
+        documents_per_query=_spread(np.diff(table.indptr)),
+        labels=_counts(table.values),
+        queries_without_relevant=without_relevant,
+        queries_without_non_relevant=without_non_relevant,
+    )
+
+
+def summarize_run(table: TrecTable) -> RunSummary:
+    """Describe a run; the tied share counts the documents whose score another document of their query has too."""
+    query = query_of_row(table.indptr)
+    order = np.lexsort((table.values, query))
+    scores, query = table.values[order], query[order]
+    same = (scores[1:] == scores[:-1]) & (query[1:] == query[:-1])
+    tied = np.append(same, False) | np.append(False, same)
+    return RunSummary(
+        queries=table.n_queries,
+        documents=table.n_docs,
+        documents_per_query=_spread(np.diff(table.indptr)),
+        score_min=float(scores.min()),
+        score_max=float(scores.max()),
+        tied_share=float(tied.mean()),
+    )
+
+
+def summarize_scores(scores: Array) -> ScoresSummary:
+    """Describe scores."""
+    return ScoresSummary(documents=len(scores), scores=_spread(scores), distinct=len(np.unique(scores)))
+
+
+def _spread(values: Array) -> Spread:
+    if len(values) == 0:
+        return Spread(0.0, 0.0, 0.0, 0.0)
+    return Spread(float(values.min()), float(np.median(values)), float(values.mean()), float(values.max()))
+
+
+def _counts(labels: Array) -> tuple[tuple[float, int], ...]:
+    values, counts = np.unique(labels, return_counts=True)
+    return tuple(zip(values.tolist(), counts.tolist(), strict=True))
+
+
+def _one_sided(labels: Array, indptr: Array) -> tuple[int, int]:
+    """How many queries have no relevant and how many have no non-relevant document."""
+    relevant = np.add.reduceat(labels > 0, indptr[:-1], dtype=np.int64) if len(indptr) > 1 else np.zeros(0)
+    return int((relevant == 0).sum()), int((relevant == np.diff(indptr)).sum())
+
+
+def _row_chunks(data: RankingData, width: int) -> Iterator[Any]:
+    """Some rows of X at a time, as many as keep ``width`` values per row within bounds."""
+    step = max(1, _CHUNK_VALUES // max(1, width))
+    for start in range(0, data.n_docs, step):
+        yield data.X[start : start + step]
+
+
+def _scan(data: RankingData) -> tuple[Array, Array, int, Array]:
+    """Per column: smallest and largest value and fingerprint; and how many values are not 0."""
+    low, high = np.full(data.n_features, np.inf), np.full(data.n_features, -np.inf)
+    prints = np.zeros(data.n_features, np.uint64)
+    keys = np.random.default_rng(0)
+    stored = np.zeros(data.n_features, np.int64)
+    filled = 0
+    for rows in _row_chunks(data, _stored_width(data)):
+        key = keys.integers(1, 1 << 63, size=rows.shape[0], dtype=np.uint64)
+        if data.is_sparse:
+            columns = rows.indices
+            filled += int(np.count_nonzero(rows.data))
+            stored += np.bincount(columns, minlength=data.n_features)
+            np.minimum.at(low, columns, rows.data.astype(np.float64))
+            np.maximum.at(high, columns, rows.data.astype(np.float64))
+            np.add.at(prints, columns, _mixed(rows.data) * np.repeat(key, np.diff(rows.indptr)))
+        else:
+            filled += int(np.count_nonzero(rows))
+            np.minimum(low, rows.min(axis=0), out=low)
+            np.maximum(high, rows.max(axis=0), out=high)
+            prints += (_mixed(rows) * key[:, None]).sum(axis=0, dtype=np.uint64)
+    if data.is_sparse:
+        has_zero = stored < data.n_docs
+        low[has_zero] = np.minimum(low[has_zero], 0)
+        high[has_zero] = np.maximum(high[has_zero], 0)
+    return low, high, filled, prints
+
+
+def _stored_width(data: RankingData) -> int:
+    return -(-data.X.nnz // max(1, data.n_docs)) if data.is_sparse else data.n_features
+
+
+def _mixed(values: Array) -> Array:
+    """The bits of values, spread over 64 bits; 0 stays 0, so that values a sparse row leaves out add nothing."""
+    # + 0 turns -0.0 into 0.0, which is equal to it but has other bits.
+    bits = (values + values.dtype.type(0)).view(f"u{values.itemsize}").astype(np.uint64)
+    bits *= np.uint64(0x9E3779B97F4A7C15)
+    bits ^= bits >> np.uint64(32)  # short fractions fill high bits only, which multiplying by the key would drop
+    return bits
+
+
+def _duplicates(data: RankingData, prints: Array, columns: Array) -> list[list[int]]:
+    """Groups of equal columns: those with equal fingerprints, compared value by value with the first of the group."""
+    by_print: dict[int, list[int]] = {}
+    for at in columns.tolist():
+        by_print.setdefault(int(prints[at]), []).append(at)
+    groups = [members for members in by_print.values() if len(members) > 1]
+    members = np.array([at for group in groups for at in group], np.int64)
+    sizes = [len(group) for group in groups]
+    firsts = np.repeat(np.cumsum([0, *sizes])[:-1], sizes)
+    equal = np.ones(len(members), bool)
+    if groups:
+        for rows in _row_chunks(data, max(_stored_width(data), len(members))):
+            values = rows[:, members].toarray() if data.is_sparse else rows[:, members]
+            equal &= (values == values[:, firsts]).all(axis=0)
+    ends = np.cumsum(sizes).tolist()
+    found = [members[end - size : end][equal[end - size : end]].tolist() for end, size in zip(ends, sizes, strict=True)]
+    return sorted(group for group in found if len(group) > 1)
+
+
+def _plain(summary: Any) -> dict[str, Any]:
+    found = asdict(summary)
+    if "labels" in found:
+        found["labels"] = [
+            {"label": int(label) if label == int(label) else label, "documents": count}
+            for label, count in found["labels"]
+        ]
+    for key in ("constant_features", "duplicate_features"):
+        if key in found:
+            found[key] = [list(entry) if isinstance(entry, tuple) else entry for entry in found[key]]
+    return found

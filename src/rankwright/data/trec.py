@@ -1,0 +1,197 @@
+"""TREC files: qrels (`query iteration document label`) and runs (`query Q0 document rank score tag`).
+
+As trec_eval does, the iteration, Q0, rank and tag columns are not looked at: the ranking is the order of the scores.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.blocks import gather_queries, sizes_to_indptr
+from rankwright.data.columns import read_columns
+from rankwright.data.files import Progress, replace_file
+from rankwright.data.order import rank_order
+from rankwright.errors import InputError
+
+__all__ = ["TrecTable", "read_qrels", "read_run", "write_qrels", "write_run"]
+
+Array = npt.NDArray[Any]
+_QRELS = ("query", "iteration", "document", "label")
+_RUN = ("query", "Q0", "document", "rank", "score", "tag")
+
+
+@dataclass(frozen=True, eq=False)
+class TrecTable:
+    """One number per (query, document): the judgements of a qrels file or the scores of a run.
+
+    Attributes
+    ----------
+    query_ids : ndarray of str
+        One id per query, in the order of first appearance.
+    indptr : ndarray
+        Query ``q`` owns the rows ``indptr[q]:indptr[q+1]``.
+    doc_ids : ndarray of bytes
+        One id per row, UTF-8.
+    values : ndarray
+        Label or score per row.
+    name : str
+        Where it came from, for messages and tables.
+    """
+
+    query_ids: Array
+    indptr: Array
+    doc_ids: Array
+    values: Array
+    name: str = ""
+
+    @cached_property
+    def documents(self) -> list[bytes]:
+        """The document ids as a list: what dictionaries and sets are filled from."""
+        documents: list[bytes] = self.doc_ids.tolist()
+        return documents
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self.query_ids)
+
+    @property
+    def n_docs(self) -> int:
+        """Number of rows."""
+        return len(self.values)
+
+    @classmethod
+    def from_dict(cls, table: Mapping[Any, Mapping[Any, float]], name: str = "") -> TrecTable:
+        """Make a table from ``{query: {document: number}}`` (what pytrec_eval takes).
+
+        Examples
+        --------
+        >>> TrecTable.from_dict({"1": {"d1": 0.5, "d2": 0.25}}).n_docs
+        2
+        """
+        sizes = np.array([len(row) for row in table.values()], np.int64)
+        documents = [str(document).encode() for row in table.values() for document in row]
+        try:
+            values = np.array([number for row in table.values() for number in row.values()], np.float64)
+        except (TypeError, ValueError):
+            raise InputError(f"{name or 'the table'} holds something that is not a number") from None
+        if not np.isfinite(values).all():
+            raise InputError(f"{name or 'the table'} holds nan or inf; expected finite numbers")
+        query_ids = np.array([str(query) for query in table], dtype=str)
+        return cls(query_ids, sizes_to_indptr(sizes), np.array(documents, dtype=bytes), values, name)
+
+    @classmethod
+    def from_columns(
+        cls, qid: npt.ArrayLike, doc_ids: npt.ArrayLike, values: npt.ArrayLike, name: str = ""
+    ) -> TrecTable:
+        """Make a table from three columns, rows in any order; a document may stand once per query."""
+        query = np.char.encode(np.asarray(qid).astype(str), "utf-8")
+        documents = np.char.encode(np.asarray(doc_ids).astype(str), "utf-8")
+        return _gathered(query, documents, np.asarray(values, np.float64), None, name, None)
+
+
+def read_qrels(path: str | Path, progress: Progress | None = None) -> TrecTable:
+    """Read judgements; labels below 0 are kept, and count as not relevant in every measure.
+
+    Examples
+    --------
+    >>> qrels = read_qrels("qrels.txt")  # doctest: +SKIP
+    """
+    return _read(path, _QRELS, "label", progress)
+
+
+def read_run(path: str | Path, progress: Progress | None = None) -> TrecTable:
+    """Read a run; the rank column is ignored, as trec_eval does.
+
+    Examples
+    --------
+    >>> run = read_run("bm25.run.gz")  # doctest: +SKIP
+    """
+    return _read(path, _RUN, "score", progress)
+
+
+def _read(path: str | Path, names: tuple[str, ...], value: str, progress: Progress | None) -> TrecTable:
+    chunks = list(read_columns(path, names, ("query", "document", value), progress))
+    values = np.concatenate([chunk.numbers(value) for chunk in chunks])
+    query = np.concatenate([chunk.fields["query"] for chunk in chunks])
+    documents = np.concatenate([chunk.fields["document"] for chunk in chunks])
+    lines = np.concatenate([chunk.lines for chunk in chunks])
+    return _gathered(query, documents, values, lines, Path(path).name, path)
+
+
+def _gathered(
+    query: Array, documents: Array, values: Array, lines: Array | None, name: str, path: str | Path | None
+) -> TrecTable:
+    rows, indptr, query_ids = gather_queries(query)
+    if rows is not None:
+        documents, values = documents[rows], values[rows]
+        lines = None if lines is None else lines[rows]
+    try:
+        ids = np.char.decode(query_ids, "utf-8") if len(query_ids) else np.empty(0, "U1")
+    except UnicodeDecodeError:
+        raise InputError("query ids are not UTF-8 text", path) from None
+    table = TrecTable(ids, indptr, documents, values, name)
+    for q, (start, stop) in enumerate(zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True)):
+        block = table.documents[start:stop]
+        if len(set(block)) < stop - start:
+            _report_duplicate(block, start, str(ids[q]), lines, path)
+    return table
+
+
+def _report_duplicate(block: list[bytes], start: int, query: str, lines: Array | None, path: str | Path | None) -> None:
+    seen: dict[bytes, int] = {}
+    for i, document in enumerate(block):
+        if document in seen:
+            text = document.decode("utf-8", "replace")
+            first = "" if lines is None else f" (first on line {lines[start + seen[document]]})"
+            line = None if lines is None else int(lines[start + i])
+            raise InputError(f"document {text!r} stands twice in query {query!r}{first}; expected once", path, line)
+        seen[document] = i
+
+
+def write_qrels(table: TrecTable, path: str | Path) -> None:
+    """Write judgements as ``query 0 document label``; gzip where the name ends in .gz."""
+    with replace_file(path) as out:
+        for query, start, stop in _blocks(table):
+            rows = zip(table.doc_ids[start:stop].tolist(), table.values[start:stop].tolist(), strict=True)
+            out.write(b"".join(b"%s 0 %s %s\n" % (query, document, _plain(label)) for document, label in rows))
+
+
+def write_run(table: TrecTable, path: str | Path, tag: str = "rankwright") -> None:
+    """Write a run in rank order (ties by the tie rule), ranks from 1, scores in full precision."""
+    _check_word(tag.encode(), "tag")
+    order = rank_order(table.values, table.indptr, table.doc_ids)
+    documents, values = table.doc_ids[order], table.values[order]
+    with replace_file(path) as out:
+        for query, start, stop in _blocks(table):
+            rows = enumerate(zip(documents[start:stop].tolist(), values[start:stop].tolist(), strict=True), 1)
+            end = b" " + tag.encode() + b"\n"
+            lines = (b"%s Q0 %s %d %s" % (query, document, rank, _plain(score)) for rank, (document, score) in rows)
+            out.write(end.join([*lines, b""]))
+
+
+def _blocks(table: TrecTable) -> list[tuple[bytes, int, int]]:
+    queries = [str(query).encode() for query in table.query_ids]
+    for word in queries:
+        _check_word(word, "query id")
+    for word in table.doc_ids.tolist():
+        if not word or len(word.split()) != 1:
+            _check_word(word, "document id")
+    return list(zip(queries, table.indptr[:-1].tolist(), table.indptr[1:].tolist(), strict=True))
+
+
+def _check_word(word: bytes, what: str) -> None:
+    if len(word.split()) != 1 or word != word.strip():
+        text = word.decode("utf-8", "replace")
+        raise InputError(f"{what} {text!r} cannot be written to a TREC file; expected one word without white space")
+
+
+def _plain(number: float) -> bytes:
+    return (b"%d" % number) if number == int(number) and abs(number) < 1e15 else repr(number).encode()

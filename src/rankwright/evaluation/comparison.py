@@ -1,0 +1,235 @@
+"""Systems against a baseline, query by query: means, differences, wins, intervals and significance."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.errors import InputError
+from rankwright.evaluation.significance import CORRECTIONS, TESTS, bootstrap_interval, corrected, p_value
+from rankwright.evaluation.table import Evaluation, shared_notes
+from rankwright.measures import Measure
+
+__all__ = ["Comparison", "Difference", "compare"]
+
+Array = npt.NDArray[Any]
+_TIE = 1e-12  # values closer than rounding are a tie
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One system against the baseline on one measure.
+
+    Attributes
+    ----------
+    system, measure : str
+        What is compared.
+    queries : int
+        Queries that both have.
+    mean, baseline_mean, difference : float
+        Means over those queries, and the mean difference.
+    wins, ties, losses : int
+        Queries on which the system is better, equal, worse.
+    interval : tuple of float
+        Confidence interval of the mean difference.
+    p, p_corrected : dict
+        By test: the p-value, and the one corrected for the number of systems compared on this measure.
+    """
+
+    system: str
+    measure: str
+    queries: int
+    mean: float
+    baseline_mean: float
+    difference: float
+    wins: int
+    ties: int
+    losses: int
+    interval: tuple[float, float]
+    p: dict[str, float]
+    p_corrected: dict[str, float]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All systems against the baseline on all measures, and how it was done."""
+
+    baseline: str
+    baseline_means: dict[str, float]
+    differences: tuple[Difference, ...]
+    definitions: tuple[str, ...]
+    notes: tuple[str, ...]
+    tests: tuple[str, ...]
+    correction: str
+    confidence: float
+    n_resamples: int
+    seed: int
+
+    @property
+    def method(self) -> tuple[str, ...]:
+        """How the figures were made, in words."""
+        tests = ", ".join(TESTS[test][0] for test in self.tests)
+        name = self.correction.capitalize()
+        family = "not corrected" if name == "None" else f"{name}-corrected for the systems compared on a measure"
+        return (
+            f"p-values: two-tailed {tests}; {family}",
+            f"intervals: {self.confidence:.0%} bootstrap (BCa) of the mean difference; "
+            f"{self.n_resamples} resamples, seed {self.seed}",
+        )
+
+
+def compare(
+    evaluations: Sequence[Evaluation],
+    *,
+    baseline: str | int = 0,
+    tests: Sequence[str] = tuple(TESTS),
+    correction: str = "holm",
+    confidence: float = 0.95,
+    n_resamples: int = 9999,
+    seed: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> Comparison:
+    """Compare evaluations with one of them, the baseline.
+
+    Parameters
+    ----------
+    evaluations : sequence of Evaluation
+        From :func:`evaluate` or :func:`evaluate_run`, of the same measures with the same definitions.
+    baseline : str or int
+        Name or position of the baseline.
+    tests : sequence of {"t", "wilcoxon", "sign", "randomization"}
+        Paired tests, two-tailed.
+    correction : {"holm", "bonferroni", "none"}
+        For the number of systems compared on a measure.
+    confidence : float
+        Level of the bootstrap intervals of the mean difference.
+    n_resamples, seed : int
+        For the randomisation test and the bootstrap.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> labels, qid = [1, 0, 0, 1, 1, 0], [1, 1, 2, 2, 3, 3]
+    >>> old = evaluate(labels, [0, 1, 1, 0, 0, 1], qid, measures=["AP"], name="old")
+    >>> new = evaluate(labels, [1, 0, 0, 1, 1, 0], qid, measures=["AP"], name="new")
+    >>> result = compare([old, new])
+    >>> result.differences[0].difference, result.differences[0].wins
+    (0.5, 3)
+    """
+    base = _baseline(evaluations, baseline)
+    _check(evaluations, base, tests, correction, confidence, n_resamples)
+    others = [evaluation for evaluation in evaluations if evaluation is not base]
+    measures = base.measures
+    notes = shared_notes(evaluations)
+    differences: list[Difference] = []
+    for m, measure in enumerate(measures):
+        rows = []
+        for i, system in enumerate(others):
+            rows.append(_difference(system, base, measure, m, tests, confidence, n_resamples, seed))
+            if progress is not None:
+                progress(m * len(others) + i + 1, len(measures) * len(others))
+        adjusted = {test: corrected([row.p[test] for row in rows], correction) for test in tests}
+        for i, row in enumerate(rows):
+            row.p_corrected.update({test: adjusted[test][i] for test in tests})
+        differences.extend(rows)
+    for system in others:
+        notes.extend(_unmatched(system, base))
+    return Comparison(
+        base.name,
+        base.means,
+        tuple(differences),
+        base.definitions,
+        tuple(notes),
+        tuple(tests),
+        correction,
+        confidence,
+        n_resamples,
+        seed,
+    )
+
+
+def _baseline(evaluations: Sequence[Evaluation], baseline: str | int) -> Evaluation:
+    if len(evaluations) < 2:
+        raise InputError("a comparison needs a baseline and at least one other system")
+    names = [evaluation.name for evaluation in evaluations]
+    if len(set(names)) < len(names):
+        raise InputError(f"systems need different names to be compared; got {', '.join(map(repr, names))}")
+    if isinstance(baseline, int):
+        return evaluations[baseline]
+    if baseline not in names:
+        raise InputError(f"there is no system {baseline!r} to be the baseline; expected one of {', '.join(names)}")
+    return evaluations[names.index(baseline)]
+
+
+def _check(
+    evaluations: Sequence[Evaluation],
+    base: Evaluation,
+    tests: Sequence[str],
+    correction: str,
+    confidence: float,
+    n_resamples: int,
+) -> None:
+    for evaluation in evaluations:
+        if evaluation.definitions != base.definitions:
+            pairs = zip(evaluation.definitions, base.definitions, strict=False)
+            theirs, ours = next((pair for pair in pairs if pair[0] != pair[1]), ("other measures", "these"))
+            raise InputError(f"{evaluation.name} was evaluated differently: {theirs!r}, the baseline {ours!r}")
+    for test in tests:
+        if test not in TESTS:
+            raise InputError(f"unknown test {test!r}; expected one of {', '.join(TESTS)}")
+    if correction not in CORRECTIONS:
+        raise InputError(f"unknown correction {correction!r}; expected one of {', '.join(CORRECTIONS)}")
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence is {confidence}; expected a number between 0 and 1")
+    if n_resamples < 1:
+        raise InputError(f"n_resamples is {n_resamples}; expected at least 1")
+
+
+def _difference(
+    system: Evaluation,
+    base: Evaluation,
+    measure: Measure,
+    column: int,
+    tests: Sequence[str],
+    confidence: float,
+    n_resamples: int,
+    seed: int,
+) -> Difference:
+    ours, theirs = _matched(system, base, column)
+    if len(ours) == 0:
+        raise InputError(f"{system.name} and {base.name} have no query in common on {measure}")
+    gains = ours - theirs
+    return Difference(
+        system.name,
+        str(measure),
+        len(gains),
+        float(ours.mean()),
+        float(theirs.mean()),
+        float(gains.mean()),
+        int((gains > _TIE).sum()),
+        int((np.abs(gains) <= _TIE).sum()),
+        int((gains < -_TIE).sum()),
+        bootstrap_interval(gains, confidence=confidence, n_resamples=n_resamples, seed=seed),
+        {test: p_value(test, gains, n_resamples=n_resamples, seed=seed) for test in tests},
+        {},
+    )
+
+
+def _matched(system: Evaluation, base: Evaluation, column: int) -> tuple[Array, Array]:
+    """Values of the queries that both have, in the baseline's order."""
+    place = {query: i for i, query in enumerate(system.query_ids.tolist())}
+    pairs = [(place[query], i) for i, query in enumerate(base.query_ids.tolist()) if query in place]
+    rows = np.array(pairs, dtype=np.int64).reshape(-1, 2)
+    ours, theirs = system.values[rows[:, 0], column], base.values[rows[:, 1], column]
+    both = ~(np.isnan(ours) | np.isnan(theirs))
+    return ours[both], theirs[both]
+
+
+def _unmatched(system: Evaluation, base: Evaluation) -> list[str]:
+    ours, theirs = set(system.query_ids.tolist()), set(base.query_ids.tolist())
+    pairs = ((system.name, base.name, len(ours - theirs)), (base.name, system.name, len(theirs - ours)))
+    return [f"{n} queries of {one} are not in {other} and were left out" for one, other, n in pairs if n]

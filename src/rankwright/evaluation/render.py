@@ -1,0 +1,224 @@
+"""Tables for people and programs: terminal text, Markdown, LaTeX (booktabs), CSV and JSON from the same rows."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rankwright.errors import InputError
+from rankwright.evaluation.comparison import Comparison, Difference
+from rankwright.evaluation.table import Evaluation, shared_notes
+
+__all__ = ["FORMATS", "Table", "comparison_table", "evaluation_table", "render"]
+
+FORMATS = ("text", "markdown", "latex", "csv", "json")
+_ALPHA = 0.05
+_SHORT = {"t": "t-test", "wilcoxon": "Wilcoxon", "sign": "sign", "randomization": "random."}
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of text under a header, with notes below; ``rules`` are the rows before which a line is drawn."""
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    text_columns: int = 1
+    rules: frozenset[int] = frozenset()
+
+
+def render(result: Sequence[Evaluation] | Comparison, kind: str = "text", *, per_query: bool = False) -> str:
+    """Turn evaluations or a comparison into text of one of the ``FORMATS``.
+
+    Examples
+    --------
+    >>> from rankwright import evaluate
+    >>> print(render([evaluate([1, 0], [0.2, 0.1], [1, 1], measures=["AP"], name="mine")], "csv"), end="")
+    system,AP
+    mine,1.0
+    """
+    if kind not in FORMATS:
+        raise InputError(f"unknown format {kind!r}; expected one of {', '.join(FORMATS)}")
+    if isinstance(result, Comparison):
+        if kind == "json":
+            return json.dumps(_plain(dataclasses.asdict(result)), indent=2, ensure_ascii=False) + "\n"
+        if kind == "csv":
+            return _csv(*_comparison_records(result))
+        return _DRAW[kind](comparison_table(result))
+    if kind == "json":
+        return json.dumps(_plain(_evaluation_dict(result, per_query)), indent=2, ensure_ascii=False) + "\n"
+    if kind == "csv":
+        return _csv(*_evaluation_records(result, per_query))
+    return _DRAW[kind](evaluation_table(result, per_query))
+
+
+def evaluation_table(evaluations: Sequence[Evaluation], per_query: bool = False) -> Table:
+    """One row per system (and per query if asked), one column per measure."""
+    measures = tuple(map(str, evaluations[0].measures))
+    rows: list[tuple[str, ...]] = []
+    rules = set()
+    for evaluation in evaluations:
+        means = tuple(_figure(mean) for mean in evaluation.means.values())
+        if per_query:
+            rules.add(len(rows))
+            for query, values in zip(evaluation.query_ids.tolist(), evaluation.values, strict=True):
+                rows.append((evaluation.name, str(query), *(_figure(value) for value in values)))
+            rules.add(len(rows))
+            rows.append((evaluation.name, "mean", *means))
+        else:
+            rows.append((evaluation.name, *means))
+    notes = (*evaluations[0].definitions, *shared_notes(evaluations))
+    header = ("system", "query", *measures) if per_query else ("system", *measures)
+    return Table(header, tuple(rows), notes, 2 if per_query else 1, frozenset(rules - {0}))
+
+
+def comparison_table(comparison: Comparison) -> Table:
+    """The baseline's row, then a row per system, for each measure."""
+    tests = tuple(f"p {_SHORT[test]}" for test in comparison.tests)
+    header = ("measure", "system", "mean", "diff", "diff %", f"{comparison.confidence:.0%} interval", "w/t/l", *tests)
+    rows: list[tuple[str, ...]] = []
+    rules = set()
+    for measure, mean in comparison.baseline_means.items():
+        rules.add(len(rows))
+        rows.append((measure, f"{comparison.baseline} (baseline)", _figure(mean), *("",) * (4 + len(tests))))
+        rows.extend(_difference_row(row) for row in comparison.differences if row.measure == measure)
+    marks = f"* p < {_ALPHA:g}" + ("" if comparison.correction == "none" else " after the correction")
+    notes = (*comparison.definitions, *comparison.method, marks, *comparison.notes)
+    return Table(header, tuple(rows), notes, 2, frozenset(rules - {0}))
+
+
+def _difference_row(row: Difference) -> tuple[str, ...]:
+    relative = f"{100 * row.difference / row.baseline_mean:+.1f}" if row.baseline_mean else "–"
+    low, high = row.interval
+    p_values = (_p(p) for p in row.p_corrected.values())
+    counts = f"{row.wins}/{row.ties}/{row.losses}"
+    interval = f"[{low:+.4f}, {high:+.4f}]"
+    return ("", row.system, _figure(row.mean), f"{row.difference:+.4f}", relative, interval, counts, *p_values)
+
+
+def _figure(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.4f}"
+
+
+def _p(p: float) -> str:
+    shown = "<0.0001" if p < 0.0001 else f"{p:.4f}"
+    return shown + ("*" if p < _ALPHA else " ")
+
+
+def _text(table: Table) -> str:
+    columns = list(zip(table.header, *table.rows, strict=True))
+    widths = [max(map(len, column)) for column in columns]
+    lines = [_aligned(table.header, widths, table.text_columns), "─" * (sum(widths) + 2 * (len(widths) - 1))]
+    for i, row in enumerate(table.rows):
+        if i in table.rules:
+            lines.append("")
+        lines.append(_aligned(row, widths, table.text_columns))
+    return "\n".join([*lines, "", *table.notes]) + "\n"
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int], text_columns: int) -> str:
+    cells = [
+        cell.ljust(width) if i < text_columns else cell.rjust(width)
+        for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return "  ".join(cells).rstrip()
+
+
+def _markdown(table: Table) -> str:
+    def escaped(text: str) -> str:
+        return text.strip().replace("|", "\\|").replace("*", "\\*")
+
+    def line(cells: Sequence[str]) -> str:
+        return "| " + " | ".join(map(escaped, cells)) + " |"
+
+    ruler = ["---"] * table.text_columns + ["---:"] * (len(table.header) - table.text_columns)
+    rows = [line(table.header), "|" + "|".join(ruler) + "|", *map(line, table.rows)]
+    return "\n".join(rows) + "\n\n" + "".join(f"- {escaped(note)}\n" for note in table.notes)
+
+
+_LATEX = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "<": "$<$", ">": "$>$", "–": "--", "*": "$^{*}$",
+}  # fmt: skip
+
+
+def _latex(table: Table) -> str:
+    def escaped(text: str) -> str:
+        return "".join(_LATEX.get(character, character) for character in text.strip())
+
+    def line(cells: Sequence[str]) -> str:
+        return " & ".join(map(escaped, cells)) + r" \\"
+
+    layout = "l" * table.text_columns + "r" * (len(table.header) - table.text_columns)
+    lines = [f"% {note}" for note in table.notes]
+    lines += [rf"\begin{{tabular}}{{{layout}}}", r"\toprule", line(table.header), r"\midrule"]
+    for i, row in enumerate(table.rows):
+        lines += [r"\midrule"] * (i in table.rules) + [line(row)]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
+
+
+_DRAW = {"text": _text, "markdown": _markdown, "latex": _latex}
+
+
+def _csv(header: Sequence[str], records: Sequence[Sequence[Any]]) -> str:
+    """Numbers in full, for programs; what was left out is an empty field."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows([["" if isinstance(x, float) and math.isnan(x) else x for x in record] for record in records])
+    return out.getvalue()
+
+
+def _evaluation_records(evaluations: Sequence[Evaluation], per_query: bool) -> tuple[list[str], list[list[Any]]]:
+    measures = list(map(str, evaluations[0].measures))
+    if not per_query:
+        return ["system", *measures], [[e.name, *e.means.values()] for e in evaluations]
+    records = [
+        [e.name, query, *values]
+        for e in evaluations
+        for query, values in zip(e.query_ids.tolist(), e.values.tolist(), strict=True)
+    ]
+    return ["system", "query", *measures], records
+
+
+def _comparison_records(comparison: Comparison) -> tuple[list[str], list[list[Any]]]:
+    header = ["measure", "system", "baseline", "queries", "mean", "baseline_mean", "difference", "low", "high"]
+    header += ["wins", "ties", "losses"]
+    header += [f"{kind}_{test}" for kind in ("p", "p_corrected") for test in comparison.tests]
+    records = [
+        [row.measure, row.system, comparison.baseline, row.queries, row.mean, row.baseline_mean, row.difference]
+        + [*row.interval, row.wins, row.ties, row.losses]
+        + [kind[test] for kind in (row.p, row.p_corrected) for test in comparison.tests]
+        for row in comparison.differences
+    ]
+    return header, records
+
+
+def _evaluation_dict(evaluations: Sequence[Evaluation], per_query: bool) -> dict[str, Any]:
+    systems = []
+    for evaluation in evaluations:
+        system: dict[str, Any] = {"name": evaluation.name, "means": evaluation.means, **evaluation.facts}
+        system["notes"] = list(evaluation.notes)
+        if per_query:
+            names = list(map(str, evaluation.measures))
+            system["per_query"] = {
+                str(query): dict(zip(names, values, strict=True))
+                for query, values in zip(evaluation.query_ids.tolist(), evaluation.values.tolist(), strict=True)
+            }
+        systems.append(system)
+    return {"definitions": list(evaluations[0].definitions), "systems": systems}
+
+
+def _plain(value: Any) -> Any:
+    """JSON knows no nan: null instead."""
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

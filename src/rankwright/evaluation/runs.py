@@ -1,0 +1,152 @@
+"""Runs against judgements, as trec_eval sees them.
+
+Documents that were not judged are not relevant; labels below 0 count as 0; the ranking follows the scores, compared in
+single precision, then document id descending; judged queries that a run lacks count 0 (trec_eval's `-c`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import repeat
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.blocks import sizes_to_indptr
+from rankwright.data.order import rank_order
+from rankwright.data.trec import TrecTable, read_qrels, read_run
+from rankwright.errors import InputError, InputWarning
+from rankwright.evaluation.table import DEFAULT_MEASURES, Empty, Evaluation, evaluate_rankings
+from rankwright.measures import Measure, Rankings
+
+__all__ = ["Judgements", "evaluate_run"]
+
+Array = npt.NDArray[Any]
+Source = TrecTable | str | Path | Mapping[Any, Mapping[Any, float]]
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements:
+    """Qrels made ready to look documents up; worth keeping when several runs are evaluated."""
+
+    qrels: TrecTable
+
+    @classmethod
+    def of(cls, source: Judgements | Source) -> Judgements:
+        """From a table, a file or ``{query: {document: label}}``."""
+        if isinstance(source, Judgements):
+            return source
+        if isinstance(source, str | Path):
+            return cls(read_qrels(source))
+        return cls(source if isinstance(source, TrecTable) else TrecTable.from_dict(source, "qrels"))
+
+    @cached_property
+    def labels(self) -> Array:
+        """Labels, with those below 0 as 0."""
+        return np.maximum(self.qrels.values, 0.0)
+
+    @cached_property
+    def known(self) -> Rankings:
+        """The judged labels of each query."""
+        return Rankings(self.labels, self.qrels.indptr)
+
+    @cached_property
+    def label_of(self) -> dict[str, dict[bytes, float]]:
+        """Label by query and document."""
+        documents, labels = self.qrels.documents, self.labels.tolist()
+        bounds = self.qrels.indptr.tolist()
+        return {
+            query: dict(zip(documents[start:stop], labels[start:stop], strict=True))
+            for query, start, stop in zip(self.qrels.query_ids.tolist(), bounds[:-1], bounds[1:], strict=True)
+        }
+
+
+def evaluate_run(
+    qrels: Judgements | Source,
+    run: Source,
+    measures: Sequence[str | Measure] = DEFAULT_MEASURES,
+    *,
+    convention: str = "trec",
+    empty: Empty = 0,
+    missing: Literal[0, "skip"] = 0,
+    name: str | None = None,
+) -> Evaluation:
+    """Evaluate a run against judgements.
+
+    Parameters
+    ----------
+    qrels, run : path, TrecTable or dict
+        Files in TREC format, tables, or ``{query: {document: number}}``.
+    measures : sequence of str or Measure
+        What to compute.
+    convention : {"trec", "letor"}
+        What a measure leaves open: nDCG's gain is ``label`` for ``trec``, ``2^label − 1`` for ``letor``.
+    empty : {0, 1, "skip"}
+        What a query without a relevant document counts as.
+    missing : {0, "skip"}
+        What a judged query that the run lacks counts as.
+
+    Examples
+    --------
+    >>> table = evaluate_run({"1": {"a": 1, "b": 0}}, {"1": {"a": 0.2, "b": 0.7}}, ["RR"])
+    >>> table.means
+    {'RR': 0.5}
+    """
+    if missing not in (0, "skip"):
+        raise InputError(f"missing is {missing!r}; expected 0 or skip")
+    judged = Judgements.of(qrels)
+    if isinstance(run, str | Path):
+        run = read_run(run)
+    table = run if isinstance(run, TrecTable) else TrecTable.from_dict(run, "run")
+    rankings, absent = _ranked(judged, table)
+    query_ids = judged.qrels.query_ids
+    unknown = table.n_queries - (len(absent) - int(absent.sum()))
+    if unknown:
+        _warn_unknown(judged, table, unknown)
+    ties = "ties by document id (scores compared in float32)"
+    title = table.name if name is None else name
+    result = evaluate_rankings(rankings, query_ids, measures, convention, empty, ties, title, missing=absent)
+    facts = {**result.facts, "missing_from_run": int(absent.sum()), "unjudged_queries_ignored": unknown}
+    notes, values = result.notes, result.values
+    if absent.any():
+        counted = "count 0" if missing == 0 else "were left out"
+        notes = (*notes, f"{absent.sum()} of {len(absent)} judged queries are missing from the run and {counted}")
+        if missing == "skip":
+            values = np.where(absent[:, None], np.nan, values)
+    return dataclasses.replace(result, values=values, notes=notes, facts=facts)
+
+
+def _ranked(judged: Judgements, run: TrecTable) -> tuple[Rankings, Array]:
+    """Labels of the run's documents in rank order, in the queries of the judgements; which of those the run lacks."""
+    scores = np.clip(run.values, -_LARGEST, _LARGEST).astype(np.float32)
+    order = rank_order(scores, run.indptr, run.doc_ids)
+    bounds = run.indptr.tolist()
+    place = {query: q for q, query in enumerate(run.query_ids.tolist())}
+    found: list[Array] = []
+    sizes = np.zeros(len(judged.label_of), np.int64)
+    absent = np.zeros(len(judged.label_of), bool)
+    for q, (query, label_of) in enumerate(judged.label_of.items()):
+        at = place.get(query)
+        if at is None:
+            absent[q] = True
+            continue
+        start, stop = bounds[at], bounds[at + 1]
+        sizes[q] = stop - start
+        labels = np.fromiter(map(label_of.get, run.documents[start:stop], repeat(0.0)), np.float64, stop - start)
+        found.append(labels[order[start:stop] - start])
+    ranked = np.concatenate(found) if found else np.zeros(0)
+    return Rankings(ranked, sizes_to_indptr(sizes), judged.known), absent
+
+
+def _warn_unknown(judged: Judgements, run: TrecTable, unknown: int) -> None:
+    stranger = np.array([query not in judged.label_of for query in run.query_ids.tolist()])
+    documents = int(np.diff(run.indptr)[stranger].sum())
+    what = f"{documents} documents of {unknown} queries that are not in the judgements were ignored"
+    warnings.warn(f"{run.name or 'the run'}: {what}", InputWarning, stacklevel=3)

@@ -1,0 +1,89 @@
+"""Ranking measures, one file each. Every module of this folder is loaded and registers what it defines.
+
+Written as ir_measures writes them (`AP`, `nDCG@10`, `P(rel=2)@5`), with lower-case aliases (`map`, `ndcg@10`, `mrr`).
+"""
+
+from __future__ import annotations
+
+import ast
+import dataclasses
+import importlib
+import pkgutil
+import re
+from typing import Any
+
+from rankwright.errors import InputError
+from rankwright.measures.base import REGISTRY, BinaryMeasure, Measure, Rankings, nearest_names, register
+
+__all__ = ["BinaryMeasure", "Measure", "Rankings", "measure_names", "parse_measure", "register"]
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
+
+_WRITTEN = re.compile(
+    r"^\s*(?P<name>[A-Za-z][A-Za-z_]*?)\s*(?:\((?P<inside>.*)\))?\s*(?:@(?P<cutoff>.*)|[._](?P<trec>\d+))?\s*$"
+)
+
+
+def measure_names() -> list[str]:
+    """The names of all known measures."""
+    return sorted({kind.name for kind in REGISTRY.values()}, key=str.lower)
+
+
+def parse_measure(text: str | Measure) -> Measure:
+    """Turn a name such as ``"nDCG@10"`` into a measure.
+
+    Parameters
+    ----------
+    text : str
+        ``NAME``, ``NAME@cutoff`` or ``NAME(parameter=value, …)@cutoff``. trec_eval's ``ndcg_cut.10`` and ``P_5`` are
+        understood too. A measure is returned as it is.
+
+    Examples
+    --------
+    >>> print(parse_measure("ndcg@10"), parse_measure("map"), parse_measure("P(rel=2)@5"))
+    nDCG@10 AP P(rel=2)@5
+    >>> parse_measure("nDCG(gain=linear)@10") == parse_measure("nDCG(dcg='log2')@10")
+    True
+    """
+    if isinstance(text, Measure):
+        return text
+    match = _WRITTEN.match(text)
+    if match is None:
+        raise InputError(f"measure {text!r} is not understood; expected for example nDCG@10 or P(rel=2)@5")
+    name, inside, cutoff = match["name"], match["inside"], match["trec"] or match["cutoff"]
+    kind = REGISTRY.get(name.lower())
+    if kind is None:
+        near = nearest_names(name)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(measure_names())}"
+        raise InputError(f"unknown measure {name!r}; {hint}")
+    parameters = _parameters(inside or "", text)
+    if cutoff is not None:
+        if not cutoff.strip().isdecimal():
+            raise InputError(f"the cutoff of {text!r} is {cutoff!r}; expected a whole number from 1")
+        parameters["cutoff"] = int(cutoff)
+    understood = {field.name for field in dataclasses.fields(kind)} | set(getattr(kind, "shorthands", {}))
+    unknown = set(parameters) - understood
+    if unknown:
+        known = ", ".join(sorted(understood - {"cutoff"})) or "none"
+        raise InputError(f"{kind.name} has no parameter {min(unknown)!r}; its parameters: {known}")
+    for shorthand, meanings in getattr(kind, "shorthands", {}).items():
+        if shorthand in parameters:
+            value = parameters.pop(shorthand)
+            if value not in meanings:
+                raise InputError(f"{shorthand} of {kind.name} is {value!r}; expected one of {', '.join(meanings)}")
+            parameters = {**meanings[value], **parameters}
+    return kind(**parameters)
+
+
+def _parameters(inside: str, text: str) -> dict[str, Any]:
+    parameters: dict[str, Any] = {}
+    for part in filter(None, (part.strip() for part in inside.split(","))):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not value:
+            raise InputError(f"{part!r} in the measure {text!r} is not understood; expected parameter=value")
+        try:
+            parameters[key] = ast.literal_eval(value)
+        except (ValueError, SyntaxError):
+            parameters[key] = value  # a bare word, as in gain=linear
+    return parameters

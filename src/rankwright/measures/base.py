@@ -1,0 +1,246 @@
+"""What a measure is, and the batch of rankings it is computed on.
+
+A measure is an immutable, printable value (`nDCG@10`). It sees labels in rank order, nothing else: `value` takes many
+queries at once and returns one number per query, `swap_deltas` says what swapping two documents would change.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import difflib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.blocks import sizes_to_indptr
+from rankwright.data.order import descending
+from rankwright.errors import InputError
+
+__all__ = ["REGISTRY", "BinaryMeasure", "Measure", "Rankings", "register"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Rankings:
+    """Labels in rank order, query after query, with the judged labels that an ideal ranking would use.
+
+    Attributes
+    ----------
+    labels : ndarray
+        Labels of the ranked documents, best rank first.
+    indptr : ndarray
+        Query ``q`` owns the places ``indptr[q]:indptr[q+1]`` of ``labels``.
+    judged : Rankings or None
+        All labels known for each query, whether the document was retrieved or not, in any order. None: the ranked
+        documents are all there are.
+    """
+
+    labels: Array
+    indptr: Array
+    judged: Rankings | None = None
+
+    @cached_property
+    def ideal(self) -> Rankings:
+        """The same queries in the best order of everything that was judged."""
+        known = self.known
+        return Rankings(descending(known.labels, known.indptr), known.indptr)
+
+    @property
+    def known(self) -> Rankings:
+        """All labels known for each query, in no particular order."""
+        return self if self.judged is None else self.judged
+
+    @property
+    def n_queries(self) -> int:
+        """Number of queries."""
+        return len(self.indptr) - 1
+
+    @cached_property
+    def sizes(self) -> Array:
+        """Ranked documents per query."""
+        return np.diff(self.indptr)
+
+    @cached_property
+    def rank(self) -> Array:
+        """Rank of every document in its query, from 0."""
+        return np.arange(len(self.labels)) - np.repeat(self.indptr[:-1], self.sizes)
+
+    def top(self, k: int | None) -> Rankings:
+        """Only the first ``k`` documents of each query (all of them for None); what was judged stays."""
+        if k is None or len(self.labels) == 0 or k >= int(self.sizes.max()):
+            return self
+        sizes = np.minimum(self.sizes, k)
+        indptr = sizes_to_indptr(sizes)
+        places = np.arange(indptr[-1]) + np.repeat(self.indptr[:-1] - indptr[:-1], sizes)
+        return Rankings(self.labels[places], indptr, self.known)
+
+    def sum(self, values: Array) -> Array:
+        """Sum one value per document over each query."""
+        return self._reduce(np.add, values)
+
+    def max(self, values: Array) -> Array:
+        """Largest of one value per document in each query; 0 for a query without documents."""
+        return self._reduce(np.maximum, values)
+
+    def _reduce(self, function: np.ufunc, values: Array) -> Array:
+        result = np.zeros(self.n_queries)
+        used = self.sizes > 0  # reduceat has no empty segments
+        if used.any():
+            result[used] = function.reduceat(values, self.indptr[:-1][used])
+        return result
+
+    def cumsum(self, values: Array) -> Array:
+        """Running sum of one whole number per document, starting anew in each query."""
+        running = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
+        return running[1:] - np.repeat(running[self.indptr[:-1]], self.sizes)
+
+
+@dataclass(frozen=True)
+class Measure:
+    """Base of all measures: a frozen dataclass of parameters with a name.
+
+    A subclass sets ``name`` and writes :meth:`value`; everything else has a working default.
+    """
+
+    cutoff: int | None = None
+
+    name: ClassVar[str]
+    aliases: ClassVar[tuple[str, ...]] = ()
+    needs_cutoff: ClassVar[bool] = False
+    takes_cutoff: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        if self.cutoff is not None:
+            if not self.takes_cutoff:
+                raise InputError(f"{self.name} has no cutoff; write {self.name}")
+            if isinstance(self.cutoff, bool) or not isinstance(self.cutoff, int | np.integer) or self.cutoff < 1:
+                raise InputError(f"the cutoff of {self.name} is {self.cutoff!r}; expected a whole number from 1")
+        elif self.needs_cutoff:
+            raise InputError(f"{self.name} needs a cutoff; write for example {self.name}@10")
+
+    def value(self, rankings: Rankings) -> Array:
+        """One number per query. What a query without a relevant document counts as is decided by the caller."""
+        raise InputError(f"{self.name} does not say how its value is computed")
+
+    def has_relevant(self, rankings: Rankings) -> Array:
+        """Which queries have something relevant to find; by default a judged label above 0."""
+        return rankings.known.max(rankings.known.labels) > 0
+
+    def swap_deltas(self, labels: npt.ArrayLike, judged: npt.ArrayLike | None = None) -> Array:
+        """Change of the value when the documents at two ranks swap, for all pairs of ranks of one query.
+
+        Parameters
+        ----------
+        labels : array-like
+            Labels in rank order.
+        judged : array-like, optional
+            All judged labels of the query, in any order; by default ``labels``.
+
+        Returns
+        -------
+        ndarray of shape (n, n)
+            Entry ``[i, j]``: value with ranks i and j swapped, minus the value as it is. Symmetric.
+        """
+        ranked = np.asarray(labels, np.float64)
+        known = np.sort(ranked if judged is None else np.asarray(judged, np.float64))[::-1]
+        return self._swap_deltas(ranked, known)
+
+    def _swap_deltas(self, labels: Array, judged: Array) -> Array:
+        return self.brute_force_swap_deltas(labels, judged)
+
+    def brute_force_swap_deltas(self, labels: Array, judged: Array) -> Array:
+        """Every pair swapped and the value computed anew: the definition, and the test of every fast version."""
+        n = len(labels)
+        before = self.value(_copies(labels[None, :], judged))[0] if n else 0.0
+        deltas = np.zeros((n, n))
+        for i in range(n):
+            swapped = np.repeat(labels[None, :], n, axis=0)
+            swapped[:, i] = labels
+            swapped[np.arange(n), np.arange(n)] = labels[i]
+            deltas[i] = self.value(_copies(swapped, judged)) - before
+        return deltas
+
+    def resolve(self, convention: str) -> Self:
+        """The measure with everything that a convention (``trec`` or ``letor``) leaves open filled in."""
+        return self
+
+    def definition(self) -> str:
+        """The parameters in words, for the line under a table."""
+        return ""
+
+    def __matmul__(self, cutoff: int) -> Self:
+        return dataclasses.replace(self, cutoff=cutoff)
+
+    def _parameters(self) -> dict[str, Any]:
+        """What is printed between the brackets: the parameters that differ from their defaults."""
+        return {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name != "cutoff" and getattr(self, field.name) != field.default
+        }
+
+    def __str__(self) -> str:
+        inside = ", ".join(f"{key}={value!r}" for key, value in self._parameters().items())
+        cutoff = "" if self.cutoff is None else f"@{self.cutoff}"
+        return f"{self.name}({inside}){cutoff}" if inside else f"{self.name}{cutoff}"
+
+
+@dataclass(frozen=True)
+class BinaryMeasure(Measure):
+    """A measure that only knows relevant and not: a document is relevant when its label is at least ``rel``."""
+
+    rel: int | float = 1
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.rel, bool) or not isinstance(self.rel, int | float) or not 0 < self.rel < np.inf:
+            raise InputError(f"rel of {self.name} is {self.rel!r}; expected a number above 0")
+
+    def relevant(self, rankings: Rankings) -> Array:
+        """Whether each ranked document is relevant."""
+        return rankings.labels >= self.rel
+
+    def n_relevant(self, rankings: Rankings) -> Array:
+        """Relevant documents per query, retrieved or not; at least 1, so that it can stand under a fraction."""
+        return np.maximum(rankings.known.sum((rankings.known.labels >= self.rel).astype(np.float64)), 1.0)
+
+    def has_relevant(self, rankings: Rankings) -> Array:
+        """Which queries have a judged document that is relevant."""
+        return rankings.known.max(rankings.known.labels) >= self.rel
+
+    def definition(self) -> str:
+        """The threshold in words."""
+        return f"relevant from label {self.rel:g}"
+
+
+def _copies(lists: Array, judged: Array) -> Rankings:
+    """Rankings of equal length, one per row, that share what was judged."""
+    count, length = lists.shape
+    known = Rankings(np.tile(judged, count), np.arange(count + 1) * len(judged))
+    return Rankings(lists.reshape(-1), np.arange(count + 1) * length, known)
+
+
+REGISTRY: dict[str, type[Measure]] = {}
+"""Measures by lower-case name and alias; filled by :func:`register` when the files of this folder are loaded."""
+
+_Kind = TypeVar("_Kind", bound=type[Measure])
+
+
+def register(kind: _Kind) -> _Kind:
+    """Class decorator: make a measure known by its name and aliases."""
+    for name in (kind.name, *kind.aliases):
+        known = REGISTRY.setdefault(name.lower(), kind)
+        if known.__qualname__ != kind.__qualname__:
+            raise InputError(f"the name {name!r} already stands for the measure {known.name}")
+        REGISTRY[name.lower()] = kind
+    return kind
+
+
+def nearest_names(name: str) -> list[str]:
+    """Registered names that look like ``name``, nearest first."""
+    found = difflib.get_close_matches(name.lower(), REGISTRY, n=4, cutoff=0.4)
+    return list(dict.fromkeys(REGISTRY[key].name for key in found))

@@ -1,0 +1,59 @@
+"""Expected reciprocal rank: a user goes down the list and stops at a document with probability R(label).
+
+ERR@k = Σ_{r<k} 1/(1+r) · R_r · Π_{s<r} (1 − R_s),    R = (2^label − 1) / 2^max_rel
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankwright.errors import InputError
+from rankwright.measures.base import Array, Measure, Rankings, register
+
+__all__ = ["ERR"]
+
+
+@register
+@dataclass(frozen=True)
+class ERR(Measure):
+    """Expected reciprocal rank.
+
+    Parameters
+    ----------
+    cutoff : int, optional
+        Ranks that count.
+    max_rel : number
+        The highest grade there can be; 4 as in the TREC Web tracks. It sets the scale: it is not taken from the data.
+    """
+
+    max_rel: int | float = 4
+
+    name: ClassVar[str] = "ERR"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if isinstance(self.max_rel, bool) or not isinstance(self.max_rel, int | float) or not 0 < self.max_rel <= 64:
+            raise InputError(f"max_rel of ERR is {self.max_rel!r}; expected a number above 0, at most 64")
+
+    def value(self, rankings: Rankings) -> Array:
+        """Walk down all lists at once, rank by rank."""
+        highest = rankings.known.labels.max(initial=0.0)
+        if highest > self.max_rel:
+            raise InputError(f"{self} cannot take the label {highest:g}; write ERR(max_rel={highest:g})")
+        top = rankings.top(self.cutoff)
+        stops = (np.exp2(top.labels) - 1.0) / 2.0**self.max_rel
+        total = np.zeros(top.n_queries)
+        looking = np.ones(top.n_queries)
+        for rank in range(int(top.sizes.max(initial=0))):
+            here = top.sizes > rank
+            stop = stops[top.indptr[:-1][here] + rank]
+            total[here] += looking[here] * stop / (rank + 1.0)
+            looking[here] *= 1.0 - stop
+        return total
+
+    def definition(self) -> str:
+        """The scale in words."""
+        return f"highest grade {self.max_rel:g}"

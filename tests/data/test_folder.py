@@ -1,0 +1,238 @@
+import json
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from rankwright import InputError, RankingData
+from rankwright.data.folder import HEADER, load_folder, save_folder
+
+
+def make_data(dtype=np.float32, kind="dense", ids=True, names=True):
+    rng = np.random.default_rng(3)
+    X = rng.normal(size=(9, 5)).astype(dtype) * (rng.random((9, 5)) < 0.6)
+    return RankingData.from_arrays(
+        sparse.csr_array(X) if kind == "sparse" else X,
+        rng.integers(0, 3, 9),
+        np.repeat(["q2", "q10", "ü"], [2, 3, 4]),
+        doc_ids=[f"doc{i}" for i in range(9)] if ids else None,
+        feature_names=["a", "b", "c", "d", "é"] if names else None,
+    )
+
+
+def dense(data):
+    return data.X.toarray() if data.is_sparse else np.asarray(data.X)
+
+
+def is_mapped(array):
+    while isinstance(array, np.ndarray) and not isinstance(array, np.memmap):
+        array = array.base
+    return isinstance(array, np.memmap)
+
+
+@pytest.fixture
+def saved(tmp_path):
+    path = tmp_path / "a.rank"
+    save_folder(make_data(), path)
+    return path
+
+
+def edit_header(path, **changes):
+    header = json.loads((path / HEADER).read_text())
+    (path / HEADER).write_text(json.dumps(header | changes))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+@pytest.mark.parametrize("extras", [False, True])
+@pytest.mark.parametrize("mmap", [False, True])
+def test_goes_round(tmp_path, dtype, kind, extras, mmap):
+    data = make_data(dtype, kind, extras, extras)
+    save_folder(data, tmp_path / "a.rank")
+    found = load_folder(tmp_path / "a.rank", mmap=mmap)
+    assert found.is_sparse == data.is_sparse
+    assert found.X.dtype == dtype
+    np.testing.assert_array_equal(dense(found), dense(data))
+    np.testing.assert_array_equal(found.labels, data.labels)
+    np.testing.assert_array_equal(found.indptr, data.indptr)
+    assert found.query_ids.tolist() == data.query_ids.tolist()
+    assert found.feature_names == data.feature_names
+    assert (found.doc_ids is None) == (data.doc_ids is None)
+    if extras:
+        assert found.doc_ids.tolist() == data.doc_ids.tolist()
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_features_stay_on_disk_and_read_only(tmp_path, kind):
+    save_folder(make_data(kind=kind), tmp_path / "a.rank")
+    X = load_folder(tmp_path / "a.rank").X
+    parts = (X.data, X.indices, X.indptr) if kind == "sparse" else (X,)
+    for part in parts:
+        assert is_mapped(part)
+        assert not part.flags.writeable
+    X = load_folder(tmp_path / "a.rank", mmap=False).X
+    parts = (X.data, X.indices, X.indptr) if kind == "sparse" else (X,)
+    assert not any(is_mapped(part) for part in parts)
+    assert not any(part.flags.writeable for part in parts)
+
+
+def test_saved_over_the_folder_it_was_loaded_from(saved):
+    data = load_folder(saved)
+    before = np.array(data.X)
+    save_folder(data, saved)
+    np.testing.assert_array_equal(data.X, before)
+    np.testing.assert_array_equal(load_folder(saved).X, before)
+    assert [entry.name for entry in saved.parent.iterdir()] == [saved.name]
+
+
+def test_sparse_replaces_dense_without_leftovers(saved):
+    save_folder(make_data(kind="sparse", ids=False), saved)
+    assert load_folder(saved).is_sparse
+    assert not (saved / "X.npy").exists()
+    assert not (saved / "doc_ids.npy").exists()
+
+
+def test_sparse_data_without_any_value(tmp_path):
+    data = RankingData.from_arrays(sparse.csr_array((3, 2)), [0, 1, 0], [1, 1, 2])
+    save_folder(data, tmp_path / "a.rank")
+    assert load_folder(tmp_path / "a.rank").X.nnz == 0
+
+
+def test_object_ids_become_strings(tmp_path):
+    data = RankingData.from_arrays([[1.0], [2.0]], [0, 1], [5, "x"], doc_ids=np.array([b"one", "two"], object))
+    save_folder(data, tmp_path / "a.rank")
+    found = load_folder(tmp_path / "a.rank")
+    assert found.query_ids.tolist() == ["5", "x"]
+    assert found.doc_ids.tolist() == ["one", "two"]
+    clash = RankingData.from_arrays([[1.0], [2.0]], [0, 1], [5, "5"])
+    with pytest.raises(InputError, match="query ids of different types"):
+        save_folder(clash, tmp_path / "b.rank")
+    assert not (tmp_path / "b.rank").exists()
+
+
+def test_a_failed_save_leaves_the_old_folder(saved, monkeypatch):
+    def fail(*_, **__):
+        raise OSError("disk full")
+
+    before = sorted(entry.name for entry in saved.iterdir())
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "save", fail)
+        with pytest.raises(OSError, match="disk full"):
+            save_folder(make_data(np.float64), saved)
+    assert sorted(entry.name for entry in saved.iterdir()) == before
+    assert load_folder(saved).X.dtype == np.float32
+    assert list(saved.parent.iterdir()) == [saved]
+
+
+def test_other_peoples_folders_are_not_replaced(saved, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").write_text("x")
+    with pytest.raises(InputError, match="is no Rankwright folder"):
+        save_folder(make_data(), tmp_path / "mine")
+    (saved / "thesis.tex").write_text("x")
+    with pytest.raises(InputError, match=r"holds files that are not part of the data \(thesis.tex\)"):
+        save_folder(make_data(), saved)
+    assert (saved / "thesis.tex").exists()
+
+
+def test_newer_and_foreign_folders(saved, tmp_path):
+    edit_header(saved, version=2)
+    with pytest.raises(InputError, match="written by a newer Rankwright; version 2, this one reads 1"):
+        load_folder(saved)
+    edit_header(saved, version="x")
+    with pytest.raises(InputError, match=r"the version in rankwright\.json is 'x'; expected 1"):
+        load_folder(saved)
+    edit_header(saved, version=1, format="other")
+    with pytest.raises(InputError, match="is no Rankwright data folder"):
+        load_folder(saved)
+    with pytest.raises(InputError, match=r"expected rankwright\.json in it"):
+        load_folder(tmp_path)
+    with pytest.raises(InputError, match="No such file"):
+        load_folder(tmp_path / "none.rank")
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "\xff", "[" * 100_000])
+def test_unreadable_header(saved, text):
+    (saved / HEADER).write_bytes(text.encode("latin-1"))
+    with pytest.raises(InputError, match=str(saved)):
+        load_folder(saved)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"kind": "odd"},
+        {"kind": []},
+        {"documents": None},
+        {"documents": 8},
+        {"queries": 2},
+        {"features": 4},
+        {"arrays": {}},
+        {"arrays": None},
+        {"feature_names": 3},
+        {"feature_names": ["a"]},
+        {"feature_names": [1] * 5},
+    ],
+)
+def test_a_header_that_does_not_fit(saved, changes):
+    edit_header(saved, **changes)
+    with pytest.raises(InputError, match="damaged data folder"):
+        load_folder(saved)
+
+
+@pytest.mark.parametrize("name", ["X", "labels", "indptr", "query_ids", "doc_ids"])
+@pytest.mark.parametrize("damage", ["missing", "cut", "longer", "empty", "text", "other shape", "pickle", "archive"])
+def test_damaged_arrays(saved, name, damage):
+    file = saved / f"{name}.npy"
+    content = file.read_bytes()
+    file.unlink()
+    if damage == "cut":
+        file.write_bytes(content[:-3])
+    elif damage == "longer":
+        file.write_bytes(content + b"\0")
+    elif damage in ("empty", "text"):
+        file.write_bytes(b"hello there" if damage == "text" else b"")
+    elif damage == "other shape":
+        np.save(file, np.zeros((2, 2, 2)))
+    elif damage == "pickle":
+        np.save(file, np.array([{"a": 1}], object), allow_pickle=True)
+    elif damage == "archive":
+        np.savez(file.with_suffix(".npz"), a=np.zeros(2))
+        file.with_suffix(".npz").rename(file)
+    with pytest.raises(InputError, match=rf"damaged data folder: {name}\.npy"):
+        load_folder(saved)
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "message"),
+    [
+        ("indptr", np.array([0, 5, 2, 9]), "query boundaries"),
+        ("indptr", np.array([0, 2, 5, 8]), "query boundaries"),
+        ("indptr", np.array([1, 2, 5, 9]), "query boundaries"),
+        ("labels", np.array([-1.0] + [0.0] * 8), "labels must be finite"),
+        ("labels", np.array([np.nan] + [0.0] * 8), "labels must be finite"),
+        ("query_ids", np.array(["q10", "q10", "q11"]), "a query id occurs twice"),
+    ],
+)
+def test_content_that_cannot_be(saved, name, values, message):
+    np.save(saved / f"{name}.npy", values)
+    with pytest.raises(InputError, match=message):
+        load_folder(saved)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "message"),
+    [
+        ("X_indices", lambda a: a + 5, "outside the 5 features"),
+        ("X_indices", lambda a: a - 5, "outside the 5 features"),
+        ("X_indptr", lambda a: a[::-1], "row boundaries"),
+        ("X_indptr", lambda a: a + 1, "row boundaries"),
+    ],
+)
+def test_sparse_positions_are_checked(tmp_path, name, change, message):
+    path = tmp_path / "a.rank"
+    save_folder(make_data(kind="sparse"), path)
+    file = path / f"{name}.npy"
+    np.save(file, np.ascontiguousarray(change(np.load(file))))
+    with pytest.raises(InputError, match=message):
+        load_folder(path)

@@ -1,0 +1,204 @@
+"""Significance against enumeration and textbook formulas; comparison; how tables are shown."""
+
+import csv
+import io
+import itertools
+import json
+import math
+from math import comb
+
+import numpy as np
+import pytest
+
+from rankwright import InputError, compare, evaluate
+from rankwright.evaluation.render import render
+from rankwright.evaluation.significance import TESTS, bootstrap_interval, corrected, p_value
+
+RNG = np.random.default_rng(0)
+
+
+def systems(n_queries=20, shifts=(0.0, 0.3, 1.5), measures=("AP", "nDCG@10")):
+    """One evaluation per shift: scores that know the labels the better the larger the shift."""
+    rng = np.random.default_rng(3)
+    qid = np.repeat(np.arange(n_queries), 30)
+    labels = (rng.random(len(qid)) < 0.2) * 1
+    made = []
+    for i, shift in enumerate(shifts):
+        scores = rng.normal(size=len(qid)) + shift * labels
+        made.append(evaluate(labels, scores, qid, measures=measures, name=f"s{i}"))
+    return made
+
+
+def test_randomization_is_exact_for_few_queries():
+    gains = np.array([0.3, -0.1, 0.25, 0.4, 0.05, 0.15])
+    means = [abs(np.mean(gains * signs)) for signs in itertools.product((-1, 1), repeat=6)]
+    expected = np.mean(np.array(means) >= abs(gains.mean()) - 1e-12)
+    assert p_value("randomization", gains) == pytest.approx(expected)
+
+
+def test_sign_is_the_binomial_tail():
+    gains = [1.0] * 9 + [-1.0] * 2 + [0.0] * 5
+    expected = 2 * sum(comb(11, k) for k in (9, 10, 11)) / 2**11
+    assert p_value("sign", gains) == pytest.approx(expected)
+
+
+def test_wilcoxon_is_exact_for_few_queries():
+    gains = np.array([0.31, -0.12, 0.25, 0.4, 0.05, 0.15, 0.02])
+    ranks = np.argsort(np.argsort(np.abs(gains))) + 1
+    smallest = min(ranks[gains > 0].sum(), ranks[gains < 0].sum())
+    sums = [ranks[list(signs)].sum() for signs in itertools.product((False, True), repeat=7)]
+    assert p_value("wilcoxon", gains) == pytest.approx(min(1.0, 2 * np.mean(np.array(sums) <= smallest)))
+
+
+def test_t_is_the_student_integral():
+    gains = RNG.normal(0.1, 0.2, 12)
+    t = gains.mean() / (gains.std(ddof=1) / math.sqrt(12))
+    x = np.linspace(abs(t), 200, 2_000_001)
+    density = math.gamma(6) / (math.sqrt(11 * math.pi) * math.gamma(5.5)) * (1 + x**2 / 11) ** -6
+    assert p_value("t", gains) == pytest.approx(2 * np.trapezoid(density, x), rel=1e-5)
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_no_difference_no_significance_and_rounding_does_not_matter(test):
+    assert p_value(test, np.zeros(10)) == 1.0
+    assert p_value(test, [0.5]) == 1.0
+    gains = RNG.normal(0.1, 0.2, 40)
+    assert p_value(test, gains) == p_value(test, gains + 1e-15)
+    assert p_value(test, gains) == pytest.approx(p_value(test, -gains), abs=0.01)
+    assert 0 <= p_value(test, np.full(10, 0.1)) < 0.01
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_p_values_are_uniform_when_nothing_differs(test):
+    rng = np.random.default_rng(7)
+    p = [p_value(test, rng.normal(size=25), n_resamples=499) for _ in range(200)]
+    assert 0.01 <= np.mean(np.array(p) < 0.05) <= 0.11
+
+
+def test_corrections():
+    assert corrected([0.01, 0.04, 0.03], "bonferroni") == pytest.approx([0.03, 0.12, 0.09])
+    assert corrected([0.01, 0.04, 0.03], "holm") == pytest.approx([0.03, 0.06, 0.06])
+    assert corrected([0.6, 0.9], "holm") == [1.0, 1.0]
+    assert corrected([0.2], "none") == [0.2]
+    assert corrected([], "holm") == []
+    with pytest.raises(InputError, match="unknown correction 'x'"):
+        corrected([0.1], "x")
+    with pytest.raises(InputError, match="unknown test 'x'"):
+        p_value("x", [0.1, 0.2])
+
+
+def test_bootstrap_covers_the_mean_about_as_often_as_it_says():
+    rng = np.random.default_rng(11)
+    covered = 0
+    for _ in range(200):
+        low, high = bootstrap_interval(rng.normal(0.3, 1.0, 40), n_resamples=499)
+        covered += low <= 0.3 <= high
+    assert 0.88 <= covered / 200 <= 0.99
+    assert bootstrap_interval([0.2, 0.2]) == (0.2, 0.2)
+
+
+def test_means_wins_and_the_same_seed_the_same_figures():
+    made = systems()
+    result = compare(made, seed=4)
+    assert result.baseline == "s0"
+    assert len(result.differences) == 4
+    for row in result.differences:
+        system = next(e for e in made if e.name == row.system)
+        gains = system.column(row.measure) - made[0].column(row.measure)
+        assert row.difference == pytest.approx(gains.mean())
+        assert (row.wins, row.losses) == ((gains > 1e-12).sum(), (gains < -1e-12).sum())
+        assert row.wins + row.ties + row.losses == row.queries == 20
+        assert row.interval[0] <= row.difference <= row.interval[1]
+        assert all(row.p_corrected[test] >= row.p[test] for test in TESTS)
+    assert compare(made, seed=4) == result
+    strong = next(row for row in result.differences if row.system == "s2" and row.measure == "AP")
+    assert all(p < 0.01 for p in strong.p_corrected.values())
+
+
+def test_queries_are_matched_by_id_and_unmatched_ones_reported():
+    one = evaluate([1, 0, 0, 1], [1, 2, 1, 2], ["a", "a", "b", "b"], measures=["AP"], name="one")
+    two = evaluate([0, 1, 1, 0], [1, 2, 1, 2], ["b", "b", "c", "c"], measures=["AP"], name="two")
+    result = compare([one, two])
+    assert result.differences[0].queries == 1
+    assert result.notes == (
+        "1 queries of two are not in one and were left out",
+        "1 queries of one are not in two and were left out",
+    )
+    lone = evaluate([1, 0], [1, 2], ["z", "z"], measures=["AP"], name="lone")
+    with pytest.raises(InputError, match="no query in common on AP"):
+        compare([one, lone])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"baseline": "nobody"}, "there is no system 'nobody' to be the baseline; expected one of s0, s1, s2"),
+        ({"tests": ["z"]}, "unknown test 'z'; expected one of t, wilcoxon, sign, randomization"),
+        ({"correction": "x"}, "unknown correction 'x'"),
+        ({"confidence": 95}, "expected a number between 0 and 1"),
+        ({"n_resamples": 0}, "expected at least 1"),
+    ],
+)
+def test_bad_arguments_are_explained(change, message):
+    with pytest.raises(InputError) as caught:
+        compare(systems(), **change)
+    assert message in str(caught.value)
+
+
+def test_what_cannot_be_compared_is_refused():
+    one = systems()[0]
+    with pytest.raises(InputError, match="at least one other system"):
+        compare([one])
+    with pytest.raises(InputError, match="different names"):
+        compare([one, one])
+    trec = evaluate([1, 0], [1, 2], [1, 1], measures=["nDCG@10"], name="x", convention="trec")
+    letor = evaluate([1, 0], [1, 2], [1, 1], measures=["nDCG@10"], name="y")
+    with pytest.raises(InputError, match=r"y was evaluated differently: .*2\^rel−1.*gain rel"):
+        compare([trec, letor])
+
+
+def test_the_baseline_can_be_named():
+    result = compare(systems(), baseline="s2", tests=["t"], correction="none")
+    assert {row.system for row in result.differences} == {"s0", "s1"}
+    assert "not corrected" in render(result)
+
+
+@pytest.mark.parametrize("kind", ["text", "markdown", "latex"])
+def test_tables_hold_the_figures_and_the_definitions(kind):
+    made = systems()
+    text = render(made, kind)
+    shown = render(compare(made), kind)
+    for evaluation in made:
+        assert f"{evaluation.means['AP']:.4f}" in text
+        assert f"{evaluation.means['AP']:.4f}" in shown
+    gain = "gain 2^rel−1, discount log2"
+    assert gain in text
+    assert gain in shown
+    per_query = render(made, kind, per_query=True)
+    assert per_query.count("\n") > 60
+
+
+def test_latex_is_escaped_and_complete():
+    one = evaluate([1, 0], [1, 2], [1, 1], measures=["AP"], name="my_run 50% & more")
+    text = render([one], "latex")
+    assert r"my\_run 50\% \& more & 0.5000 \\" in text
+    assert text.index(r"\begin{tabular}{lr}") < text.index(r"\toprule") < text.index(r"\end{tabular}")
+
+
+def test_csv_and_json_hold_full_figures():
+    made = systems()
+    rows = list(csv.DictReader(io.StringIO(render(made, "csv", per_query=True))))
+    assert len(rows) == 60
+    assert float(rows[0]["AP"]) == made[0].values[0, 0]
+    table = json.loads(render(made, "json", per_query=True))
+    assert table["systems"][2]["means"] == made[2].means
+    assert table["systems"][2]["per_query"]["0"]["AP"] == made[2].values[0, 0]
+    result = compare(made)
+    rows = list(csv.DictReader(io.StringIO(render(result, "csv"))))
+    assert float(rows[0]["p_corrected_t"]) == result.differences[0].p_corrected["t"]
+    assert json.loads(render(result, "json"))["differences"][0]["wins"] == result.differences[0].wins
+    skipped = evaluate([0, 0], [1, 2], [1, 1], measures=["AP"], name="x", empty="skip")
+    assert json.loads(render([skipped], "json"))["systems"][0]["means"] == {"AP": None}
+    assert render([skipped], "csv") == "system,AP\nx,\n"
+    with pytest.raises(InputError, match="unknown format 'pdf'"):
+        render(made, "pdf")

@@ -1,0 +1,243 @@
+"""Measures against their definitions, written out naively, over every small tuple of labels."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from rankwright.errors import InputError
+from rankwright.measures import Measure, Rankings, measure_names, parse_measure
+from rankwright.measures.base import REGISTRY, register
+
+GRADES = (0, 1, 2)
+EVERY = [
+    "AP", "AP@2", "AP(rel=2)", "nDCG", "nDCG@1", "nDCG@2", "nDCG@9", "nDCG(gain=linear)@3", "nDCG(discount=jk)@3",
+    "RR", "RR@2", "RR(rel=2)", "P@1", "P@3", "P(rel=2)@2", "R@2", "R@9", "Success@1", "Success@3", "AUC", "AUC(rel=2)",
+    "ERR", "ERR@2", "ERR(max_rel=2)", "AveNDCG", "AveNDCG@3", "RBP", "RBP(p=0.5)@2",
+]  # fmt: skip
+
+
+def naive(measure, labels, judged):
+    """The definitions of docs/measures.md, one document at a time."""
+    k = measure.cutoff or max(len(labels), len(judged))
+    rel = getattr(measure, "rel", 1)
+    total = sum(label >= rel for label in judged)
+    hits = [label >= rel for label in labels]
+    if measure.name == "AP":
+        return sum(sum(hits[: r + 1]) / (r + 1) for r in range(min(k, len(labels))) if hits[r]) / max(total, 1)
+    if measure.name == "RR":
+        return next((1 / (r + 1) for r in range(min(k, len(labels))) if hits[r]), 0.0)
+    if measure.name == "P":
+        return sum(hits[:k]) / k
+    if measure.name == "R":
+        return sum(hits[:k]) / max(total, 1)
+    if measure.name == "Success":
+        return float(any(hits[:k]))
+    if measure.name == "RBP":
+        return (1 - measure.p) * sum(measure.p**r for r in range(min(k, len(labels))) if hits[r])
+    if measure.name == "AUC":
+        lost = [True] * (total - sum(hits))  # relevant, not retrieved: below all
+        ranked = hits + lost
+        pairs = [(i, j) for i in range(len(ranked)) for j in range(len(hits)) if ranked[i] and not ranked[j]]
+        return sum(i < j for i, j in pairs) / len(pairs) if pairs else float(total > 0)
+    if measure.name == "ERR":
+        total, looking = 0.0, 1.0
+        for r, label in enumerate(labels[:k]):
+            stop = (2**label - 1) / 2**measure.max_rel
+            total += looking * stop / (r + 1)
+            looking *= 1 - stop
+        return total
+    if measure.name == "AveNDCG":
+        return sum(naive(parse_measure(f"nDCG@{i}").resolve("letor"), labels, judged) for i in range(1, k + 1)) / k
+    assert measure.name == "nDCG"
+
+    def dcg(order):
+        total = 0.0
+        for r, label in enumerate(order[:k]):
+            gain = label if measure.gain == "linear" else 2**label - 1
+            if measure.discount == "log2":
+                total += gain / math.log2(r + 2)
+            else:
+                total += gain / (1.0 if r < 2 else math.log2(r + 1))
+        return total
+
+    best = dcg(sorted(judged, reverse=True))
+    return dcg(labels) / best if best else 0.0
+
+
+def rankings_of(lists, judged=None):
+    def joined(parts):
+        indptr = np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(int)
+        return np.array([x for part in parts for x in part], float), indptr
+
+    known = None if judged is None else Rankings(*joined(judged))
+    return Rankings(*joined(lists), known)
+
+
+@pytest.mark.parametrize("text", EVERY)
+@pytest.mark.parametrize("extra", [(), (2, 0, 1)], ids=["all retrieved", "some not retrieved"])
+def test_value_is_the_definition_on_every_small_tuple(text, extra):
+    measure = parse_measure(text).resolve("letor")
+    lists = [labels for n in range(6) for labels in itertools.product(GRADES, repeat=n)]
+    judged = [(*labels, *extra) for labels in lists]
+    values = measure.value(rankings_of(lists, judged if extra else None))
+    expected = [naive(measure, labels, known) for labels, known in zip(lists, judged, strict=True)]
+    np.testing.assert_allclose(values, expected, atol=1e-12)
+
+
+@pytest.mark.parametrize("text", EVERY)
+@pytest.mark.parametrize("extra", [(), (2, 1)], ids=["all retrieved", "some not retrieved"])
+def test_swap_deltas_are_what_swapping_changes(text, extra):
+    measure = parse_measure(text).resolve("letor")
+    for n in range(5):
+        for labels in itertools.product(GRADES, repeat=n):
+            judged = (*labels, *extra)
+            deltas = measure.swap_deltas(labels, judged)
+            assert deltas.shape == (n, n)
+            for i, j in itertools.product(range(n), repeat=2):
+                swapped = list(labels)
+                swapped[i], swapped[j] = swapped[j], swapped[i]
+                change = naive(measure, swapped, judged) - naive(measure, list(labels), judged)
+                assert deltas[i, j] == pytest.approx(change, abs=1e-12)
+
+
+@pytest.mark.parametrize("text", EVERY)
+def test_fast_swap_deltas_equal_brute_force_on_longer_lists(text):
+    measure = parse_measure(text).resolve("letor")
+    rng = np.random.default_rng(1)
+    for n in (7, 20, 41):
+        labels = rng.choice([0, 0, 0, 1, 2], n).astype(float)
+        judged = np.sort(np.append(labels, rng.integers(0, 3, 5)))[::-1]
+        fast, slow = measure.swap_deltas(labels, judged), measure.brute_force_swap_deltas(labels, judged)
+        np.testing.assert_allclose(fast, slow, atol=1e-12)
+
+
+@pytest.mark.parametrize("text", EVERY)
+def test_fractional_labels_and_one_query_at_a_time_agree_with_a_batch(text):
+    measure = parse_measure(text).resolve("letor")
+    rng = np.random.default_rng(2)
+    lists = [rng.choice([0, 0.5, 1, 1.5, 2], size).tolist() for size in (0, 1, 2, 30, 0, 8)]
+    together = measure.value(rankings_of(lists))
+    alone = [measure.value(rankings_of([labels]))[0] for labels in lists]
+    np.testing.assert_array_equal(together, alone)
+
+
+@pytest.mark.parametrize("text", EVERY)
+def test_a_perfect_ranking_is_not_beaten(text):
+    measure = parse_measure(text).resolve("letor")
+    perfect = measure.value(rankings_of([(2, 2, 1, 0, 0)]))[0]
+    for order in set(itertools.permutations((2, 2, 1, 0, 0))):
+        assert measure.value(rankings_of([order]))[0] <= perfect + 1e-12
+
+
+@pytest.mark.parametrize("text", [*EVERY, "nDCG(gain=linear, discount=jk)@5"])
+def test_what_is_printed_reads_back(text):
+    measure = parse_measure(text)
+    assert parse_measure(str(measure)) == measure
+    assert parse_measure(str(measure.resolve("letor"))) == measure.resolve("letor")
+
+
+@pytest.mark.parametrize(
+    ("alias", "name"),
+    [
+        ("map", "AP"), ("ndcg@10", "nDCG@10"), ("mrr", "RR"), ("mrr@10", "RR@10"), ("recip_rank", "RR"),
+        ("ndcg_cut.10", "nDCG@10"), ("ndcg_cut_5", "nDCG@5"), ("P_5", "P@5"), ("recall.100", "R@100"),
+        ("precision@3", "P@3"), (" nDCG @ 10 ", "nDCG@10"), ("auc", "AUC"), ("avendcg", "AveNDCG"),
+        ("nDCG(gain=linear)@10", "nDCG(dcg='log2')@10"), ("nDCG(gain='exp')@10", "nDCG(dcg='exp-log2')@10"),
+    ],
+)  # fmt: skip
+def test_aliases(alias, name):
+    assert str(parse_measure(alias)) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("nDGC@10", "unknown measure 'nDGC'; did you mean nDCG"),
+        ("qqqq", "known: AP, AUC"),
+        ("P", "P needs a cutoff; write for example P@10"),
+        ("AUC@3", "AUC has no cutoff"),
+        ("P(rl=2)@5", "P has no parameter 'rl'; its parameters: rel"),
+        ("nDCG@0", "expected a whole number from 1"),
+        ("nDCG@x", "expected a whole number from 1"),
+        ("nDCG@", "expected a whole number from 1"),
+        ("nDCG@1.5", "expected a whole number from 1"),
+        ("nDCG(gain=cubic)", "expected exponential or linear"),
+        ("nDCG(discount=none)", "expected log2 or jk"),
+        ("nDCG(dcg=foo)", "expected one of log2, exp-log2"),
+        ("AP(rel)", "expected parameter=value"),
+        ("AP(rel=two)", "expected a number above 0"),
+        ("AP(rel=0)", "expected a number above 0"),
+        ("AP(", "is not understood"),
+        ("", "is not understood"),
+        ("ERR(max_rel=0)", "expected a number above 0"),
+        ("RBP(p=1)", "expected a number between 0 and 1"),
+        ("RBP(p='x')", "expected a number between 0 and 1"),
+        ("AP(rel=__import__('os'))", "expected a number above 0"),
+    ],
+)
+def test_what_is_not_understood_is_explained_in_one_line(text, message):
+    with pytest.raises(InputError) as caught:
+        parse_measure(text)
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_conventions_fill_in_the_gain_and_say_so():
+    measure = parse_measure("nDCG@10")
+    assert measure.resolve("trec").definition() == "gain rel, discount log2"
+    assert measure.resolve("letor").definition() == "gain 2^rel−1, discount log2"
+    assert parse_measure("nDCG(gain=linear)").resolve("letor").gain == "linear"
+    with pytest.raises(InputError, match="leaves the gain open"):
+        measure.value(rankings_of([(1, 0)]))
+
+
+def test_a_label_above_the_scale_of_err_is_an_error():
+    with pytest.raises(InputError, match=r"write ERR\(max_rel=5\)"):
+        parse_measure("ERR@10").value(rankings_of([(5, 0)]))
+
+
+@pytest.mark.parametrize(("convention", "label"), [("letor", 1e4), ("trec", 1e300)])
+def test_a_label_whose_gain_would_overflow_is_an_error(convention, label):
+    with pytest.raises(InputError, match="is too large for nDCG with gain"):
+        parse_measure("nDCG").resolve(convention).value(rankings_of([(label, 0)]))
+
+
+def test_cutoff_by_at_sign():
+    assert str(parse_measure("nDCG") @ 10) == "nDCG@10"
+
+
+def test_measures_are_immutable_values():
+    assert parse_measure("ndcg@10") == parse_measure("nDCG@10")
+    assert len({parse_measure("map"), parse_measure("AP")}) == 1
+    with pytest.raises(AttributeError):
+        parse_measure("AP").rel = 2
+
+
+def test_a_name_stands_for_one_measure_only():
+    class Other(Measure):
+        name = "AP"
+
+    with pytest.raises(InputError, match="already stands for"):
+        register(Other)
+    assert REGISTRY["ap"].name == "AP"
+    assert "AP" in measure_names()
+
+
+def test_a_new_measure_needs_only_its_value():
+    from dataclasses import dataclass
+    from typing import ClassVar
+
+    @dataclass(frozen=True)
+    class FirstLabel(Measure):
+        name: ClassVar[str] = "FirstLabel"
+
+        def value(self, rankings):
+            top = rankings.top(1)
+            return top.sum(top.labels)
+
+    deltas = FirstLabel().swap_deltas([0, 2, 1])
+    np.testing.assert_array_equal(deltas, [[0, 2, 1], [2, 0, 0], [1, 0, 0]])
+    with pytest.raises(InputError, match="does not say how its value is computed"):
+        Measure.value(FirstLabel(), rankings_of([(1,)]))
