@@ -25,7 +25,8 @@ import scipy
 import sklearn
 from sklearn.datasets import load_svmlight_file
 
-from rankwright.data.letor import read_letor, read_letor_labels, write_letor
+from rankwright.data.letor import read_letor, read_letor_labels
+from rankwright.data.letor_write import write_letor
 
 N_FEATURES = 136
 DOCS_PER_QUERY = 120

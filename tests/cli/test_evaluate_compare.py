@@ -89,7 +89,7 @@ def test_a_run_with_unknown_queries_warns_with_the_count(files, capsys):
     (files / "more.run").write_text(RUN + "9 Q0 e 1 1 x\n")
     code, _, err = run(capsys, "evaluate", "qrels", "more.run")
     assert code == 0
-    assert err == "warning: more.run: 1 documents of 1 queries that are not in the judgements were ignored\n"
+    assert err == "warning: more.run: ignored 1 documents of 1 queries that are not in the judgements\n"
 
 
 BAD = {

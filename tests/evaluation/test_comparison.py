@@ -121,8 +121,8 @@ def test_queries_are_matched_by_id_and_unmatched_ones_reported():
     result = compare([one, two])
     assert result.differences[0].queries == 1
     assert result.notes == (
-        "1 queries of two are not in one and were left out",
-        "1 queries of one are not in two and were left out",
+        "queries of two that are not in one: 1, left out",
+        "queries of one that are not in two: 1, left out",
     )
     lone = evaluate([1, 0], [1, 2], ["z", "z"], measures=["AP"], name="lone")
     with pytest.raises(InputError, match="no query in common on AP"):

@@ -39,7 +39,7 @@ def test_a_query_without_relevant_documents_counts_as_told(empty, expected):
     assert table.means["AP"] == pytest.approx(np.nanmean(expected))
     assert table.facts["without_relevant"] == 1
     assert f"empty query {empty}" in table.definitions[0]
-    assert "1 of 3 queries have no relevant document" in table.notes[0]
+    assert "queries without a relevant document: 1 of 3" in table.notes[0]
 
 
 def test_no_query_that_counts_gives_nan():
@@ -92,7 +92,7 @@ def test_queries_that_a_run_lacks_count_zero_or_are_skipped():
     run = {"1": {"a": 1.0}}
     table = evaluate_run(QRELS, run, ["AP", "AUC"])
     np.testing.assert_array_equal(table.values, [[1, 1], [0, 0], [0, 0]])
-    assert "2 of 3 judged queries are missing from the run and count 0" in table.notes
+    assert "judged queries missing from the run: 2 of 3, counted 0" in table.notes
     assert table.facts == {"queries": 3, "without_relevant": 1, "missing_from_run": 2, "unjudged_queries_ignored": 0}
     skipped = evaluate_run(QRELS, run, ["AP"], missing="skip")
     assert skipped.means["AP"] == 1.0
@@ -100,7 +100,7 @@ def test_queries_that_a_run_lacks_count_zero_or_are_skipped():
 
 
 def test_documents_of_unknown_queries_are_ignored_with_a_warning():
-    with pytest.warns(InputWarning, match="run: 2 documents of 1 queries that are not in the judgements were ignored"):
+    with pytest.warns(InputWarning, match="run: ignored 2 documents of 1 queries that are not in the judgements"):
         table = evaluate_run(QRELS, {"1": {"a": 1.0}, "9": {"x": 1.0, "y": 2.0}}, ["AP"])
     assert table.query_ids.tolist() == ["1", "2", "3"]
 

@@ -200,7 +200,7 @@ def write_data(data: RankingData, path: str | Path) -> None:
     elif suffix == ".qrels":
         _write_labels(data, path)
     else:
-        from rankwright.data.letor import write_letor
+        from rankwright.data.letor_write import write_letor
 
         write_letor(data, path)
 

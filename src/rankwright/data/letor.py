@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise, repeat
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,13 +18,13 @@ import numpy.typing as npt
 
 from rankwright.data.columns import read_columns
 from rankwright.data.dataset import RankingData
-from rankwright.data.files import Progress, line_chunks, replace_file
+from rankwright.data.files import Progress, line_chunks
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.data.letor_kernel import Fault, Parsed
 
-__all__ = ["read_letor", "read_letor_labels", "write_letor"]
+__all__ = ["read_letor", "read_letor_labels"]
 
 Array = npt.NDArray[Any]
 Negative = Literal["error", "zero"]
@@ -34,9 +34,7 @@ _CHUNK_BYTES = 1 << 20  # small enough that a chunk and what is parsed from it s
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _DOC_ID = re.compile(rb"(?:^|\s)docid\s*=\s*([^\s#]+)|^\s*(?!docid\s*=)([^\s#]+)\s*$", re.IGNORECASE)
 _NO_QID = "qid: without a query id; expected qid:Q"
-_NOT_AN_ID = re.compile(r"[\s#\0\ud800-\udfff]|^$")
 _TOKEN = re.compile(rb"[^\s#]*")
-_WRITE_ROWS = 512
 
 
 def read_letor(
@@ -87,7 +85,8 @@ def read_letor(
     >>> data.X.tolist(), data.labels.tolist(), data.doc_ids.tolist()
     ([[0.5, 0.0, 1.0], [0.0, 7.0, 0.0]], [2.0, 0.0], ['x', 'y'])
     """
-    from rankwright.data.letor_kernel import MAX_ID, FeatureTable, LineParser
+    from rankwright.data.letor_kernel import MAX_ID, LineParser
+    from rankwright.data.letor_table import FeatureTable
 
     wanted = np.dtype(dtype)
     if wanted not in (np.dtype(np.float32), np.dtype(np.float64)):
@@ -240,7 +239,8 @@ class _Rows:
             raise InputError(what, self._path, int(lines[mixed[0]]))
         if len(below) and self._negative == "error":
             label = labels[below[0]]
-            what = f'label {label:g} is negative; expected a number of at least 0 (negative="zero" reads it as 0)'
+            remedy = '--negative-as-zero or negative="zero" reads it as 0'
+            what = f"label {label:g} is negative; expected a number of at least 0 ({remedy})"
             raise InputError(what, self._path, int(lines[below[0]]))
         labels[below] = 0
         self._labels.append(labels)
@@ -351,99 +351,3 @@ def _explain(chunk: bytes, fault: Fault, n_features: int | None, dtype: np.dtype
     if not colon:
         return f"{_shown(token)} is not a feature; expected id:value"
     return f"feature id {_shown(name)}; expected a positive integer"
-
-
-def write_letor(data: RankingData, path: str | Path) -> None:
-    """Write data as LETOR / SVMlight text, each number as the shortest text that reads back to the same value.
-
-    Zeros are written for dense data and left out for sparse data; of sparse data whose last column is empty, the first
-    line holds a 0 there so that the number of features is kept.
-
-    Parameters
-    ----------
-    data : RankingData
-        The data, written in its own order.
-    path : path
-        The file; gzip where the name ends in ``.gz``.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> data = RankingData.from_arrays([[0.1, 0.0], [2.0, 3.5]], [0, 1], qid=["a", "a"], doc_ids=["x", "y"])
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     write_letor(data, Path(folder) / "data.txt")
-    ...     print((Path(folder) / "data.txt").read_text(), end="")
-    0 qid:a 1:0.1 2:0 # docid = x
-    1 qid:a 1:2 2:3.5 # docid = y
-    """
-    query_ids = _checked_ids(data.query_ids, "query id")
-    if len(set(query_ids)) < len(query_ids):
-        raise InputError("query ids that differ in type only cannot be told apart in a text file")
-    heads = [f" qid:{text} " for text in query_ids]
-    queries = data.query_of_row()
-    with replace_file(path) as file:
-        for start in range(0, data.n_docs, _WRITE_ROWS):
-            rows = slice(start, start + _WRITE_ROWS)
-            parts = [
-                [*map(repr, _shortest(data.labels[rows]))],
-                [heads[query] for query in queries[rows].tolist()],
-                _feature_texts(data, rows),
-            ]
-            if data.doc_ids is not None:
-                doc_ids = _checked_ids(data.doc_ids[rows], "document id")
-                parts.append([f"# docid = {doc}" if doc else "" for doc in doc_ids])
-            file.write("".join(f"{''.join(line).rstrip()}\n" for line in zip(*parts, strict=True)).encode())
-
-
-def _checked_ids(ids: Array, what: str) -> list[str]:
-    texts = [*map(str, ids.tolist())]
-    for text in texts:
-        if _NOT_AN_ID.search(text) and not (text == "" and what == "document id"):
-            raise InputError(f"{what} {text!r} cannot be written; expected no white space and no #")
-    return texts
-
-
-def _feature_texts(data: RankingData, rows: slice) -> list[str]:
-    """``id:value id:value `` of each row."""
-    X = data.X[rows]
-    if not data.is_sparse:
-        template = "".join(f"{column}:%r " for column in range(1, data.n_features + 1))
-        return [template % tuple(row) for row in _shortest(X)]
-    X = X.copy()
-    X.eliminate_zeros()
-    pairs: list[Any] = [None] * (2 * X.nnz)
-    pairs[::2] = (X.indices.astype(np.int64) + 1).tolist()
-    pairs[1::2] = _shortest(X.data)
-    spans = pairwise((2 * X.indptr.astype(np.int64)).tolist())
-    texts = ["%d:%r " * ((stop - start) // 2) % tuple(pairs[start:stop]) for start, stop in spans]
-    if rows.start == 0 and data.n_features and not data.X.data[data.X.indices == data.n_features - 1].any():
-        texts[0] += f"{data.n_features}:0 "
-    return texts
-
-
-def _shortest(values: Array) -> list[Any]:
-    """Python numbers whose ``repr`` is the shortest text that reads back as the value: int where that is the same."""
-    exact = values.astype(np.float64)
-    whole = (exact == np.rint(exact)) & (np.abs(exact) < 1e16)
-    if values.dtype == np.float32:
-        exact[~whole] = _short_decimals(exact[~whole])
-    numbers = exact.astype(object)
-    numbers[whole] = exact[whole].astype(np.int64)
-    return numbers.tolist()
-
-
-def _short_decimals(values: Array) -> Array:
-    """Float64 nearest to the decimal of fewest digits that is each value in float32."""
-    values = values.copy()
-    left = np.arange(len(values))
-    for n_digits in range(6, 10):  # float32 keeps any 6 digits, and 9 tell any two float32 apart
-        x = values[left]
-        shift = n_digits - 1 - np.floor(np.log10(np.abs(x)))
-        # With an exact power there is one rounding only: this is the float64 nearest to a short decimal.
-        power = 10.0 ** np.clip(np.abs(shift), 0, 22)
-        short = np.where(shift >= 0, np.rint(x * power) / power, np.rint(x / power) * power)
-        found = (np.abs(shift) <= 22) & (short.astype(np.float32) == x)
-        values[left[found]] = short[found]
-        left = left[~found]
-    values[left] = [float(str(x)) for x in values[left].astype(np.float32)]
-    return values

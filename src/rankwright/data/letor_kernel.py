@@ -1,4 +1,4 @@
-"""The byte parser behind :func:`rankwright.data.letor.read_letor`, and the table that its rows are gathered in.
+"""The byte parser behind :func:`rankwright.data.letor.read_letor`.
 
 A chunk ends with a newline, and no loop runs past one: every read stays inside. Decimals become float64 by one exact
 product or quotient, or by a product in twice the precision where its rounding is certain; Python's ``float`` reads the
@@ -14,13 +14,12 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from numba import njit
-from scipy import sparse as sp
 
-from rankwright.errors import InputError
-
-__all__ = ["Fault", "FeatureTable", "LineParser", "Parsed"]
+__all__ = ["MAX_ID", "Fault", "LineParser", "Parsed"]
 
 Array = npt.NDArray[Any]
+Bytes = Any  # a uint8 array
+Position = Any  # np.uint64 within the kernels
 
 MAX_ID = 2**31 - 1
 OK, BAD_LABEL, NO_QID, BAD_FEATURE, ID_RANGE, ID_ORDER, BAD_VALUE, VALUE_RANGE = range(8)
@@ -37,7 +36,10 @@ _EXACT_POWER = 22  # 10**22 is the largest power of ten that is a float64
 _MAX_POWER = 250  # further out, parts of the double-length product could overflow or lose bits
 _SPLIT = 2.0**27 + 1.0
 _DOUBT = 2.0**-100  # more than the relative error of the double-length product
-_ONE = np.uint64(1)
+
+# Positions in the text are unsigned: signed ones numba checks for counting from the end, at a fifth of the time.
+# (Mixed with signed numbers they would become floats, hence these.)
+_ONE, _TWO, _THREE, _FOUR = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 
 
 def _powers_of_ten() -> tuple[Array, Array]:
@@ -56,9 +58,9 @@ def _is_end(c: int) -> bool:
 
 
 @njit(cache=True)
-def _skip_blanks(text: Array, at: int) -> int:
+def _skip_blanks(text: Bytes, at: Position) -> Position:
     while text[at] == _SPACE or (_TAB <= text[at] <= _RETURN and text[at] != _NEWLINE):
-        at += 1
+        at += _ONE
     return at
 
 
@@ -89,9 +91,8 @@ def _scaled(digits: int, power: int) -> tuple[float, bool]:
 
 
 @njit(cache=True)
-def _number(text: Array, position: int) -> tuple[float, Any, bool, bool]:
+def _number(text: Bytes, at: Position) -> tuple[float, Position, bool, bool]:
     """Value, where it stops, whether it is a number, whether the value is certain (else: ask Python)."""
-    at = np.uint64(position)  # signed indices are checked for counting from the end, at a sixth of the time
     negative = text[at] == _MINUS
     if negative or text[at] == _PLUS:
         at += _ONE
@@ -121,30 +122,38 @@ def _number(text: Array, position: int) -> tuple[float, Any, bool, bool]:
         power += -shift if down else shift
         is_number = at > first
     if not is_number or not _is_end(text[at]):
-        return 0.0, np.int64(at), False, True
+        return 0.0, at, False, True
     while n_digits > _EXACT_DIGITS and (text[begin] == _ZERO or text[begin] == _POINT):
         n_digits -= text[begin] == _ZERO
         begin += _ONE
     if n_digits > _EXACT_DIGITS:
-        return 0.0, np.int64(at), True, False
+        return 0.0, at, True, False
     value, certain = _scaled(digits, power)
-    return -value if negative else value, np.int64(at), True, certain
+    return -value if negative else value, at, True, certain
 
 
 @njit(cache=True)
-def _is_null(text: Array, at: int) -> bool:
+def _is_null(text: Bytes, at: Position) -> bool:
     return (
         text[at] | 32 == 110  # n, u, l, l in either case
-        and text[at + 1] | 32 == 117
-        and text[at + 2] | 32 == 108
-        and text[at + 3] | 32 == 108
-        and _is_end(text[at + 4])
+        and text[at + _ONE] | 32 == 117
+        and text[at + _TWO] | 32 == 108
+        and text[at + _THREE] | 32 == 108
+        and _is_end(text[at + _FOUR])
     )
 
 
 @njit(cache=True)
 def _features(
-    text: Array, at: int, row: int, rules: Array, columns: Array, values: Array, stop: int, slow: Array, n_slow: int
+    text: Bytes,
+    at: Position,
+    row: int,
+    rules: Array,
+    columns: Array,
+    values: Array,
+    stop: int,
+    slow: Array,
+    n_slow: int,
 ) -> tuple[int, int, int, int, int]:
     """Read ``id:value`` pairs up to the comment or the end of the line.
 
@@ -159,19 +168,19 @@ def _features(
         start, feature = at, 0
         while _ZERO <= text[at] <= _NINE:
             feature = feature * 10 + (text[at] - _ZERO)
-            at += 1
+            at += _ONE
         if text[at] != _COLON or at == start:
             return BAD_FEATURE, start, before, stop, n_slow
-        if feature < 1 or feature > max_id or at - start > _EXACT_DIGITS:
+        if feature < 1 or feature > max_id or np.int64(at - start) > _EXACT_DIGITS:
             return ID_RANGE, start, before, stop, n_slow
         if feature <= before:
             return ID_ORDER, start, before, stop, n_slow
-        at += 1
+        at += _ONE
         value, end, is_number, certain = _number(text, at)
         if not is_number:
             if not _is_null(text, at):
                 return BAD_VALUE, start, before, stop, n_slow
-            value, end = null, at + 4
+            value, end = null, at + _FOUR
         elif not certain:
             slow[n_slow, 0], slow[n_slow, 1], slow[n_slow, 2], slow[n_slow, 3] = row, stop, start, end
             n_slow += 1
@@ -185,37 +194,39 @@ def _features(
 
 
 @njit(cache=True)
-def _query(text: Array, at: int, rows: Array, row: int) -> tuple[int, int]:
+def _query(text: Bytes, at: Position, rows: Array, row: int) -> tuple[int, Position]:
     """Note the span of ``qid:Q`` if that stands here, and whether it differs from the row before."""
     rows[row, _QID], rows[row, _QID_STOP], rows[row, _QID_NEW] = -1, -1, row == 0 or rows[row - 1, _QID] >= 0
-    if not (text[at] == 113 and text[at + 1] == 105 and text[at + 2] == 100 and text[at + 3] == _COLON):  # qid:
+    if text[at] != 113 or text[at + _ONE] != 105 or text[at + _TWO] != 100 or text[at + _THREE] != _COLON:  # qid:
         return OK, at
-    start = at + 4
+    start = at + _FOUR
     stop = start
     while not _is_end(text[stop]):
-        stop += 1
+        stop += _ONE
     if stop == start:
         return NO_QID, at
     rows[row, _QID], rows[row, _QID_STOP], rows[row, _QID_NEW] = start, stop, 1
-    if row > 0 and rows[row - 1, _QID_STOP] - rows[row - 1, _QID] == stop - start:
+    length = np.int64(stop - start)
+    if row > 0 and rows[row - 1, _QID_STOP] - rows[row - 1, _QID] == length:
         same = 0
-        while same < stop - start and text[rows[row - 1, _QID] + same] == text[start + same]:
+        while same < length and text[rows[row - 1, _QID] + same] == text[rows[row, _QID] + same]:
             same += 1
-        rows[row, _QID_NEW] = same < stop - start
+        rows[row, _QID_NEW] = same < length
     return OK, stop
 
 
 @njit(cache=True)
 def _parse_lines(
-    text: Array, rules: Array, rows: Array, labels: Array, columns: Array, values: Array, slow: Array
+    text: Bytes, rules: Array, rows: Array, labels: Array, columns: Array, values: Array, slow: Array
 ) -> tuple[Any, ...]:
     """Fill the arrays line by line; stops at the first fault.
 
     Returns a code, the line, the position and the id before it, and how far rows and slow are filled.
     """
     # A literal 0 is a type of its own to numba: everything called with it would be compiled twice.
-    at = line = row = stop = n_slow = before = np.int64(0)
-    while at < text.size:
+    line = row = stop = n_slow = before = np.int64(0)
+    at, size = np.uint64(0), np.uint64(text.size)
+    while at < size:
         at = _skip_blanks(text, at)
         if text[at] != _NEWLINE and text[at] != _HASH:
             labels[row], end, is_number, certain = _number(text, at)
@@ -230,14 +241,16 @@ def _parse_lines(
             rows[row, _LINE], rows[row, _STOP] = line, stop
             if code != OK:
                 return code, line, at, before, row, n_slow
-            rows[row, _COMMENT] = at + 1 if text[at] == _HASH else -1
+            rows[row, _COMMENT] = -1
+            if text[at] == _HASH:
+                rows[row, _COMMENT] = at + _ONE
             while text[at] != _NEWLINE:
-                at += 1
+                at += _ONE
             rows[row, _COMMENT_STOP] = at
             row += 1
         while text[at] != _NEWLINE:
-            at += 1
-        at += 1
+            at += _ONE
+        at += _ONE
         line += 1
     return OK, line, at, 0, row, n_slow
 
@@ -331,135 +344,3 @@ class LineParser:
             else:
                 self._values[entry] = value
         return None
-
-
-class _Growing:
-    """A one-dimensional array that grows in place.
-
-    It begins with room for what the whole file should need (pages that are never touched cost nothing) and is enlarged
-    by an eighth where that was too little.
-    """
-
-    def __init__(self, dtype: npt.DTypeLike) -> None:
-        self._array = np.empty(0, dtype)
-        self.size = 0
-
-    def extend(self, items: Array, share: float) -> None:
-        """Append; ``share`` is how much of the file has been read with these items."""
-        end = self.size + len(items)
-        if self.size == 0:
-            self._array = np.empty(int(end / share * 1.05), self._array.dtype)
-        elif end > len(self._array):
-            self._array.resize(max(end, len(self._array) * 9 // 8), refcheck=False)
-        self._array[self.size : end] = items
-        self.size = end
-
-    def take(self) -> Array:
-        """The items, without spare room; this object is empty afterwards."""
-        self._array.resize(self.size, refcheck=False)
-        items, self._array, self.size = self._array, np.empty(0, self._array.dtype), 0
-        return items
-
-
-class FeatureTable:
-    """Features gathered chunk by chunk, in whichever of dense and CSR is the smaller form so far."""
-
-    _TINY = 1 << 16  # bytes up to which a dense array needs no reason
-    _STEP = 1 << 20  # values converted at a time
-
-    def __init__(self, dtype: np.dtype[Any], n_features: int | None) -> None:
-        self._dtype = dtype
-        self._n_rows = self._n_written = 0
-        self._width = n_features or 0
-        self._is_dense = True
-        self._share = 1.0
-        self._values, self._columns, self._counts = _Growing(dtype), _Growing(np.int32), _Growing(np.int64)
-
-    def add(self, counts: Array, columns: Array, values: Array, share: float) -> None:
-        """Append rows given by their numbers of features, and the column and value of each.
-
-        ``share`` is how much of the file they and the rows before make up, about.
-        """
-        self._share = share
-        width = max(self._width, int(columns.max()) + 1 if len(columns) else 0)
-        n_rows = self._n_rows + len(counts)
-        self._n_written += len(values)
-        dense_bytes, sparse_bytes = self._costs(n_rows, width)
-        # A quarter of margin on the way back keeps a file near the border from being converted to and fro.
-        if self._is_dense and dense_bytes > sparse_bytes:
-            self._set_sparse(self._take_dense())
-        elif not self._is_dense and 1.25 * dense_bytes < sparse_bytes:
-            self._values.extend(self._take_sparse_as_dense(width).reshape(-1), self._share)
-            self._is_dense = True
-        elif self._is_dense and width > self._width and self._n_rows:
-            wider = np.zeros((self._n_rows, width), self._dtype)
-            wider[:, : self._width] = self._take_dense()
-            self._values.extend(wider.reshape(-1), self._share)
-        self._n_rows, self._width = n_rows, width
-        if not self._is_dense:
-            self._extend_sparse(counts, columns, values)
-        elif len(values) == len(counts) * width:
-            self._values.extend(values, self._share)
-        else:
-            X = np.zeros((len(counts), width), self._dtype)
-            X[np.repeat(np.arange(len(counts)), counts), columns] = values
-            self._values.extend(X.reshape(-1), self._share)
-
-    def finish(self, sparse: bool | None) -> Any:
-        """The features: CSR if ``sparse``, dense if not, the smaller one if None."""
-        dense_bytes, sparse_bytes = self._costs(self._n_rows, self._width)
-        if sparse is None:
-            sparse = dense_bytes > sparse_bytes
-        if not sparse:
-            try:
-                return self._take_dense() if self._is_dense else self._take_sparse_as_dense(self._width)
-            except MemoryError:
-                size = f"{self._n_rows} × {self._width}"
-                raise InputError(
-                    f"a dense array of {size} features does not fit memory; expected sparse=True"
-                ) from None
-        if self._is_dense:
-            self._set_sparse(self._take_dense())
-        values, columns = self._values.take(), self._columns.take()
-        indptr = np.zeros(self._n_rows + 1, np.int32 if len(values) <= MAX_ID else np.int64)
-        np.cumsum(self._counts.take(), out=indptr[1:])
-        return sp.csr_array((values, columns, indptr), shape=(self._n_rows, self._width))
-
-    def _costs(self, n_rows: int, width: int) -> tuple[int, int]:
-        item = self._dtype.itemsize
-        return n_rows * width * item, max(self._n_written * (item + 4) + n_rows * 4, self._TINY)
-
-    def _extend_sparse(self, counts: Array, columns: Array, values: Array) -> None:
-        kept = values != 0
-        if not kept.all():
-            rows = np.repeat(np.arange(len(counts)), counts)
-            counts = np.bincount(rows[kept], minlength=len(counts))
-            columns, values = columns[kept], values[kept]
-        self._counts.extend(counts, self._share)
-        self._columns.extend(columns, self._share)
-        self._values.extend(values, self._share)
-
-    def _set_sparse(self, X: Array) -> None:
-        self._is_dense = False
-        step = max(1, self._STEP // max(1, X.shape[1]))
-        for start in range(0, len(X), step):
-            rows, columns = np.nonzero(X[start : start + step])
-            self._counts.extend(np.bincount(rows, minlength=len(X[start : start + step])), self._share)
-            self._columns.extend(columns, self._share)
-            self._values.extend(X[start : start + step][rows, columns], self._share)
-
-    def _take_dense(self) -> Array:
-        return self._values.take().reshape(self._n_rows, self._width)
-
-    def _take_sparse_as_dense(self, width: int) -> Array:
-        X = np.zeros((self._n_rows, width), self._dtype)
-        counts, columns, values = self._counts.take(), self._columns.take(), self._values.take()
-        stops = np.cumsum(counts)
-        row = 0
-        while row < len(X):
-            first = int(stops[row] - counts[row])
-            end = max(row + 1, int(np.searchsorted(stops, first + self._STEP, side="right")))
-            last = int(stops[end - 1])
-            X[np.repeat(np.arange(row, end), counts[row:end]), columns[first:last]] = values[first:last]
-            row = end
-        return X

@@ -232,4 +232,4 @@ def _matched(system: Evaluation, base: Evaluation, column: int) -> tuple[Array, 
 def _unmatched(system: Evaluation, base: Evaluation) -> list[str]:
     ours, theirs = set(system.query_ids.tolist()), set(base.query_ids.tolist())
     pairs = ((system.name, base.name, len(ours - theirs)), (base.name, system.name, len(theirs - ours)))
-    return [f"{n} queries of {one} are not in {other} and were left out" for one, other, n in pairs if n]
+    return [f"queries of {one} that are not in {other}: {n}, left out" for one, other, n in pairs if n]

@@ -116,8 +116,8 @@ def evaluate_run(
     facts = {**result.facts, "missing_from_run": int(absent.sum()), "unjudged_queries_ignored": unknown}
     notes, values = result.notes, result.values
     if absent.any():
-        counted = "count 0" if missing == 0 else "were left out"
-        notes = (*notes, f"{absent.sum()} of {len(absent)} judged queries are missing from the run and {counted}")
+        counted = "counted 0" if missing == 0 else "left out"
+        notes = (*notes, f"judged queries missing from the run: {absent.sum()} of {len(absent)}, {counted}")
         if missing == "skip":
             values = np.where(absent[:, None], np.nan, values)
     return dataclasses.replace(result, values=values, notes=notes, facts=facts)
@@ -148,5 +148,5 @@ def _ranked(judged: Judgements, run: TrecTable) -> tuple[Rankings, Array]:
 def _warn_unknown(judged: Judgements, run: TrecTable, unknown: int) -> None:
     stranger = np.array([query not in judged.label_of for query in run.query_ids.tolist()])
     documents = int(np.diff(run.indptr)[stranger].sum())
-    what = f"{documents} documents of {unknown} queries that are not in the judgements were ignored"
+    what = f"ignored {documents} documents of {unknown} queries that are not in the judgements"
     warnings.warn(f"{run.name or 'the run'}: {what}", InputWarning, stacklevel=3)

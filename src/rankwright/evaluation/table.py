@@ -166,6 +166,6 @@ def evaluate_rankings(
     notes: tuple[str, ...] = ()
     facts = {"queries": rankings.n_queries, "without_relevant": int(without.sum())}
     if without.any():
-        counted = "were left out" if empty == "skip" else f"count {empty}"
-        notes = (f"{without.sum()} of {len(without)} queries have no relevant document and {counted}",)
+        counted = "left out" if empty == "skip" else f"counted {empty}"
+        notes = (f"queries without a relevant document: {without.sum()} of {len(without)}, {counted}",)
     return Evaluation(query_ids, asked, values, tuple(definitions), name, notes, facts)
