@@ -44,8 +44,14 @@ class Spread:
     max: float
 
 
+class _Summary:
+    def to_dict(self) -> dict[str, Any]:
+        """Plain types for JSON."""
+        return _plain(self)
+
+
 @dataclass(frozen=True)
-class FeatureSummary:
+class FeatureSummary(_Summary):
     """What is in feature data; see :func:`summarize`."""
 
     queries: int
@@ -64,13 +70,9 @@ class FeatureSummary:
     queries_without_relevant: int
     queries_without_non_relevant: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON."""
-        return _plain(self)
-
 
 @dataclass(frozen=True)
-class QrelsSummary:
+class QrelsSummary(_Summary):
     """What is in a qrels file; see :func:`summarize_qrels`."""
 
     queries: int
@@ -80,13 +82,9 @@ class QrelsSummary:
     queries_without_relevant: int
     queries_without_non_relevant: int
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON."""
-        return _plain(self)
-
 
 @dataclass(frozen=True)
-class RunSummary:
+class RunSummary(_Summary):
     """What is in a run; see :func:`summarize_run`."""
 
     queries: int
@@ -96,22 +94,14 @@ class RunSummary:
     score_max: float
     tied_share: float
 
-    def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON."""
-        return _plain(self)
-
 
 @dataclass(frozen=True)
-class ScoresSummary:
+class ScoresSummary(_Summary):
     """What is in a file of scores."""
 
     documents: int
     scores: Spread
     distinct: int
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON."""
-        return _plain(self)
 
 
 def summarize(data: RankingData) -> FeatureSummary:
