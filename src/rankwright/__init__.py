@@ -25,6 +25,9 @@ _HOMES = {
     "rankwright.evaluation.table": ("Evaluation", "evaluate"),
     "rankwright.evaluation.runs": ("evaluate_run",),
     "rankwright.measures": ("parse_measure",),
+    "rankwright.models.linear": ("LinearModel",),
+    "rankwright.models.saving": ("SavedModel", "load_model", "save_model"),
+    "rankwright.rankers.max_margin": ("RankingSVM", "StructuredSVM"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

@@ -64,6 +64,8 @@ def command(
     from rankwright.data.formats import FEATURE_FORMATS, detect
 
     kind = detect(source)
+    if kind == "model":
+        raise InputError("is a model, which no other format can hold; nothing to convert", source)
     if kind not in FEATURE_FORMATS:
         given = {"--dtype": dtype, "--group": group, "--sparse or --dense": sparse, "--scale": scale}
         used = [option for option, value in given.items() if value is not None]

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rankwright.data.summary import FeatureSummary, QrelsSummary, RunSummary, ScoresSummary, Spread
+    from rankwright.models.saving import SavedModel
 
     Summary = FeatureSummary | QrelsSummary | RunSummary | ScoresSummary
 
@@ -28,12 +29,14 @@ _TITLES = {
     "qrels": "TREC judgements",
     "run": "TREC run",
     "scores": "scores, one per line",
+    "model": "Rankwright model",
 }
 _MARGIN = 17
 _BAR = 30
 _SHOWN = 12  # names listed for people; --json lists all
 _SHOWN_EQUAL = 4
 _SHOWN_LABELS = 12
+_SHOWN_WEIGHTS = 10
 
 
 @click.command("info")
@@ -44,51 +47,67 @@ _SHOWN_LABELS = 12
 )
 @click.option("--negative-as-zero", is_flag=True, help="Take labels below 0 as not relevant instead of as an error.")
 def command(path: Path, as_json: bool, group: Path | None, negative_as_zero: bool) -> None:
-    """Show what is in FILE: features, TREC judgements, a TREC run or scores.
+    """Show what is in FILE: features, TREC judgements, a TREC run, scores or a trained model.
 
     For features this includes what tends to go wrong: constant features, features that are copies of others, and
-    queries from which nothing can be learnt because all their documents are relevant or none is.
+    queries from which nothing can be learnt because all their documents are relevant or none is. For a model it is how
+    it was trained, what it reached, and its largest weights.
 
     \b
     Example:
       rankwright info train.txt.gz
       rankwright info qrels.txt --json
+      rankwright info model.rkw
     """
-    kind, summary = _summary(path, group, "zero" if negative_as_zero else "error")
+    from rankwright.data.formats import detect
+
+    kind = detect(path)
+    found: Summary | SavedModel
+    if kind == "model":
+        from rankwright.models.saving import load_model
+
+        found = load_model(path)
+        as_dict = _model_dict(found)
+    else:
+        found = _summary(path, kind, group, "zero" if negative_as_zero else "error")
+        as_dict = found.to_dict()
     if as_json:
-        click.echo(json.dumps({"path": str(path), "format": kind, **summary.to_dict()}, ensure_ascii=False))
+        click.echo(json.dumps({"path": str(path), "format": kind, **as_dict}, ensure_ascii=False))
         return
     from rich.console import Console
 
-    _show(Console(highlight=False, soft_wrap=True), path, kind, summary)
+    _show(Console(highlight=False, soft_wrap=True), path, kind, found)
 
 
-def _summary(path: Path, group: Path | None, negative: Literal["error", "zero"]) -> tuple[str, Summary]:
+def _summary(path: Path, kind: str, group: Path | None, negative: Literal["error", "zero"]) -> Summary:
     from rankwright.cli.progress import reading
     from rankwright.data import summary as summaries
     from rankwright.data.columns import read_columns
-    from rankwright.data.formats import detect, read_data
+    from rankwright.data.formats import read_data
     from rankwright.data.trec import read_qrels, read_run
 
-    kind = detect(path)
     with reading(path) as progress:
         if kind == "qrels":
-            return kind, summaries.summarize_qrels(read_qrels(path, progress))
+            return summaries.summarize_qrels(read_qrels(path, progress))
         if kind == "run":
-            return kind, summaries.summarize_run(read_run(path, progress))
+            return summaries.summarize_run(read_run(path, progress))
         if kind == "scores":
             chunks = [part.numbers("score") for part in read_columns(path, ("score",), ("score",), progress)]
-            return kind, summaries.summarize_scores(np.concatenate(chunks))
+            return summaries.summarize_scores(np.concatenate(chunks))
         # Text is read as float64: float32 could make two features or two values look the same.
         dtype = "float64" if kind == "letor" else None
         data = read_data(path, dtype=dtype, group=group, negative=negative, progress=progress)
-    return kind, summaries.summarize(data)
+    return summaries.summarize(data)
 
 
-def _show(console: Console, path: Path, kind: str, found: Summary) -> None:
+def _show(console: Console, path: Path, kind: str, found: Summary | SavedModel) -> None:
     from rankwright.data.summary import FeatureSummary, QrelsSummary, RunSummary, ScoresSummary
+    from rankwright.models.saving import SavedModel
 
     console.print(f"[bold]{_escape(str(path))}[/]  [dim]{_TITLES[kind]}[/]\n")
+    if isinstance(found, SavedModel):
+        _show_model(console, found)
+        return
     if isinstance(found, ScoresSummary):
         _line(console, "scores", f"{found.documents:,}, {found.distinct:,} of them distinct")
         _line(console, "values", _spread(found.scores))
@@ -137,6 +156,57 @@ def _label_rows(labels: Sequence[tuple[float, int]]) -> list[tuple[str, int]]:
     sums, edges = np.histogram(values, bins=10, weights=counts)
     ranges = [f"{_number(low)} to {_number(high)}" for low, high in pairwise(edges)]
     return list(zip(ranges, sums.astype(int).tolist(), strict=True))
+
+
+def _model_dict(saved: SavedModel) -> dict[str, Any]:
+    kept = ("kind", "method", "parameters", "training", "measures", "rankwright")
+    weights = [{"feature": name, "weight": weight} for name, weight in _weights(saved)]
+    facts = {key: saved.header.get(key) for key in kept}
+    return facts | {"features": saved.model.n_features, "weights": weights}
+
+
+def _show_model(console: Console, saved: SavedModel) -> None:
+    _line(console, "method", f"{saved.method} ({saved.header['kind']})")
+    for name, facts in (("parameters", saved.parameters), ("training", saved.training), ("measures", saved.measures)):
+        _line(console, name, ", ".join(f"{key} {_fact(value)}" for key, value in facts.items()) or "none noted")
+    without = int((saved.model.coef == 0).sum())
+    _line(console, "features", f"{saved.model.n_features:,}" + (f", {without:,} of weight 0" if without else ""))
+    weights = [(name, weight) for name, weight in _weights(saved)[:_SHOWN_WEIGHTS] if weight]
+    if weights:
+        _show_weights(console, weights)
+    rest = saved.model.n_features - without - len(weights)
+    if rest:
+        _line(console, "", f"and {rest:,} smaller (--json lists all)")
+    _line(console, "written by", f"Rankwright {saved.header.get('rankwright')}")
+
+
+def _show_weights(console: Console, weights: Sequence[tuple[str, float]]) -> None:
+    block = "█" if console.encoding.lower().startswith("utf") else "#"
+    width = max(len(name) for name, _ in weights)
+    most = abs(weights[0][1])
+    for at, (name, weight) in enumerate(weights):
+        head = f"{'weights' if at == 0 else '':<{_MARGIN - 2}}"
+        bar = block * max(1, round(_BAR * abs(weight) / most))
+        colour = "cyan" if weight > 0 else "magenta"
+        console.print(f"  [dim]{head}[/]{_escape(f'{name:<{width}}')}  {f'{weight:+.4g}':>10}  [{colour}]{bar}[/]")
+
+
+def _weights(saved: SavedModel) -> list[tuple[str, float]]:
+    """Features with their weights, the largest first."""
+    order = np.argsort(-np.abs(saved.model.coef), kind="stable").tolist()
+    return [(saved.model.names[at], float(saved.model.coef[at])) for at in order]
+
+
+def _fact(value: Any) -> str:
+    """A value of the header for people; what is long is counted."""
+    if isinstance(value, bool) or value is None:
+        return {True: "yes", False: "no", None: "none"}[value]
+    if isinstance(value, int | float):
+        return f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
+    if isinstance(value, list | dict):
+        short = isinstance(value, list) and len(value) <= _SHOWN_EQUAL
+        return "/".join(_fact(entry) for entry in value) if short else f"({len(value):,} entries)"
+    return str(value)
 
 
 def _line(console: Console, name: str, text: str) -> None:

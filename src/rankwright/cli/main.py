@@ -23,7 +23,10 @@ _COMMANDS = {
     "convert": "Convert between LETOR text, Parquet, memory-mapped folders and TREC files.",
     "demo": "Evaluate and compare a few rankings of a generated sample.",
     "evaluate": "Evaluate runs against judgements, or score files against feature files.",
+    "explain": "Show why a model ranks one document above another.",
     "info": "Show what is in a file.",
+    "rank": "Score documents with a trained model: a TREC run or plain scores.",
+    "train": "Train a ranker for the measure you are judged by.",
 }
 
 
@@ -66,7 +69,8 @@ def main(args: list[str] | None = None) -> int:
 
 def _run(args: list[str] | None) -> int:
     try:
-        cli.main(args=args, prog_name="rankwright", standalone_mode=False)
+        code = cli.main(args=args, prog_name="rankwright", standalone_mode=False)
+        return code if isinstance(code, int) else 0  # what ctx.exit() was given
     except InputError as error:
         return _fail(str(error))
     except click.Abort:
@@ -78,8 +82,6 @@ def _run(args: list[str] | None) -> int:
     except click.ClickException as error:
         hint = f" (see: {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
         return _fail(error.format_message() + hint)
-    except click.exceptions.Exit as error:
-        return error.exit_code
     except MemoryError:
         return _fail("not enough memory for this input")
     except BrokenPipeError:

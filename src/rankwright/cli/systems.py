@@ -72,11 +72,13 @@ def evaluate_files(
     options: dict[str, Any] = {"measures": measures or DEFAULT_MEASURES, "empty": _number(empty)}
     names = _names(systems)
     kind = detect(judgements)
-    if kind in ("run", "scores"):
-        what = "TREC run" if kind == "run" else "file of scores"
+    if kind in ("run", "scores", "model"):
+        what = {"run": "TREC run", "scores": "file of scores", "model": "model"}[kind]
         raise InputError(f"is a {what}; expected qrels or a feature file as the first argument", judgements)
     kinds = [detect(system) for system in systems]
     for system, found in zip(systems, kinds, strict=True):
+        if found == "model":
+            raise InputError("is a model; expected the run or scores that `rankwright rank` makes with it", system)
         if found not in ("run", "scores"):
             raise InputError("is neither a TREC run (6 columns) nor a file of scores (1 column)", system)
         if found == "scores" and kind == "qrels":

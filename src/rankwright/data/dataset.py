@@ -6,6 +6,7 @@ least 0, arrays are C-contiguous (or canonical CSR) and read-only. Ids live here
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -209,6 +210,10 @@ class RankingData:
                 raise InputError(f"{X.shape[1]} features but {len(names)} feature names")
             names = None
         return RankingData(_read_only(X), self.labels, self.indptr, self.query_ids, self.doc_ids, names, self.rows)
+
+    def with_labels(self, labels: npt.ArrayLike) -> RankingData:
+        """The same documents with other labels, in this data's own order."""
+        return dataclasses.replace(self, labels=_read_only(_checked_labels(labels, self.n_docs)))
 
     def query_of_row(self) -> Array:
         """The position in ``query_ids`` of every row."""

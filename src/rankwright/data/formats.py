@@ -17,8 +17,12 @@ from rankwright.errors import InputError
 __all__ = ["FEATURE_FORMATS", "check_suffix", "detect", "read_data", "suffix_of", "write_data"]
 
 FEATURE_FORMATS = ("letor", "parquet", "folder")
+_WITHOUT = {"qrels": "TREC judgements", "run": "a TREC run", "scores": "one score per line", "model": "a model"}
 _TEXT_SUFFIXES = (".txt", ".letor", ".svm", ".dat", ".libsvm", ".qrels")
 _BINARY_SUFFIXES = (".parquet", ".rank")
+_ZIP = b"PK\x03\x04"
+_MODEL_HEADER = b"model.json"
+_LOOK_START = 30 + len(_MODEL_HEADER)
 _LOOK_LINES = 1000
 _LOOK_BYTES = 1 << 18
 _UNDERSTOOD = (
@@ -33,7 +37,7 @@ def detect(path: str | Path) -> str:
     Returns
     -------
     str
-        ``"letor"``, ``"qrels"``, ``"run"``, ``"scores"``, ``"parquet"`` or ``"folder"``; text may be gzip.
+        ``"letor"``, ``"qrels"``, ``"run"``, ``"scores"``, ``"parquet"``, ``"folder"`` or ``"model"``; text may be gzip.
 
     Examples
     --------
@@ -47,10 +51,13 @@ def detect(path: str | Path) -> str:
         raise InputError(f"is a folder without {HEADER}; expected a file or a Rankwright data folder", path)
     try:
         with open(path, "rb") as file:
-            if file.read(4) == b"PAR1":
-                return "parquet"
+            start = file.read(_LOOK_START)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", path) from None
+    if start.startswith(b"PAR1"):
+        return "parquet"
+    if start.startswith(_ZIP) and start.endswith(_MODEL_HEADER):  # the name of the first entry stands at byte 30
+        return "model"
     return _detect_text(path)
 
 
@@ -137,8 +144,7 @@ def read_data(
         wanted = np.float32 if dtype is None else dtype
         return read_letor(path, group=group, dtype=wanted, sparse=sparse, negative=negative, progress=progress)
     if kind not in FEATURE_FORMATS:
-        what = {"qrels": "TREC judgements", "run": "a TREC run", "scores": "one score per line"}[kind]
-        raise InputError(f"holds {what}, no features; expected LETOR lines, Parquet or a data folder", path)
+        raise InputError(f"holds {_WITHOUT[kind]}, no features; expected LETOR lines, Parquet or a data folder", path)
     if group is not None:
         raise InputError("group sizes are for LETOR text without qid; this data has its query ids", path)
     if kind == "parquet":

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.measures.base import Array, BinaryMeasure, Rankings, register
+from rankwright.measures.base import Array, BinaryMeasure, Oracle, Rankings, read_only, register
 
 __all__ = ["AP"]
 
@@ -34,6 +34,17 @@ class AP(BinaryMeasure):
         hits = np.arange(1, len(places) + 1) - query_start
         found = Rankings(hits / (top.rank[places] + 1.0), hits_before)
         return found.sum(found.labels) / self.n_relevant(rankings)
+
+    def oracle(self) -> Oracle:
+        """The best place of every non-relevant document; there is none with a cutoff."""
+        if self.cutoff is not None:
+            return super().oracle()
+        from rankwright.measures.oracles.partial_order import average_precision  # here, for it loads numba
+
+        def harmonic_numbers(longest: int) -> Array:
+            return read_only(np.cumsum(np.append(0.0, 1.0 / np.arange(1, longest + 1))))
+
+        return Oracle(average_precision, harmonic_numbers, "po")
 
     def _swap_deltas(self, labels: Array, judged: Array) -> Array:
         # Lifting the relevant document from rank j to i < j, where a non-relevant one stood, gives i the precision

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.measures.base import Array, BinaryMeasure, Rankings, register
+from rankwright.measures.base import Array, BinaryMeasure, Oracle, Rankings, read_only, register
 
 __all__ = ["AUC"]
 
@@ -33,6 +33,12 @@ class AUC(BinaryMeasure):
         n_bad = rankings.sum((~relevant).astype(np.float64))
         pairs = self.n_relevant(rankings) * n_bad
         return np.where(pairs > 0, ordered / np.maximum(pairs, 1.0), self.has_relevant(rankings))
+
+    def oracle(self) -> Oracle:
+        """Every pair for itself."""
+        from rankwright.measures.oracles.partial_order import auc  # here, for it loads numba
+
+        return Oracle(auc, lambda longest: read_only([]), "po")
 
     def _swap_deltas(self, labels: Array, judged: Array) -> Array:
         # Swapping a good and a bad document that stand d ranks apart turns d pairs around.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
@@ -19,7 +20,7 @@ from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.order import descending
 from rankwright.errors import InputError
 
-__all__ = ["REGISTRY", "BinaryMeasure", "Measure", "Rankings", "register"]
+__all__ = ["REGISTRY", "BinaryMeasure", "Measure", "Oracle", "Rankings", "read_only", "register"]
 
 Array = npt.NDArray[Any]
 
@@ -99,6 +100,32 @@ class Rankings:
         return running[1:] - np.repeat(running[self.indptr[:-1]], self.sizes)
 
 
+@dataclass(frozen=True, eq=False)
+class Oracle:
+    """How the most violated ranking of a loss, 1 − measure, is found; see :mod:`rankwright.measures.oracles`.
+
+    Attributes
+    ----------
+    kernel : compiled function
+        loss = kernel(scores, labels, order, parameters, coef, work) for one query, with labels 0 and 1.
+    parameters : callable
+        ``parameters(longest)``: the kernel's parameters for queries of up to ``longest`` documents.
+    feature_map : {"po", "mrr"}
+        What the coefficients belong to: the partial order of all documents, or the topmost relevant one.
+    """
+
+    kernel: Any
+    parameters: Callable[[int], Array]
+    feature_map: str
+
+
+def read_only(values: npt.ArrayLike) -> Array:
+    """A float64 copy that cannot be written to, as the parameters of an oracle must be."""
+    array = np.array(values, np.float64, order="C")
+    array.flags.writeable = False
+    return array
+
+
 @dataclass(frozen=True)
 class Measure:
     """Base of all measures: a frozen dataclass of parameters with a name.
@@ -163,6 +190,14 @@ class Measure:
             swapped[np.arange(n), np.arange(n)] = labels[i]
             deltas[i] = self.value(_copies(swapped, judged)) - before
         return deltas
+
+    def oracle(self) -> Oracle:
+        """The most violated ranking, which training for this measure with the max-margin solver needs."""
+        known = sorted({kind.name for kind in REGISTRY.values() if kind.oracle is not Measure.oracle}, key=str.lower)
+        raise InputError(
+            f"{self} has no most violated ranking, so it cannot be trained for with the max-margin solver; "
+            f"losses: {', '.join(known)}"
+        )
 
     def resolve(self, convention: str) -> Self:
         """The measure with everything that a convention (``trec`` or ``letor``) leaves open filled in."""

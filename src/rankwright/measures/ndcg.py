@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from rankwright.errors import InputError
-from rankwright.measures.base import Array, Measure, Rankings, register
+from rankwright.measures.base import Array, Measure, Oracle, Rankings, read_only, register
 
 __all__ = ["AveNDCG", "nDCG"]
 
@@ -104,6 +104,22 @@ class nDCG(_Gained):
         top = rankings.top(self.cutoff)
         longest = int(top.sizes.max(initial=0))
         return top.sum(self.gains(top.labels) * self.discounts(np.arange(longest))[top.rank])
+
+    def oracle(self) -> Oracle:
+        """The best place of every non-relevant document, or a dynamic programme over the ranks that count.
+
+        The first needs a convex discount, which neither a cutoff nor the equal first two ranks of ``jk`` leave.
+        """
+        from rankwright.measures.oracles.partial_order import ndcg, ndcg_at  # here, for it loads numba
+
+        if self.cutoff is None and self.discount == "log2":
+            return Oracle(ndcg, lambda longest: read_only(self.discounts(np.arange(longest + 1))), "po")
+
+        def cutoff_and_discounts(longest: int) -> Array:
+            cutoff = min(self.cutoff or longest, longest)
+            return read_only(np.append(cutoff, self.discounts(np.arange(cutoff))))
+
+        return Oracle(ndcg_at, cutoff_and_discounts, "po")
 
     def _swap_deltas(self, labels: Array, judged: Array) -> Array:
         gains, discounts = self.gains(labels), self._cut_discounts(len(labels))

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.measures.base import Array, BinaryMeasure, Rankings, register
+from rankwright.measures.base import Array, BinaryMeasure, Oracle, Rankings, read_only, register
 
 __all__ = ["RR"]
 
@@ -28,6 +28,12 @@ class RR(BinaryMeasure):
         rank = found - rankings.indptr[:-1]
         limit = rankings.sizes if self.cutoff is None else np.minimum(rankings.sizes, self.cutoff)
         return np.where(rank < limit, 1.0 / (rank + 1.0), 0.0)
+
+    def oracle(self) -> Oracle:
+        """The lowest-scored relevant document under the best others."""
+        from rankwright.measures.oracles.reciprocal_rank import reciprocal_rank  # here, for it loads numba
+
+        return Oracle(reciprocal_rank, lambda longest: read_only([min(self.cutoff or longest, longest)]), "mrr")
 
     def _swap_deltas(self, labels: Array, judged: Array) -> Array:
         n = len(labels)

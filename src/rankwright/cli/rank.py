@@ -1,0 +1,157 @@
+"""`rankwright rank`: the documents of a feature file, scored by a model, as a TREC run or as plain scores."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+
+from rankwright.errors import InputError
+
+if TYPE_CHECKING:
+    from rankwright.data.dataset import RankingData
+    from rankwright.data.trec import TrecTable
+    from rankwright.models.saving import SavedModel
+
+__all__ = ["command", "scored"]
+
+_RUN_SUFFIXES = (".run", ".trec")
+_STDOUT = Path("-")
+_LINES = 1 << 16
+_ECHO = 1 << 20
+
+
+@click.command("rank")
+@click.argument("model", metavar="MODEL", type=click.Path(path_type=Path))
+@click.argument("features", metavar="FEATURES", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    type=click.Path(path_type=Path, allow_dash=True),
+    default=_STDOUT,
+    metavar="FILE",
+    help="Where to write; - is the standard output.  [default: -]",
+)
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(["trec", "scores"]),
+    help="A TREC run, or one score a line in the order of FEATURES.  [default: trec for FILE.run, else scores]",
+)
+@click.option("--tag", metavar="NAME", help="Last column of a TREC run.  [default: the method of the model]")
+@click.option(
+    "--group", type=click.Path(path_type=Path), metavar="FILE", help="Documents per query, for text without qid."
+)
+@click.option("--negative-as-zero", is_flag=True, help="Take labels below 0 as not relevant instead of as an error.")
+def command(
+    model: Path,
+    features: Path,
+    target: Path,
+    kind: str | None,
+    tag: str | None,
+    group: Path | None,
+    negative_as_zero: bool,
+) -> None:
+    """Score the documents of FEATURES with MODEL.
+
+    FEATURES is LETOR text, Parquet or a Rankwright folder, with the features that the model was trained on. Names with
+    .gz at the end are written as gzip. FILE appears only when it is complete.
+
+    \b
+    Example:
+      rankwright rank model.rkw test.txt -o test.run
+      rankwright rank model.rkw test.txt -o test.scores
+      rankwright evaluate test.txt test.scores -m nDCG@10
+    """
+    from rankwright.data.formats import suffix_of
+    from rankwright.models.saving import load_model
+
+    kind = kind or ("trec" if suffix_of(target) in _RUN_SUFFIXES else "scores")
+    if tag is not None and kind == "scores":
+        raise InputError("--tag is for TREC runs; expected --format trec with it")
+    _check_target(target, (model, features))
+    saved = load_model(model)
+    data, scores = scored(saved, features, group, "zero" if negative_as_zero else "error")
+    if kind == "trec":
+        from rankwright.data.trec import write_run
+
+        run = _as_run(data, scores, features)
+        _write(target, lambda path: write_run(run, path, tag or saved.method))
+        what = "a TREC run"
+    else:
+        in_given_order = data.to_caller_order(scores)
+        _write(target, lambda path: _write_scores(in_given_order, path))
+        what = "scores"
+    where = "stdout" if target == _STDOUT else target
+    click.echo(f"wrote {where}: {what} of {data.n_queries:,} queries, {data.n_docs:,} documents", err=True)
+
+
+def scored(
+    saved: SavedModel, features: Path, group: Path | None, negative: Literal["error", "zero"]
+) -> tuple[RankingData, Any]:
+    """The data of a feature file, and the score of each of its rows."""
+    from rankwright.cli.progress import reading
+    from rankwright.data.formats import read_data
+
+    with reading(features) as progress:
+        data = read_data(features, group=group, negative=negative, progress=progress)
+    try:
+        return data, saved.model.score(data.X, data.feature_names)
+    except InputError as error:
+        raise InputError(error.message, features) from None
+
+
+def _check_target(target: Path, sources: tuple[Path, ...]) -> None:
+    """Refuse early what cannot be written, and what would replace the input."""
+    if target == _STDOUT:
+        return
+    if target.is_dir():
+        raise InputError("is a folder; expected a file name to write to", target)
+    if not target.parent.is_dir():
+        raise InputError("cannot be written: No such file or directory", target)
+    if any(target.exists() and source.exists() and target.samefile(source) for source in sources):
+        raise InputError("is what is being read; expected another name for the output", target)
+
+
+def _as_run(data: RankingData, scores: Any, features: Path) -> TrecTable:
+    from rankwright.data.trec import TrecTable
+
+    if data.doc_ids is None:
+        what = (
+            "has no document ids, which a TREC run needs; expected `# docid = …` in the lines, or use --format scores"
+        )
+        raise InputError(what, features)
+    without = data.doc_ids.astype(str) == ""
+    if without.any():
+        what = f"{without.sum():,} of {data.n_docs:,} documents have no id, which a TREC run needs"
+        raise InputError(f"{what}; use --format scores", features)
+    try:
+        return TrecTable.from_columns(data.qid, data.doc_ids, scores)
+    except InputError as error:
+        raise InputError(error.message, features) from None
+
+
+def _write_scores(scores: Any, path: Path) -> None:
+    from rankwright.data.files import replace_file
+
+    with replace_file(path) as out:
+        for start in range(0, len(scores), _LINES):
+            lines = map(repr, scores[start : start + _LINES].tolist())
+            out.write(("\n".join(lines) + "\n").encode())
+
+
+def _write(target: Path, write: Callable[[Path], None]) -> None:
+    """Let ``write`` make the file; for stdout a temporary one, so that nothing is printed before all is well."""
+    if target != _STDOUT:
+        write(target)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "output"
+        write(path)
+        with open(path, encoding="utf-8", newline="") as made:
+            while text := made.read(_ECHO):
+                click.echo(text, nl=False)

@@ -1,0 +1,131 @@
+"""What the oracles share: their signature, sorting by score, and the places of good and bad documents."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit, types
+
+__all__ = ["ORACLE", "WORK", "good_and_bad", "sort_descending"]
+
+_VECTOR = types.Array(types.float64, 1, "C")
+_FROZEN = types.Array(types.float64, 1, "C", readonly=True)
+_PLACES = types.Array(types.int64, 1, "C")
+ORACLE = types.float64(_VECTOR, _FROZEN, _PLACES, _FROZEN, _VECTOR, _VECTOR)
+"""loss = oracle(scores, labels, order, parameters, coef, work)"""
+
+WORK = 6
+"""Numbers of workspace per document that sorting and the oracles may use, and 64 besides."""
+
+_COUNT_BELOW = 112  # the counts of the radix sort fit the workspace from there on
+
+
+@njit(cache=True)
+def _radix(keys: Any, low: int, order: Any, other: Any, counts: Any) -> None:
+    """Sort by 32 bits of the keys, from bit ``low`` on, eight at a time."""
+    n = keys.size
+    counts[:] = 0
+    for i in range(n):
+        key = keys[i] >> low
+        for digit in range(4):
+            counts[256 * digit + ((key >> (8 * digit)) & 255)] += 1
+    source, target = order, other
+    swaps = 0
+    for digit in range(4):
+        shift = low + 8 * digit
+        starts = counts[256 * digit : 256 * digit + 256]
+        if starts[(keys[0] >> shift) & 255] == n:
+            continue
+        total = 0
+        for value in range(256):
+            count = starts[value]
+            starts[value] = total
+            total += count
+        for i in range(n):
+            place = source[i]
+            value = (keys[place] >> shift) & 255
+            target[starts[value]] = place
+            starts[value] += 1
+        source, target = target, source
+        swaps += 1
+    if swaps % 2:
+        for i in range(n):
+            order[i] = source[i]
+
+
+@njit(cache=True)
+def _insertion(scores: Any, order: Any) -> bool:
+    """Sort what is nearly sorted; False if it is not, and not done yet."""
+    moves = 8 * order.size
+    for i in range(1, order.size):
+        place = order[i]
+        score = scores[place]
+        j = i - 1
+        while j >= 0 and scores[order[j]] < score:
+            order[j + 1] = order[j]
+            j -= 1
+        order[j + 1] = place
+        moves -= i - 1 - j
+        if moves < 0:
+            return False
+    return True
+
+
+@njit(cache=True)
+def sort_descending(scores: Any, order: Any, work: Any) -> None:
+    """Fill ``order`` with the positions of the scores, highest first, equal ones in input order.
+
+    Short lists: count what stands above each score. Long lists: radix sort by the leading 32 bits of the scores, and an
+    insertion sort for those that differ further down; all 64 bits where there are too many of these.
+    """
+    n = scores.size
+    other = work[:n].view(np.int64)
+    for i in range(n):
+        order[i] = i
+    if n < _COUNT_BELOW:
+        for i in range(n):
+            above = 0
+            for j in range(i):
+                first = 1 if scores[j] >= scores[i] else 0
+                above += first
+                other[j] += 1 - first
+            other[i] = above
+        for i in range(n):
+            order[other[i]] = i
+        return
+    keys = work[n : 2 * n].view(np.int64)
+    counts = work[2 * n : 2 * n + 512].view(np.int32)
+    for i in range(n):
+        work[n + i] = scores[i] + 0.0  # makes 0 of −0
+    for i in range(n):
+        # Larger scores get smaller keys: flip all bits but the sign, or none where it is set.
+        keys[i] ^= 0x7FFFFFFFFFFFFFFF if keys[i] >= 0 else 0
+    _radix(keys, 32, order, other, counts)
+    if not _insertion(scores, order):
+        _radix(keys, 0, order, other, counts)
+        _radix(keys, 32, order, other, counts)
+
+
+@njit(cache=True)
+def good_and_bad(scores: Any, labels: Any, order: Any, places: Any, ordered: Any, others: Any) -> int:
+    """Separate good documents (label above 0) from bad ones, each in score order, goods first; how many goods.
+
+    For each: its place in the query, its score less the highest one, and how many of the other kind stand above it.
+    """
+    n = order.size
+    n_good = 0
+    for i in range(n):
+        n_good += labels[i] > 0.0
+    highest = scores[order[0]]
+    good, bad = 0, n_good
+    for i in range(n):
+        place = order[i]
+        is_good = labels[place] > 0.0
+        at = good if is_good else bad
+        places[at] = place
+        ordered[at] = scores[place] - highest
+        others[at] = bad - n_good if is_good else good
+        good += is_good
+        bad += not is_good
+    return n_good

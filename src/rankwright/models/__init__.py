@@ -1,0 +1,1 @@
+"""Models: what turns features into scores, and the files that keep them."""

@@ -1,0 +1,81 @@
+"""The two products in which features appear: rows times weights, and coefficients times rows, for a block of rows.
+
+Compiled for dense rows and for CSR; sums are kept in float64 whatever the features are. A kernel that uses
+:func:`row_scores` and :func:`add_rows` works for both.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import types
+from numba.extending import overload
+from scipy import sparse
+
+__all__ = ["FASTMATH", "add_rows", "kernel_form", "row_scores"]
+
+# Sums may be reordered and products fused; nan and inf keep their meaning.
+FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
+
+
+def kernel_form(X: Any) -> Any:
+    """What kernels are given: the array itself, or (values, columns, row boundaries) of CSR."""
+    return (X.data, X.indices, X.indptr) if sparse.issparse(X) else X
+
+
+def row_scores(X: Any, start: int, stop: int, weights: Any, scores: Any) -> None:
+    """``scores[i] = X[start + i] · weights``."""
+    raise NotImplementedError("for compiled code only")
+
+
+def add_rows(X: Any, start: int, stop: int, coef: Any, total: Any) -> None:
+    """``total += Σ_i coef[i] X[start + i]``."""
+    raise NotImplementedError("for compiled code only")
+
+
+@overload(row_scores, jit_options={"fastmath": FASTMATH, "cache": True})
+def _row_scores(X: Any, start: Any, stop: Any, weights: Any, scores: Any) -> Any:
+    if isinstance(X, types.Array):
+
+        def dense(X: Any, start: Any, stop: Any, weights: Any, scores: Any) -> None:
+            for i in range(stop - start):
+                total = 0.0
+                for j in range(X.shape[1]):
+                    total += X[start + i, j] * weights[j]
+                scores[i] = total
+
+        return dense
+
+    def csr(X: Any, start: Any, stop: Any, weights: Any, scores: Any) -> None:
+        values, columns, rows = X
+        for i in range(stop - start):
+            total = 0.0
+            for k in range(rows[start + i], rows[start + i + 1]):
+                total += values[k] * weights[columns[k]]
+            scores[i] = total
+
+    return csr
+
+
+@overload(add_rows, jit_options={"fastmath": FASTMATH, "cache": True})
+def _add_rows(X: Any, start: Any, stop: Any, coef: Any, total: Any) -> Any:
+    if isinstance(X, types.Array):
+
+        def dense(X: Any, start: Any, stop: Any, coef: Any, total: Any) -> None:
+            for i in range(stop - start):
+                c = coef[i]
+                if c != 0.0:
+                    for j in range(X.shape[1]):
+                        total[j] += c * X[start + i, j]
+
+        return dense
+
+    def csr(X: Any, start: Any, stop: Any, coef: Any, total: Any) -> None:
+        values, columns, rows = X
+        for i in range(stop - start):
+            c = coef[i]
+            if c != 0.0:
+                for k in range(rows[start + i], rows[start + i + 1]):
+                    total[columns[k]] += c * values[k]
+
+    return csr

@@ -1,0 +1,1 @@
+"""The public estimators, in scikit-learn's style: they check input, join the parts and keep the results."""

@@ -1,0 +1,1 @@
+"""Solvers: they move weights, and know neither features nor labels."""

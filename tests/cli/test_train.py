@@ -1,0 +1,413 @@
+"""`train` end to end: every method, C by validation, continuing, Ctrl-C, and every bad input with its one line."""
+
+import json
+import os
+import signal
+import sys
+
+import numpy as np
+import pytest
+
+from rankwright import RankingData, read_data, read_run, write_data
+from rankwright.cli import train
+from rankwright.cli.main import main
+from rankwright.data.letor_write import write_letor
+from rankwright.models.linear import LinearModel
+from rankwright.models.saving import load_model, save_model
+
+METHODS = {  # as asked for, as shown, default measure
+    "svm-map": ("svm-map", "AP"),
+    "svm-auc": ("svm-auc", "AUC"),
+    "svm-ndcg": ("svm-ndcg@10", "nDCG@10"),
+    "SVM-nDCG@3": ("svm-ndcg@3", "nDCG@3"),
+    "svm-ndcg-nc": ("svm-ndcg-nc", "nDCG"),
+    "svm-mrr": ("svm-mrr@10", "RR@10"),
+    "svm-mrr@5": ("svm-mrr@5", "RR@5"),
+    "rank-svm": ("rank-svm", "nDCG@10"),
+}
+N_FEATURES = 5
+
+
+def made(seed, n_queries, size=12, n_features=N_FEATURES):
+    """Queries with a noisy linear truth; the last one has nothing to order."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_queries * size, n_features)).astype(np.float32)
+    hidden = X @ np.linspace(2, -1, n_features) + rng.normal(size=len(X))
+    labels = np.digitize(hidden, [1.0, 3.0]).astype(float)
+    labels[-size:] = 0
+    qid = np.repeat([f"q{number}" for number in range(n_queries)], size)
+    ids = [f"{query}-{row}" for row, query in enumerate(qid)]
+    return RankingData.from_arrays(X, labels, qid, doc_ids=ids)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for seed, (name, n_queries) in enumerate({"train.txt": 20, "vali.txt": 8, "test.txt": 8}.items()):
+        write_letor(made(seed, n_queries), tmp_path / name)
+    monkeypatch.setattr(train, "must_compile", lambda: False)
+    return tmp_path
+
+
+def run(capsys, *args):
+    code = main(list(args))
+    out, err = capsys.readouterr()
+    return code, out, err
+
+
+def facts_of(capsys, *args):
+    code, out, err = run(capsys, "train", "train.txt", "-o", "m.rkw", "--json", *args)
+    assert (code, err) == (0, "")
+    return json.loads(out)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_trains_ranks_and_is_good(files, capsys, method):
+    shown, measure = METHODS[method]
+    code, out, err = run(capsys, "train", "train.txt", "--method", method, "--valid", "vali.txt", "-o", "m.rkw")
+    assert (code, out) == (0, "")
+    lines = err.splitlines()
+    assert lines[0] == f"trained {shown} on 19 queries of train.txt, 5 features"
+    assert lines[1].startswith("  skipped     1 query with nothing to order")
+    assert f", the best of 8 by {measure} on vali.txt" in lines[2]
+    assert "of the best possible" in err
+    assert f"\n  {measure:<12}0." in err
+    assert f"\n              {measure}: " in err
+    assert "validation: queries without a relevant document: 1 of 8, counted 0\n" in err
+    assert lines[-1] == "wrote m.rkw"
+
+    saved = load_model("m.rkw")
+    assert set(saved.measures) == {f"training {measure}", f"validation {measure}"}
+    assert saved.training["gap"] <= 1e-3
+    assert main(["rank", "m.rkw", "test.txt", "-o", "t.run"]) == 0
+    assert read_run("t.run").n_docs == 96
+    capsys.readouterr()
+    assert main(["evaluate", "test.txt", "t.run", "-m", "AUC", "--json"]) == 0
+    (system,) = json.loads(capsys.readouterr().out)["systems"]
+    assert system["means"]["AUC"] > 0.7
+    assert main(["info", "m.rkw"]) == 0
+    assert f"validation {measure} 0." in capsys.readouterr().out
+
+
+def test_the_values_are_those_of_evaluate(files, capsys):
+    facts = facts_of(capsys, "--method", "svm-map", "--valid", "vali.txt", "--measure", "ndcg@3")
+    for part, name in (("training", "train.txt"), ("validation", "vali.txt")):
+        assert main(["rank", "m.rkw", name, "-o", "s"]) == 0
+        capsys.readouterr()
+        assert main(["evaluate", name, "s", "-m", "nDCG@3", "--json"]) == 0
+        (system,) = json.loads(capsys.readouterr().out)["systems"]
+        assert facts["measures"][f"{part} nDCG@3"] == system["means"]["nDCG@3"]
+
+
+def test_json_holds_the_facts(files, capsys):
+    facts = facts_of(capsys, "--method", "svm-ndcg", "--valid", "vali.txt", "--C-grid", "0.1, 1,10")
+    assert (facts["model"], facts["features"], facts["valid"]) == ("m.rkw", "train.txt", "vali.txt")
+    assert (facts["queries"], facts["queries_skipped"], facts["documents"], facts["n_features"]) == (19, 1, 240, 5)
+    assert [row["C"] for row in facts["C_tried"]] == [0.1, 1.0, 10.0]
+    best = max(facts["C_tried"], key=lambda row: row["nDCG@10"])
+    assert (facts["C"], facts["measures"]["validation nDCG@10"]) == (best["C"], best["nDCG@10"])
+    assert facts["passes_total"] == sum(row["passes"] for row in facts["C_tried"])
+    assert not facts["interrupted"]
+    assert facts["definitions"][0].startswith("nDCG@10: gain 2^rel−1, discount log2")
+
+
+def test_what_C_is_unless_given(files, capsys):
+    assert facts_of(capsys, "--method", "svm-auc")["C"] == 1.0
+    assert facts_of(capsys, "--method", "svm-auc", "--C", "3", "--valid", "vali.txt")["C"] == 3.0
+    assert len(facts_of(capsys, "--method", "svm-auc", "--C", "auto", "--valid", "vali.txt")["C_tried"]) == 8
+    code, _, err = run(
+        capsys,
+        "train",
+        "train.txt",
+        "--method",
+        "svm-auc",
+        "-o",
+        "m.rkw",
+        "--valid",
+        "vali.txt",
+        "--C-grid",
+        "1e-9,1e-8",
+    )
+    assert code == 0
+    assert ("end: --C-grid can go further" in err, "warning: all weights are 0" in err) == (True, True)
+
+
+def test_options_reach_the_ranker(files, capsys):
+    options = ("--relevant-from", "2", "--no-standardize", "--tol", "0.01", "--solver", "cutting-plane")
+    facts = facts_of(capsys, "--method", "svm-map", *options, "--max-passes", "150")
+    assert facts["measure"] == "AP(rel=2)"
+    kept = load_model("m.rkw").parameters
+    assert (kept["relevant_from"], kept["standardize"], kept["tol"]) == (2, False, 0.01)
+    assert (kept["solver"], kept["max_passes"]) == ("cutting-plane", 150)
+    assert facts_of(capsys, "--method", "svm-map", "--relevant-from", "2", "--measure", "AP")["measure"] == "AP"
+
+
+def test_solvers_agree(files, capsys):
+    one, other = (
+        facts_of(capsys, "--method", "svm-map", "--solver", solver, "--tol", "1e-5")["objective"]
+        for solver in ("frank-wolfe", "cutting-plane")
+    )
+    assert one == pytest.approx(other, rel=2e-5)
+
+
+def test_the_same_training_gives_the_same_bytes(files, capsys):
+    write_letor(made(7, 900), files / "large.txt")  # enough documents for more than one task
+    for number, threads in enumerate(("1", "2", "2")):
+        options = ("--method", "svm-ndcg", "--valid", "vali.txt", "--threads", threads)
+        assert main(["train", "large.txt", *options, "-o", f"{number}.rkw"]) == 0
+    first, *others = (files.joinpath(f"{number}.rkw").read_bytes() for number in range(3))
+    assert all(other == first for other in others)
+
+
+def test_continuing_takes_fewer_passes(files, capsys):
+    options = ("--method", "svm-map", "--tol", "1e-4")
+    first = facts_of(capsys, *options, "--C", "100")
+    again = facts_of(capsys, *options, "--continue", "m.rkw")
+    assert again["C"] == 100.0
+    assert again["passes"] < first["passes"]
+    assert again["objective"] == pytest.approx(first["objective"], rel=2e-4)
+
+
+@pytest.mark.parametrize("name", ["train.rank", "train.parquet"])
+def test_other_formats_give_the_same_model(files, capsys, name):
+    if name.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    write_data(read_data("train.txt"), name)
+    for source, target in (("train.txt", "a.rkw"), (name, "b.rkw")):
+        assert main(["train", source, "--method", "svm-map", "--valid", "vali.txt", "-o", target]) == 0
+    a, b = load_model("a.rkw"), load_model("b.rkw")
+    assert a.model.coef.tolist() == b.model.coef.tolist()
+    assert a.measures == b.measures
+
+
+def test_features_are_matched_by_name(files, capsys):
+    pytest.importorskip("pyarrow")
+    data, vali = read_data("train.txt"), read_data("vali.txt")
+    names = list("abcde")
+    write_data(data.with_features(data.X, names), "named.parquet")
+    write_data(vali.with_features(vali.X[:, ::-1], names[::-1]), "vali.parquet")
+    write_data(data.with_features(data.X[:, ::-1], names[::-1]), "turned.parquet")
+    write_data(data.with_features(data.X, list("abcdx")), "other.parquet")
+    train_on = ("train", "named.parquet", "--method", "svm-map")
+    assert main([*train_on, "--valid", "vali.parquet", "-o", "named.rkw"]) == 0
+    assert main(["train", "train.txt", "--method", "svm-map", "--valid", "vali.txt", "-o", "m.rkw"]) == 0
+    assert load_model("named.rkw").measures == load_model("m.rkw").measures
+    turned = ("train", "turned.parquet", "--method", "svm-map", "-o", "t.rkw", "--continue", "named.rkw")
+    assert main(list(turned)) == 0
+    capsys.readouterr()
+    one_line(
+        run(capsys, *train_on, "-o", "x.rkw", "--valid", "other.parquet"), "other.parquet: the data lacks 1 of the"
+    )
+    one_line(run(capsys, "train", "other.parquet", *turned[2:]), "named.rkw: was trained on features of other names")
+
+
+def test_groups_and_negative_labels(files, capsys):
+    lines = [line.split() for line in (files / "train.txt").read_text().splitlines()]
+    text = "".join(f"{'-1' if words[0] == '0' else words[0]} {' '.join(words[2:-4])}\n" for words in lines)
+    text = "\n".join(line.split(" #")[0] for line in text.splitlines()) + "\n"
+    (files / "plain.txt").write_text(text)
+    (files / "sizes").write_text("12\n" * 20)
+    options = ("train", "plain.txt", "--method", "svm-map", "-o", "g.rkw", "--group", "sizes")
+    one_line(run(capsys, *options), "plain.txt:")
+    assert main([*options, "--negative-as-zero", "--valid", "plain.txt", "--valid-group", "sizes"]) == 0
+    assert load_model("g.rkw").training["queries"] == 19
+
+
+def test_missing_zeros_at_the_end_of_validation_lines(files, capsys):
+    data = read_data("vali.txt")
+    write_letor(data.with_features(data.X[:, :3]), files / "short.txt")
+    assert facts_of(capsys, "--method", "svm-map", "--valid", "short.txt")["valid"] == "short.txt"
+
+
+def test_a_gap_that_is_left_is_one_warning(files, capsys):
+    options = ("train", "train.txt", "--method", "svm-map", "-o", "m.rkw", "--C", "100", "--max-passes", "2")
+    code, _, err = run(capsys, *options)
+    assert code == 0
+    assert err.startswith("warning: stopped at --max-passes 2 with a relative duality gap of ")
+    assert err.splitlines()[0].endswith("; --tol asks for 0.001")
+    assert err.count("warning") == 1
+    assert ".py" not in err
+
+
+def press(monkeypatch, at_pass, times=1):
+    """Press Ctrl-C during a pass."""
+    watched = train.Watch.__call__
+
+    def pressed(self, check):
+        if check.passes == at_pass:
+            for _ in range(times):
+                signal.raise_signal(signal.SIGINT)
+        watched(self, check)
+
+    monkeypatch.setattr(train.Watch, "__call__", pressed)
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_keeps_the_best_so_far(files, capsys, monkeypatch, times):
+    press(monkeypatch, 3, times)
+    options = ("train", "train.txt", "--method", "svm-map", "--tol", "1e-9", "--C", "100", "-o", "m.rkw")
+    code, _, err = run(capsys, *options)
+    assert code == 130
+    assert err.startswith("stopping after this pass")
+    assert err.endswith("wrote m.rkw, the best model so far\nrankwright: interrupted\n")
+    assert "warning" not in err
+    saved = load_model("m.rkw")
+    assert saved.training["passes"] == 3
+    assert saved.model.coef.any()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_ctrl_c_while_choosing_C(files, capsys, monkeypatch):
+    press(monkeypatch, 4)
+    options = ("train", "train.txt", "--method", "svm-map", "--tol", "1e-6", "--valid", "vali.txt", "-o", "m.rkw")
+    code, out, _ = run(capsys, *options, "--json")
+    facts = json.loads(out)
+    assert (code, facts["interrupted"]) == (130, True)
+    assert facts["C_left"] + len(facts["C_tried"]) == 8
+    assert facts["C_left"] > 0
+    code, _, err = run(capsys, *options)
+    assert (code, f"; {facts['C_left']} more were not tried" in err) == (130, True)
+
+
+def test_ctrl_c_in_the_first_pass_waits_for_weights(files, capsys, monkeypatch):
+    press(monkeypatch, 1)
+    assert main(["train", "train.txt", "--method", "svm-map", "--C", "100", "-o", "m.rkw"]) == 130
+    assert load_model("m.rkw").model.coef.any()
+
+
+def test_progress_is_one_line_that_is_rewritten(files, capsys, monkeypatch):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr("rankwright.cli.training._INTERVAL", 0.0)
+    code, _, err = run(capsys, "train", "train.txt", "--method", "svm-map", "--valid", "vali.txt", "-o", "m.rkw")
+    assert code == 0
+    live, closing = err.rsplit("\r", 1)
+    assert "\n" not in live
+    shown = live.split("\r")
+    assert shown[1].startswith("pass 1  gap 100 %  objective 7.")
+    assert shown[1].rstrip().endswith("bound 0  C 0.0001 (1 of 8)")
+    assert shown[-1].strip() == ""
+    assert "trained svm-map" in closing
+
+
+def test_it_says_when_it_has_to_compile(files, capsys, monkeypatch):
+    monkeypatch.setattr(train, "must_compile", lambda: True)
+    code, _, err = run(capsys, "train", "train.txt", "--method", "svm-map", "-o", "m.rkw")
+    assert code == 0
+    assert err.startswith("compiling the training code, once on this machine: about 15 seconds …\n")
+    assert ", compiling included\n" in err
+
+
+def test_what_is_compiled_is_seen_on_disk(tmp_path, monkeypatch):
+    from rankwright.solvers import planes
+
+    code = planes._spread.py_func.__code__
+
+    class Kernel:
+        py_func = planes._spread.py_func
+        signatures = ()
+
+        class stats:
+            cache_path = str(tmp_path)
+
+    monkeypatch.setattr("rankwright.objectives.structured._evaluate", Kernel)
+    monkeypatch.setattr(planes, "_spread", Kernel)
+    assert train.must_compile()
+    version = f"py{sys.version_info.major}{sys.version_info.minor}"
+    index = tmp_path / f"planes._spread-{code.co_firstlineno}.{version}.nbi"
+    index.write_bytes(b"")
+    assert not train.must_compile()
+    os.utime(index, (0, 0))  # older than the source
+    assert train.must_compile()
+    monkeypatch.setattr(Kernel.stats, "cache_path", None)  # unknown: say nothing
+    assert not train.must_compile()
+
+
+def one_line(result, *parts):
+    code, out, err = result
+    assert (code, out) == (2, "")
+    assert err.startswith("rankwright: ")
+    assert err.count("\n") == 1
+    for part in parts:
+        assert part in err
+
+
+@pytest.mark.parametrize(
+    ("options", "parts"),
+    [
+        (["--method", "svm-mpa"], ["unknown method 'svm-mpa'; did you mean svm-map", "methods: svm-map, svm-auc, "]),
+        (["--method", "ranksvm"], ["did you mean rank-svm"]),
+        (["--method", "lambdamart"], ["unknown method 'lambdamart'; methods: "]),
+        (["--method", "svm-ndcg@0"], ["the cutoff of the method 'svm-ndcg@0' is '0'; expected a whole number from 1"]),
+        (["--method", "svm-mrr@x"], ["the cutoff of the method"]),
+        (["--method", "svm-map@5"], ["unknown method 'svm-map@5'; did you mean svm-map"]),
+        (["--C", "0"], ["--C is given '0'; expected a number above 0, or auto"]),
+        (["--C", "much"], ["--C is given 'much'"]),
+        (["--C", "inf"], ["--C is given 'inf'"]),
+        (["--C", "nan"], ["--C is given 'nan'"]),
+        (["--C", "auto"], ["--C auto chooses C on validation data; expected --valid FILE"]),
+        (["--C-grid", "1,2"], ["--C-grid holds the values that --C auto tries"]),
+        (["--C-grid", "1,2", "--C", "1", "--valid", "vali.txt"], ["--C-grid holds the values"]),
+        (["--C-grid", "1,,2", "--valid", "vali.txt"], ["--C-grid is given ''; expected numbers above 0"]),
+        (["--C-grid", "1;2", "--valid", "vali.txt"], ["--C-grid is given '1;2'"]),
+        (["--measure", "ndgc"], ["unknown measure 'ndgc'; did you mean"]),
+        (["--measure", "P"], ["P needs a cutoff"]),
+        (["--tol", "0"], ["tol is 0.0; expected a number above 0"]),
+        (["--tol", "nan"], ["tol is nan"]),
+        (["--tol", "x"], ["--tol"]),
+        (["--max-passes", "0"], ["--max-passes"]),
+        (["--threads", "0"], ["--threads"]),
+        (["--solver", "simplex"], ["--solver", "cutting-plane"]),
+        (["--relevant-from", "0"], ["relevant_from is 0"]),
+        (
+            ["--relevant-from", "9"],
+            ["train.txt: no query has both relevant and other documents", "nothing to train on"],
+        ),
+        (["--method", "rank-svm", "--relevant-from", "2"], ["--relevant-from is for"]),
+        (["-o", "nowhere/m.rkw"], ["nowhere/m.rkw: cannot be written: No such file"]),
+        (["-o", "."], [".: is a folder"]),
+        (["-o", "-"], ["expected a file name after -o"]),
+        (["-o", "m.rkw.gz"], ["model files are not gzip"]),
+        (["-o", "train.txt"], ["train.txt: is what is being read"]),
+        (["-o", "vali.txt", "--valid", "vali.txt"], ["vali.txt: is what is being read"]),
+        (["--valid", "nothing.txt"], ["nothing.txt: cannot be read: No such file"]),
+        (["--valid", "wide.txt"], ["wide.txt: the data has 7 features, but the training data has 5"]),
+        (["--valid", "broken.txt"], ["broken.txt:2: "]),
+        (["--continue", "nothing.rkw"], ["nothing.rkw: cannot be read"]),
+        (["--continue", "train.txt"], ["train.txt: is no Rankwright model"]),
+        (["--continue", "wide.rkw"], ["wide.rkw: has 7 features, but the training data 5"]),
+        (["--group", "vali.txt"], ["train.txt: has qid:Q in its lines, and group was given too"]),
+    ],
+)
+def test_bad_options_are_one_line_before_any_training(files, capsys, monkeypatch, options, parts):
+    write_letor(made(5, 3, n_features=7), files / "wide.txt")
+    (files / "broken.txt").write_text("1 qid:1 1:1\n0 qid:1 1:x\n")
+    save_model(LinearModel(np.ones(7)), "wide.rkw", method="svm-map", parameters={})
+    if "nothing to train on" not in parts:
+        monkeypatch.setattr("rankwright.rankers.max_margin._Problem", None)
+    before = sorted(files.iterdir())
+    one_line(run(capsys, "train", "train.txt", "--method", "svm-map", "-o", "m.rkw", *options), *parts)
+    assert sorted(files.iterdir()) == before
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        ("", "f.txt: is empty"),
+        ("1 qid:1 1:1\n0 qid:1 1:nan\n", "f.txt:2: "),
+        ("1 qid:1 1:1\n-1 qid:1 1:2\n", "f.txt:2: "),
+        ("1 qid:1 1:1\n1 qid:1 1:2\n0 qid:2 1:1\n", "f.txt: no query has documents of different labels"),
+        ("2000 qid:1 1:1\n0 qid:1 1:2\n", "f.txt: the label 2000 is too large for nDCG"),
+        ("1 0 d1 2\n", "f.txt: holds TREC judgements, no features"),
+    ],
+)
+def test_bad_feature_files_are_one_line(files, capsys, text, part):
+    (files / "f.txt").write_text(text)
+    one_line(run(capsys, "train", "f.txt", "--method", "rank-svm", "-o", "m.rkw"), part)
+    assert not (files / "m.rkw").exists()
+
+
+@pytest.mark.parametrize(("missing", "part"), [("-o", "'-o'"), ("--method", "'--method'"), ("train.txt", "FEATURES")])
+def test_what_must_be_given(files, capsys, missing, part):
+    arguments = {"train.txt": ["train.txt"], "--method": ["--method", "svm-map"], "-o": ["-o", "m.rkw"]}
+    del arguments[missing]
+    one_line(run(capsys, "train", *(word for words in arguments.values() for word in words)), part)
