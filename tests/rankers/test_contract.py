@@ -1,4 +1,4 @@
-"""What every ranker of the project promises. A new one is found by itself: it is a public name of ``rankwright.rankers``."""
+"""What every ranker of the project promises; a new one is found by its public name in ``rankwright.rankers``."""
 
 import importlib
 import inspect
@@ -210,20 +210,20 @@ def test_a_wrong_number_of_features_is_named(ranker):
 
 
 WRONG = {
-    "a negative label": (dict(y=-1.0), "label of row 3 .* at least 0"),
-    "a missing label": (dict(y=np.nan), "y contains NaN"),
-    "an endless label": (dict(y=np.inf), "y contains infinity"),
-    "a label of text": (dict(labels=["good", "bad"] * 90), "could not convert|must be numbers"),
-    "too few labels": (dict(labels=np.ones(179)), r"\[180, 179\]"),
-    "a table of labels": (dict(labels=np.ones((180, 2))), r"shape \(180, 2\)"),
-    "too few query ids": (dict(qid=np.arange(179)), "180 rows but qid of shape"),
-    "a table of query ids": (dict(qid=np.ones((180, 2))), "qid of shape"),
-    "a missing query id": (dict(qid=[None] + [1] * 179), "qid contains None"),
-    "a query id of nan": (dict(qid=np.where(np.arange(180) == 5, np.nan, 1.0)), "qid contains nan"),
-    "qid and group": (dict(qid=np.ones(180), group=[180]), "either qid .* or group"),
-    "group of another size": (dict(qid=None, group=[90, 89]), "add up to 179 but there are 180"),
-    "a broken group": (dict(qid=None, group=[90.5, 89.5]), "whole number"),
-    "a missing feature": (dict(x=np.nan), "X contains NaN"),
+    "a negative label": ({"y": -1.0}, "label of row 3 .* at least 0"),
+    "a missing label": ({"y": np.nan}, "y contains NaN"),
+    "an endless label": ({"y": np.inf}, "y contains infinity"),
+    "a label of text": ({"labels": ["good", "bad"] * 90}, "could not convert|must be numbers"),
+    "too few labels": ({"labels": np.ones(179)}, r"\[180, 179\]"),
+    "a table of labels": ({"labels": np.ones((180, 2))}, r"shape \(180, 2\)"),
+    "too few query ids": ({"qid": np.arange(179)}, "180 rows but qid of shape"),
+    "a table of query ids": ({"qid": np.ones((180, 2))}, "qid of shape"),
+    "a missing query id": ({"qid": [None] + [1] * 179}, "qid contains None"),
+    "a query id of nan": ({"qid": np.where(np.arange(180) == 5, np.nan, 1.0)}, "qid contains nan"),
+    "qid and group": ({"qid": np.ones(180), "group": [180]}, "either qid .* or group"),
+    "group of another size": ({"qid": None, "group": [90, 89]}, "add up to 179 but there are 180"),
+    "a broken group": ({"qid": None, "group": [90.5, 89.5]}, "whole number"),
+    "a missing feature": ({"x": np.nan}, "X contains NaN"),
 }
 
 

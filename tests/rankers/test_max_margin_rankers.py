@@ -38,7 +38,7 @@ def test_auto_takes_the_C_that_is_best_on_validation_data(ranker):
     name = "nDCG@10" if isinstance(ranker, RankingSVM) else str(parse_measure(ranker.loss))
     assert [row["C"] for row in auto.C_path_] == sorted(grid)
     best = max(auto.C_path_, key=lambda row: row[name])
-    assert auto.C_ == best["C"]
+    assert best["C"] == auto.C_
     assert (auto.objective_, auto.gap_, auto.n_passes_) == (best["objective"], best["gap"], best["passes"])
     assert best[name] == measured(valid, auto, name)
     assert auto.C == "auto"
@@ -64,7 +64,7 @@ def test_auto_by_another_measure_and_by_default():
     train, valid = make(noise=4.0), make(seed=1, noise=4.0)
     ranker = StructuredSVM(C="auto", eval_measure="P@5").fit(*train, eval_set=valid)
     assert tuple(row["C"] for row in ranker.C_path_) == DEFAULT_GRID
-    assert ranker.C_ == max(ranker.C_path_, key=lambda row: row["P@5"])["C"]
+    assert max(ranker.C_path_, key=lambda row: row["P@5"])["C"] == ranker.C_
     same = StructuredSVM(C="auto", eval_measure="P@5").fit(*train, eval_set=RankingData.from_arrays(*valid))
     assert same.coef_.tobytes() == ranker.coef_.tobytes()
     with pytest.raises(InputError, match=r"give eval_set=\(X, y, qid\)"):
@@ -95,7 +95,7 @@ def test_an_interrupted_path_keeps_the_best_C_so_far():
     with pytest.warns(InputWarning, match="interrupted"):
         ranker.fit(*train, eval_set=valid)
     assert [row["C"] for row in ranker.C_path_] == list(DEFAULT_GRID[:3])
-    assert ranker.C_ == max(ranker.C_path_, key=lambda row: row["AP"])["C"]
+    assert max(ranker.C_path_, key=lambda row: row["AP"])["C"] == ranker.C_
     assert np.isfinite(ranker.predict(valid[0])).all()
 
 
@@ -215,6 +215,7 @@ SETTINGS = [
     (StructuredSVM, {"C": "best"}, "C is 'best'"),
     (StructuredSVM, {"C": None}, "C is None"),
     (StructuredSVM, {"C_grid": [1.0, 0.0]}, "C_grid holds 0.0"),
+    (StructuredSVM, {"C_grid": []}, "C_grid is empty"),
     (StructuredSVM, {"tol": 0.0}, "tol is 0.0"),
     (StructuredSVM, {"max_passes": 0}, "max_passes is 0"),
     (StructuredSVM, {"solver": "sgd"}, "solver is 'sgd'; expected one of frank-wolfe, cutting-plane"),
@@ -297,7 +298,8 @@ def test_a_model_of_nothing_can_be_saved(tmp_path):
 def test_more_queries_than_planes_can_be_kept_for_share_blocks(monkeypatch):
     X, y, qid = make(n_queries=200)
     expected = StructuredSVM(C=0.1, tol=1e-5).fit(X, y, qid)
-    monkeypatch.setattr("rankwright.rankers.max_margin._PLANE_BYTES", 0.01)
+    monkeypatch.setattr("rankwright.rankers.problem._PLANE_BYTES", 0.01)
+    monkeypatch.setattr("rankwright.rankers.problem._FEW_BYTES", 0)
     shared = StructuredSVM(C=0.1, tol=1e-5).fit(X, y, qid)
     assert shared.coef_.tobytes() != expected.coef_.tobytes()
     assert shared.objective_ == pytest.approx(expected.objective_, rel=1.1e-5)

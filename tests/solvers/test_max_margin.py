@@ -5,6 +5,7 @@ Losses and feature maps are written here from their definitions; nothing of the 
 
 import functools
 import itertools
+import re
 import warnings
 
 import numpy as np
@@ -60,7 +61,7 @@ def all_rankings(name, labels):
     rows = set()
     for ranking in itertools.permutations(range(n)):
         rank, coef = np.argsort(ranking), np.zeros(n)
-        top = min(goods, key=lambda i: rank[i])  # noqa: B023 - used at once
+        top = min(goods, key=lambda i: rank[i])
         for good, bad in itertools.product([top] if name.startswith("mrr") else goods, bads):
             if rank[bad] < rank[good]:
                 unit = 1 if name.startswith("mrr") else 2 / (len(goods) * len(bads))
@@ -100,7 +101,7 @@ def hinges(name, X, y, qid, w):
 
 
 def programme(name, X, y, qid, C):
-    """min ½‖w‖² + c Σ ξ with ξ ≥ loss − w·δΨ for all rankings, by a primal-dual interior point method."""
+    """Minimise ½‖w‖² + c Σ ξ with ξ ≥ loss − w·δΨ for all rankings, by a primal-dual interior point method."""
     losses, vectors, slack = constraints(name, X, y, qid)
     n, d, n_slacks = len(losses), X.shape[1], slack[-1] + 1
     cost = C / len(np.unique(qid))
@@ -200,7 +201,7 @@ def fit_any(ranker, *data, rounding=1e-9):
     warned = [entry for entry in caught if issubclass(entry.category, ConvergenceWarning)]
     assert len(warned) == (ranker.gap_ > ranker.tol)
     if warned:
-        assert f"max_passes={ranker.max_passes}" in str(warned[0].message)
+        assert re.match(f"stopped (at max_passes={ranker.max_passes}|after \\d+ passes) with", str(warned[0].message))
         assert ranker.n_passes_ == ranker.max_passes
     assert len(caught) == len(warned)
     assert np.isfinite(ranker.coef_).all()
@@ -213,8 +214,7 @@ def fit_any(ranker, *data, rounding=1e-9):
 @pytest.mark.parametrize("loss", LOSSES)
 def test_any_C_is_certified_or_says_so(loss, standardize):
     X, y, qid = random_queries(7, n_queries=12, n_features=6, sizes=(4, 12), grades=3)
-    if not standardize:
-        X = X * 10.0 ** np.arange(-2, 4)
+    X = X * 10.0 ** np.arange(-2, 4)
     for solver in SOLVERS:
         for power in range(-4, 5):
             ranker = fit_any(ranker_for(loss, 10.0**power, standardize=standardize, solver=solver), X, y, qid)
@@ -255,7 +255,7 @@ def test_one_query_with_many_features():
 
 ODD = {
     "duplicate rows": lambda X: np.repeat(X[::3], 3, axis=0)[: len(X)],
-    "all rows equal": lambda X: np.ones_like(X),
+    "all rows equal": np.ones_like,
     "constant features": lambda X: np.column_stack([X, np.full(len(X), 7.3), np.full(len(X), -1e9)]),
     "zero features": lambda X: np.column_stack([np.zeros(len(X)), X, np.zeros(len(X))]),
     "nothing but zeros": np.zeros_like,
@@ -292,7 +292,7 @@ def test_features_that_say_nothing_get_no_weight():
     np.testing.assert_allclose(more.coef_[:4], plain.coef_, rtol=1e-9)
     same = StructuredSVM().fit(np.ones_like(X), y, qid)
     assert same.coef_.tolist() == [0] * 4
-    assert same.gap_ <= 1e-12
+    assert same.gap_ <= same.tol
 
 
 def test_queries_without_an_order_are_left_out_and_counted():

@@ -18,23 +18,18 @@ import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.scaling import Standardizer
 from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.table import evaluate
 from rankwright.measures import Measure, parse_measure
 from rankwright.measures.base import Oracle, read_only
 from rankwright.rankers.base import LinearRanker, weight_of_queries
-from rankwright.solvers.max_margin import Check, Solution, solve
+from rankwright.rankers.problem import SOLVERS, Problem, without_weightless_rows
+from rankwright.solvers.max_margin import Check, Solution
 
 __all__ = ["RankingSVM", "StructuredSVM"]
 
 Array = npt.NDArray[Any]
 DEFAULT_GRID = tuple(10.0**power for power in range(-4, 4))
-_PLANES = {"frank-wolfe": 8, "cutting-plane": 200}  # per block, at least
-_PLANES_IN_ALL = 200  # at least: few blocks need more planes each
-_FEW_BLOCKS = 128  # up to which every query has a block of its own
-_PLANE_BYTES = 1.0  # of the features' bytes, that cached planes may take
-_NO_SPREAD = 1e-10  # of the largest value: a feature that varies less is taken as constant
 
 
 class _MaxMargin(LinearRanker):
@@ -98,7 +93,7 @@ class _MaxMargin(LinearRanker):
         self._check_parameters()
         data = self._gather(X, y, qid, group, reset=True)
         weights = weight_of_queries(data, sample_weight, query_weight)
-        data, weights = _without_weightless_rows(data, weights, sample_weight)
+        data, weights = without_weightless_rows(data, weights, sample_weight)
         training, labels, oracle, weights = self._orderable(data, weights)
         valid = None if eval_set is None else self._validation(eval_set)
         if self.C == "auto" and valid is None:
@@ -106,15 +101,16 @@ class _MaxMargin(LinearRanker):
         initial = self._initial(data)
         if training is None:
             return self._keep_nothing(data)
-        problem = _Problem(training, labels, oracle, weights, self, initial)
+        problem = Problem(training, labels, oracle, weights, self, initial)
         try:
             self._fit_path(problem, valid)
         finally:
             problem.close()
         return self
 
-    def _fit_path(self, problem: _Problem, valid: RankingData | None) -> None:
-        grid = sorted(float(C) for C in (DEFAULT_GRID if self.C_grid is None else self.C_grid)) if self.C == "auto" else [float(self.C)]
+    def _fit_path(self, problem: Problem, valid: RankingData | None) -> None:
+        tried = DEFAULT_GRID if self.C_grid is None else self.C_grid
+        grid = sorted(float(C) for C in tried) if self.C == "auto" else [float(self.C)]
         measure = self._measure_to_choose_by()
         best: tuple[float, float, Array, Solution] | None = None
         rows = []
@@ -152,19 +148,22 @@ class _MaxMargin(LinearRanker):
         if interrupted:
             what = f"training was interrupted; the model is the best so far, within {self.gap_:.2g} of the optimum"
             warnings.warn(what, InputWarning, stacklevel=4)
-        elif self.gap_ > self.tol and len(solution.path) >= self.max_passes:
-            what = f"stopped at max_passes={self.max_passes} with a relative duality gap of {self.gap_:.2g}"
-            warnings.warn(f"{what}; asked for {self.tol:g}", ConvergenceWarning, stacklevel=4)
+        elif self.gap_ > self.tol and (solution.stalled or len(solution.path) >= self.max_passes):
+            where = f"after {self.n_passes_} passes" if solution.stalled else f"at max_passes={self.max_passes}"
+            what = f"stopped {where} with a relative duality gap of {self.gap_:.2g}; asked for {self.tol:g}"
+            warnings.warn(what, ConvergenceWarning, stacklevel=4)
 
     def _check_parameters(self) -> None:
         if self.C != "auto" and (not isinstance(self.C, Real) or not 0 < self.C < np.inf):
             raise InputError(f"C is {self.C!r}; expected a number above 0, or 'auto'")
-        if self.solver not in _PLANES:
-            raise InputError(f"solver is {self.solver!r}; expected one of {', '.join(_PLANES)}")
+        if self.solver not in SOLVERS:
+            raise InputError(f"solver is {self.solver!r}; expected one of {', '.join(SOLVERS)}")
         if not self.tol > 0:
             raise InputError(f"tol is {self.tol!r}; expected a number above 0")
         if self.max_passes < 1:
             raise InputError(f"max_passes is {self.max_passes!r}; expected at least 1")
+        if self.C_grid is not None and len(self.C_grid) == 0:
+            raise InputError("C_grid is empty; expected numbers above 0")
         for C in () if self.C_grid is None else self.C_grid:
             if not 0 < C < np.inf:
                 raise InputError(f"C_grid holds {C!r}; expected numbers above 0")
@@ -368,102 +367,3 @@ class RankingSVM(_MaxMargin):
 
     def _measure_to_choose_by(self) -> Measure:
         return parse_measure(self.eval_measure or "nDCG@10")
-
-
-class _Problem:
-    """One training set as the solver sees it, for a path of C values: planes are kept from one C to the next."""
-
-    def __init__(
-        self,
-        data: RankingData,
-        labels: Array,
-        oracle: Oracle,
-        weights: Array,
-        ranker: _MaxMargin,
-        initial: Array | None,
-    ) -> None:
-        from rankwright.objectives.structured import StructuredHinge, equal_blocks
-        from rankwright.solvers.planes import PlaneBook
-
-        scale = _scale(data) if ranker.standardize else np.ones(data.n_features)
-        self.inverse = 1.0 / scale
-        self._ranker = ranker
-        self._C: float | None = None
-        capacity = _PLANES[ranker.solver]
-        n_blocks = 1 if ranker.solver == "cutting-plane" else _n_blocks(data, capacity)
-        capacity = max(capacity, -(-_PLANES_IN_ALL // n_blocks))
-        labels = labels.copy()
-        labels.flags.writeable = False
-        self._objective = StructuredHinge(
-            data.X,
-            labels,
-            data.indptr,
-            oracle,
-            weights / data.n_queries,
-            scale,
-            equal_blocks(data.n_queries, n_blocks),
-            _threads(ranker.n_jobs),
-        )
-        self._book = PlaneBook(n_blocks, capacity, data.n_features)
-        if initial is not None:
-            self._book.w[:] = np.where(np.isinf(scale), 0.0, initial * np.where(np.isinf(scale), 1.0, scale))
-
-    def solve(self, C: float) -> Solution:
-        """Train for one C from where the last one ended."""
-        factor = C if self._C is None else C / self._C
-        self._C = C
-        self._objective.rescale(factor)
-        self._book.rescale(factor)
-        ranker = self._ranker
-        return solve(
-            self._objective, self._book, tol=ranker.tol, max_passes=ranker.max_passes, callback=ranker.callback
-        )
-
-    def close(self) -> None:
-        """Let threads go."""
-        self._objective.close()
-
-
-def _scale(data: RankingData) -> Array:
-    """Standard deviations; inf for features that do not vary, which leaves them out."""
-    low, high = _column(data.X.min(axis=0)), _column(data.X.max(axis=0))
-    spread = np.where(low < high, Standardizer.fit(data).scale, 0.0)
-    return np.where(spread > _NO_SPREAD * np.maximum(np.abs(low), np.abs(high)), spread, np.inf)
-
-
-def _column(values: Any) -> Array:
-    return np.asarray(values.todense() if hasattr(values, "todense") else values, np.float64).ravel()
-
-
-def _n_blocks(data: RankingData, capacity: int) -> int:
-    """One block per query, unless there are so many that the work on planes, or their memory, would outgrow a pass."""
-    size = data.X.data.nbytes * 2 if data.is_sparse else data.X.nbytes
-    affordable = int(_PLANE_BYTES * size / (capacity * data.n_features * 8))
-    worthwhile = max(_FEW_BLOCKS, data.n_docs // (8 * data.n_features))
-    return max(1, min(data.n_queries, worthwhile, affordable))
-
-
-def _threads(n_jobs: int | None) -> int:
-    import os
-
-    if n_jobs is None:
-        return 1
-    if n_jobs == 0:
-        raise InputError("n_jobs is 0; expected a number of threads, or -1 for all cores")
-    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
-
-
-def _without_weightless_rows(data: RankingData, weights: Array, sample_weight: Any) -> tuple[RankingData, Array]:
-    """Leave out rows whose sample weight is 0; queries keep the weight of the rows that are left."""
-    if sample_weight is None:
-        return data, weights
-    rows = np.asarray(sample_weight, np.float64)
-    rows = rows if data.rows is None else rows[data.rows]
-    kept = rows > 0
-    if kept.all():
-        return data, weights
-    query = data.query_of_row()
-    left = np.bincount(query[kept], minlength=data.n_queries)
-    weights = weights * data.sizes / np.maximum(left, 1)
-    smaller = RankingData.from_arrays(data.X[kept], data.labels[kept], query[kept], feature_names=data.feature_names)
-    return smaller, weights[left > 0]

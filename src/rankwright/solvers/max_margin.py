@@ -23,6 +23,9 @@ __all__ = ["Check", "Objective", "Solution", "solve"]
 
 Array = npt.NDArray[Any]
 _LEAST_REACH = 0.1
+_STEP_GAP = 0.2  # at which the costs go up a step
+_IDLE = 4  # passes without a new plane after which rounding is all that is left
+_STEPS = 10  # of Newton's method, at each smoothing, between passes
 _ACCURACY = 0.3  # of the gap at hand, to which the small problem is solved between passes
 
 
@@ -69,13 +72,14 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The best weights, their objective, and the certificate."""
+    """The best weights, their objective, and the certificate; ``stalled``: rounding kept the gap from closing."""
 
     w: Array
     objective: float
     gap: float
     path: tuple[Check, ...]
     interrupted: bool = False
+    stalled: bool = False
 
 
 def solve(
@@ -88,37 +92,85 @@ def solve(
 ) -> Solution:
     """Train from the weights and planes in ``book`` until the certificate is reached, or ``max_passes``.
 
+    From nothing, large costs are approached in steps: the first planes are true only near 0, and a problem that trusts
+    them too much looks for its weights far out, where they say nothing. Each step multiplies the costs, which scales
+    the planes, and goes on from the weights it has. The path tells of the whole problem all the time.
+
     A callback that returns True stops training; so does Ctrl-C. Either way the best weights so far are returned, with
     the gap that they have.
     """
     began = time.perf_counter()
     on_planes = 0.0
-    best_w, best = book.w.copy(), np.inf
-    reach = 1.0
+    centre = _Centre(book.w.copy())
+    share, growth = 1.0, 1.0  # of the costs: now, and from step to step
+    reach, idle = 1.0, 0
+    best_w, best, dual = centre.w, np.inf, book.dual
     path: list[Check] = []
-    interrupted = False
+    interrupted = stalled = False
     try:
         for passes in range(1, max_passes + 1):
             # Far out the planes say little: go only part of the way from the best point while that does not pay.
-            w = best_w + reach * (book.w - best_w)
+            w = centre.w + reach * (book.w - centre.w)
             planes = objective.evaluate(w)
-            primal = 0.5 * float(w @ w) + float(planes.values.sum())
-            reach = min(1.0, 2.0 * reach) if primal < best else max(_LEAST_REACH, 0.5 * reach)
-            if primal < best:
-                best_w, best = w, primal
+            here = _Centre(w, float(planes.values.sum()))
+            better = here.value(share) < centre.value(share)
+            reach = min(1.0, 2.0 * reach) if better else max(_LEAST_REACH, 0.5 * reach)
+            centre = here if better else centre
+            if here.value(1.0) < best:
+                best_w, best = here.w, here.value(1.0)
+            dual = max(dual, book.dual)  # a bound for part of the costs is one for all of them
             # Rounding may put the bound above the objective by a hair; a gap is not negative.
-            gap = max(0.0, best - book.dual) / best if best > 0 else 0.0
-            check = Check(passes, best, min(book.dual, best), gap, time.perf_counter() - began, on_planes)
+            gap = max(0.0, best - dual) / best if best > 0 else 0.0
+            check = Check(passes, best, min(dual, best), gap, time.perf_counter() - began, on_planes)
             path.append(check)
             stop = callback(check) if callback is not None else False
             if gap <= tol or stop is True:
                 break
             started = time.perf_counter()
-            book.add(planes.losses, planes.vectors)
-            book.improve(best - book.dual, _ACCURACY)
+            if passes == 1 and not book.w.any() and book.n_planes == 0:
+                share, growth = _first_share(planes)
+            given = book.add(share * planes.losses, share * planes.vectors)
+            idle = 0 if given else idle + 1
+            if idle > _IDLE:
+                stalled = True
+                break
+            if share < 1.0 and centre.value(share) - book.dual <= _STEP_GAP * centre.value(share):
+                wider = share * growth if share * growth < 0.99 else 1.0
+                book.rescale(wider / share)
+                share, reach = wider, 1.0
+            room = max(centre.value(share) - book.dual, 1e-300)
+            if idle:  # nothing new to learn here: go all the way, to the exact solution of the small problem
+                reach = 1.0
+                book.solve_exactly(0.1**idle * room)
+            else:
+                book.improve(room, _ACCURACY, _STEPS)
             on_planes += time.perf_counter() - started
     except KeyboardInterrupt:
         if not path:
             raise
         interrupted = True
-    return Solution(best_w, path[-1].primal, path[-1].gap, tuple(path), interrupted)
+    if share < 1.0:
+        book.rescale(1.0 / share)
+    return Solution(best_w, path[-1].primal, path[-1].gap, tuple(path), interrupted, stalled)
+
+
+@dataclass(frozen=True, eq=False)
+class _Centre:
+    """Weights and their hinge: the objective for any share of the costs."""
+
+    w: Array
+    hinge: float = np.inf
+
+    def value(self, share: float) -> float:
+        return 0.5 * float(self.w @ self.w) + share * self.hinge
+
+
+def _first_share(planes: Any) -> tuple[float, float]:
+    """The share of the costs at which the first planes alone would take the hinge to 0, and the growth from there."""
+    total = planes.vectors.sum(axis=0)
+    steepness = float(total @ total) / max(float(planes.losses.sum()), 1e-300)
+    n_steps = int(np.ceil(np.log10(max(steepness, 1.0))))
+    if n_steps == 0:
+        return 1.0, 1.0
+    growth = float(steepness ** (1.0 / n_steps))
+    return float(growth**-n_steps), growth

@@ -18,20 +18,15 @@ import numpy.typing as npt
 from numba import njit
 
 from rankwright.objectives.products import FASTMATH
+from rankwright.solvers.interior import dot, interior_point, solve_shifted
 
 __all__ = ["PlaneBook"]
 
 Array = npt.NDArray[Any]
 _IN_USE = 1e-6
-_NEGLIGIBLE = 1e-2  # softmax weights below this do not enter the Hessian
-
-
-@njit(cache=True, fastmath=FASTMATH)
-def _dot(a: Any, b: Any) -> float:
-    total = 0.0
-    for j in range(a.size):
-        total += a[j] * b[j]
-    return total
+_LEAST = 1e-11
+_SHORTEST = 1e-6
+_NEGLIGIBLE = 1e-2  # softmax weights below this do not enter the Hessian at first
 
 
 @njit(cache=True, fastmath=FASTMATH)
@@ -51,8 +46,8 @@ def _add_planes(V: Any, losses: Any, alpha: Any, counts: Any, vectors: Any, new:
     for b in range(counts.size):
         highest = -np.inf
         for p in range(counts[b]):
-            highest = max(highest, losses[b, p] - _dot(V[b, p], w))
-        value = new[b] - _dot(vectors[b], w)
+            highest = max(highest, losses[b, p] - dot(V[b, p], w))
+        value = new[b] - dot(vectors[b], w)
         if value <= highest + 1e-12 * (abs(highest) + abs(new[b])):
             continue
         given += 1
@@ -86,7 +81,7 @@ def _add_planes(V: Any, losses: Any, alpha: Any, counts: Any, vectors: Any, new:
 def _slacks(V: Any, losses: Any, counts: Any, w: Any, slack: Any) -> None:
     for b in range(counts.size):
         for p in range(counts[b]):
-            slack[b, p] = losses[b, p] - _dot(V[b, p], w)
+            slack[b, p] = losses[b, p] - dot(V[b, p], w)
 
 
 @njit(cache=True)
@@ -120,15 +115,15 @@ def _combine(V: Any, alpha: Any, counts: Any, w: Any) -> None:
 
 
 @njit(cache=True)
-def _spread(V: Any, alpha: Any, counts: Any, rows: Any) -> int:
-    """Rows √α (v − mean of the block) of the planes in use in blocks with more than one; how many there are."""
+def _spread(V: Any, alpha: Any, counts: Any, rows: Any, cut: float) -> int:
+    """Rows √α (v − mean of the block) of the planes with α above ``cut`` in blocks with more than one; how many."""
     n = 0
     d = rows.shape[1]
     mean = np.empty(d)
     for b in range(counts.size):
         used, mass = 0, 0.0
         for p in range(counts[b]):
-            if alpha[b, p] > _NEGLIGIBLE:
+            if alpha[b, p] > cut:
                 used += 1
                 mass += alpha[b, p]
         if used < 2:
@@ -136,57 +131,15 @@ def _spread(V: Any, alpha: Any, counts: Any, rows: Any) -> int:
         for j in range(d):
             mean[j] = 0.0
         for p in range(1, counts[b]):
-            if alpha[b, p] > _NEGLIGIBLE:
+            if alpha[b, p] > cut:
                 _add(mean, alpha[b, p] / mass, V[b, p])
         for p in range(counts[b]):
-            if alpha[b, p] > _NEGLIGIBLE:
+            if alpha[b, p] > cut:
                 root = np.sqrt(alpha[b, p])
                 for j in range(d):
                     rows[n, j] = root * (V[b, p, j] - mean[j])
                 n += 1
     return n
-
-
-@njit(cache=True, fastmath=FASTMATH)
-def _gram(rows: Any, n: int, A: Any) -> None:
-    """A = rowsᵀ rows, its lower half; four rows at a time."""
-    d = A.shape[0]
-    for first in range(0, n - n % 4, 4):
-        r0, r1, r2, r3 = rows[first], rows[first + 1], rows[first + 2], rows[first + 3]
-        for j in range(d):
-            a0, a1, a2, a3 = r0[j], r1[j], r2[j], r3[j]
-            for k in range(j + 1):
-                A[j, k] += a0 * r0[k] + a1 * r1[k] + a2 * r2[k] + a3 * r3[k]
-    for i in range(n - n % 4, n):
-        for j in range(d):
-            a = rows[i, j]
-            for k in range(j + 1):
-                A[j, k] += a * rows[i, k]
-
-
-@njit(cache=True)
-def _cholesky_solve(A: Any, x: Any) -> None:
-    """Solve A x = x in place; A symmetric, positive up to rounding, its lower half used."""
-    n = x.size
-    for i in range(n):
-        for j in range(i):
-            A[i, j] = (A[i, j] - _dot(A[i, :j], A[j, :j])) / A[j, j]
-        A[i, i] = np.sqrt(max(A[i, i] - _dot(A[i, :i], A[i, :i]), 1e-14 * A[i, i]))
-    for i in range(n):
-        x[i] = (x[i] - _dot(A[i, :i], x[:i])) / A[i, i]
-    for i in range(n - 1, -1, -1):
-        x[i] /= A[i, i]
-        for j in range(i):
-            x[j] -= A[i, j] * x[i]
-
-
-@njit(cache=True)
-def _products(rows: Any, n: int, vector: Any, A: Any, x: Any) -> None:
-    """A = rows rowsᵀ, its lower half, and x = rows·vector."""
-    for i in range(n):
-        for j in range(i + 1):
-            A[i, j] = _dot(rows[i], rows[j])
-        x[i] = _dot(rows[i], vector)
 
 
 class PlaneBook:
@@ -220,12 +173,17 @@ class PlaneBook:
         self._slacks = tuple(np.zeros((n_blocks, capacity)) for _ in range(3))
         self._no_losses = np.zeros((n_blocks, capacity))
 
+    @property
+    def n_planes(self) -> int:
+        """Planes at hand, the zero planes not counted."""
+        return int(self.counts.sum()) - len(self.counts)
+
     def add(self, losses: Array, vectors: Array) -> int:
         """Give every block a plane, where the cached ones do not say as much; how many were given."""
         given: int = _add_planes(self.vectors, self.losses, self.alpha, self.counts, vectors, losses, self.w)
         return given
 
-    def improve(self, gap: float, accuracy: float, max_steps: int = 10) -> None:
+    def improve(self, gap: float, accuracy: float, max_steps: int) -> None:
         """Solve the problem over the planes at hand, from a gap of ``gap`` to about ``accuracy`` of it."""
         n_blocks = len(self.counts)
         last = accuracy * gap / (n_blocks * np.log(2.0 + self.counts.mean()))
@@ -239,6 +197,19 @@ class PlaneBook:
                 return
             mu = max(last, mu * 0.2)
 
+    def solve_exactly(self, close: float) -> None:
+        """Solve the problem over the planes at hand to a gap of ``close``, whatever it takes."""
+        block, plane = np.nonzero(np.arange(self.losses.shape[1]) < self.counts[:, None])
+        w, z = interior_point(self.vectors[block, plane], self.losses[block, plane], block, len(self.counts), close)
+        if not (np.isfinite(w).all() and np.isfinite(z).all()):
+            return
+        self.w[:] = w
+        self.alpha[:] = 0.0
+        self.alpha[block, plane] = np.maximum(z, 0.0)
+        combined = np.empty_like(self.w)
+        _combine(self.vectors, self.alpha, self.counts, combined)
+        self.dual = max(self.dual, self._dual(combined))
+
     def _minimise(self, mu: float, close: float, max_steps: int) -> None:
         """Newton steps on the smoothed problem until ½‖gradient‖², which is its gap, is ``close`` to 0."""
         V, counts, alpha, w = self.vectors, self.counts, self.alpha, self.w
@@ -246,17 +217,19 @@ class PlaneBook:
         _slacks(V, self.losses, counts, w, slack)
         value = 0.5 * (w @ w) + _soften(slack, counts, mu, alpha)
         gradient = np.empty_like(w)
+        cut = _NEGLIGIBLE
         for _ in range(max_steps):
             _combine(V, alpha, counts, gradient)
             np.subtract(w, gradient, out=gradient)
             if 0.5 * (gradient @ gradient) <= close:
                 return
             self.steps += 1
-            direction = self._direction(gradient, mu)
+            n = _spread(V, alpha, counts, self._rows, cut)
+            direction = -solve_shifted(self._rows[:n], mu, gradient)
             slope = gradient @ direction
             _slacks(V, self._no_losses, counts, direction, move)
             length = 1.0
-            while True:
+            while length > _SHORTEST:
                 np.multiply(move, length, out=trial)
                 trial += slack
                 there = w + length * direction
@@ -264,35 +237,22 @@ class PlaneBook:
                 if moved <= value + 0.1 * length * slope:
                     break
                 length *= 0.4
-                if length < 1e-6:  # rounding has the last word
-                    _soften(slack, counts, mu, alpha)
-                    return
-            value = moved
-            w[:] = there
-            slack[:] = trial
-
-    def _direction(self, gradient: Array, mu: float) -> Array:
-        """Newton's direction −(I + RᵀR/μ)⁻¹ g, R the rows of :func:`_spread`, in the smaller of the two spaces."""
-        d = len(gradient)
-        n = _spread(self.vectors, self.alpha, self.counts, self._rows)
-        if n <= d:
-            A, x = np.empty((n, n)), np.empty(n)
-            _products(self._rows, n, gradient, A, x)
-            A[np.diag_indices(n)] += mu
-            _cholesky_solve(A, x)
-            # einsum, not BLAS: the sum must not depend on how many threads BLAS has.
-            step: Array = np.einsum("i,ij->j", x, self._rows[:n]) - gradient
-            return step
-        A = np.zeros((d, d))
-        _gram(self._rows, n, A)
-        A /= mu
-        A[np.diag_indices(d)] += 1.0
-        step = -gradient
-        _cholesky_solve(A, step)
-        return step
+            if length < 0.1 and cut > _LEAST:  # planes of little weight matter here: look again with more of them
+                cut *= 1e-3
+                _soften(slack, counts, mu, alpha)
+            elif length <= _SHORTEST:  # rounding has the last word
+                _soften(slack, counts, mu, alpha)
+                return
+            else:
+                value = moved
+                w[:] = there
+                slack[:] = trial
 
     def _dual(self, combined: Array) -> float:
-        return float((self.alpha * self.losses).sum() - 0.5 * (combined @ combined))
+        """D of the best share of α, the rest of it on the zero planes."""
+        loss, square = float((self.alpha * self.losses).sum()), float(combined @ combined)
+        share = min(1.0, loss / square) if square > 0 else 1.0
+        return share * loss - 0.5 * share * share * square
 
     def rescale(self, factor: float) -> None:
         """All costs times ``factor``: planes scale with them, α stays feasible."""
@@ -300,4 +260,4 @@ class PlaneBook:
         self.losses *= factor
         combined = np.empty_like(self.w)
         _combine(self.vectors, self.alpha, self.counts, combined)
-        self.dual = self._dual(combined)
+        self.dual = max(0.0, self._dual(combined))

@@ -1,0 +1,123 @@
+"""One training set as the max-margin solver sees it: scale, blocks of queries, threads, and a path of C values."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.dataset import RankingData
+from rankwright.data.scaling import Standardizer
+from rankwright.errors import InputError
+from rankwright.measures.base import Oracle
+from rankwright.solvers.max_margin import Solution, solve
+
+__all__ = ["SOLVERS", "Problem", "without_weightless_rows"]
+
+Array = npt.NDArray[Any]
+_PLANES = {"frank-wolfe": 16, "cutting-plane": 200}  # per block, at least
+_PLANES_IN_ALL = 200  # at least: few blocks need more planes each
+_FEW_BLOCKS = 128  # up to which every query has a block of its own
+_PLANE_BYTES = 0.5  # of the features' bytes, that cached planes may take
+_FEW_BYTES = 1 << 25  # that they may take in any case
+_NO_SPREAD = 1e-10  # of the largest value: a feature that varies less is taken as constant
+SOLVERS = tuple(_PLANES)
+
+
+class Problem:
+    """One training set as the solver sees it, for a path of C values: planes are kept from one C to the next."""
+
+    def __init__(
+        self,
+        data: RankingData,
+        labels: Array,
+        oracle: Oracle,
+        weights: Array,
+        ranker: Any,
+        initial: Array | None,
+    ) -> None:
+        from rankwright.objectives.structured import StructuredHinge, equal_blocks
+        from rankwright.solvers.planes import PlaneBook
+
+        scale = _scale(data) if ranker.standardize else np.ones(data.n_features)
+        self.inverse = 1.0 / scale
+        self._ranker = ranker
+        self._C: float | None = None
+        capacity = _PLANES[ranker.solver]
+        n_blocks = 1 if ranker.solver == "cutting-plane" else _n_blocks(data, capacity)
+        capacity = max(capacity, -(-_PLANES_IN_ALL // n_blocks))
+        labels = labels.copy()
+        labels.flags.writeable = False
+        self._objective = StructuredHinge(
+            data.X,
+            labels,
+            data.indptr,
+            oracle,
+            weights / data.n_queries,
+            scale,
+            equal_blocks(data.n_queries, n_blocks),
+            _threads(ranker.n_jobs),
+        )
+        self._book = PlaneBook(n_blocks, capacity, data.n_features)
+        if initial is not None:
+            self._book.w[:] = np.where(np.isinf(scale), 0.0, initial * np.where(np.isinf(scale), 1.0, scale))
+
+    def solve(self, C: float) -> Solution:
+        """Train for one C from where the last one ended."""
+        factor = C if self._C is None else C / self._C
+        self._C = C
+        self._objective.rescale(factor)
+        self._book.rescale(factor)
+        ranker = self._ranker
+        return solve(
+            self._objective, self._book, tol=ranker.tol, max_passes=ranker.max_passes, callback=ranker.callback
+        )
+
+    def close(self) -> None:
+        """Let threads go."""
+        self._objective.close()
+
+
+def _scale(data: RankingData) -> Array:
+    """Standard deviations; inf for features that do not vary, which leaves them out."""
+    low, high = _column(data.X.min(axis=0)), _column(data.X.max(axis=0))
+    spread = np.where(low < high, Standardizer.fit(data).scale, 0.0)
+    return np.where(spread > _NO_SPREAD * np.maximum(np.abs(low), np.abs(high)), spread, np.inf)
+
+
+def _column(values: Any) -> Array:
+    return np.asarray(values.todense() if hasattr(values, "todense") else values, np.float64).ravel()
+
+
+def _n_blocks(data: RankingData, capacity: int) -> int:
+    """One block per query, unless there are so many that the work on planes, or their memory, would outgrow a pass."""
+    size = data.X.data.nbytes * 2 if data.is_sparse else data.X.nbytes
+    affordable = int(max(_PLANE_BYTES * size, _FEW_BYTES) / (capacity * data.n_features * 8))
+    worthwhile = max(_FEW_BLOCKS, data.n_docs // (8 * data.n_features))
+    return max(1, min(data.n_queries, worthwhile, affordable))
+
+
+def _threads(n_jobs: int | None) -> int:
+    if n_jobs is None:
+        return 1
+    if n_jobs == 0:
+        raise InputError("n_jobs is 0; expected a number of threads, or -1 for all cores")
+    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+
+
+def without_weightless_rows(data: RankingData, weights: Array, sample_weight: Any) -> tuple[RankingData, Array]:
+    """Leave out rows whose sample weight is 0; queries keep the weight of the rows that are left."""
+    if sample_weight is None:
+        return data, weights
+    rows = np.asarray(sample_weight, np.float64)
+    rows = rows if data.rows is None else rows[data.rows]
+    kept = rows > 0
+    if kept.all():
+        return data, weights
+    query = data.query_of_row()
+    left = np.bincount(query[kept], minlength=data.n_queries)
+    weights = weights * data.sizes / np.maximum(left, 1)
+    smaller = RankingData.from_arrays(data.X[kept], data.labels[kept], query[kept], feature_names=data.feature_names)
+    return smaller, weights[left > 0]
