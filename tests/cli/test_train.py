@@ -383,7 +383,7 @@ def test_bad_options_are_one_line_before_any_training(files, capsys, monkeypatch
     (files / "broken.txt").write_text("1 qid:1 1:1\n0 qid:1 1:x\n")
     save_model(LinearModel(np.ones(7)), "wide.rkw", method="svm-map", parameters={})
     if "nothing to train on" not in parts:
-        monkeypatch.setattr("rankwright.rankers.max_margin._Problem", None)
+        monkeypatch.setattr("rankwright.rankers.max_margin.Problem", None)
     before = sorted(files.iterdir())
     one_line(run(capsys, "train", "train.txt", "--method", "svm-map", "-o", "m.rkw", *options), *parts)
     assert sorted(files.iterdir()) == before
