@@ -18,6 +18,7 @@ ORACLE = types.float64(_VECTOR, _FROZEN, _PLACES, _FROZEN, _VECTOR, _VECTOR)
 WORK = 6
 """Numbers of workspace per document that sorting and the oracles may use, and 64 besides."""
 
+_MINUS_ZERO = -(2**63)
 _COUNT_BELOW = 112  # the counts of the radix sort fit the workspace from there on
 
 
@@ -97,8 +98,12 @@ def sort_descending(scores: Any, order: Any, work: Any) -> None:
     keys = work[n : 2 * n].view(np.int64)
     counts = work[2 * n : 2 * n + 512].view(np.int32)
     for i in range(n):
-        work[n + i] = scores[i] + 0.0  # makes 0 of −0
+        work[n + i] = scores[i]
     for i in range(n):
+        if (
+            keys[i] == _MINUS_ZERO
+        ):  # is 0; told by its bits, because a caller's fastmath is inherited when it compiles us
+            keys[i] = 0
         # Larger scores get smaller keys: flip all bits but the sign, or none where it is set.
         keys[i] ^= 0x7FFFFFFFFFFFFFFF if keys[i] >= 0 else 0
     _radix(keys, 32, order, other, counts)
