@@ -1,4 +1,4 @@
-"""Claim: the kernels that one `train` needs compile in at most 15 CPU-seconds the first time, and cost at most 1.5 later.
+"""Claim: the kernels that one `train` needs take at most 15 CPU-seconds to compile, and at most 1.5 to load later.
 
 A process of its own reads a small LETOR file and trains SVMmap twice; what the first fit (and first read) costs beyond
 the second is compiling, or loading from numba's cache. It is run with an empty cache, then again.

@@ -23,6 +23,7 @@ _FEW_BLOCKS = 128  # up to which every query has a block of its own
 _PLANE_BYTES = 0.5  # of the features' bytes, that cached planes may take
 _FEW_BYTES = 1 << 25  # that they may take in any case
 _NO_SPREAD = 1e-10  # of the largest value: a feature that varies less is taken as constant
+_CHUNK_VALUES = 1 << 18  # that stay in cache
 SOLVERS = tuple(_PLANES)
 
 
@@ -83,8 +84,24 @@ class Problem:
 def _scale(data: RankingData) -> Array:
     """Standard deviations; inf for features that do not vary, which leaves them out."""
     low, high = _column(data.X.min(axis=0)), _column(data.X.max(axis=0))
-    spread = np.where(low < high, Standardizer.fit(data).scale, 0.0)
+    spread = np.where(low < high, _deviations(data), 0.0)
     return np.where(spread > _NO_SPREAD * np.maximum(np.abs(low), np.abs(high)), spread, np.inf)
+
+
+def _deviations(data: RankingData) -> Array:
+    """One pass, some rows at a time, shifted by the first row; the careful way only for sparse and for huge values."""
+    if data.is_sparse:
+        return Standardizer.fit(data).scale
+    shift = data.X[0].astype(np.float64)
+    total, squares = np.zeros(data.n_features), np.zeros(data.n_features)
+    step = max(1, _CHUNK_VALUES // data.n_features)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, data.n_docs, step):
+            rows = data.X[start : start + step] - shift
+            total += rows.sum(axis=0)
+            squares += np.einsum("ij,ij->j", rows, rows)
+        deviations = np.sqrt(np.maximum(squares / data.n_docs - (total / data.n_docs) ** 2, 0.0))
+    return deviations if np.isfinite(deviations).all() else Standardizer.fit(data).scale
 
 
 def _column(values: Any) -> Array:

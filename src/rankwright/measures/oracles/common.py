@@ -106,10 +106,11 @@ def sort_descending(scores: Any, order: Any, work: Any) -> None:
             keys[i] = 0
         # Larger scores get smaller keys: flip all bits but the sign, or none where it is set.
         keys[i] ^= 0x7FFFFFFFFFFFFFFF if keys[i] >= 0 else 0
-    _radix(keys, 32, order, other, counts)
+    leading, trailing = np.int64(32), np.int64(0)  # not literals, which numba would compile for one by one
+    _radix(keys, leading, order, other, counts)
     if not _insertion(scores, order):
-        _radix(keys, 0, order, other, counts)
-        _radix(keys, 32, order, other, counts)
+        _radix(keys, trailing, order, other, counts)
+        _radix(keys, leading, order, other, counts)
 
 
 @njit(cache=True)
