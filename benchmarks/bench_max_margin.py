@@ -86,10 +86,8 @@ def time_binary(data: RankingData) -> None:
         began = time.perf_counter()
         ranker.fit(data)
         seconds = time.perf_counter() - began
-        print(
         solver = f"{ranker.path_[-1].seconds:.2f} s in the solver, {ranker.n_passes_} passes, gap {ranker.gap_:.1e}"
         print(f"  {name:6s} C = {ranker.C:g}: {seconds:.2f} s in all, {solver}")
-        )
 
 
 def time_path(data: RankingData) -> None:
