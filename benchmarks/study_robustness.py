@@ -158,7 +158,7 @@ def _judged(
         faults.append("dual fell")
     if not np.isfinite(ranker.coef_).all() or not np.isfinite(ranker.predict(data)).all():
         faults.append("weights not finite")
-    if not reached and (len(path) != ranker.max_passes or warned != [ConvergenceWarning]):
+    if not reached and warned != [ConvergenceWarning]:
         faults.append("stopped without its one warning")
     if reached and warned:
         faults.append("warned though the gap was reached")
