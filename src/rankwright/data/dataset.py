@@ -21,7 +21,7 @@ from rankwright.errors import InputError
 __all__ = ["RankingData", "checked_features"]
 
 Array = npt.NDArray[Any]
-_CHECK_ROWS = 1 << 22  # values looked at per step of the finiteness check: bounded memory on mapped files
+_CHECK_ROWS = 1 << 20  # values looked at per step of the finiteness check: bounded memory on mapped files
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,8 @@ from rankwright.data.files import Progress, line_chunks
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.data.letor_kernel import Fault, Parsed
+    from rankwright.data.letor_kernel import Fault, LineParser, Parsed
+    from rankwright.data.letor_table import FeatureTable
 
 __all__ = ["read_letor", "read_letor_labels"]
 
@@ -95,16 +96,29 @@ def read_letor(
         raise InputError(f"n_features is {n_features}; expected a number from 0 to {MAX_ID}")
     if not np.isfinite(null):
         raise InputError(f"null is {null}; expected a finite number")
-    parser, table, rows = LineParser(wanted, n_features, null), FeatureTable(wanted, n_features), _Rows(path, negative)
+    table, rows = FeatureTable(wanted, n_features), _Rows(path, negative)
+    # The parser's memory is gone when this returns, before queries are gathered.
+    _parse(path, progress, LineParser(wanted, n_features, null), table, rows, n_features, wanted)
+    labels, qid, doc_ids = rows.finish(group)
+    return RankingData.from_arrays(table.finish(sparse), labels, qid, doc_ids=doc_ids)
+
+
+def _parse(
+    path: str | Path,
+    progress: Progress | None,
+    parser: LineParser,
+    table: FeatureTable,
+    rows: _Rows,
+    n_features: int | None,
+    dtype: np.dtype[Any],
+) -> None:
     for chunk, first_line, share in _text_chunks(path, progress):
         parsed = parser.parse(chunk)
         rows.add_parsed(chunk, parsed, first_line)
         if parsed.fault is not None:
             line = first_line + parsed.fault.line
-            raise InputError(_explain(chunk, parsed.fault, n_features, wanted), path, line)
+            raise InputError(_explain(chunk, parsed.fault, n_features, dtype), path, line)
         table.add(parsed.counts, parsed.columns, parsed.values, share)
-    labels, qid, doc_ids = rows.finish(group)
-    return RankingData.from_arrays(table.finish(sparse), labels, qid, doc_ids=doc_ids)
 
 
 def read_letor_labels(
@@ -177,6 +191,7 @@ class _Rows:
         self._path, self._negative = path, negative
         self._has_qid: bool | None = None
         self._first_line = 0
+        self._texts: dict[bytes | None, str] = {}
         self._heads: list[str] = []  # the query id of every run of rows that share one
         self._labels: list[Array] = []
         self._runs: list[Array] = []
@@ -245,7 +260,10 @@ class _Rows:
         labels[below] = 0
         self._labels.append(labels)
         if self._has_qid:
-            self._heads += map(self._decode, qids, repeat("query id"), lines[heads].tolist())
+            for qid, line in zip(qids, lines[heads].tolist(), strict=True):
+                if qid not in self._texts:  # one string per query, however often the file comes back to it
+                    self._texts[qid] = self._decode(qid, "query id", line)
+                self._heads.append(self._texts[qid])
             self._runs.append(np.diff(heads, append=len(labels)))
         self._doc_ids.append(self._documents(comments, lines))
 

@@ -67,10 +67,10 @@ class FeatureTable:
         n_rows = self._n_rows + len(counts)
         self._n_written += len(values)
         dense_bytes, sparse_bytes = self._costs(n_rows, width)
-        # A quarter of margin on the way back keeps a file near the border from being converted to and fro.
-        if self._is_dense and dense_bytes > sparse_bytes:
+        # A quarter of margin one way keeps a file near the border from being converted to and fro.
+        if self._is_dense and dense_bytes > 1.25 * sparse_bytes:
             self._set_sparse(self._take_dense())
-        elif not self._is_dense and 1.25 * dense_bytes < sparse_bytes:
+        elif not self._is_dense and dense_bytes < sparse_bytes:
             self._values.extend(self._take_sparse_as_dense(width).reshape(-1), self._share)
             self._is_dense = True
         elif self._is_dense and width > self._width and self._n_rows:
