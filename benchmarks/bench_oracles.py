@@ -45,7 +45,7 @@ def _ns_per_document(oracle: Oracle, n: int, queries: int, args: Any) -> float:
     labels = rng.permutation(np.arange(n) % 2).astype(np.float64)
     labels.flags.writeable = False
     scores = labels + args.noise * rng.normal(size=(queries, n))
-    order, coef, work = np.empty(n, np.int64), np.empty(n), np.empty(WORK * n + 64)
+    order, coef, work = np.empty(n, np.int64), np.empty(n), np.empty(WORK * n + 512)
     parameters = oracle.parameters(n)
 
     def run() -> None:

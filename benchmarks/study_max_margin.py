@@ -8,10 +8,7 @@ without a relevant document counts 0, which is what LETOR's tool does (the first
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
-import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -22,11 +19,12 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.exceptions import ConvergenceWarning
 
-from rankwright import Evaluation, QueryScaler, RankingData, compare, evaluate, letor_folds, read_letor
-from rankwright.rankers.max_margin import DEFAULT_GRID, RankingSVM, StructuredSVM
+from rankwright import Evaluation, QueryScaler, RankingData, compare, evaluate
+from rankwright.rankers.max_margin import DEFAULT_GRID, StructuredSVM
+from rankwright.rankers.ranking_svm import RankingSVM
+from study_data import Fold, mq2008_folds, ohsumed_folds, pooled, run_study, table
 
 Array = npt.NDArray[Any]
-Fold = tuple[RankingData, RankingData, RankingData]
 Choice = Callable[[str], str]
 
 HALF_DECADES = tuple(10.0 ** (power / 2) for power in range(-10, 9))
@@ -82,27 +80,13 @@ class Fit:
 
 def main() -> int:
     """Run the study and print its tables."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", nargs="?", default=os.environ.get("RANKWRIGHT_DATA"), help="folder of the data")
-    parser.add_argument("--markdown", metavar="FILE", help="write the tables to this file, too")
-    args = parser.parse_args()
-    root = Path(args.data or ".")
-    if not (root / "ohsumed_letor2").is_dir() or not (root / "mq2008").is_dir():
-        parser.error("no ohsumed_letor2 and mq2008 found; give the data folder or set RANKWRIGHT_DATA")
     warnings.simplefilter("ignore", ConvergenceWarning)  # the study of robustness counts those
-    began = time.perf_counter()
-    pages: list[str] = []
-    for page in _pages(root):
-        print(page, flush=True)
-        pages.append(page)
-    print(f"seconds: {time.perf_counter() - began:.0f}", file=sys.stderr)
-    if args.markdown:
-        Path(args.markdown).write_text("\n".join(pages), encoding="utf-8")
+    run_study(__doc__, ("ohsumed_letor2", "mq2008"), _pages)
     return 0
 
 
 def _pages(root: Path) -> Iterable[str]:
-    ohsumed, mq2008 = _ohsumed(root), _mq2008(root)
+    ohsumed, mq2008 = ohsumed_folds(root), mq2008_folds(root)
     yield _definitions(RankingData.concatenate([test for _, _, test in ohsumed]))
     fits = {}
     for name, folds in (("OHSUMED", ohsumed), ("MQ2008", mq2008)):
@@ -112,24 +96,6 @@ def _pages(root: Path) -> Iterable[str]:
         yield _significance(name, fits[name], singles)
     yield _variants(ohsumed, fits["OHSUMED"])
     yield _zero_weights({"OHSUMED": ohsumed, "MQ2008": mq2008}, fits)
-
-
-# Data
-
-
-def _ohsumed(root: Path) -> list[Fold]:
-    parts = ("trainingset", "validationset", "testset")
-    read = [[_read(root / "ohsumed_letor2" / f"Fold{k}" / f"{part}.txt.gz") for part in parts] for k in range(1, 6)]
-    return [(train, valid, test) for train, valid, test in read]
-
-
-def _mq2008(root: Path) -> list[Fold]:
-    return list(letor_folds([_read(root / "mq2008" / f"S{k}.txt.gz") for k in range(1, 6)]))
-
-
-def _read(path: Path) -> RankingData:
-    """The file without document ids: ties then stay in input order."""
-    return replace(read_letor(path), doc_ids=None)
 
 
 # Training and choosing
@@ -198,7 +164,7 @@ def _definitions(data: RankingData) -> str:
     head = ["ties", "gain", "discount", "MAP from grade", "NDCG@1", "NDCG@3", "NDCG@5", "NDCG@10", "MAP"]
     title = "## What LETOR 2.0's figures mean\n\nLargest difference from the published figures of features "
     listed = ", ".join(map(str, PUBLISHED_FEATURES))
-    return f"{title}{listed} (all 106 queries of OHSUMED), by definition:\n\n{_table(head, rows)}"
+    return f"{title}{listed} (all 106 queries of OHSUMED), by definition:\n\n{table(head, rows)}"
 
 
 def _difference(value: float) -> str:
@@ -222,17 +188,17 @@ def _results(name: str, fits: dict[str, list[list[Fit]]], singles: tuple[list[st
         if name == "OHSUMED":
             rows += [[f"published: {who}", *(f"{v:.4f}" for v in values), "", ""] for who, values in PUBLISHED.items()]
         parts.append(f"C (half decades, 1e-5 to 1e4) chosen by {rule}:\n")
-        parts.append(_table(["method", *SHOWN, "C of folds 1–5"], rows))
+        parts.append(table(["method", *SHOWN, "C of folds 1–5"], rows))
     return "\n".join(parts)
 
 
 def _significance(name: str, fits: dict[str, list[list[Fit]]], singles: tuple[list[str], list[Evaluation]]) -> str:
     """Every method against the single features, all test queries of the five folds."""
     measures = ("AP", "nDCG@10")
-    systems = [_pooled("best single feature", singles[1], measures)]
+    systems = [pooled("best single feature", singles[1], measures)]
     for method, paths in fits.items():
         chosen = _chosen(paths, TRAINED[LOSSES[method]])
-        systems.append(_pooled(method, [fit.test for fit in chosen], measures))
+        systems.append(pooled(method, [fit.test for fit in chosen], measures))
     result = compare(systems, tests=("t", "wilcoxon", "randomization"))
     rows = []
     for d in result.differences:
@@ -247,19 +213,7 @@ def _significance(name: str, fits: dict[str, list[list[Fit]]], singles: tuple[li
         f"### {name}: against the best single feature\n\nThe feature of the highest training MAP of each fold "
         f"({means}), C by the trained measure, the {queries} test queries of the five folds together, nDCG with the "
         f"log2 discount. "
-        f"{'; '.join(result.method)}.\n\n{_table(head, rows)}"
-    )
-
-
-def _pooled(name: str, tables: Sequence[Evaluation], measures: Sequence[str]) -> Evaluation:
-    first = tables[0]
-    columns = [list(map(str, first.measures)).index(measure) for measure in measures]
-    return Evaluation(
-        np.concatenate([table.query_ids for table in tables]),
-        tuple(first.measures[c] for c in columns),
-        np.concatenate([table.values for table in tables])[:, columns],
-        tuple(first.definitions[c] for c in columns),
-        name,
+        f"{'; '.join(result.method)}.\n\n{table(head, rows)}"
     )
 
 
@@ -299,8 +253,8 @@ def _variants(folds: list[Fold], standardised: dict[str, list[list[Fit]]]) -> st
     return (
         "## OHSUMED: scaling, grid, rule, tolerance\n\nPublished Ranking SVM: MAP .4469, NDCG@10 .4411. "
         "Grids: default 1e-4 to 1e3 by decades; decades and half decades 1e-5 to 1e4.\n\n"
-        f"{_table(head, grid_rows)}\nWith hindsight, one C for all folds, the best for MAP on the test sets (no fair "
-        f"result; it shows what choosing C costs):\n\n{_table(best_head, best_rows)}"
+        f"{table(head, grid_rows)}\nWith hindsight, one C for all folds, the best for MAP on the test sets (no fair "
+        f"result; it shows what choosing C costs):\n\n{table(best_head, best_rows)}"
     )
 
 
@@ -354,13 +308,8 @@ def _zero_weights(data: dict[str, list[Fold]], fits: dict[str, dict[str, list[li
         "SVMndcg@10 and SVMmrr@10 is 1, and the margin is positive only if the mean of the relevant scores (NDCG) or "
         "the lowest relevant score (MRR) is above the mean of those ten. The last column is the share of training "
         "queries with at least ten non-relevant documents where it is, for the scores of SVMmap at C = 1.\n\n"
-        f"{_table(head, rows)}"
+        f"{table(head, rows)}"
     )
-
-
-def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    lines = [head, ["---"] * len(head), *rows]
-    return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)
 
 
 if __name__ == "__main__":

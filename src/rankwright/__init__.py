@@ -26,8 +26,18 @@ _HOMES = {
     "rankwright.evaluation.runs": ("evaluate_run",),
     "rankwright.measures": ("parse_measure",),
     "rankwright.models.linear": ("LinearModel",),
+    "rankwright.models.net": ("NetModel",),
     "rankwright.models.saving": ("SavedModel", "load_model", "save_model"),
-    "rankwright.rankers.max_margin": ("RankingSVM", "StructuredSVM"),
+    "rankwright.rankers.accuracy": ("AccuracySVM",),
+    "rankwright.rankers.health": ("training_health",),
+    "rankwright.rankers.health_table": ("TrainingHealth",),
+    "rankwright.rankers.lambda_mart": ("LambdaMART",),
+    "rankwright.rankers.lambda_boost": ("LambdaBoost",),
+    "rankwright.rankers.lambda_rank": ("LambdaRank", "RankNet"),
+    "rankwright.rankers.max_margin": ("StructuredSVM",),
+    "rankwright.rankers.mc_rank": ("McRank",),
+    "rankwright.rankers.pair_weights": ("rank_pair_weights",),
+    "rankwright.rankers.ranking_svm": ("RankingSVM",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

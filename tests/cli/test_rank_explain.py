@@ -211,6 +211,57 @@ def test_info_shows_the_largest_weights_only(files, capsys):
     assert "2, 2 of weight 0" in run(capsys, "info", "zero.rkw")[1]
 
 
+@pytest.fixture
+def scaling(files):
+    """A model of percentiles; in query 7 feature 1 is 0.5, 1, 0, feature 2 is 1, 0, 4 and feature 4 is 0.25, 0, 0."""
+    save_model(LinearModel(COEF, query_scaling="percentile"), files / "p.rkw", method="svm-acc3", parameters={})
+    return files
+
+
+def test_rank_scales_within_each_query(scaling, capsys):
+    code, out, _ = run(capsys, "rank", "p.rkw", "f.txt")
+    # Of a, b, c, d, e, f: weight × percentile, feature after feature.
+    expected = [0.5 - 0.25 + 2, 1 + 0.5, 0.5 - 0.25 + 1, -0.5 + 0.5, 0.5 - 0.25 + 1, 0.5 - 0.25 + 1]
+    assert (code, [float(line) for line in out.splitlines()]) == (0, expected)
+    # Feature 4 is left out where it is 0, and is scaled all the same.
+    (scaling / "short.txt").write_text("0 qid:1 1:1\n1 qid:1 1:2\n")
+    assert run(capsys, "rank", "p.rkw", "short.txt")[1] == "0.75\n1.75\n"
+
+
+@pytest.mark.parametrize("name", ["f.txt", "d.rank"])
+def test_explain_shows_scaled_values(scaling, capsys, name):
+    from scipy import sparse
+
+    data = read_data("f.txt")
+    write_data(data.with_features(sparse.csr_array(data.X)), "d.rank")
+    out = run(capsys, "explain", "p.rkw", name, "--query", "7", "--documents", "b", "a")[1]
+    assert out.startswith(f"query 7  {name}, ranked by p.rkw (svm-acc3)\n")
+    table = [" ".join(line.split()) for line in out.splitlines()[8:]]
+    assert table[2].startswith("f4 2 0.25 1 -1.500 █")
+    assert table[3].startswith("f1 1 1 0.5 +0.500 █")
+    assert table[4].startswith("f2 -0.5 0 0.5 +0.250 █")
+    assert table[6:] == [
+        "score difference -0.750",
+        "",
+        "A and B are not the values of the file: the model scales them within the query (percentile).",
+    ]
+    found = json.loads(run(capsys, "explain", "p.rkw", name, "--query", "7", "--documents", "b", "a", "--json")[1])
+    assert (found["query_scaling"], found["difference"]) == ("percentile", -0.75)
+    assert sum(entry["contribution"] for entry in found["contributions"]) == found["difference"]
+    assert found["contributions"][0] == {"feature": "f4", "weight": 2, "a": 0.25, "b": 1, "contribution": -1.5}
+    assert "scales them" not in run(capsys, "explain", "p.rkw", "f.txt", "--query", "alone")[1]
+    plain = run(capsys, "explain", "m.rkw", "f.txt", "--query", "7", "--json")[1]
+    assert json.loads(plain)["query_scaling"] is None
+
+
+def test_info_says_how_features_are_scaled(scaling, capsys):
+    lines = [" ".join(line.split()) for line in run(capsys, "info", "p.rkw")[1].splitlines()]
+    assert "scaling percentile within each query, before the weights" in lines
+    assert json.loads(run(capsys, "info", "p.rkw", "--json")[1])["query_scaling"] == "percentile"
+    assert "scaling" not in run(capsys, "info", "m.rkw")[1]
+    assert json.loads(run(capsys, "info", "m.rkw", "--json")[1])["query_scaling"] is None
+
+
 BAD = {
     "no ids": (
         ["rank", "m.rkw", "noids.txt", "-o", "x.run"],

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from rankwright import RankingData, read_data, read_run, write_data
-from rankwright.cli import train
+from rankwright.cli import training
 from rankwright.cli.main import main
 from rankwright.data.letor_write import write_letor
 from rankwright.models.linear import LinearModel
@@ -45,7 +45,7 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for seed, (name, n_queries) in enumerate({"train.txt": 20, "vali.txt": 8, "test.txt": 8}.items()):
         write_letor(made(seed, n_queries), tmp_path / name)
-    monkeypatch.setattr(train, "must_compile", lambda: False)
+    monkeypatch.setattr(training, "must_compile", lambda: False)
     return tmp_path
 
 
@@ -238,7 +238,7 @@ def test_a_gap_that_is_left_is_one_warning(files, capsys):
 
 def press(monkeypatch, at_pass, times=1):
     """Press Ctrl-C during a pass."""
-    watched = train.Watch.__call__
+    watched = training.Watch.__call__
 
     def pressed(self, check):
         if check.passes == at_pass:
@@ -246,7 +246,7 @@ def press(monkeypatch, at_pass, times=1):
                 signal.raise_signal(signal.SIGINT)
         watched(self, check)
 
-    monkeypatch.setattr(train.Watch, "__call__", pressed)
+    monkeypatch.setattr(training.Watch, "__call__", pressed)
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -297,7 +297,7 @@ def test_progress_is_one_line_that_is_rewritten(files, capsys, monkeypatch):
 
 
 def test_it_says_when_it_has_to_compile(files, capsys, monkeypatch):
-    monkeypatch.setattr(train, "must_compile", lambda: True)
+    monkeypatch.setattr(training, "must_compile", lambda: True)
     code, _, err = run(capsys, "train", "train.txt", "--method", "svm-map", "-o", "m.rkw")
     assert code == 0
     assert err.startswith("compiling the training code, once on this machine: about 15 seconds …\n")
@@ -305,28 +305,28 @@ def test_it_says_when_it_has_to_compile(files, capsys, monkeypatch):
 
 
 def test_what_is_compiled_is_seen_on_disk(tmp_path, monkeypatch):
-    from rankwright.solvers import planes
+    from rankwright.solvers import smoothed
 
-    code = planes._spread.py_func.__code__
+    code = smoothed.minimise.py_func.__code__
 
     class Kernel:
-        py_func = planes._spread.py_func
+        py_func = smoothed.minimise.py_func
         signatures = ()
 
         class stats:
             cache_path = str(tmp_path)
 
     monkeypatch.setattr("rankwright.objectives.structured._evaluate", Kernel)
-    monkeypatch.setattr(planes, "_spread", Kernel)
-    assert train.must_compile()
+    monkeypatch.setattr(smoothed, "minimise", Kernel)
+    assert training.must_compile()
     version = f"py{sys.version_info.major}{sys.version_info.minor}"
-    index = tmp_path / f"planes._spread-{code.co_firstlineno}.{version}.nbi"
+    index = tmp_path / f"smoothed.minimise-{code.co_firstlineno}.{version}.nbi"
     index.write_bytes(b"")
-    assert not train.must_compile()
+    assert not training.must_compile()
     os.utime(index, (0, 0))  # older than the source
-    assert train.must_compile()
+    assert training.must_compile()
     monkeypatch.setattr(Kernel.stats, "cache_path", None)  # unknown: say nothing
-    assert not train.must_compile()
+    assert not training.must_compile()
 
 
 def one_line(result, *parts):
@@ -343,7 +343,17 @@ def one_line(result, *parts):
     [
         (["--method", "svm-mpa"], ["unknown method 'svm-mpa'; did you mean svm-map", "methods: svm-map, svm-auc, "]),
         (["--method", "ranksvm"], ["did you mean rank-svm"]),
-        (["--method", "lambdamart"], ["unknown method 'lambdamart'; methods: "]),
+        (["--method", "perceptron"], ["unknown method 'perceptron'; methods: "]),
+        (["--method", "lambdamart", "--C", "1"], ["--C does not go with the method lambdamart"]),
+        (
+            ["--method", "lambdamart", "--set", "trees=5"],
+            ["--set is given 'trees=5'; expected NAME=VALUE with one of "],
+        ),
+        (["--method", "lambdamart", "--set", "n_trees=x"], ["expected a number for n_trees"]),
+        (["--method", "svm-map", "--losses", "map,auc"], ["--losses does not go with the method svm-map"]),
+        (["--method", "svm-combo"], ["--losses is needed; expected at least two"]),
+        (["--method", "svm-combo", "--losses", "map,auc", "--loss-weights", "1,-1"], ["--loss-weights is given '-1'"]),
+        (["--method", "svm-map", "--feature-map", "dorm"], ["AP cannot be trained with the feature map 'dorm'"]),
         (["--method", "svm-ndcg@0"], ["the cutoff of the method 'svm-ndcg@0' is '0'; expected a whole number from 1"]),
         (["--method", "svm-mrr@x"], ["the cutoff of the method"]),
         (["--method", "svm-map@5"], ["unknown method 'svm-map@5'; did you mean svm-map"]),
@@ -369,7 +379,7 @@ def one_line(result, *parts):
             ["--relevant-from", "9"],
             ["train.txt: no query has both relevant and other documents", "nothing to train on"],
         ),
-        (["--method", "rank-svm", "--relevant-from", "2"], ["--relevant-from is for"]),
+        (["--method", "rank-svm", "--relevant-from", "2"], ["--relevant-from does not go with the method rank-svm"]),
         (["-o", "nowhere/m.rkw"], ["nowhere/m.rkw: cannot be written: No such file"]),
         (["-o", "."], [".: is a folder"]),
         (["-o", "-"], ["expected a file name after -o"]),

@@ -31,7 +31,7 @@ def resolved(name):
 def call(kernel, parameters, scores, labels):
     """Loss and coefficients; the workspace holds nothing of use, and what lies behind it must stay as it is."""
     n = len(scores)
-    memory = np.full(WORK * n + 64 + 100, np.nan)
+    memory = np.full(WORK * n + 512 + 100, np.nan)
     order, coef = np.full(n, -1), np.full(n, np.nan)
     sort_descending(scores, order, memory[:-100])
     loss = kernel(scores, read_only(labels), order, parameters, coef, memory[:-100])
@@ -40,13 +40,13 @@ def call(kernel, parameters, scores, labels):
 
 
 @functools.cache
-def kernel_and_parameters(name, longest):
-    oracle = resolved(name).oracle()
+def kernel_and_parameters(name, longest, feature_map=None):
+    oracle = resolved(name).oracle(feature_map)
     return oracle.kernel, oracle.parameters(longest)
 
 
-def most_violated(name, scores, labels, longest=None):
-    return call(*kernel_and_parameters(name, longest or len(scores)), scores, labels)
+def most_violated(name, scores, labels, longest=None, feature_map=None):
+    return call(*kernel_and_parameters(name, longest or len(scores), feature_map), scores, labels)
 
 
 @functools.cache
@@ -103,15 +103,20 @@ def random_labels(rng, n):
     return labels
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_every_oracle_equals_brute_force_over_all_permutations(name):
+ON_PAIRS = [("RR", "po"), ("RR@1", "po"), ("RR@2", "po"), ("RR@4", "po"), ("RR@50", "po")]  # RR has two feature maps
+ALL = pytest.mark.parametrize(("name", "feature_map"), [(name, None) for name in LOSSES] + ON_PAIRS)
+
+
+@ALL
+def test_every_oracle_equals_brute_force_over_all_permutations(name, feature_map):
     rng = np.random.default_rng(1)
-    feature_map = resolved(name).oracle().feature_map
+    described_by = resolved(name).oracle(feature_map).feature_map
+    assert described_by == (feature_map or described_by)
     for n in [2] * 50 + [3] * 250 + [4] * 500 + [5] * 900 + [6] * 450 + [7] * 30:
         labels = random_labels(rng, n)
         scores = random_scores(rng, labels)
-        loss, coef = most_violated(name, scores, labels, n + int(rng.integers(3)))
-        rows = all_coefficients(feature_map, tuple(labels))
+        loss, coef = most_violated(name, scores, labels, n + int(rng.integers(3)), feature_map)
+        rows = all_coefficients(described_by, tuple(labels))
         losses = all_losses(name, tuple(labels))
         size = max(1.0, np.abs(scores).max())
         value = loss - coef @ scores
@@ -137,6 +142,8 @@ def programme(name, scores, labels):
             kept = (len(bads) - above) / (len(goods) * len(bads))
         elif measure.name == "AP":
             kept = (g + 1) / (g + 1 + above) / len(goods)
+        elif measure.name == "RR":
+            kept = np.where((g == 0) & (above < (measure.cutoff or len(scores))), 1 / (1 + above), 0.0)
         else:
             kept = discounts[g + above]
         cell = 2 / (len(goods) * len(bads)) * (sums - above * score) - kept
@@ -144,13 +151,16 @@ def programme(name, scores, labels):
     return 1 + best.max()
 
 
-@pytest.mark.parametrize("name", ["AUC", "AP", "nDCG", "nDCG@1", "nDCG@10", "nDCG@60", "nDCG(discount=jk)"])
+LONG = ["AUC", "AP", "nDCG", "nDCG@1", "nDCG@10", "nDCG@60", "nDCG(discount=jk)", "RR", "RR@1", "RR@10", "RR@500"]
+
+
+@pytest.mark.parametrize("name", LONG)
 def test_long_lists_against_the_quadratic_programme(name):
     rng = np.random.default_rng(2)
     for n in [*rng.integers(8, 130, 150).tolist(), 111, 112, 113, 600]:
         labels = random_labels(rng, n)
         scores = random_scores(rng, labels)
-        loss, coef = most_violated(name, scores, labels)
+        loss, coef = most_violated(name, scores, labels, feature_map="po")
         size = max(1.0, np.abs(scores).max())
         assert abs(loss - coef @ scores - programme(name, scores, labels)) < 1e-9 * size
         assert 0 <= loss <= 1
@@ -172,30 +182,31 @@ def test_long_lists_for_reciprocal_rank(name):
         assert abs(loss - coef @ scores - expected) < 1e-9 * n * max(1.0, np.abs(scores).max())
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_subgradient_inequality(name):
+@ALL
+def test_subgradient_inequality(name, feature_map):
     rng = np.random.default_rng(4)
     for _ in range(400):
         labels = random_labels(rng, int(rng.integers(2, 40)))
         here = random_scores(rng, labels)
         there = here + rng.normal(size=len(here)) * rng.choice([1e-3, 0.1, 10.0])
-        loss, coef = most_violated(name, here, labels)
-        loss_there, coef_there = most_violated(name, there, labels)
+        loss, coef = most_violated(name, here, labels, feature_map=feature_map)
+        loss_there, coef_there = most_violated(name, there, labels, feature_map=feature_map)
         bound = loss - coef @ here - coef @ (there - here)
         assert loss_there - coef_there @ there >= bound - 1e-9 * len(here) * max(1.0, np.abs(there).max())
 
 
-@pytest.mark.parametrize("name", LOSSES)
-def test_separated_queries_have_no_hinge_and_row_order_does_not_matter(name):
+@ALL
+def test_separated_queries_have_no_hinge_and_row_order_does_not_matter(name, feature_map):
     labels = np.array([1.0, 0, 1, 0, 0])
-    loss, coef = most_violated(name, 1e3 * labels + [0.0, 0.1, 0.2, 0.3, 0.4], labels)
+    scores = 1e3 * labels + [0.0, 0.1, 0.2, 0.3, 0.4]
+    loss, coef = most_violated(name, scores, labels, feature_map=feature_map)
     assert loss == 0
     assert not coef.any()
     rng = np.random.default_rng(5)
     labels = random_labels(rng, 30)
     scores, shuffled = rng.normal(size=30), rng.permutation(30)
-    loss, coef = most_violated(name, scores, labels)
-    loss_again, coef_again = most_violated(name, scores[shuffled], labels[shuffled])
+    loss, coef = most_violated(name, scores, labels, feature_map=feature_map)
+    loss_again, coef_again = most_violated(name, scores[shuffled], labels[shuffled], feature_map=feature_map)
     assert loss_again == loss
     assert np.array_equal(coef_again, coef[shuffled])
 
@@ -261,7 +272,7 @@ def test_sorting_is_numpy_stable_descending():
     ]
     for n, kind in itertools.product(sizes, kinds):
         scores = kind(n)
-        memory, order = np.full(WORK * n + 64 + 100, np.nan), np.full(n, -1)
+        memory, order = np.full(WORK * n + 512 + 100, np.nan), np.full(n, -1)
         sort_descending(scores, order, memory[:-100])
         assert np.array_equal(order, np.argsort(-scores, kind="stable"))
         assert np.isnan(memory[-100:]).all()
@@ -270,7 +281,7 @@ def test_sorting_is_numpy_stable_descending():
 def test_sorting_stays_within_bounds_when_scores_are_nan():
     for n in (5, 300):
         scores, order = np.where(np.arange(n) % 3, np.nan, 1.0), np.full(n, -1)
-        sort_descending(scores, order, np.empty(WORK * n + 64))
+        sort_descending(scores, order, np.empty(WORK * n + 512))
         assert order.min() >= 0
         assert order.max() < n
 
@@ -288,6 +299,20 @@ def test_measures_without_an_oracle_say_so():
             parse_measure(f"{name}@5").oracle()
     with pytest.raises(InputError, match="AP@5 has no most violated ranking"):
         parse_measure("AP@5").oracle()
+
+
+WRONG_MAPS = [
+    ("AP", "dorm", "expected po"), ("AP", "mrr", "expected po"), ("AUC", "dorm:sqrt", "expected po"),
+    ("RR", "dorm", "expected mrr or po"), ("RR", "po:sqrt", "expected mrr or po"),
+    ("nDCG", "mrr", "expected po or dorm"), ("nDCG", "", "expected po or dorm"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "feature_map", "expected"), WRONG_MAPS)
+def test_a_feature_map_that_a_measure_does_not_have(name, feature_map, expected):
+    with pytest.raises(InputError) as caught:
+        parse_measure(name).oracle(feature_map)
+    assert str(caught.value) == f"{name} cannot be trained with the feature map {feature_map!r}; {expected}"
 
 
 @pytest.mark.parametrize("name", LOSSES)

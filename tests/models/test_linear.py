@@ -1,12 +1,14 @@
 """The linear model: every bit of a score depends on its row only."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from rankwright import InputError
+from rankwright import InputError, QueryScaler
 from rankwright.models.linear import LinearModel
 
 
@@ -163,3 +165,88 @@ def test_contributions_sum_to_the_difference_of_the_scores(form):
     assert found.sum() == pytest.approx(np.subtract(*model.score(X)))
     with pytest.raises(InputError, match="features of one document"):
         model.contributions(form(X), b)
+
+
+KINDS = ("minmax", "percentile", "zscore")
+BOUNDS = [0, 1, 1, 40, 41, 300, 700]  # a query of one row, one of none
+
+
+def scaling_model(kind, n_features=6):
+    model, X = make(n_features=n_features)
+    return model, LinearModel(model.coef, query_scaling=kind), X
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("block", [1, 300, 1 << 20])  # one query at a time, some, all
+def test_scaling_within_queries_comes_first(monkeypatch, kind, form, block):
+    plain, scaling, X = scaling_model(kind)
+    scaled = QueryScaler(kind).transform_arrays(X, BOUNDS)
+    expected = plain.score(scaled)
+    monkeypatch.setattr("rankwright.models.linear._BLOCK_VALUES", block)
+    assert same_bits(scaling.score(form(X), indptr=BOUNDS), expected)
+    np.testing.assert_array_equal(scaling.aligned(form(X), indptr=BOUNDS), scaled)
+    for start, stop in pairwise(BOUNDS):  # without boundaries all rows are one query
+        assert same_bits(scaling.score(form(X[start:stop])), expected[start:stop])
+    assert not np.allclose(scaling.score(form(X)), expected)
+    assert same_bits(plain.score(form(X), indptr=BOUNDS), plain.score(X))  # of no effect without scaling
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_scaling_of_columns_left_out_and_found_by_name(kind, form):
+    _, scaling, X = scaling_model(kind)
+    X[:, 4:] = 0  # which percentiles turn into 0.5
+    full = scaling.score(X, indptr=BOUNDS)
+    assert same_bits(scaling.score(form(X[:, :4]), indptr=BOUNDS), full)
+    np.testing.assert_array_equal(scaling.aligned(form(X[:, :4]), indptr=BOUNDS), scaling.aligned(X, indptr=BOUNDS))
+    named = LinearModel(scaling.coef, tuple("abcdef"), kind)
+    mixed = np.column_stack([X[:, ::-1], np.arange(len(X), dtype=X.dtype)])
+    assert same_bits(named.score(form(mixed), [*"fedcba", "unknown"], BOUNDS), full)
+
+
+def test_scaling_of_memory_maps_whole_numbers_and_nothing(tmp_path):
+    _, scaling, X = scaling_model("zscore")
+    np.save(tmp_path / "X.npy", X)
+    mapped = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert same_bits(scaling.score(mapped, indptr=BOUNDS), scaling.score(X, indptr=BOUNDS))
+    assert scaling.score(X[:0]).shape == scaling.score(X[:0], indptr=[0, 0]).shape == (0,)
+    assert LinearModel([4.0], query_scaling="minmax").score([[1], [3], [2]]).tolist() == [0, 4, 2]
+    assert LinearModel([], query_scaling="percentile").score(np.ones((3, 0))).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_contributions_of_scaled_features(kind, form):
+    _, scaling, X = scaling_model(kind)
+    query = X[:30]
+    query[7] = query[3]
+    scores = scaling.score(query)
+    for a, b in ((3, 20), (20, 3), (7, 3), (5, 5)):
+        found = scaling.contributions(form(query[[a]]), form(query[[b]]), query=form(query))
+        assert found.sum() == pytest.approx(scores[a] - scores[b], abs=1e-12)
+        np.testing.assert_array_equal(found, scaling.coef * np.subtract(*scaling.aligned(query)[[a, b]]))
+    named = LinearModel(scaling.coef, tuple("abcdef"), kind)
+    turned = named.contributions(query[3, ::-1], query[20, ::-1], "fedcba", query[:, ::-1])
+    np.testing.assert_array_equal(turned, scaling.contributions(query[3], query[20], query=query))
+    with pytest.raises(InputError, match="scales features within a query; give query=, the features of all its doc"):
+        scaling.contributions(query[3], query[20])
+    with pytest.raises(InputError, match="a document to compare is not among the documents of the query"):
+        scaling.contributions(query[3], query[20] + 1, query=query)
+
+
+@pytest.mark.parametrize("indptr", [[], [0], [0, 3], [1, 4], [0, 3, 2, 4], [[0, 4]], [0.0, 4.0], ["0", "4"]], ids=str)
+def test_boundaries_that_do_not_fit(indptr):
+    with pytest.raises(InputError, match="query boundaries must be ascending whole numbers from 0 to 4, the number of"):
+        LinearModel([1.0], query_scaling="minmax").score(np.ones((4, 1)), indptr=indptr)
+
+
+def test_scalings_that_cannot_be_used():
+    with pytest.raises(InputError, match="scaling 'ranks' is not known; expected one of minmax, percentile, zscore"):
+        LinearModel([1.0], query_scaling="ranks")
+    with pytest.raises(InputError, match=r"query_scaling is \['minmax'\]; expected the name of a scaling, or None"):
+        LinearModel([1.0], query_scaling=["minmax"])
+    with pytest.raises(InputError, match=r"row 1, feature 0 .* is nan; features must be finite"):
+        LinearModel([1.0], query_scaling="minmax").score([[1.0], [np.nan]], indptr=[0, 1, 2])
+    with pytest.raises(InputError, match="the data has 2 features, but the model was trained on 1"):
+        LinearModel([1.0], query_scaling="minmax").score([[1.0, 2.0]])

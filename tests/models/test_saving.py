@@ -83,6 +83,22 @@ def test_round_trip(tmp_path, names):
     assert detect(path) == "model"
 
 
+@pytest.mark.parametrize("kind", ["minmax", "percentile", "zscore"])
+def test_scaling_is_kept(tmp_path, kind):
+    path, X = tmp_path / "m", RNG.normal(size=(50, 20)).astype(np.float32)
+    model = LinearModel(COEF, query_scaling=kind)
+    save_model(model, path, **FACTS)
+    loaded = load_model(path).model
+    assert loaded.query_scaling == kind
+    assert loaded.score(X, indptr=[0, 20, 50]).tobytes() == model.score(X, indptr=[0, 20, 50]).tobytes()
+    assert json.loads(entries(path)["model.json"])["query_scaling"] == kind
+
+
+def test_files_from_before_there_was_scaling(path):
+    assert "query_scaling" not in json.loads(entries(path)["model.json"])
+    assert load_model(path).model.query_scaling is None
+
+
 def test_the_same_model_gives_the_same_bytes(tmp_path):
     first = saved_bytes(tmp_path / "a", extra_arrays={"x": np.ones(3)})
     assert saved_bytes(tmp_path / "b", extra_arrays={"x": np.ones(3)}) == first
@@ -158,6 +174,8 @@ def test_a_newer_version(path):
         ({"arrays": {"../coef": {}}}, "../coef.npy is missing"),
         ({"feature_names": ["a"]}, "20 weights but 1 feature names"),
         ({"feature_names": [1] * 20}, "the feature names in model.json are not strings"),
+        ({"query_scaling": "ranks"}, "scaling 'ranks' is not known; expected one of minmax, percentile, zscore"),
+        ({"query_scaling": {"kind": []}}, "query_scaling is {'kind': []}; expected the name of a scaling, or None"),
     ],
 )
 def test_a_changed_header(path, changes, message):

@@ -8,7 +8,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwright import InputError, InputWarning, RankingData, evaluate, parse_measure
 from rankwright.models.saving import load_model
-from rankwright.rankers.max_margin import DEFAULT_GRID, RankingSVM, StructuredSVM
+from rankwright.rankers.max_margin import DEFAULT_GRID, StructuredSVM
+from rankwright.rankers.ranking_svm import RankingSVM
 
 RANKERS = [StructuredSVM("map"), StructuredSVM("ndcg@5"), StructuredSVM("mrr@5"), RankingSVM()]
 both_kinds = pytest.mark.parametrize("ranker", RANKERS, ids=repr)

@@ -13,7 +13,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from rankwright import InputError, QueryKFold, evaluate
-from rankwright.rankers.max_margin import RankingSVM, StructuredSVM
+from rankwright.rankers.lambda_mart import LambdaMART
+from rankwright.rankers.max_margin import StructuredSVM
+from rankwright.rankers.mc_rank import McRank
+from rankwright.rankers.ranking_svm import RankingSVM
 
 REPEATED = (
     "a sample weight says how much the row's query counts: a document given twice is ranked twice, which is another "
@@ -39,6 +42,10 @@ def cannot_apply(ranker):
         StructuredSVM("ndcg@10", relevant_from=2, solver="cutting-plane"),
         RankingSVM(),
         RankingSVM(solver="cutting-plane"),
+        LambdaMART(n_trees=10, min_rows=2),
+        LambdaMART(n_trees=10, min_rows=1, tree_rows=0.7, tree_features=0.7, randomize_nodes=True),
+        McRank(n_trees=5, min_rows=2),
+        McRank(n_trees=5, min_rows=2, link="ordinal"),
     ],
     expected_failed_checks=cannot_apply,
 )

@@ -14,7 +14,8 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwright import InputWarning, RankingData, Standardizer
-from rankwright.rankers.max_margin import RankingSVM, StructuredSVM
+from rankwright.rankers.max_margin import StructuredSVM
+from rankwright.rankers.ranking_svm import RankingSVM
 
 LOSSES = ["auc", "map", "ndcg", "ndcg@2", "mrr@2", "pairs"]
 SOLVERS = ["frank-wolfe", "cutting-plane"]

@@ -1,6 +1,7 @@
 """`rankwright explain`: why a model puts A above B, feature by feature.
 
-For a linear model score(A) − score(B) = Σ_j coef_j · (A_j − B_j); the terms of that sum are shown, largest first.
+For a linear model score(A) − score(B) = Σ_j coef_j · (A_j − B_j); the terms of that sum are shown, largest first. Where
+the model scales features within each query, A_j and B_j are the scaled values.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rankwright.data.dataset import RankingData
-    from rankwright.models.linear import LinearModel
 
 __all__ = ["command"]
 
@@ -60,7 +60,7 @@ def command(
     """Show how MODEL ranks the documents of one query, and why it puts document A above document B.
 
     What a feature contributes is its weight times the difference of its values; the contributions add up to the
-    difference of the scores.
+    difference of the scores. For a model that scales features within each query the values are the scaled ones.
 
     \b
     Example:
@@ -75,14 +75,19 @@ def command(
     data, scores = scored(saved, features, group, "zero" if negative_as_zero else "error")
     ranking = _ranking(data, scores, query, features)
     pair = _pair(ranking, documents, query, features)
-    terms = None if pair is None else _terms(saved.model, data, pair)
+    terms = None if pair is None else _terms(saved.model, data, ranking, pair)
     head = {"model": str(model), "method": saved.method, "features": str(features), "query": query}
+    scaling = saved.model.query_scaling
     if as_json:
-        click.echo(json.dumps(head | _as_dict(ranking, pair, terms), ensure_ascii=False))
+        facts = {"query_scaling": scaling} | _as_dict(ranking, pair, terms)
+        click.echo(json.dumps(head | facts, ensure_ascii=False))
         return
     from rich.console import Console
 
-    _show(Console(highlight=False, soft_wrap=True), head, ranking, pair, terms, shown)
+    console = Console(highlight=False, soft_wrap=True)
+    _show(console, head, ranking, pair, terms, shown)
+    if terms is not None and scaling is not None:
+        console.print(f"\nA and B are not the values of the file: the model scales them within the query ({scaling}).")
 
 
 @dataclass(frozen=True)
@@ -105,7 +110,7 @@ class _Term:
     """What one feature adds to the difference of the scores."""
 
     feature: str
-    weight: float
+    weight: float | None
     a: float
     b: float
     contribution: float
@@ -164,14 +169,18 @@ def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_NAMED])
 
 
-def _terms(model: LinearModel, data: RankingData, pair: tuple[_Document, _Document]) -> list[_Term]:
+def _terms(model: Any, data: RankingData, ranking: list[_Document], pair: tuple[_Document, _Document]) -> list[_Term]:
     """All features, the largest contribution first."""
-    rows = data.X[[document.row for document in pair]]
-    a, b = model.aligned(rows, data.feature_names)
-    contributions = model.contributions(rows[[0]], rows[[1]], data.feature_names)
+    scales = model.query_scaling is not None
+    rows = sorted(document.row for document in (ranking if scales else pair))  # scaling needs the whole query
+    query, (at_a, at_b) = data.X[rows], (rows.index(document.row) for document in pair)
+    a, b = model.aligned(query, data.feature_names)[[at_a, at_b]]
+    contributions = model.contributions(query[[at_a]], query[[at_b]], data.feature_names, query)
     order = np.argsort(-np.abs(contributions), kind="stable").tolist()
     columns = (a.tolist(), b.tolist(), contributions.tolist())
-    return [_Term(model.names[at], float(model.coef[at]), *(column[at] for column in columns)) for at in order]
+    coef = getattr(model, "coef", None)
+    weights = [None] * len(order) if coef is None else coef.tolist()
+    return [_Term(model.names[at], weights[at], *(column[at] for column in columns)) for at in order]
 
 
 def _as_dict(ranking: list[_Document], pair: Any, terms: list[_Term] | None) -> dict[str, Any]:
@@ -241,12 +250,16 @@ def _show_terms(console: Console, difference: float, terms: list[_Term], shown: 
     tail = [(others, math.fsum(term.contribution for term in rest))] if rest else []
     tail += [("score difference", difference)]
     blank = [""] * len(tail)
+    linear = all(term.weight is not None for term in listed)
+    weights = {"weight": [*(f"{term.weight:.4g}" for term in listed), *blank]} if linear else {}
     rows = {
         "feature": [*(term.feature for term in listed), *(name for name, _ in tail)],
-        "weight": [*(f"{term.weight:.4g}" for term in listed), *blank],
+        **weights,
         "A": [*(f"{term.a:.4g}" for term in listed), *blank],
         "B": [*(f"{term.b:.4g}" for term in listed), *blank],
-        "weight × (A − B)": _decimals([*(term.contribution for term in listed), *(sum_ for _, sum_ in tail)], 4, "+"),
+        "weight × (A − B)" if linear else "adds": _decimals(
+            [*(term.contribution for term in listed), *(sum_ for _, sum_ in tail)], 4, "+"
+        ),
         "": [*(block * max(1, round(_BAR * abs(term.contribution) / most)) for term in listed), *blank],
     }
     colours = ["cyan" if term.contribution > 0 else "magenta" for term in listed]

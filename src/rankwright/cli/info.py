@@ -162,30 +162,34 @@ def _model_dict(saved: SavedModel) -> dict[str, Any]:
     kept = ("kind", "method", "parameters", "training", "measures", "rankwright")
     weights = [{"feature": name, "weight": weight} for name, weight in _weights(saved)]
     facts = {key: saved.header.get(key) for key in kept}
-    return facts | {"features": saved.model.n_features, "weights": weights}
+    scaling = saved.model.query_scaling
+    return facts | {"features": saved.model.n_features, "query_scaling": scaling, "weights": weights}
 
 
 def _show_model(console: Console, saved: SavedModel) -> None:
     _line(console, "method", f"{saved.method} ({saved.header['kind']})")
     for name, facts in (("parameters", saved.parameters), ("training", saved.training), ("measures", saved.measures)):
         _line(console, name, ", ".join(f"{key} {_fact(value)}" for key, value in facts.items()) or "none noted")
-    without = int((saved.model.coef == 0).sum())
-    _line(console, "features", f"{saved.model.n_features:,}" + (f", {without:,} of weight 0" if without else ""))
+    without = int((saved.model.importance() == 0).sum())
+    unused = "of weight 0" if hasattr(saved.model, "coef") else "not used"
+    _line(console, "features", f"{saved.model.n_features:,}" + (f", {without:,} {unused}" if without else ""))
+    if saved.model.query_scaling is not None:
+        _line(console, "scaling", f"{saved.model.query_scaling} within each query, before the weights")
     weights = [(name, weight) for name, weight in _weights(saved)[:_SHOWN_WEIGHTS] if weight]
     if weights:
-        _show_weights(console, weights)
+        _show_weights(console, weights, "weights" if hasattr(saved.model, "coef") else "importance")
     rest = saved.model.n_features - without - len(weights)
     if rest:
         _line(console, "", f"and {rest:,} smaller (--json lists all)")
     _line(console, "written by", f"Rankwright {saved.header.get('rankwright')}")
 
 
-def _show_weights(console: Console, weights: Sequence[tuple[str, float]]) -> None:
+def _show_weights(console: Console, weights: Sequence[tuple[str, float]], title: str) -> None:
     block = "█" if console.encoding.lower().startswith("utf") else "#"
     width = max(len(name) for name, _ in weights)
     most = abs(weights[0][1])
     for at, (name, weight) in enumerate(weights):
-        head = f"{'weights' if at == 0 else '':<{_MARGIN - 2}}"
+        head = f"{title if at == 0 else '':<{_MARGIN - 2}}"
         bar = block * max(1, round(_BAR * abs(weight) / most))
         colour = "cyan" if weight > 0 else "magenta"
         console.print(f"  [dim]{head}[/]{_escape(f'{name:<{width}}')}  {f'{weight:+.4g}':>10}  [{colour}]{bar}[/]")
@@ -193,8 +197,9 @@ def _show_weights(console: Console, weights: Sequence[tuple[str, float]]) -> Non
 
 def _weights(saved: SavedModel) -> list[tuple[str, float]]:
     """Features with their weights, the largest first."""
-    order = np.argsort(-np.abs(saved.model.coef), kind="stable").tolist()
-    return [(saved.model.names[at], float(saved.model.coef[at])) for at in order]
+    values = saved.model.importance()
+    order = np.argsort(-np.abs(values), kind="stable").tolist()
+    return [(saved.model.names[at], float(values[at])) for at in order]
 
 
 def _fact(value: Any) -> str:

@@ -22,6 +22,7 @@ _COMMANDS = {
     "compare": "Compare runs or score files with a baseline, with significance tests.",
     "convert": "Convert between LETOR text, Parquet, memory-mapped folders and TREC files.",
     "demo": "Evaluate and compare a few rankings of a generated sample.",
+    "diagnose": "Show whether training for several losses is well as C grows: table and plot.",
     "evaluate": "Evaluate runs against judgements, or score files against feature files.",
     "explain": "Show why a model ranks one document above another.",
     "info": "Show what is in a file.",

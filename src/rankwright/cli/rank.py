@@ -100,7 +100,7 @@ def scored(
     with reading(features) as progress:
         data = read_data(features, group=group, negative=negative, progress=progress)
     try:
-        return data, saved.model.score(data.X, data.feature_names)
+        return data, saved.model.score(data.X, data.feature_names, data.indptr)
     except InputError as error:
         raise InputError(error.message, features) from None
 

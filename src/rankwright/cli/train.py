@@ -6,21 +6,17 @@ the training after the pass at hand, and what there is by then is saved.
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
 import json
 import os
-import re
-import time
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from rankwright.cli.training import Watch, must_compile, show
-from rankwright.errors import InputError, InputWarning
+from rankwright.cli.methods import LISTED, build, method_name
+from rankwright.cli.training import show, train
+from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
@@ -29,30 +25,24 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_LOSSES = {
-    "svm-map": "map",
-    "svm-auc": "auc",
-    "svm-ndcg": "ndcg@10",
-    "svm-ndcg-nc": "ndcg",
-    "svm-mrr": "mrr@10",
-    "rank-svm": None,
-}
-_WITH_CUTOFF = re.compile(r"svm-(ndcg|mrr)@(.*)")
-_LISTED = "svm-map, svm-auc, svm-ndcg, svm-ndcg@K, svm-ndcg-nc, svm-mrr, svm-mrr@K, rank-svm"
-_DEFAULT_C = 1.0
-_NO_PAIRS = "no query has documents of different labels"
-_ALL_ZERO = "all weights are 0, which for this C is near enough to the best; a larger --C or a smaller --tol may help"
 _FILE = click.Path(path_type=Path)
-_METHOD_HELP = f"What to train: {_LISTED}. svm-ndcg is svm-ndcg@10, svm-mrr is svm-mrr@10, -nc is without a cutoff."
+_METHOD_HELP = f"What to train: {LISTED}. svm-ndcg, svm-mrr and dorm are for the first 10 ranks, -nc for all."
 _C_HELP = (
     "Weight of the ranking errors against large weights; auto: the value of --C-grid that is best on --valid.  "
     "[default: auto with --valid, else 1]"
 )
 _GRID_HELP = "Values of C that auto tries.  [default: 0.0001, 0.001, … 1000]"
-_MEASURE_HELP = "What C is chosen by, and what is reported.  [default: the measure of the method; nDCG@10 for rank-svm]"
+_MEASURE_HELP = (
+    "What C is chosen by, and what is reported.  [default: the measure of the method, for svm-combo that of the first "
+    "loss; nDCG@10 for rank-svm, rsvm-ir and svm-acc]"
+)
+_MAP_HELP = "What a ranking is described by: mrr or po for svm-mrr; dorm:log2, dorm:sqrt, dorm:sqrt@30 … for dorm."
+_SET_HELP = "A parameter of the estimator, such as n_trees=500 or hidden=15; an unknown name lists them all."
+_RANK_WEIGHTS_HELP = "Weight of a pair by its labels: ndcg@K, the loss of swapping them, or none.  [rsvm-ir: ndcg@1]"
+_QUERY_WEIGHTS_HELP = "Weight of a query: pairs, one over its number of pairs, or none.  [rsvm-ir: pairs]"
 _TOL_HELP = "Stop when the objective is proved to be this close to the best possible (0.001 is 0.1 %)."
 _CONTINUE_HELP = "Start from the weights of a saved model, and its C unless --C or --valid is given."
-_SOLVER_HELP = "Two ways to the same model."
+_SOLVER_HELP = "Two ways to the same model; gd, for rank-svm and rsvm-ir, is gradient descent.  [default: frank-wolfe]"
 
 
 @click.command("train")
@@ -66,17 +56,22 @@ _SOLVER_HELP = "Two ways to the same model."
 @click.option("--relevant-from", type=float, metavar="LABEL", help="Labels from here on are relevant.  [default: 1]")
 @click.option("--continue", "start", type=_FILE, metavar="MODEL", help=_CONTINUE_HELP)
 @click.option("--no-standardize", is_flag=True, help="Train on the features as they are, as the papers do.")
-@click.option("--tol", type=float, default=1e-3, show_default=True, help=_TOL_HELP)
+@click.option("--losses", metavar="map,mrr@10", help="svm-combo: what to train for at once; dorm@10 may be one.")
+@click.option("--loss-weights", metavar="1,0.5", help="svm-combo: a weight for each loss.  [default: 1]")
 @click.option(
-    "--max-passes", type=click.IntRange(1), default=200, show_default=True, help="Passes over the data, per C."
+    "--slack", type=click.Choice(["separate", "shared"]), help="svm-combo: add up the losses, or the largest."
 )
-@click.option(
-    "--solver",
-    type=click.Choice(["frank-wolfe", "cutting-plane"]),
-    default="frank-wolfe",
-    show_default=True,
-    help=_SOLVER_HELP,
-)
+@click.option("--feature-map", metavar="MAP", help=_MAP_HELP)
+@click.option("--rank-weights", metavar="ndcg@K|none", help=_RANK_WEIGHTS_HELP)
+@click.option("--query-weights", type=click.Choice(["pairs", "none"]), help=_QUERY_WEIGHTS_HELP)
+@click.option("--lambda", "lam", type=float, help="rank-svm, rsvm-ir: the paper's λ instead of --C.")
+@click.option("--tol", type=float, help=_TOL_HELP + "  [default: 0.001]")
+@click.option("--max-passes", type=click.IntRange(1), help="Passes over the data, per C.  [default: 200]")
+@click.option("--solver", type=click.Choice(["frank-wolfe", "cutting-plane", "gd"]), help=_SOLVER_HELP)
+@click.option("--rate", type=float, help="Learning rate of --solver gd; a line search unless given.")
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help=_SET_HELP)
+@click.option("--background", type=_FILE, metavar="MODEL", help="lambdamart, lambdaboost: start from this model.")
+@click.option("--seed", type=int, help="lambdamart, lambdarank …: of all that is drawn.  [default: 0]")
 @click.option(
     "--threads", type=click.IntRange(1), default=1, show_default=True, help="The model does not depend on it."
 )
@@ -87,138 +82,62 @@ _SOLVER_HELP = "Two ways to the same model."
 def command(
     features: Path, target: Path, valid: Path | None, start: Path | None, as_json: bool, **options: Any
 ) -> None:
-    """Train a linear ranker on FEATURES for the measure you are judged by.
+    """Train a ranker on FEATURES for the measure you are judged by.
 
-    FEATURES is LETOR text, Parquet or a Rankwright folder. Training stops when the weights are proved to be nearly the
-    best there are; how near is shown. Ctrl-C stops earlier and keeps the best model so far.
+    FEATURES is LETOR text, Parquet or a Rankwright folder. The max-margin methods stop when the weights are proved to
+    be nearly the best there are; how near is shown. Trees and nets keep the round that is best on --valid. Ctrl-C stops
+    earlier and keeps the best model so far.
 
     \b
     Example:
       rankwright train train.txt --method svm-map --C 10 -o model.rkw
       rankwright train train.txt --method svm-ndcg@5 --valid vali.txt -o model.rkw
       rankwright train train.txt --method rank-svm --valid vali.txt --measure nDCG@10 --C-grid 0.01,0.1,1 -o model.rkw
+      rankwright train train.txt --method svm-combo --losses map,ndcg@10,mrr@10 --valid vali.txt -o model.rkw
+      rankwright train train.txt --method dorm@10 --feature-map dorm:sqrt@30 --C 10 -o model.rkw
+      rankwright train train.txt --method rsvm-ir --rank-weights ndcg@3 --valid vali.txt -o model.rkw
+      rankwright train train.txt --method svm-acc2 --valid vali.txt -o model.rkw
+      rankwright train train.txt --method lambdamart --valid vali.txt --set max_leaves=10 -o model.rkw
+      rankwright train train.txt --method lambdarank --valid vali.txt --set hidden=15 -o model.rkw
       rankwright rank model.rkw test.txt -o test.run
       rankwright evaluate test.txt test.run
     """
     from rankwright.models.saving import load_model
 
-    ranker, measure = _ranker(has_valid=valid is not None, **options)
+    files = ("group", "valid_group", "negative_as_zero", "method", "background")
+    chosen = {key: value for key, value in options.items() if key not in files}
+    ranker, measure = build(options["method"], chosen, valid is not None, options["background"] is not None)
     _check_target(target, [features, *([] if valid is None else [valid])])
     saved = None if start is None else load_model(start)
+    if options["background"] is not None:
+        ranker.background = load_model(options["background"])
     negative: Literal["error", "zero"] = "zero" if options["negative_as_zero"] else "error"
     data = _read(features, options["group"], negative, measure)
     checked = None if valid is None else _read(valid, options["valid_group"], negative, measure)
     if valid is not None and checked is not None:
         checked = _as_trained(checked, data, valid)
     if start is not None and saved is not None:
+        if not hasattr(ranker, "warm_start"):
+            raise InputError(f"--continue does not go with the method {options['method']}")
         ranker._start_from(_weights_for(saved.model, data, start))
         before = saved.training.get("C")
         if options["cost"] is None and valid is None and isinstance(before, float) and before > 0:
             ranker.C = before
-    facts = _train(ranker, data, checked, features, starts=start is not None)
+    facts = train(ranker, data, checked, features, starts=start is not None)
     evaluations = {"training": _evaluated(ranker, data, measure)}
     if checked is not None:
         evaluations["validation"] = _evaluated(ranker, checked, measure)
     measures = {f"{part} {measure}": found.means[str(measure)] for part, found in evaluations.items()}
     ranker.save(target, measures=measures)
-    files = {"model": str(target), "features": str(features), "valid": None if valid is None else str(valid)}
-    names = {"method": _method_name(_loss(options["method"])), "measure": str(measure)}
-    facts = files | names | facts | {"measures": measures, "definitions": _definitions(evaluations)}
+    paths = {"model": str(target), "features": str(features), "valid": None if valid is None else str(valid)}
+    names = {"method": method_name(ranker, options["method"]), "measure": str(measure)}
+    facts = paths | names | facts | {"measures": measures, "definitions": _definitions(evaluations)}
     if as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))
     else:
         show(facts)
     if facts["interrupted"]:
         raise click.Abort
-
-
-def _ranker(
-    method: str,
-    cost: str | None,
-    grid: str | None,
-    measure: str | None,
-    relevant_from: float | None,
-    no_standardize: bool,
-    tol: float,
-    max_passes: int,
-    solver: str,
-    threads: int,
-    has_valid: bool,
-    **_: Any,
-) -> tuple[Any, Measure]:
-    """The estimator that the options describe, and the measure to report."""
-    from rankwright.measures import BinaryMeasure, parse_measure
-
-    loss = _loss(method)
-    if loss is None and relevant_from is not None:
-        raise InputError("--relevant-from is for methods with relevant and not; rank-svm uses all labels as they are")
-    asked = parse_measure(measure or loss or "nDCG@10")
-    if measure is None and relevant_from is not None and relevant_from > 0 and isinstance(asked, BinaryMeasure):
-        asked = dataclasses.replace(asked, rel=int(relevant_from) if relevant_from.is_integer() else relevant_from)
-    C = _cost(cost, has_valid)
-    if grid is not None and C != "auto":
-        raise InputError("--C-grid holds the values that --C auto tries; expected --valid with it, and no other --C")
-    from rankwright.rankers.max_margin import RankingSVM, StructuredSVM
-
-    shared: dict[str, Any] = {
-        "C": C,
-        "tol": tol,
-        "max_passes": max_passes,
-        "standardize": not no_standardize,
-        "solver": solver,
-        "C_grid": None if grid is None else _grid(grid),
-        "eval_measure": str(asked),
-        "n_jobs": threads,
-    }
-    ranker: Any = RankingSVM(**shared)
-    if loss is not None:
-        ranker = StructuredSVM(loss, relevant_from=1.0 if relevant_from is None else relevant_from, **shared)
-    ranker._check_parameters()
-    return ranker, asked
-
-
-def _loss(method: str) -> str | None:
-    """The loss of a method; None for pairs."""
-    name = method.strip().lower()
-    if name in _LOSSES:
-        return _LOSSES[name]
-    match = _WITH_CUTOFF.fullmatch(name)
-    if match is not None:
-        if not (match[2].isdecimal() and int(match[2]) > 0):
-            raise InputError(f"the cutoff of the method {method!r} is {match[2]!r}; expected a whole number from 1")
-        return f"{match[1]}@{int(match[2])}"
-    near = difflib.get_close_matches(name.replace("_", "-").partition("@")[0], _LOSSES, n=3, cutoff=0.55)
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
-    raise InputError(f"unknown method {method!r}; {hint}methods: {_LISTED}")
-
-
-def _method_name(loss: str | None) -> str:
-    """The method with its cutoff written out."""
-    return "rank-svm" if loss is None else "svm-ndcg-nc" if loss == "ndcg" else f"svm-{loss}"
-
-
-def _cost(text: str | None, has_valid: bool) -> float | str:
-    if text is None:
-        return "auto" if has_valid else _DEFAULT_C
-    if text.strip().lower() == "auto":
-        if not has_valid:
-            raise InputError("--C auto chooses C on validation data; expected --valid FILE with it")
-        return "auto"
-    return _positive(text, "--C", "a number above 0, or auto")
-
-
-def _grid(text: str) -> list[float]:
-    return [_positive(part, "--C-grid", "numbers above 0 with commas between them") for part in text.split(",")]
-
-
-def _positive(text: str, option: str, expected: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise InputError(f"{option} is given {text.strip()!r}; expected {expected}")
-    return value
 
 
 def _check_target(target: Path, sources: Sequence[Path]) -> None:
@@ -283,56 +202,6 @@ def _weights_for(model: LinearModel, data: RankingData, path: Path) -> Any:
         what = f"has {model.n_features:,} features, but the training data {data.n_features:,}"
         raise InputError(f"{what}; expected a model of the same features to start from", path)
     return model.coef
-
-
-def _train(ranker: Any, data: RankingData, valid: RankingData | None, path: Path, *, starts: bool) -> dict[str, Any]:
-    """Fit; what is known afterwards. Warnings become one line each."""
-    from rankwright.rankers.max_margin import DEFAULT_GRID
-
-    tried = sorted(ranker.C_grid or DEFAULT_GRID) if ranker.C == "auto" else [ranker.C]
-    compiles = must_compile()
-    if compiles:
-        click.echo("compiling the training code, once on this machine: about 15 seconds …", err=True)
-    watch = Watch(tried, starts)
-    ranker.callback = watch
-    began = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        with watch.interruptible():
-            ranker.fit(data, eval_set=valid)
-    seconds = time.perf_counter() - began
-    ranker.callback = None
-    if ranker.n_queries_ == 0:
-        what = "no query has both relevant and other documents" if hasattr(ranker, "loss") else _NO_PAIRS
-        raise InputError(f"{what}: there is nothing to order, and nothing to train on", path)
-    for one in caught:
-        if not issubclass(one.category, UserWarning):
-            warnings.showwarning(one.message, one.category, one.filename, one.lineno)
-        elif not (watch.stopped and issubclass(one.category, InputWarning) and "interrupted" in str(one.message)):
-            click.echo(f"warning: {_in_words(str(one.message))}", err=True)
-    if not ranker.coef_.any():
-        click.echo(f"warning: {_ALL_ZERO}", err=True)
-    return {
-        "queries": ranker.n_queries_,
-        "queries_skipped": ranker.n_queries_skipped_,
-        "documents": data.n_docs,
-        "n_features": data.n_features,
-        "C": ranker.C_,
-        "C_tried": ranker.C_path_ if ranker.C == "auto" else [],
-        "C_left": len(tried) - len(ranker.C_path_) if ranker.C == "auto" else 0,
-        "objective": ranker.objective_,
-        "gap": ranker.gap_,
-        "passes": ranker.n_passes_,
-        "passes_total": ranker.n_passes_total_,
-        "seconds": seconds,
-        "compiled": compiles,
-        "interrupted": watch.stopped,
-    }
-
-
-def _in_words(text: str) -> str:
-    """A warning of the estimator in the words of the command."""
-    return text.replace("max_passes=", "--max-passes ").replace("; asked for ", "; --tol asks for ")
 
 
 def _evaluated(ranker: Any, data: RankingData, measure: Measure) -> Any:

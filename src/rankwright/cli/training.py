@@ -7,22 +7,37 @@ import signal
 import sys
 import threading
 import time
+import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from decimal import ROUND_CEILING, Context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-if TYPE_CHECKING:
-    from rankwright.solvers.max_margin import Check
+from rankwright.errors import InputError, InputWarning
 
-__all__ = ["Watch", "must_compile", "show"]
+if TYPE_CHECKING:
+    from rankwright.data.dataset import RankingData
+
+__all__ = ["Watch", "must_compile", "show", "train"]
 
 _INTERVAL = 0.25  # seconds between two updates of the progress line
 _MARGIN = 14
 _A_LINE = 4  # values of C
+_NO_PAIRS = "no query has documents of different labels"
+_ALL_ZERO = "all weights are 0, which for this C is near enough to the best; a larger --C or a smaller --tol may help"
+_ROUNDS = {"n_trees_": "trees", "n_rounds_": "rounds", "best_epoch_": "epochs"}
+_FACTS = {
+    "queries": "n_queries_",
+    "queries_skipped": "n_queries_skipped_",
+    "C": "C_",
+    "objective": "objective_",
+    "gap": "gap_",
+    "passes": "n_passes_",
+    "passes_total": "n_passes_total_",
+}
 
 
 class Watch:
@@ -38,8 +53,11 @@ class Watch:
         self._shown_at = -_INTERVAL
         self._width = 0
 
-    def __call__(self, check: Check) -> None:
+    def __call__(self, check: Any) -> None:
         """Show a check, if it is time to."""
+        if not hasattr(check, "passes"):
+            self._show_round(check)
+            return
         self._at += check.passes == 1
         now = time.monotonic()
         if self._live and now - self._shown_at >= _INTERVAL:
@@ -51,6 +69,18 @@ class Watch:
             )
         # The first pass of all only looks at weights of 0, which are not worth keeping.
         if self._asked and (self._starts or self._at > 0 or check.passes > 1):
+            self.stopped = True
+            raise KeyboardInterrupt
+
+    def _show_round(self, row: Any) -> None:
+        """A round of boosting, or an epoch."""
+        now = time.monotonic()
+        if self._live and now - self._shown_at >= _INTERVAL:
+            self._shown_at = now
+            number = getattr(row, "round", getattr(row, "epoch", 0))
+            value = "" if row.value != row.value else f"  validation {row.value:.4f}"
+            self._write(f"round {number}{value}  {row.seconds:.0f} s")
+        if self._asked:
             self.stopped = True
             raise KeyboardInterrupt
 
@@ -89,9 +119,9 @@ def must_compile() -> bool:
     """Whether numba has no compiled training code on disk; False when that cannot be told."""
     try:
         from rankwright.objectives.structured import _evaluate
-        from rankwright.solvers.planes import _spread
+        from rankwright.solvers.smoothed import minimise
 
-        for kernel in (_evaluate, _spread):
+        for kernel in (_evaluate, minimise):
             code = kernel.py_func.__code__
             source = Path(code.co_filename)
             folder = Path(kernel.stats.cache_path)
@@ -105,23 +135,93 @@ def must_compile() -> bool:
     return False
 
 
+def train(ranker: Any, data: RankingData, valid: RankingData | None, path: Path, *, starts: bool) -> dict[str, Any]:
+    """Fit; what is known afterwards. Warnings become one line each."""
+    tried = _tried(ranker)
+    watched = hasattr(ranker, "callback")
+    compiles = watched and hasattr(ranker, "C") and must_compile()
+    if compiles:
+        click.echo("compiling the training code, once on this machine: about 15 seconds …", err=True)
+    watch = Watch(tried, starts)
+    if watched:
+        ranker.callback = watch
+    began = time.perf_counter()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        with watch.interruptible() if watched else nullcontext():
+            ranker.fit(data, eval_set=valid)
+    seconds = time.perf_counter() - began
+    if watched:
+        ranker.callback = None
+    if ranker.n_queries_ == 0:
+        what = "no query has both relevant and other documents" if hasattr(ranker, "relevant_from") else _NO_PAIRS
+        raise InputError(f"{what}: there is nothing to order, and nothing to train on", path)
+    _repeat(caught, watch.stopped)
+    if hasattr(ranker, "C") and not ranker.coef_.any():
+        click.echo(f"warning: {_ALL_ZERO}", err=True)
+    facts = {name: getattr(ranker, attribute, None) for name, attribute in _FACTS.items()}
+    unit = next((word for attribute, word in _ROUNDS.items() if hasattr(ranker, attribute)), None)
+    kept = next((int(getattr(ranker, attribute)) for attribute in _ROUNDS if hasattr(ranker, attribute)), None)
+    automatic = len(tried) > 0 and ranker.C == "auto"
+    return facts | {
+        "documents": data.n_docs,
+        "n_features": data.n_features,
+        "C_tried": ranker.C_path_ if automatic else [],
+        "C_left": len(tried) - len(ranker.C_path_) if automatic else 0,
+        "unit": unit,
+        "rounds": kept,
+        "rounds_run": None if unit is None else len(ranker.path_),
+        "seconds": seconds,
+        "compiled": compiles,
+        "interrupted": watch.stopped,
+    }
+
+
+def _tried(ranker: Any) -> list[Any]:
+    from rankwright.rankers.max_margin import DEFAULT_GRID
+
+    if not hasattr(ranker, "C"):
+        return []
+    return sorted(ranker.C_grid or DEFAULT_GRID) if ranker.C == "auto" else [ranker.C]
+
+
+def _repeat(caught: Sequence[warnings.WarningMessage], stopped: bool) -> None:
+    """The warnings of an estimator in the words of the command."""
+    for one in caught:
+        text = str(one.message)
+        if not issubclass(one.category, UserWarning):
+            warnings.showwarning(one.message, one.category, one.filename, one.lineno)
+        elif not (stopped and issubclass(one.category, InputWarning) and "interrupted" in text):
+            text = text.replace("max_passes=", "--max-passes ").replace("; asked for ", "; --tol asks for ")
+            click.echo(f"warning: {text}", err=True)
+
+
 def show(facts: dict[str, Any]) -> None:
     """The facts in words, on stderr."""
     features, valid = Path(facts["features"]).name, Path(facts["valid"] or "").name
     what = f"{_queries(facts['queries'])} of {features}, {facts['n_features']:,} features"
     click.echo(click.style(f"trained {facts['method']}", bold=True) + f" on {what}", err=True)
     if facts["queries_skipped"]:
-        why = "all labels equal" if facts["method"] == "rank-svm" else "all relevant, or none"
+        binary = facts["method"].startswith("svm-")
+        why = "all relevant, or none" if binary else "all labels equal"
         _line("skipped", f"{_queries(facts['queries_skipped'])} with nothing to order ({why})")
-    _line("C", _chosen(facts, valid))
+    if facts["C"] is not None:
+        _line("C", _chosen(facts, valid))
+    if facts["unit"] is not None:
+        chosen = f", the best of {facts['rounds_run']:,} by {facts['measure']} on {valid}" if valid else ""
+        _line(facts["unit"], f"{facts['rounds']:,}{chosen}, {facts['seconds']:.2f} s")
     if len(facts["C_tried"]) > 1:
         tried = [f"{row['C']:g}: {row[facts['measure']]:.4f}" for row in facts["C_tried"]]
         for at in range(0, len(tried), _A_LINE):
             _line("", "".join(f"{text:<17}" for text in tried[at : at + _A_LINE]).rstrip())
-    _line("objective", f"{facts['objective']:.5g}, {_proof(facts)}")
+    if facts["gap"] is not None:
+        _line("objective", f"{facts['objective']:.5g}, {_proof(facts)}")
     several = f" for {len(facts['C_tried'])} values of C" if len(facts["C_tried"]) > 1 else ""
     compiled = ", compiling included" if facts["compiled"] else ""
-    _line("passes", f"{facts['passes_total']:,} over the data{several}, {facts['seconds']:.2f} s{compiled}")
+    if facts["passes_total"] is None and facts["unit"] is None:
+        _line("time", f"{facts['seconds']:.2f} s{several}")
+    elif facts["passes_total"] is not None:
+        _line("passes", f"{facts['passes_total']:,} over the data{several}, {facts['seconds']:.2f} s{compiled}")
     values = {part.partition(" ")[0]: value for part, value in facts["measures"].items()}
     found = [f"{values['validation']:.4f} on {valid} (validation)"] if valid else []
     _line(facts["measure"], ", ".join([*found, f"{values['training']:.4f} on {features} (training)"]))

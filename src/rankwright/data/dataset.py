@@ -67,6 +67,7 @@ class RankingData:
         group: npt.ArrayLike | None = None,
         doc_ids: npt.ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
+        allow_missing: bool = False,
     ) -> RankingData:
         """Check arrays and gather the rows of each query.
 
@@ -83,6 +84,8 @@ class RankingData:
             Instead of ``qid``: how many consecutive rows each query has (LightGBM's convention).
         doc_ids, feature_names : sequences, optional
             Names of rows and of columns.
+        allow_missing : bool
+            Whether a feature may be NaN, which stands for a missing value; trees know what to do with it.
 
         Examples
         --------
@@ -92,7 +95,7 @@ class RankingData:
         >>> data.to_caller_order(data.labels).tolist()
         [0.0, 1.0, 2.0]
         """
-        X = checked_features(X)
+        X = checked_features(X, allow_missing)
         n_rows = X.shape[0]
         labels = _checked_labels(labels, n_rows)
         rows, indptr, query_ids = _blocks(qid, group, n_rows)
@@ -227,8 +230,8 @@ class RankingData:
         )
 
 
-def checked_features(X: Any) -> Any:
-    """Features as C-contiguous or canonical CSR float32 or float64, all finite."""
+def checked_features(X: Any, allow_missing: bool = False) -> Any:
+    """Features as C-contiguous or canonical CSR float32 or float64, all finite or, if that is allowed, NaN."""
     if sparse.issparse(X):
         X = sparse.csr_array(X)
         if not X.has_canonical_format:
@@ -246,15 +249,16 @@ def checked_features(X: Any) -> Any:
         X = X.astype(wanted if wanted in (np.float32, np.float64) else np.float64)
     if not sparse.issparse(X):
         X = np.ascontiguousarray(X)
-    _check_finite(X)
+    _check_finite(X, allow_missing)
     return X
 
 
-def _check_finite(X: Any) -> None:
+def _check_finite(X: Any, allow_missing: bool) -> None:
     is_sparse = sparse.issparse(X)
     values = X.data if is_sparse else X.reshape(-1)
     for start in range(0, values.size, _CHECK_ROWS):
-        finite = np.isfinite(values[start : start + _CHECK_ROWS])
+        part = values[start : start + _CHECK_ROWS]
+        finite = ~np.isinf(part) if allow_missing else np.isfinite(part)
         if not finite.all():
             at = start + int(np.argmin(finite))
             row = int(np.searchsorted(X.indptr, at, side="right")) - 1 if is_sparse else at // X.shape[1]

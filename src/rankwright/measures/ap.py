@@ -35,10 +35,11 @@ class AP(BinaryMeasure):
         found = Rankings(hits / (top.rank[places] + 1.0), hits_before)
         return found.sum(found.labels) / self.n_relevant(rankings)
 
-    def oracle(self) -> Oracle:
+    def oracle(self, feature_map: str | None = None) -> Oracle:
         """The best place of every non-relevant document; there is none with a cutoff."""
         if self.cutoff is not None:
             return super().oracle()
+        self.check_feature_map(feature_map, "po")
         from rankwright.measures.oracles.partial_order import average_precision  # here, for it loads numba
 
         def harmonic_numbers(longest: int) -> Array:

@@ -34,8 +34,9 @@ class AUC(BinaryMeasure):
         pairs = self.n_relevant(rankings) * n_bad
         return np.where(pairs > 0, ordered / np.maximum(pairs, 1.0), self.has_relevant(rankings))
 
-    def oracle(self) -> Oracle:
+    def oracle(self, feature_map: str | None = None) -> Oracle:
         """Every pair for itself."""
+        self.check_feature_map(feature_map, "po")
         from rankwright.measures.oracles.partial_order import auc  # here, for it loads numba
 
         return Oracle(auc, lambda longest: read_only([]), "po")

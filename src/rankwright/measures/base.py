@@ -110,13 +110,22 @@ class Oracle:
         loss = kernel(scores, labels, order, parameters, coef, work) for one query, with labels 0 and 1.
     parameters : callable
         ``parameters(longest)``: the kernel's parameters for queries of up to ``longest`` documents.
-    feature_map : {"po", "mrr"}
-        What the coefficients belong to: the partial order of all documents, or the topmost relevant one.
+    feature_map : {"po", "mrr", "dorm"}
+        What the coefficients belong to: the partial order of all documents, the topmost relevant one, or positions.
+    graded : bool
+        Whether the labels are the grades themselves instead of 0 and 1.
+    library : callable, optional
+        ``loss, coef = library(scores, labels, parameters)``: the same for the queries that are not ``cheap``.
+    cheap : callable, optional
+        ``cheap(labels)``: whether the kernel is the faster way for a query.
     """
 
     kernel: Any
     parameters: Callable[[int], Array]
     feature_map: str
+    graded: bool = False
+    library: Callable[[Array, Array, Array], tuple[float, Array]] | None = None
+    cheap: Callable[[Array], bool] | None = None
 
 
 def read_only(values: npt.ArrayLike) -> Array:
@@ -191,13 +200,29 @@ class Measure:
             deltas[i] = self.value(_copies(swapped, judged)) - before
         return deltas
 
-    def oracle(self) -> Oracle:
-        """The most violated ranking, which training for this measure with the max-margin solver needs."""
+    def oracle(self, feature_map: str | None = None) -> Oracle:
+        """The most violated ranking, which training for this measure with the max-margin solver needs.
+
+        Parameters
+        ----------
+        feature_map : str, optional
+            What a ranking is described by: ``"po"``, ``"mrr"`` or ``"dorm"``; by default what suits the measure.
+        """
         known = sorted({kind.name for kind in REGISTRY.values() if kind.oracle is not Measure.oracle}, key=str.lower)
         raise InputError(
             f"{self} has no most violated ranking, so it cannot be trained for with the max-margin solver; "
             f"losses: {', '.join(known)}"
         )
+
+    def check_feature_map(self, feature_map: str | None, *known: str) -> None:
+        """Complain about a feature map that the measure cannot be trained with."""
+        if feature_map is None:
+            return
+        name, decayed, _ = str(feature_map).partition(":")
+        if name not in known or (decayed and name != "dorm"):
+            raise InputError(
+                f"{self} cannot be trained with the feature map {feature_map!r}; expected {' or '.join(known)}"
+            )
 
     def resolve(self, convention: str) -> Self:
         """The measure with everything that a convention (``trec`` or ``letor``) leaves open filled in."""

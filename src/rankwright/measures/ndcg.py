@@ -23,6 +23,7 @@ _GAIN_OF = {"trec": "linear", "letor": "exponential"}
 _GAINS = {"linear": "rel", "exponential": "2^rel−1"}
 _LARGEST = {"linear": 1e290, "exponential": 960.0}  # from there on sums of gains may overflow
 _DISCOUNTS = ("log2", "jk")
+_DECAYS = {"log2": lambda ranks: 1.0 / np.log2(2.0 + ranks), "sqrt": lambda ranks: 1.0 / np.sqrt(1.0 + ranks)}
 
 
 @dataclass(frozen=True)
@@ -105,11 +106,16 @@ class nDCG(_Gained):
         longest = int(top.sizes.max(initial=0))
         return top.sum(self.gains(top.labels) * self.discounts(np.arange(longest))[top.rank])
 
-    def oracle(self) -> Oracle:
+    def oracle(self, feature_map: str | None = None) -> Oracle:
         """The best place of every non-relevant document, or a dynamic programme over the ranks that count.
 
-        The first needs a convex discount, which neither a cutoff nor the equal first two ranks of ``jk`` leave.
+        The first needs a convex discount, which neither a cutoff nor the equal first two ranks of ``jk`` leave. On the
+        feature map ``"dorm"`` (``"dorm:sqrt"``, ``"dorm:log2@30"``: the decay of the positions, and where it ends)
+        labels are grades.
         """
+        self.check_feature_map(feature_map, "po", "dorm")
+        if feature_map is not None and feature_map.startswith("dorm"):
+            return self._assignment(feature_map.partition(":")[2])
         from rankwright.measures.oracles.partial_order import ndcg, ndcg_at  # here, for it loads numba
 
         if self.cutoff is None and self.discount == "log2":
@@ -120,6 +126,28 @@ class nDCG(_Gained):
             return read_only(np.append(cutoff, self.discounts(np.arange(cutoff))))
 
         return Oracle(ndcg_at, cutoff_and_discounts, "po")
+
+    def _assignment(self, decay: str) -> Oracle:
+        from rankwright.measures.oracles import position_decay as dorm  # here, for it loads numba
+
+        profile, at, cut = decay.partition("@")
+        if profile not in ("", *_DECAYS) or (at and not (cut.isdecimal() and int(cut))):
+            known = " or ".join(_DECAYS)
+            raise InputError(
+                f"the decay of the feature map is {decay!r}; expected {known}, or {known[:4]}@30 to end there"
+            )
+
+        def gain_and_positions(longest: int) -> Array:
+            ranks = np.arange(longest)
+            weights = _DECAYS[profile or "log2"](ranks)
+            weights[int(cut) if cut else longest :] = 0.0
+            head = [float(self.gain != "linear"), float(min(self.cutoff or longest, longest))]
+            return read_only(np.concatenate([head, weights, self._cut_discounts(longest)]))
+
+        def cheap(labels: Array) -> bool:
+            return dorm.is_cheap(labels, min(self.cutoff or len(labels), len(labels)))
+
+        return Oracle(dorm.dorm, gain_and_positions, "dorm", graded=True, library=dorm.assignment, cheap=cheap)
 
     def _swap_deltas(self, labels: Array, judged: Array) -> Array:
         gains, discounts = self.gains(labels), self._cut_discounts(len(labels))

@@ -29,11 +29,13 @@ class RR(BinaryMeasure):
         limit = rankings.sizes if self.cutoff is None else np.minimum(rankings.sizes, self.cutoff)
         return np.where(rank < limit, 1.0 / (rank + 1.0), 0.0)
 
-    def oracle(self) -> Oracle:
-        """The lowest-scored relevant document under the best others."""
-        from rankwright.measures.oracles.reciprocal_rank import reciprocal_rank  # here, for it loads numba
+    def oracle(self, feature_map: str | None = None) -> Oracle:
+        """The lowest-scored relevant document under the best others; on the map ``"po"``, the best one."""
+        from rankwright.measures.oracles import reciprocal_rank as kernels  # here, for it loads numba
 
-        return Oracle(reciprocal_rank, lambda longest: read_only([min(self.cutoff or longest, longest)]), "mrr")
+        self.check_feature_map(feature_map, "mrr", "po")
+        kernel = kernels.reciprocal_rank_of_pairs if feature_map == "po" else kernels.reciprocal_rank
+        return Oracle(kernel, lambda longest: read_only([min(self.cutoff or longest, longest)]), feature_map or "mrr")
 
     def _swap_deltas(self, labels: Array, judged: Array) -> Array:
         n = len(labels)

@@ -1,5 +1,7 @@
 """The linear model: score(x) = Σ_j coef_j · x_j over the raw features, without intercept.
 
+A model may scale the features within each query first (``query_scaling``); x is then the scaled row.
+
 The products are summed in float64 from the first feature to the last. That fixes every bit of a score: it does not
 depend on the other rows, on whether X is dense or sparse, or on whether zeros at the end were left out, which a BLAS
 product does not promise. The cost is about three times that of BLAS, far below that of reading the features.
@@ -8,14 +10,17 @@ product does not promise. The cost is about three times that of BLAS, far below 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from rankwright.data.dataset import checked_features
+from rankwright.data.scaling import QueryScaler
 from rankwright.errors import InputError
+from rankwright.models.features import NamedFeatures, as_row, as_table, picked
 
 __all__ = ["LinearModel"]
 
@@ -23,12 +28,11 @@ Array = npt.NDArray[Any]
 _BLOCK_ROWS = 256
 _BLOCK_VALUES = 1 << 20
 _SPARSE_VALUES = 1 << 16
-_NAMED = 5  # missing features named in an error
 
 
 @dataclass(frozen=True, eq=False)
-class LinearModel:
-    """One weight per raw feature.
+class LinearModel(NamedFeatures):
+    """One weight per feature.
 
     Attributes
     ----------
@@ -36,6 +40,9 @@ class LinearModel:
         The weights, finite.
     feature_names : tuple of str or None
         One name per weight.
+    query_scaling : str or None
+        How features are scaled within each query before they are weighted, as :class:`rankwright.QueryScaler` does it:
+        ``"minmax"``, ``"percentile"`` or ``"zscore"``. None: they are weighted as they are.
 
     Examples
     --------
@@ -44,10 +51,13 @@ class LinearModel:
     [1.0, 2.0]
     >>> model.score([[1.0, 1.0]]).tolist()  # zeros at the end may be left out
     [1.0]
+    >>> LinearModel([2.0], query_scaling="minmax").score([[5.0], [9.0], [7.0], [3.0]], indptr=[0, 3, 4]).tolist()
+    [0.0, 2.0, 1.0, 0.0]
     """
 
     coef: Array
     feature_names: tuple[str, ...] | None = None
+    query_scaling: str | None = None
 
     def __post_init__(self) -> None:
         try:
@@ -62,6 +72,7 @@ class LinearModel:
             raise InputError(f"the weight of feature {at} (from 0) is {coef[at]}; weights must be finite")
         coef.flags.writeable = False
         object.__setattr__(self, "coef", coef)
+        _check_scaling(self.query_scaling)
         if self.feature_names is None:
             return
         names = tuple(str(name) for name in self.feature_names)
@@ -74,12 +85,11 @@ class LinearModel:
         """Number of weights."""
         return len(self.coef)
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The names of the features, f1, f2, … where they have none."""
-        return self.feature_names or _default_names(self.n_features)
+    def importance(self) -> Array:
+        """The weights."""
+        return self.coef
 
-    def score(self, X: Any, feature_names: Sequence[str] | None = None) -> Array:
+    def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
         """Scores, higher is better, one float64 per row.
 
         Parameters
@@ -90,50 +100,85 @@ class LinearModel:
             Names of the columns. Where the model has names too, columns are found by name, and columns that the model
             does not know are left out. Otherwise they are found by position; without names (or with the names f1, f2,
             … that converting gives them) the last ones may be missing and are then 0, as LETOR text leaves zeros out.
+        indptr : array-like of int, optional
+            Query ``q`` owns the rows ``indptr[q]:indptr[q+1]``. Matters with ``query_scaling`` only; without it all
+            rows are then one query.
         """
-        X = _as_table(X)
+        X = as_table(X)
         columns = self._columns(X.shape[1], feature_names)
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is reported below
-            scores = self._sparse(X, columns) if sparse.issparse(X) else self._dense(X, columns)
+        if self.query_scaling is None:
+            scores = self._products(X, columns)
+        else:
+            scores = np.zeros(X.shape[0])
+            for start, scaled in self._scaled(X, columns, indptr):
+                scores[start : start + scaled.shape[0]] = self._products(scaled, None)
         finite = np.isfinite(scores)
         if not finite.all():
             row = int(np.argmin(finite))
             raise InputError(f"the score of row {row} (from 0) is {scores[row]}; features and scores must be finite")
         return scores
 
-    def aligned(self, X: Any, feature_names: Sequence[str] | None = None) -> Array:
-        """Rows as dense float64 with the model's features as columns: for a few rows to look at."""
-        X = _as_table(X)
+    def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
+        """Rows as dense float64 with the model's features as columns, for a few rows to look at.
+
+        With ``query_scaling`` they are scaled, and X must hold all documents of its queries: ``indptr`` says which, and
+        without it all rows are one query.
+        """
+        X = as_table(X)
         columns = self._columns(X.shape[1], feature_names)
-        part = _picked(X, columns)
         rows = np.zeros((X.shape[0], self.n_features))
-        rows[:, : part.shape[1]] = part.toarray() if sparse.issparse(part) else part
+        parts = [(0, picked(X, columns))] if self.query_scaling is None else self._scaled(X, columns, indptr)
+        for start, part in parts:
+            here = slice(start, start + part.shape[0])
+            rows[here, : part.shape[1]] = part.toarray() if sparse.issparse(part) else part
         return rows
 
-    def contributions(self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None) -> Array:
+    def contributions(
+        self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
+    ) -> Array:
         """What each feature adds to score(a) − score(b): ``coef * (a - b)``, in the order of the model's features.
+
+        Parameters
+        ----------
+        row_a, row_b : array-like or scipy sparse
+            The features of two documents.
+        feature_names : sequence of str, optional
+            Names of the columns.
+        query : array-like or scipy sparse, optional
+            The features of all documents of the query, a and b among them: needed with ``query_scaling``, where a and b
+            are the scaled rows, and of no effect otherwise.
 
         Examples
         --------
         >>> LinearModel([2.0, -1.0]).contributions([1.0, 1.0], [0.0, 3.0]).tolist()
         [2.0, 2.0]
+        >>> LinearModel([2.0], query_scaling="minmax").contributions([9.0], [7.0], query=[[5.0], [9.0], [7.0]]).tolist()
+        [1.0]
         """
-        a, b = (self.aligned(_as_row(row), feature_names)[0] for row in (row_a, row_b))
+        pair = [as_row(row) for row in (row_a, row_b)]
+        if self.query_scaling is None:
+            a, b = (self.aligned(row, feature_names)[0] for row in pair)
+            return self.coef * (a - b)
+        if query is None:
+            raise InputError("the model scales features within a query; give query=, the features of all its documents")
+        raw, scaled = replace(self, query_scaling=None), self.aligned(query, feature_names)
+        documents = raw.aligned(query, feature_names)
+        a, b = (scaled[_place(raw.aligned(row, feature_names), documents)] for row in pair)
         return self.coef * (a - b)
 
-    def _columns(self, n_columns: int, feature_names: Sequence[str] | None) -> Array | None:
-        """Where the model's features stand in the data; None where they are its first columns."""
-        names = None if feature_names is None else tuple(feature_names)
-        if names is not None and len(names) != n_columns:
-            raise InputError(f"{n_columns} features but {len(names)} feature names")
-        unnamed = names is None or names == _default_names(n_columns)
-        if names is not None and self.feature_names is not None:
-            if names == self.feature_names or (unnamed and names == self.feature_names[:n_columns]):
-                return None
-            return _places(names, self.feature_names)
-        if n_columns > self.n_features or (n_columns < self.n_features and not unnamed):
-            raise InputError(f"the data has {n_columns:,} features, but the model was trained on {self.n_features:,}")
-        return None
+    def _products(self, X: Any, columns: Array | None) -> Array:
+        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is reported by the caller
+            return self._sparse(X, columns) if sparse.issparse(X) else self._dense(X, columns)
+
+    def _scaled(self, X: Any, columns: Array | None, indptr: npt.ArrayLike | None) -> Iterator[tuple[int, Any]]:
+        """The model's features, scaled, of some queries at a time, each with its first row."""
+        assert self.query_scaling is not None
+        scaler = QueryScaler(self.query_scaling)
+        X = checked_features(X)
+        bounds = _query_bounds(indptr, X.shape[0])
+        for first, last in _query_chunks(bounds, max(2, _BLOCK_VALUES // max(1, self.n_features))):
+            part = _widened(picked(X[bounds[first] : bounds[last]], columns), self.n_features)
+            yield int(bounds[first]), scaler.transform_arrays(part, bounds[first : last + 1] - bounds[first])
 
     def _dense(self, X: Array, columns: Array | None) -> Array:
         # Transposed blocks of one shape, whatever X is: adding up their rows keeps the order of the features.
@@ -145,7 +190,7 @@ class LinearModel:
         block = np.zeros((self.n_features, rows))
         weights = self.coef[:, np.newaxis]
         for start in range(0, n_rows, rows):
-            part = _picked(X[start : start + rows], columns).T
+            part = picked(X[start : start + rows], columns).T
             block[: part.shape[0], : part.shape[1]] = np.ascontiguousarray(part)
             block *= weights
             scores[start : start + rows] = np.add.reduce(block, axis=0)[: part.shape[1]]
@@ -153,7 +198,7 @@ class LinearModel:
 
     def _sparse(self, X: sparse.csr_array, columns: Array | None) -> Array:
         scores = np.zeros(X.shape[0])
-        X = _picked(X, columns)
+        X = picked(X, columns)
         for start, stop in _row_chunks(X.indptr):
             values = slice(X.indptr[start], X.indptr[stop])
             products = X.data[values].astype(np.float64) * self.coef[X.indices[values]]
@@ -163,55 +208,48 @@ class LinearModel:
         return scores + 0.0
 
 
-def _default_names(n_features: int) -> tuple[str, ...]:
-    return tuple(f"f{number}" for number in range(1, n_features + 1))
+def _check_scaling(kind: Any) -> None:
+    if kind is not None and not isinstance(kind, str):
+        raise InputError(f"query_scaling is {kind!r}; expected the name of a scaling, or None")
+    if kind is not None:
+        QueryScaler(kind)
 
 
-def _places(names: tuple[str, ...], wanted: tuple[str, ...]) -> Array:
-    for some, whose in ((names, "data"), (wanted, "model")):
-        if len(set(some)) < len(some):
-            raise InputError(f"a feature name occurs twice in the {whose}; expected different names to match by")
-    place = {name: at for at, name in enumerate(names)}
-    missing = [name for name in wanted if name not in place]
-    if missing:
-        shown = ", ".join(repr(name) for name in missing[:_NAMED])
-        more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
-        raise InputError(f"the data lacks {len(missing):,} of the model's {len(wanted):,} features: {shown}{more}")
-    return np.array([place[name] for name in wanted], np.int64)
+def _query_bounds(indptr: npt.ArrayLike | None, n_rows: int) -> Array:
+    if indptr is None:
+        return np.array([0, n_rows])
+    bounds = np.asarray(indptr)
+    sound = bounds.ndim == 1 and len(bounds) > 0 and bounds.dtype.kind in "iu"
+    if not (sound and bounds[0] == 0 and bounds[-1] == n_rows and (bounds[1:] >= bounds[:-1]).all()):
+        raise InputError(f"the query boundaries must be ascending whole numbers from 0 to {n_rows}, the number of rows")
+    return bounds.astype(np.int64)
 
 
-def _as_table(X: Any) -> Any:
-    if sparse.issparse(X):
-        X = sparse.csr_array(X)
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-    else:
-        X = np.asarray(X)
-    if X.ndim != 2:
-        raise InputError(f"features must be a table (rows × columns), got an array of shape {X.shape}")
-    if X.dtype.kind not in "fiub":
-        raise InputError(f"features must be numbers, got {X.dtype}")
-    return X
+def _query_chunks(bounds: Array, n_rows: int) -> Iterator[tuple[int, int]]:
+    """Queries to look at together: at least one, at most about ``n_rows`` rows."""
+    first, n_queries = 0, len(bounds) - 1
+    while first < n_queries:
+        last = int(np.searchsorted(bounds, bounds[first] + n_rows, side="right")) - 1
+        last = min(max(last, first + 1), n_queries)
+        yield first, last
+        first = last
 
 
-def _as_row(row: Any) -> Any:
-    if not sparse.issparse(row):
-        row = np.atleast_2d(np.asarray(row))
-    elif row.ndim == 1:
-        row = row.reshape(1, -1)
-    if row.ndim != 2 or row.shape[0] != 1:
-        raise InputError(f"expected the features of one document, got an array of shape {row.shape}")
-    return row
-
-
-def _picked(X: Any, columns: Array | None) -> Any:
-    if columns is None:
+def _widened(X: Any, n_columns: int) -> Any:
+    """With columns of 0 at the end: 0 is not always 0 after scaling."""
+    if X.shape[1] == n_columns:
         return X
-    picked = X[:, columns]
-    if sparse.issparse(picked):
-        picked.sort_indices()
-    return picked
+    if sparse.issparse(X):
+        return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], n_columns))
+    return np.pad(X, ((0, 0), (0, n_columns - X.shape[1])))
+
+
+def _place(row: Array, documents: Array) -> int:
+    """Where a row stands; equal ones are scaled to equal ones, so any will do."""
+    found = np.flatnonzero((documents == row).all(axis=1))
+    if not len(found):
+        raise InputError("a document to compare is not among the documents of the query")
+    return int(found[0])
 
 
 def _row_chunks(indptr: Array) -> Iterator[tuple[int, int]]:

@@ -1,7 +1,8 @@
 """Model files: one uncompressed zip archive of ``model.json`` and plain .npy arrays, by custom named ``.rkw``.
 
 Loading reads numbers and text only and never runs code; nothing is unpacked, so a file cannot take more memory than it
-has bytes. The same model gives the same bytes. A new kind of model is one entry of ``_KINDS``.
+has bytes. The same model gives the same bytes. A new kind of model is one entry of ``KINDS``
+in :mod:`rankwright.models.kinds`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +26,7 @@ import numpy.typing as npt
 from rankwright import __version__
 from rankwright.data.files import replace_file
 from rankwright.errors import InputError
-from rankwright.models.linear import LinearModel
+from rankwright.models.kinds import HEADER, KINDS, kind_of
 
 __all__ = ["SavedModel", "load_model", "save_model"]
 
@@ -33,7 +34,6 @@ Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
 _FORMAT = "rankwright-model"
 _VERSION = 1
-_HEADER = "model.json"  # first in the archive: formats.detect looks for it there
 _EXTRA = "extra/"
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
 _NPY = re.compile(
@@ -53,7 +53,7 @@ class SavedModel:
 
     Attributes
     ----------
-    model : LinearModel
+    model : LinearModel, TreeModel, NetModel, …
         The model itself.
     method : str
         How it was trained, such as ``"svm-map"``.
@@ -65,7 +65,7 @@ class SavedModel:
         All of ``model.json``.
     """
 
-    model: LinearModel
+    model: Any
     method: str
     parameters: dict[str, Any] = field(default_factory=dict)
     training: dict[str, Any] = field(default_factory=dict)
@@ -74,34 +74,8 @@ class SavedModel:
     header: dict[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Kind:
-    """How one kind of model becomes entries of the header and arrays, and a model again."""
-
-    model: type
-    to_parts: Callable[[Any], tuple[dict[str, Any], Arrays]]
-    from_parts: Callable[[dict[str, Any], Arrays], Any]
-
-
-def _linear_to_parts(model: LinearModel) -> tuple[dict[str, Any], Arrays]:
-    names = None if model.feature_names is None else list(model.feature_names)
-    return {"feature_names": names}, {"coef": model.coef}
-
-
-def _linear_from_parts(header: dict[str, Any], arrays: Arrays) -> LinearModel:
-    names, coef = header["feature_names"], arrays["coef"]
-    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise InputError(f"the feature names in {_HEADER} are not strings")
-    if coef.dtype != np.float64 or coef.ndim != 1:
-        raise InputError(f"coef.npy holds {coef.dtype} of shape {coef.shape}; expected one float64 per feature")
-    return LinearModel(coef, None if names is None else tuple(names))
-
-
-_KINDS = {"linear": _Kind(LinearModel, _linear_to_parts, _linear_from_parts)}
-
-
 def save_model(
-    model: LinearModel,
+    model: Any,
     path: str | Path,
     *,
     method: str,
@@ -114,7 +88,7 @@ def save_model(
 
     Parameters
     ----------
-    model : LinearModel
+    model : LinearModel, TreeModel, NetModel, …
         What to write.
     path : path
         The file, by custom with the suffix ``.rkw``.
@@ -129,6 +103,7 @@ def save_model(
     Examples
     --------
     >>> import tempfile
+    >>> from rankwright.models.linear import LinearModel
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     path = Path(folder) / "model.rkw"
     ...     save_model(LinearModel([2.0, -1.0]), path, method="svm-map", parameters={"C": 10.0})
@@ -141,9 +116,7 @@ def save_model(
         raise InputError("model files are not gzip; expected a name such as model.rkw", path)
     if len(method.split()) != 1 or method != method.strip():
         raise InputError(f"method is {method!r}; expected one word")
-    name, kind = next(((name, kind) for name, kind in _KINDS.items() if type(model) is kind.model), (None, None))
-    if name is None or kind is None:
-        raise InputError(f"a {type(model).__name__} cannot be saved; expected one of: {', '.join(_KINDS)}")
+    name, kind = kind_of(model)
     facts, own = kind.to_parts(model)
     arrays = {key: _storable(key, array) for key, array in own.items()}
     arrays |= {_EXTRA + key: _storable(key, array) for key, array in (extra_arrays or {}).items()}
@@ -161,7 +134,7 @@ def save_model(
     }
     text = (json.dumps(header, indent=1, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")
     with replace_file(path) as out, zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:
-        _add(archive, _HEADER, text)
+        _add(archive, HEADER, text)
         for key, array in arrays.items():
             content = io.BytesIO()
             np.lib.format.write_array(content, array, version=(1, 0), allow_pickle=False)
@@ -179,7 +152,7 @@ def load_model(path: str | Path) -> SavedModel:
     path = Path(path)
     with _opened(path) as archive:
         header = _read_header(path, archive)
-        kind = _KINDS[header["kind"]]
+        kind = KINDS[header["kind"]]
         arrays = {name: _read_array(path, archive, name, about) for name, about in header["arrays"].items()}
     own = {name: array for name, array in arrays.items() if not name.startswith(_EXTRA)}
     extra = {name.removeprefix(_EXTRA): array for name, array in arrays.items() if name.startswith(_EXTRA)}
@@ -246,8 +219,8 @@ def _opened(path: Path) -> Iterator[zipfile.ZipFile]:
 
 def _check_entries(path: Path, archive: zipfile.ZipFile, size: int) -> None:
     entries = archive.infolist()
-    if _HEADER not in archive.namelist():
-        raise InputError(f"is a zip archive, but no Rankwright model; expected {_HEADER} in it", path)
+    if HEADER not in archive.namelist():
+        raise InputError(f"is a zip archive, but no Rankwright model; expected {HEADER} in it", path)
     if len(set(archive.namelist())) < len(entries):
         raise _damaged(path, "an entry occurs twice")
     for entry in entries:
@@ -259,22 +232,22 @@ def _check_entries(path: Path, archive: zipfile.ZipFile, size: int) -> None:
 
 def _read_header(path: Path, archive: zipfile.ZipFile) -> dict[str, Any]:
     try:
-        header = json.loads(archive.read(_HEADER).decode("utf-8"))
+        header = json.loads(archive.read(HEADER).decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise _damaged(path, f"{_HEADER} cannot be read ({_reason(error)})") from None
+        raise _damaged(path, f"{HEADER} cannot be read ({_reason(error)})") from None
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise InputError(f"is no Rankwright model; expected the format {_FORMAT!r} in {_HEADER}", path)
+        raise InputError(f"is no Rankwright model; expected the format {_FORMAT!r} in {HEADER}", path)
     version = header.get("version")
     if not isinstance(version, int) or version < 1:
-        raise _damaged(path, f"the version in {_HEADER} is {version!r}; expected {_VERSION}")
+        raise _damaged(path, f"the version in {HEADER} is {version!r}; expected {_VERSION}")
     if version > _VERSION:
         raise InputError(f"written by a newer Rankwright; version {version}, this one reads {_VERSION}", path)
     types = {"kind": str, "method": str, "parameters": dict, "training": dict, "measures": dict, "arrays": dict}
     for key, wanted in types.items():
         if not isinstance(header.get(key), wanted):
-            raise _damaged(path, f"{key!r} in {_HEADER} is missing or no {wanted.__name__}")
-    if header["kind"] not in _KINDS:
-        raise InputError(f"holds a model of the kind {header['kind']!r}; expected one of: {', '.join(_KINDS)}", path)
+            raise _damaged(path, f"{key!r} in {HEADER} is missing or no {wanted.__name__}")
+    if header["kind"] not in KINDS:
+        raise InputError(f"holds a model of the kind {header['kind']!r}; expected one of: {', '.join(KINDS)}", path)
     return header
 
 
@@ -295,7 +268,7 @@ def _read_array(path: Path, archive: zipfile.ZipFile, name: str, about: Any) -> 
     if math.prod(shape) * dtype.itemsize != size:
         raise _damaged(path, f"{file} holds {size:,} bytes for {dtype} of shape {shape}")
     if about != {"dtype": dtype.str, "shape": list(shape)}:
-        raise _damaged(path, f"{file} holds {dtype} of shape {shape}; {_HEADER} says otherwise")
+        raise _damaged(path, f"{file} holds {dtype} of shape {shape}; {HEADER} says otherwise")
     array = np.frombuffer(content, dtype, offset=start.end()).reshape(shape).astype(dtype.newbyteorder("="))
     array.flags.writeable = False
     return array

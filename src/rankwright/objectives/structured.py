@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -48,17 +48,19 @@ class _FirstClass(WrapperAddressProtocol):
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
 def _evaluate(
     X: Any, labels: Any, indptr: Any, blocks: Any, first: int, last: int, weights: Any, inverse: Any, cost: Any,
-    oracle: Any, parameters: Any, losses: Any, values: Any, planes: Any, longest: int,
+    oracle: Any, parameters: Any, losses: Any, values: Any, planes: Any, longest: int, only_values: bool,
 ) -> None:  # fmt: skip
-    """Loss, value and plane of the blocks ``first`` … ``last − 1``."""
+    """Loss, value and plane of the blocks ``first`` … ``last − 1``; queries of cost 0 are left out."""
     scores, coef = np.empty(longest), np.empty(longest)
-    order, work = np.empty(longest, np.int64), np.empty(WORK * longest + 64)
+    order, work = np.empty(longest, np.int64), np.empty(WORK * longest + 512)
     for block in range(first, last):
         plane = planes[block]
         for j in range(plane.size):
             plane[j] = 0.0
         losses[block] = values[block] = 0.0
         for q in range(blocks[block], blocks[block + 1]):
+            if cost[q] == 0.0:
+                continue
             start, stop = indptr[q], indptr[q + 1]
             n = stop - start
             row_scores(X, start, stop, weights, scores)
@@ -70,9 +72,25 @@ def _evaluate(
                 coef[i] *= cost[q]
             losses[block] += cost[q] * loss
             values[block] += cost[q] * (loss - margin)
-            add_rows(X, start, stop, coef, plane)
+            if not only_values:
+                add_rows(X, start, stop, coef, plane)
         for j in range(plane.size):
             plane[j] *= inverse[j]
+
+
+@njit(cache=True, nogil=True)
+def _score_query(X: Any, start: int, stop: int, weights: Any) -> Any:
+    scores = np.empty(stop - start)
+    row_scores(X, start, stop, weights, scores)
+    return scores
+
+
+@njit(cache=True, nogil=True)
+def _add_query(X: Any, start: int, stop: int, coef: Any, inverse: Any, plane: Any) -> None:
+    sums = np.zeros(plane.size)
+    add_rows(X, start, stop, coef, sums)
+    for j in range(plane.size):
+        plane[j] += sums[j] * inverse[j]
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,13 +123,13 @@ class StructuredHinge:
     labels : ndarray
         Labels as the oracle wants them.
     indptr : ndarray
-        Query boundaries; every query must have something to order.
+        Query boundaries; every query of a cost above 0 must have something to order.
     oracle : Oracle
         The loss.
     cost : ndarray
         Weight c_q of each query.
     scale : ndarray
-        What each feature is divided by; inf leaves a feature out.
+        What each feature is divided by; inf leaves a feature out, also from weights and planes.
     blocks : ndarray
         Boundaries of blocks of queries that share a plane.
     threads : int
@@ -134,16 +152,17 @@ class StructuredHinge:
         self._parameters = self.oracle.parameters(self._longest)
         self._kernel = _FirstClass(self.oracle.kernel)
         self._inverse = 1.0 / self.scale
+        self._kept = np.flatnonzero(self._inverse)
         n_blocks = len(self.blocks) - 1
-        self._planes = Planes(np.empty(n_blocks), np.empty((n_blocks, self.n_features)), np.empty(n_blocks))
-        self._tasks = _tasks(self.indptr[self.blocks])
-        if self.threads > 1 and len(self._tasks) > 1:
+        self._hard = _hard_queries(self.oracle, self.labels, self.indptr, self.cost)
+        self._planes = Planes(np.empty(n_blocks), np.empty((n_blocks, len(self.scale))), np.empty(n_blocks))
+        if self.threads > 1 and len(_tasks(self.indptr[self.blocks])) > 1:
             self._pool = ThreadPoolExecutor(self.threads)
 
     @property
     def n_features(self) -> int:
         """Number of weights."""
-        return len(self.scale)
+        return len(self._kept)
 
     @property
     def n_blocks(self) -> int:
@@ -154,28 +173,73 @@ class StructuredHinge:
         """Multiply all costs: the same problem for another C."""
         self.cost = self.cost * factor
 
-    def evaluate(self, w: Array) -> Planes:
-        """One pass over the data at the weights ``w``."""
-        weights = w * self._inverse
+    def evaluate(self, w: Array, only: Array | None = None) -> Planes:
+        """One pass over the data at the weights ``w``; over those queries ``only``, if given."""
+        self._pass(self.coefficients(w), self.cost if only is None else self.cost * only, self.blocks, self._planes)
+        if len(self._kept) == len(self.scale):
+            return self._planes
+        return replace(self._planes, vectors=self._planes.vectors[:, self._kept])
+
+    def violations(self, w: Array) -> Array:
+        """The hinge of every query at the weights ``w``, times its cost."""
+        n_queries = len(self.indptr) - 1
+        found = Planes(np.empty(n_queries), np.empty((n_queries, 0)), np.empty(n_queries))
+        self._pass(self.coefficients(w), self.cost, np.arange(n_queries + 1), found)
+        return found.values
+
+    def _pass(self, weights: Array, cost: Array, blocks: Array, planes: Planes) -> None:
+        """Fill ``planes``, with one row for each of the blocks; vectors without columns are not asked for."""
+        only_values = planes.vectors.shape[1] < len(weights)
+        easy = cost
+        if len(self._hard):
+            easy = cost.copy()
+            easy[self._hard] = 0.0
 
         def run(task: tuple[int, int]) -> None:
             _evaluate(
-                self._rows, self.labels, self.indptr, self.blocks, task[0], task[1], weights, self._inverse, self.cost,
-                self._kernel, self._parameters, self._planes.losses, self._planes.values, self._planes.vectors,
-                self._longest,
+                self._rows, self.labels, self.indptr, blocks, task[0], task[1], weights, self._inverse, easy,
+                self._kernel, self._parameters, planes.losses, planes.values, planes.vectors, self._longest,
+                only_values,
             )  # fmt: skip
 
         if self._pool is None:
-            run((0, self.n_blocks))
+            run((0, len(blocks) - 1))
         else:
-            list(self._pool.map(run, self._tasks))
-        return self._planes
+            list(self._pool.map(run, _tasks(self.indptr[blocks])))
+        for q in self._hard[cost[self._hard] > 0.0]:  # a library orders these, one by one
+            block = int(np.searchsorted(blocks, q, side="right")) - 1
+            start, stop = self.indptr[q], self.indptr[q + 1]
+            scores = _score_query(self._rows, start, stop, weights)
+            assert self.oracle.library is not None
+            loss, coef = self.oracle.library(scores, self.labels[start:stop], self._parameters)
+            planes.losses[block] += cost[q] * loss
+            planes.values[block] += cost[q] * (loss - float((coef * scores).sum()))
+            if not only_values:
+                _add_query(self._rows, start, stop, cost[q] * coef, self._inverse, planes.vectors[block])
+
+    def coefficients(self, w: Array) -> Array:
+        """The weights of the features as they came."""
+        coefficients = np.zeros(len(self.scale))
+        coefficients[self._kept] = w * self._inverse[self._kept]
+        return coefficients
+
+    def weights(self, coefficients: Array) -> Array:
+        """The opposite of `coefficients`."""
+        return np.asarray(coefficients[self._kept] * self.scale[self._kept])
 
     def close(self) -> None:
         """Let the threads go."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
+
+
+def _hard_queries(oracle: Oracle, labels: Array, indptr: Array, cost: Array) -> Array:
+    """The queries that cost something and that the oracle leaves to its library."""
+    if oracle.cheap is None:
+        return np.empty(0, np.int64)
+    counted = np.flatnonzero(cost).tolist()
+    return np.array([q for q in counted if not oracle.cheap(labels[indptr[q] : indptr[q + 1]])], np.int64)
 
 
 def _tasks(boundaries: Array) -> Sequence[tuple[int, int]]:

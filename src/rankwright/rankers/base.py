@@ -32,6 +32,9 @@ class Ranker(BaseEstimator):
     ``group`` all rows are one query.
     """
 
+    _allow_missing = False  # whether a feature may be NaN
+    _model: Any
+
     # `fit` and `score` want qid whenever metadata routing is on: no call of set_fit_request is needed.
     __metadata_request__fit = {"qid": True}  # noqa: RUF012 - read by scikit-learn
     __metadata_request__score = {"qid": True}  # noqa: RUF012
@@ -72,8 +75,48 @@ class Ranker(BaseEstimator):
         return float(np.average(table.values[:, 0], weights=weight_of_queries(data, sample_weight, None)))
 
     def predict(self, X: Any) -> Array:
-        """One score per row."""
-        raise NotImplementedError
+        """One score per row, higher is better."""
+        model = self.model_
+        if isinstance(X, RankingData):
+            return X.to_caller_order(model.score(X.X, X.feature_names))
+        X = validate_data(self, X, reset=False, accept_sparse="csr", **self._rules())
+        return np.asarray(model.score(X))
+
+    @property
+    def model_(self) -> Any:
+        """The fitted model, apart from its training."""
+        check_is_fitted(self, "_model")
+        return self._model
+
+    def save(self, path: str | Path, *, measures: Mapping[str, float] | None = None) -> None:
+        """Write the model to one file, which :func:`rankwright.load_model` reads.
+
+        Parameters
+        ----------
+        path : path
+            By custom with the suffix ``.rkw``.
+        measures : mapping, optional
+            Values to keep with it, such as those on validation data.
+        """
+        save_model(
+            self.model_,
+            path,
+            method=self._method(),
+            parameters=_plain({k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_OF_THE_MODEL}),
+            training=_plain(self._training_facts()),
+            measures=None if measures is None else dict(measures),
+        )
+
+    def _method(self) -> str:
+        return type(self).__name__
+
+    def _training_facts(self) -> dict[str, Any]:
+        return {}
+
+    def _rules(self) -> dict[str, Any]:
+        """What scikit-learn is to check of X."""
+        missing = {"ensure_all_finite": "allow-nan"} if self._allow_missing else {}
+        return {"dtype": [np.float64, np.float32], **missing}
 
     def _gather(self, X: Any, y: Any, qid: Any, group: Any, *, reset: bool) -> RankingData:
         """Check the input as scikit-learn does, then gather the queries."""
@@ -90,15 +133,13 @@ class Ranker(BaseEstimator):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         try:
-            X, y = validate_data(
-                self, X, y, reset=reset, accept_sparse="csr", dtype=[np.float64, np.float32], y_numeric=True
-            )
+            X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", y_numeric=True, **self._rules())
         except ValueError as error:
             raise InputError(str(error)) from None
         names = getattr(self, "feature_names_in_", None)
         if qid is None and group is None:
             group = [X.shape[0]]
-        return RankingData.from_arrays(X, y, qid, group=group, feature_names=names)
+        return RankingData.from_arrays(X, y, qid, group=group, feature_names=names, allow_missing=self._allow_missing)
 
 
 class LinearRanker(Ranker):
@@ -106,46 +147,12 @@ class LinearRanker(Ranker):
 
     coef_: Array
 
-    def predict(self, X: Any) -> Array:
-        """Scores of documents: ``X @ coef_``, one per row, higher is better."""
-        check_is_fitted(self, "coef_")
-        if isinstance(X, RankingData):
-            return X.to_caller_order(self.model_.score(X.X, X.feature_names))
-        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-        return self.model_.score(X)
-
     @property
     def model_(self) -> LinearModel:
         """The fitted model, apart from its training."""
         check_is_fitted(self, "coef_")
         names = getattr(self, "feature_names_in_", None)
         return LinearModel(self.coef_, None if names is None else tuple(map(str, names)))
-
-    def save(self, path: str | Path, *, measures: Mapping[str, float] | None = None) -> None:
-        """Write the model to one file, which :func:`rankwright.load_model` reads.
-
-        Parameters
-        ----------
-        path : path
-            By custom with the suffix ``.rkw``.
-        measures : mapping, optional
-            Values to keep with it, such as those on validation data.
-        """
-        check_is_fitted(self, "coef_")
-        save_model(
-            self.model_,
-            path,
-            method=self._method(),
-            parameters=_plain({k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_OF_THE_MODEL}),
-            training=_plain(self._training_facts()),
-            measures=None if measures is None else dict(measures),
-        )
-
-    def _method(self) -> str:
-        return type(self).__name__
-
-    def _training_facts(self) -> dict[str, Any]:
-        return {}
 
     def _start_from(self, coef: Array | None) -> Self:
         """Continue from weights, as a saved model has them, at the next ``fit``."""
@@ -157,8 +164,10 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters as JSON can hold them."""
     kept = {}
     for key, value in values.items():
-        if isinstance(value, np.generic):
-            value = value.item()
+        if isinstance(value, np.generic | np.ndarray):
+            value = value.tolist()
+        if isinstance(value, Mapping):
+            value = [[*(entry if isinstance(entry, tuple) else [entry]), amount] for entry, amount in value.items()]
         if isinstance(value, Measure):
             value = str(value)
         if isinstance(value, list | tuple):

@@ -1,9 +1,8 @@
-"""The max-margin rankers: StructuredSVM for AUC, MAP, nDCG and MRR, RankingSVM for pairs, on one solver.
+"""Max-margin training, and StructuredSVM: rankers for AUC, MAP, nDCG, MRR, DORM, or several of these at once.
 
     minimise  ½‖w‖² + (C/|Q|) Σ_q μ_q H_q(w)
 
-`C` is the papers' C: the hinges are averaged over the queries that have something to order. For RankingSVM H_q is the
-sum over the query's pairs, so C is svm_rank_learn's -c (with its default loss, -l 1).
+`C` is the papers' C: the hinges are averaged over the queries that have something to order.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Sequence
 from numbers import Real
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -21,19 +20,21 @@ from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.table import evaluate
 from rankwright.measures import Measure, parse_measure
-from rankwright.measures.base import Oracle, read_only
 from rankwright.rankers.base import LinearRanker, weight_of_queries
-from rankwright.rankers.problem import SOLVERS, Problem, without_weightless_rows
+from rankwright.rankers.losses import Loss, parse_losses
+from rankwright.rankers.problem import SOLVERS, Problem, Target, without_weightless_rows
 from rankwright.solvers.max_margin import Check, Solution
 
-__all__ = ["RankingSVM", "StructuredSVM"]
+__all__ = ["StructuredSVM"]
 
 Array = npt.NDArray[Any]
 DEFAULT_GRID = tuple(10.0**power for power in range(-4, 4))
 
 
-class _MaxMargin(LinearRanker):
+class MaxMarginRanker(LinearRanker):
     """Fitting, C paths and the certificate; subclasses say what the labels mean and which oracle to use."""
+
+    _solvers: ClassVar[tuple[str, ...]] = SOLVERS
 
     def __init__(
         self,
@@ -94,23 +95,32 @@ class _MaxMargin(LinearRanker):
         data = self._gather(X, y, qid, group, reset=True)
         weights = weight_of_queries(data, sample_weight, query_weight)
         data, weights = without_weightless_rows(data, weights, sample_weight)
-        training, labels, oracle, weights = self._orderable(data, weights)
+        weights = self._weigh(data, weights)
+        training, targets, weights = self._orderable(data, weights)
         valid = None if eval_set is None else self._validation(eval_set)
         if self.C == "auto" and valid is None:
             raise InputError("C='auto' chooses C on validation data; give eval_set=(X, y, qid)")
         initial = self._initial(data)
         if training is None:
             return self._keep_nothing(data)
-        problem = Problem(training, labels, oracle, weights, self, initial)
+        problem = Problem(training, targets, weights, self, initial)
         try:
-            self._fit_path(problem, valid)
+            self._fit_path(problem, valid, self._cost(training.n_queries))
         finally:
             problem.close()
         return self
 
-    def _fit_path(self, problem: Problem, valid: RankingData | None) -> None:
+    def _cost(self, n_queries: int) -> float | None:
+        """The C to train for; None: that which is best on validation data."""
+        return None if self.C == "auto" else float(self.C)
+
+    def _weigh(self, data: RankingData, weights: Array) -> Array:
+        """Weights of the queries that the ranker itself wants, on top of those given."""
+        return weights
+
+    def _fit_path(self, problem: Problem, valid: RankingData | None, cost: float | None) -> None:
         tried = DEFAULT_GRID if self.C_grid is None else self.C_grid
-        grid = sorted(float(C) for C in tried) if self.C == "auto" else [float(self.C)]
+        grid = sorted(float(C) for C in tried) if cost is None else [cost]
         measure = self._measure_to_choose_by()
         best: tuple[float, float, Array, Solution] | None = None
         rows = []
@@ -120,7 +130,7 @@ class _MaxMargin(LinearRanker):
             for C in grid:
                 solution = problem.solve(C)
                 passes += len(solution.path)
-                coef = solution.w * problem.inverse
+                coef = problem.coefficients(solution.w)
                 value = float("nan")
                 if valid is not None:
                     self.coef_ = coef
@@ -156,8 +166,8 @@ class _MaxMargin(LinearRanker):
     def _check_parameters(self) -> None:
         if self.C != "auto" and (not isinstance(self.C, Real) or not 0 < self.C < np.inf):
             raise InputError(f"C is {self.C!r}; expected a number above 0, or 'auto'")
-        if self.solver not in SOLVERS:
-            raise InputError(f"solver is {self.solver!r}; expected one of {', '.join(SOLVERS)}")
+        if self.solver not in self._solvers:
+            raise InputError(f"solver is {self.solver!r}; expected one of {', '.join(self._solvers)}")
         if not self.tol > 0:
             raise InputError(f"tol is {self.tol!r}; expected a number above 0")
         if self.max_passes < 1:
@@ -183,19 +193,18 @@ class _MaxMargin(LinearRanker):
             raise InputError(f"{data.n_features} features but a starting model of {len(coef)}")
         return coef
 
-    def _orderable(self, data: RankingData, weights: Array) -> tuple[RankingData | None, Array, Oracle, Array]:
-        """The queries that say something about order, their labels as the oracle wants them, and the oracle."""
-        labels, useful, oracle = self._targets(data)
-        useful = useful & (weights > 0)
+    def _orderable(self, data: RankingData, weights: Array) -> tuple[RankingData | None, Sequence[Target], Array]:
+        """The queries that say something about order, and what every loss makes of them."""
+        targets = self._targets(data)
+        useful = np.any([target.useful for target in targets], axis=0) & (weights > 0)
         self.n_queries_, self.n_queries_skipped_ = int(useful.sum()), int((~useful).sum())
         if not useful.any():
-            return None, labels, oracle, weights
+            return None, targets, weights
         if useful.all():
-            return data, labels, oracle, weights
-        kept = data.with_labels(labels).select(useful)
-        return kept, kept.labels, oracle, weights[useful]
+            return data, targets, weights
+        return data.select(useful), [target.of(useful, data) for target in targets], weights[useful]
 
-    def _targets(self, data: RankingData) -> tuple[Array, Array, Oracle]:
+    def _targets(self, data: RankingData) -> Sequence[Target]:
         raise NotImplementedError
 
     def _measure_to_choose_by(self) -> Measure:
@@ -222,18 +231,27 @@ class _MaxMargin(LinearRanker):
         }
 
 
-class StructuredSVM(_MaxMargin):
+class StructuredSVM(MaxMarginRanker):
     """Structured SVM, trained directly for a ranking measure, with a duality gap as proof.
 
     Parameters
     ----------
-    loss : str or Measure
-        ``"map"`` (SVMmap), ``"auc"`` (SVMauc), ``"ndcg@10"`` (SVMndcg), ``"ndcg"`` (no clip), ``"mrr@10"`` (SVMmrr).
+    loss : str or Measure, or several
+        ``"map"`` (SVMmap), ``"auc"`` (SVMauc), ``"ndcg@10"`` (SVMndcg), ``"ndcg"`` (no clip), ``"mrr@10"`` (SVMmrr),
+        ``"dorm@10"`` (DORM: nDCG of the grades with weights for positions). A list trains for all at once (SVMcombo).
     C : float or "auto"
         Weight of the losses against ½‖w‖²: the papers' C, with the average over queries. ``"auto"``: chosen from
         ``C_grid`` on ``eval_set``.
     relevant_from : float
-        Labels from this on are relevant.
+        Labels from this on are relevant (DORM takes the grades as they are).
+    feature_map : str, optional
+        What a ranking is described by, where there is a choice: ``"mrr"`` or ``"po"`` for MRR, ``"po"`` or ``"dorm"``
+        for nDCG. ``"dorm:sqrt"`` and ``"dorm:log2"`` (the default decay) weight position r by 1/√(1+r) and
+        1/log2(2+r); ``"dorm:sqrt@30"`` ends after 30 ranks. With several losses: a list, None where there is no choice.
+    loss_weights : sequence of float, optional
+        Weight of each of several losses; all 1 unless given.
+    slack : {"separate", "shared"}
+        Several losses: add up a query's hinges, or take the largest one.
     tol : float
         Relative duality gap at which training stops.
     max_passes : int
@@ -246,7 +264,7 @@ class StructuredSVM(_MaxMargin):
     C_grid : sequence of float, optional
         For ``C="auto"``; powers of ten from 1e-4 to 1e3 unless given.
     eval_measure : str or Measure, optional
-        What C is chosen by; the loss itself unless given.
+        What C is chosen by; unless given the loss itself, the first of several.
     warm_start : bool
         Start from the last fit's ``coef_``.
     n_jobs : int, optional
@@ -280,10 +298,13 @@ class StructuredSVM(_MaxMargin):
 
     def __init__(
         self,
-        loss: str | Measure = "map",
+        loss: str | Measure | Sequence[str | Measure] = "map",
         C: float | str = 1.0,
         *,
         relevant_from: float = 1,
+        feature_map: str | Sequence[str | None] | None = None,
+        loss_weights: Sequence[float] | None = None,
+        slack: str = "separate",
         tol: float = 1e-3,
         max_passes: int = 200,
         standardize: bool = True,
@@ -308,62 +329,26 @@ class StructuredSVM(_MaxMargin):
         )
         self.loss = loss
         self.relevant_from = relevant_from
+        self.feature_map = feature_map
+        self.loss_weights = loss_weights
+        self.slack = slack
 
-    def _method(self) -> str:
-        measure = parse_measure(self.loss)
-        name = {"AP": "map", "RR": "mrr"}.get(measure.name, measure.name.lower())
-        if measure.cutoff is not None:
-            return f"svm-{name}@{measure.cutoff}"
-        return f"svm-{name}-nc" if name in ("ndcg", "mrr") else f"svm-{name}"
+    def _losses(self) -> list[Loss]:
+        return parse_losses(self.loss, self.feature_map, self.loss_weights)
 
-    def _targets(self, data: RankingData) -> tuple[Array, Array, Oracle]:
-        oracle = parse_measure(self.loss).oracle()
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
         if not self.relevant_from > 0:
             raise InputError(f"relevant_from is {self.relevant_from!r}; expected a number above 0")
-        good = data.labels >= self.relevant_from
-        n_good = np.add.reduceat(good.astype(np.int64), data.indptr[:-1])
-        return good.astype(np.float64), (n_good > 0) & (n_good < data.sizes), oracle
-
-    def _measure_to_choose_by(self) -> Measure:
-        return parse_measure(self.eval_measure or self.loss)
-
-
-class RankingSVM(_MaxMargin):
-    """Ranking SVM: a hinge for every pair of documents of one query with different labels; pairs are never listed.
-
-    Parameters
-    ----------
-    C : float or "auto"
-        Weight of the pairs' hinges, summed within a query and averaged over queries: svm_rank_learn's -c.
-    tol, max_passes, standardize, solver, C_grid, warm_start, n_jobs, callback
-        As for :class:`StructuredSVM`.
-    eval_measure : str or Measure, optional
-        What ``C="auto"`` chooses by; nDCG@10 unless given.
-
-    Attributes
-    ----------
-    coef_, objective_, gap_, n_passes_, path_, C_, C_path_, n_queries_, n_queries_skipped_
-        As for :class:`StructuredSVM`.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> ranker = RankingSVM(C=1).fit(np.array([[3.0], [2.0], [1.0]]), [2, 1, 0], ["q"] * 3)
-    >>> bool(ranker.coef_[0] > 0)
-    True
-    """
+        if self.slack not in ("separate", "shared"):
+            raise InputError(f"slack is {self.slack!r}; expected separate or shared")
 
     def _method(self) -> str:
-        return "rank-svm"
+        losses = self._losses()
+        return losses[0].method if len(losses) == 1 else "svm-combo"
 
-    def _targets(self, data: RankingData) -> tuple[Array, Array, Oracle]:
-        from rankwright.measures.oracles.pairs import pairs
-
-        values, grades = np.unique(data.labels, return_inverse=True)
-        low = np.minimum.reduceat(data.labels, data.indptr[:-1])
-        high = np.maximum.reduceat(data.labels, data.indptr[:-1])
-        table = read_only(np.concatenate([[len(values)], np.ones(len(values) ** 2)]))
-        return grades.astype(np.float64), high > low, Oracle(pairs, lambda longest: table, "pairs")
+    def _targets(self, data: RankingData) -> Sequence[Target]:
+        return [loss.target(data, self.relevant_from) for loss in self._losses()]
 
     def _measure_to_choose_by(self) -> Measure:
-        return parse_measure(self.eval_measure or "nDCG@10")
+        return self._losses()[0].measure if self.eval_measure is None else parse_measure(self.eval_measure)

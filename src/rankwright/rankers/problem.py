@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,14 +14,15 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.scaling import Standardizer
 from rankwright.errors import InputError
 from rankwright.measures.base import Oracle
+from rankwright.solvers.gradient_descent import descend
 from rankwright.solvers.max_margin import Solution, solve
 
-__all__ = ["SOLVERS", "Problem", "without_weightless_rows"]
+__all__ = ["SOLVERS", "Problem", "Target", "threads_of", "without_weightless_rows"]
 
 Array = npt.NDArray[Any]
 _PLANES = {"frank-wolfe": 16, "cutting-plane": 200}  # per block, at least
 _PLANES_IN_ALL = 200  # at least: few blocks need more planes each
-_FEW_BLOCKS = 128  # up to which every query has a block of its own
+_FEW_BLOCKS = 112  # up to which every query has a block of its own
 _PLANE_BYTES = 0.5  # of the features' bytes, that cached planes may take
 _FEW_BYTES = 1 << 25  # that they may take in any case
 _NO_SPREAD = 1e-10  # of the largest value: a feature that varies less is taken as constant
@@ -27,43 +30,67 @@ _CHUNK_VALUES = 1 << 18  # that stay in cache
 SOLVERS = tuple(_PLANES)
 
 
+@dataclass(frozen=True, eq=False)
+class Target:
+    """One loss to train for: what it makes of the labels.
+
+    Attributes
+    ----------
+    labels : ndarray
+        Labels as the oracle wants them.
+    useful : ndarray of bool
+        The queries that say something about order.
+    oracle : Oracle
+        The most violated ranking.
+    weight : float
+        Of this loss among several.
+    """
+
+    labels: Array
+    useful: Array
+    oracle: Oracle
+    weight: float = 1.0
+
+    def of(self, queries: Array, data: RankingData) -> Target:
+        """The target for some of the queries of the data."""
+        return replace(self, labels=data.with_labels(self.labels).select(queries).labels, useful=self.useful[queries])
+
+
 class Problem:
     """One training set as the solver sees it, for a path of C values: planes are kept from one C to the next."""
 
     def __init__(
-        self,
-        data: RankingData,
-        labels: Array,
-        oracle: Oracle,
-        weights: Array,
-        ranker: Any,
-        initial: Array | None,
+        self, data: RankingData, targets: Sequence[Target], weights: Array, ranker: Any, initial: Array | None
     ) -> None:
+        from rankwright.objectives.combined import SeparateSlacks, SharedSlack
         from rankwright.objectives.structured import StructuredHinge, equal_blocks
         from rankwright.solvers.planes import PlaneBook
 
         scale = _scale(data) if ranker.standardize else np.ones(data.n_features)
-        self.inverse = 1.0 / scale
         self._ranker = ranker
         self._C: float | None = None
-        capacity = _PLANES[ranker.solver]
-        n_blocks = 1 if ranker.solver == "cutting-plane" else _n_blocks(data, capacity)
-        capacity = max(capacity, -(-_PLANES_IN_ALL // n_blocks))
-        labels = labels.copy()
-        labels.flags.writeable = False
-        self._objective = StructuredHinge(
-            data.X,
-            labels,
-            data.indptr,
-            oracle,
-            weights / data.n_queries,
-            scale,
-            equal_blocks(data.n_queries, n_blocks),
-            _threads(ranker.n_jobs),
-        )
-        self._book = PlaneBook(n_blocks, capacity, data.n_features)
+        capacity = _PLANES.get(ranker.solver, _PLANES["frank-wolfe"])
+        n_blocks = 1 if ranker.solver in ("cutting-plane", "gd") else _n_blocks(data, capacity)
+        hinges = [
+            StructuredHinge(
+                data.X,
+                _frozen(target.labels),
+                data.indptr,
+                target.oracle,
+                target.weight * weights * target.useful / data.n_queries,
+                scale,
+                equal_blocks(data.n_queries, n_blocks),
+                threads_of(ranker.n_jobs),
+            )
+            for target in targets
+        ]
+        together = SharedSlack if getattr(ranker, "slack", None) == "shared" else SeparateSlacks
+        self._objective = hinges[0] if len(hinges) == 1 else together(hinges)
+        capacity = max(capacity, -(-_PLANES_IN_ALL // self._objective.n_blocks))
+        self.coefficients = self._objective.coefficients
+        self._book = PlaneBook(self._objective.n_blocks, capacity, self._objective.n_features)
         if initial is not None:
-            self._book.w[:] = np.where(np.isinf(scale), 0.0, initial * np.where(np.isinf(scale), 1.0, scale))
+            self._book.w[:] = self._objective.weights(initial)
 
     def solve(self, C: float) -> Solution:
         """Train for one C from where the last one ended."""
@@ -72,13 +99,22 @@ class Problem:
         self._objective.rescale(factor)
         self._book.rescale(factor)
         ranker = self._ranker
-        return solve(
-            self._objective, self._book, tol=ranker.tol, max_passes=ranker.max_passes, callback=ranker.callback
-        )
+        rules = {"tol": ranker.tol, "max_passes": ranker.max_passes, "callback": ranker.callback}
+        if ranker.solver == "gd":
+            solution = descend(self._objective, self._book.w, rate=ranker.rate, **rules)
+            self._book.w[:] = solution.w
+            return solution
+        return solve(self._objective, self._book, **rules)
 
     def close(self) -> None:
         """Let threads go."""
         self._objective.close()
+
+
+def _frozen(labels: Array) -> Array:
+    labels = labels.copy()
+    labels.flags.writeable = False
+    return labels
 
 
 def _scale(data: RankingData) -> Array:
@@ -116,7 +152,8 @@ def _n_blocks(data: RankingData, capacity: int) -> int:
     return max(1, min(data.n_queries, worthwhile, affordable))
 
 
-def _threads(n_jobs: int | None) -> int:
+def threads_of(n_jobs: int | None) -> int:
+    """How many threads ``n_jobs`` asks for."""
     if n_jobs is None:
         return 1
     if n_jobs == 0:
@@ -137,4 +174,4 @@ def without_weightless_rows(data: RankingData, weights: Array, sample_weight: An
     left = np.bincount(query[kept], minlength=data.n_queries)
     weights = weights * data.sizes / np.maximum(left, 1)
     smaller = RankingData.from_arrays(data.X[kept], data.labels[kept], query[kept], feature_names=data.feature_names)
-    return smaller, weights[left > 0]
+    return replace(smaller, query_ids=data.query_ids[left > 0]), weights[left > 0]

@@ -22,11 +22,15 @@ from rankwright.solvers.planes import PlaneBook
 __all__ = ["Check", "Objective", "Solution", "solve"]
 
 Array = npt.NDArray[Any]
+_REACH = 0.7  # at most, of the way to where the planes point
+_FIRST_REACH = 0.4  # after the costs went up
 _LEAST_REACH = 0.1
-_STEP_GAP = 0.2  # at which the costs go up a step
+_STEP_GAP = 0.8  # at which the costs go up a step
+_GROWTH = 100.0  # of the costs in a step, at most
 _IDLE = 4  # passes without a new plane after which rounding is all that is left
-_STEPS = 10  # of Newton's method, at each smoothing, between passes
-_ACCURACY = 0.3  # of the gap at hand, to which the small problem is solved between passes
+_MANY = 80  # blocks
+_STEPS = (8, 20)  # of Newton's method, at each smoothing, between passes: with many blocks, with few
+_ACCURACY = (0.4, 0.2)  # of the gap at hand, to which the small problem is solved between passes, likewise
 
 
 class Objective(Protocol):
@@ -101,9 +105,11 @@ def solve(
     """
     began = time.perf_counter()
     on_planes = 0.0
+    accuracy, steps = _ACCURACY[objective.n_blocks < _MANY], _STEPS[objective.n_blocks < _MANY]
+    book.resume(accuracy, steps)
     centre = _Centre(book.w.copy())
     share, growth = 1.0, 1.0  # of the costs: now, and from step to step
-    reach, idle = 1.0, 0
+    reach, idle = _REACH, 0
     best_w, best, dual = centre.w, np.inf, book.dual
     path: list[Check] = []
     interrupted = stalled = False
@@ -114,7 +120,7 @@ def solve(
             planes = objective.evaluate(w)
             here = _Centre(w, float(planes.values.sum()))
             better = here.value(share) < centre.value(share)
-            reach = min(1.0, 2.0 * reach) if better else max(_LEAST_REACH, 0.5 * reach)
+            reach = min(_REACH, 1.2 * reach) if better else max(_LEAST_REACH, 0.7 * reach)
             centre = here if better else centre
             if here.value(1.0) < best:
                 best_w, best = here.w, here.value(1.0)
@@ -137,13 +143,13 @@ def solve(
             if share < 1.0 and centre.value(share) - book.dual <= _STEP_GAP * centre.value(share):
                 wider = share * growth if share * growth < 0.99 else 1.0
                 book.rescale(wider / share)
-                share, reach = wider, 1.0
+                share, reach = wider, _FIRST_REACH
             room = max(centre.value(share) - book.dual, 1e-300)
             if idle:  # nothing new to learn here: go all the way, to the exact solution of the small problem
                 reach = 1.0
                 book.solve_exactly(0.1**idle * room)
             else:
-                book.improve(room, _ACCURACY, _STEPS)
+                book.improve(room, accuracy, steps)
             on_planes += time.perf_counter() - started
     except KeyboardInterrupt:
         if not path:
@@ -169,7 +175,7 @@ def _first_share(planes: Any) -> tuple[float, float]:
     """The share of the costs at which the first planes alone would take the hinge to 0, and the growth from there."""
     total = planes.vectors.sum(axis=0)
     steepness = float(total @ total) / max(float(planes.losses.sum()), 1e-300)
-    n_steps = int(np.ceil(np.log10(max(steepness, 1.0))))
+    n_steps = int(np.ceil(np.log(max(steepness, 1.0)) / np.log(_GROWTH)))
     if n_steps == 0:
         return 1.0, 1.0
     growth = float(steepness ** (1.0 / n_steps))

@@ -16,10 +16,10 @@ ORACLE = types.float64(_VECTOR, _FROZEN, _PLACES, _FROZEN, _VECTOR, _VECTOR)
 """loss = oracle(scores, labels, order, parameters, coef, work)"""
 
 WORK = 6
-"""Numbers of workspace per document that sorting and the oracles may use, and 64 besides."""
+"""Numbers of workspace per document that sorting and the oracles may use, and 512 besides."""
 
 _MINUS_ZERO = -(2**63)
-_COUNT_BELOW = 112  # the counts of the radix sort fit the workspace from there on
+_SHORT = 32
 
 
 @njit(cache=True)
@@ -77,24 +77,17 @@ def _insertion(scores: Any, order: Any) -> bool:
 def sort_descending(scores: Any, order: Any, work: Any) -> None:
     """Fill ``order`` with the positions of the scores, highest first, equal ones in input order.
 
-    Short lists: count what stands above each score. Long lists: radix sort by the leading 32 bits of the scores, and an
+    Short lists: insertion sort. Long lists: radix sort by the leading 32 bits of the scores, and an
     insertion sort for those that differ further down; all 64 bits where there are too many of these.
     """
     n = scores.size
     other = work[:n].view(np.int64)
     for i in range(n):
         order[i] = i
-    if n < _COUNT_BELOW:
-        for i in range(n):
-            above = 0
-            for j in range(i):
-                first = 1 if scores[j] >= scores[i] else 0
-                above += first
-                other[j] += 1 - first
-            other[i] = above
-        for i in range(n):
-            order[other[i]] = i
+    if n <= _SHORT and _insertion(scores, order):
         return
+    for i in range(n):
+        order[i] = i
     keys = work[n : 2 * n].view(np.int64)
     counts = work[2 * n : 2 * n + 512].view(np.int32)
     for i in range(n):

@@ -1,17 +1,22 @@
-"""Reciprocal rank on the `mrr` feature map, exactly.
+"""Reciprocal rank, exactly, on the `mrr` feature map, and on the `po` map of all pairs.
 
     δΨ(y) = Σ over bads b above g0 of (x_g0 − x_b),   g0 the topmost good of y
 
 The loss depends only on the rank r of g0, and the margin is smallest for the lowest-scored good and the r best bads.
+On the `po` map every good has a margin with the bads above it: the best good stands below r bads, the others where
+their margin is smallest, but not above it.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from numba import njit
 
-__all__ = ["reciprocal_rank"]
+from rankwright.measures.oracles.common import good_and_bad
+
+__all__ = ["reciprocal_rank", "reciprocal_rank_of_pairs"]
 
 
 @njit(cache=True)
@@ -46,3 +51,38 @@ def reciprocal_rank(scores: Any, labels: Any, order: Any, parameters: Any, coef:
             coef[place] = -1.0
             left -= 1
     return best_loss
+
+
+@njit(cache=True)
+def reciprocal_rank_of_pairs(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
+    """``parameters``: the cutoff k (at least the number of documents where there is none)."""
+    n = scores.size
+    places, ordered, above = work[:n].view(np.int64), work[n : 2 * n], work[2 * n : 3 * n].view(np.int64)
+    n_good = good_and_bad(scores, labels, order, places, ordered, above)
+    n_bad = n - n_good
+    unit = 2.0 / (n_good * n_bad)
+    # As r rises, the goods above bad r are pushed below it; those below it by their scores stay where they are.
+    best, best_rank = 0.0, 0
+    gained, pushed, their_scores = 0.0, 0, 0.0
+    for rank in range(1, n_bad + 1):
+        while pushed < n_good and above[pushed] < rank:
+            their_scores += ordered[pushed]
+            pushed += 1
+        gained += unit * (pushed * ordered[n_good + rank - 1] - their_scores)
+        loss = 1.0 - 1.0 / (1.0 + rank) if rank < parameters[0] else 1.0
+        if loss + gained > best:
+            best, best_rank = loss + gained, rank
+        if 1.0 + gained <= best:
+            break  # the loss is at most 1, and what is gained only falls
+    loss = 0.0
+    if best_rank > 0 or above[0] > 0:
+        first = max(best_rank, above[0])
+        loss = 1.0 - 1.0 / (1.0 + first) if first < parameters[0] else 1.0
+    for good in range(n_good):
+        coef[places[good]] = unit * max(best_rank, above[good])
+    ahead = n_good
+    for bad in range(n_bad - 1, -1, -1):
+        while ahead > 0 and max(best_rank, above[ahead - 1]) > bad:
+            ahead -= 1
+        coef[places[n_good + bad]] = -unit * (n_good - ahead)
+    return loss

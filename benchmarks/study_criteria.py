@@ -1,0 +1,317 @@
+"""What to train for (KDD'08): every loss of StructuredSVM, tested on MAP, MRR@10, NDCG@10 and AUC.
+
+OHSUMED and MQ2008 in LETOR's folds, TREC-COVID rounds 1 to 3 (submitted runs as features) in five random folds, one of
+them for validation. C is the decade from 1e-4 to 1e3 that is best on validation data by the row's own measure
+(SVMcombo: nDCG@10), each trained from where the last one ended (`C="auto"`). Means and tests are over all test queries;
+a query without a relevant document counts 0, ties stay in input order. Needs `ohsumed_letor2`, `mq2008` and
+`trec_covid_runs` under the folder given, or under RANKWRIGHT_DATA. Prints Markdown; `--markdown FILE` writes it, too.
+
+Where the best weights are 0: with P*(C) the least objective, P*(C)/C falls as C grows, and 0 has P(0)/C = H(0) for
+every C. So if the certificate puts P*(C)/C within 0.001 % of H(0) at the largest C, weights of 0 are within 0.001 % of
+the best for every C. They are what a training from 0 then returns, and what the main tables have; those that `C="auto"`
+returns, some others within the gap, have a table of their own.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+
+from rankwright import Evaluation, RankingData, StructuredSVM, evaluate, parse_measure
+from rankwright.evaluation.significance import corrected, p_value
+from rankwright.measures.base import Oracle
+from rankwright.measures.oracles.common import WORK, sort_descending
+from rankwright.rankers.max_margin import DEFAULT_GRID
+from study_data import Fold, all_folds, marked, p_text, pooled, run_study, short, signed, table
+from timing import best_cpu_seconds
+
+Array = npt.NDArray[Any]
+SINGLE = ("map", "ndcg@10", "mrr@10")
+AUC, MAP, MRR, MRR_PO, NDCG, NDCG_NC = "AUC", "MAP", "MRR@10 (mrr)", "MRR@10 (po)", "NDCG@10", "NDCG, no clip"
+DORMS = {decay: f"DORM@10, {decay}" for decay in ("log2", "sqrt", "sqrt@30")}
+SEPARATE, SHARED = "combo, separate", "combo, shared"
+PO_SEPARATE, PO_SHARED = "combo (po), separate", "combo (po), shared"
+ROWS: dict[str, tuple[dict[str, Any], str]] = {
+    AUC: ({"loss": "auc"}, "AUC"),
+    MAP: ({"loss": "map"}, "AP"),
+    MRR: ({"loss": "mrr@10", "feature_map": "mrr"}, "RR@10"),
+    MRR_PO: ({"loss": "mrr@10", "feature_map": "po"}, "RR@10"),
+    NDCG: ({"loss": "ndcg@10"}, "nDCG@10"),
+    NDCG_NC: ({"loss": "ndcg"}, "nDCG"),
+    **{name: ({"loss": "dorm@10", "feature_map": f"dorm:{decay}"}, "nDCG@10") for decay, name in DORMS.items()},
+    SEPARATE: ({"loss": list(SINGLE)}, "nDCG@10"),
+    SHARED: ({"loss": list(SINGLE), "slack": "shared"}, "nDCG@10"),
+    PO_SEPARATE: ({"loss": list(SINGLE), "feature_map": [None, None, "po"]}, "nDCG@10"),
+    PO_SHARED: ({"loss": list(SINGLE), "feature_map": [None, None, "po"], "slack": "shared"}, "nDCG@10"),
+}
+COLUMNS = {"MAP": "AP", "MRR@10": "RR@10", "NDCG@10": "nDCG@10", "AUC": "AUC"}
+DIAGONAL = {"MAP": MAP, "MRR@10": MRR, "NDCG@10": NDCG, "AUC": AUC}
+VERSUS = (
+    *((MRR, MRR_PO, "MRR@10"), (NDCG_NC, NDCG, "NDCG@10")),
+    *((NDCG_NC, name, "NDCG@10") for name in DORMS.values()),
+    *((PO_SEPARATE, PO_SHARED, column) for column in ("MAP", "MRR@10", "NDCG@10")),
+)
+NEAR, TIGHT = 1e-5, 1e-6
+N_DOCS, FASTER = 1000, 10
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """One loss on one data set: test tables, the C of the folds, which of them have their optimum at 0, the time."""
+
+    best: Evaluation  # with weights 0 where these are as good as any
+    returned: Evaluation
+    costs: tuple[float, ...]
+    zero: tuple[bool, ...]
+    uncertified: int
+    passes: int
+    seconds: float
+
+    @property
+    def mark(self) -> str:
+        """°: the best weights are 0, in all folds or in some."""
+        return "" if not any(self.zero) else " °" if all(self.zero) else f" °{sum(self.zero)}/{len(self.zero)}"
+
+
+Reading = Callable[[Row], Evaluation]
+Study = dict[str, dict[str, Row]]
+BEST: Reading = lambda row: row.best  # noqa: E731
+RETURNED: Reading = lambda row: row.returned  # noqa: E731
+
+
+def main() -> int:
+    """Run the study and print its tables."""
+    warnings.simplefilter("ignore", ConvergenceWarning)  # the tables count them
+    run_study(__doc__, ("ohsumed_letor2", "mq2008", "trec_covid_runs"), _pages)
+    return 0
+
+
+def _pages(root: Path) -> Iterable[str]:
+    study: Study = {}
+    for name, folds in all_folds(root).items():
+        study[name] = {row: _row(row, folds) for row in ROWS}
+        yield _criteria(name, study[name])
+    yield _returned(study)
+    yield _diagonal(study)
+    yield _shortfalls(study)
+    yield _versus(study)
+    yield _times(study)
+    yield _oracles()
+
+
+# Training
+
+
+def _row(name: str, folds: Sequence[Fold]) -> Row:
+    parameters, measure = ROWS[name]
+    best, returned, costs, zero, uncertified, passes, seconds = [], [], [], [], 0, 0, 0.0
+    for train, valid, test in folds:
+        began = time.perf_counter()
+        ranker = StructuredSVM(C="auto", eval_measure=measure, **parameters).fit(train, eval_set=valid)
+        seconds += time.perf_counter() - began
+        zero.append(_best_is_zero(ranker, train, valid))
+        uncertified += sum(step["gap"] > ranker.tol for step in ranker.C_path_)
+        passes += ranker.n_passes_total_
+        costs.append(ranker.C_)
+        scores = ranker.predict(test)
+        returned.append(evaluate(test, scores, measures=list(COLUMNS.values())))
+        best.append(evaluate(test, 0 * scores, measures=list(COLUMNS.values())) if zero[-1] else returned[-1])
+    tables = [pooled(name, part, list(COLUMNS.values())) for part in (best, returned)]
+    return Row(tables[0], tables[1], tuple(costs), tuple(zero), uncertified, passes, seconds)
+
+
+def _best_is_zero(ranker: StructuredSVM, train: RankingData, valid: RankingData) -> bool:
+    """Whether weights of 0 are within 0.001 % of the best for every C, by the bound at the largest."""
+    hinge = clone(ranker).set_params(C=1.0, max_passes=1).fit(train).path_[0].primal  # at weights of 0
+    for tol in (None, TIGHT):  # the second time only where the first bound leaves it open
+        last = (ranker if tol is None else clone(ranker).set_params(tol=tol).fit(train, eval_set=valid)).C_path_[-1]
+        below = 1 - last["objective"] * (1 - last["gap"]) / (last["C"] * hinge)
+        if below <= NEAR or below > ranker.tol:
+            return bool(below <= NEAR)
+    return False
+
+
+# The criterion table
+
+
+def _criteria(name: str, rows: dict[str, Row]) -> str:
+    best = {measure: max(row.best.means[measure] for row in rows.values()) for measure in COLUMNS.values()}
+    lines = []
+    for trained, row in rows.items():
+        cells = [marked(row.best.means[measure], best[measure]) for measure in COLUMNS.values()]
+        costs = "" if all(row.zero) else ", ".join(
+            "–" if zero else f"{C:g}" for C, zero in zip(row.costs, row.zero, strict=True)
+        )  # fmt: skip
+        lines.append([trained + row.mark, *cells, costs])
+    fits = len(rows) * 5 * len(DEFAULT_GRID)
+    queries = len(next(iter(rows.values())).best.query_ids)
+    return (
+        f"## {name}: {queries} queries\n\n°: the best weights are 0 (proved to 0.001 %), so the order is that of the "
+        f"input. Bold: best of the column. Trainings certified: {fits - sum(row.uncertified for row in rows.values())} "
+        f"of {fits}.\n\n{table(['trained for', *COLUMNS, 'C of folds 1–5'], lines)}"
+    )
+
+
+def _returned(study: Study) -> str:
+    lines = [
+        [name, trained + row.mark, *(short(row.returned.means[measure]) for measure in COLUMNS.values()),
+         ", ".join(f"{C:g}" for C in row.costs)]
+        for name, rows in study.items()
+        for trained, row in rows.items()
+        if any(row.zero)
+    ]  # fmt: skip
+    return (
+        '## Best weights 0: what `C="auto"` returns\n\nWeights within the gap of an optimum at 0. Which of them come '
+        f"back is a matter of the solver.\n\n{table(['data', 'trained for', *COLUMNS, 'C of folds 1–5'], lines)}"
+    )
+
+
+def _diagonal(study: Study) -> str:
+    lines, counts = [], {"best": 0, "worse": 0, "of weights not 0": 0}
+    for name, rows in study.items():
+        for column, diagonal in DIAGONAL.items():
+            line = [name, column, diagonal + rows[diagonal].mark]
+            for reading in (BEST, RETURNED):
+                top, p = _against_best(rows, reading, diagonal, COLUMNS[column])
+                means = {trained: reading(rows[trained]).means[COLUMNS[column]] for trained in (diagonal, top)}
+                line += [short(means[diagonal]), top, short(means[top]), "" if top == diagonal else p_text(p)]
+                if reading is BEST:
+                    counts["best"] += top == diagonal
+                    counts["worse"] += p < 0.05
+                    counts["of weights not 0"] += p < 0.05 and not any(rows[diagonal].zero)
+            lines.append(line)
+    head = ["data", "tested on", "trained for it", "value", "best of the column", "value", "p",
+            "as returned: value", "best of the column", "value", "p"]  # fmt: skip
+    return (
+        "## Is training for a measure best for it?\n\nWith the best weights, training for a measure is the best of its "
+        f"column in {counts['best']} of {len(lines)} columns, and significantly worse than the best (p < .05) in "
+        f"{counts['worse']}, {counts['of weights not 0']} of them with weights other than 0 in all folds. p: "
+        f"two-tailed Wilcoxon, Holm over the {len(ROWS) - 1} other rows, since the best is picked in hindsight.\n\n"
+        f"{table(head, lines)}"
+    )
+
+
+def _against_best(rows: dict[str, Row], reading: Reading, own: str, measure: str) -> tuple[str, float]:
+    """The row that is best for a measure (ours among equals), and the corrected p of its difference from ours."""
+    means = {trained: reading(row).means[measure] for trained, row in rows.items()}
+    others = [trained for trained in rows if trained != own]
+    top = max([own, *others], key=lambda trained: means[trained])
+    ours = reading(rows[own]).column(measure)
+    p = corrected([p_value("wilcoxon", reading(rows[other]).column(measure) - ours) for other in others])
+    return top, dict(zip(others, p, strict=True)).get(top, 1.0)
+
+
+def _shortfalls(study: Study) -> str:
+    lines = []
+    for trained in ROWS:
+        line = [trained]
+        for reading in (BEST, RETURNED):
+            short_by = []
+            for rows in study.values():
+                for measure in COLUMNS.values():
+                    top = max(reading(row).means[measure] for row in rows.values())
+                    short_by.append(top - reading(rows[trained]).means[measure])
+            line += [short(float(np.mean(short_by))), short(max(short_by)), str(sum(gap < 5e-5 for gap in short_by))]
+        lines.append(line)
+    cells = len(study) * len(COLUMNS)
+    head = ["trained for", "best weights: mean", "largest", "best", "as returned: mean", "largest", "best"]
+    return (
+        f"## How far below the best of the column\n\nOver {cells} columns (four measures, {len(study)} data sets): "
+        "mean and largest shortfall, and how often a row is the best; with the best weights, and with those that "
+        f'`C="auto"` returns.\n\n{table(head, lines)}'
+    )
+
+
+def _versus(study: Study) -> str:
+    lines = []
+    for first, second, column in VERSUS:
+        for name, rows in study.items():
+            line = [f"{first} − {second}", column, name]
+            for reading in (BEST, RETURNED):
+                measure = COLUMNS[column]
+                apart = reading(rows[first]).column(measure) - reading(rows[second]).column(measure)
+                wins, losses = int((apart > 1e-12).sum()), int((apart < -1e-12).sum())
+                line += [signed(float(apart.mean())), f"{wins}/{losses}", p_text(p_value("wilcoxon", apart))]
+            lines.append(line)
+    head = ["rows", "tested on", "data", "best weights", "wins/losses", "p", "as returned", "wins/losses", "p"]
+    return f"## Pairs of rows\n\np: two-tailed Wilcoxon, not corrected.\n\n{table(head, lines)}"
+
+
+# Time
+
+
+def _times(study: Study) -> str:
+    lines = [
+        [trained, *(f"{rows[trained].seconds:.2f} ({1e3 * rows[trained].seconds / rows[trained].passes:.1f})"
+                    for rows in study.values())]
+        for trained in ROWS
+    ]  # fmt: skip
+    ratios: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+        "separate / its three losses": ((SEPARATE,), (MAP, NDCG, MRR)),
+        "shared / its three losses": ((SHARED,), (MAP, NDCG, MRR)),
+        "(po), separate / its three losses": ((PO_SEPARATE,), (MAP, NDCG, MRR_PO)),
+        "(po), shared / its three losses": ((PO_SHARED,), (MAP, NDCG, MRR_PO)),
+        "DORM@10, log2 / NDCG@10": ((DORMS["log2"],), (NDCG,)),
+        "DORM@10, sqrt@30 / NDCG@10": ((DORMS["sqrt@30"],), (NDCG,)),
+    }
+    for name, (above, below) in ratios.items():
+        sums = [[sum(rows[trained].seconds for trained in part) for part in (above, below)] for rows in study.values()]
+        lines.append([name, *(f"{over / under:.2f}" for over, under in sums)])
+    return (
+        f"## Seconds\n\nAll {len(DEFAULT_GRID)} values of C and five folds, one thread, validation included (in "
+        "brackets: ms a pass). A combination that takes as long as its k losses one after the other, k times their "
+        f"mean, has a ratio of 1.\n\n{table(['trained for', *study], lines)}"
+    )
+
+
+def _oracles() -> str:
+    """The most violated ranking of DORM by the dynamic programme and by SciPy's assignment, in the same run."""
+    lines, least = [], np.inf
+    for cutoff, decay in (("", "log2"), ("", "sqrt"), ("@10", "log2"), ("@10", "sqrt@30")):
+        for relevant in (10, 100, 500):
+            ours, theirs, equal = _both_ways(parse_measure(f"ndcg{cutoff}").oracle(f"dorm:{decay}"), relevant)
+            least = min(least, theirs / ours)
+            lines.append([
+                f"dorm{cutoff}", decay, str(relevant), f"{1e3 * ours:.3f}", f"{1e3 * theirs:.2f}",
+                f"{theirs / ours:.0f}", "yes" if equal else "NO",
+            ])  # fmt: skip
+    head = ["loss", "decay", "relevant", "dynamic programme, ms", "assignment, ms", "ratio", "same value"]
+    verdict = "holds" if least >= FASTER else "DOES NOT HOLD"
+    return (
+        f"## DORM's most violated ranking: two ways\n\nOne query of {N_DOCS:,} documents, two grades, CPU time, best "
+        f"of several. Claim: at least {FASTER} times as fast: {verdict} (least: {least:.1f}).\n\n{table(head, lines)}"
+    )
+
+
+def _both_ways(oracle: Oracle, relevant: int) -> tuple[float, float, bool]:
+    """Seconds of both, and whether the violation is the same."""
+    library, parameters, n = oracle.library, oracle.parameters(N_DOCS), N_DOCS
+    assert library is not None
+    rng = np.random.default_rng(relevant)
+    labels = rng.permutation(np.arange(n) < relevant).astype(np.float64)
+    scores = labels + rng.normal(size=n)
+    labels.flags.writeable = False
+    order, coef, work = np.empty(n, np.int64), np.empty(n), np.empty(WORK * n + 512)
+
+    def programme() -> float:
+        sort_descending(scores, order, work)
+        return float(oracle.kernel(scores, labels, order, parameters, coef, work))
+
+    violation = programme() - coef @ scores
+    loss, their_coef = library(scores, labels, parameters)
+    seconds = best_cpu_seconds(programme), best_cpu_seconds(lambda: library(scores, labels, parameters), 3)
+    return *seconds, bool(np.isclose(violation, loss - their_coef @ scores, rtol=0, atol=1e-9))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

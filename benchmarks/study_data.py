@@ -1,0 +1,152 @@
+"""What the studies share: the command line, the data sets as folds, and Markdown tables.
+
+Documents are read without their ids, so that ties stay in input order. Features of TREC-COVID are the submitted runs:
+1 − ln(rank)/ln(1001), and 0 for a document that a run did not retrieve.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwright import Evaluation, QueryKFold, RankingData, letor_folds, read_letor
+
+__all__ = [
+    "Fold",
+    "all_folds",
+    "joined_tests",
+    "marked",
+    "mq2008_folds",
+    "mq2008_parts",
+    "ohsumed_folds",
+    "p_text",
+    "pooled",
+    "read",
+    "run_study",
+    "short",
+    "signed",
+    "table",
+    "trec_covid",
+]
+
+Fold = tuple[RankingData, RankingData, RankingData]
+ROUNDS = (1, 2, 3)
+
+
+def run_study(doc: str | None, needed: Sequence[str], pages: Callable[[Path], Iterable[str]]) -> None:
+    """Find the data, print the pages as they come, and write them where ``--markdown`` says."""
+    parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", nargs="?", default=os.environ.get("RANKWRIGHT_DATA"), help="folder of the data")
+    parser.add_argument("--markdown", metavar="FILE", help="write the tables to this file, too")
+    args = parser.parse_args()
+    root = Path(args.data or ".")
+    missing = [name for name in needed if not (root / name).is_dir()]
+    if missing:
+        parser.error(f"no {', '.join(missing)} found; give the data folder or set RANKWRIGHT_DATA")
+    began = time.perf_counter()
+    printed: list[str] = []
+    for page in pages(root):
+        print(page, flush=True)
+        printed.append(page)
+    print(f"seconds: {time.perf_counter() - began:.0f}", file=sys.stderr)
+    if args.markdown:
+        Path(args.markdown).write_text("\n".join(printed), encoding="utf-8")
+
+
+# Data
+
+
+def read(path: Path, **options: Any) -> RankingData:
+    """The file without document ids: ties then stay in input order."""
+    return replace(read_letor(path, **options), doc_ids=None)
+
+
+def ohsumed_folds(root: Path) -> list[Fold]:
+    """LETOR 2.0's five folds."""
+    parts = ("trainingset", "validationset", "testset")
+    files = [[read(root / "ohsumed_letor2" / f"Fold{k}" / f"{part}.txt.gz") for part in parts] for k in range(1, 6)]
+    return [(train, valid, test) for train, valid, test in files]
+
+
+def mq2008_parts(root: Path) -> list[RankingData]:
+    """S1 to S5."""
+    return [read(root / "mq2008" / f"S{k}.txt.gz") for k in range(1, 6)]
+
+
+def mq2008_folds(root: Path) -> list[Fold]:
+    """LETOR 4.0's five folds."""
+    return list(letor_folds(mq2008_parts(root)))
+
+
+def trec_covid(root: Path, number: int, **options: Any) -> RankingData:
+    """The judged documents of one round, with a feature per run."""
+    return read(root / "trec_covid_runs" / f"covid_round{number}.runs.txt.gz", **options)
+
+
+def all_folds(root: Path) -> dict[str, list[Fold]]:
+    """OHSUMED, MQ2008 and three rounds of TREC-COVID; the rounds in five random folds, one of them for validation."""
+    folds = {"OHSUMED": ohsumed_folds(root), "MQ2008": mq2008_folds(root)}
+    for number in ROUNDS:
+        data = trec_covid(root, number, sparse=False)
+        splits = QueryKFold(5, valid_folds=1).split_queries(data)
+        folds[f"TREC-COVID {number}"] = [
+            (data.select(split.train), data.select(split.valid), data.select(split.test)) for split in splits
+        ]
+    return folds
+
+
+def joined_tests(folds: Sequence[Fold]) -> RankingData:
+    """All queries once: the test parts of the folds."""
+    return RankingData.concatenate([test for _, _, test in folds])
+
+
+# Tables
+
+
+def pooled(name: str, tables: Sequence[Evaluation], measures: Sequence[str]) -> Evaluation:
+    """The queries of several tables as one system, with some of the measures."""
+    first = tables[0]
+    columns = [list(map(str, first.measures)).index(measure) for measure in measures]
+    return Evaluation(
+        np.concatenate([part.query_ids for part in tables]),
+        tuple(first.measures[c] for c in columns),
+        np.concatenate([part.values for part in tables])[:, columns],
+        tuple(first.definitions[c] for c in columns),
+        name,
+    )
+
+
+def short(value: float) -> str:
+    """A value of a measure: .4527."""
+    return f"{value:.4f}".removeprefix("0")
+
+
+def signed(value: float) -> str:
+    """A difference: +.0045, −.0262."""
+    return ("−" if value <= -5e-5 else "+") + short(abs(value))
+
+
+def marked(value: float, best: float) -> str:
+    """A value, in bold where it is the best of its column, as far as it is shown."""
+    return f"**{short(value)}**" if short(value) == short(best) else short(value)
+
+
+def p_text(p: float) -> str:
+    """A p-value: 1, .043, 2e-5."""
+    if p >= 0.995:
+        return "1"
+    return f"{p:.2g}".removeprefix("0") if p >= 1e-3 else f"{p:.0e}".replace("e-0", "e-")
+
+
+def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table."""
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)

@@ -1,0 +1,168 @@
+"""SVMmap against SVMs for ROC area and for accuracy, and against the runs they learn from (SIGIR'07).
+
+TREC-COVID rounds 1 to 3, a feature per submitted run. 50 trials; the paper's 10 queries to train, 5 to validate and 35
+to test are scaled to the 30, 35 and 40 queries of a round, and every query plays each role equally often. C is the
+decade that is best for MAP on the validation queries. The average precision of a query is the mean over the trials that
+test it. Tests: two-tailed Wilcoxon over queries. Needs `trec_covid_runs` under the folder given, or under
+RANKWRIGHT_DATA. Prints Markdown; `--markdown FILE` writes it, too.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.exceptions import ConvergenceWarning
+
+from rankwright import AccuracySVM, Evaluation, QueryTrials, RankingData, StructuredSVM, compare, evaluate
+from study_data import ROUNDS, marked, p_text, run_study, short, signed, table, trec_covid
+
+Array = npt.NDArray[Any]
+GRID = tuple(10.0**power for power in range(-3, 3))
+SHARED: dict[str, Any] = {"C": "auto", "C_grid": GRID, "eval_measure": "AP"}
+METHODS: dict[str, Callable[[], Any]] = {
+    "SVMmap": lambda: StructuredSVM("map", **SHARED),
+    "SVMauc": lambda: StructuredSVM("auc", **SHARED),
+    "SVMacc": lambda: AccuracySVM(**SHARED),
+    "SVMacc2": lambda: AccuracySVM(balance=True, **SHARED),
+    "SVMacc3": lambda: AccuracySVM(query_scaling="percentile", **SHARED),
+    "SVMacc4": lambda: AccuracySVM(query_scaling="minmax", **SHARED),
+}
+TRIALS, PAPER = 50, (10, 5, 35)
+RUNS = {
+    "valid": "best run by validation",
+    "labelled": "best run by training and validation",
+    "hindsight": "best run in hindsight",
+    "second": "second best in hindsight",
+}
+
+
+@dataclass
+class Scores:
+    """Average precision of every query, summed over the trials that test it; which C were picked; warnings."""
+
+    totals: Array
+    counts: Array
+    picked: Counter[float] = field(default_factory=Counter)
+    warned: int = 0
+
+    @classmethod
+    def of(cls, n_queries: int) -> Scores:
+        """Nothing tested yet."""
+        return cls(np.zeros(n_queries), np.zeros(n_queries))
+
+    def add(self, queries: Array, values: Array) -> None:
+        """The values of one trial."""
+        self.totals[queries] += values
+        self.counts[queries] += 1
+
+
+def main() -> int:
+    """Run the study and print its tables."""
+    run_study(__doc__, ("trec_covid_runs",), _pages)
+    return 0
+
+
+def _pages(root: Path) -> Iterable[str]:
+    sizes, results = [], {}
+    for number in ROUNDS:
+        data = trec_covid(root, number, sparse=False)
+        name, design = f"TREC-COVID {number}", _design(data.n_queries)
+        relevant = np.add.reduceat(data.labels >= 1, data.indptr[:-1])
+        sizes.append([name, *map(str, (data.n_queries, data.n_features, data.n_docs)), f"{relevant.mean():.0f}",
+                      " / ".join(map(str, design))])  # fmt: skip
+        results[name] = _trials(data, design)
+        yield _results(name, data, results[name])
+    head = ["data", "queries", "runs", "documents", "relevant per query", "queries to train / validate / test"]
+    yield f"## The data and the design\n\n{table(head, sizes)}"
+    yield _picked(results)
+
+
+def _design(n_queries: int) -> tuple[int, int, int]:
+    """The paper's 10, 5 and 35 of 50 queries, in proportion; the test takes what rounding leaves."""
+    train, valid = (round(part * n_queries / sum(PAPER)) for part in PAPER[:2])
+    return train, valid, n_queries - train - valid
+
+
+def _trials(data: RankingData, design: tuple[int, int, int]) -> dict[str, Scores]:
+    train, valid, test = design
+    scores = {name: Scores.of(data.n_queries) for name in (*METHODS, *RUNS.values())}
+    of_runs = np.column_stack([_precision(data, data.X[:, run]) for run in range(data.n_features)])
+    ranked = np.argsort(-of_runs.mean(axis=0), kind="stable")
+    for split in QueryTrials(TRIALS, train=train, valid=valid, test=test).split_queries(data):
+        parts = data.select(split.train), data.select(split.valid), data.select(split.test)
+        for name, make in METHODS.items():
+            scores[name].add(split.test, _learned(make(), parts, scores[name]))
+        labelled = np.concatenate([split.train, split.valid])
+        chosen = {
+            "valid": of_runs[split.valid].mean(axis=0).argmax(),
+            "labelled": of_runs[labelled].mean(axis=0).argmax(),
+            "hindsight": ranked[0],
+            "second": ranked[1],
+        }
+        for rule, run in chosen.items():
+            scores[RUNS[rule]].add(split.test, of_runs[split.test, run])
+    return scores
+
+
+def _learned(ranker: Any, parts: tuple[RankingData, ...], scores: Scores) -> Array:
+    train, valid, test = parts
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", ConvergenceWarning)
+        ranker.fit(train, eval_set=valid)
+    scores.warned += any(issubclass(one.category, ConvergenceWarning) for one in caught)
+    scores.picked[ranker.C_] += 1
+    return _precision(test, ranker.predict(test))
+
+
+def _precision(data: RankingData, scores: Array) -> Array:
+    return evaluate(data, scores, measures=["AP"]).column("AP")
+
+
+# Tables
+
+
+def _results(name: str, data: RankingData, scores: dict[str, Scores]) -> str:
+    form = evaluate(data, np.zeros(data.n_docs), measures=["AP"])
+    systems = [
+        Evaluation(form.query_ids, form.measures, (one.totals / one.counts)[:, None], form.definitions, system)
+        for system, one in scores.items()
+    ]
+    result = compare(systems, baseline="SVMmap", tests=("wilcoxon",))
+    found = {d.system: d for d in result.differences}
+    means = {system.name: system.means["AP"] for system in systems}
+    best = max(means[method] for method in METHODS)
+    rows = [["SVMmap", marked(means["SVMmap"], best), "", "", "", "", ""]]
+    for system, d in found.items():
+        low, high = -d.interval[1], -d.interval[0]
+        rows.append([
+            system, marked(means[system], best) if system in METHODS else short(means[system]), signed(-d.difference),
+            f"{signed(low)} … {signed(high)}", f"{d.losses}/{d.wins}", p_text(d.p["wilcoxon"]),
+            p_text(d.p_corrected["wilcoxon"]),
+        ])  # fmt: skip
+    head = ["method", "MAP", "SVMmap is better by", "95 % interval", "W/L of SVMmap", "p", f"p, Holm over {len(found)}"]
+    return f"## {name}\n\n{table(head, rows)}"
+
+
+def _picked(results: dict[str, dict[str, Scores]]) -> str:
+    rows = [
+        [name, method, *(str(scores[method].picked[C]) for C in GRID), str(scores[method].warned)]
+        for name, scores in results.items()
+        for method in METHODS
+    ]
+    head = ["data", "method", *(f"{C:g}" for C in GRID), "warned"]
+    return (
+        f"## The C that validation picked\n\nTrials of {TRIALS} by C. The last column: trials whose training at the "
+        f"picked C stopped before it was certified (SVMmap, SVMauc) or had converged.\n\n{table(head, rows)}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""A net with one hidden layer: score(x) = Σ_u outer_u · tanh(constant_u + Σ_j inner_uj · x_j) over the raw features.
+
+As in the linear model, sums go from the first feature to the last in float64, so that a score does not depend on the
+other rows or on whether X is dense or sparse.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from rankwright.errors import InputError
+from rankwright.models.features import NamedFeatures, as_row, as_table, picked
+
+__all__ = ["NetModel"]
+
+Array = npt.NDArray[Any]
+_BLOCK_ROWS = 256
+_BLOCK_VALUES = 1 << 20
+_SPARSE_ROWS = 1 << 12
+
+
+@dataclass(frozen=True, eq=False)
+class NetModel(NamedFeatures):
+    """One hidden layer of tanh units.
+
+    Attributes
+    ----------
+    inner : ndarray of shape (units, features)
+        Weights of the features in each unit, finite.
+    constants, outer : ndarray
+        What is added in each unit, and the unit's weight in the score.
+    feature_names : tuple of str or None
+        One name per feature.
+
+    Examples
+    --------
+    >>> model = NetModel([[1.0, -1.0], [0.0, 2.0]], [0.0, 0.0], [2.0, 1.0])
+    >>> model.score([[0.0, 0.0], [50.0, 0.0], [0.0, 50.0]]).tolist()
+    [0.0, 2.0, -1.0]
+    """
+
+    inner: Array
+    constants: Array
+    outer: Array
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        for name, dimensions in {"inner": 2, "constants": 1, "outer": 1}.items():
+            try:
+                array = np.array(getattr(self, name), np.float64, order="C")
+            except (TypeError, ValueError):
+                raise InputError("the weights of a net must be numbers") from None
+            if array.ndim != dimensions or not np.isfinite(array).all():
+                raise InputError(f"{name} of a net must be finite and have {dimensions} dimensions, got {array.shape}")
+            array.flags.writeable = False
+            object.__setattr__(self, name, array)
+        units, n_features = self.inner.shape
+        if self.constants.shape != (units,) or self.outer.shape != (units,):
+            sizes = f"{len(self.constants)} constants and {len(self.outer)} outer weights"
+            raise InputError(f"a net of {units} units with {sizes}; expected one of each for every unit")
+        if self.feature_names is None:
+            return
+        names = tuple(str(name) for name in self.feature_names)
+        if len(names) != n_features:
+            raise InputError(f"{n_features} features but {len(names)} feature names")
+        object.__setattr__(self, "feature_names", names)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return int(self.inner.shape[1])
+
+    @property
+    def n_units(self) -> int:
+        """Number of hidden units."""
+        return len(self.outer)
+
+    def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
+        """Scores, higher is better, one float64 per row; columns are found as :class:`LinearModel` finds them."""
+        X = as_table(X)
+        columns = self._columns(X.shape[1], feature_names)
+        scores = np.zeros(X.shape[0])
+        rows = max(2, min(_BLOCK_ROWS, _BLOCK_VALUES // max(1, self.n_features)))
+        rows = _SPARSE_ROWS if sparse.issparse(X) else rows
+        block = np.zeros((0, 0) if sparse.issparse(X) else (2, self.n_features, rows))
+        for start in range(0, X.shape[0], rows):
+            part = picked(X[start : start + rows], columns)
+            sums = self._sums_sparse(part) if sparse.issparse(part) else self._sums_dense(part, block)
+            finite = np.isfinite(sums).all(axis=0)
+            if not finite.all():
+                row = start + int(np.argmin(finite))
+                raise InputError(f"the score of row {row} (from 0) cannot be computed; features must be finite")
+            scores[start : start + rows] = self._outputs(sums)
+        return scores
+
+    def _sums_dense(self, part: Array, block: Array) -> Array:
+        # Transposed blocks of one shape, whatever X is: adding up their rows keeps the order of the features.
+        values, products = block
+        part = part.T
+        values[: part.shape[0], : part.shape[1]] = part
+        sums = np.empty((self.n_units, part.shape[1]))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for unit, weights in enumerate(self.inner):
+                np.multiply(values, weights[:, np.newaxis], out=products)
+                sums[unit] = np.add.reduce(products, axis=0)[: part.shape[1]] + self.constants[unit]
+        return sums
+
+    def _sums_sparse(self, part: sparse.csr_array) -> Array:
+        n_rows = part.shape[0]
+        row = np.repeat(np.arange(n_rows), np.diff(part.indptr))
+        values = part.data.astype(np.float64)
+        sums = np.empty((self.n_units, n_rows))
+        with np.errstate(over="ignore", invalid="ignore"):
+            for unit, weights in enumerate(self.inner):
+                # bincount adds in the order of its input: from the first feature to the last.
+                sums[unit] = np.bincount(row, values * weights[part.indices], minlength=n_rows) + self.constants[unit]
+        return sums
+
+    def _outputs(self, sums: Array) -> Array:
+        scores = np.zeros(sums.shape[1])
+        for weight, unit in zip(self.outer, np.tanh(sums), strict=True):
+            scores += weight * unit
+        return scores + 0.0  # −0 becomes 0
+
+    def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
+        """Rows as dense float64 with the model's features as columns: for a few rows to look at."""
+        X = as_table(X)
+        part = picked(X, self._columns(X.shape[1], feature_names))
+        rows = np.zeros((X.shape[0], self.n_features))
+        rows[:, : part.shape[1]] = part.toarray() if sparse.issparse(part) else part
+        return rows
+
+    def contributions(
+        self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
+    ) -> Array:
+        """What each feature adds to score(a) − score(b), in the order of the model's features.
+
+        The slope of the score in a feature, averaged on the straight way from b to a, times the difference of its
+        values: Σ_u outer_u inner_uj (tanh z_a − tanh z_b)/(z_a − z_b) · (a_j − b_j), z the sums of unit u.
+
+        Examples
+        --------
+        >>> model = NetModel([[1.0, 2.0]], [0.0], [3.0])
+        >>> parts = model.contributions([2.0, 0.0], [0.0, 1.0])
+        >>> bool(np.isclose(parts.sum(), model.score([[2.0, 0.0]])[0] - model.score([[0.0, 1.0]])[0]))
+        True
+        """
+        a, b = (self.aligned(as_row(row), feature_names)[0] for row in (row_a, row_b))
+        above, below = self.inner @ a + self.constants, self.inner @ b + self.constants
+        apart = above - below
+        slope = 1.0 - np.tanh(below) ** 2
+        far = np.abs(apart) > 1e-6
+        slope[far] = (np.tanh(above[far]) - np.tanh(below[far])) / apart[far]
+        return np.asarray(((self.outer * slope) @ self.inner) * (a - b))

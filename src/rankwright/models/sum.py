@@ -1,0 +1,97 @@
+"""The weighted sum of models: a background model with what was learnt on top of it, or an interpolation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.errors import InputError
+from rankwright.models.features import NamedFeatures
+from rankwright.models.linear import LinearModel
+from rankwright.models.trees.forest import Forest
+from rankwright.models.trees.model import TreeModel
+
+__all__ = ["SumModel", "add_models"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class SumModel(NamedFeatures):
+    """Σ weight · model, each model with its own features.
+
+    Attributes
+    ----------
+    parts : tuple of models
+        At least one.
+    weights : ndarray of float64
+        One for each, finite.
+    """
+
+    parts: tuple[Any, ...]
+    weights: Array
+
+    def __post_init__(self) -> None:
+        weights = np.array(self.weights, np.float64)
+        if weights.shape != (len(self.parts),) or not len(self.parts) or not np.isfinite(weights).all():
+            raise InputError(
+                f"{len(self.parts)} models with weights {weights.tolist()}; expected one finite weight each"
+            )
+        weights.flags.writeable = False
+        object.__setattr__(self, "weights", weights)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
+        """The names of the last part's features: what was learnt on top."""
+        names: tuple[str, ...] | None = self.parts[-1].feature_names
+        return names
+
+    @property
+    def n_features(self) -> int:
+        """Number of the last part's features."""
+        return int(self.parts[-1].n_features)
+
+    def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
+        """The weighted sum of the parts' scores."""
+        scores = self.weights[0] * self.parts[0].score(X, feature_names, indptr)
+        for weight, part in zip(self.weights[1:], self.parts[1:], strict=True):
+            scores = scores + weight * part.score(X, feature_names, indptr)
+        return np.asarray(scores)
+
+    def importance(self) -> Array:
+        """That of the last part: what was learnt on top."""
+        return np.asarray(self.parts[-1].importance())
+
+    def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
+        """Rows with the features of the last part as columns: for a few rows to look at."""
+        return np.asarray(self.parts[-1].aligned(X, feature_names, indptr))
+
+    def contributions(
+        self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
+    ) -> Array:
+        """What each feature of the last part adds to score(a) − score(b), in all parts; by name if both have names."""
+        total = np.zeros(self.n_features)
+        for weight, part in zip(self.weights, self.parts, strict=True):
+            own = weight * part.contributions(row_a, row_b, feature_names, query)
+            known = self.feature_names is not None and part.feature_names is not None
+            names, others = (self.names, part.names) if known else (range(len(total)), range(len(own)))
+            place = {name: at for at, name in enumerate(names)}
+            for at, name in enumerate(others):
+                if name in place:
+                    total[place[name]] += own[at]
+        return total
+
+
+def add_models(background: Any, learnt: Any) -> Any:
+    """The sum of two models, as one of their kind where that is possible: linear models, or models of trees."""
+    same = background.n_features == learnt.n_features and background.feature_names == learnt.feature_names
+    both_linear = isinstance(background, LinearModel) and isinstance(learnt, LinearModel)
+    if same and both_linear and background.query_scaling == learnt.query_scaling:
+        return LinearModel(background.coef + learnt.coef, learnt.feature_names, learnt.query_scaling)
+    if same and isinstance(background, TreeModel) and isinstance(learnt, TreeModel):
+        return TreeModel(learnt.n_inputs, learnt.feature_names, Forest.join([background.forest, learnt.forest]))
+    return SumModel((background, learnt), np.ones(2))

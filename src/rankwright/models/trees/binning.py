@@ -1,0 +1,179 @@
+"""Features as small whole numbers: the bin of every value, eight features to a word.
+
+Feature j has up to 255 bins with upper ends ``ends[j]``; bin b holds the values x with ends[b−1] < x ≤ ends[b], and 255
+stands for a missing value. The words of eight features stand together (group by group, then row by row): a histogram of
+a group fits the nearest cache, and one load gives eight bins.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+__all__ = ["GROUP", "MISSING", "BinnedFeatures", "bin_features"]
+
+Array = npt.NDArray[Any]
+GROUP = 8
+MISSING = 255
+_SAMPLE = 200_000  # rows that decide where bins end
+_COLUMNS = 16  # of the sample that are looked at together: a line of the cache in float32
+_CHUNK = 4096  # rows
+_TILE = 512  # rows of it that stay in the nearest caches
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedFeatures:
+    """The bins of a data set.
+
+    Attributes
+    ----------
+    words : ndarray of uint64, shape (groups, rows)
+        Bins of eight features.
+    ends : tuple of ndarray
+        For each feature the upper ends of its bins but the last, which has none.
+    """
+
+    words: Array
+    ends: tuple[Array, ...]
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows."""
+        return int(self.words.shape[1])
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.ends)
+
+
+def bin_features(X: Array, max_bins: int = 255, seed: int = 0, threads: int = 1) -> BinnedFeatures:
+    """Bin every feature at its quantiles; features of few values get a bin for each.
+
+    Parameters
+    ----------
+    X : ndarray of shape (rows, features)
+        NaN is a missing value.
+    max_bins : int
+        From 2 to 255.
+    seed : int
+        Of the sample of rows that decides, where there are more than 200,000.
+    threads : int
+        The result does not depend on it.
+    """
+    n, d = X.shape
+    rows = _sample(n, seed)
+    n_groups = -(-d // GROUP)
+    words = np.empty((n_groups, n), np.uint64)
+
+    def ends_of(first: int) -> list[Array]:
+        columns = np.empty((min(_COLUMNS, d - first), len(rows)), X.dtype)
+        _columns(X, rows, first, columns)
+        return [_ends(column, max_bins) for column in columns]
+
+    with ThreadPoolExecutor(threads) as pool:
+        ends = tuple(values for some in pool.map(ends_of, range(0, d, _COLUMNS)) for values in some)
+        table = np.full((n_groups * GROUP, 256), np.inf, X.dtype)
+        for j, values in enumerate(ends):
+            table[j, : len(values)] = values
+        sizes = np.array([len(values) for values in ends], np.int64)
+        list(pool.map(lambda start: _fill(X, start, min(start + _CHUNK, n), table, sizes, words), range(0, n, _CHUNK)))
+    return BinnedFeatures(words, ends)
+
+
+def _sample(n: int, seed: int) -> Array:
+    """The rows that decide where bins end."""
+    if n <= _SAMPLE:
+        return np.arange(n)
+    return np.sort(np.random.default_rng(seed).choice(n, _SAMPLE, replace=False))
+
+
+def _ends(values: Array, max_bins: int) -> Array:
+    """Where the bins of a feature end: between neighbouring values, as equal in size as that allows."""
+    values = np.sort(values)  # NaN come last
+    n = len(values) - int(np.isnan(values).sum())
+    values = values[:n]
+    if not n:
+        return values
+    first = np.flatnonzero(np.concatenate([[True], values[1:] > values[:-1]]))
+    if len(first) > max_bins:
+        first = first[_cuts(first, n, max_bins)]
+    upper, lower = values[first[1:]], values[first[1:] - 1]
+    with np.errstate(over="ignore"):  # then the lower value is the end
+        middle = lower + (upper - lower) / 2
+    return np.where(middle < upper, middle, lower)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _cuts(first: Any, n: int, max_bins: int) -> Any:
+    """Which of the different values start a bin, where they are more than the bins; ``first`` is where each stands.
+
+    A value with more than an equal share of the rows has a bin of its own; the others fill bins up to an equal share of
+    the rows and bins that are left.
+    """
+    sizes = np.empty(first.size, np.int64)
+    for i in range(first.size):
+        sizes[i] = (first[i + 1] if i + 1 < first.size else n) - first[i]
+    alone = np.zeros(first.size, np.bool_)
+    rows, bins, found = n, max_bins, True
+    while found:
+        share, found = rows / bins, False
+        for i in range(first.size):
+            if not alone[i] and sizes[i] >= share:
+                alone[i], found = True, True
+                rows -= sizes[i]
+                bins -= 1
+    starts = np.zeros(max_bins, np.int64)
+    n_bins, inside = 1, 0
+    for i in range(first.size - 1):
+        if n_bins == max_bins:
+            break
+        inside += sizes[i]
+        rows -= 0 if alone[i] else sizes[i]
+        if alone[i] or inside >= share or (alone[i + 1] and 2 * inside >= share):
+            starts[n_bins] = i + 1
+            n_bins += 1
+            inside = 0
+            bins -= 0 if alone[i] else 1
+            share = rows / max(bins, 1)
+    return starts[:n_bins]
+
+
+@njit(cache=True, nogil=True)
+def _columns(X: Any, rows: Any, first: int, columns: Any) -> None:
+    """Some rows of the columns from ``first`` on, column by column."""
+    for k in range(rows.size):
+        for j in range(columns.shape[0]):
+            columns[j, k] = X[rows[k], first + j]
+
+
+@njit(cache=True, nogil=True)
+def _fill(X: Any, start: int, stop: int, table: Any, sizes: Any, words: Any) -> None:
+    """Words of the rows ``start`` … ``stop − 1``, by bisection: one step for many rows, then the next."""
+    values, codes = np.empty(_TILE, X.dtype), np.empty(_TILE, np.int64)
+    for first in range(start, stop, _TILE):
+        n = min(_TILE, stop - first)
+        for group in range(words.shape[0]):
+            for i in range(n):
+                words[group, first + i] = np.uint64(0)
+            for k in range(min(GROUP, sizes.size - group * GROUP)):
+                j = group * GROUP + k
+                ends = table[j]
+                for i in range(n):
+                    values[i] = X[first + i, j]
+                    codes[i] = 0
+                half = np.int64(1)
+                while 2 * half <= sizes[j]:
+                    half *= 2
+                while half > 0:
+                    for i in range(n):
+                        codes[i] += half if ends[codes[i] + half - 1] < values[i] else 0
+                    half >>= 1
+                for i in range(n):
+                    code = codes[i] if values[i] == values[i] else MISSING
+                    words[group, first + i] |= np.uint64(code) << np.uint64(8 * k)

@@ -1,0 +1,106 @@
+"""Trees as flat arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Forest", "Tree"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Nodes of a tree, the root first; the children of a node stand side by side.
+
+    Attributes
+    ----------
+    feature : ndarray of int32
+        −1 for a leaf.
+    threshold : ndarray of float64
+        Values up to it go left.
+    missing_left : ndarray of bool
+        Whether missing values do.
+    left : ndarray of int32
+        The left child; the right one is the next node.
+    value : ndarray of float64
+        Of leaves.
+    gain : ndarray of float64
+        By which the split lowers the squared error.
+    count : ndarray of float64
+        Training rows.
+    """
+
+    feature: Array
+    threshold: Array
+    missing_left: Array
+    left: Array
+    value: Array
+    gain: Array
+    count: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Forest:
+    """The nodes of all trees, one tree after the other; children are counted over all of them.
+
+    Attributes
+    ----------
+    roots : ndarray of int64
+        The first node of every tree.
+    feature, threshold, missing_left, left, value, gain, count : ndarray
+        As in :class:`~rankwright.models.trees.forest.Tree`; values are already shrunk.
+    """
+
+    roots: Array
+    feature: Array
+    threshold: Array
+    missing_left: Array
+    left: Array
+    value: Array
+    gain: Array
+    count: Array
+
+    @classmethod
+    def of(cls, trees: Sequence[Tree]) -> Forest:
+        """Trees put together."""
+        roots = np.cumsum([0] + [len(tree.feature) for tree in trees]).astype(np.int64)
+        left = [tree.left + np.int32(root) for tree, root in zip(trees, roots[:-1], strict=True)]
+        names = ("feature", "threshold", "missing_left", "value", "gain", "count")
+        parts = {name: [getattr(tree, name) for tree in trees] for name in names}
+        empty = {"feature": np.int32, "missing_left": np.bool_}
+        joined = {
+            name: np.concatenate(part) if part else np.empty(0, empty.get(name, np.float64))
+            for name, part in parts.items()
+        }
+        return cls(roots=roots[:-1], left=np.concatenate(left) if left else np.empty(0, np.int32), **joined)
+
+    @classmethod
+    def join(cls, forests: Sequence[Forest]) -> Forest:
+        """Several forests one after the other."""
+        if not forests:
+            return cls.of([])
+        shifts = np.concatenate([[0], np.cumsum([len(forest.feature) for forest in forests])])[:-1]
+        arrays = {}
+        for name in ("roots", "feature", "threshold", "missing_left", "left", "value", "gain", "count"):
+            parts = [getattr(forest, name) for forest in forests]
+            if name in ("roots", "left"):
+                parts = [(part + shift).astype(part.dtype) for part, shift in zip(parts, shifts, strict=True)]
+            arrays[name] = np.concatenate(parts)
+        return cls(**arrays)
+
+    @property
+    def n_trees(self) -> int:
+        """Number of trees."""
+        return len(self.roots)
+
+    def first(self, n_trees: int) -> Forest:
+        """Only the first trees."""
+        stop = int(self.roots[n_trees]) if n_trees < self.n_trees else len(self.feature)
+        arrays = (self.feature, self.threshold, self.missing_left, self.left, self.value, self.gain, self.count)
+        return Forest(self.roots[:n_trees], *(array[:stop] for array in arrays))

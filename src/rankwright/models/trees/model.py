@@ -1,0 +1,195 @@
+"""Models of trees: the sum of what many trees say, or the expected grade from class probabilities that trees say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from rankwright.errors import InputError
+from rankwright.models.features import NamedFeatures, as_row, as_table, picked
+from rankwright.models.trees.forest import Forest
+
+__all__ = ["GradeModel", "TreeModel"]
+
+Array = npt.NDArray[Any]
+_ROWS = 1 << 14  # that are made dense at a time
+_LINKS = ("softmax", "ordinal")
+_QUADRATURE = 64  # points on the way from one row to another
+
+
+@dataclass(frozen=True, eq=False)
+class _OnTrees(NamedFeatures):
+    """What models of trees share.
+
+    A feature may be NaN: each split knows where missing values go. Features that the data leaves out at the end are 0.
+    """
+
+    n_inputs: int
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if self.feature_names is not None and len(self.feature_names) != self.n_inputs:
+            raise InputError(f"{self.n_inputs} features but {len(self.feature_names)} feature names")
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return self.n_inputs
+
+    def _blocks(self, X: Any, feature_names: Sequence[str] | None) -> Iterator[tuple[int, Array]]:
+        """Dense rows with the model's features as columns, some at a time."""
+        X = as_table(X)
+        columns = self._columns(X.shape[1], feature_names)
+        for start in range(0, X.shape[0], _ROWS):
+            part = picked(X[start : start + _ROWS], columns)
+            part = part.toarray() if sparse.issparse(part) else np.asarray(part)
+            if part.dtype not in (np.float32, np.float64):
+                part = part.astype(np.float64)
+            if part.shape[1] < self.n_inputs:
+                part = np.pad(part, ((0, 0), (0, self.n_inputs - part.shape[1])))
+            yield start, np.ascontiguousarray(part)
+
+    def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
+        """Rows as dense float64 with the model's features as columns: for a few rows to look at."""
+        blocks = [part.astype(np.float64) for _, part in self._blocks(X, feature_names)]
+        return np.concatenate(blocks) if blocks else np.zeros((0, self.n_inputs))
+
+
+@dataclass(frozen=True, eq=False)
+class TreeModel(_OnTrees):
+    """The sum of trees.
+
+    Attributes
+    ----------
+    n_inputs : int
+        Number of features.
+    feature_names : tuple of str or None
+        Their names.
+    forest : Forest
+        The trees.
+    """
+
+    forest: Forest = field(default_factory=lambda: Forest.of([]))
+
+    def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
+        """Scores, higher is better, one float64 per row; columns are found as :class:`LinearModel` finds them."""
+        from rankwright.models.trees.predict import add_scores  # here, for it loads numba
+
+        scores = np.zeros(as_table(X).shape[0])
+        for start, part in self._blocks(X, feature_names):
+            add_scores(self.forest, part, scores[start : start + len(part)])
+        return scores
+
+    def contributions(
+        self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
+    ) -> Array:
+        """What each feature adds to score(a) − score(b): along both rows' paths, see `path_contributions`."""
+        from rankwright.models.trees.predict import path_contributions  # here, for it loads numba
+
+        a, b = (self.aligned(as_row(row), feature_names)[0] for row in (row_a, row_b))
+        return path_contributions(self.forest, a) - path_contributions(self.forest, b)
+
+    def importance(self) -> Array:
+        """By how much the splits of each feature lower the squared error, all in all 1."""
+        return _importance(self.forest, self.n_inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class GradeModel(_OnTrees):
+    """The expected grade: Σ grade · Pr(grade), the probabilities from trees.
+
+    Attributes
+    ----------
+    grades : ndarray
+        The grades, rising.
+    forests : tuple of Forest
+        ``softmax``: one for each grade. ``ordinal``: one for each grade but the lowest, for reaching it.
+    starts : ndarray
+        What is added to the sum of each forest.
+    link : {"softmax", "ordinal"}
+        How probabilities come of the sums.
+    """
+
+    grades: Array = field(default_factory=lambda: np.zeros(0))
+    forests: tuple[Forest, ...] = ()
+    starts: Array = field(default_factory=lambda: np.zeros(0))
+    link: str = "softmax"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.link not in _LINKS:
+            raise InputError(f"the link of the model is {self.link!r}; expected {' or '.join(_LINKS)}")
+        if any(values.ndim != 1 or not np.isfinite(values).all() for values in (self.grades, self.starts)):
+            raise InputError("the grades of the model, or what their forests start from, are no list of finite numbers")
+        if len(self.forests) != len(self.grades) - (self.link == "ordinal") or len(self.starts) != len(self.forests):
+            raise InputError(f"{len(self.forests)} forests for {len(self.grades)} grades do not make a model")
+
+    def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
+        """Expected grades, one float64 per row."""
+        from rankwright.models.trees.predict import add_scores  # here, for it loads numba
+
+        scores = np.zeros(as_table(X).shape[0])
+        for start, part in self._blocks(X, feature_names):
+            sums = np.tile(self.starts, (len(part), 1)).T.copy()
+            for forest, one in zip(self.forests, sums, strict=True):
+                add_scores(forest, part, one)
+            scores[start : start + len(part)] = expected_grade(sums, self.grades, self.link)
+        return scores
+
+    def importance(self) -> Array:
+        """By how much the splits of each feature lower the squared error, all in all 1."""
+        return _importance(Forest.join(self.forests), self.n_inputs)
+
+    def contributions(
+        self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
+    ) -> Array:
+        """What each feature adds to score(a) − score(b).
+
+        Each forest's sum is explained as that of a :class:`TreeModel` is; what a sum does to the expected grade is its
+        mean slope on the straight way from b to a.
+        """
+        from rankwright.models.trees.predict import add_scores, path_contributions  # here, for it loads numba
+
+        a, b = (self.aligned(as_row(row), feature_names) for row in (row_a, row_b))
+        sums = np.tile(self.starts, (2, 1)).T.copy()
+        parts = np.zeros((len(self.forests), self.n_inputs))
+        for at, forest in enumerate(self.forests):
+            add_scores(forest, np.concatenate([a, b]), sums[at])
+            parts[at] = path_contributions(forest, a[0]) - path_contributions(forest, b[0])
+        found = _mean_slopes(sums[:, 0], sums[:, 1], self.grades, self.link) @ parts
+        ends = expected_grade(sums, self.grades, self.link)
+        rest = ends[0] - ends[1] - found.sum()  # what taking the mean over points leaves out
+        return np.asarray(found + rest * np.abs(found) / (np.abs(found).sum() or 1.0))
+
+
+def _mean_slopes(a: Array, b: Array, grades: Array, link: str) -> Array:
+    """Derivatives of the expected grade by each sum, averaged from ``b`` to ``a``."""
+    shares = (np.arange(_QUADRATURE) + 0.5) / _QUADRATURE
+    points = b[:, None] + (a - b)[:, None] * shares
+    if link == "ordinal":
+        reached = 1.0 / (1.0 + np.exp(-np.clip(points, -500.0, 500.0)))
+        return np.asarray((np.diff(grades)[:, None] * reached * (1.0 - reached)).mean(axis=1))
+    powers = np.exp(points - points.max(axis=0))
+    chances = powers / powers.sum(axis=0)
+    return np.asarray((chances * (grades[:, None] - grades @ chances)).mean(axis=1))
+
+
+def _importance(forest: Forest, n_features: int) -> Array:
+    splits = forest.feature >= 0
+    gains = np.bincount(forest.feature[splits], forest.gain[splits], minlength=n_features)
+    total = gains.sum()
+    return np.asarray(gains / total if total > 0 else gains)
+
+
+def expected_grade(sums: Array, grades: Array, link: str) -> Array:
+    """Σ grade · Pr(grade) from one row of sums for each forest."""
+    if link == "ordinal":
+        reached = 1.0 / (1.0 + np.exp(-np.clip(sums, -500.0, 500.0)))
+        return np.asarray(grades[0] + np.diff(grades) @ reached)
+    powers = np.exp(sums - sums.max(axis=0))
+    return np.asarray(grades @ powers / powers.sum(axis=0))

@@ -1,0 +1,94 @@
+"""What a structured SVM can be trained for, by name: a measure, the feature map it is described by, and its weight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+
+from rankwright.data.dataset import RankingData
+from rankwright.errors import InputError
+from rankwright.measures import Measure, parse_measure
+from rankwright.measures.ndcg import nDCG
+from rankwright.rankers.problem import Target
+
+__all__ = ["Loss", "parse_losses"]
+
+_DORM = "dorm"
+
+
+@dataclass(frozen=True)
+class Loss:
+    """1 − measure, on a feature map.
+
+    Attributes
+    ----------
+    measure : Measure
+        What is trained for.
+    feature_map : str or None
+        By name; None: what suits the measure.
+    weight : float
+        Among several losses.
+    """
+
+    measure: Measure
+    feature_map: str | None = None
+    weight: float = 1.0
+
+    @property
+    def method(self) -> str:
+        """The name of the method, as `rankwright train` has it."""
+        cutoff = "" if self.measure.cutoff is None else f"@{self.measure.cutoff}"
+        if (self.feature_map or "").startswith(_DORM):
+            return f"{_DORM}{cutoff}"
+        name = {"AP": "map", "RR": "mrr"}.get(self.measure.name, self.measure.name.lower())
+        return f"svm-{name}-nc" if not cutoff and name in ("ndcg", "mrr") else f"svm-{name}{cutoff}"
+
+    def target(self, data: RankingData, relevant_from: float) -> Target:
+        """What the loss makes of the labels of the data."""
+        oracle = self.measure.oracle(self.feature_map)
+        first = data.indptr[:-1]
+        if oracle.graded:
+            if isinstance(self.measure, nDCG):
+                self.measure.resolve("letor").gains(data.labels)  # complains where they are too large
+            low, high = np.minimum.reduceat(data.labels, first), np.maximum.reduceat(data.labels, first)
+            return Target(data.labels.astype(np.float64), high > low, oracle, self.weight)
+        good = data.labels >= relevant_from
+        n_good = np.add.reduceat(good.astype(np.int64), first)
+        return Target(good.astype(np.float64), (n_good > 0) & (n_good < data.sizes), oracle, self.weight)
+
+
+def parse_losses(loss: Any, feature_map: Any = None, weights: Sequence[float] | None = None) -> list[Loss]:
+    """The losses of one name, measure, or a sequence of these."""
+    names = [loss] if isinstance(loss, str | Measure) else _listed("loss", loss, "a name such as 'map', or several")
+    if not names:
+        raise InputError("no loss was given; expected a name such as 'map', or several")
+    one_map = feature_map is None or isinstance(feature_map, str)
+    maps = [feature_map] * len(names) if one_map else _listed("feature_map", feature_map, "a name, or one per loss")
+    factors = [1.0] * len(names) if weights is None else _listed("loss_weights", weights, "one number per loss")
+    for what, values in (("feature maps", maps), ("loss_weights", factors)):
+        if len(values) != len(names):
+            raise InputError(f"{len(names)} losses but {len(values)} {what}; expected one for each")
+    for factor in factors:
+        if not (isinstance(factor, Real) and 0 < float(factor) < np.inf):
+            raise InputError(f"loss_weights holds {factor!s}; expected numbers above 0")
+    return [_parse(name, map_, float(factor)) for name, map_, factor in zip(names, maps, factors, strict=True)]
+
+
+def _listed(what: str, values: Any, expected: str) -> list[Any]:
+    if isinstance(values, Iterable) and not isinstance(values, str):
+        return list(values)
+    raise InputError(f"{what} is {values!r}; expected {expected}")
+
+
+def _parse(name: str | Measure, feature_map: str | None, weight: float) -> Loss:
+    if not isinstance(name, str | Measure):
+        raise InputError(f"loss is {name!r}; expected a name such as 'map', or several")
+    if isinstance(name, str) and name.lower().partition("@")[0] == _DORM:
+        if feature_map is not None and not str(feature_map).startswith(_DORM):
+            raise InputError(f"DORM has the feature map dorm, not {feature_map!r}")
+        name, feature_map = f"ndcg{name[len(_DORM) :]}", feature_map or _DORM
+    return Loss(parse_measure(name), feature_map, weight)

@@ -1,0 +1,106 @@
+"""The weights of Ranking SVM for IR: τ for the two labels of a pair, μ for its query."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.dataset import RankingData
+from rankwright.errors import InputError
+from rankwright.measures import Measure, parse_measure
+from rankwright.measures.ndcg import nDCG
+
+__all__ = ["grades_of", "query_pair_weights", "rank_pair_weights", "weight_table"]
+
+Array = npt.NDArray[Any]
+
+
+def grades_of(data: RankingData) -> tuple[Array, Array]:
+    """The labels that occur, lowest first, and which of them every document has."""
+    values, grades = np.unique(data.labels, return_inverse=True)
+    return values, grades.astype(np.float64)
+
+
+def _label_counts(data: RankingData) -> tuple[Array, Array]:
+    """The labels that occur, lowest first, and how many documents of each query have each."""
+    values, grades = np.unique(data.labels, return_inverse=True)
+    cells = data.query_of_row() * len(values) + grades
+    return values, np.bincount(cells, minlength=data.n_queries * len(values)).reshape(data.n_queries, len(values))
+
+
+def rank_pair_weights(data: RankingData, measure: str | Measure = "ndcg@1") -> dict[tuple[float, float], float]:
+    """τ(a, b): the mean drop of nDCG@m when, in a perfect ranking, a random document of label a and one of b swap.
+
+    The mean is over the queries that have both labels, and has a closed form for each: (gain_a − gain_b) times the
+    difference of the mean discounts of the places of a and those of b, over the ideal DCG.
+
+    Parameters
+    ----------
+    data : RankingData
+        Training data.
+    measure : str or Measure
+        nDCG@m; exponential gains unless it says otherwise.
+    """
+    found = parse_measure(measure).resolve("letor")
+    if not isinstance(found, nDCG):
+        raise InputError(f"rank_weights is {str(found)!r}; expected nDCG@m, such as ndcg@1, or a mapping")
+    values, counts = _label_counts(data)
+    gains = found.gains(values)
+    discounts = found.discounts(np.arange(int(data.sizes.max())))
+    if found.cutoff is not None:
+        discounts[found.cutoff :] = 0.0
+    reached = np.concatenate([[0.0], np.cumsum(discounts)])
+    stop = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]  # places of a label in a perfect ranking: start … stop
+    sums = reached[stop] - reached[stop - counts]
+    ideal = sums @ gains
+    means = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
+    weights = {}
+    for a in range(len(values)):
+        for b in range(a):
+            both = (counts[:, a] > 0) & (counts[:, b] > 0) & (ideal > 0)
+            drops = (gains[a] - gains[b]) * (means[both, a] - means[both, b]) / ideal[both]
+            weights[float(values[a]), float(values[b])] = float(drops.mean()) if both.any() else 0.0
+    return weights
+
+
+def query_pair_weights(data: RankingData, given: Mapping[Any, float] | None = None) -> Array:
+    """μ of every query: the most pairs that a query has over its own, or as given; 1 for queries without pairs."""
+    if given is not None:
+        missing = [query for query in data.query_ids.tolist() if query not in given]
+        if missing:
+            raise InputError(f"query_weights has no entry for query {missing[0]!r}")
+        try:
+            weights = np.array([float(given[query]) for query in data.query_ids.tolist()])
+        except (TypeError, ValueError):
+            raise InputError("query_weights holds what is no number") from None
+        if not (np.isfinite(weights).all() and (weights >= 0).all()):
+            raise InputError("query_weights must be finite and at least 0")
+        if not weights.any():
+            raise InputError("all query_weights are zero; expected a query that counts")
+        return weights
+    _, counts = _label_counts(data)
+    pairs = (data.sizes.astype(np.float64) ** 2 - (counts.astype(np.float64) ** 2).sum(axis=1)) / 2.0
+    return np.where(pairs > 0, max(pairs.max(initial=0.0), 1.0) / np.maximum(pairs, 1.0), 1.0)
+
+
+def weight_table(values: Array, weights: Mapping[tuple[float, float], float] | None) -> Array:
+    """τ as the oracle of pairs wants it: a table with a row for the higher grade."""
+    table = np.ones((len(values), len(values)))
+    if weights is None:
+        return table
+    try:
+        known = {(float(a), float(b)): float(weight) for (a, b), weight in weights.items()}
+    except (TypeError, ValueError):
+        raise InputError("rank_weights holds what is no {(higher, lower): weight} of numbers") from None
+    for a in range(len(values)):
+        for b in range(a):
+            pair = (float(values[a]), float(values[b]))
+            if pair not in known:
+                raise InputError(f"rank_weights has no entry for the labels ({pair[0]:g}, {pair[1]:g})")
+            if not 0 <= known[pair] < np.inf:
+                raise InputError(f"rank_weights of ({pair[0]:g}, {pair[1]:g}) is {known[pair]:g}; expected at least 0")
+            table[a, b] = known[pair]
+    return table

@@ -1,0 +1,156 @@
+"""RankingSVM: a hinge for every pair of documents, with the weights of pairs and queries of Ranking SVM for IR.
+
+    minimise  ½‖w‖² + (C/|Q|) Σ_q μ_q Σ_{z_i > z_j} τ(z_i, z_j) [1 − w·(x_i − x_j)]₊
+
+The paper (SIGIR'06) writes λ‖w‖² + Σ τ μ [·]₊: the same problem for C = |Q|/(2λ), where a pair costs C_i = τμ/(2λ).
+Without weights, C is svm_rank_learn's -c (with its default loss, -l 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from numbers import Real
+from typing import Any, ClassVar
+
+import numpy as np
+
+from rankwright.data.dataset import RankingData
+from rankwright.errors import InputError
+from rankwright.measures import Measure, parse_measure
+from rankwright.measures.base import Oracle, read_only
+from rankwright.rankers.max_margin import MaxMarginRanker
+from rankwright.rankers.pair_weights import grades_of, query_pair_weights, rank_pair_weights, weight_table
+from rankwright.rankers.problem import SOLVERS, Target
+from rankwright.solvers.max_margin import Check
+
+__all__ = ["RankingSVM"]
+
+
+class RankingSVM(MaxMarginRanker):
+    """Ranking SVM, and Ranking SVM for IR: a hinge for every pair of documents of one query with different labels.
+
+    Pairs are never listed: a query of n documents takes O(n log n) time and O(n) memory.
+
+    Parameters
+    ----------
+    C : float or "auto"
+        Weight of the pairs' hinges, summed within a query and averaged over queries: svm_rank_learn's -c.
+    lam : float, optional
+        Instead of ``C``: the paper's λ, for λ‖w‖² + Σ hinges; the same as C = |Q|/(2λ).
+    rank_weights : str, Measure or mapping, optional
+        Weight τ of a pair by its two labels. ``"ndcg@1"`` (any nDCG@m): the mean drop of that measure when a document
+        of the one label and one of the other swap places in a perfect ranking. A mapping {(higher, lower): weight}.
+    query_weights : bool or mapping
+        Weight μ of a query. True: the pairs of the query with most of them, divided by its own. {qid: weight}.
+    tol, max_passes, standardize, C_grid, warm_start, n_jobs, callback
+        As for :class:`StructuredSVM`.
+    solver : {"qp", "frank-wolfe", "cutting-plane", "gd"}
+        ``"qp"`` is ``"frank-wolfe"``. ``"gd"``: the paper's full-batch gradient descent, which ends when ten passes
+        lower the objective by less than ``tol`` / 10 of it; its ``gap_`` is true, but far from tight.
+    rate : float, optional
+        Learning rate of ``"gd"``; a line search unless given.
+    eval_measure : str or Measure, optional
+        What ``C="auto"`` chooses by; nDCG@10 unless given.
+
+    Attributes
+    ----------
+    coef_, objective_, gap_, n_passes_, path_, C_, C_path_, n_queries_, n_queries_skipped_
+        As for :class:`StructuredSVM`.
+    rank_weights_ : dict
+        τ of every pair of labels, {(higher, lower): weight}.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> ranker = RankingSVM(C=1).fit(np.array([[3.0], [2.0], [1.0]]), [2, 1, 0], ["q"] * 3)
+    >>> bool(ranker.coef_[0] > 0)
+    True
+
+    RSVM-IR of the paper:
+
+    >>> ranker = RankingSVM(rank_weights="ndcg@1", query_weights=True)
+    """
+
+    def __init__(
+        self,
+        C: float | str = 1.0,
+        *,
+        lam: float | None = None,
+        rank_weights: str | Measure | Mapping[tuple[float, float], float] | None = None,
+        query_weights: bool | Mapping[Any, float] = False,
+        tol: float = 1e-3,
+        max_passes: int = 200,
+        standardize: bool = True,
+        solver: str = "frank-wolfe",
+        rate: float | None = None,
+        C_grid: Sequence[float] | None = None,
+        eval_measure: str | Measure | None = None,
+        warm_start: bool = False,
+        n_jobs: int | None = None,
+        callback: Callable[[Check], Any] | None = None,
+    ) -> None:
+        super().__init__(
+            C,
+            tol=tol,
+            max_passes=max_passes,
+            standardize=standardize,
+            solver=solver,
+            C_grid=C_grid,
+            eval_measure=eval_measure,
+            warm_start=warm_start,
+            n_jobs=n_jobs,
+            callback=callback,
+        )
+        self.lam = lam
+        self.rank_weights = rank_weights
+        self.query_weights = query_weights
+        self.rate = rate
+
+    _solvers: ClassVar[tuple[str, ...]] = ("qp", *SOLVERS, "gd")
+
+    def _check_parameters(self) -> None:
+        super()._check_parameters()
+        for name in ("lam", "rate"):
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, Real) and 0 < float(value) < np.inf):
+                raise InputError(f"{name} is {value!r}; expected a number above 0")
+        if self.lam is not None and self.C == "auto":
+            raise InputError("C='auto' chooses C; leave out lam")
+        if not isinstance(self.query_weights, bool | np.bool_ | Mapping):
+            raise InputError(f"query_weights is {self.query_weights!r}; expected True, False or {{qid: weight}}")
+        if not (self.rank_weights is None or isinstance(self.rank_weights, str | Measure | Mapping)):
+            raise InputError(f"rank_weights is {self.rank_weights!r}; expected nDCG@m, such as ndcg@1, or a mapping")
+
+    def _method(self) -> str:
+        return "rsvm-ir" if self.rank_weights is not None or self._weighs_queries() else "rank-svm"
+
+    def _weighs_queries(self) -> bool:
+        return isinstance(self.query_weights, Mapping) or bool(self.query_weights)
+
+    def _cost(self, n_queries: int) -> float | None:
+        return super()._cost(n_queries) if self.lam is None else n_queries / (2.0 * float(self.lam))
+
+    def _weigh(self, data: RankingData, weights: Any) -> Any:
+        if not self._weighs_queries():
+            return weights
+        given = self.query_weights if isinstance(self.query_weights, Mapping) else None
+        return weights * query_pair_weights(data, given)
+
+    def _targets(self, data: RankingData) -> Sequence[Target]:
+        from rankwright.measures.oracles.pairs import pairs
+
+        values, grades = grades_of(data)
+        weights = self.rank_weights
+        if isinstance(weights, str | Measure):
+            weights = rank_pair_weights(data, weights)
+        table = weight_table(values, weights)
+        self.rank_weights_ = {
+            (float(values[a]), float(values[b])): float(table[a, b]) for a in range(len(values)) for b in range(a)
+        }
+        parameters = read_only(np.concatenate([[len(values)], table.ravel()]))
+        low = np.minimum.reduceat(data.labels, data.indptr[:-1])
+        high = np.maximum.reduceat(data.labels, data.indptr[:-1])
+        return [Target(grades, high > low, Oracle(pairs, lambda longest: parameters, "pairs"))]
+
+    def _measure_to_choose_by(self) -> Measure:
+        return parse_measure(self.eval_measure or "nDCG@10")

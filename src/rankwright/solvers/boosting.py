@@ -1,0 +1,115 @@
+"""Gradient boosting: rounds of fitting a tree (or one feature) to residuals, with the best round kept.
+
+The solver knows neither features nor labels: an objective turns scores into residuals and second derivatives, a learner
+turns these into a change of the scores.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Boosted", "Learner", "Round", "boost"]
+
+Array = npt.NDArray[Any]
+
+
+class Learner(Protocol):
+    """What fits residuals round by round, and remembers what it fitted."""
+
+    def fit(self, residuals: Array, weights: Array, scores: Array) -> None:
+        """One more round: add what was learnt to ``scores``."""
+
+    def add_last(self, scores: Array) -> None:
+        """Add what the last round learnt to the scores of the validation data."""
+
+
+@dataclass(frozen=True)
+class Round:
+    """One row of the path.
+
+    Attributes
+    ----------
+    round : int
+        From 1.
+    value : float
+        The measure on validation data; NaN without.
+    seconds : float
+        Since the start.
+    """
+
+    round: int
+    value: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Boosted:
+    """What came of it: the rounds to keep, the path, and whether Ctrl-C ended it."""
+
+    n_rounds: int
+    path: tuple[Round, ...]
+    interrupted: bool = False
+
+
+def boost(
+    objective: Any,
+    learner: Learner,
+    scores: Array,
+    *,
+    n_rounds: int,
+    valid: Callable[[Array], float] | None = None,
+    valid_scores: Array | None = None,
+    patience: int | None = None,
+    callback: Callable[[Round], Any] | None = None,
+) -> Boosted:
+    """Boost from ``scores``, which change in place.
+
+    Parameters
+    ----------
+    objective : object
+        ``residuals, weights = objective.evaluate(scores)``.
+    learner : Learner
+        What is fitted.
+    scores : ndarray
+        Where to start from: 0, or what a background model says.
+    n_rounds : int
+        At most.
+    valid : callable, optional
+        The measure of validation scores; the rounds up to its highest value are kept, 0 rounds included.
+    valid_scores : ndarray, optional
+        Where these start from.
+    patience : int, optional
+        Stop after so many rounds without a higher value.
+    callback : callable, optional
+        Called after every round; True stops.
+    """
+    began = time.perf_counter()
+    path: list[Round] = []
+    best, best_value = n_rounds, -np.inf
+    if valid is not None:
+        assert valid_scores is not None
+        best, best_value = 0, valid(valid_scores)
+    interrupted = False
+    try:
+        for number in range(1, n_rounds + 1):
+            residuals, weights = objective.evaluate(scores)
+            learner.fit(residuals, weights, scores)
+            value = float("nan")
+            if valid is not None and valid_scores is not None:
+                learner.add_last(valid_scores)
+                value = valid(valid_scores)
+            path.append(Round(number, value, time.perf_counter() - began))
+            if value > best_value:
+                best, best_value = number, value
+            stop = callback(path[-1]) if callback is not None else False
+            if stop is True or (valid is not None and patience is not None and number - best >= patience):
+                break
+    except KeyboardInterrupt:
+        interrupted = True
+    return Boosted(min(best, len(path)), tuple(path), interrupted)

@@ -1,0 +1,269 @@
+"""Training a net by lambda gradients: epochs of updates query by query (or batch by batch), the best epoch kept."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.objectives.lambdas import Lambdas
+from rankwright.objectives.products import kernel_form
+from rankwright.solvers.net_kernel import backward, forward, net_space, run_batches, run_task, step
+
+__all__ = ["Epoch", "NetTrainer", "Trained", "train_net"]
+
+Array = npt.NDArray[Any]
+ADAM_RATE = 0.002
+_FIRST_SCORES = 0.1  # size of the scores before training: small, lest chance orders documents
+_TASK_DOCS = 4096  # documents of a batch that one thread takes on at a time, about
+_STRETCH_DOCS = 1 << 16  # documents between two looks for Ctrl-C
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One row of the path.
+
+    Attributes
+    ----------
+    epoch : int
+        From 1.
+    train : float
+        The measure on the training data: of the scores that each query had when its turn came.
+    value : float
+        The measure on validation data after the epoch; NaN without.
+    seconds : float
+        Since the start.
+    """
+
+    epoch: int
+    train: float
+    value: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """What came of it: the weights of the best epoch, which one that was, the path, and what else ended it."""
+
+    theta: Array
+    best_epoch: int
+    path: tuple[Epoch, ...]
+    interrupted: bool = False  # by Ctrl-C
+    overflow: bool = False  # the rate was too large
+
+
+class NetTrainer:
+    """A net on given data, and its updates.
+
+    Parameters
+    ----------
+    X : ndarray or csr_array
+        Features.
+    lambdas : Lambdas
+        The gradients, with labels and query boundaries.
+    docs, queries : ndarray
+        The documents, query after query, in the order that decides between equal scores; the queries to train on, in
+        the order from which they are shuffled.
+    costs : ndarray
+        By which the gradient of each query is multiplied.
+    mean, scale : ndarray
+        What is subtracted from each feature, and what it is then divided by; inf leaves the feature out.
+    hidden : int
+        Hidden units; 0: a linear model.
+    batch : int
+        Queries per update.
+    rate : float or None
+        By which gradients are multiplied; None: steps by Adam's rule of `ADAM_RATE`.
+    decay : float
+        Share, times the rate, by which weights shrink in every update.
+    seed : int
+        Of the first weights and of shuffling.
+    threads : int
+        For batches of many documents; the result does not depend on it.
+    """
+
+    def __init__(
+        self,
+        X: Any,
+        lambdas: Lambdas,
+        docs: Array,
+        queries: Array,
+        costs: Array,
+        mean: Array,
+        scale: Array,
+        *,
+        hidden: int,
+        batch: int = 1,
+        rate: float | None = None,
+        decay: float = 0.0,
+        seed: int = 0,
+        threads: int = 1,
+    ) -> None:
+        self._lambdas, self._queries, self._costs = lambdas, queries, costs
+        self._hidden, self._units, self._batch, self._seed = hidden, max(hidden, 1), batch, seed
+        kept = np.flatnonzero(np.isfinite(scale))
+        self._mean, self._scale, self._kept, self._n_features = mean[kept], scale[kept], kept, len(scale)
+        form = kernel_form(X)
+        columns = kept
+        if isinstance(form, tuple):
+            columns = np.full(self._n_features, -1)
+            columns[kept] = np.arange(len(kept))
+        self._rows = (form, docs, lambdas.indptr, lambdas.labels, columns, self._mean, 1.0 / self._scale)
+        longest = int(np.diff(lambdas.indptr).max(initial=1))
+        cells = 0 if isinstance(form, tuple) else len(kept)
+        self._new_space = lambda: net_space(longest, cells, self._units)
+        self._space = self._new_space()
+        self.theta = _first_weights(len(kept), hidden, np.random.default_rng([seed, 0]))
+        self._steps = (
+            np.zeros((2, 0)) if rate is not None else np.zeros((2, len(self.theta) + 1)),
+            ADAM_RATE if rate is None else rate,
+            decay,
+            len(kept) * self._units + hidden,
+        )
+        self._steps[0][:, len(self.theta) :] = 1.0
+        self._pool = ThreadPoolExecutor(threads) if threads > 1 and batch > 1 else None
+
+    def epoch(self, number: int, seen: Array) -> bool:
+        """Every query once; its scores, when its turn comes, go to ``seen``. False if one is not finite."""
+        order = np.random.default_rng([self._seed, number]).permutation(self._queries)
+        tasks, batches = self._plan(order)
+        if self._lambdas.by_swaps or (self._pool is not None and len(tasks) > len(batches)):
+            return all(self._one_batch(order, tasks[a : b + 1], seen) for a, b in pairwise(batches.tolist()))
+        grad, total = np.empty_like(self.theta), np.empty_like(self.theta)
+        docs = np.cumsum(np.diff(self._lambdas.indptr)[order])
+        looks = np.searchsorted(docs, np.arange(0, docs[-1] + _STRETCH_DOCS, _STRETCH_DOCS))
+        looks = np.unique(np.searchsorted(tasks[batches], np.append(looks, len(order))))
+        return all(
+            run_batches(
+                self._rows, self._lambdas.setup, order, tasks, batches, first, last, self._costs, self.theta,
+                self._hidden, self._space, grad, total, seen, *self._steps,
+            )
+            for first, last in pairwise([0, *looks.tolist()])
+        )  # fmt: skip
+
+    def _plan(self, order: Array) -> tuple[Array, Array]:
+        """Boundaries of tasks, in queries of ``order``, and of batches, in tasks; threads do not matter."""
+        ends = np.append(np.arange(0, len(order), self._batch), len(order))
+        if self._batch == 1:
+            return ends, np.arange(len(ends))
+        docs = np.concatenate([[0], np.cumsum(np.diff(self._lambdas.indptr)[order])])
+        cuts = np.searchsorted(docs, np.arange(_TASK_DOCS, docs[-1], _TASK_DOCS))
+        tasks = np.union1d(ends, cuts)
+        return tasks, np.searchsorted(tasks, ends)
+
+    def _one_batch(self, order: Array, tasks: Array, seen: Array) -> bool:
+        def run(task: int) -> tuple[bool, Array]:
+            grad = np.empty_like(self.theta)
+            first, last = int(tasks[task]), int(tasks[task + 1])
+            if self._lambdas.by_swaps:
+                return self._by_swaps(order[first:last], grad, seen), grad
+            space = self._new_space()
+            finite = run_task(
+                self._rows, self._lambdas.setup, order, first, last, self._costs, self.theta, self._hidden, space,
+                grad, seen,
+            )  # fmt: skip
+            return bool(finite), grad
+
+        each: Callable[..., Any] = map if self._pool is None or self._lambdas.by_swaps else self._pool.map
+        total = np.zeros_like(self.theta)
+        for finite, grad in list(each(run, range(len(tasks) - 1))):
+            if not finite:
+                return False
+            total += grad
+        step(self.theta, total, 1.0 / float(tasks[-1] - tasks[0]), *self._steps)
+        return True
+
+    def _by_swaps(self, queries: Array, grad: Array, seen: Array) -> bool:
+        grad[:] = 0.0
+        docs, indptr = self._rows[1], self._rows[2]
+        scores, labels, residuals, _ = self._space[3]
+        for q in queries:
+            n = forward(self._rows, q, self.theta, self._hidden, self._space)
+            seen[docs[indptr[q] : indptr[q + 1]]] = scores[:n]
+            if not np.isfinite(scores[:n]).all():
+                return False
+            residuals[:n] = self._lambdas.one_query(scores[:n], labels[:n])[0]
+            backward(self._rows, q, self.theta, self._hidden, self._costs[q], self._space, grad)
+        return True
+
+    def raw_weights(self, theta: Array) -> tuple[Array, Array, Array]:
+        """Weights of the features as they come (features × units), of the units, and the units' constants."""
+        n = len(self._kept) * self._units
+        inner = np.zeros((self._n_features, self._units))
+        inner[self._kept] = theta[:n].reshape(-1, self._units) / self._scale[:, None]
+        outer, constants = theta[n : n + self._hidden], theta[n + self._hidden :]
+        if self._hidden:
+            constants = constants - (inner[self._kept] * self._mean[:, None]).sum(axis=0)
+        return inner, outer, constants
+
+    def close(self) -> None:
+        """Let the threads go."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+
+
+def _first_weights(n_features: int, hidden: int, rng: np.random.Generator) -> Array:
+    """0 without hidden units; else at random, such that sums in units are about 1 in size and scores smaller."""
+    if not hidden:
+        return np.zeros(n_features)
+    inner = rng.normal(size=n_features * hidden) / np.sqrt(max(n_features, 1))
+    outer = rng.normal(size=hidden) * (_FIRST_SCORES / np.sqrt(hidden))
+    return np.concatenate([inner, outer, np.zeros(hidden)])
+
+
+def train_net(
+    trainer: NetTrainer,
+    *,
+    epochs: int,
+    train: Callable[[Array], float],
+    n_docs: int,
+    valid: Callable[[Array], float] | None = None,
+    patience: int | None = None,
+    callback: Callable[[Epoch], Any] | None = None,
+) -> Trained:
+    """Train for some epochs; on validation data, to the best of them.
+
+    Parameters
+    ----------
+    trainer : NetTrainer
+        What is trained.
+    epochs : int
+        At most.
+    train : callable
+        The measure of the scores of the training data.
+    n_docs : int
+        How many scores these are.
+    valid : callable, optional
+        The measure on validation data for given weights θ; the epoch of its highest value is kept.
+    patience : int, optional
+        Stop after so many epochs without a higher value.
+    callback : callable, optional
+        Called after every epoch; True stops.
+    """
+    began = time.perf_counter()
+    path: list[Epoch] = []
+    best, best_value, theta = 0, -np.inf, trainer.theta.copy()
+    seen = np.zeros(n_docs)
+    try:
+        for number in range(1, epochs + 1):
+            if not (trainer.epoch(number, seen) and np.isfinite(trainer.theta).all()):
+                return Trained(theta, best, tuple(path), overflow=True)
+            value = float("nan") if valid is None else valid(trainer.theta)
+            path.append(Epoch(number, train(seen), value, time.perf_counter() - began))
+            if valid is None or value > best_value:
+                best, best_value, theta = number, value, trainer.theta.copy()
+            stop = callback(path[-1]) if callback is not None else False
+            if stop is True or (valid is not None and patience is not None and number - best >= patience):
+                break
+    except KeyboardInterrupt:
+        if not path:
+            raise
+        return Trained(theta, best, tuple(path), interrupted=True)
+    return Trained(theta, best, tuple(path))

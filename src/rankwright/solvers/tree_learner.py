@@ -1,0 +1,106 @@
+"""One tree a round: grown on the residuals by squared error, its leaves set by one Newton step and shrunk."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.models.trees.forest import Forest, Tree
+from rankwright.models.trees.grow import Grower
+from rankwright.models.trees.predict import add_scores
+
+__all__ = ["TreeLearner", "TreesPerClass"]
+
+Array = npt.NDArray[Any]
+_LEAST_CURVE = 1e-6  # of the rows of a leaf: second derivatives below this are taken as this
+
+
+class TreeLearner:
+    """Trees for the rounds of boosting.
+
+    Parameters
+    ----------
+    grower : Grower
+        How trees are grown.
+    X : ndarray
+        The features that it has binned, for rows that a tree does not see.
+    shrinkage : float
+        By which values are multiplied.
+    tree_rows, tree_features : float
+        Share of the rows and features that a tree sees.
+    seed : int
+        Of all that is drawn; round r of seed s draws the same whatever came before.
+    X_valid : ndarray, optional
+        Features of the validation data.
+    """
+
+    def __init__(
+        self,
+        grower: Grower,
+        X: Array,
+        *,
+        shrinkage: float,
+        tree_rows: float = 1.0,
+        tree_features: float = 1.0,
+        seed: int = 0,
+        X_valid: Array | None = None,
+    ) -> None:
+        self.trees: list[Tree] = []
+        self._grower, self._X, self._X_valid = grower, X, X_valid
+        self._shrinkage, self._seed = shrinkage, seed
+        self._tree_rows, self._tree_features = tree_rows, tree_features
+
+    def fit(self, residuals: Array, weights: Array, scores: Array) -> None:
+        """Grow a tree, and add what it says to ``scores``."""
+        rng = np.random.default_rng([self._seed, len(self.trees)])
+        n, d = self._X.shape
+        rows = np.arange(n, dtype=np.uint32)
+        left_out = rows[:0]
+        if self._tree_rows < 1.0:
+            seen = rng.random(n) < self._tree_rows
+            rows, left_out = rows[seen], rows[~seen]
+        features = np.ones(d, np.bool_)
+        if self._tree_features < 1.0:
+            features[:] = False
+            features[rng.choice(d, max(1, round(self._tree_features * d)), replace=False)] = True
+        tree, leaves = self._grower.grow(residuals, rows, features, rng)
+        value = tree.value.copy()
+        for node, part in leaves:
+            curve = max(float(weights[part].sum()), _LEAST_CURVE * len(part))
+            value[node] = self._shrinkage * float(residuals[part].sum()) / curve if len(part) else 0.0
+            scores[part] += value[node]
+        tree = dataclasses.replace(tree, value=value)
+        self.trees.append(tree)
+        if len(left_out):
+            scores[left_out] += _scores(tree, self._X[left_out])
+
+    def add_last(self, scores: Array) -> None:
+        """Add what the last tree says to the scores of the validation data."""
+        assert self._X_valid is not None
+        scores += _scores(self.trees[-1], self._X_valid)
+
+
+def _scores(tree: Tree, X: Array) -> Array:
+    scores = np.zeros(len(X))
+    add_scores(Forest.of([tree]), X, scores)
+    return scores
+
+
+class TreesPerClass:
+    """A learner for each row of scores: one tree a round for each class."""
+
+    def __init__(self, learners: list[TreeLearner]) -> None:
+        self.learners = learners
+
+    def fit(self, residuals: Array, weights: Array, scores: Array) -> None:
+        """Grow a tree for each class."""
+        for at, learner in enumerate(self.learners):
+            learner.fit(residuals[at], weights[at], scores[at])
+
+    def add_last(self, scores: Array) -> None:
+        """Add what the last trees say to the scores of the validation data."""
+        for learner, row in zip(self.learners, scores, strict=True):
+            learner.add_last(row)

@@ -1,0 +1,219 @@
+"""nDCG on position weights (DORM): the dynamic programme and the assignment against all permutations, one by one.
+
+The weights of positions and the mean over all ideal rankings are written here from their definitions.
+"""
+
+import functools
+import itertools
+import math
+
+import numpy as np
+import pytest
+from test_oracles import all_losses, call, permutations, random_scores
+
+from rankwright.errors import InputError
+from rankwright.measures import parse_measure
+from rankwright.measures.oracles import position_decay
+
+WEIGHTS = {"": lambda rank: 1 / math.log2(2 + rank), "log2": lambda rank: 1 / math.log2(2 + rank),
+           "sqrt": lambda rank: 1 / math.sqrt(1 + rank)}  # fmt: skip
+
+SETTINGS = [
+    ("nDCG", "dorm"), ("nDCG", "dorm:log2"), ("nDCG", "dorm:sqrt"), ("nDCG", "dorm:sqrt@3"), ("nDCG", "dorm:log2@1"),
+    ("nDCG@1", "dorm:log2"), ("nDCG@1", "dorm:sqrt@2"), ("nDCG@2", "dorm:sqrt"), ("nDCG@3", "dorm:log2@2"),
+    ("nDCG@3", "dorm:log2@30"), ("nDCG@50", "dorm:sqrt@50"), ("nDCG(gain=linear)", "dorm:log2"),
+    ("nDCG(gain=linear)@2", "dorm:sqrt@4"), ("nDCG(discount=jk)", "dorm:sqrt"), ("nDCG(discount=jk)@3", "dorm:log2@4"),
+]  # fmt: skip
+settings = pytest.mark.parametrize(("name", "feature_map"), SETTINGS)
+
+
+def position_weights(feature_map, n):
+    profile, _, end = feature_map.partition(":")[2].partition("@")
+    return np.array([WEIGHTS[profile](rank) if not end or rank < int(end) else 0.0 for rank in range(n)])
+
+
+@functools.cache
+def parameters_of(name, feature_map, longest):
+    return parse_measure(name).oracle(feature_map).parameters(longest)
+
+
+def programme(name, feature_map, scores, labels, longest=None):
+    return call(position_decay.dorm, parameters_of(name, feature_map, longest or len(scores)), scores, labels)
+
+
+def library(name, feature_map, scores, labels, longest=None):
+    return position_decay.assignment(scores, labels, parameters_of(name, feature_map, longest or len(scores)))
+
+
+@functools.cache
+def all_coefficients(feature_map, labels):
+    """One row per permutation: the c of Ψ(y*) − Ψ(y), with Ψ(y*) the mean over every ideal ranking."""
+    orders = permutations(len(labels))
+    weights = position_weights(feature_map, len(labels))[np.argsort(orders, axis=1)]
+    ranked = np.array(labels)[orders]
+    ideal = (np.diff(ranked, axis=1) <= 0).all(axis=1)
+    return weights[ideal].mean(axis=0) - weights
+
+
+def random_grades(rng, n):
+    """At least two of up to five grades, with holes, some of one document."""
+    grades = rng.choice([0.0, 1.0, 2.0, 3.0, 4.0], int(rng.integers(2, 6)), replace=False)
+    labels = rng.choice(grades, n)
+    labels[rng.permutation(n)[:2]] = grades[:2]
+    return labels
+
+
+@settings
+def test_both_equal_brute_force_over_all_permutations(name, feature_map):
+    rng = np.random.default_rng(1)
+    for n in [2] * 30 + [3] * 80 + [4] * 120 + [5] * 150 + [6] * 60:
+        labels = random_grades(rng, n)
+        scores = random_scores(rng, labels)
+        longest = n + int(rng.integers(3))
+        losses, rows = all_losses(name, tuple(labels)), all_coefficients(feature_map, tuple(labels))
+        expected = (losses - rows @ scores).max()
+        size = max(1.0, np.abs(scores).max())
+        for found in (programme, library):
+            loss, coef = found(name, feature_map, scores, labels, longest)
+            assert abs(loss - coef @ scores - expected) < 1e-9 * size
+            assert loss - coef @ scores > -1e-9 * size  # the ideal rankings have margin 0 on average
+            assert abs(coef.sum()) < 1e-12 * n
+            same = np.abs(rows - coef).max(axis=1) < 1e-9  # the rankings with these coefficients …
+            assert (np.abs(losses[same] - loss) < 1e-9).any()  # … and this loss
+
+
+@settings
+def test_weights_of_positions_are_those_of_their_formulas(name, feature_map):
+    measure = parse_measure(name).resolve("letor")
+    for longest in (1, 2, 3, 7, 40):
+        parameters = parse_measure(name).oracle(feature_map).parameters(longest)
+        assert parameters.dtype == np.float64
+        assert not parameters.flags.writeable
+        assert parameters[0] == (measure.gain == "exponential")
+        assert parameters[1] == min(measure.cutoff or longest, longest)
+        assert parameters[2 : 2 + longest].tolist() == pytest.approx(position_weights(feature_map, longest), abs=1e-15)
+        inside = np.arange(longest) < (measure.cutoff or longest)
+        assert np.allclose(parameters[2 + longest :], measure.discounts(np.arange(longest)) * inside, atol=1e-15)
+    assert position_weights("dorm:sqrt@2", 4).tolist() == pytest.approx([1.0, 2**-0.5, 0.0, 0.0])
+    assert position_weights("dorm:log2", 3).tolist() == pytest.approx([1.0, 1 / math.log2(3), 0.5])
+
+
+@pytest.mark.parametrize("n_grades", [2, 3])
+@settings
+def test_programme_and_library_agree_on_longer_lists(name, feature_map, n_grades):
+    rng = np.random.default_rng(2)
+    for n in [60] * 8 + [59, 17]:
+        labels = np.arange(n, dtype=float) % n_grades
+        rng.shuffle(labels)
+        scores = random_scores(rng, labels)
+        one, other = (found(name, feature_map, scores, labels, n + 1) for found in (programme, library))
+        size = n * max(1.0, np.abs(scores).max())
+        assert abs((one[0] - one[1] @ scores) - (other[0] - other[1] @ scores)) < 1e-9 * size
+        assert abs(one[1].sum()) < 1e-11
+        assert abs(other[1].sum()) < 1e-11
+        assert -1e-12 <= one[0] <= 1 + 1e-12
+
+
+@settings
+def test_subgradient_inequality(name, feature_map):
+    rng = np.random.default_rng(4)
+    for _ in range(60):
+        labels = random_grades(rng, int(rng.integers(2, 15)))
+        here = random_scores(rng, labels)
+        there = here + rng.normal(size=len(here)) * rng.choice([1e-3, 0.1, 10.0])
+        for found in (programme, library):
+            loss, coef = found(name, feature_map, here, labels)
+            value_there = programme(name, feature_map, there, labels)
+            bound = loss - coef @ there
+            assert value_there[0] - value_there[1] @ there >= bound - 1e-9 * len(here) * max(1.0, np.abs(there).max())
+
+
+def test_the_order_of_rows_does_not_matter():
+    rng = np.random.default_rng(5)
+    labels, scores = random_grades(rng, 25), rng.normal(size=25)
+    loss, coef = programme("nDCG@5", "dorm", scores, labels)
+    shuffled = rng.permutation(25)
+    for found in (programme, library):
+        loss_again, coef_again = found("nDCG@5", "dorm", scores[shuffled], labels[shuffled])
+        assert loss_again == pytest.approx(loss, abs=1e-12)
+        assert np.allclose(coef_again, coef[shuffled], atol=1e-12)
+
+
+def test_documents_of_one_grade_share_the_weights_of_their_places():
+    labels = np.array([2.0, 0, 1, 1, 0])
+    weights = position_weights("dorm", 5)
+    scores = np.array([300.0, 100, 200, 200, 100])  # apart by so much that the ranking is right
+    for found in (programme, library):
+        loss, coef = found("nDCG", "dorm", scores, labels)
+        assert loss == pytest.approx(0, abs=1e-12)
+        assert coef @ scores == pytest.approx(0, abs=1e-10)  # equal scores within a grade: no ideal ranking is better
+        assert sorted(coef) == pytest.approx(
+            sorted([0, *(np.mean(weights[1:3]) - weights[1:3]), *(np.mean(weights[3:]) - weights[3:])]), abs=1e-12
+        )
+
+
+def test_labels_may_be_fractions():
+    rng = np.random.default_rng(6)
+    for _ in range(100):
+        labels = rng.choice([0.0, 0.25, 1.5, 2.75], 5)
+        labels[:2] = 0.25, 1.5
+        scores = rng.normal(size=5)
+        expected = (all_losses("nDCG@3", tuple(labels)) - all_coefficients("dorm", tuple(labels)) @ scores).max()
+        for found in (programme, library):
+            loss, coef = found("nDCG@3", "dorm", scores, labels)
+            assert abs(loss - coef @ scores - expected) < 1e-9
+
+
+def test_the_size_of_the_programme_decides():
+    cheap = parse_measure("ndcg").oracle("dorm").cheap
+    assert cheap(np.repeat([0.0, 1.0], 500))
+    assert not cheap(np.repeat(np.arange(5.0), 120))
+    assert cheap(np.repeat(np.arange(5.0), 2))
+    assert not position_decay.is_cheap(np.repeat([0.0, 1.0], 5000), 10000)
+    assert position_decay.is_cheap(np.repeat([0.0, 1.0], 5000), 10)
+    at_ten = parse_measure("ndcg@10").oracle("dorm").cheap
+    assert at_ten(np.repeat([0.0, 1.0], 5000))  # the cutoff makes it small …
+    assert at_ten(np.repeat(np.arange(3.0), 100))
+    assert not at_ten(np.repeat(np.arange(5.0), 120))  # … but not with many grades
+
+
+@pytest.mark.parametrize("cutoff", ["", "@10", "@1500"])
+def test_thousands_of_grades_are_no_programme(cutoff):
+    assert not parse_measure(f"ndcg{cutoff}").oracle("dorm").cheap(np.arange(2000.0))
+    rng = np.random.default_rng(7)
+    labels, scores = rng.permutation(300) / 30, rng.normal(size=300)
+    loss, coef = library(f"nDCG{cutoff}", "dorm", scores, labels)
+    assert 0 < loss < 1
+    assert abs(coef.sum()) < 1e-10
+
+
+DECAYS = {
+    "dorm:cube": "the decay of the feature map is 'cube'; expected log2 or sqrt, or log2@30 to end there",
+    "dorm:sqrt@0": "the decay of the feature map is 'sqrt@0'",
+    "dorm:sqrt@": "the decay of the feature map is 'sqrt@'",
+    "dorm:sqrt@-3": "the decay of the feature map is 'sqrt@-3'",
+    "dorm:sqrt@ten": "the decay of the feature map is 'sqrt@ten'",
+    "dorm:sqrt@²": "the decay of the feature map is 'sqrt@²'",
+    "dormouse": "nDCG cannot be trained with the feature map 'dormouse'; expected po or dorm",
+    "mrr": "nDCG cannot be trained with the feature map 'mrr'; expected po or dorm",
+    "po:sqrt": "nDCG cannot be trained with the feature map 'po:sqrt'; expected po or dorm",
+}
+
+
+@pytest.mark.parametrize("feature_map", DECAYS)
+def test_a_wrong_decay_is_told_in_one_line(feature_map):
+    with pytest.raises(InputError) as caught:
+        parse_measure("nDCG").oracle(feature_map)
+    assert str(caught.value).startswith(DECAYS[feature_map])
+    assert "\n" not in str(caught.value)
+
+
+def test_scores_that_are_nan_still_give_a_ranking():
+    rng = np.random.default_rng(8)
+    kinds = [np.full(12, np.nan), np.where(np.arange(12) % 3, np.nan, 1.0), rng.choice([np.inf, -np.inf], 12)]
+    for (name, feature_map), n_grades, scores in itertools.product(SETTINGS, (2, 3), kinds):
+        labels = np.arange(12.0) % n_grades
+        _, coef = programme(name, feature_map, scores, labels)
+        weights = position_weights(feature_map, 12)
+        shared = weights.reshape(n_grades, -1).mean(axis=1)[::-1][labels.astype(int)]
+        assert sorted(shared - coef) == pytest.approx(sorted(weights), abs=1e-12)

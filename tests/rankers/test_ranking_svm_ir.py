@@ -1,0 +1,440 @@
+"""Ranking SVM for IR: the weights of pairs and queries against their definitions, the problem against listed pairs."""
+
+import itertools
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.svm import LinearSVC
+
+from rankwright import InputError, InputWarning, RankingData
+from rankwright.models.saving import load_model
+from rankwright.rankers.pair_weights import query_pair_weights, rank_pair_weights
+from rankwright.rankers.ranking_svm import RankingSVM
+
+MEASURES = {  # how the measure is named, the ranks that count, whether gains are exponential
+    "ndcg@1": (1, True),
+    "ndcg@3": (3, True),
+    "ndcg": (99, True),
+    "nDCG(gain=linear)@2": (2, False),
+}
+WEIGHTS = [
+    {},
+    {"rank_weights": "ndcg@1"},
+    {"rank_weights": "ndcg@5"},
+    {"query_weights": True},
+    {"rank_weights": "ndcg@3", "query_weights": True},
+    {"rank_weights": {(1, 0): 1.0, (2, 0): 3.0, (2, 1): 0.25}, "query_weights": True},
+]
+QUERIES = [f"q{q}" for q in range(6)]
+all_weights = pytest.mark.parametrize("weights", WEIGHTS, ids=str)
+
+
+def random_queries(seed, n_queries=6, n_features=3, sizes=(3, 9), grades=3):
+    """Queries of very different sizes, the first of which has every grade."""
+    rng = np.random.default_rng(seed)
+    qid = np.repeat([f"q{q}" for q in range(n_queries)], rng.integers(sizes[0], sizes[1] + 1, n_queries))
+    y = rng.integers(0, grades, len(qid))
+    y[:grades] = np.arange(grades)
+    X = rng.normal(size=(len(qid), n_features))
+    X[:, 0] += y / 2
+    return X, y, qid
+
+
+def data_of(*labels):
+    """One query for each list of labels."""
+    qid = np.repeat(np.arange(len(labels)), [len(row) for row in labels])
+    y = np.concatenate(labels)
+    return RankingData.from_arrays(np.zeros((len(y), 1)), y, qid)
+
+
+def ndcg(ranked, k, exponential):
+    gains = [2.0**label - 1 if exponential else label for label in ranked]
+    ideal = sorted(gains, reverse=True)
+    dcg, best = (sum(gain / np.log2(2 + rank) for rank, gain in enumerate(row[:k])) for row in (gains, ideal))
+    return dcg / best
+
+
+def drops(labels, a, b, k, exponential):
+    """What each swap of a document of label a and one of label b takes from a perfect ranking."""
+    perfect = sorted(labels, reverse=True)
+    assert ndcg(perfect, k, exponential) == pytest.approx(1)
+    found = []
+    for i, j in itertools.product(range(len(perfect)), repeat=2):
+        if perfect[i] == a and perfect[j] == b:
+            swapped = list(perfect)
+            swapped[i], swapped[j] = swapped[j], swapped[i]
+            found.append(1 - ndcg(swapped, k, exponential))
+    return found
+
+
+@pytest.mark.parametrize("measure", MEASURES)
+def test_tau_is_the_mean_drop_over_all_swaps(measure):
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        queries = [rng.choice([0, 1, 2, 4], rng.integers(1, 9)).tolist() for _ in range(rng.integers(1, 6))]
+        queries.append([4, 0, 1])
+        found = rank_pair_weights(data_of(*queries), measure)
+        values = sorted(set(itertools.chain(*queries)))
+        assert set(found) == {(float(a), float(b)) for a in values for b in values if a > b}
+        for (a, b), tau in found.items():
+            means = [np.mean(drops(q, a, b, *MEASURES[measure])) for q in queries if a in q and b in q]
+            assert tau == pytest.approx(np.mean(means) if means else 0.0, abs=1e-12)
+
+
+def test_tau_is_what_the_papers_simulation_finds():
+    rng = np.random.default_rng(1)
+    queries = [[2, 1, 1, 0, 0, 0], [1, 0, 0], [2, 2, 1, 0], [2, 0, 0, 0, 0]]
+    found = rank_pair_weights(data_of(*queries), "ndcg@3")
+    for (a, b), tau in found.items():
+        means = []
+        for query in queries:
+            if a not in query or b not in query:
+                continue
+            seen = []
+            for _ in range(1500):
+                documents = rng.permutation(len(query))
+                perfect = documents[np.argsort(-np.array(query)[documents], kind="stable")]  # ties in random order
+                labels = np.array(query)[perfect]
+                i, j = rng.choice(np.flatnonzero(labels == a)), rng.choice(np.flatnonzero(labels == b))
+                swapped = labels.copy()
+                swapped[[i, j]] = labels[[j, i]]
+                seen.append(1 - ndcg(swapped.tolist(), 3, True))
+            means.append(np.mean(seen))
+        assert tau == pytest.approx(np.mean(means), abs=0.02)
+        assert tau > 0.1
+
+
+def test_tau_of_a_simple_query_by_hand():
+    found = rank_pair_weights(data_of([2, 1, 0]))  # nDCG@1, gains 3, 1, 0
+    assert found == pytest.approx({(2.0, 1.0): 2 / 3, (2.0, 0.0): 1.0, (1.0, 0.0): 0.0})
+    assert rank_pair_weights(data_of([1, 0, 0], [1, 1, 0]))[1.0, 0.0] == pytest.approx((1.0 + 0.5) / 2)
+
+
+def test_mu_is_the_most_pairs_over_the_pairs_of_a_query():
+    rng = np.random.default_rng(2)
+    for _ in range(50):
+        queries = [rng.integers(0, 4, rng.integers(1, 12)).tolist() for _ in range(rng.integers(1, 7))]
+        counts = np.array([sum(a > b for a, b in itertools.permutations(query, 2)) for query in queries])
+        expected = [counts.max() / count if count else 1.0 for count in counts]
+        assert query_pair_weights(data_of(*queries)).tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def listed_pairs(X, y, qid, weights):
+    """x_i − x_j of every pair with z_i > z_j, with τ μ."""
+    tau = weights.get("rank_weights")
+    queries = [y[qid == q].tolist() for q in dict.fromkeys(qid)]
+    if isinstance(tau, str):
+        tau = {
+            (a, b): np.mean(
+                [np.mean(drops(q, a, b, *MEASURES.get(tau, (5, True)))) for q in queries if {a, b} <= set(q)]
+            )
+            for a, b in [(1, 0), (2, 0), (2, 1)]
+        }
+    counts = [sum(a > b for a, b in itertools.permutations(query, 2)) for query in queries]
+    rows, values = [], []
+    for q, count in zip(dict.fromkeys(qid), counts, strict=True):
+        documents = np.flatnonzero(qid == q)
+        for i, j in itertools.permutations(documents, 2):
+            if y[i] > y[j]:
+                rows.append(X[i] - X[j])
+                values.append(
+                    (tau[y[i], y[j]] if tau else 1.0) * (max(counts) / count if "query_weights" in weights else 1)
+                )
+    return np.array(rows), np.array(values), sum(count > 0 for count in counts)
+
+
+def objective(w, rows, costs):
+    return 0.5 * w @ w + costs @ np.maximum(0.0, 1 - rows @ w)
+
+
+@all_weights
+@pytest.mark.parametrize("solver", ["qp", "frank-wolfe", "cutting-plane"])
+def test_the_objective_is_the_sum_over_listed_pairs_and_no_other_solver_finds_less(weights, solver):
+    for seed, C in enumerate([0.1, 1.0, 10.0]):
+        X, y, qid = random_queries(seed)
+        rows, values, n_queries = listed_pairs(X, y, qid, weights)
+        costs = C / n_queries * values
+        ranker = RankingSVM(C, **weights, solver=solver, standardize=False, tol=1e-6).fit(X, y, qid)
+        assert ranker.n_queries_ == n_queries
+        assert ranker.gap_ <= 1e-6
+        assert ranker.objective_ == pytest.approx(objective(ranker.coef_, rows, costs), rel=1e-9)
+        signs = np.where(np.arange(len(rows)) % 2, -1, 1)
+        kept = costs > 0  # a pair of no weight is none
+        peer = LinearSVC(C=1.0, loss="hinge", fit_intercept=False, tol=1e-9, max_iter=1_000_000, random_state=0)
+        peer.fit((rows * signs[:, None])[kept], signs[kept], sample_weight=costs[kept])
+        assert ranker.objective_ == pytest.approx(objective(peer.coef_[0], rows, costs), rel=1e-5)
+        np.testing.assert_allclose(ranker.coef_, peer.coef_[0], rtol=1e-2, atol=1e-2)
+
+
+@all_weights
+def test_lambda_is_the_papers(weights):
+    X, y, qid = random_queries(3)
+    for lam in (0.05, 2.0):
+        by_lam = RankingSVM(lam=lam, **weights, standardize=False, tol=1e-6).fit(X, y, qid)
+        assert by_lam.n_queries_ / (2 * lam) == by_lam.C_
+        by_C = RankingSVM(C=by_lam.n_queries_ / (2 * lam), **weights, standardize=False, tol=1e-6).fit(X, y, qid)
+        assert by_lam.coef_.tobytes() == by_C.coef_.tobytes()
+        rows, values, _ = listed_pairs(X, y, qid, weights)
+        w = by_lam.coef_
+        papers = lam * w @ w + values @ np.maximum(0.0, 1 - rows @ w)
+        assert papers == pytest.approx(2 * lam * by_lam.objective_, rel=1e-9)
+
+
+def test_lambda_counts_pairs_only():
+    X, y, qid = random_queries(3)
+    ranker = RankingSVM(lam=0.5, standardize=False).fit(X, y, qid)
+    more = np.concatenate([X, np.ones((4, 3))]), np.concatenate([y, [1] * 4]), np.concatenate([qid, ["empty"] * 4])
+    longer = RankingSVM(lam=0.5, standardize=False).fit(*more)
+    assert longer.coef_.tobytes() == ranker.coef_.tobytes()
+    assert (longer.n_queries_, longer.n_queries_skipped_) == (ranker.n_queries_, ranker.n_queries_skipped_ + 1)
+
+
+def test_a_mapping_says_what_a_measure_finds():
+    X, y, qid = random_queries(4)
+    found = RankingSVM(rank_weights="ndcg@3").fit(X, y, qid)
+    assert set(found.rank_weights_) == {(1.0, 0.0), (2.0, 0.0), (2.0, 1.0)}
+    given = RankingSVM(rank_weights=found.rank_weights_).fit(X, y, qid)
+    assert given.coef_.tobytes() == found.coef_.tobytes()
+    assert given.rank_weights_ == found.rank_weights_
+    whole = {(int(a), int(b)): weight for (a, b), weight in found.rank_weights_.items()}
+    assert RankingSVM(rank_weights={**whole, (7, 3): 1}).fit(X, y, qid).coef_.tobytes() == found.coef_.tobytes()
+    assert RankingSVM().fit(X, y, qid).rank_weights_ == dict.fromkeys(found.rank_weights_, 1.0)
+
+
+def test_equal_weights_are_a_factor_of_C():
+    X, y, qid = random_queries(4)
+    plain = RankingSVM(6.0).fit(X, y, qid).coef_
+    pairs = {(1, 0): 2.0, (2, 0): 2.0, (2, 1): 2.0}
+    np.testing.assert_allclose(RankingSVM(3.0, rank_weights=pairs).fit(X, y, qid).coef_, plain, rtol=1e-6, atol=1e-9)
+    queries = dict.fromkeys(qid.tolist(), 2.0)
+    np.testing.assert_allclose(RankingSVM(3.0, query_weights=queries).fit(X, y, qid).coef_, plain, rtol=1e-6, atol=1e-9)
+
+
+def test_query_weights_by_id_multiply_those_of_fit():
+    X, y, qid = random_queries(5)
+    weights = {q: 1.0 + number for number, q in enumerate(dict.fromkeys(qid.tolist()))}
+    by_setting = RankingSVM(query_weights=weights).fit(X, y, qid)
+    by_fit = RankingSVM().fit(X, y, qid, query_weight=weights)
+    assert by_setting.coef_.tobytes() == by_fit.coef_.tobytes()
+    both = RankingSVM(query_weights=weights).fit(X, y, qid, query_weight=weights)
+    squares = RankingSVM().fit(X, y, qid, query_weight={q: weight**2 for q, weight in weights.items()})
+    np.testing.assert_allclose(both.coef_, squares.coef_, rtol=1e-6, atol=1e-9)
+    pairs = [sum(a > b for a, b in itertools.permutations(y[qid == q], 2)) for q in weights]
+    mu = {q: max(pairs) / max(count, 1) for q, count in zip(weights, pairs, strict=True)}
+    automatic = RankingSVM(query_weights=True).fit(X, y, qid)
+    np.testing.assert_allclose(automatic.coef_, RankingSVM(query_weights=mu).fit(X, y, qid).coef_, rtol=1e-6, atol=1e-9)
+
+
+def test_query_weights_find_their_query_where_rows_are_left_out():
+    X, y, qid = random_queries(5)
+    order = np.argsort(qid, kind="stable")[::-1]
+    X, y, qid = X[order], y[order], np.array([int(q[1:]) for q in qid[order]])  # ids that are no positions
+    weights = {q: 1.0 + q for q in range(6)}
+    rows = np.ones(len(y))
+    rows[[0, 7, -1]] = 0.0
+    kept = rows > 0
+    for setting in (weights, True):
+        left_out = RankingSVM(query_weights=setting, standardize=False).fit(X, y, qid, sample_weight=rows)
+        alone = RankingSVM(query_weights=setting, standardize=False).fit(X[kept], y[kept], qid[kept])
+        np.testing.assert_allclose(left_out.coef_, alone.coef_, rtol=1e-6, atol=1e-9)
+
+
+def synthetic(seed=0, n_queries=30, noise=0.7):
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(n_queries), rng.integers(6, 20, n_queries))
+    X = rng.normal(size=(len(qid), 5))
+    y = np.digitize(X @ [1.0, 0.5, -0.5, 0, 0] + noise * rng.normal(size=len(qid)), [0.5, 1.5])
+    return X * [1, 10, 1, 0.1, 1], y, qid
+
+
+@pytest.mark.parametrize("weights", [{}, {"rank_weights": "ndcg@5", "query_weights": True}], ids=["plain", "IR"])
+@pytest.mark.parametrize(("C", "rate"), [(0.1, None), (1.0, None), (10.0, None), (0.1, 0.01), (1.0, 0.002)])
+def test_gradient_descent_reaches_the_certified_objective(C, rate, weights):
+    for seed in range(2):
+        data = synthetic(seed)
+        certified = RankingSVM(C, **weights, tol=1e-6).fit(*data)
+        lowest = certified.objective_ * (1 - certified.gap_)
+        ranker = RankingSVM(C, **weights, solver="gd", rate=rate, max_passes=3000).fit(*data)
+        assert lowest <= ranker.objective_ <= 1.01 * certified.objective_
+        assert ranker.objective_ * (1 - ranker.gap_) <= certified.objective_  # the bound is one
+        assert (ranker.n_passes_, ranker.gap_) == (len(ranker.path_), ranker.path_[-1].gap)
+        primal, dual = np.array([(row.primal, row.dual) for row in ranker.path_]).T
+        assert (np.diff(primal) <= 0).all()
+        assert (np.diff(dual) >= 0).all()
+        assert (dual <= certified.objective_).all()
+        assert primal[-1] < 0.9 * primal[0]
+
+
+def test_gradient_descent_ends_with_the_objective_it_reports():
+    data = synthetic()
+    rows, values, n_queries = listed_pairs(*data, {})
+    for rate in (None, 1e-4):
+        ranker = RankingSVM(5.0, solver="gd", rate=rate, standardize=False, max_passes=30)
+        with pytest.warns(ConvergenceWarning, match="max_passes=30"):
+            ranker.fit(*data)
+        assert ranker.objective_ == pytest.approx(objective(ranker.coef_, rows, 5.0 / n_queries * values), rel=1e-9)
+
+
+def test_gradient_descent_steps_by_the_rate():
+    X, y, qid = synthetic()
+    rows, values, n_queries = listed_pairs(X, y, qid, {})
+    costs, w, best = 2.0 / n_queries * values, np.zeros(5), []
+    for _ in range(8):
+        best.append(objective(w, rows, costs))
+        w = w - 1e-4 * (w - (costs * (rows @ w < 1)) @ rows)
+    ranker = RankingSVM(2.0, solver="gd", rate=1e-4, standardize=False, max_passes=8)
+    with pytest.warns(ConvergenceWarning, match="max_passes=8"):
+        ranker.fit(X, y, qid)
+    assert best[-1] < best[4] < best[0]
+    assert [row.primal for row in ranker.path_] == pytest.approx(np.minimum.accumulate(best).tolist(), rel=1e-9)
+
+
+def test_gradient_descent_says_when_the_rate_is_too_large():
+    X, y, qid = synthetic()
+    for rate in (50.0, 1e30, 1e300):
+        with pytest.warns(ConvergenceWarning, match=r"stopped after \d+ passes with a relative duality gap"):
+            ranker = RankingSVM(solver="gd", rate=rate).fit(X, y, qid)
+        assert not ranker.coef_.any()  # the best that was seen
+        assert ranker.objective_ == ranker.path_[0].primal
+
+
+def test_gradient_descent_can_be_stopped_interrupted_and_warm_started():
+    data = synthetic()
+    whole = RankingSVM(10.0, solver="gd", warm_start=True).fit(*data)
+    assert whole.n_passes_ > 5
+    stopped = RankingSVM(10.0, solver="gd", callback=lambda check: check.passes == 4).fit(*data)
+    assert [row.primal for row in stopped.path_] == [row.primal for row in whole.path_[:4]]
+
+    def interrupt(check):
+        if check.passes == 3:
+            raise KeyboardInterrupt
+
+    with pytest.warns(InputWarning, match="interrupted"):
+        ranker = RankingSVM(10.0, solver="gd", callback=interrupt).fit(*data)
+    assert (ranker.n_passes_, ranker.objective_) == (3, whole.path_[2].primal)
+    before = whole.objective_
+    assert whole.fit(*data).path_[0].primal == pytest.approx(before, rel=1e-9)
+
+
+def test_gradient_descent_along_a_path_over_C():
+    data = synthetic()
+    path = RankingSVM("auto", C_grid=[0.1, 1.0], solver="gd").fit(*data, eval_set=synthetic(1)).C_path_
+    for row in path:
+        assert row["objective"] == pytest.approx(RankingSVM(row["C"]).fit(*data).objective_, rel=0.01)
+
+
+def test_a_long_query_takes_little_memory():
+    resource = pytest.importorskip("resource")
+    rng = np.random.default_rng(0)
+    n = 20_000
+    y = rng.integers(0, 5, n)  # 160 million pairs
+    X = rng.normal(size=(n, 3)) + y[:, None]
+    data = RankingData.from_arrays(X, y, np.zeros(n))
+    for solver in ("frank-wolfe", "gd"):
+        ranker = RankingSVM(rank_weights="ndcg@10", query_weights=True, solver=solver, max_passes=2)
+        with pytest.warns(ConvergenceWarning):  # what is compiled and imported is no part of it
+            clone(ranker).fit(X[:50], y[:50])
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        tracemalloc.start()
+        with pytest.warns(ConvergenceWarning):
+            ranker.fit(data)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert ranker.n_passes_ == 2
+        assert peak < 40 * n * 8
+        # What compiled code takes is not traced; the unit is a kilobyte or, on macOS, a byte.
+        grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+        assert grown * (1 if sys.platform == "darwin" else 1024) < 200 * n * 8
+    means = [np.mean(X[y == grade] @ ranker.coef_) for grade in range(5)]
+    assert means == sorted(means)
+
+
+SAVED = [
+    ({}, "rank-svm"),
+    ({"lam": 2.0}, "rank-svm"),
+    ({"rank_weights": "ndcg@1"}, "rsvm-ir"),
+    ({"query_weights": True}, "rsvm-ir"),
+    ({"query_weights": dict.fromkeys(QUERIES, 1.0)}, "rsvm-ir"),
+]
+
+
+@pytest.mark.parametrize(("settings", "method"), SAVED)
+def test_what_is_saved(settings, method, tmp_path):
+    X, y, qid = random_queries(6)
+    ranker = RankingSVM(**settings).fit(X, y, qid)
+    ranker.save(tmp_path / "model.rkw")
+    saved = load_model(tmp_path / "model.rkw")
+    assert saved.method == method
+    assert saved.training["C"] == ranker.C_
+    for name in ("rank_weights", "query_weights", "lam"):
+        if not isinstance(settings.get(name), dict):
+            assert saved.parameters[name] == ranker.get_params()[name]
+
+
+def test_settings_survive_clone_and_set_params():
+    X, y, qid = random_queries(7)
+    settings = {
+        "rank_weights": {(1, 0): 1.0, (2, 0): 2.0, (2, 1): 0.5},
+        "query_weights": True,
+        "lam": 0.1,
+        "rate": 0.01,
+    }
+    ranker = RankingSVM(**settings)
+    assert {name: ranker.get_params()[name] for name in settings} == settings
+    expected = ranker.fit(X, y, qid).coef_.tobytes()
+    assert clone(ranker).fit(X, y, qid).coef_.tobytes() == expected
+    assert RankingSVM().set_params(**settings).fit(X, y, qid).coef_.tobytes() == expected
+    assert not np.allclose(RankingSVM(lam=0.1).fit(X, y, qid).coef_, ranker.coef_)
+
+
+@pytest.mark.parametrize("off", [False, np.False_])
+def test_no_query_weights(off):
+    X, y, qid = random_queries(8)
+    assert RankingSVM(query_weights=off).fit(X, y, qid).coef_.tobytes() == RankingSVM().fit(X, y, qid).coef_.tobytes()
+
+
+def test_nothing_to_order():
+    X, y, qid = random_queries(9)
+    with pytest.warns(InputWarning, match="nothing to order"):
+        ranker = RankingSVM(rank_weights="ndcg@1", query_weights=True, lam=1.0).fit(X, np.ones(len(y)), qid)
+    assert not ranker.coef_.any()
+
+
+WRONG = {
+    "a missing pair": ({"rank_weights": {(1, 0): 1.0, (2, 0): 1.0}}, "rank_weights has no entry for the labels (2, 1)"),
+    "a negative pair": ({"rank_weights": {(1, 0): 1.0, (2, 0): -1.0, (2, 1): 1.0}},
+                        "rank_weights of (2, 0) is -1; expected at least 0"),
+    "nan for a pair": ({"rank_weights": {(1, 0): 1.0, (2, 0): np.nan, (2, 1): 1.0}}, "rank_weights of (2, 0) is nan"),
+    "no pairs": ({"rank_weights": {0: 1.0, 1: 2.0}}, "rank_weights holds what is no {(higher, lower): weight}"),
+    "text for a pair": ({"rank_weights": {(1, 0): "much"}}, "rank_weights holds what is no {(higher, lower): weight}"),
+    "a number": ({"rank_weights": 3.0}, "rank_weights is 3.0; expected nDCG@m"),
+    "another measure": ({"rank_weights": "map"}, "rank_weights is 'AP'; expected nDCG@m, such as ndcg@1, or a mapping"),
+    "no measure": ({"rank_weights": "nonsense"}, "unknown measure 'nonsense'"),
+    "a missing query": ({"query_weights": {"q0": 1.0}}, "query_weights has no entry for query 'q1'"),
+    "a negative query": ({"query_weights": {f"q{q}": q - 1 for q in range(6)}},
+                         "query_weights must be finite and at least 0"),
+    "text for a query": ({"query_weights": dict.fromkeys(QUERIES, "much")}, "query_weights holds what is no number"),
+    "no weight at all": ({"query_weights": dict.fromkeys(QUERIES, 0)}, "all query_weights are zero"),
+    "a number for queries": ({"query_weights": 2.0}, "query_weights is 2.0; expected True, False or {qid: weight}"),
+    "None for queries": ({"query_weights": None}, "query_weights is None; expected True, False or {qid: weight}"),
+    "lam and C='auto'": ({"lam": 1.0, "C": "auto"}, "C='auto' chooses C; leave out lam"),
+    "lam of 0": ({"lam": 0}, "lam is 0; expected a number above 0"),
+    "text for lam": ({"lam": "small"}, "lam is 'small'; expected a number above 0"),
+    "a negative rate": ({"solver": "gd", "rate": -0.1}, "rate is -0.1; expected a number above 0"),
+    "unknown solver": ({"solver": "newton"}, "solver is 'newton'; expected one of qp, frank-wolfe, cutting-plane, gd"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_wrong_settings_are_told_in_one_line(what):
+    settings, message = WRONG[what]
+    ranker = RankingSVM(**settings)
+    with pytest.raises(InputError) as caught:
+        ranker.fit(*random_queries(10), eval_set=random_queries(11))
+    assert str(caught.value).startswith(message)
+    assert "\n" not in str(caught.value)
+    assert not hasattr(ranker, "coef_")
