@@ -20,6 +20,9 @@ from rankwright.rankers.base import Ranker
 
 # Class name → settings with which it trains in a moment; those it has by itself otherwise.
 QUICK = {
+    "LambdaBoost": {"n_rounds": 100},
+    "LambdaRank": {"epochs": 40},
+    "RankNet": {"epochs": 40},
     "LambdaMART": {"n_trees": 60, "max_leaves": 6, "min_rows": 2},
     "McRank": {"n_trees": 40, "max_leaves": 6, "min_rows": 2},
 }

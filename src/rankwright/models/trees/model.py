@@ -190,6 +190,8 @@ def expected_grade(sums: Array, grades: Array, link: str) -> Array:
     """Σ grade · Pr(grade) from one row of sums for each forest."""
     if link == "ordinal":
         reached = 1.0 / (1.0 + np.exp(-np.clip(sums, -500.0, 500.0)))
-        return np.asarray(grades[0] + np.diff(grades) @ reached)
-    powers = np.exp(sums - sums.max(axis=0))
-    return np.asarray(grades @ powers / powers.sum(axis=0))
+        expected = grades[0] + np.diff(grades) @ reached
+    else:
+        powers = np.exp(sums - sums.max(axis=0))
+        expected = grades @ powers / powers.sum(axis=0)
+    return np.asarray(np.clip(expected, grades[0], grades[-1]))  # which only rounding would leave

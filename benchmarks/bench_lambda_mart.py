@@ -1,0 +1,304 @@
+"""Claims about the speed and memory of LambdaMART, each as a ratio to LightGBM's LGBMRanker within one run.
+
+Data: 400,000 documents × 136 float32 features in queries of 120, five grades; a third of the features continuous, a
+third whole numbers, a third 0 in 85 % of the documents. Both grow 100 trees of 20 leaves on 255 bins with learning rate
+0.1, at least 20 documents a leaf, and pairs down to rank 30. For one and for two threads:
+
+1. Training from arrays to a model takes at most 1.0× LightGBM's time.
+2. Scoring all documents takes at most 1.0× its time.
+3. Binning takes at most 1.0× the construction of its Dataset.
+4. Memory at its peak, on top of what is there before training, is at most 1.0× its own (in processes of their own).
+
+Times are wall times, the least of several runs in which both take turns.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import partial
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright import evaluate
+
+Array = npt.NDArray[Any]
+SIZE = 120  # documents of a query
+N_FEATURES = 136
+HIDDEN = 12
+LEAVES, BINS, RATE, MIN_ROWS, TRUNCATION = 20, 255, 0.1, 20, 30
+MEMORY_TREES = 5  # more of them take no more memory
+
+
+def make(n_docs: int, seed: int = 0) -> tuple[Array, Array]:
+    """Features that show twelve hidden values through noise, and grades that these decide, not linearly."""
+    rng = np.random.default_rng(seed)
+    hidden = rng.standard_normal((n_docs, HIDDEN), dtype=np.float32)
+    X = np.empty((n_docs, N_FEATURES), np.float32)
+    for j in range(N_FEATURES):
+        column = np.exp(0.6 * hidden[:, j % HIDDEN] + 0.8 * rng.standard_normal(n_docs, dtype=np.float32))
+        if j // HIDDEN % 3 == 1:
+            column = np.floor(4 * column * np.sqrt(column))
+        elif j // HIDDEN % 3 == 2:
+            column[rng.random(n_docs, dtype=np.float32) < 0.85] = 0
+        X[:, j] = column
+    good = hidden[:, 0] + np.abs(hidden[:, 1]) + 0.7 * hidden[:, 2] * hidden[:, 3] + 0.7 * np.minimum(hidden[:, 4], 0)
+    good += 0.8 * rng.standard_normal(n_docs, dtype=np.float32)
+    return X, np.digitize(good, np.quantile(good, [0.52, 0.84, 0.97, 0.99]))
+
+
+class Ours:
+    """Rankwright."""
+
+    name = "rankwright"
+
+    def __init__(self, threads: int, n_trees: int) -> None:
+        self.threads, self.n_trees = threads, n_trees
+
+    def bin(self, X: Array, y: Array) -> Any:
+        """The bins of all features."""
+        from rankwright.models.trees.binning import bin_features
+
+        return bin_features(X, BINS, threads=self.threads)
+
+    def fit(self, X: Array, y: Array) -> Any:
+        """Train."""
+        from rankwright.rankers.lambda_mart import LambdaMART
+
+        ranker = LambdaMART(
+            self.n_trees, RATE, LEAVES, max_bins=BINS, min_rows=MIN_ROWS, truncation=TRUNCATION, n_jobs=self.threads
+        )
+        return ranker.fit(X, y, group=groups(y))
+
+    def predict(self, model: Any, X: Array) -> Array:
+        """Scores."""
+        return np.asarray(model.predict(X))
+
+
+class Theirs(Ours):
+    """LightGBM."""
+
+    name = "LightGBM"
+
+    def bin(self, X: Array, y: Array) -> Any:
+        """Its Dataset."""
+        import lightgbm
+
+        settings = {"max_bin": BINS, "min_data_in_leaf": MIN_ROWS, "num_threads": self.threads, "verbose": -1}
+        return lightgbm.Dataset(X, y, group=groups(y), params=settings).construct()
+
+    def fit(self, X: Array, y: Array) -> Any:
+        """Train."""
+        import lightgbm
+
+        ranker = lightgbm.LGBMRanker(
+            objective="lambdarank",
+            n_estimators=self.n_trees,
+            num_leaves=LEAVES,
+            learning_rate=RATE,
+            min_child_samples=MIN_ROWS,
+            n_jobs=self.threads,
+            max_bin=BINS,
+            lambdarank_truncation_level=TRUNCATION,
+            verbose=-1,
+        )
+        return ranker.fit(X, y, group=groups(y))
+
+    def predict(self, model: Any, X: Array) -> Array:
+        """Scores."""
+        return np.asarray(model.predict(X, num_threads=self.threads))
+
+
+def groups(y: Array) -> Array:
+    """Documents per query."""
+    return np.full(len(y) // SIZE, SIZE)
+
+
+def timed(function: Callable[[], Any]) -> tuple[float, Any]:
+    """Wall seconds, and what came of it."""
+    began = time.perf_counter()
+    result = function()
+    return time.perf_counter() - began, result
+
+
+def verdict(what: str, threads: int, ours: float, theirs: float, unit: str) -> None:
+    """One line for one claim."""
+    ratio = ours / theirs
+    says = "holds" if ratio <= 1.0 else "DOES NOT HOLD"
+    print(
+        f"  {what:10s} {threads} thread{'s' if threads > 1 else ' '} rankwright {ours:8.2f} {unit}"
+        f"   LightGBM {theirs:8.2f} {unit}   {ratio:.2f}× (claim ≤ 1.0): {says}",
+        flush=True,
+    )
+
+
+def compare_times(X: Array, y: Array, held_out: tuple[Array, Array], n_trees: int, repeat: int) -> None:
+    """Claims 1, 2 and 3, and how well both rank documents that they have not seen."""
+    for threads in (1, 2):
+        sides = (Ours(threads, n_trees), Theirs(threads, n_trees))
+        best: dict[tuple[str, str], float] = defaultdict(lambda: np.inf)
+        models = {}
+        for side in sides:
+            few = side.fit(X[: 10 * SIZE], y[: 10 * SIZE])  # compiles, loads libraries
+            side.predict(few, X[:SIZE])
+        for _ in range(repeat):
+            for side in sides:
+                binning, _ = timed(partial(side.bin, X, y))
+                training, models[side.name] = timed(partial(side.fit, X, y))
+                scoring, _ = timed(partial(side.predict, models[side.name], X))
+                for what, seconds in (("binning", binning), ("training", training), ("scoring", scoring)):
+                    best[what, side.name] = min(best[what, side.name], seconds)
+        for what in ("training", "scoring", "binning"):
+            verdict(what, threads, best[what, "rankwright"], best[what, "LightGBM"], "s")
+        for side in sides:
+            qid = np.arange(len(held_out[1])) // SIZE
+            table = evaluate(held_out[1], side.predict(models[side.name], held_out[0]), qid, measures=["nDCG@10"])
+            print(f"  {side.name}: nDCG@10 on {qid[-1] + 1} other queries {table.means['nDCG@10']:.4f}")
+
+
+@contextmanager
+def watched(spent: dict[str, float]) -> Iterator[None]:
+    """Add up the seconds inside the parts of a training."""
+    from rankwright.models.trees import binning, grow
+    from rankwright.objectives import content_order, lambdas
+    from rankwright.solvers import tree_learner
+
+    places = [
+        (binning, "bin_features", "binning"),
+        (content_order, "content_order", "order of ties"),
+        (lambdas.Lambdas, "evaluate", "gradients"),
+        (grow, "pack", "histograms"),
+        (grow.Grower, "_fill", "histograms"),
+        (grow.Grower, "_choose", "splits"),
+        (grow, "partition", "partition"),
+        (grow.Grower, "grow", "growing"),
+        (tree_learner.TreeLearner, "fit", "trees"),
+    ]
+    kept = [(where, name, getattr(where, name)) for where, name, _ in places]
+
+    def watch(function: Callable[..., Any], part: str) -> Callable[..., Any]:
+        def call(*args: Any, **settings: Any) -> Any:
+            seconds, result = timed(partial(function, *args, **settings))
+            spent[part] += seconds
+            return result
+
+        return call
+
+    for where, name, part in places:
+        setattr(where, name, watch(getattr(where, name), part))
+    try:
+        yield
+    finally:
+        for where, name, function in kept:
+            setattr(where, name, function)
+
+
+def show_parts(X: Array, y: Array, n_trees: int) -> None:
+    """Where the time of a training with one thread goes."""
+    spent: dict[str, float] = defaultdict(float)
+    with watched(spent):
+        total, _ = timed(partial(Ours(1, n_trees).fit, X, y))
+    spent["leaf values"] = spent.pop("trees") - spent["growing"]
+    spent["rest of growing"] = spent.pop("growing") - sum(spent[part] for part in ("histograms", "splits", "partition"))
+    spent["checks and the rest"] = total - sum(spent.values())
+    print(f"where the time goes, {n_trees} trees, one thread, {total:.1f} s:")
+    for part, seconds in sorted(spent.items(), key=lambda entry: -entry[1]):
+        print(f"  {part:20s} {seconds:6.2f} s  {seconds / total:4.0%}")
+
+
+def in_child(what: str, threads: int, folder: Path, **environment: str) -> dict[str, float]:
+    """Run this script for one thing in a process of its own."""
+    command = [sys.executable, __file__, "--child", what, "--threads", str(threads), "--folder", str(folder)]
+    output = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | environment)
+    found: dict[str, float] = json.loads(output.stdout.splitlines()[-1])
+    return found
+
+
+def child(what: str, threads: int, folder: Path) -> None:
+    """What a process of its own measures: first seconds, or the growth of memory while training."""
+    X, y = np.load(folder / "X.npy"), np.load(folder / "y.npy")
+    few = X[: 10 * SIZE], y[: 10 * SIZE]
+    side = (Theirs if what == "LightGBM" else Ours)(threads, MEMORY_TREES)
+    fitting, model = timed(partial(side.fit, *few))
+    scoring, _ = timed(partial(side.predict, model, few[0]))
+    found = {"fit": fitting, "predict": scoring}
+    if what in ("rankwright", "LightGBM"):
+        with suppress(OSError):
+            Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
+        before = megabytes("VmRSS")
+        side.fit(X, y)
+        found["growth"] = megabytes("VmHWM") - before
+    print(json.dumps(found))
+
+
+def megabytes(entry: str) -> float:
+    """An entry of what Linux knows of this process."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(entry):
+            return int(line.split()[1]) / 1024
+    return float("nan")
+
+
+def compare_memory(folder: Path) -> None:
+    """Claim 4."""
+    if not Path("/proc/self/clear_refs").exists():
+        print("peak memory: measured on Linux only")
+        return
+    for threads in (1, 2):
+        ours, theirs = (in_child(what, threads, folder)["growth"] for what in ("rankwright", "LightGBM"))
+        verdict("memory", threads, ours, theirs, "MB")
+
+
+def show_first_seconds(folder: Path) -> None:
+    """How long the first training takes: with nothing compiled, then from the cache of compiled code."""
+    with tempfile.TemporaryDirectory() as cache:
+        for state in ("nothing compiled", "compiled code from the cache"):
+            found = in_child("first", 1, folder, NUMBA_CACHE_DIR=cache)
+            print(f"first fit of a process, {10 * SIZE} documents, {state}: {found['fit']:.2f} s", end="")
+            print(f", first predict {found['predict']:.2f} s")
+
+
+def main() -> None:
+    """Run everything."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--docs", type=int, default=400_000)
+    parser.add_argument("--trees", type=int, default=100)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--threads", type=int, default=1, help=argparse.SUPPRESS)
+    parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.child:
+        child(args.child, args.threads, args.folder)
+        return
+    versions = ", ".join(f"{name} {version(name)}" for name in ("rankwright", "lightgbm", "numba", "numpy"))
+    n_docs, n_held_out = args.docs // SIZE * SIZE, max(args.docs // 10 // SIZE, 10) * SIZE
+    X, y = make(n_docs + n_held_out)
+    held_out, X, y = (X[n_docs:].copy(), y[n_docs:]), X[:n_docs], y[:n_docs]
+    print(f"{versions}; {n_docs:,} × {N_FEATURES}, {args.trees} trees, best of {args.repeat}")
+    print(f"load of the machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        np.save(folder / "X.npy", X)
+        np.save(folder / "y.npy", y)
+        show_first_seconds(folder)
+        compare_memory(folder)
+    compare_times(X, y, held_out, args.trees, args.repeat)
+    show_parts(X, y, args.trees)
+    print(f"load of the machine after: {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,175 @@
+"""Lambda gradients against the double loop over pairs, RankNet's against numerical derivatives; the order of ties."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from rankwright import parse_measure
+from rankwright.objectives.content_order import content_order
+from rankwright.objectives.lambdas import Lambdas, lambda_space, query_lambdas, ranknet_cost
+
+MEASURES = [
+    "nDCG", "nDCG@5", "nDCG(gain='linear')", "nDCG(discount='jk')@4", "AP", "AP(rel=2)", "AP@5", "RR", "RR@3",
+    "RR(rel=2)@2", "ERR", "ERR@3", "RBP", "P@5", "AUC", None,
+]  # fmt: skip
+every_measure = pytest.mark.parametrize("measure", MEASURES)
+
+
+def parsed(measure):
+    return None if measure is None else parse_measure(measure).resolve("letor")
+
+
+def pair_by_pair(scores, labels, measure, truncation=None):
+    """The definition: every pair of documents of one query, with the change of the measure if they swapped places."""
+    order = np.argsort(-scores, kind="stable")
+    n = len(order)
+    deltas = np.ones((n, n)) if measure is None else np.abs(measure.swap_deltas(labels[order]))
+    residuals, curves = np.zeros(n), np.zeros(n)
+    for i in range(n):
+        for j in range(n):
+            a, b = order[i], order[j]
+            if labels[a] > labels[b] and (truncation is None or min(i, j) < truncation):
+                miss = 1.0 / (1.0 + np.exp(scores[a] - scores[b]))
+                residuals[a] += deltas[i, j] * miss
+                residuals[b] -= deltas[i, j] * miss
+                curves[[a, b]] += deltas[i, j] * miss * (1.0 - miss)
+    return residuals, curves
+
+
+def queries(seed, sizes=(1, 2, 7, 12, 30), ties=False, top=4):
+    rng = np.random.default_rng(seed)
+    indptr = np.concatenate([[0], np.cumsum(sizes)])
+    labels = rng.integers(0, top + 1, indptr[-1]).astype(float)
+    scores = rng.normal(size=indptr[-1]) * 2
+    return (scores.round() if ties else scores), labels, indptr
+
+
+@every_measure
+@pytest.mark.parametrize("truncation", [None, 1, 3, 100])
+@pytest.mark.parametrize("ties", [False, True])
+def test_gradients_are_those_of_all_pairs(measure, truncation, ties):
+    scores, labels, indptr = queries(seed=1, ties=ties)
+    measure = parsed(measure)
+    got = Lambdas(labels, indptr, measure, truncation).evaluate(scores)
+    for start, stop in pairwise(indptr):
+        want = pair_by_pair(scores[start:stop], labels[start:stop], measure, truncation)
+        for one, other in zip(got, want, strict=True):
+            np.testing.assert_allclose(one[start:stop], other, atol=1e-6 * max(1.0, np.abs(other).max()))
+
+
+@every_measure
+def test_nothing_to_order_is_no_gradient(measure):
+    for labels in (np.zeros(5), np.full(5, 2.0), np.ones(1)):
+        lambdas = Lambdas(labels, np.array([0, len(labels)]), parsed(measure))
+        for part in lambdas.evaluate(np.arange(len(labels), dtype=float)):
+            assert part.tolist() == [0.0] * len(labels)
+
+
+@every_measure
+def test_gradients_of_a_query_add_up_to_0(measure):
+    scores, labels, indptr = queries(seed=2)
+    residuals, curves = Lambdas(labels, indptr, parsed(measure)).evaluate(scores)
+    np.testing.assert_allclose(np.add.reduceat(residuals, indptr[:-1]), 0.0, atol=1e-12)
+    assert (curves >= 0).all()
+    assert residuals.any()
+
+
+def test_ranknets_residuals_are_the_derivatives_of_its_cost():
+    scores, labels, indptr = queries(seed=3)
+    residuals, curves = Lambdas(labels, indptr, None).evaluate(scores)
+    step = 1e-4
+    for i in range(len(scores)):
+        costs = []
+        for by in (-step, 0.0, step):
+            moved = scores.copy()
+            moved[i] += by
+            costs.append(ranknet_cost(moved, labels, indptr))
+        assert residuals[i] == pytest.approx(-(costs[2] - costs[0]) / (2 * step), abs=1e-5)
+        assert curves[i] == pytest.approx((costs[2] - 2 * costs[1] + costs[0]) / step**2, abs=1e-4)
+
+
+@pytest.mark.parametrize("apart", [25.0, 40.0, 1e6, 1e300])
+def test_scores_far_apart(apart):
+    scores, labels = np.array([0.0, apart]), np.array([1.0, 0.0])
+    (up, down), _ = Lambdas(labels, np.array([0, 2]), None).evaluate(scores)
+    assert (up, down) == pytest.approx((1.0, -1.0))
+    (up, down), _ = Lambdas(labels[::-1], np.array([0, 2]), None).evaluate(scores)
+    assert (up, down) == pytest.approx((0.0, 0.0), abs=1e-9)
+
+
+@pytest.mark.parametrize("measure", ["nDCG@10", "AP", "RR", "P@5", None])
+def test_threads_give_the_same_bits(measure):
+    rng = np.random.default_rng(4)
+    scores, labels, indptr = queries(seed=4, sizes=rng.integers(20, 90, 600))
+    assert indptr[-1] > 2 * 8192  # more than one task
+    results = []
+    for threads in (1, 2, 5):
+        lambdas = Lambdas(labels, indptr, parsed(measure), 10, threads)
+        results.append(b"".join(part.tobytes() for part in lambdas.evaluate(scores)))
+        lambdas.close()
+    assert len(set(results)) == 1
+
+
+@pytest.mark.parametrize("measure", ["nDCG@10", "AP", "ERR", None])
+def test_one_query_at_a_time_is_the_same(measure):
+    scores, labels, indptr = queries(seed=5, ties=True)
+    lambdas = Lambdas(labels, indptr, parsed(measure), 5)
+    whole = lambdas.evaluate(scores)
+    for start, stop in pairwise(indptr):
+        parts = lambdas.one_query(scores[start:stop], lambdas.labels[start:stop])
+        if not lambdas.by_swaps:
+            compiled = np.empty(stop - start), np.empty(stop - start)
+            space = lambda_space(int(stop - start))
+            query_lambdas(lambdas.setup, scores[start:stop], lambdas.labels[start:stop], space, *compiled)
+            assert [part.tobytes() for part in compiled] == [part.tobytes() for part in parts]
+        assert [part.tobytes() for part in parts] == [part[start:stop].tobytes() for part in whole]
+
+
+def test_weights_of_queries():
+    scores, labels, indptr = queries(seed=6)
+    weights = np.array([1.0, 0.0, 2.0, 0.5, 1.0])
+    plain = Lambdas(labels, indptr, parsed("nDCG")).evaluate(scores)
+    weighted = Lambdas(labels, indptr, parsed("nDCG"), query_weights=weights).evaluate(scores)
+    for one, other in zip(weighted, plain, strict=True):
+        np.testing.assert_allclose(one, other * np.repeat(weights, np.diff(indptr)))
+
+
+@pytest.mark.parametrize("measure", ["nDCG@10", "AP", "ERR@3"])
+def test_with_an_order_of_ties_the_order_of_rows_does_not_matter(measure):
+    rng = np.random.default_rng(7)
+    scores, labels, indptr = queries(seed=7, ties=True)
+    X = rng.normal(size=(len(labels), 3))
+    rows = np.concatenate([start + rng.permutation(stop - start) for start, stop in pairwise(indptr)])
+    first, second = (
+        Lambdas(z, indptr, parsed(measure), ties=content_order(x, z, indptr)[0]).evaluate(s)
+        for x, z, s in ((X, labels, scores), (X[rows], labels[rows], scores[rows]))
+    )
+    assert [part[rows].tobytes() for part in first] == [part.tobytes() for part in second]
+    plain = Lambdas(labels, indptr, parsed(measure)).evaluate(scores)
+    assert [part.tobytes() for part in plain] != [part.tobytes() for part in first]
+
+
+def test_the_order_by_content_depends_on_nothing_else():
+    rng = np.random.default_rng(8)
+    _, labels, indptr = queries(seed=8, sizes=(4, 4, 9, 1))
+    X = rng.normal(size=(len(labels), 5)).astype(np.float32)
+    X[rng.random(X.shape) < 0.4] = 0
+    docs, order = content_order(X, labels, indptr)
+    assert sorted(docs.tolist()) == list(range(len(labels)))
+    assert (np.searchsorted(indptr, docs, side="right") == np.repeat([1, 2, 3, 4], [4, 4, 9, 1])).all()
+    assert sorted(order.tolist()) == [0, 1, 2, 3]
+    for same in (X.astype(np.float64), sparse.csr_array(X), np.where(X == 0, np.float32(-0.0), X)):
+        again = content_order(same, labels, indptr)
+        assert again[0].tolist() == docs.tolist()
+        assert again[1].tolist() == order.tolist()
+    # Queries 0 and 1, of equal size, change places.
+    rows = np.concatenate([np.arange(4, 8), np.arange(4), np.arange(8, len(labels))])
+    moved, moved_order = content_order(X[rows], labels[rows], indptr)
+    assert X[rows][moved].tobytes() == np.concatenate([X[docs[4:8]], X[docs[:4]], X[docs[8:]]]).tobytes()
+    assert np.array([1, 0, 2, 3])[moved_order].tolist() == order.tolist()
+    # Weights decide where content is equal.
+    twice = np.concatenate([X[:4], X[:4]])
+    _, by_weight = content_order(twice, np.tile(labels[:4], 2), np.array([0, 4, 8]), np.array([2.0, 1.0]))
+    assert by_weight.tolist() == [1, 0]
