@@ -68,7 +68,7 @@ _OF = {
     "cost": _WITH_C,
     "grid": _WITH_C,
     "no_standardize": (*_WITH_C, "ranknet", "lambdarank", "lambdaboost"),
-    "seed": tuple(_ROUNDS),
+    "seed": tuple(name for name in _ROUNDS if name != "lambdaboost"),
     "background": ("lambdaboost", "lambdamart"),
     "relevant_from": (*_BINARY, "svm-combo", *_ACCURACY),
 }
@@ -121,7 +121,9 @@ def _by_rounds(name: str, given: dict[str, Any], settings: Sequence[str]) -> tup
     module, kind, fixed = _ROUNDS[name]
     estimator = getattr(importlib.import_module(f"rankwright.rankers.{module}"), kind)
     measure = parse_measure(given.get("measure") or "nDCG@10")
-    shared = {"eval_measure": str(measure), "n_jobs": given.get("threads"), "random_state": given.get("seed", 0)}
+    shared: dict[str, Any] = {"eval_measure": str(measure), "n_jobs": given.get("threads")}
+    if name != "lambdaboost":  # it draws nothing
+        shared["random_state"] = given.get("seed", 0)
     if given.get("no_standardize"):
         shared["standardize"] = False
     ranker = _with_settings(estimator(**fixed, **shared), settings)

@@ -81,6 +81,10 @@ class NetModel(NamedFeatures):
         """Number of hidden units."""
         return len(self.outer)
 
+    def importance(self) -> Array:
+        """Σ |outer · inner| over the units: the steepest that the score can change with each feature."""
+        return np.asarray(np.abs(self.outer[:, np.newaxis] * self.inner).sum(axis=0))
+
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         """Scores, higher is better, one float64 per row; columns are found as :class:`LinearModel` finds them."""
         X = as_table(X)

@@ -10,28 +10,37 @@ from numba import njit
 
 from rankwright.models.trees.forest import Forest
 
-__all__ = ["add_scores", "path_contributions", "tree_scores"]
+__all__ = ["add_scores", "path_contributions"]
 
 Array = npt.NDArray[Any]
-_BLOCK = 128  # rows that stay in the nearest cache while all trees see them
+_BLOCK = 64  # rows that stay in the nearest caches while all trees see them
 
 
 @njit(cache=True, nogil=True)
-def tree_scores(
-    X: Any, start: int, stop: int, roots: Any, feature: Any, threshold: Any, missing_left: Any, left: Any, value: Any,
-    scores: Any,
-) -> None:  # fmt: skip
-    """Add the values of the leaves that the rows ``start`` … ``stop − 1`` reach, tree after tree."""
-    for first in range(start, stop, _BLOCK):
-        last = min(first + _BLOCK, stop)
+def _tree_scores(X: Any, roots: Any, asked: Any, threshold: Any, left: Any, value: Any, scores: Any) -> None:
+    """Add the values of the leaves that rows reach, tree after tree.
+
+    A block of rows goes down a tree together, one level at a time and without branches, until all are at leaves: a leaf
+    leads to itself.
+    """
+    at = np.empty(_BLOCK, np.int64)
+    for first in range(0, X.shape[0], _BLOCK):
+        n = min(_BLOCK, X.shape[0] - first)
         for root in roots:
-            for i in range(first, last):
-                node = root
-                while feature[node] >= 0:
-                    x = X[i, feature[node]]
-                    goes_left = x <= threshold[node] or (missing_left[node] and x != x)
-                    node = left[node] + (0 if goes_left else 1)
-                scores[i] += value[node]
+            for i in range(n):
+                at[i] = root
+            moved = np.int64(1)
+            while moved:
+                moved = np.int64(0)
+                for i in range(n):
+                    node = at[i]
+                    x = X[first + i, asked[node] >> 1]
+                    right = np.int64(x > threshold[node]) | (np.int64(x != x) & asked[node])
+                    goes = left[node] + right
+                    moved |= goes ^ node
+                    at[i] = goes
+            for i in range(n):
+                scores[first + i] += value[at[i]]
 
 
 @njit(cache=True)
@@ -83,7 +92,7 @@ def path_contributions(forest: Forest, x: Array) -> Array:
 
 def add_scores(forest: Forest, X: Array, scores: Array) -> None:
     """Add what the trees say of dense rows to ``scores``."""
-    tree_scores(
-        X, 0, len(X), forest.roots, forest.feature, forest.threshold, forest.missing_left, forest.left, forest.value,
-        scores,
-    )  # fmt: skip
+    leaf = forest.feature < 0
+    asked = np.where(leaf, 0, 2 * forest.feature.astype(np.int64) + ~forest.missing_left)  # the feature; missing: right
+    left = np.where(leaf, np.arange(len(leaf)), forest.left)
+    _tree_scores(X, forest.roots, asked, np.where(leaf, np.inf, forest.threshold), left, forest.value, scores)
