@@ -123,8 +123,8 @@ def test_one_query_at_a_time_is_the_same(measure):
             compiled = np.empty(stop - start), np.empty(stop - start)
             space = lambda_space(int(stop - start))
             query_lambdas(lambdas.setup, scores[start:stop], lambdas.labels[start:stop], space, *compiled)
-            assert [part.tobytes() for part in compiled] == [part.tobytes() for part in parts]
-        assert [part.tobytes() for part in parts] == [part[start:stop].tobytes() for part in whole]
+            np.testing.assert_allclose(compiled, parts, atol=1e-15)
+        np.testing.assert_allclose(parts, [part[start:stop] for part in whole], atol=1e-15)
 
 
 def test_weights_of_queries():

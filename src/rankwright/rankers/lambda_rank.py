@@ -210,7 +210,8 @@ class _NetRanker(Ranker):
             raise InputError(f"weight_decay is {decay!r}; expected a number of at least 0")
         for name in ("measure", "eval_measure"):
             value = getattr(self, name, None)
-            if value is not None and not isinstance(value, str | Measure):
+            optional = name == "eval_measure" or not hasattr(self, name)
+            if not isinstance(value, str | Measure) and not (value is None and optional):
                 raise InputError(f"{name} is {value!r}; expected a measure such as 'ndcg@10'")
         self._measure_to_choose_by()
         self._lambda_measure()

@@ -19,7 +19,7 @@ from numba.extending import overload
 from rankwright.objectives.lambdas import lambda_space, query_lambdas
 from rankwright.objectives.products import FASTMATH
 
-__all__ = ["backward", "forward", "net_space", "run_batches", "run_task", "step"]
+__all__ = ["backward", "forward", "net_space", "run_queries", "run_task", "step"]
 
 _LANES = 8
 _FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8  # Adam's usual constants
@@ -243,20 +243,13 @@ def step(theta: Any, grad: Any, share: float, state: Any, rate: float, decay: fl
 
 
 @njit(cache=True, nogil=True)
-def run_batches(
-    rows: Any, setup: Any, order: Any, tasks: Any, batches: Any, first: int, last: int, costs: Any, theta: Any,
-    hidden: int, space: Any, grad: Any, total: Any, seen: Any, state: Any, rate: float, decay: float, decayed: int,
+def run_queries(
+    rows: Any, setup: Any, order: Any, first: int, last: int, costs: Any, theta: Any, hidden: int, space: Any,
+    grad: Any, seen: Any, state: Any, rate: float, decay: float, decayed: int,
 ) -> bool:  # fmt: skip
-    """The updates of the batches ``first`` … ``last − 1``, one after the other; False if a score is not finite."""
-    for batch in range(first, last):
-        for k in range(total.size):
-            total[k] = 0.0
-        for task in range(batches[batch], batches[batch + 1]):
-            bounds = tasks[task], tasks[task + 1]
-            if not run_task(rows, setup, order, *bounds, costs, theta, hidden, space, grad, seen):
-                return False
-            for k in range(total.size):
-                total[k] += grad[k]
-        share = 1.0 / (tasks[batches[batch + 1]] - tasks[batches[batch]])
-        step(theta, total, share, state, rate, decay, decayed)
+    """An update after each of the queries ``order[first]`` … ``order[last − 1]``; False if a score is not finite."""
+    for place in range(first, last):
+        if not run_task(rows, setup, order, place, place + 1, costs, theta, hidden, space, grad, seen):
+            return False
+        step(theta, grad, 1.0, state, rate, decay, decayed)
     return True

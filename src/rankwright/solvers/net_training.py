@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from rankwright.objectives.lambdas import Lambdas
 from rankwright.objectives.products import kernel_form
-from rankwright.solvers.net_kernel import backward, forward, net_space, run_batches, run_task, step
+from rankwright.solvers.net_kernel import backward, forward, net_space, run_queries, run_task, step
 
 __all__ = ["Epoch", "NetTrainer", "Trained", "train_net"]
 
@@ -132,51 +132,41 @@ class NetTrainer:
     def epoch(self, number: int, seen: Array) -> bool:
         """Every query once; its scores, when its turn comes, go to ``seen``. False if one is not finite."""
         order = np.random.default_rng([self._seed, number]).permutation(self._queries)
-        tasks, batches = self._plan(order)
-        if self._lambdas.by_swaps or (self._pool is not None and len(tasks) > len(batches)):
-            return all(self._one_batch(order, tasks[a : b + 1], seen) for a, b in pairwise(batches.tolist()))
-        grad, total = np.empty_like(self.theta), np.empty_like(self.theta)
-        docs = np.cumsum(np.diff(self._lambdas.indptr)[order])
-        looks = np.searchsorted(docs, np.arange(0, docs[-1] + _STRETCH_DOCS, _STRETCH_DOCS))
-        looks = np.unique(np.searchsorted(tasks[batches], np.append(looks, len(order))))
+        docs = np.concatenate([[0], np.cumsum(np.diff(self._lambdas.indptr)[order])])
+        if self._batch > 1 or self._lambdas.by_swaps:
+            ends = np.append(np.arange(0, len(order), self._batch), len(order))
+            # The tasks of a batch do not depend on the number of threads: sums are rounded the same.
+            tasks = np.union1d(ends, np.searchsorted(docs, np.arange(_TASK_DOCS, docs[-1], _TASK_DOCS)))
+            batches = pairwise(np.searchsorted(tasks, ends).tolist())
+            return all(self._one_batch(order, tasks[first : last + 1].tolist(), seen) for first, last in batches)
+        grad = np.empty_like(self.theta)
+        looks = np.unique(np.searchsorted(docs, np.arange(0, docs[-1] + _STRETCH_DOCS, _STRETCH_DOCS)))
         return all(
-            run_batches(
-                self._rows, self._lambdas.setup, order, tasks, batches, first, last, self._costs, self.theta,
-                self._hidden, self._space, grad, total, seen, *self._steps,
+            run_queries(
+                self._rows, self._lambdas.setup, order, first, min(last, len(order)), self._costs, self.theta,
+                self._hidden, self._space, grad, seen, *self._steps,
             )
-            for first, last in pairwise([0, *looks.tolist()])
+            for first, last in pairwise(looks.tolist())
         )  # fmt: skip
 
-    def _plan(self, order: Array) -> tuple[Array, Array]:
-        """Boundaries of tasks, in queries of ``order``, and of batches, in tasks; threads do not matter."""
-        ends = np.append(np.arange(0, len(order), self._batch), len(order))
-        if self._batch == 1:
-            return ends, np.arange(len(ends))
-        docs = np.concatenate([[0], np.cumsum(np.diff(self._lambdas.indptr)[order])])
-        cuts = np.searchsorted(docs, np.arange(_TASK_DOCS, docs[-1], _TASK_DOCS))
-        tasks = np.union1d(ends, cuts)
-        return tasks, np.searchsorted(tasks, ends)
-
-    def _one_batch(self, order: Array, tasks: Array, seen: Array) -> bool:
-        def run(task: int) -> tuple[bool, Array]:
+    def _one_batch(self, order: Array, tasks: list[int], seen: Array) -> bool:
+        def run(task: tuple[int, int]) -> tuple[bool, Array]:
             grad = np.empty_like(self.theta)
-            first, last = int(tasks[task]), int(tasks[task + 1])
             if self._lambdas.by_swaps:
-                return self._by_swaps(order[first:last], grad, seen), grad
-            space = self._new_space()
+                return self._by_swaps(order[slice(*task)], grad, seen), grad
+            space = self._space if self._pool is None else self._new_space()
             finite = run_task(
-                self._rows, self._lambdas.setup, order, first, last, self._costs, self.theta, self._hidden, space,
-                grad, seen,
-            )  # fmt: skip
+                self._rows, self._lambdas.setup, order, *task, self._costs, self.theta, self._hidden, space, grad, seen
+            )
             return bool(finite), grad
 
         each: Callable[..., Any] = map if self._pool is None or self._lambdas.by_swaps else self._pool.map
         total = np.zeros_like(self.theta)
-        for finite, grad in list(each(run, range(len(tasks) - 1))):
+        for finite, grad in each(run, pairwise(tasks)):
             if not finite:
                 return False
             total += grad
-        step(self.theta, total, 1.0 / float(tasks[-1] - tasks[0]), *self._steps)
+        step(self.theta, total, 1.0 / (tasks[-1] - tasks[0]), *self._steps)
         return True
 
     def _by_swaps(self, queries: Array, grad: Array, seen: Array) -> bool:

@@ -99,6 +99,35 @@ def test_scores_are_those_of_a_walk(dtype, n_trees):
     assert model.score(X[:0]).shape == (0,)
 
 
+@pytest.mark.parametrize("max_leaves", [2, 63, 64, 65, 90])
+def test_trees_of_any_size(max_leaves):
+    trees, X = forest(3, max_leaves=max_leaves), rows_of(200)
+    assert (trees.feature < 0).sum() == 3 * max_leaves
+    assert same_bits(TreeModel(D, None, trees).score(X), walked(trees, X))
+    both = Forest.join([forest(2), trees])
+    assert same_bits(TreeModel(D, None, both).score(X), walked(both, X))
+
+
+def test_float32_values_are_compared_with_the_thresholds_as_they_are():
+    X = rows_of(dtype=np.float32)
+    rng = np.random.default_rng(0)
+    inner = FOREST.feature >= 0
+    threshold = np.where(inner, rng.choice(X[~np.isnan(X)], len(inner)).astype(np.float64), 0.0)
+    for off in (-1e-12, 0.0, 1e-12):
+        moved = dataclasses.replace(FOREST, threshold=threshold * (1 + off))
+        expected = walked(moved, X)
+        assert same_bits(TreeModel(D, None, moved).score(X), expected)
+        assert same_bits(TreeModel(D, None, moved).score(X.astype(np.float64)), expected)
+    huge = dataclasses.replace(FOREST, threshold=np.where(inner, rng.choice([-1e300, 1e300, np.inf], len(inner)), 0.0))
+    assert same_bits(TreeModel(D, None, huge).score(X), walked(huge, X))
+
+
+def test_nodes_that_no_tree_leads_to_do_not_matter():
+    X = rows_of(50)
+    alone = dataclasses.replace(FOREST, roots=FOREST.roots[[3, 1]])
+    assert same_bits(TreeModel(D, None, alone).score(X), walked(alone, X))
+
+
 def test_rows_are_made_dense_in_parts(monkeypatch):
     X = rows_of()
     kinds = {name: model for name, model in MODELS.items() if name != "sum"}  # of which one part is linear

@@ -1,4 +1,9 @@
-"""The kernels that run rows through trees."""
+"""The kernels that run rows through trees.
+
+Trees of up to 64 leaves are not walked. A row starts with a bit for every leaf of a tree, from left to right; each
+split that sends it right clears the bits of the leaves on its left, and the lowest bit that is left is the row's leaf
+(Lucchese et al.: QuickScorer, SIGIR 2015). A split is applied to a block of rows at once, without branches.
+"""
 
 from __future__ import annotations
 
@@ -14,33 +19,118 @@ __all__ = ["add_scores", "path_contributions"]
 
 Array = npt.NDArray[Any]
 _BLOCK = 64  # rows that stay in the nearest caches while all trees see them
+_BITS = 64
+_ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
+_DE_BRUIJN = 0x03F79D71B4CB0A89  # times a power of two, its upper six bits say which
+_PLACE = np.zeros(_BITS, np.int64)
+_PLACE[[((_DE_BRUIJN << bit) & int(_ALL)) >> 58 for bit in range(_BITS)]] = np.arange(_BITS)
+
+
+def add_scores(forest: Forest, X: Array, scores: Array) -> None:
+    """Add what the trees say of dense rows to ``scores``, tree after tree."""
+    inner = forest.feature >= 0
+    used = np.unique(forest.feature[inner]).astype(np.int64)
+    n_splits = int(inner.sum())
+    firsts, splits = np.empty(forest.n_trees + 1, np.int64), np.empty(n_splits, np.int64)
+    kept, leaves = np.empty(n_splits, np.uint64), np.zeros((forest.n_trees, _BITS))
+    if not _plan(forest.roots, forest.feature, forest.left, forest.value, firsts, splits, kept, leaves):
+        _walked_scores(
+            X, forest.roots, forest.feature, forest.threshold, forest.missing_left, forest.left, forest.value, scores
+        )
+        return
+    splits, kept = splits[: firsts[-1]], kept[: firsts[-1]]
+    columns = np.searchsorted(used, forest.feature[splits])
+    limits = _rounded_down(forest.threshold[splits], X.dtype)
+    _masked_scores(X, used, firsts, columns, limits, forest.missing_left[splits], kept, leaves, _PLACE, scores)
+
+
+def _rounded_down(threshold: Array, dtype: Any) -> Array:
+    """The largest numbers of a type up to the thresholds: a value of the type is above both or above neither."""
+    with np.errstate(over="ignore"):
+        rounded = threshold.astype(dtype)
+    return np.where(rounded > threshold, np.nextafter(rounded, dtype.type(-np.inf)), rounded)
+
+
+@njit(cache=True)
+def _plan(
+    roots: Any, feature: Any, left: Any, value: Any, firsts: Any, splits: Any, kept: Any, leaves: Any
+) -> bool:  # fmt: skip
+    """For every tree its splits, the bits that each of them keeps, and its leaves' values; False: it has too many.
+
+    ``firsts`` is where the splits of each tree start. A stack holds nodes, and ``~k`` for the split k whose left side
+    is done.
+    """
+    stack, lowest, right = np.empty(2 * _BITS, np.int64), np.empty(_BITS, np.int64), np.empty(_BITS, np.int64)
+    n_splits = 0
+    for tree in range(roots.size):
+        firsts[tree] = n_splits
+        stack[0] = roots[tree]
+        top, n_leaves, k = 1, 0, 0
+        while top:
+            top -= 1
+            node = stack[top]
+            if node < 0:
+                low = lowest[~node]
+                gone = ((np.uint64(1) << np.uint64(n_leaves - low)) - np.uint64(1)) << np.uint64(low)
+                kept[firsts[tree] + ~node] = ~gone
+                stack[top] = right[~node]
+                top += 1
+            elif feature[node] < 0:
+                leaves[tree, n_leaves] = value[node]
+                n_leaves += 1
+            else:
+                if k == _BITS - 1 or n_splits == splits.size:
+                    return False
+                splits[n_splits], lowest[k], right[k] = node, n_leaves, left[node] + 1
+                stack[top], stack[top + 1] = ~k, left[node]
+                top += 2
+                k += 1
+                n_splits += 1
+    firsts[roots.size] = n_splits
+    return True
 
 
 @njit(cache=True, nogil=True)
-def _tree_scores(X: Any, roots: Any, asked: Any, threshold: Any, left: Any, value: Any, scores: Any) -> None:
-    """Add the values of the leaves that rows reach, tree after tree.
+def _masked_scores(
+    X: Any, used: Any, firsts: Any, columns: Any, limits: Any, missing_left: Any, kept: Any, leaves: Any, place: Any,
+    scores: Any,
+) -> None:  # fmt: skip
+    block, bits = np.zeros((used.size, _BLOCK), X.dtype), np.empty(_BLOCK, np.uint64)
+    for start in range(0, X.shape[0], _BLOCK):
+        n = min(_BLOCK, X.shape[0] - start)
+        for i in range(n):
+            for c in range(used.size):
+                block[c, i] = X[start + i, used[c]]
+        for tree in range(leaves.shape[0]):
+            for i in range(_BLOCK):
+                bits[i] = _ALL
+            for k in range(firsts[tree], firsts[tree + 1]):
+                x, limit, those = block[columns[k]], limits[k], kept[k]
+                if missing_left[k]:
+                    for i in range(_BLOCK):
+                        bits[i] &= those if x[i] > limit else _ALL
+                else:
+                    for i in range(_BLOCK):
+                        bits[i] &= _ALL if x[i] <= limit else those
+            for i in range(n):
+                lowest = bits[i] & (~bits[i] + np.uint64(1))
+                scores[start + i] += leaves[tree, place[(lowest * np.uint64(_DE_BRUIJN)) >> np.uint64(58)]]
 
-    A block of rows goes down a tree together, one level at a time and without branches, until all are at leaves: a leaf
-    leads to itself.
-    """
-    at = np.empty(_BLOCK, np.int64)
-    for first in range(0, X.shape[0], _BLOCK):
-        n = min(_BLOCK, X.shape[0] - first)
+
+@njit(cache=True, nogil=True)
+def _walked_scores(
+    X: Any, roots: Any, feature: Any, threshold: Any, missing_left: Any, left: Any, value: Any, scores: Any
+) -> None:
+    """The same for trees of any size."""
+    for start in range(0, X.shape[0], _BLOCK):
         for root in roots:
-            for i in range(n):
-                at[i] = root
-            moved = np.int64(1)
-            while moved:
-                moved = np.int64(0)
-                for i in range(n):
-                    node = at[i]
-                    x = X[first + i, asked[node] >> 1]
-                    right = np.int64(x > threshold[node]) | (np.int64(x != x) & asked[node])
-                    goes = left[node] + right
-                    moved |= goes ^ node
-                    at[i] = goes
-            for i in range(n):
-                scores[first + i] += value[at[i]]
+            for i in range(start, min(start + _BLOCK, X.shape[0])):
+                node = root
+                while feature[node] >= 0:
+                    x = X[i, feature[node]]
+                    goes_left = x <= threshold[node] or (missing_left[node] and x != x)
+                    node = left[node] + (0 if goes_left else 1)
+                scores[i] += value[node]
 
 
 @njit(cache=True)
@@ -88,11 +178,3 @@ def path_contributions(forest: Forest, x: Array) -> Array:
         x, forest.roots, forest.feature, forest.threshold, forest.missing_left, forest.left, expected, out
     )  # fmt: skip
     return out
-
-
-def add_scores(forest: Forest, X: Array, scores: Array) -> None:
-    """Add what the trees say of dense rows to ``scores``."""
-    leaf = forest.feature < 0
-    asked = np.where(leaf, 0, 2 * forest.feature.astype(np.int64) + ~forest.missing_left)  # the feature; missing: right
-    left = np.where(leaf, np.arange(len(leaf)), forest.left)
-    _tree_scores(X, forest.roots, asked, np.where(leaf, np.inf, forest.threshold), left, forest.value, scores)
