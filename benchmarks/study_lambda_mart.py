@@ -1,8 +1,8 @@
-"""Effectiveness of LambdaMART: against LightGBM's LGBMRanker, and by the number of leaves, with and without random nodes.
+"""Effectiveness of LambdaMART against LightGBM's LGBMRanker, and by the number of leaves and with random nodes.
 
-Five folds of OHSUMED (LETOR 2.0), MQ2008, ClueWeb09 and a sample of MSLR-WEB10K. For every fold the learning rate (one of
-three) and the number of trees (up to 300) are those that are best on the validation part by nDCG@10, for both programs.
-Needs the folders `ohsumed_letor2`, `mq2008`, `clueweb09_webis` and `mslr_sample`, and lightgbm.
+Five folds of OHSUMED (LETOR 2.0), MQ2008, ClueWeb09 and a sample of MSLR-WEB10K. For every fold the learning rate (one
+of three) and the number of trees (up to 300) are those that are best on the validation part by nDCG@10, for both
+programs. Needs the folders `ohsumed_letor2`, `mq2008`, `clueweb09_webis` and `mslr_sample`, and lightgbm.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from study_data import Fold, mq2008_folds, ohsumed_folds, p_text, pooled, read, run_study, table
 
 from rankwright import Evaluation, LambdaMART, QueryKFold, RankingData, compare, evaluate, letor_folds
+from study_data import Fold, mq2008_folds, ohsumed_folds, p_text, pooled, read, run_study, table
 
 Array = npt.NDArray[Any]
 Fit = Callable[[Fold, float, int], tuple[float, Array]]
@@ -142,7 +142,7 @@ def _means(found: Evaluation) -> list[str]:
 
 
 def _p(baseline: Evaluation, system: Evaluation) -> tuple[float, float]:
-    """p of nDCG@10 by the t-test and by Wilcoxon's."""
+    """P of nDCG@10 by the t-test and by Wilcoxon's."""
     result = compare([baseline, system], tests=("t", "wilcoxon"), n_resamples=1)
     found = next(one for one in result.differences if one.measure == CHOOSE)
     return found.p["t"], found.p["wilcoxon"]
