@@ -20,6 +20,7 @@ import numpy as np
 from rankwright import Evaluation, QueryKFold, RankingData, letor_folds, read_letor
 
 __all__ = [
+    "ROUNDS",
     "Fold",
     "all_folds",
     "joined_tests",

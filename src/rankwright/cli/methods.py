@@ -57,7 +57,7 @@ _OF = {
     "losses": ("svm-combo",),
     "loss_weights": ("svm-combo",),
     "slack": ("svm-combo",),
-    "feature_map": (*_LOSSES,),
+    "feature_map": (*_LOSSES, "svm-combo"),
     "rank_weights": _PAIRS,
     "query_weights": _PAIRS,
     "lam": _PAIRS,
@@ -166,6 +166,9 @@ def _estimator(name: str, loss: Any, given: dict[str, Any], shared: dict[str, An
         return RankingSVM(**shared, **threads, **given)
     from rankwright.rankers.max_margin import StructuredSVM
 
+    if name == "svm-combo" and "feature_map" in given:
+        maps = [part.strip() or None for part in given["feature_map"].split(",")]
+        given["feature_map"] = [None if part == "-" else part for part in maps]
     if "loss_weights" in given:
         given["loss_weights"] = _numbers(given["loss_weights"], "--loss-weights")
     return StructuredSVM(loss, **shared, **threads, **given)

@@ -36,7 +36,10 @@ _MEASURE_HELP = (
     "What C is chosen by, and what is reported.  [default: the measure of the method, for svm-combo that of the first "
     "loss; nDCG@10 for rank-svm, rsvm-ir and svm-acc]"
 )
-_MAP_HELP = "What a ranking is described by: mrr or po for svm-mrr; dorm:log2, dorm:sqrt, dorm:sqrt@30 … for dorm."
+_MAP_HELP = (
+    "What a ranking is described by: mrr or po for svm-mrr; dorm:log2, dorm:sqrt, dorm:sqrt@30 … for dorm; for "
+    "svm-combo one for each loss, - for its own."
+)
 _SET_HELP = "A parameter of the estimator, such as n_trees=500 or hidden=15; an unknown name lists them all."
 _RANK_WEIGHTS_HELP = "Weight of a pair by its labels: ndcg@K, the loss of swapping them, or none.  [rsvm-ir: ndcg@1]"
 _QUERY_WEIGHTS_HELP = "Weight of a query: pairs, one over its number of pairs, or none.  [rsvm-ir: pairs]"

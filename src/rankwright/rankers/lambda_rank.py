@@ -235,7 +235,8 @@ class RankNet(_NetRanker):
     hidden : int
         Units of the hidden layer; 0: a linear model.
     learning_rate : float, optional
-        By which the gradient of a query is multiplied. None: steps by Adam's rule, which set their own scale.
+        By which the gradient of an update is multiplied: plain steps. None: steps by Adam's rule with its usual rate of
+        0.001, whose length does not depend on the size of the gradients.
     epochs : int
         How often every query is looked at, at most.
     batch : int

@@ -30,7 +30,7 @@ _GROWTH = 100.0  # of the costs in a step, at most
 _IDLE = 4  # passes without a new plane after which rounding is all that is left
 _MANY = 80  # blocks
 _STEPS = (8, 20)  # of Newton's method, at each smoothing, between passes: with many blocks, with few
-_ACCURACY = (0.4, 0.2)  # of the gap at hand, to which the small problem is solved between passes, likewise
+_ACCURACY = 0.4  # of the gap at hand, to which the small problem is solved between passes
 
 
 class Objective(Protocol):
@@ -105,8 +105,8 @@ def solve(
     """
     began = time.perf_counter()
     on_planes = 0.0
-    accuracy, steps = _ACCURACY[objective.n_blocks < _MANY], _STEPS[objective.n_blocks < _MANY]
-    book.resume(accuracy, steps)
+    steps = _STEPS[objective.n_blocks < _MANY]
+    book.resume(_ACCURACY, steps)
     centre = _Centre(book.w.copy())
     share, growth = 1.0, 1.0  # of the costs: now, and from step to step
     reach, idle = _REACH, 0
@@ -149,7 +149,7 @@ def solve(
                 reach = 1.0
                 book.solve_exactly(0.1**idle * room)
             else:
-                book.improve(room, accuracy, steps)
+                book.improve(room, _ACCURACY, steps)
             on_planes += time.perf_counter() - started
     except KeyboardInterrupt:
         if not path:
