@@ -11,7 +11,7 @@ from sklearn.base import clone
 from rankwright import InputError, RankingData, evaluate
 from rankwright.errors import InputWarning
 from rankwright.models.saving import load_model
-from rankwright.models.trees.model import GradeModel
+from rankwright.models.trees.model import GradeModel, expected_grade
 from rankwright.rankers.max_margin import StructuredSVM
 from rankwright.rankers.mc_rank import McRank
 
@@ -72,6 +72,17 @@ def test_scores_are_expected_grades(link, grades):
     assert max(grades) - 1e-12 <= certain.max() <= max(grades)
     assert ((scores - y) ** 2).mean() < 0.6 * y.var()
     assert ndcg(ranker, X, y, qid) > 0.85
+
+
+@LINKS
+def test_rounding_does_not_leave_the_range_of_the_grades(link):
+    rng = np.random.default_rng(0)
+    for _ in range(2000):
+        grades = np.sort(np.exp(3 * rng.normal(size=6)))
+        sums = rng.normal(size=(6 if link == "softmax" else 5, 4)) * [1, 30, 60, 100]
+        scores = expected_grade(sums if link == "softmax" else np.abs(sums) + 40, grades, link)
+        assert grades[0] <= scores.min()
+        assert scores.max() <= grades[-1]
 
 
 @LINKS
