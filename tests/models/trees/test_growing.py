@@ -6,7 +6,7 @@ import pytest
 from rankwright.models.trees import grow as grow_module
 from rankwright.models.trees.binning import MISSING, bin_features
 from rankwright.models.trees.grow import Grower
-from rankwright.models.trees.histogram import COUNT_BITS, fill_group, gather, pack
+from rankwright.models.trees.histogram import COUNT_BITS, fill_groups, gather, pack
 from rankwright.models.trees.split import partition
 
 FIELDS = ("feature", "threshold", "missing_left", "left", "value", "gain", "count")
@@ -97,15 +97,16 @@ def test_histograms_are_sums_over_the_bins(n_rows):
     binned = bin_features(X, 20)
     packed, unit = pack(residuals)
     rows = np.sort(np.random.default_rng(1).choice(len(X), n_rows, replace=False)).astype(np.uint32)
-    values, sums = np.empty(n_rows, np.int64), np.full((8, 256), 99, np.int64)
+    values, sums = np.empty(n_rows, np.int64), np.full((2, 8, 256), 99, np.int64)
     gather(packed, rows, values)
-    for group in range(2):
-        fill_group(binned.words[group], rows, values, sums)
-        for k, j in enumerate(range(8 * group, min(8 * group + 8, 11))):
-            codes = np.where(np.isnan(X[rows, j]), MISSING, np.searchsorted(binned.ends[j], X[rows, j]))
-            np.testing.assert_array_equal(sums[k] & ((1 << COUNT_BITS) - 1), np.bincount(codes, minlength=256))
-            by_bin = np.bincount(codes, residuals[rows], minlength=256)
-            np.testing.assert_allclose((sums[k] >> COUNT_BITS) * unit, by_bin, rtol=1e-6, atol=1e-4)
+    fill_groups(binned.words, 1, 2, rows, values, sums)
+    assert (sums[0] == 99).all()
+    fill_groups(binned.words, 0, 1, rows, values, sums)
+    for j, histogram in enumerate(sums.reshape(16, 256)[:11]):
+        codes = np.where(np.isnan(X[rows, j]), MISSING, np.searchsorted(binned.ends[j], X[rows, j]))
+        np.testing.assert_array_equal(histogram & ((1 << COUNT_BITS) - 1), np.bincount(codes, minlength=256))
+        by_bin = np.bincount(codes, residuals[rows], minlength=256)
+        np.testing.assert_allclose((histogram >> COUNT_BITS) * unit, by_bin, rtol=1e-6, atol=1e-4)
 
 
 def test_residuals_become_whole_numbers():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,13 @@ import numpy.typing as npt
 
 from rankwright.models.trees.binning import GROUP, BinnedFeatures
 from rankwright.models.trees.forest import Tree
-from rankwright.models.trees.histogram import fill_group, gather, pack
+from rankwright.models.trees.histogram import fill_groups, gather, pack
 from rankwright.models.trees.split import best_splits, partition
 
 __all__ = ["Grower"]
 
 Array = npt.NDArray[Any]
-_WORTH_THREADS = 1 << 14  # rows
+_WORTH_THREADS = 1 << 12  # rows
 
 
 @dataclass(eq=False)
@@ -147,17 +148,17 @@ class Grower:
         leaf.sums = self._spare.pop() if self._spare else np.empty(self._shape, np.int64)
         values = self._values[: len(part)]
         gather(packed, part, values)
-        words, sums = self.binned.words, leaf.sums
-
-        def fill(group: int) -> None:
-            fill_group(words[group], part, values, sums[group])
-
-        groups = range(len(words))
-        if self.threads > 1 and len(part) >= _WORTH_THREADS:
-            list(self._pool.map(fill, groups))
-        else:
-            for group in groups:
-                fill(group)
+        words, sums, n_groups = self.binned.words, leaf.sums, self._shape[0]
+        threads = min(self.threads, n_groups) if len(part) >= _WORTH_THREADS else 1
+        # One call for each thread, the last on this one: more calls would cost more than they balance.
+        bounds = [n_groups * at // threads for at in range(threads + 1)]
+        others = [
+            self._pool.submit(fill_groups, words, first, stop, part, values, sums)
+            for first, stop in pairwise(bounds[:-1])
+        ]
+        fill_groups(words, bounds[-2], n_groups, part, values, sums)
+        for other in others:
+            other.result()
 
     def _choose(self, leaf: _Leaf, features: Array, rng: np.random.Generator) -> None:
         d = self.binned.n_features

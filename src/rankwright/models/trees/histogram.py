@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-__all__ = ["COUNT_BITS", "fill_group", "gather", "pack"]
+__all__ = ["COUNT_BITS", "fill_groups", "gather", "pack"]
 
 Array = npt.NDArray[Any]
 COUNT_BITS = 24
@@ -36,7 +36,7 @@ def gather(packed: Any, rows: Any, values: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def fill_group(words: Any, rows: Any, values: Any, sums: Any) -> None:
+def _fill_group(words: Any, rows: Any, values: Any, sums: Any) -> None:
     """Histograms of the eight features of a group; ``sums`` has shape (8, 256)."""
     for k in range(8):
         for b in range(256):
@@ -53,3 +53,10 @@ def fill_group(words: Any, rows: Any, values: Any, sums: Any) -> None:
         s5[(word >> np.uint64(40)) & byte] += value
         s6[(word >> np.uint64(48)) & byte] += value
         s7[word >> np.uint64(56)] += value
+
+
+@njit(cache=True, nogil=True)
+def fill_groups(words: Any, first: int, stop: int, rows: Any, values: Any, sums: Any) -> None:
+    """Histograms of the groups ``first`` … ``stop − 1`` of eight features; ``sums`` has shape (groups, 8, 256)."""
+    for group in range(first, stop):
+        _fill_group(words[group], rows, values, sums[group])
