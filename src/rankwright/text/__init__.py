@@ -1,0 +1,1 @@
+"""From text to features: analysis, index, retrieval functions, candidates, features."""

@@ -1,0 +1,85 @@
+"""One way of looking at an index: a field, or all of them, under an analyser. What retrieval functions work on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["View"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Which documents hold which terms, and how often.
+
+    Attributes
+    ----------
+    terms : mapping of str to int
+        The number of every term.
+    indptr : ndarray of int64
+        Term ``t`` owns the postings ``indptr[t]:indptr[t+1]``.
+    docs : ndarray of int32
+        The documents of the postings, ascending within a term.
+    counts : ndarray of int32
+        How often the term stands in the document; at least 1.
+    lengths : ndarray of int32
+        Terms in each document, counted with repetition.
+    analyze : callable
+        From a text to its terms, as the documents were analysed.
+    name : str
+        ``"porter+stop"``, or ``"porter+stop,title"`` for one field.
+    """
+
+    terms: Mapping[str, int]
+    indptr: Array
+    docs: Array
+    counts: Array
+    lengths: Array
+    analyze: Callable[[str], list[str]]
+    name: str = ""
+
+    @property
+    def n_docs(self) -> int:
+        """Number of documents."""
+        return len(self.lengths)
+
+    @property
+    def n_terms(self) -> int:
+        """Number of different terms."""
+        return len(self.indptr) - 1
+
+    @cached_property
+    def total_length(self) -> int:
+        """Terms in all documents, counted with repetition."""
+        return int(self.lengths.sum(dtype=np.int64))
+
+    @cached_property
+    def doc_counts(self) -> Array:
+        """In how many documents every term stands."""
+        return np.diff(self.indptr)
+
+    @cached_property
+    def total_counts(self) -> Array:
+        """How often every term stands in all documents."""
+        sums = np.zeros(len(self.counts) + 1, np.int64)
+        np.cumsum(self.counts, out=sums[1:])
+        return sums[self.indptr[1:]] - sums[self.indptr[:-1]]
+
+    def query(self, text: str) -> tuple[Array, Array, int]:
+        """The known terms of a query in ascending order, how often each stands in it, and how many terms it has."""
+        words = self.analyze(text)
+        known = Counter(self.terms[word] for word in words if word in self.terms)
+        found = sorted(known.items())
+        return (
+            np.array([term for term, _ in found], np.int64),
+            np.array([times for _, times in found], np.float64),
+            len(words),
+        )
