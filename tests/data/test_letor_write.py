@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from letor_files import same
 from scipy import sparse
+from sklearn.datasets import load_svmlight_file
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.formats import detect
 from rankwright.data.letor import read_letor
 from rankwright.data.letor_write import write_letor
 from rankwright.errors import InputError
@@ -94,3 +96,34 @@ def test_query_ids_that_would_become_one(folder):
     data = RankingData.from_arrays([[1.0], [2.0]], [0, 1], qid=[1, "1"])
     with pytest.raises(InputError, match="differ in type only"):
         write_letor(data, folder / "never.txt")
+
+
+def test_names_of_features_survive(tmp_path):
+    names = ("bm25[porter]", "a name with blanks", "größe")
+    data = RankingData.from_arrays([[1.0, 0.0, 0.0], [2.0, 3.0, 0.0]], [0, 1], ["q", "q"], feature_names=names)
+    for target in ("data.txt", "data.txt.gz"):
+        write_letor(data, tmp_path / target)
+        back = read_letor(tmp_path / target)
+        assert back.feature_names == names
+        assert back.X.tolist() == data.X.tolist()
+        assert detect(tmp_path / target) == "letor"
+    write_letor(data.with_features(sparse.csr_matrix(data.X), names), tmp_path / "sparse.txt")
+    assert read_letor(tmp_path / "sparse.txt").X.shape == (2, 3)
+    X, y = load_svmlight_file(str(tmp_path / "data.txt"))  # to others the names are a comment
+    assert X.toarray().tolist() == data.X.tolist()
+    assert y.tolist() == [0, 1]
+
+
+def test_names_that_do_not_fit(tmp_path):
+    path = tmp_path / "data.txt"
+    path.write_text("# features:\ta\tb\n1 qid:1 1:1 3:1\n")
+    with pytest.raises(InputError, match=r"data\.txt:2: .*3"):
+        read_letor(path)
+    with pytest.raises(InputError, match="names 2 features; expected 5"):
+        read_letor(path, n_features=5)
+    path.write_bytes(b"# features:\ta\xff\tb\n1 qid:1 1:1\n")
+    with pytest.raises(InputError, match="UTF-8"):
+        read_letor(path)
+    data = RankingData.from_arrays([[1.0]], [0], ["q"], feature_names=["a\tb"])
+    with pytest.raises(InputError, match="tab"):
+        write_letor(data, path)

@@ -15,8 +15,10 @@ from rankwright.models.saving import load_model
 from rankwright.models.sum import SumModel
 from rankwright.models.trees.model import TreeModel
 from rankwright.rankers import tree_ranker
+from rankwright.rankers.lambda_boost import LambdaBoost
 from rankwright.rankers.lambda_mart import LambdaMART
 from rankwright.rankers.max_margin import StructuredSVM
+from rankwright.rankers.mc_rank import McRank
 
 QUICK = {"n_trees": 25, "max_leaves": 8, "min_rows": 5}
 
@@ -119,11 +121,25 @@ def test_early_stopping_keeps_the_best_round(measure):
         assert evaluate(valid[1], scores, valid[2], measures=[name]).means[name] == values[n_trees - 1]
 
 
-def test_nothing_is_kept_where_no_round_is_better_than_none():
+def test_nothing_is_kept_where_no_round_is_better_than_the_background():
     X, y, qid = make(10)
-    ranker = LambdaMART(patience=3, **QUICK).fit(X, y, qid, eval_set=(np.zeros((4, 5)), [1, 0, 0, 0], np.zeros(4)))
+    known = make(10, seed=1)
+    known[0][:, 0] = known[1]  # the background ranks the validation data as its labels do
+    perfect = LinearModel(np.eye(5)[0])
+    ranker = LambdaMART(patience=3, background=perfect, **QUICK).fit(X, y, qid, eval_set=known)
     assert (ranker.n_trees_, len(ranker.path_)) == (0, 3)
-    assert ranker.predict(X).tolist() == [0.0] * len(y)
+    assert ranker.predict(X).tolist() == X[:, 0].tolist()
+
+
+@pytest.mark.parametrize(
+    "ranker", [LambdaMART(patience=3, **QUICK), LambdaBoost(20, patience=3), McRank(10, patience=3)]
+)
+def test_validation_data_sorted_by_label_does_not_make_nothing_the_best(ranker):
+    valid = tuple(np.asarray(part)[::-1] for part in make(10, seed=1))
+    order = np.lexsort((-valid[1], valid[2]))
+    ranker.fit(*make(10), eval_set=tuple(part[order] for part in valid))
+    assert getattr(ranker, "n_rounds_", None) or ranker.n_trees_
+    assert ranker.predict(valid[0]).std() > 0
 
 
 SETTINGS = [

@@ -43,10 +43,10 @@ def values_by_round(values):
     return lambda scores: values[int(scores[0])]
 
 
-def boosted(values=None, n_rounds=10, **settings):
+def boosted(values=None, n_rounds=10, start=(0.0, 0.5), **settings):
     learner, scores = Steps(), np.zeros(3)
     if values is not None:
-        settings |= {"valid": values_by_round(values), "valid_scores": np.zeros(2)}
+        settings |= {"valid": values_by_round(values), "valid_scores": np.array(start)}
     return boost(Plain(np.ones(3)), learner, scores, n_rounds=n_rounds, **settings), learner, scores
 
 
@@ -85,6 +85,15 @@ def test_the_best_round_is_kept(values, kept):
     assert found.n_rounds == kept
     assert learner.rounds == 10
     assert [row.value for row in found.path] == values[1:]
+
+
+@pytest.mark.parametrize("start", [(0.0, 0.0), [(0.0, 0.0), (0.5, 0.5)]])
+def test_scores_that_are_all_equal_are_no_ranking_to_keep(start):
+    def value(scores):
+        return [5, 1, 2, 3, 4, 4, 4, 3, 2, 1, 0][int(scores.flat[0])]
+
+    found = boost(Plain(np.ones(3)), Steps(), np.zeros(3), n_rounds=10, valid=value, valid_scores=np.array(start))
+    assert found.n_rounds == 4  # not 0: the value of the start is that of the order in the file
 
 
 def test_patience():

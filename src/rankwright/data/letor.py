@@ -1,7 +1,8 @@
 """LETOR / SVMlight text: ``label qid:Q id:value id:value … # comment``, one document per line, plain or gzip.
 
 Feature ids count from 1 and rise along a line; features that a line leaves out are 0. Files without ``qid:`` take
-their queries from group sizes, as LightGBM's do. The parser itself is in :mod:`rankwright.data.letor_kernel`, imported
+their queries from group sizes, as LightGBM's do. A first line ``# features:`` with names between tabs, a comment to other
+programs, names the features. The parser itself is in :mod:`rankwright.data.letor_kernel`, imported
 only where features are read: labels alone are read without numba.
 """
 
@@ -36,6 +37,8 @@ _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _DOC_ID = re.compile(rb"(?:^|\s)docid\s*=\s*([^\s#]+)|^\s*(?!docid\s*=)([^\s#]+)\s*$", re.IGNORECASE)
 _NO_QID = "qid: without a query id; expected qid:Q"
 _TOKEN = re.compile(rb"[^\s#]*")
+NAMES = b"# features:\t"
+"""What a first line starts with that holds the names of the features, with tabs between."""
 
 
 def read_letor(
@@ -67,7 +70,7 @@ def read_letor(
     null : float
         The value of features written as ``NULL``.
     n_features : int, optional
-        Number of columns; by default the largest id in the file.
+        Number of columns; by default as many as the first line names, else the largest id in the file.
     progress : callable, optional
         Called with (bytes read, bytes in all).
 
@@ -96,11 +99,26 @@ def read_letor(
         raise InputError(f"n_features is {n_features}; expected a number from 0 to {MAX_ID}")
     if not np.isfinite(null):
         raise InputError(f"null is {null}; expected a finite number")
+    names = _feature_names(path)
+    if names is not None and n_features not in (None, len(names)):
+        raise InputError(f"names {len(names)} features; expected {n_features}", path, 1)
+    n_features = n_features if names is None else len(names)
     table, rows = FeatureTable(wanted, n_features), _Rows(path, negative)
     # The parser's memory is gone when this returns, before queries are gathered.
     _parse(path, progress, LineParser(wanted, n_features, null), table, rows, n_features, wanted)
     labels, qid, doc_ids = rows.finish(group)
-    return RankingData.from_arrays(table.finish(sparse), labels, qid, doc_ids=doc_ids)
+    return RankingData.from_arrays(table.finish(sparse), labels, qid, doc_ids=doc_ids, feature_names=names)
+
+
+def _feature_names(path: str | Path) -> list[str] | None:
+    """The names in the first line, if it holds some."""
+    first = next(iter(line_chunks(path, size=_CHUNK_BYTES)), b"").removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0]
+    if not first.startswith(NAMES):
+        return None
+    try:
+        return first.removeprefix(NAMES).rstrip(b"\r").decode("utf-8").split("\t")
+    except UnicodeDecodeError:
+        raise InputError("names of features that are not UTF-8 text", path, 1) from None
 
 
 def _parse(

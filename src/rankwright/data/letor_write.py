@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import replace_file
+from rankwright.data.letor import NAMES
 from rankwright.errors import InputError
 
 __all__ = ["write_letor"]
@@ -25,7 +26,8 @@ def write_letor(data: RankingData, path: str | Path) -> None:
     """Write data as LETOR / SVMlight text, each number as the shortest text that reads back to the same value.
 
     Zeros are written for dense data and left out for sparse data; of sparse data whose last column is empty, the first
-    line holds a 0 there so that the number of features is kept.
+    line holds a 0 there so that the number of features is kept. Names of features stand in a comment on the first line,
+    ``# features:``, with tabs between.
 
     Parameters
     ----------
@@ -49,7 +51,12 @@ def write_letor(data: RankingData, path: str | Path) -> None:
         raise InputError("query ids that differ in type only cannot be told apart in a text file")
     heads = [f" qid:{text} " for text in query_ids]
     queries = data.query_of_row()
+    names = data.feature_names or ()
+    if any(re.search(r"[\t\r\n]", name) for name in names):
+        raise InputError("a feature name holds a tab or a line break, which text cannot; expected none")
     with replace_file(path) as file:
+        if names:
+            file.write(NAMES + "\t".join(names).encode() + b"\n")
         for start in range(0, data.n_docs, _WRITE_ROWS):
             rows = slice(start, start + _WRITE_ROWS)
             parts = [

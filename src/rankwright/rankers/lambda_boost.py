@@ -174,6 +174,7 @@ class LambdaBoost(FromBackground):
         ties, _ = content_order(data.X, data.labels, data.indptr)
         measure = parse_measure(self.measure).resolve("letor")
         lambdas = Lambdas(data.labels, data.indptr, measure, self.truncation, threads, ties=ties, query_weights=weights)
+        value = None if valid is None else validation_value(valid, self.eval_measure or self.measure)
         learner = FeatureLearner(
             data.X,
             *moments(data, self.standardize),
@@ -188,7 +189,7 @@ class LambdaBoost(FromBackground):
                 learner,
                 scores,
                 n_rounds=self.n_rounds,
-                valid=None if valid is None else self._value_on(valid, background is None),
+                valid=value,
                 valid_scores=None if valid is None else _start(background, valid),
                 patience=self.patience,
                 callback=self.callback,
@@ -197,15 +198,6 @@ class LambdaBoost(FromBackground):
             learner.close()
             lambdas.close()
         return learner.coefficients(boosted.n_rounds), boosted
-
-    def _value_on(self, valid: RankingData, from_nothing: bool) -> Callable[[Array], float]:
-        value = validation_value(valid, self.eval_measure or self.measure)
-
-        def of(scores: Array) -> float:
-            # Before the first round all scores are equal, and the value is that of the order in the file.
-            return -np.inf if from_nothing and not scores.any() else value(scores)
-
-        return of
 
     def _method(self) -> str:
         return "lambdaboost"

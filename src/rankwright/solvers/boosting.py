@@ -81,7 +81,8 @@ def boost(
     n_rounds : int
         At most.
     valid : callable, optional
-        The measure of validation scores; the rounds up to its highest value are kept, 0 rounds included.
+        The measure of validation scores; the rounds up to its highest value are kept. No rounds at all may be best
+        too, unless ``valid_scores`` are all equal: the value would be that of the order in the file.
     valid_scores : ndarray, optional
         Where these start from.
     patience : int, optional
@@ -94,7 +95,8 @@ def boost(
     best, best_value = n_rounds, -np.inf
     if valid is not None:
         assert valid_scores is not None
-        best, best_value = 0, valid(valid_scores)
+        same = bool((valid_scores == valid_scores[..., :1]).all())
+        best, best_value = 0, -np.inf if same else valid(valid_scores)
     interrupted = False
     try:
         for number in range(1, n_rounds + 1):
