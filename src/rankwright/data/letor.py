@@ -1,9 +1,9 @@
 """LETOR / SVMlight text: ``label qid:Q id:value id:value … # comment``, one document per line, plain or gzip.
 
 Feature ids count from 1 and rise along a line; features that a line leaves out are 0. Files without ``qid:`` take
-their queries from group sizes, as LightGBM's do. A first line ``# features:`` with names between tabs, a comment to other
-programs, names the features. The parser itself is in :mod:`rankwright.data.letor_kernel`, imported
-only where features are read: labels alone are read without numba.
+their queries from group sizes, as LightGBM's do. A first line ``# features:`` with names between tabs, a comment to
+other programs, names the features. The parser itself is in :mod:`rankwright.data.letor_kernel`, imported only where
+features are read: labels alone are read without numba.
 """
 
 from __future__ import annotations
