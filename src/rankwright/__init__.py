@@ -15,8 +15,10 @@ _HOMES = {
     "rankwright.data.dataset": ("RankingData",),
     "rankwright.data.folder": ("load_folder", "save_folder"),
     "rankwright.data.formats": ("read_data", "write_data"),
+    "rankwright.data.fusion": ("fuse",),
     "rankwright.data.letor": ("read_letor",),
     "rankwright.data.letor_write": ("write_letor",),
+    "rankwright.data.run_features": ("runs_to_data",),
     "rankwright.data.scaling": ("QueryScaler", "Standardizer"),
     "rankwright.data.splits": ("QueryKFold", "QueryShuffleSplit", "QuerySplit", "QueryTrials", "letor_folds"),
     "rankwright.data.tables": ("from_frame", "read_parquet", "to_frame", "write_parquet"),
@@ -25,10 +27,12 @@ _HOMES = {
     "rankwright.evaluation.table": ("Evaluation", "evaluate"),
     "rankwright.evaluation.runs": ("evaluate_run",),
     "rankwright.measures": ("parse_measure",),
+    "rankwright.models.binned": ("BinnedModel",),
     "rankwright.models.linear": ("LinearModel",),
     "rankwright.models.net": ("NetModel",),
     "rankwright.models.saving": ("SavedModel", "load_model", "save_model"),
     "rankwright.rankers.accuracy": ("AccuracySVM",),
+    "rankwright.rankers.bins": ("ThresholdBins",),
     "rankwright.rankers.health": ("training_health",),
     "rankwright.rankers.health_table": ("TrainingHealth",),
     "rankwright.rankers.lambda_mart": ("LambdaMART",),
@@ -38,13 +42,22 @@ _HOMES = {
     "rankwright.rankers.mc_rank": ("McRank",),
     "rankwright.rankers.pair_weights": ("rank_pair_weights",),
     "rankwright.rankers.ranking_svm": ("RankingSVM",),
+    "rankwright.text.analysis": ("Analyzer",),
+    "rankwright.text.index": ("Index",),
+    "rankwright.text.indexing": ("build_index",),
+    "rankwright.text.functions": ("BM25", "TFIDF", "Cosine", "Dirichlet", "JelinekMercer"),
+    "rankwright.text.queries": ("read_queries",),
+    "rankwright.text.search": ("search",),
 }
+_PACKAGES = ("datasets",)
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [*sorted(_HOME_OF), "__version__"]  # noqa: PLE0604 - the names are those of _HOMES
+__all__ = [*sorted(_HOME_OF), *_PACKAGES, "__version__"]  # noqa: PLE0604 - the names are those of _HOMES and _PACKAGES
 
 
 def __getattr__(name: str) -> Any:
+    if name in _PACKAGES:
+        return importlib.import_module(f"rankwright.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'rankwright' has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME_OF[name]), name)

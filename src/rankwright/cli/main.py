@@ -19,14 +19,18 @@ from rankwright.errors import InputError, InputWarning
 __all__ = ["cli", "main"]
 
 _COMMANDS = {
+    "collection": "Write a test collection that needs no download: documents, queries, judgements.",
     "compare": "Compare runs or score files with a baseline, with significance tests.",
     "convert": "Convert between LETOR text, Parquet, memory-mapped folders and TREC files.",
     "demo": "Evaluate and compare a few rankings of a generated sample.",
     "diagnose": "Show whether training for several losses is well as C grows: table and plot.",
     "evaluate": "Evaluate runs against judgements, or score files against feature files.",
     "explain": "Show why a model ranks one document above another.",
+    "fuse": "Join the runs of several systems into one, without training.",
+    "index": "Index documents: JSON lines, tab-separated, TREC SGML or a folder of text files.",
     "info": "Show what is in a file.",
     "rank": "Score documents with a trained model: a TREC run or plain scores.",
+    "search": "Find documents of an index: results to read, or a TREC run.",
     "train": "Train a ranker for the measure you are judged by.",
 }
 

@@ -100,11 +100,19 @@ def replace_folder(path: str | Path, marker: str) -> Iterator[Path]:
     temporary = _temporary(path, tempfile.mkdtemp)
     try:
         yield temporary
-        if path.is_symlink():
-            path.unlink()
-        elif path.exists():
-            shutil.rmtree(path)
-        _finish(temporary, path, 0o777)
+        old = temporary.with_name(temporary.name + ".old")
+        if path.exists() or path.is_symlink():
+            os.replace(path, old)  # removed only when the new one is in its place
+        try:
+            _finish(temporary, path, 0o777)
+        except BaseException:
+            if old.exists() or old.is_symlink():
+                os.replace(old, path)
+            raise
+        if old.is_symlink():
+            old.unlink()
+        else:
+            shutil.rmtree(old, ignore_errors=True)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.errors import InputError
+from rankwright.models.binned import BinnedModel
 from rankwright.models.linear import LinearModel
 from rankwright.models.net import NetModel
 from rankwright.models.sum import SumModel
@@ -123,6 +124,22 @@ def _net_from_parts(header: dict[str, Any], arrays: Arrays) -> NetModel:
     return NetModel(arrays["inner"], arrays["constants"], arrays["outer"], _names_from(header))
 
 
+_BINNED = {"thresholds": np.float64, "starts": np.int64, "weights": np.float64}
+
+
+def _binned_to_parts(model: BinnedModel) -> tuple[dict[str, Any], Arrays]:
+    names = None if model.feature_names is None else list(model.feature_names)
+    return {"feature_names": names}, {name: getattr(model, name) for name in _BINNED}
+
+
+def _binned_from_parts(header: dict[str, Any], arrays: Arrays) -> BinnedModel:
+    for name, dtype in _BINNED.items():
+        array = arrays[name]
+        if array.dtype != dtype or array.ndim != 1:
+            raise InputError(f"{name}.npy holds {array.dtype} of shape {array.shape}; expected {dtype.__name__}")
+    return BinnedModel(arrays["thresholds"], arrays["starts"], arrays["weights"], _names_from(header))
+
+
 def _sum_to_parts(model: SumModel) -> tuple[dict[str, Any], Arrays]:
     headers, arrays = [], {"weights": model.weights}
     for at, part in enumerate(model.parts):
@@ -147,6 +164,7 @@ KINDS = {
     "linear": Kind(LinearModel, _linear_to_parts, _linear_from_parts),
     "trees": Kind(TreeModel, _trees_to_parts, _trees_from_parts),
     "grades": Kind(GradeModel, _grades_to_parts, _grades_from_parts),
+    "binned": Kind(BinnedModel, _binned_to_parts, _binned_from_parts),
     "net": Kind(NetModel, _net_to_parts, _net_from_parts),
     "sum": Kind(SumModel, _sum_to_parts, _sum_from_parts),
 }

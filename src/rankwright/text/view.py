@@ -69,9 +69,11 @@ class View:
     @cached_property
     def total_counts(self) -> Array:
         """How often every term stands in all documents."""
-        sums = np.zeros(len(self.counts) + 1, np.int64)
-        np.cumsum(self.counts, out=sums[1:])
-        return sums[self.indptr[1:]] - sums[self.indptr[:-1]]
+        totals = np.zeros(self.n_terms, np.int64)
+        used = np.flatnonzero(self.doc_counts)  # reduceat gives the next count where there are none to add up
+        if len(used):
+            totals[used] = np.add.reduceat(self.counts, self.indptr[used], dtype=np.int64)
+        return totals
 
     def query(self, text: str) -> tuple[Array, Array, int]:
         """The known terms of a query in ascending order, how often each stands in it, and how many terms it has."""

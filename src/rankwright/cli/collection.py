@@ -1,0 +1,48 @@
+"""`rankwright collection`: a test collection that needs no download, as files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import click
+
+from rankwright.cli.progress import progress
+from rankwright.errors import InputError
+
+__all__ = ["command"]
+
+
+@click.command("collection")
+@click.argument("name", metavar="NAME", type=click.Choice(["python-docs"]))
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Where to write docs.jsonl, queries.jsonl and qrels.txt; other files there are left alone.",
+)
+def command(name: str, target: Path) -> None:
+    """Write the documents, queries and judgements of the collection NAME to a folder.
+
+    python-docs is made of the docstrings of Python's standard library, read from its sources: documents are classes,
+    functions and methods without the first sentence of their docstrings, and queries are such first sentences, of
+    objects (navigational) and of modules (informational). The same Python gives the same collection.
+
+    \b
+    Example:
+      rankwright collection python-docs -o python-docs
+    """
+    if target.exists() and not target.is_dir():
+        raise InputError("is a file; expected a folder, or a new name", target)
+    from rankwright.datasets import python_docs
+
+    with progress("reading the standard library") as moved:
+        made = python_docs(progress=moved)
+    made.write(target)
+    kinds = Counter(made.kinds.values())
+    queries = " and ".join(f"{number:,} {kind}" for kind, number in kinds.items())
+    facts = f"{len(made.documents):,} documents, {queries} queries, {made.qrels.n_docs:,} judgements"
+    click.echo(f"wrote {target}: {facts}", err=True)

@@ -1,0 +1,62 @@
+"""`rankwright fuse`: the runs of several systems as one run, by ranks or by normalised scores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from rankwright.errors import InputError
+
+__all__ = ["command"]
+
+
+@click.command("fuse")
+@click.argument("sources", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option(
+    "-o", "--output", "target", required=True, type=click.Path(path_type=Path), metavar="FILE", help="Where to write."
+)
+@click.option(
+    "--method",
+    type=click.Choice(["rrf", "combsum", "combmnz"]),
+    default="rrf",
+    show_default=True,
+    help="Sum of 1 / (k + rank); sum of scores; that sum times the number of runs that have the document.",
+)
+@click.option("-k", "k", type=click.FloatRange(0), default=60.0, show_default=True, help="Of rrf.")
+@click.option(
+    "--normalize",
+    type=click.Choice(["minmax", "zscore", "sum", "none"]),
+    default="minmax",
+    show_default=True,
+    help="Of combsum and combmnz: how scores are made comparable within a query.",
+)
+@click.option(
+    "--depth", type=click.IntRange(1), default=1000, show_default=True, help="Documents of a query that are written."
+)
+def command(sources: tuple[Path, ...], target: Path, method: str, k: float, normalize: str, depth: int) -> None:
+    """Join TREC runs into one, which `evaluate` and `compare` take like any other.
+
+    The result is what a learned combination of the same runs has to beat. FILE appears only when it is complete, as
+    gzip where its name ends in .gz.
+
+    \b
+    Example:
+      rankwright fuse bm25.run dirichlet.run -o rrf.run
+      rankwright fuse bm25.run dirichlet.run -o combmnz.run --method combmnz
+      rankwright compare qrels.txt bm25.run rrf.run combmnz.run
+    """
+    from rankwright.cli.progress import reading
+    from rankwright.data.fusion import fuse
+    from rankwright.data.trec import read_run, write_run
+
+    if target.exists() and any(source.exists() and target.samefile(source) for source in sources):
+        raise InputError("is what is being read; expected another name for the output", target)
+    tables = []
+    for source in sources:
+        with reading(source) as progress:
+            tables.append(read_run(source, progress))
+    fused = fuse(tables, method, k=k, normalize=normalize, depth=depth)
+    write_run(fused, target, tag=method)
+    facts = f"{fused.n_queries:,} queries, {fused.n_docs:,} documents of {len(tables):,} runs"
+    click.echo(f"wrote {target}: {facts}", err=True)

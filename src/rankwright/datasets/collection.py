@@ -1,0 +1,94 @@
+"""A test collection: documents with fields, queries of some kinds, and graded judgements."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from rankwright.data.files import replace_file
+from rankwright.data.trec import TrecTable, write_qrels
+from rankwright.errors import InputError
+
+__all__ = ["Collection", "by_hash"]
+
+_SHARES = (0.5, 0.2)  # of the queries that train and that validate; the others test
+
+
+@dataclass(frozen=True, eq=False)
+class Collection:
+    """Documents, queries and judgements.
+
+    Attributes
+    ----------
+    name : str
+        What it is called.
+    documents : list of (str, dict)
+        Id and fields, text by name, of every document, sorted by id.
+    queries : dict of str
+        The text of every query by its id.
+    kinds : dict of str
+        The kind of every query by its id.
+    qrels : TrecTable
+        Grades of the documents that are relevant, at least 1; documents that are not there are not relevant.
+    """
+
+    name: str
+    documents: list[tuple[str, dict[str, str]]]
+    queries: dict[str, str]
+    kinds: dict[str, str]
+    qrels: TrecTable
+
+    def split(self, seed: int = 0) -> tuple[list[str], list[str], list[str]]:
+        """Query ids to train (a half of every kind), to validate (a fifth) and to test with.
+
+        The draw is a hash of the seed and the id: it is the same everywhere, and does not depend on other queries but
+        for where the parts end.
+        """
+        parts: tuple[list[str], list[str], list[str]] = ([], [], [])
+        for kind in sorted(set(self.kinds.values())):
+            drawn = by_hash([query for query in self.queries if self.kinds[query] == kind], str(seed))
+            train, valid = (round(sum(_SHARES[:last]) * len(drawn)) for last in (1, 2))
+            for part, some in zip(parts, (drawn[:train], drawn[train:valid], drawn[valid:]), strict=True):
+                part.extend(some)
+        place = {query: at for at, query in enumerate(self.queries)}
+        train_ids, valid_ids, test_ids = (sorted(part, key=place.__getitem__) for part in parts)
+        return train_ids, valid_ids, test_ids
+
+    def write(self, folder: str | Path) -> None:
+        """Write ``docs.jsonl``, ``queries.jsonl`` and ``qrels.txt`` to a folder, which is made if it is not there.
+
+        A line of ``docs.jsonl`` has the id and the fields of a document, one of ``queries.jsonl`` the id, the text and
+        the kind of a query. Nothing else in the folder is touched.
+        """
+        folder = Path(folder)
+        is_new = not folder.exists()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot be made: {error.strerror or error}", folder) from None
+        try:
+            with replace_file(folder / "docs.jsonl") as docs, replace_file(folder / "queries.jsonl") as queries:
+                for document, fields in self.documents:
+                    docs.write(_line({"id": document, **fields}))
+                for query, text in self.queries.items():
+                    queries.write(_line({"id": query, "text": text, "kind": self.kinds[query]}))
+                write_qrels(self.qrels, folder / "qrels.txt")
+        except BaseException:
+            if is_new and not any(folder.iterdir()):
+                folder.rmdir()
+            raise
+
+    def __repr__(self) -> str:
+        counts = (f"{len(self.documents)} documents", f"{len(self.queries)} queries", f"{self.qrels.n_docs} judgements")
+        return f"Collection({self.name}: {', '.join(counts)})"
+
+
+def by_hash(ids: list[str], salt: str = "") -> list[str]:
+    """Ids in an order that looks random and is the same everywhere; how two of them stand depends on them alone."""
+    return sorted(ids, key=lambda text: (hashlib.blake2b(f"{salt}:{text}".encode(), digest_size=8).digest(), text))
+
+
+def _line(entry: dict[str, str]) -> bytes:
+    return (json.dumps(entry, ensure_ascii=False) + "\n").encode("utf-8", "backslashreplace")

@@ -1,0 +1,188 @@
+"""The docstrings of Python's standard library, read from its sources with `ast`: nothing is imported or run.
+
+What is private (a leading underscore) is left out, as are tests and modules that are tables or programs rather than a
+library. A few public modules have their Python code in private ones, which go by the public name here.
+"""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import sysconfig
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from rankwright.errors import InputError
+
+__all__ = ["Documented", "split_summary", "standard_library", "summary_of_module"]
+
+_SKIPPED = {
+    "test", "tests", "idlelib", "lib2to3", "site-packages", "dist-packages", "__pycache__", "lib-dynload",
+    "encodings", "ensurepip", "pydoc_data", "turtledemo", "distutils",
+}  # fmt: skip
+_STANDS_FOR = {
+    "_pyio": "io",
+    "_pydecimal": "decimal",
+    "_pydatetime": "datetime",
+    "_collections_abc": "collections.abc",
+    "concurrent.futures._base": "concurrent.futures",
+    "pathlib._local": "pathlib",
+}
+_PROGRAMS = ("main", "test")  # functions for running the module itself
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[^a-z\s])")
+_SHORT = re.compile(r"\b(?:e\.g|i\.e|etc|vs|cf|resp)\.$")
+_UNDERLINE = re.compile(r"[=~\-*#^]{3,}")
+
+Progress = Callable[[int, int], None]
+_Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+@dataclass(frozen=True)
+class Documented:
+    """A module, class, function or method with a docstring.
+
+    Attributes
+    ----------
+    id : str
+        The dotted name, such as ``difflib.SequenceMatcher.ratio``.
+    module : str
+        The module it stands in.
+    kind : {"module", "class", "function", "method"}
+        What it is.
+    docstring : str
+        Without its indentation.
+    arguments : tuple of str
+        The names of the parameters, without ``self`` and ``cls``.
+    """
+
+    id: str
+    module: str
+    kind: str
+    docstring: str
+    arguments: tuple[str, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The last part of the id."""
+        return self.id.rpartition(".")[2]
+
+
+def standard_library(folder: str | Path | None = None, progress: Progress | None = None) -> list[Documented]:
+    """All that is public and has a docstring, sorted by id; a module comes before what is in it.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where the sources are; by default those of the running Python.
+    progress : callable, optional
+        Called with (files read, files in all).
+    """
+    root = Path(folder if folder is not None else sysconfig.get_paths()["stdlib"])
+    files = sorted(_sources(root))
+    found: dict[str, Documented] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of old sources that newer Pythons frown at
+        for done, (module, _, path) in enumerate(files, 1):
+            try:
+                tree = ast.parse(path.read_bytes())
+            except (OSError, SyntaxError, ValueError):  # a source that cannot be read is as good as missing
+                continue
+            for item in _documented(tree, module):
+                found.setdefault(item.id, item)
+            if progress is not None:
+                progress(done, len(files))
+    if not any(item.kind != "module" for item in found.values()):
+        raise InputError("holds no Python sources with docstrings; expected those of the standard library", root)
+    return sorted(found.values(), key=lambda item: item.id)
+
+
+def _sources(root: Path) -> Iterator[tuple[str, bool, Path]]:
+    """Name, whether it stands in for that name, and file of every module that is wanted."""
+    for folder, subfolders, names in os.walk(root):
+        subfolders[:] = [name for name in subfolders if name.isidentifier() and name not in _SKIPPED]
+        package = Path(folder).relative_to(root).parts
+        for name in names:
+            stem, _, suffix = name.rpartition(".")
+            if suffix != "py" or not stem.isidentifier():
+                continue
+            own = ".".join(package if stem == "__init__" else (*package, stem))
+            module = _STANDS_FOR.get(own, own)
+            if module and not any(part.startswith("_") for part in module.split(".")):
+                yield module, module != own, Path(folder, name)
+
+
+def _documented(tree: ast.Module, module: str) -> Iterator[Documented]:
+    text = ast.get_docstring(tree)
+    if text:
+        yield Documented(module, module, "module", text)
+    yield from _inside(tree.body, module, module, "function")
+
+
+def _inside(body: list[ast.stmt], module: str, prefix: str, kind: str) -> Iterator[Documented]:
+    """What is defined in a module or a class, whatever conditions it stands under."""
+    for node in body:
+        if isinstance(node, _Definition):
+            if node.name.startswith("_") or (kind == "function" and node.name in _PROGRAMS):
+                continue
+            own, is_class = f"{prefix}.{node.name}", isinstance(node, ast.ClassDef)
+            text = ast.get_docstring(node)
+            if text:
+                yield Documented(own, module, "class" if is_class else kind, text, _arguments(node))
+            if is_class:
+                yield from _inside(node.body, module, own, "method")
+        elif isinstance(node, ast.If | ast.Try | ast.With):
+            parts = [node.body, getattr(node, "orelse", []), getattr(node, "finalbody", [])]
+            parts += [handler.body for handler in getattr(node, "handlers", [])]
+            for part in parts:
+                yield from _inside(part, module, prefix, kind)
+
+
+def _arguments(node: _Definition) -> tuple[str, ...]:
+    """The parameters of a function, or those that a class is made with."""
+    if isinstance(node, ast.ClassDef):
+        made = (part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__")
+        return next((_arguments(part) for part in made), ())
+    given = node.args
+    every = [*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg]
+    return tuple(arg.arg for arg in every if arg is not None and arg.arg not in ("self", "cls"))
+
+
+def split_summary(docstring: str, name: str = "") -> tuple[str, str]:
+    """The first sentence of a docstring in one line, and the rest of it; signatures of ``name`` at the start go.
+
+    Examples
+    --------
+    >>> split_summary("Return the ratio\\nof similarity.  It is slow.\\n\\nBetween 0 and 1.")
+    ('Return the ratio of similarity.', 'It is slow.\\n\\nBetween 0 and 1.')
+    >>> split_summary("f(a, b) -> int\\n\\nAdd them.", "f")
+    ('Add them.', '')
+    """
+    lines = docstring.strip().splitlines()
+    while lines and (not lines[0].strip() or (name and re.match(rf"(?:[\w.]+\.)?{name}\s*\(.*", lines[0].strip()))):
+        del lines[0]
+    size = next((at for at, line in enumerate(lines) if not line.strip()), len(lines))
+    paragraph, others = " ".join(" ".join(lines[:size]).split()), "\n".join(lines[size:]).strip()
+    end = len(paragraph)
+    for gap in _SENTENCE_END.finditer(paragraph):
+        if not _SHORT.search(paragraph[: gap.start()]):
+            end = gap.start()
+            break
+    rest = [paragraph[end:].strip(), others]
+    return paragraph[:end], "\n\n".join(part for part in rest if part)
+
+
+def summary_of_module(item: Documented) -> str:
+    """The first sentence of a module's docstring without the module's own name as a title."""
+    name = re.escape(item.name)
+    whole = rf"(?:{re.escape(item.id)}|{name})(?:\.py)?"
+    lines = [line for line in item.docstring.splitlines() if not _UNDERLINE.fullmatch(line.strip())]
+    while lines and (not lines[0].strip() or re.fullmatch(rf"{whole}\.?", lines[0].strip(), re.IGNORECASE)):
+        del lines[0]
+    summary = split_summary("\n".join(lines))[0]
+    title = (
+        rf"(?:module\s+|the\s+)?[`'\"]?{whole}[`'\"]?(?:\s+(?:module|package))?\s*(?:(?:--?|—|:)\s+|(?=provides|helps))"
+    )
+    return re.sub("^" + title, "", summary, flags=re.IGNORECASE)

@@ -1,0 +1,240 @@
+"""The demo collection: Python's own standard library, present wherever Python runs.
+
+Documents are the public classes, functions and methods that have a docstring. A document has the field ``name`` (the
+dotted name in words: ``difflib.SequenceMatcher.real_quick_ratio`` is "difflib sequence matcher real quick ratio"),
+``text`` (the docstring *without its first sentence*, the summary; empty for the many objects that have no more to say)
+and ``arguments`` (the names of the parameters in words). The summaries are what queries are made of:
+
+*navigational*
+    The summary of one object. That object has grade 2. Objects of the same kind and name have grade 1: functions and
+    classes wherever they are, methods where they belong to other classes of the same package.
+*informational*
+    The summary of a module. The classes and functions of the module have grade 2, the methods of its classes grade 1;
+    those of a package include those of its modules.
+
+A query may not give its answer away. It is left out if five words of it in a row (or all, if it has fewer) stand in a
+field of a document that is relevant to it, if it holds the identifier that is sought, if the summary of another object
+or module nearly repeats it, so that nobody could tell which is meant, or if it has fewer than three words of content.
+A navigational query needs an answer whose text has ten words or more, an informational one at least five documents
+and at most a hundred.
+
+No package has more than twelve navigational queries. Queries are drawn by hashes of ids: the same Python gives the same
+collection, and other versions of Python one much like it.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from rankwright.data.trec import TrecTable
+from rankwright.datasets.collection import Collection, by_hash
+from rankwright.datasets.docstrings import Documented, Progress, split_summary, standard_library, summary_of_module
+from rankwright.errors import InputError
+
+__all__ = ["python_docs"]
+
+_LEAK = 5  # words in a row
+_FEWEST_WORDS, _MOST_WORDS = 3, 30  # of content; in all
+_ANSWER_WORDS = 10
+_OBJECTS = (5, 100)
+_PER_PACKAGE = 12
+_ALIKE = 0.75
+_WORD = re.compile(r"[^\W_]+")
+_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_]+")
+_PROSE = re.compile(r"\"?[A-Z][a-z]*[^\w(.]")
+_CODE = re.compile(r">>>|->|=>|==|\(.*,.*\)|\[.*\]|[{}]|\w\.\w+\(")
+_NO_SUMMARY = re.compile(r"copyright|here's|here is|this will be", re.IGNORECASE)
+_NO_CONTENT = """
+    a an and any are as at be been being but by can case cases class classes do does doesn each else etc for from
+    function functions get given gets has have if in instance instances into is isn it its itself like may method
+    methods module modules more must no not object objects of on one only or other otherwise package python return
+    returned returning returns same self should so some such support than that the their then there these they this
+    those to true false none type types up use used using value values was when where which while will with without
+    you your
+"""
+_SAYS_NOTHING = frozenset(_NO_CONTENT.split())
+
+
+def python_docs(
+    *,
+    navigational: int = 300,
+    informational: int = 150,
+    folder: str | Path | None = None,
+    progress: Progress | None = None,
+) -> Collection:
+    """Make the collection of Python's standard library.
+
+    Parameters
+    ----------
+    navigational, informational : int
+        How many queries of each kind there are at most.
+    folder : path, optional
+        Where the sources of the library are; by default those of the running Python.
+    progress : callable, optional
+        Called with (files read, files in all).
+
+    Examples
+    --------
+    >>> import rankwright
+    >>> collection = rankwright.datasets.python_docs()  # doctest: +SKIP
+    >>> train, valid, test = collection.split()  # doctest: +SKIP
+    """
+    items = standard_library(folder, progress)
+    entries = [_entry(item) for item in items if item.kind != "module"]
+    candidates = [*_navigational(entries), *_informational(items, entries)]
+    summaries = [(entry.item.id, entry.summary) for entry in entries]
+    summaries += [(item.id, summary_of_module(item)) for item in items if item.kind == "module"]
+    clear = _Clear(summaries)
+    runs = {entry.item.id: _runs(entry) for entry in entries}
+    usable = {query.id: query for query in candidates if clear(query) and not _leaks(query, runs)}
+    chosen = _drawn(usable, {"navigational": navigational, "informational": informational})
+    if not chosen:
+        where = None if folder is None else str(folder)
+        raise InputError("too few docstrings to make queries of; expected Python's standard library", where)
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Collection(
+        f"python-docs-{version}" if folder is None else "python-docs",
+        [(entry.item.id, entry.fields) for entry in entries],
+        {name: query.text for name, query in chosen.items()},
+        {name: query.kind for name, query in chosen.items()},
+        TrecTable.from_dict({name: query.grades for name, query in chosen.items()}, "qrels"),
+    )
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """A document with its summary, which is no part of it."""
+
+    item: Documented
+    summary: str
+    fields: dict[str, str]
+
+
+@dataclass(frozen=True)
+class _Query:
+    """A query that may be used; ``id`` is the object or module whose summary it is."""
+
+    id: str
+    kind: str
+    text: str
+    grades: dict[str, int]
+
+
+def _entry(item: Documented) -> _Entry:
+    summary, rest = split_summary(item.docstring, item.name)
+    fields = {
+        "name": " ".join(_parts(item.id)),
+        "text": " ".join(rest.split()),
+        "arguments": " ".join(part for name in item.arguments for part in _parts(name)),
+    }
+    return _Entry(item, summary, fields)
+
+
+def _parts(identifier: str) -> list[str]:
+    """The words of an identifier, in lower case.
+
+    Examples
+    --------
+    >>> _parts("http.server.BaseHTTPRequestHandler.log_date2")
+    ['http', 'server', 'base', 'http', 'request', 'handler', 'log', 'date', '2']
+    """
+    return [part.lower() for part in _PART.findall(identifier)]
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.lower())
+
+
+def _content(text: str) -> frozenset[str]:
+    """The words that say what a text is about, plural and singular alike."""
+    words = (word for word in _words(text) if word not in _SAYS_NOTHING and (len(word) > 1 or word.isdigit()))
+    return frozenset(word[:-1] if len(word) > 3 and word.endswith("s") else word for word in words)
+
+
+def _navigational(entries: list[_Entry]) -> Iterable[_Query]:
+    namesakes = defaultdict(list)
+    for entry in entries:
+        namesakes[_family(entry.item)].append(entry.item.id)
+    for entry in entries:
+        item = entry.item
+        is_prose = _PROSE.match(entry.summary) and not _CODE.search(entry.summary)
+        if is_prose and len(entry.fields["text"].split()) >= _ANSWER_WORDS:
+            grades = dict.fromkeys(namesakes[_family(item)], 1) | {item.id: 2}
+            yield _Query(item.id, "navigational", _tidy(entry.summary), grades)
+
+
+def _family(item: Documented) -> tuple[str, str, str]:
+    return item.kind, item.name, item.id.partition(".")[0] if item.kind == "method" else ""
+
+
+def _informational(items: list[Documented], entries: list[_Entry]) -> Iterable[_Query]:
+    for module in items:
+        if module.kind != "module":
+            continue
+        inside = [entry.item for entry in entries if f"{entry.item.module}.".startswith(f"{module.id}.")]
+        if _OBJECTS[0] <= len(inside) <= _OBJECTS[1]:
+            grades = {item.id: 1 if item.kind == "method" else 2 for item in inside}
+            yield _Query(module.id, "informational", _tidy(summary_of_module(module)), grades)
+
+
+def _tidy(summary: str) -> str:
+    return summary.strip().rstrip(".:").strip()
+
+
+class _Clear:
+    """Whether a query says enough, and something else than all other summaries."""
+
+    def __init__(self, summaries: list[tuple[str, str]]) -> None:
+        self._content = {id_: _content(summary) for id_, summary in summaries}
+        self._holders = defaultdict(list)
+        for id_, words in self._content.items():
+            for word in words:
+                self._holders[word].append(id_)
+
+    def __call__(self, query: _Query) -> bool:
+        words = _content(query.text)
+        sought = query.id.rpartition(".")[2]
+        if len(words) < _FEWEST_WORDS or len(_words(query.text)) > _MOST_WORDS or _NO_SUMMARY.match(query.text):
+            return False
+        if len(_parts(sought)) > 1 and re.search(rf"\b{re.escape(sought)}\b", query.text):
+            return False
+        # One that is alike has all but a few of the words, so it has one of the few that are rarest.
+        rare = sorted(words, key=lambda word: (len(self._holders[word]), word))[: 1 + int(len(words) * (1 - _ALIKE))]
+        others = {other for word in rare for other in self._holders[word]} - {query.id}
+        return not any(_overlap(words, self._content[other]) >= _ALIKE for other in others)
+
+
+def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
+    return len(one & other) / len(one | other)
+
+
+def _runs(entry: _Entry) -> str:
+    """The words of all fields, each between spaces: what a run of words is looked for in."""
+    return " | ".join(f" {' '.join(_words(text))} " for text in entry.fields.values())
+
+
+def _leaks(query: _Query, runs: dict[str, str]) -> bool:
+    words = _words(query.text)
+    size = min(_LEAK, len(words))
+    pieces = [f" {' '.join(words[at : at + size])} " for at in range(len(words) - size + 1)]
+    return any(piece in runs[document] for document in query.grades for piece in pieces)
+
+
+def _drawn(usable: dict[str, _Query], most: dict[str, int]) -> dict[str, _Query]:
+    """The queries of the collection under their ids, in the order of what they are about."""
+    chosen: dict[str, _Query] = {}
+    for kind, number in most.items():
+        of_package: Counter[str] = Counter()
+        drawn = []
+        for id_ in by_hash([query.id for query in usable.values() if query.kind == kind], kind):
+            package = id_.partition(".")[0]
+            of_package[package] += 1
+            if kind != "navigational" or of_package[package] <= _PER_PACKAGE:
+                drawn.append(id_)
+        chosen |= {f"{kind[0]}{at:03d}": usable[id_] for at, id_ in enumerate(sorted(drawn[:number]), 1)}
+    return chosen

@@ -1,0 +1,141 @@
+"""The piecewise-constant model: score(x) = Σ_j Σ_t weight_jt · [x_j ≥ t], over raw features.
+
+What a linear model over threshold bins amounts to, feature by feature: with the thresholds of a feature in ascending
+order, its part of the score is a step function whose level after k steps is the sum of the first k weights. NaN is
+below every threshold. The levels are added in float64 from the first feature to the last, so that every bit of a score
+depends on its row alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from rankwright.errors import InputError
+from rankwright.models.features import NamedFeatures, as_row, as_table, picked
+
+__all__ = ["BinnedModel", "steps_reached"]
+
+Array = npt.NDArray[Any]
+_BLOCK_VALUES = 1 << 20
+
+
+@dataclass(frozen=True, eq=False)
+class BinnedModel(NamedFeatures):
+    """A step function of every feature.
+
+    Attributes
+    ----------
+    thresholds : ndarray of float64
+        Those of the first feature in ascending order, then those of the second, and so on; finite.
+    starts : ndarray of int64
+        Feature ``j`` owns the thresholds ``starts[j]:starts[j+1]``.
+    weights : ndarray of float64
+        What is added from each threshold on; finite.
+    feature_names : tuple of str or None
+        One name per feature.
+
+    Examples
+    --------
+    >>> model = BinnedModel([1.0, 2.0, 0.5], [0, 2, 3], [3.0, -1.0, 0.25])
+    >>> model.score([[0.0, 0.0], [1.0, 0.0], [2.5, 0.7]]).tolist()
+    [0.0, 3.0, 2.25]
+    """
+
+    thresholds: Array
+    starts: Array
+    weights: Array
+    feature_names: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        thresholds, weights = (np.array(part, np.float64) for part in (self.thresholds, self.weights))
+        starts = np.array(self.starts, np.int64)
+        if not (thresholds.ndim == weights.ndim == starts.ndim == 1 and len(thresholds) == len(weights)):
+            raise InputError(f"{thresholds.shape} thresholds and {weights.shape} weights; expected one weight each")
+        if not len(starts) or starts[0] != 0 or starts[-1] != len(thresholds) or (np.diff(starts) < 0).any():
+            raise InputError(f"where thresholds start must ascend from 0 to {len(thresholds)}, their number")
+        if not (np.isfinite(thresholds).all() and np.isfinite(weights).all()):
+            raise InputError("a threshold or a weight is not finite")
+        inside = np.ones(max(0, len(thresholds) - 1), bool)
+        inside[starts[(starts > 0) & (starts < len(thresholds))] - 1] = False
+        if (np.diff(thresholds) <= 0)[inside].any():
+            raise InputError("the thresholds of a feature must ascend")
+        for name, part in (("thresholds", thresholds), ("weights", weights), ("starts", starts)):
+            part.flags.writeable = False
+            object.__setattr__(self, name, part)
+        if self.feature_names is None:
+            return
+        names = tuple(str(name) for name in self.feature_names)
+        if len(names) != self.n_features:
+            raise InputError(f"{self.n_features} features but {len(names)} feature names")
+        object.__setattr__(self, "feature_names", names)
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        return len(self.starts) - 1
+
+    def importance(self) -> Array:
+        """From the lowest to the highest level of each feature; negative where the function falls in the end."""
+        found = np.zeros(self.n_features)
+        for j, levels in enumerate(self._levels()):
+            found[j] = (levels.max() - levels.min()) * (-1.0 if levels[-1] < 0 else 1.0)
+        return found
+
+    def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
+        """Scores, higher is better, one float64 per row; columns are found as :class:`LinearModel` finds them."""
+        X = as_table(X)
+        scores = np.zeros(X.shape[0])
+        for start, levels in self._parts(X, feature_names):
+            scores[start : start + levels.shape[1]] = np.add.reduce(levels, axis=0)
+        return scores + 0.0  # −0 becomes 0
+
+    def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
+        """Rows as dense float64 with the model's features as columns, for a few rows to look at."""
+        X = as_table(X)
+        part = picked(X, self._columns(X.shape[1], feature_names))
+        part = part.toarray() if sparse.issparse(part) else part
+        rows = np.zeros((X.shape[0], self.n_features))
+        rows[:, : part.shape[1]] = part
+        return rows
+
+    def contributions(
+        self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
+    ) -> Array:
+        """What each feature adds to score(a) − score(b): the difference of its levels."""
+        a, b = (next(self._parts(as_table(as_row(row)), feature_names))[1][:, 0] for row in (row_a, row_b))
+        return np.asarray(a - b)
+
+    def _levels(self) -> list[Array]:
+        """For each feature the level after 0, 1, 2, … steps."""
+        parts = np.split(self.weights, self.starts[1:-1]) if self.n_features else []
+        return [np.concatenate([[0.0], np.cumsum(part)]) for part in parts]
+
+    def _parts(self, X: Any, feature_names: Sequence[str] | None) -> Iterator[tuple[int, Array]]:
+        """The levels, features × rows, of some rows at a time, each with its first row.
+
+        Blocks have at least two columns, or numpy would add up one column in another order than two.
+        """
+        columns, levels = self._columns(X.shape[1], feature_names), self._levels()
+        limits = np.split(self.thresholds, self.starts[1:-1]) if self.n_features else []
+        rows = max(2, _BLOCK_VALUES // max(1, self.n_features))
+        for start in range(0, X.shape[0], rows):
+            part = picked(X[start : start + rows], columns)
+            part = part.toarray() if sparse.issparse(part) else np.asarray(part)
+            block = np.zeros((self.n_features, max(2, part.shape[0])))
+            for j in range(self.n_features):
+                values = part[:, j] if j < part.shape[1] else np.zeros(part.shape[0])
+                block[j, : part.shape[0]] = levels[j][steps_reached(values, limits[j])]
+            yield start, block[:, : part.shape[0]]
+
+
+def steps_reached(values: Array, thresholds: Array) -> Array:
+    """How many of the ascending thresholds are at most each value; none for NaN."""
+    reached = np.searchsorted(thresholds, values, side="right")
+    reached[np.isnan(values)] = 0
+    return reached

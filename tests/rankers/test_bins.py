@@ -1,0 +1,197 @@
+"""Threshold bins: [x ≥ t] by definition, and a linear model over them taken back to the raw features."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as arrays
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from rankwright import BinnedModel, InputError, LinearModel, RankingData, StructuredSVM, ThresholdBins
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
+@parametrize_with_checks([ThresholdBins(), ThresholdBins(n_bins=3, spacing="quantile")])
+def test_scikit_learn_checks(estimator, check):
+    check(estimator)
+
+
+VALUES = st.sampled_from([-2.5, -1.0, 0.0, 0.0, 0.1, 0.5, 3.0, 1e-300, 1e300, -1.7e308, 1.7e308, np.nan])
+TABLES = arrays.arrays(np.float64, st.tuples(st.integers(1, 12), st.integers(1, 4)), elements=VALUES)
+
+
+def by_definition(X, thresholds):
+    return np.array([[float(x >= t) for x, limits in zip(row, thresholds, strict=True) for t in limits] for row in X])
+
+
+@settings(max_examples=150, deadline=None)
+@given(train=TABLES, seed=st.integers(0, 9), n_bins=st.integers(1, 6), spacing=st.sampled_from(["even", "quantile"]))
+def test_codes_by_definition(train, seed, n_bins, spacing):
+    bins = ThresholdBins(n_bins, spacing).fit(train)
+    for column, limits in zip(train.T, bins.thresholds_, strict=True):
+        values = np.unique(column[~np.isnan(column)])
+        assert len(limits) <= min(n_bins, max(0, len(values) - 1))
+        assert (len(limits) > 0) == (len(values) > 1)
+        if len(values) - 1 <= n_bins:
+            assert len(limits) == max(0, len(values) - 1)
+        assert np.isfinite(limits).all()
+        # Each threshold has training values on both sides, and others than the threshold before it.
+        reached = [tuple(values >= limit) for limit in limits]
+        assert len(set(reached)) == len(limits)
+        assert all(any(above) and not all(above) for above in reached)
+    X = np.random.default_rng(seed).permutation(train.ravel()).reshape(train.shape)
+    X[0] = np.random.default_rng(seed).normal(size=X.shape[1])
+    coded = bins.transform(X)
+    assert isinstance(coded, sparse.csr_array)
+    assert coded.dtype == np.float32
+    assert coded.has_canonical_format
+    np.testing.assert_array_equal(coded.toarray(), by_definition(X, bins.thresholds_).reshape(coded.shape))
+
+
+def features(n_rows=300, seed=0):
+    rng = np.random.default_rng(seed)
+    X = np.column_stack(
+        [rng.normal(size=n_rows), rng.exponential(size=n_rows), rng.integers(0, 4, n_rows), np.ones(n_rows)]
+    )
+    X[rng.random(X.shape) < 0.4] = 0
+    X[:, 3] = 1.0
+    return X
+
+
+@pytest.mark.parametrize("spacing", ["even", "quantile"])
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.csr_matrix, sparse.csc_array, sparse.coo_array])
+def test_sparse_features_are_the_dense_ones(kind, spacing):
+    X = features()
+    dense, csr = (ThresholdBins(20, spacing).fit(given) for given in (X, kind(X)))
+    assert [limits.tolist() for limits in dense.thresholds_] == [limits.tolist() for limits in csr.thresholds_]
+    np.testing.assert_array_equal(dense.transform(X).toarray(), dense.transform(kind(X)).toarray())
+
+
+def test_rows_are_coded_some_at_a_time(monkeypatch):
+    X = features()
+    bins = ThresholdBins(10).fit(X)
+    whole = bins.transform(X)
+    monkeypatch.setattr("rankwright.rankers.bins._CHUNK_VALUES", 28)
+    parts = bins.transform(X)
+    for name in ("data", "indices", "indptr"):
+        np.testing.assert_array_equal(getattr(whole, name), getattr(parts, name))
+    assert bins.transform(X[:1]).shape == (1, whole.shape[1])
+
+
+def test_spacing():
+    X = np.concatenate([np.linspace(0, 1, 1001), [10.0, 100.0]])[:, None]
+    assert ThresholdBins(4, "even").fit(X).thresholds_[0].tolist() == [55.0]  # 20, 40, 60 and 80 are in one gap
+    quantile = ThresholdBins(4, "quantile").fit(X).thresholds_[0]
+    np.testing.assert_allclose(quantile, [0.2, 0.4, 0.6, 0.8], atol=0.002)
+    steps = ThresholdBins(49).fit(np.random.default_rng(0).random((5000, 1))).thresholds_[0]
+    np.testing.assert_allclose(steps, np.arange(1, 50) / 50, atol=0.002)
+    often = np.concatenate([np.zeros(900), np.arange(100)])[:, None]  # how often a value occurs does not matter
+    assert len(ThresholdBins(50, "quantile").fit(often).thresholds_[0]) == 50
+
+
+def test_single_and_double_precision_code_alike():
+    X = np.round(features(), 3)
+    bins = ThresholdBins(50).fit(X.astype(np.float32))
+    np.testing.assert_array_equal(bins.transform(X.astype(np.float32)).toarray(), bins.transform(X).toarray())
+    close = np.array([[1.0], [np.nextafter(1.0, 2)]])  # nothing lies between them
+    assert ThresholdBins().fit(close).transform(close).toarray().tolist() == [[0.0], [1.0]]
+
+
+def test_names():
+    bins = ThresholdBins(2).fit(np.array([[1.0, 5.0, 0.0], [2.0, 5.0, 1e-9], [4.0, 5.0, 1.0]]))
+    expected = ["a≥1.5", "a≥3", "c≥5e-10", "c≥0.5"]
+    assert bins.get_feature_names_out(["a", "b", "c"]).tolist() == expected
+    assert bins.get_feature_names_out()[0] == "x0≥1.5"
+    near = ThresholdBins(3).fit(1000 + np.array([[0.0], [0.1], [0.2], [0.3]]))
+    names = near.get_feature_names_out(["f"]).tolist()
+    assert len(set(names)) == 3
+    assert [float(name[2:]) for name in names] == pytest.approx(near.thresholds_[0], rel=1e-4)
+    with pytest.raises(ValueError, match="input_features"):
+        bins.get_feature_names_out(["a"])
+
+
+def ranking_data(names=("bm25", "idf", "kind", "one"), seed=0):
+    X = features(seed=seed)
+    rng = np.random.default_rng(seed)
+    labels = (X[:, 0] + np.abs(X[:, 1] - 1) + rng.normal(scale=0.3, size=len(X)) > 1).astype(float)
+    return RankingData.from_arrays(X, labels, np.repeat(np.arange(15), 20), feature_names=names)
+
+
+def test_ranking_data_is_its_arrays():
+    data = ranking_data()
+    bins = ThresholdBins(9).fit(data)
+    assert bins.feature_names_in_.tolist() == list(data.feature_names)
+    coded = bins.transform_data(data)
+    np.testing.assert_array_equal(coded.X.toarray(), ThresholdBins(9).fit_transform(np.asarray(data.X)).toarray())
+    assert coded.feature_names == tuple(bins.get_feature_names_out())
+    assert coded.labels is data.labels
+    turned = data.with_features(data.X[:, ::-1], data.feature_names[::-1])
+    np.testing.assert_array_equal(bins.transform_data(turned).X.toarray(), coded.X.toarray())
+    # Without names columns go by position, and zeros at the end may be left out.
+    plain = ranking_data(None)
+    again = bins.fit(plain)
+    assert not hasattr(again, "feature_names_in_")
+    assert again.transform_data(plain).feature_names[0].startswith("f1≥")
+    short = plain.with_features(plain.X[:, :3])
+    full = plain.with_features(np.column_stack([plain.X[:, :3], np.zeros(plain.n_docs)]))
+    np.testing.assert_array_equal(again.transform_data(short).X.toarray(), again.transform_data(full).X.toarray())
+    with pytest.raises(InputError, match="the data lacks 1 of the model's 4 features: 'one'"):
+        ThresholdBins().fit(data).transform_data(data.with_features(data.X[:, :3], data.feature_names[:3]))
+
+
+def test_a_linear_model_over_bins_is_one_over_features():
+    data = ranking_data()
+    bins = ThresholdBins(20).fit(data)
+    coded = bins.transform_data(data)
+    ranker = StructuredSVM("map", C=10.0).fit(coded)
+    model = bins.collapse(ranker.model_)
+    assert isinstance(model, BinnedModel)
+    assert model.feature_names == data.feature_names
+    expected = ranker.predict(coded)
+    assert np.ptp(expected) > 0
+    np.testing.assert_allclose(model.score(data.X, data.feature_names), expected, rtol=0, atol=1e-12)
+    other = ranking_data(seed=5)
+    np.testing.assert_allclose(model.score(other.X), ranker.predict(bins.transform_data(other)), rtol=0, atol=1e-12)
+
+
+def test_in_a_pipeline():
+    data = ranking_data()
+    pipeline = make_pipeline(ThresholdBins(20), StructuredSVM("map"))
+    pipeline.fit(data.X, data.labels, structuredsvm__qid=data.qid)
+    parts = ThresholdBins(20).fit(data.X)
+    alone = StructuredSVM("map").fit(parts.transform(data.X), data.labels, data.qid)
+    assert pipeline.predict(data.X).tobytes() == alone.predict(parts.transform(data.X)).tobytes()
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda X: ThresholdBins(0).fit(X), "n_bins is 0; expected a whole number of at least 1"),
+        (lambda X: ThresholdBins(2.5).fit(X), "n_bins is 2.5"),
+        (lambda X: ThresholdBins(True).fit(X), "n_bins is True"),
+        (lambda X: ThresholdBins(spacing="odd").fit(X), "spacing is 'odd'; expected one of even, quantile"),
+        (lambda X: ThresholdBins(3).fit(X).collapse(LinearModel([1.0])), "1 weights for 6 bins"),
+        (lambda X: ThresholdBins().fit(X).collapse(LinearModel([1.0], query_scaling="minmax")), "only a linear model"),
+        (lambda X: ThresholdBins().fit(X).collapse(None), "only a linear model"),
+    ],
+)
+def test_wrong_input(call, message):
+    with pytest.raises(InputError, match=message):
+        call(np.random.default_rng(0).random((20, 2)))
+
+
+def test_not_fitted():
+    bins = clone(ThresholdBins().fit(features()))
+    for use in (
+        bins.get_feature_names_out,
+        lambda: bins.transform(features()),
+        lambda: bins.collapse(LinearModel([1.0])),
+    ):
+        with pytest.raises(NotFittedError):
+            use()
+    with pytest.raises(NotFittedError):
+        bins.transform_data(ranking_data())
