@@ -6,10 +6,11 @@ import pkgutil
 import re
 from pathlib import Path
 
+import click
 import pytest
 
 import rankwright
-from rankwright.cli.main import main
+from rankwright.cli.main import cli
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [
@@ -27,14 +28,15 @@ def test_the_measure_in_the_docs_is_the_real_file():
     assert shown[1] == (ROOT / "src" / "rankwright" / "measures" / "rbp.py").read_text()
 
 
-def test_the_session_in_the_readme_is_real(tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
-    assert main(["demo"]) == 0
-    capsys.readouterr()
-    session = re.search(r"\$ rankwright (evaluate demo.*?)\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert session is not None
-    assert main(session[1].split()) == 0
-    assert capsys.readouterr().out == session[2]
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_commands_and_options_in_the_documents_exist(document):
+    text = re.sub(r"\\\n\s*", " ", document.read_text())
+    for command, rest in re.findall(r"^[ $]*rankwright ([a-z]+)([^\n]*)$", text, re.MULTILINE):
+        known = cli.get_command(click.Context(cli), command)
+        assert known is not None, command
+        options = {name for parameter in known.params for name in (*parameter.opts, *parameter.secondary_opts)}
+        for option in re.findall(r"(?<!\S)(--?[A-Za-z][\w-]*)", re.sub(r"\s#.*|\"[^\"]*\"|'[^']*'", "", rest)):
+            assert option in options | {"--help"}, f"rankwright {command} {option}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

@@ -45,7 +45,10 @@ _HOMES = {
     "rankwright.text.analysis": ("Analyzer",),
     "rankwright.text.index": ("Index",),
     "rankwright.text.indexing": ("build_index",),
+    "rankwright.text.columns": ("Columns", "feature_set"),
+    "rankwright.text.features": ("make_features", "read_document_table"),
     "rankwright.text.functions": ("BM25", "TFIDF", "Cosine", "Dirichlet", "JelinekMercer"),
+    "rankwright.text.learned": ("LearnedSearch",),
     "rankwright.text.queries": ("read_queries",),
     "rankwright.text.search": ("search",),
 }

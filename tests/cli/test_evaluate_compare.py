@@ -1,4 +1,4 @@
-"""`evaluate`, `compare` and `demo` end to end, and every bad input with its one line."""
+"""`evaluate` and `compare` end to end, and every bad input with its one line."""
 
 import gzip
 import json
@@ -132,19 +132,4 @@ def test_bad_input_is_one_clear_line(files, capsys, case):
     assert out == ""
     assert err.startswith("rankwright: ")
     assert message in err
-    assert err.count("\n") == 1
-
-
-def test_demo_makes_files_and_shows_the_session(tmp_path, capsys):
-    code, out, err = run(capsys, "demo", "--out", str(tmp_path / "d"))
-    assert (code, err) == (0, "")
-    assert sorted(path.name for path in (tmp_path / "d").iterdir()) == [
-        "bm25.run", "dirichlet.run", "fusion.run", "qrels.txt", "tuned.run",
-    ]  # fmt: skip
-    assert "$ rankwright compare" in out
-    again = run(capsys, "demo", "--out", str(tmp_path / "d"))
-    assert again == (code, out, err)
-    (tmp_path / "file").write_text("")
-    code, _, err = run(capsys, "demo", "--out", str(tmp_path / "file" / "x"))
-    assert code == 2
     assert err.count("\n") == 1

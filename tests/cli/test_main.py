@@ -91,7 +91,7 @@ def test_errors_become_one_line(monkeypatch, capsys, error, code, line):
     def broken(*_, **__):
         raise error
 
-    monkeypatch.setattr("rankwright.cli.demo.sample", broken)
+    monkeypatch.setattr("rankwright.cli.demo._collect", broken)
     assert program.main(["demo", "--out", "."]) == code
     assert capsys.readouterr().err.endswith(line)
 

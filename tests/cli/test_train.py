@@ -8,7 +8,7 @@ import sys
 import numpy as np
 import pytest
 
-from rankwright import RankingData, read_data, read_run, write_data
+from rankwright import RankingData, evaluate, read_data, read_run, write_data
 from rankwright.cli import training
 from rankwright.cli.main import main
 from rankwright.data.letor_write import write_letor
@@ -428,3 +428,26 @@ def test_what_must_be_given(files, capsys, missing, part):
     arguments = {"train.txt": ["train.txt"], "--method": ["--method", "svm-map"], "-o": ["-o", "m.rkw"]}
     del arguments[missing]
     one_line(run(capsys, "train", *(word for words in arguments.values() for word in words)), part)
+
+
+def test_bins_make_a_model_over_the_raw_features(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2))
+    y = (np.abs(X[:, 0]) < 0.6).astype(int)  # in the middle is good: no linear model of the raw features says so
+    rows = [f"{label} qid:{i // 12} 1:{a} 2:{b}" for i, (label, (a, b)) in enumerate(zip(y, X.tolist(), strict=True))]
+    (tmp_path / "train.txt").write_text("\n".join(rows) + "\n")
+    assert main(["train", "train.txt", "--method", "svm-map", "--C", "10", "--bins", "20", "-o", "m.rkw"]) == 0
+    assert main(["rank", "m.rkw", "train.txt", "-o", "m.scores"]) == 0
+    scores = np.loadtxt("m.scores")
+    assert evaluate(y, scores, np.arange(120) // 12, measures=["AP"]).means["AP"] > 0.9
+    assert load_model("m.rkw").model.n_features == 2
+    for refused in (
+        ["--method", "lambdamart", "--bins", "9"],
+        ["--method", "svm-map", "--bins", "9", "--continue", "m.rkw"],
+    ):
+        capsys.readouterr()
+        assert main(["train", "train.txt", *refused, "-o", "x.rkw"]) == 2
+        assert "--bins" in capsys.readouterr().err
+    assert main(["train", "train.txt", "--method", "svm-map", "--continue", "m.rkw", "-o", "x.rkw"]) == 2
+    assert "m.rkw: holds no linear model" in capsys.readouterr().err

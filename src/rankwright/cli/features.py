@@ -31,7 +31,9 @@ _SETS = ("base", "sigir06")
 )
 @click.option("--feature", "names", multiple=True, metavar="NAME", help="One more feature, as bm25(k1=0.9)[porter].")
 @click.option("--per-field", is_flag=True, help="The sets also for every field of the documents.")
-@click.option("--table", type=click.Path(path_type=Path), metavar="FILE", help="Features of documents: id, TAB, numbers.")
+@click.option(
+    "--table", type=click.Path(path_type=Path), metavar="FILE", help="Features of documents: id, TAB, numbers."
+)
 @click.option(
     "--candidates",
     default="union",

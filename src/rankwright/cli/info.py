@@ -47,11 +47,11 @@ _SHOWN_WEIGHTS = 10
 )
 @click.option("--negative-as-zero", is_flag=True, help="Take labels below 0 as not relevant instead of as an error.")
 def command(path: Path, as_json: bool, group: Path | None, negative_as_zero: bool) -> None:
-    """Show what is in FILE: features, TREC judgements, a TREC run, scores or a trained model.
+    """Show what is in FILE: features, TREC judgements, a TREC run, scores, an index or a trained model.
 
     For features this includes what tends to go wrong: constant features, features that are copies of others, and
     queries from which nothing can be learnt because all their documents are relevant or none is. For a model it is how
-    it was trained, what it reached, and its largest weights.
+    it was trained, what it reached, and its largest weights. Of an index all checksums are verified.
 
     \b
     Example:
@@ -61,6 +61,9 @@ def command(path: Path, as_json: bool, group: Path | None, negative_as_zero: boo
     """
     from rankwright.data.formats import detect
 
+    if (path / "index.json").is_file():
+        _tell_index(path, as_json)
+        return
     kind = detect(path)
     found: Summary | SavedModel
     if kind == "model":
@@ -77,6 +80,35 @@ def command(path: Path, as_json: bool, group: Path | None, negative_as_zero: boo
     from rich.console import Console
 
     _show(Console(highlight=False, soft_wrap=True), path, kind, found)
+
+
+def _tell_index(path: Path, as_json: bool) -> None:
+    from rankwright.text.index import Index
+
+    index = Index.open(path)
+    index.verify()
+    facts = {
+        "documents": index.n_docs,
+        "tokens": index.n_tokens,
+        "terms": len(index.terms),
+        "fields": list(index.fields),
+        "analysers": list(index.analyzers),
+        "texts kept": index.has_text,
+        "bytes": index.n_bytes,
+    }
+    if as_json:
+        click.echo(json.dumps({"path": str(path), "format": "index", **facts}, ensure_ascii=False))
+        return
+    click.echo(f"{click.style(str(path), bold=True)}  Rankwright index\n")
+    for name, value in facts.items():
+        shown = (
+            ", ".join(value)
+            if isinstance(value, list)
+            else ("yes" if value else "no")
+            if value in (True, False)
+            else f"{value:,}"
+        )
+        click.echo(f"  {name:<{_MARGIN - 4}}{shown}")
 
 
 def _summary(path: Path, kind: str, group: Path | None, negative: Literal["error", "zero"]) -> Summary:

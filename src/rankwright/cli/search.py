@@ -49,15 +49,16 @@ class Engine(Protocol):
 @click.argument("words", metavar="[QUERY]", nargs=-1)
 @click.option(
     "--function",
-    default="bm25",
-    show_default=True,
     metavar="NAME",
-    help="bm25, tfidf, cosine, dirichlet or jm; with parameters: 'bm25(k1=0.9,b=0.4)'.",
+    help="bm25, tfidf, cosine, dirichlet or jm; with parameters: 'bm25(k1=0.9,b=0.4)'.  [default: bm25]",
 )
 @click.option("--analyzer", metavar="NAME", help="How words become terms.  [default: porter+stop if INDEX has it]")
 @click.option("--field", metavar="NAME", help="Search one field.  [default: all]")
 @click.option(
     "-k", type=click.IntRange(1), metavar="N", help=f"Documents at most.  [default: {_FEW}; for a file {_MANY:,}]"
+)
+@click.option(
+    "--model", type=click.Path(path_type=Path), metavar="FILE", help="Rank by a model trained on `rankwright features`."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--queries", type=click.Path(path_type=Path), metavar="FILE", help="Answer the queries of a file.")
@@ -74,10 +75,11 @@ class Engine(Protocol):
 def command(
     folder: Path,
     words: tuple[str, ...],
-    function: str,
+    function: str | None,
     analyzer: str | None,
     field: str | None,
     k: int | None,
+    model: Path | None,
     as_json: bool,
     queries: Path | None,
     target: Path | None,
@@ -94,6 +96,7 @@ def command(
     Example:
       rankwright search docs.index lift of a wing
       rankwright search docs.index "lift of a wing" --function dirichlet --analyzer porter -k 3
+      rankwright search docs.index "lift of a wing" --model model.rkw
       rankwright search docs.index --queries queries.jsonl -o bm25.run
       rankwright evaluate qrels.txt bm25.run
     """
@@ -102,16 +105,31 @@ def command(
     from rankwright.text.search import Scorer, default_analyzer
 
     _check_usage(words, queries, target, as_json)
-    chosen = parse_function(function)
+    if model is not None and (function or field):
+        raise click.UsageError("--model ranks by itself; expected neither --function nor --field with it")
+    chosen = parse_function(function or "bm25")
     index = Index.open(folder)
-    view = index.view(analyzer or default_analyzer(index.analyzers), field)
-    engine: Engine = Scorer(view, chosen)
+    name = analyzer or default_analyzer(index.analyzers)
+    view = index.view(name, field)
+    engine: Engine = Scorer(view, chosen) if model is None else _learned(index, model)
+    what = {"function": str(chosen)} if model is None else {"model": str(model)}
     if queries is None:
-        facts = {"function": str(chosen), "analyzer": analyzer or default_analyzer(index.analyzers), "field": field}
+        facts = {**what, "analyzer": name, "field": field}
         _answer(index, view, engine, " ".join(words), k or _FEW, facts if as_json else None, field)
     else:
         assert target is not None
-        _write_run(index, engine, queries, part, k or _MANY, threads, target, tag or chosen.name)
+        _write_run(index, engine, queries, part, k or _MANY, threads, target, tag or (model or Path(chosen.name)).stem)
+
+
+def _learned(index: Index, model: Path) -> Engine:
+    from rankwright.models.saving import load_model
+    from rankwright.text.learned import LearnedSearch
+
+    saved = load_model(model)
+    try:
+        return LearnedSearch(index, saved)
+    except InputError as error:
+        raise InputError(error.message, model) from None
 
 
 def _check_usage(words: tuple[str, ...], queries: Path | None, target: Path | None, as_json: bool) -> None:

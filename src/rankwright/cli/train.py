@@ -45,6 +45,9 @@ _RANK_WEIGHTS_HELP = "Weight of a pair by its labels: ndcg@K, the loss of swappi
 _QUERY_WEIGHTS_HELP = "Weight of a query: pairs, one over its number of pairs, or none.  [rsvm-ir: pairs]"
 _TOL_HELP = "Stop when the objective is proved to be this close to the best possible (0.001 is 0.1 %)."
 _CONTINUE_HELP = "Start from the weights of a saved model, and its C unless --C or --valid is given."
+_BINS_HELP = (
+    "Cut every feature into up to N 0/1 features, value ≥ threshold, as SIGIR'07 did with 50; linear methods only."
+)
 _SOLVER_HELP = "Two ways to the same model; gd, for rank-svm and rsvm-ir, is gradient descent.  [default: frank-wolfe]"
 
 
@@ -59,6 +62,7 @@ _SOLVER_HELP = "Two ways to the same model; gd, for rank-svm and rsvm-ir, is gra
 @click.option("--relevant-from", type=float, metavar="LABEL", help="Labels from here on are relevant.  [default: 1]")
 @click.option("--continue", "start", type=_FILE, metavar="MODEL", help=_CONTINUE_HELP)
 @click.option("--no-standardize", is_flag=True, help="Train on the features as they are, as the papers do.")
+@click.option("--bins", type=click.IntRange(1), metavar="N", help=_BINS_HELP)
 @click.option("--losses", metavar="map,mrr@10", help="svm-combo: what to train for at once; dorm@10 may be one.")
 @click.option("--loss-weights", metavar="1,0.5", help="svm-combo: a weight for each loss.  [default: 1]")
 @click.option(
@@ -97,6 +101,7 @@ def command(
       rankwright train train.txt --method svm-ndcg@5 --valid vali.txt -o model.rkw
       rankwright train train.txt --method rank-svm --valid vali.txt --measure nDCG@10 --C-grid 0.01,0.1,1 -o model.rkw
       rankwright train train.txt --method svm-combo --losses map,ndcg@10,mrr@10 --valid vali.txt -o model.rkw
+      rankwright train train.txt --method svm-map --bins 50 --valid vali.txt -o model.rkw
       rankwright train train.txt --method dorm@10 --feature-map dorm:sqrt@30 --C 10 -o model.rkw
       rankwright train train.txt --method rsvm-ir --rank-weights ndcg@3 --valid vali.txt -o model.rkw
       rankwright train train.txt --method svm-acc2 --valid vali.txt -o model.rkw
@@ -107,10 +112,12 @@ def command(
     """
     from rankwright.models.saving import load_model
 
-    files = ("group", "valid_group", "negative_as_zero", "method", "background")
+    files = ("group", "valid_group", "negative_as_zero", "method", "background", "bins")
     chosen = {key: value for key, value in options.items() if key not in files}
     ranker, measure = build(options["method"], chosen, valid is not None, options["background"] is not None)
     _check_target(target, [features, *([] if valid is None else [valid])])
+    if start is not None and options["bins"] is not None:
+        raise InputError("--continue does not go with --bins")
     saved = None if start is None else load_model(start)
     if options["background"] is not None:
         ranker.background = load_model(options["background"])
@@ -126,12 +133,15 @@ def command(
         before = saved.training.get("C")
         if options["cost"] is None and valid is None and isinstance(before, float) and before > 0:
             ranker.C = before
+    bins = None
+    if options["bins"] is not None:
+        bins, data, checked = _binned(ranker, options, data, checked)
     facts = train(ranker, data, checked, features, starts=start is not None)
     evaluations = {"training": _evaluated(ranker, data, measure)}
     if checked is not None:
         evaluations["validation"] = _evaluated(ranker, checked, measure)
     measures = {f"{part} {measure}": found.means[str(measure)] for part, found in evaluations.items()}
-    ranker.save(target, measures=measures)
+    ranker.save(target, measures=measures, model=None if bins is None else bins.collapse(ranker.model_))
     paths = {"model": str(target), "features": str(features), "valid": None if valid is None else str(valid)}
     names = {"method": method_name(ranker, options["method"]), "measure": str(measure)}
     facts = paths | names | facts | {"measures": measures, "definitions": _definitions(evaluations)}
@@ -141,6 +151,18 @@ def command(
         show(facts)
     if facts["interrupted"]:
         raise click.Abort
+
+
+def _binned(ranker: Any, options: dict[str, Any], data: RankingData, valid: RankingData | None) -> Any:
+    """Thresholds found on the training data, and both parts cut up by them."""
+    from rankwright.rankers.bins import ThresholdBins
+
+    if not hasattr(ranker, "C") or getattr(ranker, "query_scaling", None):
+        raise InputError(
+            f"--bins does not go with the method {options['method']}; expected one of the max-margin methods"
+        )
+    bins = ThresholdBins(options["bins"]).fit(data)
+    return bins, bins.transform_data(data), None if valid is None else bins.transform_data(valid)
 
 
 def _check_target(target: Path, sources: Sequence[Path]) -> None:
@@ -191,8 +213,12 @@ def _as_trained(valid: RankingData, data: RankingData, path: Path) -> RankingDat
     return valid if columns is None else valid.with_features(valid.X[:, columns], data.feature_names)
 
 
-def _weights_for(model: LinearModel, data: RankingData, path: Path) -> Any:
+def _weights_for(model: Any, data: RankingData, path: Path) -> Any:
     """Weights to start from, in the order of the data's features."""
+    from rankwright.models.linear import LinearModel
+
+    if not isinstance(model, LinearModel):
+        raise InputError("holds no linear model over these features; expected one to go on from", path)
     names = data.feature_names
     if model.feature_names is not None and names is not None and model.feature_names != names:
         weights = dict(zip(model.feature_names, model.coef.tolist(), strict=True))

@@ -15,7 +15,7 @@ from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Comparison, Difference
 from rankwright.evaluation.table import Evaluation, shared_notes
 
-__all__ = ["FORMATS", "Table", "comparison_table", "evaluation_table", "render"]
+__all__ = ["FORMATS", "Table", "comparison_table", "draw", "evaluation_table", "render"]
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
 _ALPHA = 0.05
@@ -164,6 +164,11 @@ def _latex(table: Table) -> str:
 
 
 _DRAW = {"text": _text, "markdown": _markdown, "latex": _latex}
+
+
+def draw(table: Table, kind: str = "text") -> str:
+    """A table as terminal text, Markdown or LaTeX."""
+    return _DRAW[kind](table)
 
 
 def _csv(header: Sequence[str], records: Sequence[Sequence[Any]]) -> str:

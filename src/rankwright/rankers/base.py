@@ -88,7 +88,7 @@ class Ranker(BaseEstimator):
         check_is_fitted(self, "_model")
         return self._model
 
-    def save(self, path: str | Path, *, measures: Mapping[str, float] | None = None) -> None:
+    def save(self, path: str | Path, *, measures: Mapping[str, float] | None = None, model: Any = None) -> None:
         """Write the model to one file, which :func:`rankwright.load_model` reads.
 
         Parameters
@@ -97,9 +97,12 @@ class Ranker(BaseEstimator):
             By custom with the suffix ``.rkw``.
         measures : mapping, optional
             Values to keep with it, such as those on validation data.
+        model : model, optional
+            What to save for ``model_``: the same ranker over other features, as
+            :meth:`ThresholdBins.collapse <rankwright.ThresholdBins.collapse>` gives it.
         """
         save_model(
-            self.model_,
+            self.model_ if model is None else model,
             path,
             method=self._method(),
             parameters=_plain({k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_OF_THE_MODEL}),

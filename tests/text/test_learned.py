@@ -1,0 +1,89 @@
+"""Search by a learned model: the model's scores of the candidates, best first."""
+
+import numpy as np
+import pytest
+
+from rankwright.cli.main import main
+from rankwright.errors import InputError
+from rankwright.models.linear import LinearModel
+from rankwright.models.saving import save_model
+from rankwright.text.columns import Columns
+from rankwright.text.indexing import build_index
+from rankwright.text.learned import LearnedSearch
+
+DOCUMENTS = [
+    ("a", {"title": "Wings", "text": "lift of a wing in a stream"}),
+    ("b", {"title": "Heat", "text": "heat transfer of wings and streams"}),
+    ("c", {"title": "Lift", "text": "an elevator is a lift"}),
+    ("d", {"title": "Other", "text": "nothing of the kind"}),
+]
+NAMES = ("bm25[porter+stop]", "dirichlet[plain,title]", "log-tf[porter+stop]")
+
+
+@pytest.fixture
+def index(tmp_path):
+    return build_index(DOCUMENTS, tmp_path / "docs.index")
+
+
+@pytest.mark.parametrize("weights", [(1.0, 0.0, 0.0), (0.3, 1.0, -0.5), (0.0, 0.0, 0.0)])
+def test_documents_are_ranked_by_the_model(index, weights):
+    engine = LearnedSearch(index, LinearModel(np.array(weights), NAMES))
+    docs, scores = engine.search("lift of wings", 10)
+    columns = Columns(index, NAMES)
+    candidates = columns.candidates("lift of wings", 1000)
+    expected = columns.values("lift of wings", candidates).astype(np.float32).astype(np.float64) @ np.array(weights)
+    order = np.lexsort((candidates, -expected))
+    assert docs.tolist() == candidates[order].tolist()
+    assert scores == pytest.approx(expected[order])
+    assert engine.search("lift of wings", 1)[0].tolist() == docs[:1].tolist()
+    hits = engine.search_all(["lift of wings", "unknown", "heat"], 2)
+    assert hits[0][0].tolist() == docs[:2].tolist()
+    assert len(hits[1][0]) == 0
+    assert len(hits) == 3
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (None, "names of its features"),
+        (("a", "b", "c"), "cannot be made from an index"),
+        (("log-tf[plain]", "log-cf[plain]", "log-idf[plain]"), "retrieval function"),
+    ],
+)
+def test_models_that_an_index_cannot_serve(index, names, message):
+    with pytest.raises(InputError, match=message):
+        LearnedSearch(index, LinearModel(np.ones(3), names))
+
+
+def test_on_the_command_line(index, tmp_path, capsys):
+    model = tmp_path / "model.rkw"
+    save_model(LinearModel(np.array([1.0, 0.0, 0.0]), NAMES), model, method="test", parameters={}, training={})
+    folder = str(tmp_path / "docs.index")
+    assert main(["search", folder, "lift", "--model", str(model), "-k", "1"]) == 0
+    assert "c" in capsys.readouterr().out.split()
+    (tmp_path / "q.tsv").write_text("1\tlift\n2\theat\n")
+    run = tmp_path / "mine.run"
+    assert main(["search", folder, "--model", str(model), "--queries", str(tmp_path / "q.tsv"), "-o", str(run)]) == 0
+    assert run.read_text().split()[:3] == ["1", "Q0", "c"]
+    assert run.read_text().split()[5] == "model"
+    capsys.readouterr()
+    assert main(["search", folder, "lift", "--model", str(model), "--function", "bm25"]) == 2
+    assert capsys.readouterr().err.count("\n") == 1
+    save_model(LinearModel(np.ones(1), ("x",)), model, method="test", parameters={}, training={})
+    assert main(["search", folder, "lift", "--model", str(model)]) == 2
+    assert "model.rkw" in capsys.readouterr().err
+
+
+def test_info_shows_an_index_and_checks_it(index, tmp_path, capsys):
+    folder = tmp_path / "docs.index"
+    assert main(["info", str(folder)]) == 0
+    out = capsys.readouterr().out
+    assert "title, text" in out
+    assert main(["info", str(folder), "--json"]) == 0
+    assert '"documents": 4' in capsys.readouterr().out
+    largest = max(folder.glob("*.npy"), key=lambda path: path.stat().st_size)
+    damaged = bytearray(largest.read_bytes())
+    damaged[-1] ^= 1
+    largest.write_bytes(damaged)
+    assert main(["info", str(folder)]) == 2
+    assert "damaged" in capsys.readouterr().err
