@@ -46,7 +46,7 @@ def test_every_step_and_what_it_leaves(small, tmp_path, monkeypatch, capsys):
     assert main(["demo"]) == 0
     out, err = capsys.readouterr()
     assert err == ""
-    assert LEFT <= {path.name for path in (tmp_path / "demo").iterdir()}
+    assert {path.name for path in (tmp_path / "demo").iterdir()} >= LEFT
     for number in range(1, 7):
         assert f"[{number}/6]" in out
     assert "$ rankwright compare demo/qrels.txt demo/bm25.run" in out

@@ -21,7 +21,6 @@ from rankwright.errors import InputError
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
     from rankwright.measures import Measure
-    from rankwright.models.linear import LinearModel
 
 __all__ = ["command"]
 

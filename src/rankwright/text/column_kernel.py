@@ -74,7 +74,7 @@ def fill_sums(
     places: Any,
     out: Any,
 ) -> None:
-    """Add the six sums over terms to every row of ``out``, of zeros; ``places`` is -1 for all documents, and left so."""
+    """Add the six sums over terms to the rows of ``out``, all 0; ``places`` is -1 for every document, and left so."""
     for q in range(query_indptr.size - 1):
         for r in range(row_indptr[q], row_indptr[q + 1]):
             places[rows[r]] = r

@@ -1,4 +1,4 @@
-"""Features of a document for a query, by name: ``bm25[porter]``, ``log-tf[porter+stop]``, ``bm25(k1=0.9)[plain,title]``.
+"""Features of a document for a query, by name: ``bm25[porter]``, ``log-tf[porter+stop]``, ``bm25(b=0.4)[plain,title]``.
 
 Before the brackets stands a retrieval function, or one of seven sums over the terms t that query and document share
 (SIGIR'06, Table 1; c is the count of t in the document, |d| the length of the document, |C| that of all documents, cf
