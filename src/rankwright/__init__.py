@@ -12,6 +12,9 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "rankwright.errors": ("InputError", "InputWarning"),
+    "rankwright.adaptation.augment": ("Augmentation", "augment"),
+    "rankwright.adaptation.choice": ("Adapted", "adapt"),
+    "rankwright.adaptation.robustness": ("RobustnessReport", "learning_curve", "robustness"),
     "rankwright.data.dataset": ("RankingData",),
     "rankwright.data.folder": ("load_folder", "save_folder"),
     "rankwright.data.formats": ("read_data", "write_data"),
@@ -35,6 +38,7 @@ _HOMES = {
     "rankwright.rankers.bins": ("ThresholdBins",),
     "rankwright.rankers.health": ("training_health",),
     "rankwright.rankers.health_table": ("TrainingHealth",),
+    "rankwright.rankers.interpolation": ("Interpolation",),
     "rankwright.rankers.lambda_mart": ("LambdaMART",),
     "rankwright.rankers.lambda_boost": ("LambdaBoost",),
     "rankwright.rankers.lambda_rank": ("LambdaRank", "RankNet"),

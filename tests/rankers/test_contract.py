@@ -33,8 +33,9 @@ def all_rankers():
     found = set()
     for info in pkgutil.walk_packages(rankwright.rankers.__path__, "rankwright.rankers."):
         module = importlib.import_module(info.name)
-        found |= {getattr(module, name) for name in getattr(module, "__all__", ()) if not name.startswith("_")}
-    classes = [item for item in found if inspect.isclass(item) and issubclass(item, Ranker)]
+        public = [getattr(module, name) for name in getattr(module, "__all__", ()) if not name.startswith("_")]
+        found |= {item for item in public if inspect.isclass(item)}
+    classes = [item for item in found if issubclass(item, Ranker)]
     return sorted((cls for cls in classes if cls.__module__ != Ranker.__module__), key=lambda cls: cls.__name__)
 
 

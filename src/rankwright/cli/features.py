@@ -2,46 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
+    from rankwright.data.dataset import RankingData
     from rankwright.data.trec import TrecTable
+    from rankwright.text.features import MadeFeatures
 
 __all__ = ["command"]
 
 _SETS = ("base", "sigir06")
+_FILE = click.Path(path_type=Path)
+_NAMED = 5
+_OF_AN_INDEX = {
+    "sets": "--set",
+    "names": "--feature",
+    "per_field": "--per-field",
+    "table": "--table",
+    "candidates": "--candidates",
+    "depth": "--depth",
+    "part": "--part",
+    "threads": "--threads",
+}
+_SET_HELP = (
+    "base: 5 retrieval functions × 3 analysers; sigir06: the seven sums of SIGIR'06. Repeat for both.  [default: base]"
+)
+_FEATURE_HELP = "One feature, such as 'bm25(k1=0.9)[porter]'; may be repeated. Without --set these are all."
+_CANDIDATES_HELP = "Documents of a query: the first of every function, the judged ones, or those of a TREC run."
 
 
 @click.command("features")
-@click.argument("sources", metavar="INDEX QUERIES", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--output", "target", required=True, type=click.Path(path_type=Path), help="Where to write.")
-@click.option("--qrels", type=click.Path(path_type=Path), metavar="FILE", help="Judgements, for the labels.")
-@click.option(
-    "--set",
-    "sets",
-    multiple=True,
-    type=click.Choice(_SETS),
-    help="base: 5 retrieval functions × 3 analysers; sigir06: the seven sums of SIGIR'06. Repeat for both.  "
-    "[default: base]",
-)
-@click.option("--feature", "names", multiple=True, metavar="NAME", help="One more feature, as bm25(k1=0.9)[porter].")
+@click.argument("sources", metavar="INDEX QUERIES", nargs=-1, required=True, type=_FILE)
+@click.option("-o", "--output", "target", required=True, type=_FILE, metavar="FILE", help="Where to write.")
+@click.option("--qrels", type=_FILE, metavar="FILE", help="Judgements, for the labels.")
+@click.option("--set", "sets", multiple=True, type=click.Choice(_SETS), help=_SET_HELP)
+@click.option("--feature", "names", multiple=True, metavar="NAME", help=_FEATURE_HELP)
 @click.option("--per-field", is_flag=True, help="The sets also for every field of the documents.")
 @click.option(
-    "--table", type=click.Path(path_type=Path), metavar="FILE", help="Features of documents: id, TAB, numbers."
+    "--table", type=_FILE, metavar="FILE", help="Features of documents: a header line, then id, TAB, numbers."
+)
+@click.option("--candidates", default="union", metavar="union|judged|RUN", show_default=True, help=_CANDIDATES_HELP)
+@click.option("--depth", type=click.IntRange(1), default=1000, show_default=True, help="How many of every function.")
+@click.option(
+    "--part",
+    default="title",
+    show_default=True,
+    metavar="NAME",
+    help="Of TREC topics: title, description, narrative, or several joined by +.",
 )
 @click.option(
-    "--candidates",
-    default="union",
-    metavar="union|judged|RUN",
-    show_default=True,
-    help="Documents of a query: the first of every function, the judged ones, or those of a TREC run.",
+    "--threads", type=click.IntRange(1), default=1, show_default=True, help="The output does not depend on it."
 )
-@click.option("--depth", type=click.IntRange(1), default=1000, show_default=True, help="How many of every function.")
 @click.option("--runs", is_flag=True, help="The arguments are TREC runs, each of which gives features.")
 @click.option(
     "--normalize",
@@ -51,105 +69,130 @@ _SETS = ("base", "sigir06")
     help="With --runs: what is done to the scores of a query.",
 )
 def command(
-    sources: tuple[Path, ...],
-    target: Path,
-    qrels: Path | None,
-    sets: tuple[str, ...],
-    names: tuple[str, ...],
-    per_field: bool,
-    table: Path | None,
-    candidates: str,
-    depth: int,
-    runs: bool,
-    normalize: str,
+    sources: tuple[Path, ...], target: Path, qrels: Path | None, runs: bool, normalize: str, **options: Any
 ) -> None:
     """Make a feature file for training and ranking.
 
-    From an index (`rankwright index`) and queries (JSON lines with id and text, `id TAB text`, or TREC topics); or, with
-    --runs, from the results of several systems: their scores, brought to one scale within a query, and their reciprocal
-    ranks. The format of the output follows from its name, as for `rankwright convert`; names of features are kept.
+    From an index (`rankwright index`) and queries (JSON lines with id and text, `id TAB text`, or TREC topics); or,
+    with --runs, from the results of several systems: their scores, brought to one scale within a query, and their
+    reciprocal ranks. The format of the output follows from its name, as for `rankwright convert`; names of features are
+    kept.
 
     \b
     Example:
       rankwright features docs.index queries.tsv --qrels qrels.txt -o train.txt
       rankwright features docs.index queries.tsv --qrels qrels.txt --set base --set sigir06 --per-field -o train.rank
+      rankwright features docs.index queries.tsv --feature "bm25(b=0.4)[porter]" --candidates bm25.run -o test.txt
       rankwright features --runs bm25.run dense.run --qrels qrels.txt -o fusion.txt
     """
     from rankwright.cli.progress import reading
-    from rankwright.data.formats import check_suffix, write_data
+    from rankwright.data.formats import write_data
     from rankwright.data.trec import read_qrels
 
-    check_suffix(target)
+    _check_usage(sources, runs)
+    read = [*sources, *(path for path in (qrels, options["table"]) if path is not None)]
+    _check_target(target, [*read, Path(options["candidates"])])
     judgements = None
     if qrels is not None:
         with reading(qrels) as progress:
             judgements = read_qrels(qrels, progress)
     if runs:
-        if sets or names or per_field or table or candidates != "union":
-            raise InputError("--runs takes neither features of an index nor candidates; expected runs and --qrels only")
-        data, notes = _from_runs(sources, judgements, normalize)
+        data, notes = _from_runs(sources, judgements, normalize), []
     else:
-        if len(sources) != 2:
-            raise InputError(f"{len(sources)} arguments; expected an index and a file of queries, or --runs")
-        data, notes = _from_index(*sources, judgements, sets, names, per_field, table, candidates, depth)
+        made = _from_index(sources[0], sources[1], judgements, **options)
+        data, notes = made.data, _notes(made)
     write_data(data, target)
     for note in notes:
-        click.echo(note, err=True)
+        click.echo(f"note: {note}", err=True)
     what = f"{data.n_queries:,} queries, {data.n_docs:,} documents, {data.n_features:,} features"
     relevant = "" if judgements is None else f", {int((data.labels > 0).sum()):,} documents with a label above 0"
     click.echo(f"wrote {target}: {what}{relevant}", err=True)
+
+
+def _check_usage(sources: Sequence[Path], runs: bool) -> None:
+    """Refuse what does not go together, rather than pass over it."""
+    context = click.get_current_context()
+    given = {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
+    if not runs:
+        if len(sources) != 2:
+            raise click.UsageError(f"{len(sources)} arguments; expected an index and a file of queries, or --runs")
+        if "normalize" in given:
+            raise click.UsageError("--normalize is for --runs")
+        return
+    for name, option in _OF_AN_INDEX.items():
+        if name in given:
+            raise click.UsageError(f"{option} is for features of an index; expected runs and --qrels only")
+    for at, source in enumerate(sources):
+        if source in sources[:at]:
+            raise click.UsageError(f"the run {source} is given twice; expected once")
+
+
+def _check_target(target: Path, sources: Sequence[Path]) -> None:
+    """Refuse before the work what cannot be written after it."""
+    from rankwright.data.folder import HEADER
+    from rankwright.data.formats import check_suffix, suffix_of
+
+    check_suffix(target)
+    if suffix_of(target) == ".qrels":
+        raise InputError("is a name for judgements, which have no features; expected another suffix", target)
+    if not target.parent.is_dir():
+        raise InputError("cannot be written: No such file or directory", target)
+    if any(target.exists() and source.exists() and target.samefile(source) for source in sources):
+        raise InputError("is what is being read; expected another name for the output", target)
+    if suffix_of(target) == ".rank":
+        if target.exists() and not (target / HEADER).is_file():
+            raise InputError(f"exists and is no Rankwright folder (no {HEADER} in it); expected a new name", target)
+    elif target.is_dir():
+        raise InputError("is a folder; expected a file name to write to", target)
 
 
 def _from_index(
     folder: Path,
     file: Path,
     judgements: TrecTable | None,
+    *,
     sets: tuple[str, ...],
-    extra: tuple[str, ...],
+    names: tuple[str, ...],
     per_field: bool,
     table: Path | None,
     candidates: str,
     depth: int,
-) -> tuple[Any, list[str]]:
+    part: str,
+    threads: int,
+) -> MadeFeatures:
     from rankwright.cli.progress import progress, reading
     from rankwright.data.trec import read_run
-    from rankwright.text.columns import feature_set
+    from rankwright.text.columns import Columns, feature_set
     from rankwright.text.features import make_features, read_document_table
     from rankwright.text.index import Index
     from rankwright.text.queries import read_queries
 
     index = Index.open(folder)
-    queries = read_queries(file)
+    fields = index.fields if per_field and len(index.fields) > 1 else ()
+    of_sets = [name for one in sets or (() if names else ("base",)) for name in feature_set(one, fields)]
+    columns = Columns(index, list(dict.fromkeys((*of_sets, *names))))
+    with reading(file) as update:
+        queries = read_queries(file, part=part, progress=update)
     chosen: str | TrecTable = candidates
     if candidates not in ("union", "judged"):
         with reading(candidates) as update:
             chosen = read_run(candidates, update)
-    fields = index.fields if per_field and len(index.fields) > 1 else ()
-    columns = [name for one in sets or (() if extra else ("base",)) for name in feature_set(one, fields)]
-    with progress("features") as update:
-        made = make_features(
+    more = None if table is None else read_document_table(table, index)
+    with progress("making features") as update:
+        return make_features(
             index,
-            dict(zip(queries.ids, queries.texts, strict=True)),
-            features=[*dict.fromkeys((*columns, *extra))],
+            queries,
+            features=columns,
             qrels=judgements,
             candidates=chosen,
             depth=depth,
-            table=None if table is None else read_document_table(table, index),
+            table=more,
+            threads=threads,
             progress=update,
         )
-    notes = []
-    for left_out, why in (
-        (made.without_candidates, "no document was found"),
-        (made.without_judgements, "there are no judgements"),
-    ):
-        if left_out:
-            notes.append(f"note: {len(left_out):,} queries left out, as {why} ({_first(left_out)})")
-    if made.unknown_documents:
-        notes.append(f"note: {made.unknown_documents:,} documents left out, as the index does not hold them")
-    return made.data, notes
 
 
-def _from_runs(sources: tuple[Path, ...], judgements: TrecTable | None, normalize: str) -> tuple[Any, list[str]]:
+def _from_runs(sources: Sequence[Path], judgements: TrecTable | None, normalize: str) -> RankingData:
     from rankwright.cli.progress import reading
     from rankwright.data.run_features import runs_to_data
     from rankwright.data.trec import read_run
@@ -161,8 +204,30 @@ def _from_runs(sources: tuple[Path, ...], judgements: TrecTable | None, normaliz
     for name, source in zip(names, sources, strict=True):
         with reading(source) as update:
             tables[name] = read_run(source, update)
-    return runs_to_data(tables, judgements, normalize=normalize), []
+    return runs_to_data(tables, judgements, normalize=normalize)
 
 
-def _first(names: list[str], most: int = 3) -> str:
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+def _notes(made: MadeFeatures) -> list[str]:
+    """What was left out."""
+    notes = [
+        f"{_counted(len(queries), 'query', 'queries')} left out, as {why} ({_first(queries)})"
+        for queries, why in (
+            (made.without_judgements, "there are no judgements"),
+            (made.without_candidates, "no document was found"),
+        )
+        if queries
+    ]
+    if made.unknown_documents:
+        notes.append(f"{_counted(made.unknown_documents, 'document', 'documents')} left out, not being in the index")
+    if made.missed_documents:
+        what = _counted(made.missed_documents, "relevant document is", "relevant documents are")
+        notes.append(f"{what} not among the candidates")
+    return notes
+
+
+def _counted(number: int, one: str, several: str) -> str:
+    return f"{number:,} {one if number == 1 else several}"
+
+
+def _first(names: Sequence[str]) -> str:
+    return ", ".join(names[:_NAMED]) + (", …" if len(names) > _NAMED else "")

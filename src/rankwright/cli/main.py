@@ -19,12 +19,14 @@ from rankwright.errors import InputError, InputWarning
 __all__ = ["cli", "main"]
 
 _COMMANDS = {
+    "adapt": "Bring a ranker from a rich domain to one with few judgements.",
     "collection": "Write a test collection that needs no download: documents, queries, judgements.",
     "compare": "Compare runs or score files with a baseline, with significance tests.",
     "convert": "Convert between LETOR text, Parquet, memory-mapped folders and TREC files.",
     "demo": "From the text of Python's documentation to learned rankers, compared with BM25.",
     "diagnose": "Show whether training for several losses is well as C grows: table and plot.",
     "evaluate": "Evaluate runs against judgements, or score files against feature files.",
+    "experiment": "Run an experiment from one file: data sets, methods, protocol, tables.",
     "explain": "Show why a model ranks one document above another.",
     "features": "Make a feature file from an index and queries, or from TREC runs.",
     "fuse": "Join the runs of several systems into one, without training.",

@@ -1,55 +1,21 @@
-"""The methods of `rankwright train`, by name: which estimator each one is, and which options go with it."""
+"""The options of `rankwright train` as parameters of an estimator: which options go with which method."""
 
 from __future__ import annotations
 
 import ast
-import dataclasses
-import difflib
-import importlib
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rankwright.errors import InputError
+from rankwright.rankers.methods import ACCURACY, LISTED, LOSSES, PAIRS, ROUNDS, Method, method_name, parse_method
 
 if TYPE_CHECKING:
     from rankwright.measures import Measure
 
 __all__ = ["LISTED", "build", "method_name"]
 
-LISTED = (
-    "svm-map, svm-auc, svm-ndcg, svm-ndcg@K, svm-ndcg-nc, svm-mrr, svm-mrr@K, dorm, dorm@K, dorm-nc, svm-combo, "
-    "rank-svm, rsvm-ir, svm-acc, svm-acc2, svm-acc3, svm-acc4, ranknet, lambdarank, lambdaboost, lambdamart, mcrank, "
-    "mcrank-ordinal"
-)
-_LOSSES = {
-    "svm-map": "map",
-    "svm-auc": "auc",
-    "svm-ndcg": "ndcg@10",
-    "svm-ndcg-nc": "ndcg",
-    "svm-mrr": "mrr@10",
-    "dorm": "dorm@10",
-    "dorm-nc": "dorm",
-}
-_PAIRS = ("rank-svm", "rsvm-ir")
-_ACCURACY: dict[str, dict[str, Any]] = {
-    "svm-acc": {},
-    "svm-acc2": {"balance": True},
-    "svm-acc3": {"query_scaling": "percentile"},
-    "svm-acc4": {"query_scaling": "minmax"},
-}
-_ROUNDS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "ranknet": ("lambda_rank", "RankNet", {}),
-    "lambdarank": ("lambda_rank", "LambdaRank", {}),
-    "lambdaboost": ("lambda_boost", "LambdaBoost", {}),
-    "lambdamart": ("lambda_mart", "LambdaMART", {}),
-    "mcrank": ("mc_rank", "McRank", {}),
-    "mcrank-ordinal": ("mc_rank", "McRank", {"link": "ordinal"}),
-}
-_WITH_C = (*_LOSSES, "svm-combo", *_PAIRS, *_ACCURACY)
-_BINARY = tuple(name for name in _LOSSES if not name.startswith("dorm"))
-_NAMES = (*_WITH_C, *_ROUNDS)
-_WITH_CUTOFF = re.compile(r"(svm-ndcg|svm-mrr|dorm)@(.*)")
+_WITH_C = (*LOSSES, "svm-combo", *PAIRS, *ACCURACY)
+_BINARY = tuple(name for name in LOSSES if not name.startswith("dorm"))
 _DEFAULT_C = 1.0
 _NOT_SET = ("callback", "background", "n_jobs", "C", "C_grid", "eval_measure")  # there are options for these
 # Options that not every method has, and the methods that have them.
@@ -57,20 +23,20 @@ _OF = {
     "losses": ("svm-combo",),
     "loss_weights": ("svm-combo",),
     "slack": ("svm-combo",),
-    "feature_map": (*_LOSSES, "svm-combo"),
-    "rank_weights": _PAIRS,
-    "query_weights": _PAIRS,
-    "lam": _PAIRS,
-    "rate": _PAIRS,
-    "solver": (*_LOSSES, "svm-combo", *_PAIRS),
-    "tol": (*_LOSSES, "svm-combo", *_PAIRS),
-    "max_passes": (*_LOSSES, "svm-combo", *_PAIRS),
+    "feature_map": (*LOSSES, "svm-combo"),
+    "rank_weights": tuple(PAIRS),
+    "query_weights": tuple(PAIRS),
+    "lam": tuple(PAIRS),
+    "rate": tuple(PAIRS),
+    "solver": (*LOSSES, "svm-combo", *PAIRS),
+    "tol": (*LOSSES, "svm-combo", *PAIRS),
+    "max_passes": (*LOSSES, "svm-combo", *PAIRS),
     "cost": _WITH_C,
     "grid": _WITH_C,
     "no_standardize": (*_WITH_C, "ranknet", "lambdarank", "lambdaboost"),
-    "seed": tuple(name for name in _ROUNDS if name != "lambdaboost"),
+    "seed": tuple(name for name in ROUNDS if name != "lambdaboost"),
     "background": ("lambdaboost", "lambdamart"),
-    "relevant_from": (*_BINARY, "svm-combo", *_ACCURACY),
+    "relevant_from": (*_BINARY, "svm-combo", *ACCURACY),
 }
 _OPTION = {"lam": "--lambda", "cost": "--C", "grid": "--C-grid"}
 
@@ -82,7 +48,10 @@ def build(
 
     Options that were not given are None or absent; one that the method does not have is an error.
     """
-    name, loss = _parse(method)
+    from rankwright.measures import parse_measure
+
+    chosen = parse_method(method)
+    name = chosen.name
     given = {key: value for key, value in options.items() if value is not None and value is not False}
     if has_background:
         given["background"] = True
@@ -92,41 +61,41 @@ def build(
             raise InputError(f"{option} does not go with the method {name}; it is for {', '.join(_OF[key])}")
     given.pop("background", None)
     settings = given.pop("settings", ())
-    if name in _ROUNDS:
-        return _by_rounds(name, given, settings)
+    if name in ROUNDS:
+        return _by_rounds(chosen, given, settings)
+    losses = None
     if name == "svm-combo":
-        loss = _list(given.pop("losses", None), "--losses", "at least two, such as --losses map,mrr@10")
-        if len(loss) < 2:
+        losses = _list(given.pop("losses", None), "--losses", "at least two, such as --losses map,mrr@10")
+        if len(losses) < 2:
             raise InputError("--losses holds one loss; expected at least two, such as --losses map,mrr@10")
     cost = _cost(given.pop("cost", None), has_valid)
     grid = given.pop("grid", None)
     if grid is not None and cost != "auto":
         raise InputError("--C-grid holds the values that --C auto tries; expected --valid with it, and no other --C")
-    measure = _measure(given.pop("measure", None), loss, given.get("relevant_from"))
+    asked = given.pop("measure", None)
+    measure = chosen.measure(losses, given.get("relevant_from")) if asked is None else parse_measure(asked)
     shared = {
         "C": cost,
         "C_grid": None if grid is None else _numbers(grid, "--C-grid"),
         "eval_measure": str(measure),
         "standardize": not given.pop("no_standardize", False),
     }
-    ranker = _with_settings(_estimator(name, loss, given, shared), settings)
+    ranker = _with_settings(_estimator(chosen, losses, given, shared), settings)
     ranker._check_parameters()
     return ranker, measure
 
 
-def _by_rounds(name: str, given: dict[str, Any], settings: Sequence[str]) -> tuple[Any, Measure]:
+def _by_rounds(chosen: Method, given: dict[str, Any], settings: Sequence[str]) -> tuple[Any, Measure]:
     """Nets and boosting: their parameters are those of the estimator."""
     from rankwright.measures import parse_measure
 
-    module, kind, fixed = _ROUNDS[name]
-    estimator = getattr(importlib.import_module(f"rankwright.rankers.{module}"), kind)
     measure = parse_measure(given.get("measure") or "nDCG@10")
     shared: dict[str, Any] = {"eval_measure": str(measure), "n_jobs": given.get("threads")}
-    if name != "lambdaboost":  # it draws nothing
+    if chosen.name != "lambdaboost":  # it draws nothing
         shared["random_state"] = given.get("seed", 0)
     if given.get("no_standardize"):
         shared["standardize"] = False
-    ranker = _with_settings(estimator(**fixed, **shared), settings)
+    ranker = _with_settings(chosen.make(**shared), settings)
     ranker._check_parameters()
     return ranker, measure
 
@@ -149,67 +118,24 @@ def _with_settings(ranker: Any, settings: Sequence[str]) -> Any:
     return ranker
 
 
-def _estimator(name: str, loss: Any, given: dict[str, Any], shared: dict[str, Any]) -> Any:
+def _estimator(chosen: Method, losses: list[str] | None, given: dict[str, Any], shared: dict[str, Any]) -> Any:
     threads = {"n_jobs": given.pop("threads", None)}
-    if name in _ACCURACY:
-        from rankwright.rankers.accuracy import AccuracySVM
-
-        return AccuracySVM(**_ACCURACY[name], **shared, **given)
-    if name in _PAIRS:
-        from rankwright.rankers.ranking_svm import RankingSVM
-
-        if name == "rsvm-ir":
-            given = {"rank_weights": "ndcg@1", "query_weights": "pairs", **given}
+    if chosen.name in ACCURACY:
+        return chosen.make(**shared, **given)
+    if chosen.name in PAIRS:
         if given.get("rank_weights") == "none":
             given["rank_weights"] = None
-        given["query_weights"] = given.get("query_weights") == "pairs"
-        return RankingSVM(**shared, **threads, **given)
-    from rankwright.rankers.max_margin import StructuredSVM
-
-    if name == "svm-combo" and "feature_map" in given:
-        maps = [part.strip() or None for part in given["feature_map"].split(",")]
-        given["feature_map"] = [None if part == "-" else part for part in maps]
+        if "query_weights" in given:
+            given["query_weights"] = given["query_weights"] == "pairs"
+        return chosen.make(**shared, **threads, **given)
+    if losses is not None:
+        given["loss"] = losses
+        if "feature_map" in given:
+            maps = [part.strip() or None for part in given["feature_map"].split(",")]
+            given["feature_map"] = [None if part == "-" else part for part in maps]
     if "loss_weights" in given:
         given["loss_weights"] = _numbers(given["loss_weights"], "--loss-weights")
-    return StructuredSVM(loss, **shared, **threads, **given)
-
-
-def method_name(ranker: Any, method: str) -> str:
-    """The method with its cutoff written out."""
-    name, _ = _parse(method)
-    return name if name in (*_ACCURACY, *_ROUNDS) else str(ranker._method())
-
-
-def _parse(method: str) -> tuple[str, Any]:
-    """The name of a method without its cutoff, and its loss, if it has one."""
-    name = method.strip().lower()
-    if name in _NAMES:
-        return name, _LOSSES.get(name)
-    match = _WITH_CUTOFF.fullmatch(name)
-    if match is not None:
-        if not (match[2].isdecimal() and int(match[2]) > 0):
-            raise InputError(f"the cutoff of the method {method!r} is {match[2]!r}; expected a whole number from 1")
-        return match[1], f"{match[1].removeprefix('svm-')}@{int(match[2])}"
-    near = difflib.get_close_matches(name.replace("_", "-").partition("@")[0], _NAMES, n=3, cutoff=0.55)
-    hint = f"did you mean {' or '.join(near)}? " if near else ""
-    raise InputError(f"unknown method {method!r}; {hint}methods: {LISTED}")
-
-
-def _measure(asked: str | None, loss: Any, relevant_from: float | None) -> Measure:
-    """What is reported and C chosen by: as asked for, or that of the (first) loss, or nDCG@10."""
-    from rankwright.measures import BinaryMeasure, parse_measure
-
-    if asked is not None:
-        return parse_measure(asked)
-    if loss is None:
-        return parse_measure("nDCG@10")
-    from rankwright.rankers.losses import parse_losses
-
-    measure = parse_losses(loss)[0].measure
-    if relevant_from is not None and relevant_from > 0 and isinstance(measure, BinaryMeasure):
-        rel = int(relevant_from) if relevant_from.is_integer() else relevant_from
-        return dataclasses.replace(measure, rel=rel)
-    return measure
+    return chosen.make(**shared, **threads, **given)
 
 
 def _cost(text: str | None, has_valid: bool) -> float | str:

@@ -15,7 +15,7 @@ from rankwright.models.linear import LinearModel
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import TreeModel
 
-__all__ = ["SumModel", "add_models"]
+__all__ = ["SumModel", "add_models", "interpolate"]
 
 Array = npt.NDArray[Any]
 
@@ -88,10 +88,44 @@ class SumModel(NamedFeatures):
 
 def add_models(background: Any, learnt: Any) -> Any:
     """The sum of two models, as one of their kind where that is possible: linear models, or models of trees."""
-    same = background.n_features == learnt.n_features and background.feature_names == learnt.feature_names
-    both_linear = isinstance(background, LinearModel) and isinstance(learnt, LinearModel)
-    if same and both_linear and background.query_scaling == learnt.query_scaling:
-        return LinearModel(background.coef + learnt.coef, learnt.feature_names, learnt.query_scaling)
-    if same and isinstance(background, TreeModel) and isinstance(learnt, TreeModel):
-        return TreeModel(learnt.n_inputs, learnt.feature_names, Forest.join([background.forest, learnt.forest]))
-    return SumModel((background, learnt), np.ones(2))
+    return interpolate((background, learnt), (1.0, 1.0))
+
+
+def interpolate(models: Sequence[Any], weights: npt.ArrayLike) -> Any:
+    """The weighted sum of models, as one model of their kind where all are linear, or all of trees.
+
+    Sums within the sum are taken apart, and parts of weight 0 left out; where all weights are 0, the first stays.
+    """
+    parts: list[tuple[Any, float]] = []
+    for model, weight in zip(models, np.asarray(weights, np.float64).tolist(), strict=True):
+        if isinstance(model, SumModel):
+            parts += [(part, weight * own) for part, own in zip(model.parts, model.weights.tolist(), strict=True)]
+        else:
+            parts.append((model, weight))
+    parts = [(model, weight) for model, weight in parts if weight != 0.0] or [(parts[0][0], 0.0)]
+    joined = parts[:1]
+    for model, weight in parts[1:]:  # neighbours of one kind become one, so that what was learnt last stays last
+        both = _joined(*joined[-1], model, weight)
+        joined[-1:] = [joined[-1], (model, weight)] if both is None else [(both, 1.0)]
+    if len(joined) == 1:
+        model, weight = joined[0]
+        if weight == 1.0:
+            return model
+        alone = _joined(model, weight, model, 0.0)
+        if alone is not None:
+            return alone
+    return SumModel(tuple(model for model, _ in joined), np.array([weight for _, weight in joined]))
+
+
+def _joined(first: Any, weight: float, second: Any, other_weight: float) -> Any:
+    """One model for the weighted sum of two; None where there is no such model."""
+    if first.n_features != second.n_features or first.feature_names != second.feature_names:
+        return None
+    both_linear = isinstance(first, LinearModel) and isinstance(second, LinearModel)
+    if both_linear and first.query_scaling == second.query_scaling:
+        coef = weight * first.coef + other_weight * second.coef
+        return LinearModel(coef, second.feature_names, second.query_scaling)
+    if isinstance(first, TreeModel) and isinstance(second, TreeModel):
+        forests = [model.forest.scaled(by) for model, by in ((first, weight), (second, other_weight)) if by != 0.0]
+        return TreeModel(second.n_inputs, second.feature_names, Forest.join(forests)) if forests else None
+    return None

@@ -20,6 +20,7 @@ from rankwright.rankers.base import Ranker
 __all__ = ["background_model", "background_scores"]
 
 Array = npt.NDArray[Any]
+_FITTED = ("background", "rankers")  # parameters that hold fitted rankers
 _EXPECTED = "expected a fitted ranker, a model, or what load_model gives"
 
 
@@ -67,7 +68,7 @@ class FromBackground(Ranker):
     def __sklearn_clone__(self) -> Self:
         """As scikit-learn clones, except that the background is kept as it is: a clone of it would not be fitted."""
         settings = self.get_params(deep=False)
-        cloned = type(self)(**{k: v if k == "background" else clone(v, safe=False) for k, v in settings.items()})
+        cloned = type(self)(**{k: v if k in _FITTED else clone(v, safe=False) for k, v in settings.items()})
         for kept in ("_metadata_request", "_sklearn_output_config"):  # by set_fit_request, set_output
             if kept in vars(self):
                 setattr(cloned, kept, copy.deepcopy(getattr(self, kept)))

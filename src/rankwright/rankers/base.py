@@ -174,10 +174,17 @@ def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, Measure):
             value = str(value)
         if isinstance(value, list | tuple):
-            value = [str(item) if isinstance(item, Measure) else item for item in value]
+            value = [_named(item) for item in value]
         if value is None or isinstance(value, bool | int | float | str | list):
             kept[key] = value
     return kept
+
+
+def _named(item: Any) -> Any:
+    """A number, text or a list of such; of anything else its name: a ranker's class, a measure as it is written."""
+    if item is None or isinstance(item, bool | int | float | str | list):
+        return item
+    return str(item) if isinstance(item, Measure) else type(item).__name__
 
 
 def weight_of_queries(data: RankingData, sample_weight: Any, query_weight: Any) -> Array:

@@ -1,20 +1,24 @@
-"""Compiled parts of the exact line search: what happens to a measure between two ends of a piece of a line.
+"""Compiled parts of the exact line search: what happens to a measure from one end of a piece of a line to the other.
 
-Between two ends the scores of a document go from p to q. Document b, below a at the first end, passes it if it is above
-at the second, and the share of the way at which this happens is
+On the way from one end to the other the score of a document goes from p to q. Document b, below a at the first end,
+passes it if it is above at the second, after the share
 
     t = (p_a − p_b) / ((p_a − p_b) + (q_b − q_a))
 
-An insertion sort by q of the documents in their order by p finds exactly the pairs that swap. In the order of t each of
-them moves one document up by one rank and another one down, and what that changes is known in O(1):
+of the way. Taken in the order of t, each swap moves one document up by a rank and another one down, and what that
+changes is known in O(1):
 
     Σ worth · discount(rank)                    nDCG, precision, recall, RBP
     Σ goods · discount(rank)                    AP; goods: relevant documents at or above a relevant one
     Σ [goods = 1] · discount(rank)              RR
 
-Each document changes by its own part only, so that several that meet in one point may be taken in any order: after the
-last of them the sum is right. With a cutoff, documents that are below the same ``top`` others at both ends are below
-them everywhere between, and are left out.
+Every document changes its own part of the sum, so that several which meet in one point may be taken in any order: after
+the last of them the sum is right. With a cutoff, documents that are below the same ``count`` others at both ends are
+below them everywhere between, and are left out.
+
+Two tables are the working memory, one of numbers and one of places, whose rows have names here: handing rows over as
+arrays of their own would cost more than what is done with them. Few documents are put in order by comparing all with
+all, which needs no branches.
 """
 
 from __future__ import annotations
@@ -26,269 +30,439 @@ from numba import njit
 
 from rankwright.measures.oracles.common import WORK, sort_descending
 
-__all__ = ["AP", "LINEAR", "RR", "crossings", "rank_first", "space", "sum_and_sweep", "values"]
+__all__ = ["AP", "LINEAR", "RR", "best_place", "label_rows", "space", "sweep", "values"]
 
 LINEAR, AP, RR = range(3)
-_FEW = 24
+FULL = -2  # no room for more changes
+_FEW = 64  # so many are put in order by comparing all with all
 _SMALLEST = 2.0**-30  # share of a piece that is not divided further
+_LAST = 1.0 - 2.0**-40  # a swap is on its own piece, not at the start of the next one
+_SAME = 1e-12  # values this close are equal
+# Rows of numbers: scores of a query's documents on two axes, and at two ends; then of those that matter.
+_ALONG, _ACROSS, _P, _Q, _OWN_P, _OWN_Q, _WORTH, _GOODS, _SOME = range(9)
+# Rows of places: the first documents at two ends; those that matter; the rank of each; what functions need themselves.
+_FIRST, _OTHER_FIRST, _KEPT, _PLACE, _KNOWN, _SELECTED, _RANKS, _ORDER = range(8)
 
 
 @njit(cache=True, nogil=True)
 def space(longest: int, room: int) -> Any:
-    """Working memory for queries of up to ``longest`` documents, with ``room`` swaps at once."""
-    numbers = np.empty((9, longest + 1))
-    places = np.empty((5, longest + 1), np.int64)
-    events = np.empty((3, room), np.int64)
-    return numbers, places, np.empty(room), events, np.empty(WORK * max(longest, room) + 512)
+    """Working memory for queries of up to ``longest`` documents, with up to ``room`` swaps on a piece."""
+    n = max(longest, _FEW) + 1
+    swaps = np.empty((3, room), np.int64)  # who is passed, who passes, and their order
+    return np.empty((9, n)), np.zeros((8, n), np.int64), np.empty((1, room)), swaps, np.empty(WORK * max(n, room) + 512)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def rank_first(scores: Any, count: int, places: Any, work: Any) -> None:
-    """Fill ``places`` with the ``count`` highest scores in descending order, equal ones as they stand."""
-    n = scores.size
-    if count > 2 * _FEW:
-        sort_descending(scores, places[:n], work)
-        return
-    for i in range(n):
-        score = scores[i]
-        if i < count:
-            j = i - 1
-        elif score > scores[places[count - 1]]:
-            j = count - 2
-        else:
-            continue
-        while j >= 0 and scores[places[j]] < score:
-            places[j + 1] = places[j]
-            j -= 1
-        places[j + 1] = i
+def _order(f: Any, row: int, n: int, g: Any, out: int, scratch: Any, work: Any) -> None:
+    """Fill row ``out`` of g with the places of a row of f, highest first, equal ones as they stand."""
+    if n > _FEW:
+        sort_descending(f[row, :n], g[out, :n], work)
+    else:
+        total = 0
+        for i in range(n):
+            score, above = f[row, i], 0
+            for j in range(n):
+                above += f[row, j] > score
+            scratch[_RANKS, i] = above
+            total += above
+        if 2 * total != n * (n - 1):
+            for i in range(n):
+                for j in range(i):
+                    scratch[_RANKS, i] += f[row, j] == f[row, i]
+        for i in range(n):
+            g[out, scratch[_RANKS, i]] = i
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _start(kind: int, worth: Any, discounts: Any, goods: Any) -> float:
-    """The value of documents in the order in which they stand, not yet normalised."""
+def _leaders(f: Any, row: int, n: int, count: int, hints: Any, number: int, g: Any, out: int, work: Any) -> None:
+    """Fill row ``out`` of g with the places of the ``count`` highest scores, highest first, equal ones as they stand.
+
+    ``hints[number]`` are any ``count`` places; the higher their scores, the fewer others have to be looked at.
+    """
+    if n <= _FEW // 2 or 2 * count > n:
+        _order(f, row, n, g, out, g, work)
+    else:
+        least, found = np.inf, 0
+        for r in range(count):
+            least = min(least, f[row, hints[number, r]])
+        for i in range(n):
+            g[_SELECTED, found] = i
+            found += f[row, i] >= least
+        for k in range(found):
+            f[_SOME, k] = f[row, g[_SELECTED, k]]
+        _order(f, _SOME, found, g, out, g, work)
+        for r in range(count):
+            g[out, r] = g[_SELECTED, g[out, r]]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _start(kind: int, f: Any, n: int, discounts: Any) -> float:
+    """The value of the documents with the worths in f, in the order in which they stand, not yet normalised."""
     total, found = 0.0, 0
-    for r in range(worth.size):
-        if kind == LINEAR:
-            total += worth[r] * discounts[r]
-        elif worth[r] > 0.0:
-            found += 1
-            total += discounts[r] * (found if kind == AP else found == 1)
-        goods[r] = found
+    if kind == LINEAR:
+        for r in range(n):
+            total += f[_WORTH, r] * discounts[r]
+    else:
+        for r in range(n):
+            if f[_WORTH, r] > 0.0:
+                found += 1
+                total += discounts[r] * (found if kind == AP else found == 1)
+            f[_GOODS, r] = found
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def crossings(p: Any, q: Any, order: Any, times: Any, upper: Any, lower: Any) -> int:
-    """The pairs that swap, of documents in descending order of ``p``; −1 where there is no room for them."""
-    found = 0
-    for b in range(p.size):
-        above, j = q[b], b - 1
-        while j >= 0 and q[order[j]] < above:
-            a = order[j]
-            if found == times.size:
-                return -1
-            fall = p[a] - p[b]
-            times[found] = fall / (fall + (above - q[a]))
-            upper[found], lower[found] = a, b
-            found += 1
-            order[j + 1] = a
-            j -= 1
-        order[j + 1] = b
-    return found
+def _contenders(f: Any, near: int, far: int, n: int, count: int, g: Any, first: int, work: Any) -> int:
+    """Keep the documents that may be among the first ``count`` between two ends, in order at the near one; how many.
 
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _insert(times: Any, order: Any, moves: int) -> bool:
-    """Sort by insertion; False where it takes more moves than allowed."""
-    for i in range(1, order.size):
-        place = order[i]
-        time, j = times[place], i - 1
-        while j >= 0 and times[order[j]] > time:
-            order[j + 1] = order[j]
-            j -= 1
-        order[j + 1] = place
-        moves -= i - 1 - j
-        if moves < 0:
-            return False
-    return True
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def sort_times(times: Any, order: Any, work: Any) -> None:
-    """Fill ``order`` so that the times, from 0 to 1 and spread out, ascend: into buckets, then by insertion."""
-    n = times.size
-    if n <= _FEW:
-        for i in range(n):
-            order[i] = i
-        _insert(times, order, n * n)
-        return
-    starts = work[: n + 1].view(np.int64)
-    for i in range(n + 1):
-        starts[i] = 0
-    for i in range(n):
-        starts[min(np.int64(times[i] * n), n - 1) + 1] += 1
-    for i in range(n):
-        starts[i + 1] += starts[i]
-    for i in range(n):
-        bucket = min(np.int64(times[i] * n), n - 1)
-        order[starts[bucket]] = i
-        starts[bucket] += 1
-    if not _insert(times, order, 8 * n):
-        for i in range(n):
-            times[i] = -times[i]
-        sort_descending(times, order, work)
-        for i in range(n):
-            times[i] = -times[i]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _contenders(p: Any, q: Any, top: int, first: Any, last: Any, kept: Any) -> int:
-    """The documents that may be among the first ``top`` between two ends, in descending order of ``p``; how many.
-
-    ``first`` and ``last`` are the first ``top`` at the two ends.
+    Row ``first`` of g holds the first ``count`` at the near end. The row of known ones is 0 before and after.
     """
-    n = p.size
-    for r in range(min(top, n)):
-        kept[r] = first[r]
-    if top >= n:
-        return n
-    low_p, low_q, p_of_last, q_of_first = p[first[top - 1]], q[last[top - 1]], np.inf, np.inf
-    for r in range(top):
-        p_of_last, q_of_first = min(p_of_last, p[last[r]]), min(q_of_first, q[first[r]])
-    found = top
-    for i in range(n):
-        if q[i] < q_of_first or p[i] > low_p or (q[i] < low_q and p[i] < p_of_last):
-            continue
-        known = False
-        if p[i] == low_p:
-            for r in range(top):
-                known = known or first[r] == i
-        if not known:
-            j = found - 1
-            while j >= top and p[kept[j]] < p[i]:
-                kept[j + 1] = kept[j]
-                j -= 1
-            kept[j + 1] = i
-            found += 1
-    return found
+    least, found = np.inf, 0
+    for r in range(count):
+        document = g[first, r]
+        g[_KEPT, r], g[_KNOWN, document] = document, 1
+        least = min(least, f[far, document])
+    if count < n:
+        for i in range(n):
+            g[_SELECTED, found] = i
+            found += (f[far, i] >= least) & (g[_KNOWN, i] == 0)
+        for k in range(found):
+            f[_SOME, k] = f[near, g[_SELECTED, k]]
+        _order(f, _SOME, found, g, _ORDER, g, work)
+        for r in range(found):
+            g[_KEPT, count + r] = g[_SELECTED, g[_ORDER, r]]
+    for r in range(count):
+        g[_KNOWN, g[first, r]] = 0
+    return count + found
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _pass(kind: int, a: int, b: int, worth: Any, discounts: Any, goods: Any, rank: Any) -> float:
-    """Document b goes up by one rank, a down: by how much the value changes, not yet normalised."""
-    down, up = rank[a], rank[b]
-    rank[a], rank[b] = down + 1, up - 1
-    if kind == LINEAR:
-        return worth[b] * (discounts[up - 1] - discounts[up]) - worth[a] * (discounts[down] - discounts[down + 1])
-    change, both = 0.0, worth[a] > 0.0 and worth[b] > 0.0
-    if worth[b] > 0.0:
-        change -= discounts[up] * (goods[b] if kind == AP else goods[b] == 1.0)
-        goods[b] -= both
-        change += discounts[up - 1] * (goods[b] if kind == AP else goods[b] == 1.0)
-    if worth[a] > 0.0:
-        change -= discounts[down] * (goods[a] if kind == AP else goods[a] == 1.0)
-        goods[a] += both
-        change += discounts[down + 1] * (goods[a] if kind == AP else goods[a] == 1.0)
+def _swaps(f: Any, m: int, g: Any, times: Any, swaps: Any) -> int:
+    """The pairs that swap, of documents in descending order of p, and −t of each; −1 where there is no room."""
+    found, room = 0, times.shape[1]
+    for b in range(m):  # an insertion sort by q makes just the swaps that there are
+        j, score = b - 1, f[_OWN_Q, b]
+        while j >= 0 and found <= room and f[_OWN_Q, g[_ORDER, j]] < score:
+            if found < room:
+                swaps[0, found], swaps[1, found] = g[_ORDER, j], b
+            found += 1
+            g[_ORDER, j + 1] = g[_ORDER, j]
+            j -= 1
+        g[_ORDER, j + 1] = b
+    for e in range(min(found, room)):
+        a, b = swaps[0, e], swaps[1, e]
+        fall = f[_OWN_P, a] - f[_OWN_P, b]
+        times[0, e] = -min(fall / (fall + (f[_OWN_Q, b] - f[_OWN_Q, a])), _LAST)
+    return found if found <= room else -1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sort_times(times: Any, n: int, swaps: Any, g: Any, work: Any) -> None:
+    """Fill the last row of the swaps so that the times, from 0 down to −1 and spread out, descend."""
+    if n <= _FEW:
+        _order(times, 0, n, swaps, 2, g, work)
+    else:
+        starts, moves = work[: n + 1].view(np.int64), 8 * n
+        for i in range(n + 1):
+            starts[i] = 0
+        for i in range(n):
+            starts[np.int64(-times[0, i] * n) + 1] += 1
+        for i in range(n):
+            starts[i + 1] += starts[i]
+        for i in range(n):
+            bucket = np.int64(-times[0, i] * n)
+            swaps[2, starts[bucket]] = i
+            starts[bucket] += 1
+        for i in range(1, n):
+            place, j = swaps[2, i], i - 1
+            while j >= 0 and times[0, swaps[2, j]] < times[0, place] and moves > 0:
+                swaps[2, j + 1] = swaps[2, j]
+                j -= 1
+                moves -= 1
+            swaps[2, j + 1] = place
+        if moves <= 0:  # not spread out
+            sort_descending(times[0, :n], swaps[2, :n], work)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _pass(kind: int, a: int, b: int, f: Any, discounts: Any, g: Any) -> float:
+    """Document b goes up by one rank, a down: by how much AP or RR change, not yet normalised."""
+    down, up, change = g[_PLACE, a], g[_PLACE, b], 0.0
+    a_counts, b_counts = f[_WORTH, a] > 0.0, f[_WORTH, b] > 0.0
+    if b_counts:
+        before = f[_GOODS, b]
+        after = before - a_counts
+        f[_GOODS, b] = after
+        change += discounts[up - 1] * (after if kind == AP else after == 1.0)
+        change -= discounts[up] * (before if kind == AP else before == 1.0)
+    if a_counts:
+        before = f[_GOODS, a]
+        after = before + b_counts
+        f[_GOODS, a] = after
+        change += discounts[down + 1] * (after if kind == AP else after == 1.0)
+        change -= discounts[down] * (before if kind == AP else before == 1.0)
     return change
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _sweep_piece(
-    kind: int, top: int, p: Any, q: Any, worth: Any, discounts: Any, first: Any, last: Any, memory: Any,
-    low: float, high: float, factor: float, at: Any, change: Any, found: int,
-) -> tuple[float, int]:  # fmt: skip
-    """The value at the first end, and where it changes from there to the second; see `sum_and_sweep`.
+def _apply(
+    kind: int, n: int, f: Any, g: Any, discounts: Any, times: Any, swaps: Any, low: float, high: float, factor: float,
+    at: Any, change: Any, found: int,
+) -> int:  # fmt: skip
+    """Make the swaps one after the other, and write down from ``found`` on what they change; where that ends."""
+    for k in range(n):
+        e = swaps[2, k]
+        a, b = swaps[0, e], swaps[1, e]
+        down, up = g[_PLACE, a], g[_PLACE, b]
+        if kind == LINEAR:
+            changed = f[_WORTH, b] * (discounts[up - 1] - discounts[up])
+            changed -= f[_WORTH, a] * (discounts[down] - discounts[down + 1])
+        else:
+            changed = _pass(kind, a, b, f, discounts, g)
+        g[_PLACE, a], g[_PLACE, b] = down + 1, up - 1
+        at[found], change[found] = low - (high - low) * times[0, e], factor * changed
+        found += changed != 0.0
+    return found
 
-    The changes are written from ``found`` on; returned is where they end, −1 if there was no room for the swaps.
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sweep_piece(
+    kind: int, n: int, count: int, near: int, far: int, first: int, last: int, worth: Any, start: int, discounts: Any,
+    f: Any, g: Any, times: Any, swaps: Any, work: Any, low: float, high: float, factor: float, at: Any, change: Any,
+    found: int,
+) -> tuple[float, int]:  # fmt: skip
+    """The value at the near end, and where it changes from there to the far one, which are places low and high.
+
+    Changes are written from ``found`` on; returned is where they end, −1 if there was no room for the swaps, FULL if
+    there was none for the changes. Row ``first`` of g holds the first documents at the near end, ``last`` is filled
+    with those at the far one.
     """
-    numbers, places, times, events, work = memory
-    kept, order, rank = places[2], places[3], places[4]
-    m = _contenders(p, q, top, first, last, kept)
-    own_p, own_q, own, goods = numbers[4], numbers[5], numbers[6], numbers[7]
+    m = _contenders(f, near, far, n, count, g, first, work)
     for r in range(m):
-        place = kept[r]
-        own_p[r], own_q[r], own[r], rank[r] = p[place], q[place], worth[place], r
-    value = factor * _start(kind, own[:m], discounts, goods)
-    upper, lower, by_time = events
-    n = crossings(own_p[:m], own_q[:m], order, times, upper, lower)
-    if n < 0:
-        return value, -1
-    sort_times(times[:n], by_time[:n], work)
-    for e in by_time[:n]:
-        changed = _pass(kind, upper[e], lower[e], own, discounts, goods, rank)
-        if changed != 0.0:
-            at[found], change[found] = low + (high - low) * times[e], factor * changed
-            found += 1
+        document = g[_KEPT, r]
+        f[_OWN_P, r], f[_OWN_Q, r], f[_WORTH, r] = f[near, document], f[far, document], worth[start + document]
+        g[_PLACE, r] = r
+    value = factor * _start(kind, f, m, discounts)
+    n_swaps = _swaps(f, m, g, times, swaps)
+    if n_swaps < 0:
+        found = -1
+    elif found + n_swaps > at.size:
+        found = FULL
+    else:
+        for r in range(count):  # as the insertion sort has left them
+            g[last, r] = g[_KEPT, g[_ORDER, r]]
+        _sort_times(times, n_swaps, swaps, g, work)
+        found = _apply(kind, n_swaps, f, g, discounts, times, swaps, low, high, factor, at, change, found)
     return value, found
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _sum(components: Any, weights: Any, start: int, stop: int, scores: Any) -> None:
-    for i in range(stop - start):
-        scores[i] = 0.0
-    for k in range(weights.size):
-        weight, column = weights[k], components[k]
-        for i in range(stop - start):
-            scores[i] += weight * column[start + i]
+def _jump(kind: int, n: int, count: int, far: int, last: int, worth: Any, start: int, discounts: Any, f: Any, g: Any,
+          work: Any) -> float:  # fmt: skip
+    """The value at the far end, not yet normalised, and the first documents there: where very many meet at once."""
+    _order(f, far, n, g, last, g, work)
+    for r in range(count):
+        f[_WORTH, r] = worth[start + g[last, r]]
+    return _start(kind, f, count, discounts)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def values(setup: Any, components: Any, weights: Any, memory: Any) -> float:
-    """The sum of the queries' values at some weights of the components, each times its factor."""
+def _end(ends: Any, piece: int, share: float, n: int, f: Any, row: int) -> None:
+    """The scores where a share of a piece is done."""
+    c = (1.0 - share) * ends[piece, 0] + share * ends[piece + 1, 0]
+    s = (1.0 - share) * ends[piece, 1] + share * ends[piece + 1, 1]
+    for i in range(n):
+        f[row, i] = c * f[_ALONG, i] + s * f[_ACROSS, i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sweep_query(
+    kind: int, n: int, count: int, worth: Any, start: int, discounts: Any, ends: Any, hints: Any, number: int,
+    factor: float, f: Any, g: Any, times: Any, swaps: Any, work: Any, starts: Any, at: Any, change: Any, found: int,
+) -> int:  # fmt: skip
+    """`sweep` for one query; a piece with too many swaps is divided. FULL where there is no room for the changes."""
+    near, far, first, last, piece, low, width = _P, _Q, _FIRST, _OTHER_FIRST, 0, 0.0, 1.0
+    _end(ends, piece, low, n, f, near)
+    _leaders(f, near, n, count, hints, number, g, first, work)
+    while found >= 0 and piece < starts.size:
+        high = min(low + width, 1.0)
+        _end(ends, piece, high, n, f, far)
+        value, now = _sweep_piece(
+            kind, n, count, near, far, first, last, worth, start, discounts, f, g, times, swaps, work, piece + low,
+            piece + high, factor, at, change, found,
+        )  # fmt: skip
+        if now == -1 and width > _SMALLEST:
+            width *= 0.5
+            continue
+        if now == -1 and found == at.size:
+            now = FULL
+        if now == -1:
+            at[found] = piece + high * _LAST
+            change[found] = factor * _jump(kind, n, count, far, last, worth, start, discounts, f, g, work) - value
+            now = found + 1
+        if low == 0.0:
+            starts[piece] = value
+        found, low, width = now, high, 2.0 * width
+        near, far, first, last = far, near, last, first
+        if low == 1.0:
+            piece, low, width = piece + 1, 0.0, 1.0
+    return found
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sum(components: Any, weights: Any, start: int, n: int, f: Any, row: int) -> None:
+    for i in range(n):
+        f[row, i] = weights[0] * components[0, start + i]
+    for k in range(1, weights.size):
+        for i in range(n):
+            f[row, i] += weights[k] * components[k, start + i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def values(setup: Any, components: Any, weights: Any, hints: Any, memory: Any) -> float:
+    """The sum of the queries' values at some weights of the components, each times its factor; leaves better hints."""
     kind, top, queries, indptr, worth, discounts, factors = setup
-    numbers, places, _, _, work = memory
+    f, g, _, _, work = memory
     total = 0.0
-    for q in queries:
-        start, stop = indptr[q], indptr[q + 1]
-        n = stop - start
+    for number in range(queries.size):
+        q = queries[number]
+        start, n = indptr[q], indptr[q + 1] - indptr[q]
         count = min(top, n)
-        scores, first = numbers[0, :n], places[0]
-        _sum(components, weights, start, stop, scores)
-        rank_first(scores, count, first, work)
+        _sum(components, weights, start, n, f, _P)
+        _leaders(f, _P, n, count, hints, number, g, _FIRST, work)
         for r in range(count):
-            numbers[1, r] = worth[start + first[r]]
-        total += factors[q] * _start(kind, numbers[1, :count], discounts, numbers[7])
+            f[_WORTH, r] = worth[start + g[_FIRST, r]]
+        for r in range(min(count, hints.shape[1])):
+            hints[number, r] = g[_FIRST, r]
+        total += factors[q] * _start(kind, f, count, discounts)
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def sum_and_sweep(
-    setup: Any, components: Any, base: Any, step: Any, ends: Any, begin: int, memory: Any, starts: Any, at: Any,
-    change: Any,
+def sweep(
+    setup: Any, components: Any, base: Any, step: Any, ends: Any, begin: int, hints: Any, memory: Any, starts: Any,
+    at: Any, change: Any,
 ) -> tuple[int, int]:  # fmt: skip
     """Where the sum of the queries' values changes on a line, and by how much.
 
     The line runs through ``ends``, pairs (c, s) that stand for the weights c · base + s · step of the components; the
-    place t of the way from end i to the next is i + t. To ``starts`` the values at all ends but the last are added.
-    The queries are taken from ``begin`` on, as long as there is room for what they may change; returned are the number
-    of changes, and where to go on.
+    place t of the way from end i to the next is i + t. The values at all ends but the last are added to ``starts``. The
+    queries are taken from ``begin`` on, as long as there is room for what they change; returned are the number of
+    changes, and where to go on.
     """
     kind, top, queries, indptr, worth, discounts, factors = setup
-    numbers, places, times, _, work = memory
-    found, n_pieces = 0, len(ends) - 1
-    for number in range(begin, queries.size):
+    f, g, times, swaps, work = memory
+    found, number, own = 0, begin, np.empty(starts.size)
+    while number < queries.size:
         q = queries[number]
-        start, stop = indptr[q], indptr[q + 1]
-        n = stop - start
-        count = min(top, n)
-        if at.size - found < n_pieces * times.size:
-            return found, number
-        along, across, p, far = numbers[0, :n], numbers[1, :n], numbers[2, :n], numbers[3, :n]
-        first, last = places[0], places[1]
-        _sum(components, base, start, stop, along)
-        _sum(components, step, start, stop, across)
-        for i in range(n):
-            p[i] = ends[0, 0] * along[i] + ends[0, 1] * across[i]
-        rank_first(p, count, first, work)
-        for piece in range(n_pieces):
-            for i in range(n):
-                far[i] = ends[piece + 1, 0] * along[i] + ends[piece + 1, 1] * across[i]
-            rank_first(far, count, last, work)
-            value, found = _sweep_piece(
-                kind, top, p, far, worth[start:stop], discounts, first, last, memory, piece, piece + 1.0, factors[q],
-                at, change, found,
-            )  # fmt: skip
-            starts[piece] += value
-            p, far = far, p
-            first, last = last, first
-    return found, queries.size
+        start, n = indptr[q], indptr[q + 1] - indptr[q]
+        _sum(components, base, start, n, f, _ALONG)
+        _sum(components, step, start, n, f, _ACROSS)
+        now = _sweep_query(
+            kind, n, min(top, n), worth, start, discounts, ends, hints, number, factors[q], f, g, times, swaps, work,
+            own, at, change, found,
+        )  # fmt: skip
+        if now == FULL:
+            break
+        found = now
+        for piece in range(own.size):
+            starts[piece] += own[piece]
+        number += 1
+    return found, number
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _promising(starts: Any, at: Any, change: Any, bins: int, before: Any) -> Any:
+    """Which bins may hold the highest value: a bin's value at its start and all that rises in it is high enough.
+
+    ``before`` is filled with the values at the start of the bins.
+    """
+    n = before.size
+    net, rise, marked, known = np.zeros(n), np.zeros(n), np.empty(n, np.bool_), -np.inf
+    for e in range(at.size):
+        b = np.int64(at[e] * bins)
+        net[b] += change[e]
+        rise[b] += max(change[e], 0.0)
+    for b in range(n):
+        before[b] = starts[b // bins] if b % bins == 0 else before[b - 1] + net[b - 1]
+        known = max(known, before[b], before[b] + net[b])
+    for b in range(n):
+        marked[b] = before[b] + rise[b] >= known - _SAME
+    return marked
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def best_place(starts: Any, at: Any, change: Any, bins: int, apart: float) -> tuple[float, float, float]:
+    """The highest value that an interval wider than ``apart`` has, and the ends of the widest one that has it.
+
+    ``starts``, ``at`` and ``change`` are what `sweep` found. Every piece is divided into ``bins``, and only in those
+    that may hold the highest value are the changes put in order; where that leaves nothing, in all.
+    """
+    n = starts.size * bins
+    before = np.empty(n)
+    marked = _promising(starts, at, change, bins, before)
+    best, low, high = -np.inf, 0.0, 0.0
+    while True:
+        found, some = 0, np.empty(at.size, np.int64)
+        for e in range(at.size):
+            some[found] = e
+            found += marked[np.int64(at[e] * bins)]
+        keys, order, k = np.empty(found), np.empty(found, np.int64), 0
+        for e in range(found):
+            keys[e] = -at[some[e]]
+        if found:
+            sort_descending(keys, order, np.empty(WORK * found + 512))
+        for b in range(n):
+            value, since, more = before[b], b / bins, marked[b]
+            while more:
+                more = k < found and np.int64(-keys[order[k]] * bins) == b
+                until = -keys[order[k]] if more else (b + 1) / bins
+                wider = until - since > high - low
+                if until - since > apart and (value > best + _SAME or (value > best - _SAME and wider)):
+                    best, low, high = max(best, value), since, until
+                if more:
+                    value, since = value + change[some[order[k]]], until
+                    k += 1
+        if best > -np.inf or marked.all():
+            return best, low, high
+        marked[:] = True
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def label_rows(p: Any, q: Any, labels: Any, count: int, memory: Any, at: Any, rows: Any) -> int:
+    """The first ``count`` labels in rank order at one end, and after every change of them on the way to the other.
+
+    ``at`` says where; how many there are, −1 if there was no room for the swaps or for the rows.
+    """
+    f, g, times, swaps, work = memory
+    n, found, e = p.size, 1, 0
+    for i in range(n):
+        f[_P, i], f[_Q, i] = p[i], q[i]
+    _order(f, _P, n, g, _FIRST, g, work)
+    m = _contenders(f, _P, _Q, n, count, g, _FIRST, work)
+    for r in range(m):
+        f[_OWN_P, r], f[_OWN_Q, r], g[_PLACE, r] = p[g[_KEPT, r]], q[g[_KEPT, r]], r
+    for r in range(count):
+        rows[0, r] = labels[g[_KEPT, r]]
+    n_swaps = _swaps(f, m, g, times, swaps)
+    _sort_times(times, max(n_swaps, 0), swaps, g, work)
+    at[0] = 0.0
+    while e < n_swaps and found < rows.shape[0]:
+        now = last = -times[0, swaps[2, e]]
+        while e < n_swaps and -times[0, swaps[2, e]] - now <= 1e-9:
+            last = -times[0, swaps[2, e]]
+            e += 1
+        t, changed = 0.5 * (last + (-times[0, swaps[2, e]] if e < n_swaps else 1.0)), False
+        for r in range(1, m):
+            document, j = g[_PLACE, r], r - 1
+            score = (1.0 - t) * f[_OWN_P, document] + t * f[_OWN_Q, document]
+            while j >= 0 and (1.0 - t) * f[_OWN_P, g[_PLACE, j]] + t * f[_OWN_Q, g[_PLACE, j]] < score:
+                g[_PLACE, j + 1] = g[_PLACE, j]
+                j -= 1
+            g[_PLACE, j + 1] = document
+        for r in range(count):
+            rows[found, r] = labels[g[_KEPT, g[_PLACE, r]]]
+            changed = changed or rows[found, r] != rows[found - 1, r]
+        at[found] = 0.5 * (now + last)
+        found += changed
+    return found if e == n_swaps else -1

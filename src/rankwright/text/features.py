@@ -25,7 +25,7 @@ __all__ = ["DocumentTable", "MadeFeatures", "make_features", "read_document_tabl
 Array = npt.NDArray[Any]
 DEPTH = 1000
 TABLE_PREFIX = "doc:"
-_BLOCK = 32  # queries that are worked on at a time
+_BLOCK = 64  # queries that are worked on at a time
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -97,7 +97,7 @@ def make_features(
     threads : int
         How many blocks of queries are worked on at the same time; the data do not depend on it.
     progress : callable, optional
-        Called with (queries done, queries in all).
+        Called with (queries done, queries in all), without those that are left out.
 
     Examples
     --------
@@ -105,33 +105,34 @@ def make_features(
     >>> made.data.feature_names[:2]  # doctest: +SKIP
     ('cosine[plain]', 'tfidf[plain]')
     """
+    for value, what in ((depth, "depth"), (threads, "threads")):
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
+            raise InputError(f"{what} is {value!r}; expected a whole number from 1")
     if not isinstance(features, Columns):
         features = Columns(index, feature_set("base") if features is None else features)
     names = _all_names(features, table, index)
     texts = {str(query): text for query, text in dict(queries).items()}
     judged = None if qrels is None else _Listed(index, qrels, texts)
-    unjudged = [] if judged is None else [query for query in texts if query not in judged.docs]
-    wanted = {query: text for query, text in texts.items() if judged is None or query in judged.docs}
-    if not texts:
-        raise InputError("there are no queries; expected at least one")
-    if not wanted:
-        what = f"none of the {len(texts):,} queries has judgements, the first being {next(iter(texts))!r}"
-        raise InputError(f"{what}; expected the same ids in both")
+    wanted = _judged_only(texts, judged)
     listed = _listed(index, features, candidates, judged, wanted)
-    maker = _Maker(features, table, len(names), listed, depth)
-    blocks = _made(maker, list(wanted.items()), threads, len(unjudged), progress)
+    blocks = _made(_Maker(features, table, len(names), listed, depth), list(wanted.items()), threads, progress)
     kept = [query for block in blocks for query in block.queries]
+    if not kept and listed is not None:
+        raise InputError("none of the candidates is in the index; expected documents with the same ids in both")
     if not kept:
         raise InputError("no query has a candidate; expected queries with words that the index knows")
     indptr = sizes_to_indptr(np.concatenate([np.diff(block.indptr) for block in blocks]))
     docs = np.concatenate([block.docs for block in blocks])
     X = _joined(blocks, len(docs), len(names))
     labels, n_missed = _labels(judged, kept, indptr, docs)
-    qid = np.repeat(np.array(kept), np.diff(indptr))
-    data = RankingData.from_arrays(X, labels, qid, doc_ids=_ids(index, docs), feature_names=names)
-    unknown = {pair for source in (judged, listed) if source is not None for pair in source.unknown}
-    found = set(kept)
-    return MadeFeatures(data, [query for query in wanted if query not in found], unjudged, len(unknown), n_missed)
+    qid, found = np.repeat(np.array(kept), np.diff(indptr)), set(kept)
+    return MadeFeatures(
+        RankingData.from_arrays(X, labels, qid, doc_ids=_ids(index, docs), feature_names=names),
+        without_candidates=[query for query in wanted if query not in found],
+        without_judgements=[query for query in texts if query not in wanted],
+        unknown_documents=len(set().union(*(source.unknown for source in (judged, listed) if source is not None))),
+        missed_documents=n_missed,
+    )
 
 
 class _Listed:
@@ -150,6 +151,19 @@ class _Listed:
             docs = np.array([-1 if doc is None else doc for doc in numbers], np.int64)
             order = np.argsort(docs, kind="stable")[np.count_nonzero(docs < 0) :]
             self.docs[query], self.values[query] = docs[order], table.values[start:stop][order]
+
+
+def _judged_only(texts: dict[str, str], judged: _Listed | None) -> dict[str, str]:
+    """The queries that there is something to say about."""
+    if not texts:
+        raise InputError("there are no queries; expected at least one")
+    if judged is None:
+        return texts
+    wanted = {query: text for query, text in texts.items() if query in judged.docs}
+    if not wanted:
+        what = f"none of the {len(texts):,} queries has judgements, the first being {next(iter(texts))!r}"
+        raise InputError(f"{what}; expected the same ids in both")
+    return wanted
 
 
 def _listed(
@@ -209,20 +223,17 @@ def _made(
     maker: _Maker,
     queries: Sequence[tuple[str, str]],
     threads: int,
-    n_done: int,
     progress: Callable[[int, int], None] | None,
 ) -> list[_Block]:
-    """All blocks, made one after the other or at the same time; ``n_done`` queries need no more work."""
-    if isinstance(threads, bool) or not isinstance(threads, int | np.integer) or threads < 1:
-        raise InputError(f"threads is {threads!r}; expected a whole number from 1")
+    """All blocks, made one after the other or at the same time."""
     parts = [queries[start : start + _BLOCK] for start in range(0, len(queries), _BLOCK)]
-    total, blocks = n_done + len(queries), []
+    n_done, blocks = 0, []
     with ThreadPoolExecutor(threads) as pool:
         for part, block in zip(parts, map(maker, parts) if threads == 1 else pool.map(maker, parts), strict=True):
             blocks.append(block)
             n_done += len(part)
             if progress is not None:
-                progress(n_done, total)
+                progress(n_done, len(queries))
     return blocks
 
 
@@ -260,6 +271,8 @@ def _ids(index: Index, docs: Array) -> Array:
 
 def _all_names(columns: Columns, table: DocumentTable | None, index: Index) -> list[str]:
     """The names of all features, those of the table last."""
+    if columns.index is not index:
+        raise InputError("the columns are of another index; expected those of the index that is given")
     names = list(columns.names)
     if table is not None:
         expected = (index.n_docs, len(table.names))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -93,6 +94,10 @@ class Forest:
                 parts = [(part + shift).astype(part.dtype) for part, shift in zip(parts, shifts, strict=True)]
             arrays[name] = np.concatenate(parts)
         return cls(**arrays)
+
+    def scaled(self, factor: float) -> Forest:
+        """The same trees with all leaf values times ``factor``."""
+        return self if factor == 1.0 else dataclasses.replace(self, value=factor * self.value)
 
     @property
     def n_trees(self) -> int:

@@ -1,0 +1,200 @@
+"""Adaptation: a background ranker of a rich domain and a little data of another (EMNLP'09).
+
+- MQ2007 to MQ2008: five folds; 40 in-domain queries to train, 40 to validate, the fold's test part as closed test.
+- TREC-COVID, features that do not name a run: rounds 1 and 2 to round 3; five random splits of its 40 topics (15 to
+  train, 10 to validate, 15 as closed test), and round 4 as open test: later judgements of the same and of new topics.
+- Text: cisi, cacm and npl to cran; three random splits (50 queries to train, 50 to validate, the others closed).
+
+The background ranker is LambdaMART on the rich data, the in-domain ranker RankingSVM with C by validation. Values of a
+query are averaged over the splits it was tested in. Needs the folders `mq2007`, `mq2008`, `trec_covid_runs` and `text`.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import warnings
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright import LambdaMART, RankingData, adapt, build_index, evaluate, feature_set, make_features, read_qrels
+from rankwright.adaptation.choice import model_scores
+from rankwright.adaptation.robustness import learning_curve, write_curve
+from rankwright.evaluation.significance import p_value
+from rankwright.text.documents import read_documents
+from study_data import marked, mq2008_folds, p_text, read, run_study, short, table
+
+Array = npt.NDArray[Any]
+MEASURES = ("nDCG@1", "nDCG@3", "nDCG@10", "AveNDCG")
+CHOOSE = "nDCG@10"
+LEAVES = (2, 4, 10, 20)
+NAMES = {
+    "background": "background",
+    "in-domain": "in-domain",
+    "interpolate": "2-way interpolation",
+    "interpolate-3": "3-way interpolation",
+    "augment": "in-domain + neighbours",
+    "lambdaboost": "LambdaBoost (L = 1)",
+}
+
+
+@dataclass
+class Task:
+    """A background ranker with its data, and splits of the new domain: train, valid, tests by name."""
+
+    name: str
+    background: Any
+    background_data: RankingData
+    splits: list[tuple[RankingData, RankingData, dict[str, RankingData]]]
+
+
+def main() -> int:
+    """Run the study and print its tables."""
+    run_study(__doc__, ("mq2007", "mq2008", "trec_covid_runs", "text"), _pages)
+    return 0
+
+
+def _pages(root: Path) -> Iterable[str]:
+    yield (
+        "p: two-tailed paired t-test of nDCG@10 per query, against the background and against the in-domain ranker; "
+        "harm: share of the queries that lose more than .05 of nDCG@10 against the background.\n"
+    )
+    for make in (_letor, _covid, _text):
+        task = make(root)
+        yield f"## {task.name}\n"
+        yield from _task_pages(task)
+
+
+def _background(data: RankingData, valid: RankingData) -> Any:
+    ranker = LambdaMART(300, 0.1, 20, randomize_nodes=True, eval_measure=CHOOSE, n_jobs=2)
+    return ranker.fit(data, eval_set=valid).model_
+
+
+def _letor(root: Path) -> Task:
+    rich = [read(root / "mq2007" / f"S{k}.txt.gz") for k in range(1, 5)]
+    background = _background(RankingData.concatenate(rich[:3]), rich[3])
+    splits = []
+    for train, valid, test in mq2008_folds(root):
+        splits.append((_some(train, 40), _some(valid, 40), {"closed": test}))
+    return Task("MQ2007 to MQ2008", background, RankingData.concatenate(rich), splits)
+
+
+def _some(data: RankingData, count: int) -> RankingData:
+    """Some queries that can teach something, drawn by seed 0."""
+    lowest = np.minimum.reduceat(data.labels, data.indptr[:-1])
+    useful = np.flatnonzero(np.maximum.reduceat(data.labels, data.indptr[:-1]) > lowest)
+    return data.select(np.sort(np.random.default_rng(0).permutation(useful)[:count]))
+
+
+def _covid(root: Path) -> Task:
+    rounds = [read(root / "trec_covid_runs" / f"covid_round{n}.agg.txt.gz", sparse=False) for n in range(1, 5)]
+    renamed = [_with_prefix(data, f"round{n}-") for n, data in enumerate(rounds, 1)]
+    background = _background(renamed[0], renamed[1])
+    splits = []
+    for part in _random_splits(renamed[2], 5, 15, 10):
+        splits.append((*part[:2], {"closed": part[2], "open": renamed[3]}))
+    return Task("TREC-COVID rounds 1 and 2 to 3 (closed) and 4 (open)", background, _joined(renamed[:2]), splits)
+
+
+def _with_prefix(data: RankingData, prefix: str) -> RankingData:
+    ids = np.char.add(prefix, data.query_ids.astype(str))
+    return RankingData.from_arrays(data.X, data.labels, np.repeat(ids, data.sizes))
+
+
+def _joined(parts: Sequence[RankingData]) -> RankingData:
+    return RankingData.concatenate(list(parts))
+
+
+def _random_splits(data: RankingData, repeats: int, n_train: int, n_valid: int) -> Iterator[tuple[RankingData, ...]]:
+    for repeat in range(repeats):
+        order = np.random.default_rng(repeat).permutation(data.n_queries)
+        parts = (order[:n_train], order[n_train : n_train + n_valid], order[n_train + n_valid :])
+        yield tuple(data.select(np.sort(part)) for part in parts)
+
+
+def _text(root: Path) -> Task:
+    made = {name: _features(root / "text" / name) for name in ("cisi", "cacm", "npl", "cran")}
+    rich = _joined([made["cisi"], made["npl"]])
+    background = _background(rich, made["cacm"])
+    splits = [(a, b, {"closed": c}) for a, b, c in _random_splits(made["cran"], 3, 50, 50)]
+    data = _joined([rich, made["cacm"]])
+    return Task("Text: cisi, cacm and npl to cran", background, data, splits)
+
+
+def _features(folder: Path) -> RankingData:
+    lines = (folder / "queries.jsonl").read_text(encoding="utf-8").splitlines()
+    queries = {str(entry["id"]): entry["text"] for entry in map(json.loads, lines)}
+    with tempfile.TemporaryDirectory() as scratch:
+        index = build_index(read_documents(folder / "docs.jsonl.gz"), Path(scratch, "index"))
+        names = [*feature_set("base"), *feature_set("sigir06")]
+        data = make_features(
+            index, queries, features=names, qrels=read_qrels(folder / "qrels.txt"), candidates="union", depth=100
+        ).data
+    ids = np.char.add(f"{folder.name}-", data.query_ids.astype(str))
+    return RankingData.from_arrays(data.X, data.labels, np.repeat(ids, data.sizes), feature_names=names)
+
+
+def _task_pages(task: Task) -> Iterable[str]:
+    values: dict[str, dict[str, dict[str, list[Array]]]] = {}
+    for train, valid, tests in task.splits:
+        for name, model in _models(task, train, valid).items():
+            for test, data in tests.items():
+                found = evaluate(data, model_scores(model, data), measures=MEASURES)
+                per_query = values.setdefault(test, {}).setdefault(name, {})
+                for query, row in zip(found.query_ids.tolist(), found.values, strict=True):
+                    per_query.setdefault(str(query), []).append(row)
+    for test, systems in values.items():
+        means = {name: np.array([np.mean(rows, axis=0) for rows in found.values()]) for name, found in systems.items()}
+        yield f"### {test} test: {len(next(iter(means.values())))} queries\n\n" + _table(means)
+    train, valid, tests = task.splits[0]
+    curve = learning_curve(task.background, train, valid, tests["closed"], sizes=(5, 10, 20, 40), repeats=3, n_jobs=2)
+    stem = task.name.lower().split(":")[0].split(" ")[0]
+    target = Path(__file__).parent.parent / "docs" / "images" / f"adaptation-{stem}.png"
+    target.parent.mkdir(exist_ok=True)
+    write_curve(curve, CHOOSE, target)
+    rows = [
+        [point.method, str(point.n_queries), short(point.mean), f"{short(point.low)}–{short(point.high)}"]
+        for point in curve
+    ]
+    yield "### Learning curve (first split, three samples of each size)\n\n" + table(
+        ["method", "queries", CHOOSE, "lowest–highest"], rows
+    )
+
+
+def _models(task: Task, train: RankingData, valid: RankingData) -> dict[str, Any]:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        found = adapt(task.background, train, valid, background_data=task.background_data, measure=CHOOSE, n_jobs=2)
+        models = {NAMES[one.name]: one.model for one in found.candidates if one.name in NAMES}
+        for random_nodes in (False, True):
+            for leaves in LEAVES:
+                ranker = LambdaMART(
+                    500, 0.1, leaves, measure=CHOOSE, eval_measure=CHOOSE, randomize_nodes=random_nodes, n_jobs=2,
+                    background=task.background,
+                )  # fmt: skip
+                name = f"LambdaMART, L = {leaves}{', random nodes' if random_nodes else ''}"
+                models[name] = ranker.fit(train, eval_set=valid).model_
+    return models
+
+
+def _table(means: dict[str, Array]) -> str:
+    best = np.max([found.mean(axis=0) for found in means.values()], axis=0)
+    at = MEASURES.index(CHOOSE)
+    rows = []
+    for name, found in means.items():
+        p = [p_text(p_value("t", found[:, at] - means[other][:, at])) for other in ("background", "in-domain")]
+        harm = float((found[:, at] - means["background"][:, at] < -0.05).mean())
+        shown = [marked(value, top) for value, top in zip(found.mean(axis=0), best, strict=True)]
+        p[0] = "" if name == "background" else p[0]
+        p[1] = "" if name == "in-domain" else p[1]
+        rows.append([name, *shown, *p, "" if name == "background" else f"{harm:.0%}"])
+    return table(["ranker", *MEASURES, "p (background)", "p (in-domain)", "harm"], rows)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

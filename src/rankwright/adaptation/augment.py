@@ -1,0 +1,212 @@
+"""Neighbour augmentation: background documents that look like in-domain ones, and are labelled like them.
+
+S1 is made of the in-domain queries whose labels have the lowest entropy, the least noisy ones. A document of the
+background data is taken, in its own query, if its three nearest neighbours in S1 by cosine are all within a small
+distance, and one of them has exactly its label.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from rankwright.data.dataset import RankingData
+from rankwright.errors import InputError
+
+__all__ = ["Augmentation", "augment", "label_entropy"]
+
+Array = npt.NDArray[Any]
+_BLOCK = 4096  # background rows at a time
+_SEEDS = 2048  # in-domain rows at a time
+_DOUBT = 1e-4  # cosines in single precision are computed again where they are this close to what decides
+
+
+@dataclass(frozen=True, eq=False)
+class Augmentation:
+    """What was taken.
+
+    Attributes
+    ----------
+    data : RankingData
+        The documents taken, in their own queries; may be empty of queries.
+    rows : ndarray
+        Which rows of the background data they are.
+    seeds : ndarray
+        The in-domain queries that make up S1.
+    distance : float
+        The largest cosine distance that was allowed.
+    taken : dict
+        How many documents were taken from each background query.
+    by_label : dict
+        For every label: documents taken, and documents there are.
+    """
+
+    data: RankingData
+    rows: Array
+    seeds: Array
+    distance: float
+    taken: dict[str, int]
+    by_label: dict[float, tuple[int, int]]
+
+    def __str__(self) -> str:
+        total = sum(there for _, there in self.by_label.values())
+        labels = ", ".join(f"{label:g}: {taken:,} of {there:,}" for label, (taken, there) in self.by_label.items())
+        what = f"{len(self.rows):,} of {total:,} documents from {len(self.taken):,} queries"
+        return f"{what} (cosine distance up to {self.distance:.4g} to {len(self.seeds):,} queries); by label: {labels}"
+
+
+def label_entropy(data: RankingData) -> Array:
+    """Entropy of the labels of every query, in bits: 0 where all documents have one label."""
+    grades, number = np.unique(data.labels, return_inverse=True)
+    counts = np.zeros((data.n_queries, len(grades)))
+    np.add.at(counts, (data.query_of_row(), number), 1.0)
+    shares = counts / counts.sum(axis=1, keepdims=True)
+    logs = np.log2(shares, out=np.zeros_like(shares), where=shares > 0)
+    return np.asarray(-(shares * logs).sum(axis=1) + 0.0)
+
+
+def augment(
+    background: RankingData,
+    in_domain: RankingData,
+    *,
+    share: float = 0.5,
+    neighbours: int = 3,
+    distance: float | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Augmentation:
+    """Take the background documents that look like documents of the new domain.
+
+    Parameters
+    ----------
+    background, in_domain : RankingData
+        With the same features. Both are standardised by the means and deviations of the in-domain data first, since
+        the scales of raw features would decide the cosine.
+    share : float
+        Of the in-domain queries that make up S1: those of the lowest label entropy. Queries whose labels are all the
+        same tell nothing apart and come last.
+    neighbours : int
+        How many must be near.
+    distance : float, optional
+        How near: the largest cosine distance, 1 − cosine. Unless given, the median distance of the documents of S1 to
+        their own ``neighbours``-th neighbour in S1.
+    progress : callable, optional
+        Called with (rows done, rows in all).
+    """
+    if not 0 < share <= 1:
+        raise InputError(f"share is {share!r}; expected a number above 0 and up to 1")
+    if neighbours < 1:
+        raise InputError(f"neighbours is {neighbours!r}; expected a whole number from 1")
+    if distance is not None and not 0 <= distance <= 2:
+        raise InputError(f"distance is {distance!r}; expected a cosine distance from 0 to 2")
+    if background.n_features != in_domain.n_features:
+        what = f"background data of {background.n_features:,} features, in-domain data of {in_domain.n_features:,}"
+        raise InputError(f"{what}; expected the same features")
+    seeds = _least_noisy(in_domain, share)
+    chosen = in_domain.select(seeds)
+    if chosen.n_docs <= neighbours:
+        raise InputError(f"{chosen.n_docs} in-domain documents to look near to; expected more than {neighbours}")
+    mean, scale = _moments(in_domain)
+    points = _directions(chosen.X, mean, scale)
+    if distance is None:
+        similar, _ = _nearest(points, points, neighbours + 1, None)
+        distance = float(np.median(1.0 - similar[:, -1]))
+    rows = _near_rows(background, points, chosen.labels, mean, scale, neighbours, distance, progress)
+    return _taken(background, in_domain, rows, seeds, distance)
+
+
+def _least_noisy(data: RankingData, share: float) -> Array:
+    entropy = label_entropy(data)
+    last = np.where(entropy > 0, entropy, np.inf)
+    count = max(1, round(share * data.n_queries))
+    return np.sort(np.argsort(last, kind="stable")[:count])
+
+
+def _moments(data: RankingData) -> tuple[Array, Array]:
+    X = _dense(data.X)
+    scale = X.std(axis=0)
+    return X.mean(axis=0), np.where(scale > 0, scale, 1.0)
+
+
+def _dense(X: Any) -> Array:
+    return np.asarray(X.toarray() if sparse.issparse(X) else X, np.float64)
+
+
+def _directions(X: Any, mean: Array, scale: Array) -> Array:
+    """Standardised rows of length 1; a row at the mean stays 0 and is near to nothing."""
+    standard = (_dense(X) - mean) / scale
+    length = np.sqrt((standard**2).sum(axis=1, keepdims=True))
+    return np.asarray(standard / np.where(length > 0, length, 1.0))
+
+
+def _nearest(block: Array, points: Array, count: int, need: float | None) -> tuple[Array, Array]:
+    """The ``count`` largest cosines of every row, descending, and which points have them.
+
+    Single precision finds a few more than asked for; these are computed again in double, so that neither the order of
+    sums nor the number of threads decides. Rows that cannot have all of them above ``need`` may come back as they are.
+    """
+    extra = min(count + 5, len(points))
+    small, many = block.astype(np.float32), points.astype(np.float32)
+    best = np.full((len(block), extra), -np.inf, np.float32)
+    which = np.zeros((len(block), extra), np.int64)
+    for start in range(0, len(points), _SEEDS):
+        found = small @ many[start : start + _SEEDS].T
+        keep = min(extra, found.shape[1])
+        top = np.argpartition(-found, keep - 1, axis=1)[:, :keep]
+        both = np.concatenate([best, np.take_along_axis(found, top, axis=1)], axis=1)
+        places = np.concatenate([which, top + start], axis=1)
+        order = np.argpartition(-both, extra - 1, axis=1)[:, :extra]
+        best, which = np.take_along_axis(both, order, axis=1), np.take_along_axis(places, order, axis=1)
+    exact = best.astype(np.float64)
+    worth = np.ones(len(block), bool)
+    if need is not None:
+        worth = np.partition(exact, extra - count, axis=1)[:, extra - count] >= need - _DOUBT
+    exact[worth] = np.einsum("ij,ikj->ik", block[worth], points[which[worth]])
+    order = np.lexsort((which, -exact), axis=1)[:, :count]
+    return np.take_along_axis(exact, order, axis=1), np.take_along_axis(which, order, axis=1)
+
+
+def _near_rows(
+    background: RankingData,
+    points: Array,
+    labels: Array,
+    mean: Array,
+    scale: Array,
+    neighbours: int,
+    distance: float,
+    progress: Callable[[int, int], Any] | None,
+) -> Array:
+    need = 1.0 - distance
+    taken = []
+    for start in range(0, background.n_docs, _BLOCK):
+        rows = slice(start, min(start + _BLOCK, background.n_docs))
+        similar, which = _nearest(_directions(background.X[rows], mean, scale), points, neighbours, need)
+        near = similar[:, -1] >= need
+        same = (labels[which] == background.labels[rows, None]).any(axis=1)
+        taken.append(start + np.flatnonzero(near & same))
+        if progress is not None:
+            progress(rows.stop, background.n_docs)
+    return np.concatenate([np.empty(0, np.int64), *taken])
+
+
+def _taken(background: RankingData, in_domain: RankingData, rows: Array, seeds: Array, distance: float) -> Augmentation:
+    query = background.query_of_row()
+    ids = background.query_ids.astype(str)
+    if set(ids) & set(in_domain.query_ids.astype(str)):
+        ids = np.char.add("background-", ids)
+    numbers, counts = np.unique(query[rows], return_counts=True)
+    by_label = {
+        float(label): (int((background.labels[rows] == label).sum()), int((background.labels == label).sum()))
+        for label in np.unique(background.labels)
+    }
+    doc_ids = None if background.doc_ids is None else background.doc_ids[rows]
+    data = RankingData.from_arrays(
+        background.X[rows], background.labels[rows], ids[query[rows]], doc_ids=doc_ids,
+        feature_names=background.feature_names,
+    )  # fmt: skip
+    taken = {str(ids[number]): int(count) for number, count in zip(numbers, counts, strict=True)}
+    return Augmentation(data, rows, seeds, distance, taken, by_label)

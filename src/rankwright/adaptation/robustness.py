@@ -1,0 +1,252 @@
+"""Whether an adapted ranker holds: closed and open test side by side, harm per query, and a learning curve."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.adaptation.choice import Adapted, adapt, model_scores
+from rankwright.data.dataset import RankingData
+from rankwright.errors import InputError, InputWarning
+from rankwright.evaluation.render import Table, draw
+from rankwright.evaluation.significance import p_value
+from rankwright.evaluation.table import evaluate
+from rankwright.measures import Measure, parse_measure
+
+__all__ = ["CurvePoint", "RobustnessReport", "Row", "learning_curve", "robustness", "write_curve"]
+
+Array = npt.NDArray[Any]
+_COLOURS = ("#1b1f24", "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9")
+_MARKERS = ("s", "o", "^", "D", "v", "P", "X")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One method on one test set, against the background ranker.
+
+    Attributes
+    ----------
+    test, method : str
+        Which.
+    mean, difference : float
+        Of the measure, and against the background.
+    wins, ties, losses : int
+        Queries that got better, stayed, got worse.
+    harm : float
+        Share of the queries that got clearly worse.
+    p : float
+        Paired t-test, two-tailed.
+    """
+
+    test: str
+    method: str
+    mean: float
+    difference: float
+    wins: int
+    ties: int
+    losses: int
+    harm: float
+    p: float
+
+
+@dataclass(frozen=True)
+class CurvePoint:
+    """A method after so many in-domain queries: the mean over repeated samples, the lowest and the highest value."""
+
+    method: str
+    n_queries: int
+    mean: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class RobustnessReport:
+    """Rows of all methods on all test sets, and the learning curve, if there is one."""
+
+    measure: str
+    harm_from: float
+    rows: tuple[Row, ...]
+    curve: tuple[CurvePoint, ...] = field(default=())
+
+    def text(self, kind: str = "text") -> str:
+        """The tables, as terminal text, Markdown or LaTeX."""
+        return "\n".join(draw(table, kind) for table in self.tables())
+
+    def tables(self) -> list[Table]:
+        """The rows as a table, and the curve as another."""
+        header = ("test", "method", self.measure, "diff", "w/t/l", "harm", "p t-test")
+        lines, rules, before = [], set(), ""
+        for at, row in enumerate(self.rows):
+            if row.test != before and before:
+                rules.add(at)
+            shown = row.test if row.test != before else ""
+            before = row.test
+            if row.method == "background":
+                lines.append((shown, row.method, f"{row.mean:.4f}", "", "", "", ""))
+                continue
+            counts = f"{row.wins}/{row.ties}/{row.losses}"
+            mark = "*" if row.p < 0.05 else " "
+            lines.append(
+                (
+                    shown,
+                    row.method,
+                    f"{row.mean:.4f}",
+                    f"{row.difference:+.4f}",
+                    counts,
+                    f"{row.harm:.0%}",
+                    f"{row.p:.3f}{mark}",
+                )
+            )
+        notes = (
+            "against the background ranker; * p < 0.05, not corrected",
+            f"harm: share of the queries whose {self.measure} falls by more than {self.harm_from:g}",
+        )
+        tables = [Table(header, tuple(lines), notes, 2, frozenset(rules))]
+        if self.curve:
+            sizes = sorted({point.n_queries for point in self.curve})
+            by_key = {(point.method, point.n_queries): point for point in self.curve}
+            methods = list(dict.fromkeys(point.method for point in self.curve))
+            cells = [(name, *(_shown(by_key.get((name, size))) for size in sizes)) for name in methods]
+            head = ("in-domain queries", *(str(size) for size in sizes))
+            tables.append(Table(head, tuple(cells), (f"{self.measure}: mean (lowest–highest) of repeated samples",)))
+        return tables
+
+
+def _shown(point: CurvePoint | None) -> str:
+    return "" if point is None else f"{point.mean:.4f} ({point.low:.3f}–{point.high:.3f})"
+
+
+def robustness(
+    adapted: Adapted, tests: dict[str, RankingData], *, measure: str | Measure | None = None, harm_from: float = 0.05
+) -> RobustnessReport:
+    """Every candidate of an adaptation on test sets, such as ``{"closed": …, "open": …}``.
+
+    Parameters
+    ----------
+    adapted : Adapted
+        From :func:`adapt`.
+    tests : dict of RankingData
+        By name: a closed test has the distribution of the adaptation data, an open one another.
+    measure : str or Measure, optional
+        That of the adaptation unless given.
+    harm_from : float
+        A fall of the measure beyond this is harm.
+    """
+    wanted = parse_measure(measure) if measure is not None else adapted.chosen.evaluation.measures[0]
+    rows = []
+    for test, data in tests.items():
+        found = {
+            one.name: evaluate(data, model_scores(one.model, data), measures=[wanted]).values[:, 0]
+            for one in adapted.candidates
+        }
+        start = found["background"]
+        for name, values in found.items():
+            apart = values - start
+            wins, losses = int((apart > 0).sum()), int((apart < 0).sum())
+            counts = (wins, len(apart) - wins - losses, losses)
+            harm = float((apart < -harm_from).mean())
+            rows.append(Row(test, name, float(values.mean()), float(apart.mean()), *counts, harm, p_value("t", apart)))
+    return RobustnessReport(str(wanted), harm_from, tuple(rows))
+
+
+def learning_curve(
+    background: Any,
+    train: RankingData,
+    valid: RankingData,
+    test: RankingData,
+    *,
+    sizes: Sequence[int] = (10, 20, 50, 100, 200, 500),
+    repeats: int = 5,
+    methods: Sequence[str] = ("in-domain", "interpolate", "lambdaboost", "lambdamart"),
+    measure: str | Measure = "ndcg@10",
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    progress: Callable[[int, int], Any] | None = None,
+) -> tuple[CurvePoint, ...]:
+    """The value on a test set by the number of in-domain training queries, over repeated samples of these.
+
+    Sizes beyond the number of training queries become one point with all of them. The validation data stays whole.
+    """
+    if repeats < 1 or not sizes or min(sizes) < 1:
+        raise InputError(f"sizes {list(sizes)} and {repeats} repeats; expected whole numbers from 1")
+    wanted = parse_measure(measure)
+    amounts = sorted({min(size, train.n_queries) for size in sizes})
+    values: dict[tuple[str, int], list[float]] = {}
+    total, done = len(amounts) * repeats, 0
+    for amount in amounts:
+        for repeat in range(repeats if amount < train.n_queries else 1):
+            rng = np.random.default_rng([random_state, repeat])
+            part = train.select(np.sort(rng.permutation(train.n_queries)[:amount]))
+            for method in methods:
+                try:
+                    with warnings.catch_warnings():
+                        warnings.simplefilter("ignore", InputWarning)
+                        found = adapt(
+                            background,
+                            part,
+                            valid,
+                            method=method,
+                            measure=wanted,
+                            random_state=random_state,
+                            n_jobs=n_jobs,
+                        )
+                except InputError:  # too little to learn from: nothing changes
+                    continue
+                value = evaluate(test, found.predict(test), measures=[wanted]).values[:, 0].mean()
+                values.setdefault((method, amount), []).append(float(value))
+                if ("background", amount) not in values:
+                    start = next(one for one in found.candidates if one.name == "background")
+                    scores = model_scores(start.model, test)
+                    values["background", amount] = [float(evaluate(test, scores, measures=[wanted]).values.mean())]
+            done += 1
+            if progress is not None:
+                progress(done, total)
+    points = [CurvePoint(*key, float(np.mean(some)), min(some), max(some)) for key, some in values.items()]
+    order = {name: at for at, name in enumerate(("background", *methods))}
+    return tuple(sorted(points, key=lambda point: (order[point.method], point.n_queries)))
+
+
+def write_curve(curve: Sequence[CurvePoint], measure: str, path: str | Path) -> None:
+    """Draw a learning curve: means with bands from the lowest to the highest sample; PNG or SVG by the file's name."""
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    from rankwright.data.files import replace_file
+
+    path = Path(path)
+    if path.suffix.lower() not in (".png", ".svg"):
+        raise InputError("expected a name that ends in .png or .svg for the plot", path)
+    style: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "rankwright"}
+    with rc_context(style):
+        figure = Figure(figsize=(7, 4.2), dpi=150, layout="constrained")
+        axis = figure.subplots()
+        methods = list(dict.fromkeys(point.method for point in curve))
+        for method, colour, marker in zip(methods, _COLOURS, _MARKERS, strict=False):
+            points = [point for point in curve if point.method == method]
+            sizes = [point.n_queries for point in points]
+            dashed = "--" if method == "background" else "-"
+            axis.plot(
+                sizes, [point.mean for point in points], dashed, marker=marker, color=colour, label=method, markersize=5
+            )
+            axis.fill_between(
+                sizes, [p.low for p in points], [p.high for p in points], color=colour, alpha=0.12, linewidth=0
+            )
+        axis.set_xscale("log")
+        ticks = sorted({point.n_queries for point in curve})
+        axis.set_xticks(ticks, [str(tick) for tick in ticks])
+        axis.minorticks_off()
+        axis.set_xlabel("in-domain training queries")
+        axis.set_ylabel(measure)
+        axis.set_title("Learning curve: mean, and lowest to highest of repeated samples", loc="left", fontsize=9)
+        axis.legend(frameon=False, fontsize=8)
+        with replace_file(path) as out:
+            figure.savefig(
+                out, format=path.suffix.lower()[1:], metadata={"Date": None} if path.suffix == ".svg" else None
+            )

@@ -1,0 +1,211 @@
+"""`rankwright experiment`: data sets, methods and a protocol in one file; written, checked, run, shown as tables."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rankwright.errors import InputError
+
+if TYPE_CHECKING:
+    from rankwright.experiments.results import Results
+    from rankwright.experiments.running import Status
+
+__all__ = ["command"]
+
+_FILE = click.Path(path_type=Path)
+_DATA_HELP = "Where the files are that are not beside FILE.  [default: the folder in RANKWRIGHT_DATA]"
+_JOBS_HELP = "How many methods are trained at a time; the results do not depend on it.  [default: all cores]"
+_INTERVAL = 0.2  # seconds between two updates of the line on a terminal
+_LOG_INTERVAL = 10.0  # and of lines in a log
+_SHOWN_FAILURES = 20
+
+
+@click.group("experiment")
+def command() -> None:
+    """Run an experiment from one file: data sets × splits × methods, compared with a baseline.
+
+    \b
+    Example:
+      rankwright experiment init exp.toml
+      rankwright experiment check exp.toml
+      rankwright experiment run exp.toml
+      rankwright experiment table python-docs-results --format markdown
+    """
+
+
+@command.command("init")
+@click.argument("file", metavar="[FILE]", type=_FILE, default=Path("experiment.toml"))
+def init(file: Path) -> None:
+    """Write a commented example, which runs as it is, to FILE (experiment.toml unless given).
+
+    \b
+    Example:
+      rankwright experiment init exp.toml
+    """
+    from rankwright.data.files import replace_file
+    from rankwright.experiments.example import EXAMPLE
+
+    if file.exists():
+        raise InputError("exists; expected the name of a new file", file)
+    with replace_file(file) as out:
+        out.write(EXAMPLE.replace(" FILE ", f" {file} ").encode())
+    click.echo(f"wrote {file}; next: rankwright experiment run {file}", err=True)
+
+
+@command.command("check")
+@click.argument("file", metavar="FILE", type=_FILE)
+@click.option("--data", type=_FILE, metavar="FOLDER", help=_DATA_HELP)
+@click.pass_context
+def check(ctx: click.Context, file: Path, data: Path | None) -> None:
+    """Find the mistakes in FILE before anything runs, each with its line.
+
+    \b
+    Example:
+      rankwright experiment check exp.toml
+    """
+    from rankwright.experiments.checking import check_text
+    from rankwright.experiments.config import read_text
+
+    experiment, problems = check_text(read_text(file), file, data=data)
+    for problem in problems:
+        click.echo(str(problem), err=True)
+    if experiment is None:
+        click.echo(f"rankwright: {file}: {len(problems)} mistake{'s' * (len(problems) != 1)}", err=True)
+        ctx.exit(2)
+    counts = (("data set", experiment.data), ("method", experiment.methods), ("measure", experiment.measures))
+    sizes = ", ".join(f"{len(some)} {what}{'s' * (len(some) != 1)}" for what, some in counts)
+    click.echo(f"{file}: no mistakes found; {sizes}, results in {experiment.output}")
+
+
+@command.command("run")
+@click.argument("file", metavar="FILE", type=_FILE)
+@click.option("--jobs", type=click.IntRange(1), metavar="N", help=_JOBS_HELP)
+@click.option("--data", type=_FILE, metavar="FOLDER", help=_DATA_HELP)
+@click.option("-o", "--output", type=_FILE, metavar="FOLDER", help="Instead of the output that FILE names.")
+@click.pass_context
+def run(ctx: click.Context, file: Path, jobs: int | None, data: Path | None, output: Path | None) -> None:
+    """Run the experiment of FILE, or what is left of it after an interruption.
+
+    Every method that is trained on a split is written at once: run the same command again to go on. The results are
+    plain files: per_query.csv, runs.csv, paths.csv, queries.csv, manifest.json.
+
+    \b
+    Example:
+      rankwright experiment run exp.toml
+      rankwright experiment run exp.toml --jobs 4 --data ~/letor
+    """
+    from rankwright.experiments.config import load_experiment
+    from rankwright.experiments.running import cores, run_experiment
+
+    experiment = load_experiment(file, data=data)
+    line = _Line()
+    began = time.monotonic()
+    try:
+        results = run_experiment(experiment, jobs=jobs or cores(), output=output, progress=line, command=_command())
+    except KeyboardInterrupt:
+        line.clear()
+        folder = output or experiment.output
+        click.echo(f"what is finished is in {folder}; the same command goes on from there", err=True)
+        raise click.Abort from None
+    finally:
+        line.clear()
+    click.echo(results.table("means"), nl=False)
+    counts = results.manifest["cells"]
+    click.echo(
+        f"{counts['done']} of {counts['total']} cells in {results.folder} ({_time(time.monotonic() - began)})", err=True
+    )
+    if results.failures:
+        _show_failures(results)
+        ctx.exit(1)
+
+
+@command.command("table")
+@click.argument("folder", metavar="FOLDER", type=_FILE)
+@click.option(
+    "--kind", type=click.Choice(["means", "criterion"]), default="means", show_default=True, help="Which table."
+)
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown", "latex", "csv"]),
+    default="text",
+    show_default=True,
+    help="How to print it; LaTeX needs booktabs, CSV has all digits.",
+)
+def table(folder: Path, kind: str, form: str) -> None:
+    """Show the results in FOLDER as a table.
+
+    means: every method on every data set, with significance, wins and losses against the baseline. criterion: rows are
+    what was trained for, columns what it is tested on, the best of each column marked.
+
+    \b
+    Example:
+      rankwright experiment table python-docs-results
+      rankwright experiment table python-docs-results --kind criterion --format latex
+    """
+    from rankwright.experiments.results import Results
+
+    click.echo(Results.open(folder).table(kind, form), nl=False)
+
+
+def _command() -> str:
+    """What was typed, without the folder of the program."""
+    return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
+def _show_failures(results: Results) -> None:
+    """What failed, and why."""
+    failures = results.failures
+    click.echo(f"rankwright: {len(failures)} cell{'s' * (len(failures) != 1)} failed:", err=True)
+    for failure in failures[:_SHOWN_FAILURES]:
+        place = f"{failure['method']} on {failure['data']}, split {failure['split']}"
+        click.echo(f"  {place}: {failure['reason']}", err=True)
+    if len(failures) > _SHOWN_FAILURES:
+        click.echo(f"  … and {len(failures) - _SHOWN_FAILURES} more; all are in runs.csv", err=True)
+    click.echo("  run the experiment again to try them again", err=True)
+
+
+class _Line:
+    """How far the experiment is: a line that is rewritten on a terminal, now and then a new one in a log."""
+
+    def __init__(self) -> None:
+        self._live = sys.stderr.isatty()
+        self._shown = time.monotonic() - (_INTERVAL if self._live else 0.0)
+        self._width = 0
+
+    def __call__(self, status: Status) -> None:
+        now = time.monotonic()
+        if now - self._shown < (_INTERVAL if self._live else _LOG_INTERVAL):
+            return
+        self._shown = now
+        text = status.doing
+        if status.total:
+            left = "" if status.left is None else f", about {_time(status.left)} left"
+            failed = f", {status.failed} failed" if status.failed else ""
+            text = f"{status.done} of {status.total} cells{failed}{left}: {text}"
+        if self._live:
+            text = text[: shutil.get_terminal_size().columns - 1]
+            click.echo("\r" + text.ljust(self._width), err=True, nl=False)
+            self._width = len(text)
+        else:
+            click.echo(text, err=True)
+
+    def clear(self) -> None:
+        """Leave an empty line."""
+        if self._width:
+            click.echo("\r" + " " * self._width + "\r", err=True, nl=False)
+            self._width = 0
+
+
+def _time(seconds: float) -> str:
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes / 60:.1f} h"

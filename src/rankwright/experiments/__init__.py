@@ -1,0 +1,31 @@
+"""Experiments: data sets, methods and a protocol in one file, run on all cores, with results as plain files.
+
+Names are loaded when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+_HOMES = {
+    "rankwright.experiments.config": ("DataSource", "Experiment", "MethodSpec", "Protocol", "load_experiment"),
+    "rankwright.experiments.checking": ("check_text",),
+    "rankwright.experiments.example": ("EXAMPLE",),
+    "rankwright.experiments.results": ("Results",),
+    "rankwright.experiments.running": ("Status", "run_experiment"),
+    "rankwright.experiments.tables": ("make_table", "render_table"),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME_OF)  # noqa: PLE0605 - the names are those of _HOMES
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'rankwright.experiments' has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOME_OF[name]), name)
+
+
+def __dir__() -> list[str]:
+    return list(__all__)

@@ -1,0 +1,208 @@
+"""A cell of an experiment: one method on one split of one data set, trained, chosen, tested, and written to a file.
+
+The file is named by a hash of all that decides about its content, so a finished cell is never computed twice, and one
+that would come out differently is never taken for it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+import rankwright
+from rankwright.data.dataset import RankingData
+from rankwright.data.files import replace_file
+from rankwright.data.trec import TrecTable, read_qrels
+from rankwright.errors import InputError
+from rankwright.evaluation.runs import Judgements, evaluate_run
+from rankwright.evaluation.table import Evaluation, evaluate
+from rankwright.experiments.config import Experiment, MethodSpec
+from rankwright.experiments.preparing import Prepared, pieces_of
+from rankwright.experiments.reading import Split
+from rankwright.experiments.tuning import Outcome, run_method, scores_of
+
+__all__ = ["Cell", "Failure", "make_cell", "read_cell", "run_cell"]
+
+Array = npt.NDArray[Any]
+_FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one process needs to know to compute a cell."""
+
+    data: str
+    split: int
+    spec: MethodSpec
+    parts: Sequence[Path]
+    pieces: Split
+    qrels: Path | None
+    measures: tuple[str, ...]
+    convention: str
+    empty: Any
+    seed: int
+    file: Path
+    model: Path | None
+    threads: int = 1
+
+    @property
+    def is_done(self) -> bool:
+        """Whether its file is there, and its model if that is wanted."""
+        return self.file.is_file() and (self.model is None or self.model.is_file())
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a cell could not be computed."""
+
+    data: str
+    split: int
+    method: str
+    reason: str
+    traceback: str = ""
+
+
+def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Split, spec: MethodSpec) -> Cell:
+    """The cell of a method on a split; ``number`` counts splits from 1."""
+    convention = experiment.convention or ("letor" if prepared.qrels is None else "trec")
+    made_of = {
+        "format": _FORMAT,
+        "rankwright": rankwright.__version__,
+        "method": spec.settings() | _background(spec),
+        "data": prepared.content,
+        "split": vars(split),
+        "measures": experiment.measures,
+        "convention": convention,
+        "empty": experiment.empty,
+        "seed": experiment.seed,
+    }
+    key = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:32]
+    name = "".join(c if c.isalnum() or c in "-_.+@" else "_" for c in f"{prepared.name}-{number}-{spec.name}")
+    return Cell(
+        prepared.name,
+        number,
+        spec,
+        prepared.parts,
+        split,
+        prepared.qrels,
+        experiment.measures,
+        convention,
+        experiment.empty,
+        experiment.seed,
+        experiment.output / "cells" / f"{key}.json",
+        experiment.output / "models" / f"{name}-{key[:8]}.rkw" if experiment.save_models else None,
+    )
+
+
+def _background(spec: MethodSpec) -> dict[str, str]:
+    """A background model counts by what is in it."""
+    path = spec.parameters.get("background")
+    return {} if path is None else {"background": hashlib.sha256(Path(path).read_bytes()).hexdigest()}
+
+
+def run_cell(cell: Cell) -> Failure | None:
+    """Compute a cell and write its file; what goes wrong is told, not raised."""
+    from threadpoolctl import threadpool_limits
+
+    began = time.perf_counter()
+    try:
+        with threadpool_limits(limits=1):  # all cores are at work on other cells
+            train, valid, test = (
+                pieces_of(cell.parts, p) for p in (cell.pieces.train, cell.pieces.valid, cell.pieces.test)
+            )
+            assert train is not None
+            assert test is not None
+            outcome = run_method(cell.spec, train, valid, seed=cell.seed, threads=cell.threads)
+            found = _tested(cell, test, scores_of(outcome.model, test))
+            if cell.model is not None:
+                _save(cell, outcome)
+            record = _record(outcome, found, train.n_queries, time.perf_counter() - began)
+            with replace_file(cell.file) as out:
+                out.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode())
+    except Exception as error:
+        reason = str(error) if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
+        return Failure(cell.data, cell.split, cell.spec.name, " ".join(reason.split()), traceback.format_exc())
+    return None
+
+
+def _tested(cell: Cell, test: RankingData, scores: Array) -> Evaluation:
+    """The test queries evaluated; with all judgements of them, where the data set has some beyond its rows."""
+    options: dict[str, Any] = {"measures": cell.measures, "convention": cell.convention, "empty": cell.empty}
+    if cell.qrels is None:
+        return evaluate(test, scores, **options)
+    assert test.doc_ids is not None
+    qrels = read_qrels(cell.qrels)
+    queries = np.repeat(qrels.query_ids, np.diff(qrels.indptr))
+    kept = np.isin(queries, test.query_ids.astype(str))
+    documents = np.char.decode(qrels.doc_ids[kept], "utf-8")
+    judged = Judgements(TrecTable.from_columns(queries[kept], documents, qrels.values[kept]))
+    rows = test.qid if test.rows is None else test.to_caller_order(test.qid)
+    doc_ids = test.doc_ids if test.rows is None else test.to_caller_order(test.doc_ids)
+    return evaluate_run(judged, TrecTable.from_columns(rows, doc_ids, scores), **options)
+
+
+def _save(cell: Cell, outcome: Outcome) -> None:
+    from rankwright.models.saving import save_model
+
+    assert cell.model is not None
+    measures = {
+        f"validation {cell.spec.choose_by}": outcome.validation,
+        f"training {cell.spec.choose_by}": outcome.training,
+    }
+    measures = {name: value for name, value in measures.items() if not math.isnan(value)}
+    if outcome.ranker is not None:
+        outcome.ranker.save(cell.model, measures=measures, model=outcome.model)
+    else:
+        save_model(outcome.model, cell.model, method=cell.spec.method, parameters={}, measures=measures)
+
+
+def _record(outcome: Outcome, found: Evaluation, n_train: int, seconds: float) -> dict[str, Any]:
+    """A cell as its file has it."""
+    record = {
+        "seconds": seconds,
+        "chosen": outcome.chosen,
+        "validation": outcome.validation,
+        "training": outcome.training,
+        "seconds_train": outcome.seconds_train,
+        "seconds_tune": outcome.seconds_tune,
+        "n_train_queries": n_train,
+        "notes": outcome.notes,
+        "path": outcome.path,
+        "rounds": outcome.rounds,
+        "queries": [str(query) for query in found.query_ids.tolist()],
+        "measures": [str(measure) for measure in found.measures],
+        "values": found.values.tolist(),
+        "definitions": list(found.definitions),
+        "evaluation": list(found.notes),
+    }
+    return {key: _plain(value) for key, value in record.items()}
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: null for nan."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def read_cell(cell: Cell) -> dict[str, Any]:
+    """The content of the file of a finished cell."""
+    try:
+        record: dict[str, Any] = json.loads(cell.file.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(f"is no finished cell ({error}); delete it and run again", cell.file) from None
+    return record

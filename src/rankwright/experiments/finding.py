@@ -1,0 +1,241 @@
+"""The files of a ``[[data]]`` entry: found beside the experiment file or in the folder of the data, and looked into."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from rankwright.data.formats import FEATURE_FORMATS, detect
+from rankwright.data.run_features import NORMALIZATIONS
+from rankwright.errors import InputError
+from rankwright.experiments.config import DataSource
+from rankwright.experiments.problems import Problems
+from rankwright.experiments.toml_lines import Place
+
+__all__ = ["PYTHON_DOCS", "check_data", "find"]
+
+PYTHON_DOCS = "python-docs"
+_SOURCES = ("features", "folds", "train", "collection", "runs")
+_PATHS = "a text or a list of texts"
+_ANY = {"name": "a text", "queries": "a text", "part": "a text"}
+_KEYS: dict[str, dict[str, str]] = {
+    "features": {"features": _PATHS, "negative_as_zero": "true or false"},
+    "folds": {"folds": _PATHS, "negative_as_zero": "true or false"},
+    "train": {"train": "a text", "valid": "a text", "test": "a text", "negative_as_zero": "true or false"},
+    "collection": {
+        "collection": "a text",
+        "qrels": "a text",
+        "feature_sets": "a list of texts",
+        "feature_names": "a list of texts",
+        "per_field": "true or false",
+        "depth": "a whole number from 1",
+        "candidates": "a text",
+    },
+    "runs": {"runs": _PATHS, "qrels": "a text", "normalize": "a text", "documents": "a text"},
+}
+_CHOICES = {
+    "candidates": ("union", "judged"),
+    "normalize": NORMALIZATIONS,
+    "documents": ("retrieved", "judged", "either"),
+}
+_ROLES = {"train": "train", "vali": "valid", "test": "test"}
+_FOLD = re.compile(r"fold[-_ ]?\d+", re.IGNORECASE)
+_PART = re.compile(r"S\d+\b.*")
+_COLLECTION = ("docs", "queries", "qrels")
+
+
+def check_data(problems: Problems, table: Any, place: Place, folders: Sequence[Path]) -> DataSource | None:
+    """One entry; None, and what is wrong noted, where it cannot be used."""
+    known = {key for keys in _KEYS.values() for key in keys} | set(_ANY)
+    sources = [key for key in _SOURCES if isinstance(table, dict) and key in table]
+    if len(sources) != 1:
+        what = f"has {' and '.join(sources)}" if sources else "does not say where the data are"
+        problems.add(place, f"[[data]] {what}; expected one of {', '.join(_SOURCES)}")
+        for key in (key for key in table if key not in known):
+            problems.table({key: None}, place, dict.fromkeys(sorted(known), "a text"), "[[data]]")
+        return None
+    source = sources[0]
+    before = len(problems.found)
+    found = problems.table(table, place, _ANY | _KEYS[source], f"[[data]] with {source}")
+    if "name" not in table:
+        problems.add(place, "[[data]] has no name; expected one, for the results")
+    for key, choices in _CHOICES.items():
+        if key in found:
+            problems.choice(found[key], (*place, key), choices, key)
+    if len(problems.found) > before:
+        return None
+    finder = _Finder(problems, place, folders)
+    kind, files = getattr(finder, f"of_{source}")(found)
+    if "queries" in found:
+        files |= finder.one("queries", found["queries"])
+    _check_texts(problems, found, place)
+    options = {key: value for key, value in found.items() if key not in ("name", "queries", "qrels", *_paths(source))}
+    return None if len(problems.found) > before else DataSource(found["name"], kind, files, options)
+
+
+def _paths(source: str) -> tuple[str, ...]:
+    """The keys that hold paths; the name of a collection that is no folder stays."""
+    return {"train": ("train", "valid", "test"), "collection": ()}.get(source, (source,))
+
+
+def find(text: str, folders: Sequence[Path]) -> Path | None:
+    """A file or folder in the first of some folders that has it."""
+    return next((folder / text for folder in folders if (folder / text).exists()), None)
+
+
+class _Finder:
+    """Finds files, and notes those that are not there or are something else."""
+
+    def __init__(self, problems: Problems, place: Place, folders: Sequence[Path]) -> None:
+        self._problems, self._place, self._folders = problems, place, folders
+
+    def of_features(self, found: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
+        """Feature files."""
+        files = self._several("features", found["features"])
+        return "features", self._checked("features", files, FEATURE_FORMATS)
+
+    def of_train(self, found: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
+        """Files of a fixed split."""
+        files: dict[str, Path] = {}
+        for role in ("train", "valid", "test"):
+            if role in found:
+                files |= self._checked(role, self.one(role, found[role]), FEATURE_FORMATS)
+            elif role == "test":
+                self._add("train", "there is no test; expected a file to test on")
+        return "fixed", files
+
+    def of_folds(self, found: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
+        """Folders of folds, or the parts S1 … S5."""
+        paths = list(self._several("folds", found["folds"]).values())
+        if len(paths) == 1 and paths[0].is_dir() and not (paths[0] / "rankwright.json").is_file():
+            inside = sorted(paths[0].iterdir(), key=_natural)
+            folds = [entry for entry in inside if entry.is_dir() and _FOLD.fullmatch(entry.name)]
+            parts = [entry for entry in inside if _PART.fullmatch(entry.name)]
+            paths = folds or parts or paths
+        if all(path.is_dir() and not (path / "rankwright.json").is_file() for path in paths):
+            files: dict[str, Path] = {}
+            for number, folder in enumerate(paths, 1):
+                files |= {f"{number}/{role}": path for role, path in self._fold(folder).items()}
+            return "folds", self._checked("folds", files, FEATURE_FORMATS)
+        if len(paths) < 3:
+            what = f"folds has {len(paths)} part{'s' * (len(paths) != 1)}"
+            self._add(
+                "folds", f"{what}; expected at least 3, such as S1 … S5, or folders with train, vali and test files"
+            )
+        return "parts", self._checked("folds", {str(n): path for n, path in enumerate(paths, 1)}, FEATURE_FORMATS)
+
+    def _fold(self, folder: Path) -> dict[str, Path]:
+        """The three files of a fold."""
+        files: dict[str, Path] = {}
+        for start, role in _ROLES.items():
+            here = sorted(path for path in folder.iterdir() if path.name.lower().startswith(start))
+            if len(here) != 1:
+                found = ", ".join(path.name for path in here) or "none"
+                self._add("folds", f"{folder} has not one file whose name begins with {start}: {found}")
+            else:
+                files[role] = here[0]
+        return files
+
+    def of_collection(self, found: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
+        """Documents, queries and judgements in a folder."""
+        from rankwright.text.columns import FEATURE_SETS
+
+        for number, name in enumerate(found.get("feature_sets", [])):
+            self._problems.choice(name, (*self._place, "feature_sets", number), FEATURE_SETS, "set of features")
+        if not found.get("feature_sets", ["base"]) and not found.get("feature_names"):
+            self._add("feature_sets", "there are no features; expected feature_sets or feature_names")
+        if found["collection"] == PYTHON_DOCS:
+            return "collection", {}
+        folder = find(found["collection"], self._folders)
+        if folder is None or not folder.is_dir():
+            where = " or ".join(map(str, self._folders))
+            what = f"{found['collection']} is no folder in {where}"
+            self._add("collection", f"{what}; expected {PYTHON_DOCS} or a folder with {', '.join(_COLLECTION)}")
+            return "collection", {}
+        files: dict[str, Path] = {}
+        for role in _COLLECTION:
+            here = sorted(path for path in folder.iterdir() if path.name.lower().startswith(role))
+            if role in found:
+                files |= self.one(role, found[role])
+            elif len(here) != 1:
+                names = ", ".join(path.name for path in here) or "none"
+                self._add("collection", f"{folder} has not one file whose name begins with {role}: {names}")
+            else:
+                files[role] = here[0]
+        return "collection", files
+
+    def of_runs(self, found: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
+        """TREC runs and judgements."""
+        patterns = [found["runs"]] if isinstance(found["runs"], str) else found["runs"]
+        files: dict[str, Path] = {}
+        for number, pattern in enumerate(patterns):
+            folder = next((folder for folder in self._folders if any(folder.glob(pattern))), None)
+            if folder is None:
+                self._missing(("runs", number), pattern)
+                continue
+            for path in sorted(folder.glob(pattern), key=_natural):
+                name = path.name.removesuffix(".gz").removesuffix(".run")
+                if f"run {name}" in files:
+                    self._add("runs", f"two runs are called {name}; expected different names")
+                files[f"run {name}"] = path
+        files = self._checked("runs", files, ("run",))
+        if "qrels" not in found:
+            self._add("runs", "there is no qrels; expected the judgements that go with the runs")
+        else:
+            files |= self._checked("qrels", self.one("qrels", found["qrels"]), ("qrels",))
+        return "runs", files
+
+    def one(self, key: str, text: str) -> dict[str, Path]:
+        """The file of a key, by that key; nothing where it is not there."""
+        path = find(text, self._folders)
+        if path is None:
+            self._missing((key,), text)
+        return {} if path is None else {key: path}
+
+    def _several(self, key: str, texts: str | list[str]) -> dict[str, Path]:
+        """Files by their numbers."""
+        files: dict[str, Path] = {}
+        listed = [texts] if isinstance(texts, str) else texts
+        if not listed:
+            self._add(key, f"{key} is empty; expected at least one file")
+        for number, text in enumerate(listed):
+            path = find(text, self._folders)
+            if path is None:
+                self._missing((key, number), text)
+            else:
+                files[str(number + 1)] = path
+        return files
+
+    def _missing(self, place: Place, text: str) -> None:
+        where = " or ".join(str(folder) for folder in self._folders)
+        self._problems.add((*self._place, *place), f"there is no {text} in {where}; expected a file or folder")
+
+    def _checked(self, key: str, files: dict[str, Path], kinds: Sequence[str]) -> dict[str, Path]:
+        """Files that are of one of some formats."""
+        for path in files.values():
+            try:
+                kind = detect(path)
+            except InputError as error:
+                self._add(key, f"{path} {error.message}")
+                continue
+            if kind not in kinds:
+                self._add(key, f"{path} holds {kind}; expected {' or '.join(kinds)}")
+        return files
+
+    def _add(self, key: str, message: str) -> None:
+        self._problems.add((*self._place, key), message)
+
+
+def _check_texts(problems: Problems, found: Mapping[str, Any], place: Place) -> None:
+    """What part of a topic is the query."""
+    from rankwright.text.queries import PARTS
+
+    for part in found.get("part", "title").split("+"):
+        problems.choice(part.strip().lower(), (*place, "part"), PARTS, "part of a topic")
+
+
+def _natural(path: Path) -> list[Any]:
+    """Fold2 before Fold10."""
+    return [int(piece) if piece.isdecimal() else piece for piece in re.split(r"(\d+)", path.name)]

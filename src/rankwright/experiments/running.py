@@ -1,0 +1,250 @@
+"""An experiment run: its data made ready, its cells computed on all cores, its results written.
+
+Cells are computed by processes that map the data from disk. Each writes its own file, so an experiment that was
+interrupted goes on where it was; what a cell gives does not depend on how many there are at a time. A cell that fails
+is recorded with the reason, and tried again when the experiment is run again.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import multiprocessing
+import os
+import signal
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessPoolExecutor, wait
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from rankwright.errors import InputError
+from rankwright.experiments.cells import Cell, Failure, make_cell, run_cell
+from rankwright.experiments.config import Experiment, load_experiment
+from rankwright.experiments.preparing import Prepared, prepare, splits_of
+from rankwright.experiments.results import MANIFEST, Results
+from rankwright.experiments.writing import write_results
+
+__all__ = ["Status", "cores", "run_experiment"]
+
+_DIED = "its process ended at once, perhaps for want of memory; run again with fewer --jobs"
+
+
+@dataclass(frozen=True)
+class Status:
+    """How far an experiment is.
+
+    Attributes
+    ----------
+    doing : str
+        What is being done.
+    done, failed, total : int
+        Cells.
+    left : float or None
+        Seconds that are left, as far as the finished cells tell.
+    """
+
+    doing: str
+    done: int = 0
+    failed: int = 0
+    total: int = 0
+    left: float | None = None
+
+
+def run_experiment(
+    experiment: Experiment | str | Path,
+    *,
+    jobs: int = 1,
+    data: str | Path | None = None,
+    output: str | Path | None = None,
+    progress: Callable[[Status], None] | None = None,
+    command: str | None = None,
+) -> Results:
+    """Run an experiment, or what is left of it.
+
+    Parameters
+    ----------
+    experiment : Experiment or path
+        What to run.
+    jobs : int
+        How many cells are computed at a time, each by a process of its own if there are several; the results do not
+        depend on it. A script that asks for several must be safe to import (``if __name__ == "__main__":``).
+    data : path, optional
+        Where a file's paths are looked for that are not beside it; RANKWRIGHT_DATA unless given.
+    output : path, optional
+        Another folder for the results.
+    progress : callable, optional
+        Called with a :class:`Status` whenever something has changed.
+    command : str, optional
+        What to record as the command.
+
+    Returns
+    -------
+    Results
+        Of all cells that could be computed; ``failures`` are the others.
+
+    Examples
+    --------
+    >>> results = run_experiment("exp.toml", jobs=4)  # doctest: +SKIP
+    >>> print(results.table("means"))  # doctest: +SKIP
+    """
+    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
+        raise InputError(f"jobs is {jobs!r}; expected a whole number from 1")
+    if not isinstance(experiment, Experiment):
+        experiment = load_experiment(experiment, data=data)
+    if output is not None:
+        experiment = dataclasses.replace(experiment, output=Path(output))
+    _make_folder(experiment.output)
+    tell = progress or (lambda _: None)
+    started, began = datetime.now(UTC), time.perf_counter()
+    prepared = [
+        prepare(source, experiment.output / "cache", threads=jobs, say=lambda doing: tell(Status(doing)))
+        for source in experiment.data
+    ]
+    cells = _cells(experiment, prepared)
+    waiting = [cell for cell in cells if not cell.is_done]
+    threads = max(1, jobs // max(1, len(waiting)))
+    waiting = [dataclasses.replace(cell, threads=threads) for cell in waiting]
+    watch = _Watch(cells, waiting, jobs, tell)
+    try:
+        if jobs == 1 or len(waiting) < 2:
+            for cell in waiting:
+                watch.begun(cell)
+                watch.ended(cell, run_cell(cell))
+        else:
+            _run_all(waiting, jobs, watch)
+    finally:  # also when it was interrupted: what there is by then can be looked at
+        session = {
+            "command": command or "",
+            "started": started.isoformat(timespec="seconds"),
+            "seconds": time.perf_counter() - began,
+            "jobs": jobs,
+            "cells": watch.done,
+        }
+        write_results(experiment, prepared, cells, watch.failures, session)
+    return Results.open(experiment.output)
+
+
+def _make_folder(folder: Path) -> None:
+    """The folder of the results; another folder of that name is not ours to fill."""
+    ours = (folder / MANIFEST).is_file() or (folder / "cells").is_dir()
+    if folder.exists() and not ours and (not folder.is_dir() or any(folder.iterdir())):
+        raise InputError("exists and holds no results of an experiment; expected a new name for the output", folder)
+    try:
+        for name in ("cells", "cache", "models"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"cannot be made: {error.strerror or error}", folder) from None
+
+
+def _cells(experiment: Experiment, prepared: Sequence[Prepared]) -> list[Cell]:
+    return [
+        make_cell(experiment, one, number, split, spec)
+        for one in prepared
+        for number, split in enumerate(splits_of(one, experiment.protocol, experiment.seed), 1)
+        for spec in experiment.methods
+    ]
+
+
+class _Watch:
+    """Counts cells, keeps what failed, and estimates the time that is left from the cells that are finished."""
+
+    def __init__(
+        self, cells: Sequence[Cell], waiting: Sequence[Cell], jobs: int, tell: Callable[[Status], None]
+    ) -> None:
+        self.failures: list[Failure] = []
+        self.done = 0
+        self._total, self._before = len(cells), len(cells) - len(waiting)
+        self._waiting = {cell.file: cell for cell in waiting}
+        self._jobs, self._tell = jobs, tell
+        self._began: dict[Path, float] = {}
+        self._seconds: dict[tuple[str, str], list[float]] = {}
+
+    def begun(self, cell: Cell) -> None:
+        """A cell is being computed."""
+        self._began[cell.file] = time.perf_counter()
+        self._show(cell)
+
+    def ended(self, cell: Cell, failure: Failure | None) -> None:
+        """A cell is finished, or has failed."""
+        self._waiting.pop(cell.file, None)
+        taken = time.perf_counter() - self._began[cell.file]
+        self._seconds.setdefault((cell.data, cell.spec.name), []).append(taken)
+        if failure is None:
+            self.done += 1
+        else:
+            self.failures.append(failure)
+        self._show(cell)
+
+    def _show(self, cell: Cell) -> None:
+        doing = f"{cell.spec.name} on {cell.data}, split {cell.split}"
+        done = self._before + self.done + len(self.failures)
+        self._tell(Status(doing, done, len(self.failures), self._total, self._left()))
+
+    def _left(self) -> float | None:
+        """Every cell that is left is expected to take as long as others like it did."""
+        if not self._seconds:
+            return None
+        means = {place: sum(seconds) / len(seconds) for place, seconds in self._seconds.items()}
+        overall = sum(means.values()) / len(means)
+        by_method: dict[str, list[float]] = {}
+        for (_, method), mean in means.items():
+            by_method.setdefault(method, []).append(mean)
+        expected = 0.0
+        for cell in self._waiting.values():
+            name = cell.spec.name
+            elsewhere = by_method.get(name, [overall])
+            whole = means.get((cell.data, name), sum(elsewhere) / len(elsewhere))
+            gone = time.perf_counter() - self._began[cell.file] if cell.file in self._began else 0.0
+            expected += max(0.0, whole - gone)
+        return expected / min(self._jobs, max(1, len(self._waiting)))
+
+
+def _run_all(waiting: Sequence[Cell], jobs: int, watch: _Watch) -> None:
+    """Compute cells by several processes, as many of them at work as there are jobs."""
+    queue = deque(waiting)
+    while queue:
+        others = set(multiprocessing.active_children())
+        pool = ProcessPoolExecutor(min(jobs, len(queue)), multiprocessing.get_context("spawn"), _begin_worker)
+        try:
+            _run_until_broken(pool, queue, jobs, watch)
+        except BaseException:
+            for process in set(multiprocessing.active_children()) - others:
+                process.terminate()
+            raise
+        finally:
+            pool.shutdown(wait=True, cancel_futures=True)
+
+
+def _run_until_broken(pool: ProcessPoolExecutor, queue: deque[Cell], jobs: int, watch: _Watch) -> None:
+    """Compute cells until there are none left, or one of the processes has died and taken the others along."""
+    running: dict[Future[Failure | None], Cell] = {}
+    broken = False
+    while running or (queue and not broken):
+        while queue and len(running) < jobs and not broken:
+            try:
+                future = pool.submit(run_cell, queue[0])
+            except BrokenExecutor:
+                broken = True
+                break
+            running[future] = queue.popleft()
+            watch.begun(running[future])
+        finished, _ = wait(running, return_when=FIRST_COMPLETED)
+        for future in finished:
+            cell = running.pop(future)
+            try:
+                failure = future.result()
+            except BrokenExecutor:
+                broken, failure = True, Failure(cell.data, cell.split, cell.spec.name, _DIED)
+            watch.ended(cell, failure)
+
+
+def _begin_worker() -> None:
+    """Let Ctrl-C end a process of ours at once: half a cell is no result."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def cores() -> int:
+    """How many cells can be computed at the same time."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

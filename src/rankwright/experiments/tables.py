@@ -1,0 +1,203 @@
+"""Tables of results: means with significance and wins against the baseline, and the criterion table of KDD'08.
+
+A query's values are averaged over the splits that test it first, then over queries, as in SIGIR'07.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from rankwright.errors import InputError
+from rankwright.evaluation.comparison import Comparison, Difference
+from rankwright.evaluation.render import Table, draw
+from rankwright.evaluation.table import Evaluation
+from rankwright.experiments.results import Results
+
+__all__ = ["FORMATS", "KINDS", "make_table", "render_table"]
+
+KINDS = ("means", "criterion")
+FORMATS = ("text", "markdown", "latex", "csv")
+_ALPHA = 0.05
+_LETTERS = {"t": "ᵗ", "wilcoxon": "ʷ", "sign": "ˢ", "randomization": "ʳ"}
+_BEST = "•"
+# What a best value is written between in a table that is drawn, and what becomes of it there.
+_OPEN, _CLOSE = "\ue000", "\ue001"
+_MARKS = {"text": ("", _BEST), "markdown": ("**", "**"), "latex": (r"\textbf{", "}")}
+
+
+def render_table(results: Results, kind: str = "means", format: str = "text") -> str:
+    """One of the ``KINDS`` of tables in one of the ``FORMATS``.
+
+    Parameters
+    ----------
+    results : Results
+        Of an experiment.
+    kind : {"means", "criterion"}
+        Which table.
+    format : {"text", "markdown", "latex", "csv"}
+        How it is written. CSV has all digits, one row per data set, method and measure.
+    """
+    if format not in FORMATS:
+        raise InputError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
+    if format == "csv":
+        return _records(results, kind)
+    table = make_table(results, kind)
+    if format == "text":  # the marks are as wide as they are shown
+        rows = [tuple(cell.replace(_OPEN, "").replace(_CLOSE, _BEST) for cell in row) for row in table.rows]
+        return draw(Table(table.header, tuple(rows), table.notes, table.text_columns, table.rules), "text")
+    drawn = draw(table, format)
+    for mark, shown in zip((_OPEN, _CLOSE), _MARKS[format], strict=True):
+        drawn = drawn.replace(mark, shown)
+    if format == "latex":
+        for letter, plain in zip(_LETTERS.values(), "twsr", strict=True):
+            drawn = drawn.replace(letter, f"$^{{{plain}}}$")
+    return drawn
+
+
+def make_table(results: Results, kind: str = "means") -> Table:
+    """One of the ``KINDS`` of tables; the best of a column stands between two characters that drawing replaces."""
+    if kind not in KINDS:
+        raise InputError(f"unknown kind of table {kind!r}; expected one of {', '.join(KINDS)}")
+    return _means(results) if kind == "means" else _criterion(results)
+
+
+def _means(results: Results) -> Table:
+    """Rows are methods, columns are measures, each with wins and losses against the baseline."""
+    rows: list[tuple[str, ...]] = []
+    rules = set()
+    notes: list[str] = []
+    for data in results.data:
+        rules.add(len(rows))
+        evaluations = results.evaluations(data)
+        comparison = _compared(results, data, evaluations)
+        for evaluation in evaluations:
+            rows.append((data, *_means_row(results, evaluation, comparison)))
+        notes += [f"{data}: {len(evaluation.query_ids)} queries" for evaluation in evaluations[:1]]
+    header = ("data", "method", *(name for measure in results.measures for name in (measure, "w/l")))
+    return Table(header, tuple(rows), (*notes, *_method(results), *_notes(results)), 2, frozenset(rules - {0}))
+
+
+def _means_row(results: Results, evaluation: Evaluation, comparison: Comparison | None) -> list[str]:
+    is_baseline = evaluation.name == results.manifest["baseline"]
+    row = [f"{evaluation.name} (baseline)" if is_baseline else evaluation.name]
+    for measure, mean in evaluation.means.items():
+        difference = _difference(comparison, evaluation.name, measure)
+        marks = "" if difference is None else _significance(difference, results.manifest["tests"])
+        row += [_figure(mean) + marks, "" if difference is None else f"{difference.wins}/{difference.losses}"]
+    return row
+
+
+def _compared(results: Results, data: str, evaluations: Sequence[Evaluation]) -> Comparison | None:
+    """None where there is nothing to compare with."""
+    names = [evaluation.name for evaluation in evaluations]
+    return results.compare(data) if len(names) > 1 and results.manifest["baseline"] in names else None
+
+
+def _difference(comparison: Comparison | None, method: str, measure: str) -> Difference | None:
+    rows = () if comparison is None else comparison.differences
+    return next((row for row in rows if (row.system, row.measure) == (method, measure)), None)
+
+
+def _significance(row: Difference, tests: Sequence[str]) -> str:
+    """A star for a single test; a letter for each of several, with a space for those that find nothing."""
+    marks = ["*" if len(tests) == 1 else _LETTERS[test] for test in tests]
+    return "".join(mark if row.p_corrected[test] < _ALPHA else " " for test, mark in zip(tests, marks, strict=True))
+
+
+def _method(results: Results) -> list[str]:
+    """What the marks mean."""
+    from rankwright.evaluation.significance import TESTS
+
+    tests, correction = results.manifest["tests"], results.manifest["correction"]
+    after = "" if correction == "none" else f" after {correction.capitalize()}'s correction for the methods compared"
+    if len(tests) == 1:
+        marks = f"* p < {_ALPHA:g} by the two-tailed {TESTS[tests[0]][0]}{after}"
+    else:
+        listed = ", ".join(f"{_LETTERS[test]} {TESTS[test][0]}" for test in tests)
+        marks = f"p < {_ALPHA:g}{after}, two-tailed: {listed}"
+    averaged = "values of a query are averaged over the splits that test it, then over queries"
+    return [averaged, f"w/l: queries on which a method is better and worse than {results.manifest['baseline']}", marks]
+
+
+def _notes(results: Results) -> list[str]:
+    definitions = dict.fromkeys(line for lines in results.manifest["definitions"].values() for line in lines)
+    missing = results.manifest["cells"]["total"] - results.manifest["cells"]["done"]
+    absent = [f"{missing} of {results.manifest['cells']['total']} cells are missing"] if missing else []
+    return [*definitions, *absent]
+
+
+def _criterion(results: Results) -> Table:
+    """Rows are what was trained for, columns what it is tested on."""
+    goals = {one["name"]: one.get("trained_for") for one in results.manifest["methods"]}
+    if not any(goals.values()):
+        raise InputError("no method says what it was trained for; expected trained_for in the experiment file")
+    rows: list[tuple[str, ...]] = []
+    rules = set()
+    for data in results.data:
+        rules.add(len(rows))
+        evaluations = [evaluation for evaluation in results.evaluations(data) if goals[evaluation.name]]
+        best = {
+            measure: max((_shown(e.means[measure]) for e in evaluations), default=math.nan)
+            for measure in results.measures
+        }
+        for evaluation in evaluations:
+            cells = [_marked(mean, best[measure]) for measure, mean in evaluation.means.items()]
+            rows.append((data, str(goals[evaluation.name]), evaluation.name, *cells))
+    header = ("data", "trained for", "method", *results.measures)
+    notes = (f"{_OPEN}best{_CLOSE} of each column", *_method(results)[:1], *_notes(results))
+    return Table(header, tuple(rows), notes, 3, frozenset(rules - {0}))
+
+
+def _shown(value: float) -> float:
+    """As it is shown, so that values that look equal are equal; nan is never the best."""
+    return -math.inf if math.isnan(value) else round(value, 4)
+
+
+def _marked(value: float, best: float) -> str:
+    text = _figure(value)
+    return f"{_OPEN}{text}{_CLOSE}" if _shown(value) == best and not math.isnan(value) else text
+
+
+def _figure(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.4f}"
+
+
+def _records(results: Results, kind: str) -> str:
+    """All digits, one row per data set, method and measure."""
+    if kind not in KINDS:
+        raise InputError(f"unknown kind of table {kind!r}; expected one of {', '.join(KINDS)}")
+    tests = results.manifest["tests"]
+    goals = {one["name"]: one.get("trained_for") or "" for one in results.manifest["methods"]}
+    compared = ("difference", "low", "high", "wins", "ties", "losses", "p", "p_corrected")
+    header: list[str] = ["data", "method", "trained_for", "measure", "queries", "mean"]
+    if kind == "means":
+        header += compared[:6] + tuple(f"{name}_{test}" for name in compared[6:] for test in tests)
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(header)
+    for data in results.data:
+        evaluations = results.evaluations(data)
+        comparison = _compared(results, data, evaluations) if kind == "means" else None
+        for evaluation in evaluations:
+            for measure, mean in evaluation.means.items():
+                row: list[Any] = [
+                    data,
+                    evaluation.name,
+                    goals[evaluation.name],
+                    measure,
+                    len(evaluation.query_ids),
+                    mean,
+                ]
+                difference = _difference(comparison, evaluation.name, measure)
+                if difference is not None:
+                    row += [difference.difference, *difference.interval]
+                    row += [difference.wins, difference.ties, difference.losses]
+                    row += [of[test] for of in (difference.p, difference.p_corrected) for test in tests]
+                row += [""] * (len(header) - len(row))
+                if kind == "means" or goals[evaluation.name]:
+                    writer.writerow(["" if isinstance(x, float) and math.isnan(x) else x for x in row])
+    return out.getvalue()

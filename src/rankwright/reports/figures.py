@@ -1,0 +1,247 @@
+"""What the plots of a report are drawn from: plain lists and numbers, embedded in the page as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from rankwright.evaluation.significance import TESTS
+from rankwright.reports.results import HEALTH_COLUMNS, Query, Results, Run
+from rankwright.reports.statistics import DataSummary, Protocol, canonical, train_sizes, verdict
+
+__all__ = ["figures", "trained_for"]
+
+_DIGITS = 6
+_TEXT = 400  # characters of a query that are kept
+_CRITERIA = ("trained_for", "losses", "loss", "measure")
+
+
+def figures(results: Results, protocol: Protocol, data: Sequence[DataSummary]) -> dict[str, Any]:
+    """Everything that is drawn, data set by data set."""
+    return {
+        "methods": list(protocol.methods),
+        "measures": list(protocol.measures),
+        "baseline": protocol.baseline,
+        "test": TESTS[protocol.tests[0]][0],
+        "confidence": protocol.confidence,
+        "data": [_of_data(results, protocol, one) for one in data],
+    }
+
+
+def _of_data(results: Results, protocol: Protocol, one: DataSummary) -> dict[str, Any]:
+    runs = [run for run in results.runs if run.data == one.name]
+    return {
+        "name": one.name,
+        "methods": list(one.methods),
+        "measures": list(one.measures),
+        "queries": _queries(results, one),
+        "values": _numbers(np.swapaxes(one.values, 0, 1).tolist()),
+        "differences": [_differences(one, measure, protocol) for measure in one.measures],
+        "criteria": _criteria(results, one, runs),
+        "paths": _paths(results, one.name, runs, protocol),
+        "health": _health(results, one.name),
+        "curves": _curves(results, one, runs),
+        "times": _times(one, runs),
+    }
+
+
+def _queries(results: Results, one: DataSummary) -> list[list[str]]:
+    """Id, text and kind of every query; a text for all data sets has no name of data."""
+    known = results.queries or {}
+    nothing = Query("", "")
+    rows = []
+    for query in one.query_ids:
+        found = known.get((one.name, query)) or known.get(("", query)) or nothing
+        text = found.text if len(found.text) <= _TEXT else found.text[: _TEXT - 1] + "…"
+        rows.append([query, text, found.kind])
+    return rows
+
+
+def _differences(one: DataSummary, measure: str, protocol: Protocol) -> list[dict[str, Any]]:
+    rows = []
+    for method in one.methods:
+        row = one.difference(method, measure)
+        if row is not None:
+            rows.append(
+                {
+                    "method": method,
+                    "mean": _number(row.mean),
+                    "difference": _number(row.difference),
+                    "low": _number(row.interval[0]),
+                    "high": _number(row.interval[1]),
+                    "wins": row.wins,
+                    "ties": row.ties,
+                    "losses": row.losses,
+                    "p": _number(row.p_corrected[protocol.tests[0]]),
+                    "sign": verdict(row, protocol.tests[0]),
+                }
+            )
+    return rows
+
+
+def trained_for(method: str, runs: Iterable[Run], manifest: dict[str, Any]) -> str | None:
+    """What a method says it was trained for: in the manifest's ``methods``, or among the parameters of its runs."""
+    listed = manifest.get("methods")
+    if isinstance(listed, list):
+        listed = {one["name"]: one for one in listed if isinstance(one, dict) and "name" in one}
+    tables = {name: one for name, one in listed.items() if isinstance(one, dict)} if isinstance(listed, dict) else {}
+    places = [tables.get(method, {})]
+    keys: tuple[str, ...] = _CRITERIA
+    if any(one.get("trained_for") for one in tables.values()):  # then those that do not say it do not want to
+        keys = _CRITERIA[:1]
+    else:
+        places += [place["parameters"] for place in places if isinstance(place.get("parameters"), dict)]
+        places += [run.parameters for run in runs if run.method == method]
+    for place in places:
+        for key in keys:
+            value = place.get(key)
+            if isinstance(value, str) and value:
+                return canonical(value)
+            if isinstance(value, list) and value:
+                return " + ".join(canonical(str(part)) for part in value)
+    return None
+
+
+def _criteria(results: Results, one: DataSummary, runs: Sequence[Run]) -> list[list[Any]]:
+    """Method, what it was trained for, and its mean of every measure."""
+    rows = []
+    for method in one.methods:
+        goal = trained_for(method, runs, results.manifest)
+        if goal is not None:
+            rows.append([method, goal, [_number(one.mean(method, measure)) for measure in one.measures]])
+    return rows if len(rows) > 1 and len(one.measures) > 1 else []
+
+
+def _paths(results: Results, data: str, runs: Sequence[Run], protocol: Protocol) -> list[dict[str, Any]]:
+    """A panel per parameter; a line per method: for each value the best over the other parameters."""
+    values: dict[str, dict[str, dict[Any, list[float]]]] = defaultdict(dict)
+    by_method: dict[str, list[Any]] = defaultdict(list)
+    for point in results.paths:
+        if point.data == data and math.isfinite(point.validation):
+            by_method[point.method].append(point)
+    for method in (name for name in protocol.methods if name in by_method):
+        points = by_method[method]
+        for name in dict.fromkeys(key for point in points for key in point.point):
+            best: dict[tuple[str, Any], float] = {}
+            for point in points:
+                if name in point.point:
+                    place = (point.split, _plain(point.point[name]))
+                    best[place] = max(point.validation, best.get(place, -math.inf))
+            found: dict[Any, list[float]] = defaultdict(list)
+            for (_, value), validation in best.items():
+                found[value].append(validation)
+            if len(found) > 1:
+                values[name][method] = found
+    for row in results.rounds:
+        if row.data == data:
+            values["round"].setdefault(row.method, {}).setdefault(row.number, []).append(row.validation)
+    return [_panel(name, lines, runs) for name, lines in values.items()]
+
+
+def _panel(name: str, lines: dict[str, dict[Any, list[float]]], runs: Sequence[Run]) -> dict[str, Any]:
+    keys = list(dict.fromkeys(value for found in lines.values() for value in found))
+    numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in keys)
+    keys = sorted(keys) if numeric else [str(value) for value in keys]
+    drawn = []
+    for method, found in lines.items():
+        chosen = Counter(_plain(r.parameters[name]) for r in runs if r.method == method and name in r.parameters)
+        points = [
+            [value if numeric else str(value), *_spread(numbers), chosen.get(value, 0)]
+            for value, numbers in found.items()
+        ]
+        points.sort(key=lambda point: keys.index(point[0]))
+        drawn.append({"method": method, "points": points})
+    return {
+        "parameter": name,
+        "log": numeric and name != "round" and _is_log(keys),
+        "values": keys,
+        "numeric": numeric,
+        "lines": drawn,
+    }
+
+
+def _health(results: Results, data: str) -> list[dict[str, Any]]:
+    """A panel per figure, a line per method, along C."""
+    rows = [row for row in results.health if row.data in (data, "") and row.C > 0]
+    panels = []
+    for name, words in HEALTH_COLUMNS.items():
+        lines: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for row in rows:
+            if name in row.figures:
+                lines[row.method][row.C].append(row.figures[name])
+        drawn = [
+            {"method": method, "points": [[C, *_spread(found[C]), 0] for C in sorted(found)]}
+            for method, found in lines.items()
+        ]
+        if any(len(line["points"]) > 1 for line in drawn):
+            keys = sorted({C for found in lines.values() for C in found})
+            panels.append(
+                {"parameter": "C", "figure": words, "log": True, "values": keys, "numeric": True, "lines": drawn}
+            )
+    return panels
+
+
+def _curves(results: Results, one: DataSummary, runs: Sequence[Run]) -> list[list[dict[str, Any]]]:
+    """By measure: a line per method, the mean test value of the splits of each training size."""
+    sizes = train_sizes(results, one.name)
+    if not sizes:
+        return []
+    of_run = {(run.split, run.method): run.n_train_queries for run in runs}
+    total: dict[tuple[str, str, str], list[float]] = defaultdict(list)
+    for score in results.scores:
+        if score.data == one.name and math.isfinite(score.value):
+            total[score.split, score.method, canonical(score.measure)].append(score.value)
+    panels = []
+    for measure in one.measures:
+        lines = []
+        for method in one.methods:
+            found: dict[float, list[float]] = defaultdict(list)
+            for split, size in sizes.items():
+                own = of_run.get((split, method), math.nan)
+                scores = total.get((split, method, measure))
+                if scores:
+                    found[own if own > 0 else size].append(float(np.mean(scores)))
+            lines.append({"method": method, "points": [[size, *_spread(found[size]), 0] for size in sorted(found)]})
+        panels.append([line for line in lines if line["points"]])
+    return panels
+
+
+def _times(one: DataSummary, runs: Sequence[Run]) -> list[list[Any]]:
+    """Method, mean seconds of a training, and mean seconds of a tuning."""
+    rows: list[list[Any]] = []
+    for method in one.methods:
+        own = [run for run in runs if run.method == method]
+        train = [run.seconds_train for run in own if math.isfinite(run.seconds_train)]
+        tune = [run.seconds_tune for run in own if math.isfinite(run.seconds_tune)]
+        if train or tune:
+            rows.append([method, *(_number(float(np.mean(some))) if some else None for some in (train, tune))])
+    return rows if any((row[1] or 0) + (row[2] or 0) > 0 for row in rows) else []
+
+
+def _spread(numbers: Sequence[float]) -> list[Any]:
+    """Mean, lowest and highest of some splits, and how many there are."""
+    return [_number(float(np.mean(numbers))), _number(min(numbers)), _number(max(numbers)), len(numbers)]
+
+
+def _is_log(values: Sequence[float]) -> bool:
+    """Whether values are spread so far that equal distances would crowd the small ones."""
+    return min(values) > 0 and max(values) / min(values) > 8
+
+
+def _plain(value: Any) -> Any:
+    """Something that can be a key; numbers stay numbers."""
+    return value if isinstance(value, str | int | float | bool) else json.dumps(value, sort_keys=True)
+
+
+def _number(value: float) -> float | None:
+    """Short enough to embed; JSON knows no nan."""
+    return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
+
+
+def _numbers(nested: Any) -> Any:
+    return [_numbers(part) for part in nested] if isinstance(nested, list) else _number(nested)

@@ -1,0 +1,361 @@
+// The plots: each takes a width and what is chosen, and gives {svg, marks, header, rows}, or null if there is nothing.
+// marks are {x, y, lines}: what is said about a point when it is pointed at or reached with the arrow keys.
+
+const place = (method) => report.methods.indexOf(method);
+
+function plotDifferences(width, chosen) {
+  const rows = chosen.data.differences[chosen.measureAt];
+  if (!rows || !rows.length) return null;
+  const narrow = width < 560;
+  const gutter = narrow ? 0 : Math.min(0.3 * width, Math.max(...rows.map((row) => textWidth(row.method))) + 16);
+  const rowHeight = narrow ? 46 : 34;
+  const box = { left: gutter + 8, right: width - 92, top: 26, bottom: 26 + rows.length * rowHeight };
+  const [low, high] = padded([
+    0,
+    ...rows.flatMap((row) => [row.low ?? row.difference, row.high ?? row.difference, row.difference]),
+  ]);
+  const x = linear(low, high, box.left, box.right);
+  const said = rows.map(
+    (row) =>
+      `${row.method} ${signed(row.difference)}, interval ${signed(row.low)} to ${signed(row.high)}, ${row.sign ? "" : "not "}significant`,
+  );
+  const picture = drawing(
+    width,
+    box.bottom + 48,
+    `Differences to ${report.baseline} in ${chosen.measure} on ${chosen.data.name}`,
+    said.join("; "),
+  );
+  xAxis(picture, x, box, `difference in ${chosen.measure}`, true);
+  picture.append(
+    line(x(0), box.top - 6, x(0), box.bottom, "zero"),
+    label(Math.max(x(0), textWidth(report.baseline) / 2), box.top - 12, report.baseline, {
+      anchor: "middle",
+      kind: "soft",
+    }),
+  );
+  const marks = rows.map((row, at) => {
+    const top = box.top + at * rowHeight,
+      y = top + (narrow ? 31 : rowHeight / 2);
+    const kind = row.sign > 0 ? "better" : row.sign < 0 ? "worse" : "unsure";
+    const name = shortened(row.method, narrow ? width - 10 : gutter - 8);
+    if (narrow) {
+      // A halo keeps the name readable where it crosses the line of zero.
+      picture.append(label(0, top + 15, name, { kind: "ink halo" }));
+    } else picture.append(label(gutter, y + 4, name, { anchor: "end" }));
+    if (row.low !== null) {
+      for (const end of [row.low, row.high]) picture.append(line(x(end), y - 5, x(end), y + 5, `interval ${kind}`));
+      picture.append(line(x(row.low), y, x(row.high), y, `interval ${kind}`));
+    }
+    picture.append(svg("circle", { cx: x(row.difference), cy: y, r: 5.5, class: `dot ${kind}` }));
+    const mark = row.sign > 0 ? " ▲" : row.sign < 0 ? " ▼" : "";
+    picture.append(
+      label(box.right + 12, y + 4, signed(row.difference) + mark, { kind: row.sign ? `strong ${kind}` : "ink" }),
+    );
+    return {
+      x: x(row.difference),
+      y,
+      lines: [
+        row.method,
+        `${signed(row.difference)} (${signed(row.low)} … ${signed(row.high)})`,
+        `${row.wins} better, ${row.ties} equal, ${row.losses} worse`,
+        `p = ${shortNumber(row.p)}, ${row.sign ? "significant" : "not significant"}`,
+      ],
+    };
+  });
+  return {
+    svg: picture,
+    marks,
+    header: ["method", "mean", "difference", "low", "high", "wins", "ties", "losses", "p"],
+    rows: rows.map((row) => [
+      row.method,
+      row.mean,
+      row.difference,
+      row.low,
+      row.high,
+      row.wins,
+      row.ties,
+      row.losses,
+      row.p,
+    ]),
+  };
+}
+
+function plotCriteria(width, chosen) {
+  const { criteria, measures, name } = chosen.data;
+  if (!criteria.length) return null;
+  const order = (goal) => (measures.includes(goal) ? measures.indexOf(goal) : measures.length);
+  const rows = [...criteria].sort((a, b) => order(a[1]) - order(b[1]));
+  const widest = Math.max(...rows.map((row) => Math.max(textWidth(row[0]), textWidth("for " + row[1], 11))));
+  const gutter = Math.min(width * 0.34, widest + 14);
+  const full = Math.max(width, gutter + measures.length * 58);
+  const cell = Math.min(150, (full - gutter - 2) / measures.length),
+    tall = 42;
+  const top = 48;
+  const columns = measures.map((_, at) => rows.map((row) => row[2][at]).filter((value) => value !== null));
+  const best = columns.map((column) => Math.max(...column)),
+    worst = columns.map((column) => Math.min(...column));
+  const said = measures.map(
+    (measure, at) =>
+      `best in ${measure}: ${rows
+        .filter((row) => row[2][at] === best[at])
+        .map((row) => row[0])
+        .join(", ")}`,
+  );
+  const picture = drawing(full, top + rows.length * tall + 34, `Trained for and tested on, ${name}`, said.join("; "));
+  picture.append(label(gutter, 14, "tested on", { kind: "soft" }), label(0, top - 8, "method", { kind: "soft" }));
+  measures.forEach((measure, at) =>
+    picture.append(label(gutter + (at + 0.5) * cell, top - 8, shortened(measure, cell - 6), { anchor: "middle" })),
+  );
+  const marks = [];
+  rows.forEach(([method, goal, values], r) => {
+    const y = top + r * tall;
+    picture.append(
+      label(0, y + 18, shortened(method, gutter - 10)),
+      label(0, y + 33, shortened("for " + goal, gutter - 10, 11), { size: 11, kind: "soft" }),
+    );
+    values.forEach((value, at) => {
+      const x = gutter + at * cell;
+      const share = value === null ? 0 : best[at] > worst[at] ? (value - worst[at]) / (best[at] - worst[at]) : 1;
+      const isBest = value !== null && value === best[at];
+      picture.append(
+        svg("rect", {
+          x: x + 1,
+          y: y + 1,
+          width: cell - 2,
+          height: tall - 2,
+          rx: 3,
+          class: "heat",
+          "fill-opacity": (0.05 + 0.6 * share).toFixed(3),
+        }),
+      );
+      if (isBest)
+        picture.append(
+          svg("rect", { x: x + 2.5, y: y + 2.5, width: cell - 5, height: tall - 5, rx: 2, class: "ring" }),
+        );
+      if (goal === measures[at])
+        picture.append(svg("path", { d: `M${x + cell - 13},${y + 4}H${x + cell - 4}V${y + 13}Z`, class: "corner" }));
+      picture.append(
+        label(x + cell / 2, y + tall / 2 + 4, fixed(value, cell < 62 ? 3 : 4), {
+          anchor: "middle",
+          kind: isBest ? "strong ink" : "ink",
+        }),
+      );
+      marks.push({
+        x: x + cell / 2,
+        y: y + tall / 2,
+        lines: [
+          `${method}, trained for ${goal}`,
+          `${measures[at]} ${fixed(value)}`,
+          isBest ? "the best of the column" : `${fixed(best[at] - value)} below the best`,
+        ],
+      });
+    });
+  });
+  const y = top + rows.length * tall + 22;
+  picture.append(
+    svg("rect", { x: 1, y: y - 11, width: 16, height: 13, rx: 2, class: "ring" }),
+    label(23, y, "best of a column", { size: 11, kind: "soft" }),
+    svg("path", { d: `M${136},${y - 10}H${146}V${y}Z`, class: "corner" }),
+    label(152, y, "trained for this", { size: 11, kind: "soft" }),
+  );
+  return {
+    svg: picture,
+    marks,
+    header: ["method", "trained for", ...measures],
+    rows: rows.map(([method, goal, values]) => [method, goal, ...values]),
+  };
+}
+
+const highest = (points) => points.reduce((a, b) => (b[1] > a[1] ? b : a));
+
+// Panels of lines in one picture: {lines: [{method, points: [x, mean, low, high, splits, chosen]}], values, log, numeric}.
+function linePanels(width, panels, title, chosenWord) {
+  const across = width >= 700 && panels.length > 1 ? 2 : 1;
+  const methods = [...new Set(panels.flatMap((panel) => panel.lines.map((one) => one.method)))];
+  const wide = (width - (across - 1) * 28) / across,
+    tall = across > 1 ? 280 : width < 560 ? 290 : 330;
+  const entries = methods.map((name, at) => ({ name, style: look(place(name) < 0 ? at : place(name)), lines: true }));
+  const styles = new Map(entries.map((entry) => [entry.name, entry.style]));
+  const ringed = chosenWord && panels.some((panel) => panel.lines.some((one) => one.points.some((point) => point[5])));
+  const scratch = svg("g", {});
+  const above = legend(scratch, entries, 0, width, 0) + (ringed ? 20 : 0);
+  const said = panels.flatMap((panel) =>
+    panel.lines.map((one) => {
+      const top = highest(one.points);
+      return `${one.method}, ${panel.parameter}: from ${shortNumber(one.points[0][1])} to ${shortNumber(one.points.at(-1)[1])}, highest ${shortNumber(top[1])} at ${top[0]}`;
+    }),
+  );
+  const picture = drawing(width, above + Math.ceil(panels.length / across) * tall, title, said.join("; "));
+  picture.append(scratch);
+  if (ringed)
+    picture.append(
+      svg("circle", { cx: 14, cy: above - 14, r: 8, class: "choice-ring" }),
+      label(36, above - 10, chosenWord, { kind: "soft" }),
+    );
+  const marks = [],
+    rows = [];
+  panels.forEach((panel, at) => {
+    const left = (at % across) * (wide + 28),
+      top = above + Math.floor(at / across) * tall;
+    const all = panel.lines.flatMap((one) => one.points.map((point) => point[1]));
+    const y0 = padded(all, 0.1);
+    const box = { left: left + 52, right: left + wide - 12, top: top + 32, bottom: top + tall - 52, titleLeft: left };
+    const y = linear(y0[0], y0[1], box.bottom, box.top);
+    const ends = panel.numeric ? [panel.values[0], panel.values.at(-1)] : [];
+    const x = !panel.numeric
+      ? categories(panel.values, box.left, box.right)
+      : panel.log
+        ? logarithmic(ends[0], ends[1], box.left + 8, box.right - 8)
+        : linear(ends[0], ends[1], box.left + 8, box.right - 8);
+    if (panel.numeric && panel.values.length <= 10)
+      x.ticks = () => panel.values.map((value) => ({ value, label: shortNumber(value) }));
+    yAxis(picture, y, box, shortened(panel.figure, wide));
+    xAxis(picture, x, box, panel.parameter);
+    for (const one of panel.lines) {
+      const style = styles.get(one.method);
+      const spots = one.points.map((point) => [x(point[0]), y(point[1])]);
+      picture.append(
+        svg("path", {
+          d: "M" + spots.map((spot) => spot.join(",")).join("L"),
+          class: `series ${style.kind}`,
+          "stroke-dasharray": style.dash,
+        }),
+      );
+      const top = highest(one.points);
+      one.points.forEach((point, i) => {
+        const [value, mean, low, high, splits, chosen] = point;
+        if (chosen && chosenWord)
+          picture.append(svg("circle", { cx: spots[i][0], cy: spots[i][1], r: 8, class: "choice-ring" }));
+        if (one.points.length <= 25 || point === top) picture.append(marker(...spots[i], style, 4));
+        const lines = [
+          one.method,
+          `${panel.parameter} ${panel.numeric ? shortNumber(value) : value}: ${shortNumber(mean)}`,
+        ];
+        if (splits > 1) lines.push(`${shortNumber(low)} … ${shortNumber(high)} over ${splits} splits`);
+        if (chosen && chosenWord) lines.push(`chosen ${chosen === 1 ? "once" : chosen + " times"}`);
+        marks.push({ x: spots[i][0], y: spots[i][1], lines });
+        rows.push([one.method, panel.parameter, value, panel.figure, mean, low, high, splits]);
+      });
+    }
+  });
+  return {
+    svg: picture,
+    marks,
+    header: ["method", "along", "at", "figure", "mean", "lowest", "highest", "splits"],
+    rows,
+  };
+}
+
+function plotPaths(width, chosen) {
+  const panels = chosen.data.paths.map((panel) => ({ ...panel, figure: "value on validation data" }));
+  return panels.length
+    ? linePanels(width, panels, `Values on validation data, ${chosen.data.name}`, "chosen in at least one split")
+    : null;
+}
+
+function plotHealth(width, chosen) {
+  const panels = chosen.data.health;
+  return panels.length ? linePanels(width, panels, `Health of training, ${chosen.data.name}`, "") : null;
+}
+
+function plotCurves(width, chosen) {
+  const lines = chosen.data.curves[chosen.measureAt];
+  if (!lines || !lines.length) return null;
+  const values = [...new Set(lines.flatMap((one) => one.points.map((point) => point[0])))].sort((a, b) => a - b);
+  const log = values[0] > 0 && values.at(-1) / values[0] > 10;
+  const panel = {
+    parameter: "training queries",
+    figure: `${chosen.measure} on test queries`,
+    values,
+    log,
+    numeric: true,
+    lines,
+  };
+  return linePanels(width, [panel], `Learning curves in ${chosen.measure}, ${chosen.data.name}`, "");
+}
+
+function plotTime(width, chosen) {
+  const { times, methods, values } = chosen.data;
+  const rows = times
+    .map(([method, train, tune]) => {
+      const own = (values[chosen.measureAt]?.[methods.indexOf(method)] || []).filter((value) => value !== null);
+      return { method, train: train ?? 0, tune, mean: own.length ? own.reduce((a, b) => a + b) / own.length : null };
+    })
+    .filter((row) => row.mean !== null);
+  if (!rows.length) return null;
+  const timed = rows.filter((row) => row.train > 0).map((row) => row.train);
+  const none = timed.length < rows.length ? 76 : 0;
+  const box = { left: 52 + none, right: width - 16, top: 32, bottom: 300, titleLeft: 0 };
+  const y = linear(
+    ...padded(
+      rows.map((row) => row.mean),
+      0.14,
+    ),
+    box.bottom,
+    box.top,
+  );
+  const low = Math.min(...timed, 1e9),
+    high = Math.max(...timed, 0);
+  const x = timed.length ? logarithmic(low / 1.6, Math.max(high, low * 2) * 1.6, box.left, box.right) : null;
+  const said = rows.map((row) => `${row.method} ${fixed(row.mean)} in ${seconds(row.train)}`);
+  const picture = drawing(
+    width,
+    box.bottom + 48,
+    `${chosen.measure} against seconds of training, ${chosen.data.name}`,
+    said.join("; "),
+  );
+  yAxis(picture, y, { ...box, left: 52 }, `${chosen.measure} on test queries`);
+  if (x) xAxis(picture, x, box, "seconds of one training (logarithmic)");
+  if (none)
+    picture.append(
+      line(52, box.bottom, box.left - 12, box.bottom, "axis"),
+      label(52 + none / 2 - 6, box.bottom + 18, "no training", { anchor: "middle", size: 11, kind: "soft" }),
+    );
+  const spots = rows.map((row) => ({ row, x: row.train > 0 ? x(row.train) : 52 + none / 2 - 6, y: y(row.mean) }));
+  const taken = spots.map((spot) => [spot.x - 7, spot.y - 7, spot.x + 7, spot.y + 7]);
+  const free = (b) =>
+    b[0] >= 2 &&
+    b[2] <= width &&
+    b[1] > 18 &&
+    b[3] < box.bottom &&
+    taken.every((t) => b[2] < t[0] || b[0] > t[2] || b[3] < t[1] || b[1] > t[3]);
+  for (const spot of spots) {
+    const name = shortened(spot.row.method, 150),
+      w = textWidth(name);
+    const tries = [
+      [9, 4, "start"],
+      [-9, 4, "end"],
+      [0, -11, "middle"],
+      [0, 19, "middle"],
+      [9, 18, "start"],
+      [-9, 18, "end"],
+      [9, -9, "start"],
+      [-9, -9, "end"],
+    ];
+    for (const [dx, dy, anchor] of tries) {
+      const from = spot.x + dx - (anchor === "end" ? w : anchor === "middle" ? w / 2 : 0);
+      const b = [from, spot.y + dy - 11, from + w, spot.y + dy + 3];
+      if (!free(b)) continue;
+      taken.push(b);
+      picture.append(label(spot.x + dx, spot.y + dy, name, { anchor, kind: "ink halo" }));
+      break;
+    }
+    picture.append(marker(spot.x, spot.y, look(place(spot.row.method)), 5.5));
+  }
+  const marks = spots.map(({ row, x: px, y: py }) => ({
+    x: px,
+    y: py,
+    lines: [
+      row.method,
+      `${chosen.measure} ${fixed(row.mean)}`,
+      `training ${seconds(row.train)}`,
+      ...(row.tune ? [`tuning ${seconds(row.tune)}`] : []),
+    ],
+  }));
+  return {
+    svg: picture,
+    marks,
+    header: ["method", chosen.measure, "seconds of training", "seconds of tuning"],
+    rows: rows.map((row) => [row.method, row.mean, row.train, row.tune]),
+  };
+}

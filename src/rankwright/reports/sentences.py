@@ -1,0 +1,166 @@
+"""The summary in sentences: which method is best on what, by how much, and whether that can be told from chance.
+
+Sentences are HTML; every name from the data is escaped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from rankwright.evaluation.comparison import Difference
+from rankwright.evaluation.significance import TESTS
+from rankwright.reports.statistics import ALPHA, DataSummary, Protocol, verdict
+
+__all__ = ["about_data", "about_tests", "counted", "overall", "p_text", "signed"]
+
+
+def counted(number: int, one: str, several: str | None = None) -> str:
+    """A number with its noun, as in ``1 query`` and ``1,200 queries``."""
+    return f"{number:,} {one if number == 1 else several or one + 's'}"
+
+
+def signed(value: float) -> str:
+    """A difference with its sign, and a real minus."""
+    return f"{value:+.4f}".replace("-", "−")
+
+
+def p_text(p: float) -> str:
+    """``p = 0.012``, or ``p < 0.0001``."""
+    return (
+        "p\N{NO-BREAK SPACE}<\N{NO-BREAK SPACE}0.0001"
+        if p < 0.0001
+        else f"p\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{p:.2g}"
+    )
+
+
+def overall(data: Sequence[DataSummary], protocol: Protocol) -> list[str]:
+    """What holds over several data sets; nothing for one."""
+    measure = protocol.measures[0]
+    with_measure = [one for one in data if measure in one.measures]
+    if len(with_measure) < 2:
+        return []
+    n = len(with_measure)
+    best = [one.ranked(measure)[0] for one in with_measure]
+    first = [
+        f"<b>{escape(method)}</b> on {best.count(method)} of {n} data sets"
+        for method in sorted(set(best), key=lambda method: (-best.count(method), method))
+    ]
+    sentences = [f"Highest {escape(measure)}: {_list(first)}."]
+    for sign, word in ((1, "above"), (-1, "below")):
+        times = {
+            method: sum(verdict(one.difference(method, measure), protocol.tests[0]) == sign for one in with_measure)
+            for method in protocol.methods
+        }
+        some = [f"{escape(m)} on {times[m]}" for m in sorted(times, key=lambda m: -times[m]) if times[m]]
+        if some:
+            where = f"Significantly {word} the baseline {escape(protocol.baseline)} in {escape(measure)}"
+            sentences.append(f"{where}: {_list(some)} of {n} data sets.")
+    return sentences
+
+
+def about_data(one: DataSummary, protocol: Protocol) -> list[str]:
+    """The sentences about one data set."""
+    measure = next((name for name in protocol.measures if name in one.measures), None)
+    ranked = [] if measure is None else one.ranked(measure)
+    if measure is None or not ranked:
+        return []
+    best = ranked[0]
+    mean = f"<b>{escape(best)}</b> has the highest {escape(measure)}, {one.mean(best, measure):.4f}"
+    if protocol.baseline not in one.methods:
+        return [f"{mean}. The baseline {escape(protocol.baseline)} has no values here."]
+    sentences = []
+    if best == protocol.baseline:
+        sentences.append(_baseline_first(one, measure, ranked, protocol))
+    else:
+        row = one.difference(best, measure)
+        sentences.append(f"{mean}." if row is None else f"{mean}: {_distance(row, protocol)}.")
+        if row is not None:
+            sentences.extend(_disagreement(row, protocol))
+    sentences.extend(_groups(one, measure, best, protocol))
+    sentences.extend(_other_measures(one, measure, protocol))
+    return sentences
+
+
+def about_tests(data: Sequence[DataSummary], protocol: Protocol) -> list[str]:
+    """How significance was decided, and what the means are over."""
+    made = next((comparison for one in data for comparison in one.comparisons.values()), None)
+    if made is None:
+        return []
+    deciding = TESTS[protocol.tests[0]][0]
+    several = " (the first test asked for)" if len(protocol.tests) > 1 else ""
+    lines = [
+        f"significant: {deciding}{several}, two-tailed over queries, p < {ALPHA:g} after the correction",
+        *made.method,
+    ]
+    if any(one.splits > 1 for one in data):
+        lines.append("a query that is tested in several splits counts once, with the mean of its values")
+    return [escape(line[0].upper() + line[1:] + ".") for line in lines]
+
+
+def _distance(row: Difference, protocol: Protocol) -> str:
+    sure = "significant" if verdict(row, protocol.tests[0]) else "not significant: so much may be chance"
+    p = escape(p_text(row.p_corrected[protocol.tests[0]]))
+    wins = f"better on {counted(row.wins, 'query', 'queries')}, worse on {row.losses:,}"
+    gain = f"{signed(row.difference)}{_percent(row)} against the baseline {escape(protocol.baseline)}"
+    return f"{gain}, {wins}; {sure} ({p})"
+
+
+def _percent(row: Difference) -> str:
+    return f" ({100 * row.difference / row.baseline_mean:+.1f} %)".replace("-", "−") if row.baseline_mean else ""
+
+
+def _baseline_first(one: DataSummary, measure: str, ranked: Sequence[str], protocol: Protocol) -> str:
+    others = ranked[1:]
+    mean = f"{one.mean(protocol.baseline, measure):.4f}"
+    text = f"The baseline <b>{escape(protocol.baseline)}</b> has the highest {escape(measure)}, {mean}"
+    row = one.difference(others[0], measure) if others else None
+    if row is None:
+        return f"{text}."
+    sure = "significant" if verdict(row, protocol.tests[0]) else "not significant"
+    p = escape(p_text(row.p_corrected[protocol.tests[0]]))
+    return f"{text}; the next is {escape(others[0])}, {signed(row.difference)}, {sure} ({p})."
+
+
+def _disagreement(row: Difference, protocol: Protocol) -> list[str]:
+    """Tests that say something else than the deciding one."""
+    said = verdict(row, protocol.tests[0]) != 0
+    others = [test for test in protocol.tests[1:] if (verdict(row, test) != 0) != said]
+    if not others:
+        return []
+    named = _list([f"the {TESTS[test][0]} ({p_text(row.p_corrected[test])})" for test in others])
+    return [f"By {escape(named)} it is {'not ' * said}significant."]
+
+
+def _groups(one: DataSummary, measure: str, best: str, protocol: Protocol) -> list[str]:
+    groups: dict[int, list[str]] = {1: [], 0: [], -1: []}
+    for method in one.ranked(measure):
+        row = one.difference(method, measure)
+        if row is not None and method != best:
+            groups[verdict(row, protocol.tests[0])].append(escape(method))
+    also = "Also significantly" if best != protocol.baseline else "Significantly"
+    base = escape(protocol.baseline)
+    texts = (
+        (1, f"{also} above {base}"),
+        (0, f"No significant difference to {base}"),
+        (-1, f"Significantly below {base}"),
+    )
+    return [f"{text}: {_list(groups[sign])}." for sign, text in texts if groups[sign]]
+
+
+def _other_measures(one: DataSummary, first: str, protocol: Protocol) -> list[str]:
+    parts = []
+    for measure in one.measures:
+        ranked = one.ranked(measure)
+        if measure == first or not ranked:
+            continue
+        sign = verdict(one.difference(ranked[0], measure), protocol.tests[0])
+        mark = "significant" if sign else "the baseline" if ranked[0] == protocol.baseline else "not significant"
+        parts.append(f"{escape(measure)}: {escape(ranked[0])} ({one.mean(ranked[0], measure):.4f}, {mark})")
+    return [f"Best in other measures: {_list(parts, '; ')}."] if parts else []
+
+
+def _list(parts: Sequence[str], between: str = ", ") -> str:
+    if between == ", " and len(parts) > 1:
+        return f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return between.join(parts)

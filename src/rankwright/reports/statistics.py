@@ -1,0 +1,249 @@
+"""From per-query values to what is said about them: means, and comparisons with the baseline, data set by data set.
+
+The values of a query are averaged over the splits in which it is tested. Where training sets differ in size, the tables
+are about the largest ones, and the others are in the learning curves.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.errors import InputError
+from rankwright.evaluation.comparison import Comparison, Difference, compare
+from rankwright.evaluation.significance import CORRECTIONS, TESTS
+from rankwright.evaluation.table import Evaluation, mean_of
+from rankwright.measures import Measure, parse_measure
+from rankwright.reports.results import Results, Score
+
+__all__ = ["ALPHA", "DataSummary", "Protocol", "canonical", "protocol_of", "summaries", "train_sizes", "verdict"]
+
+Array = npt.NDArray[Any]
+ALPHA = 0.05
+_GROWN = 1.5  # training sets that differ by less are parts of one size
+_SAME = 1.1  # sizes within this factor are one size
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How the methods are compared: names in order, the baseline, and the tests."""
+
+    methods: tuple[str, ...]
+    measures: tuple[str, ...]
+    baseline: str
+    tests: tuple[str, ...]
+    correction: str
+    confidence: float
+    n_resamples: int
+    seed: int
+
+
+@dataclass(frozen=True, eq=False)
+class DataSummary:
+    """One data set: the values of every method, measure and query, and the comparisons by measure.
+
+    Attributes
+    ----------
+    name : str
+        Of the data set.
+    methods, measures, query_ids : tuple of str
+        The three axes of ``values``.
+    values : ndarray of shape (methods, measures, queries)
+        Means over splits; nan where there is no value.
+    comparisons : dict of str to Comparison
+        By measure, where the baseline and another method have queries in common.
+    splits : int
+        From how many splits the values are.
+    train_size : int or None
+        Training queries of these splits, where there are splits with fewer.
+    """
+
+    name: str
+    methods: tuple[str, ...]
+    measures: tuple[str, ...]
+    query_ids: tuple[str, ...]
+    values: Array
+    comparisons: dict[str, Comparison]
+    splits: int
+    train_size: int | None
+
+    def mean(self, method: str, measure: str) -> float:
+        """The mean over queries; nan if there is none."""
+        return mean_of(self.values[self.methods.index(method), self.measures.index(measure)])
+
+    def ranked(self, measure: str) -> list[str]:
+        """Methods that have values, best first."""
+        means = {method: self.mean(method, measure) for method in self.methods}
+        return sorted((m for m in means if not math.isnan(means[m])), key=lambda method: -means[method])
+
+    def difference(self, method: str, measure: str) -> Difference | None:
+        """The comparison of a method with the baseline; None for the baseline itself."""
+        comparison = self.comparisons.get(measure)
+        rows = () if comparison is None else comparison.differences
+        return next((row for row in rows if row.system == method), None)
+
+
+def canonical(measure: str) -> str:
+    """A measure's name as the toolkit writes it; a name that it does not know stays."""
+    try:
+        return str(parse_measure(measure))
+    except InputError:
+        return measure
+
+
+def verdict(row: Difference | None, test: str) -> int:
+    """1 if a method is significantly better than the baseline by a test, −1 if worse, 0 if it cannot be told."""
+    if row is None or not row.p_corrected.get(test, 1.0) < ALPHA or row.difference == 0:
+        return 0
+    return 1 if row.difference > 0 else -1
+
+
+def protocol_of(results: Results) -> Protocol:
+    """What the manifest says about the comparison, with defaults for what it leaves open."""
+    manifest = results.manifest
+    found = _unique(score.method for score in results.scores)
+    methods = _listed(manifest.get("methods"), found)
+    measures = _listed(
+        [canonical(name) for name in _names(manifest.get("measures"))],
+        _unique(canonical(score.measure) for score in results.scores),
+    )
+    baseline = manifest.get("baseline")
+    tests = tuple(test for test in _names(manifest.get("tests", manifest.get("test"))) if test in TESTS)
+    correction = manifest.get("correction")
+    confidence = manifest.get("confidence")
+    resamples, seed = manifest.get("n_resamples"), manifest.get("seed")
+    return Protocol(
+        methods,
+        measures,
+        baseline if isinstance(baseline, str) and baseline in found else methods[0],
+        tests or ("wilcoxon", "t"),
+        correction if correction in CORRECTIONS else "holm",
+        confidence if isinstance(confidence, float) and 0 < confidence < 1 else 0.95,
+        resamples if isinstance(resamples, int) and resamples > 0 else 9999,
+        seed if isinstance(seed, int) and seed >= 0 else 0,
+    )
+
+
+def train_sizes(results: Results, data: str) -> dict[str, float]:
+    """Training queries by split, where training sets of a data set clearly differ in size; else nothing."""
+    sizes: dict[str, float] = {}
+    for run in results.runs:
+        if run.data == data and run.n_train_queries > 0:
+            sizes[run.split] = max(run.n_train_queries, sizes.get(run.split, 0.0))
+    return sizes if sizes and max(sizes.values()) >= _GROWN * min(sizes.values()) else {}
+
+
+def summaries(
+    results: Results, protocol: Protocol, progress: Callable[[int, int], None] | None = None
+) -> list[DataSummary]:
+    """One summary per data set, in the order of the file; ``progress`` gets comparisons done and in all."""
+    by_data: dict[str, list[Score]] = defaultdict(list)
+    for score in results.scores:
+        by_data[score.data].append(score)
+    found: list[DataSummary] = []
+    for name, scores in by_data.items():
+        done, total = len(found) * len(protocol.measures), len(by_data) * len(protocol.measures)
+        told = None if progress is None else partial(_tell, progress, done, total)
+        found.append(_summary(name, scores, train_sizes(results, name), protocol, told))
+    return found
+
+
+def _tell(progress: Callable[[int, int], None], before: int, total: int, done: int) -> None:
+    progress(before + done, total)
+
+
+def _summary(
+    name: str,
+    scores: list[Score],
+    sizes: dict[str, float],
+    protocol: Protocol,
+    told: Callable[[int], None] | None,
+) -> DataSummary:
+    largest = max(sizes.values(), default=math.nan)
+    kept = [score for score in scores if sizes.get(score.split, largest) * _SAME >= largest] if sizes else scores
+    names = {score.method for score in kept}
+    methods = tuple(method for method in protocol.methods if method in names)
+    used = {measure: canonical(measure) for measure in {score.measure for score in kept}}
+    measures = tuple(measure for measure in protocol.measures if measure in used.values())
+    queries = tuple(_unique(score.query for score in kept))
+    values = _averaged(kept, methods, measures, used, queries)
+    comparisons = {}
+    for column, measure in enumerate(measures):
+        found = _compared(methods, values[:, column], measure, queries, protocol)
+        if found is not None:
+            comparisons[measure] = found
+        if told is not None:
+            told(column + 1)
+    splits = len({score.split for score in kept})
+    return DataSummary(name, methods, measures, queries, values, comparisons, splits, round(largest) if sizes else None)
+
+
+def _averaged(
+    scores: list[Score], methods: Sequence[str], measures: Sequence[str], used: dict[str, str], queries: Sequence[str]
+) -> Array:
+    """Means over splits, as an array of methods × measures × queries."""
+    places = [{name: at for at, name in enumerate(names)} for names in (methods, measures, queries)]
+    at = np.array(
+        [(places[0][s.method], places[1][used[s.measure]], places[2][s.query]) for s in scores], np.int64
+    ).reshape(-1, 3)
+    value = np.array([score.value for score in scores])
+    at, value = at[~np.isnan(value)], value[~np.isnan(value)]
+    shape = (len(methods), len(measures), len(queries))
+    flat = np.ravel_multi_index(tuple(at.T), shape)
+    count = np.bincount(flat, minlength=math.prod(shape))
+    total = np.bincount(flat, weights=value, minlength=math.prod(shape))
+    with np.errstate(invalid="ignore"):
+        return (total / count).reshape(shape)
+
+
+def _compared(
+    methods: Sequence[str], values: Array, measure: str, queries: Sequence[str], protocol: Protocol
+) -> Comparison | None:
+    """All methods that share a query with the baseline, against it."""
+    if protocol.baseline not in methods:
+        return None
+    base = ~np.isnan(values[methods.index(protocol.baseline)])
+    label = cast(Measure, measure)  # a name is enough for what follows, and the measure may be of somebody else
+    evaluations = [
+        Evaluation(np.array(queries), (label,), values[at][:, None], (measure,), method)
+        for at, method in enumerate(methods)
+        if (base & ~np.isnan(values[at])).any()
+    ]
+    if len(evaluations) < 2:
+        return None
+    return compare(
+        evaluations,
+        baseline=protocol.baseline,
+        tests=protocol.tests,
+        correction=protocol.correction,
+        confidence=protocol.confidence,
+        n_resamples=protocol.n_resamples,
+        seed=protocol.seed,
+    )
+
+
+def _unique(names: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(names))
+
+
+def _names(listed: Any) -> list[str]:
+    """Names from what a manifest has: a list of them or of tables with a name, a table by name, or one name."""
+    if isinstance(listed, str):
+        return [listed]
+    if isinstance(listed, dict):
+        return [str(name) for name in listed]
+    if isinstance(listed, list):
+        return [str(one.get("name", "")) if isinstance(one, dict) else str(one) for one in listed]
+    return []
+
+
+def _listed(wanted: Any, found: Sequence[str]) -> tuple[str, ...]:
+    """What was found, in the order of what was listed, then the rest."""
+    return tuple(_unique([*(name for name in _names(wanted) if name in found), *found]))

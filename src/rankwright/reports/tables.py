@@ -1,0 +1,184 @@
+"""The tables of a report as HTML. Every text from the data is escaped; cells carry the number that they sort by."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from html import escape
+from typing import Any
+
+from rankwright.reports.results import Results, Run
+from rankwright.reports.sentences import counted, signed
+from rankwright.reports.statistics import ALPHA, DataSummary, Protocol, verdict
+
+__all__ = ["cell", "differences_table", "manifest_list", "means_table", "runs_table", "table"]
+
+_MARKS = {1: ("▲", "better", "significantly better than"), -1: ("▼", "worse", "significantly worse than")}
+_SHORT = {"t": "t-test", "wilcoxon": "Wilcoxon", "sign": "sign test", "randomization": "randomisation"}
+_FIRST_KEYS = ("name", "title", "description", "command", "started", "finished", "seconds", "times", "seed", "seeds")
+
+
+def cell(text: str, value: float | None = None, *, tag: str = "td", kind: str = "") -> str:
+    """One cell; ``text`` is HTML, ``value`` what a numeric column sorts by."""
+    sort = "" if value is None or not math.isfinite(value) else f' data-value="{value:.10g}"'
+    attributes = (f' class="{kind}"' if kind else "") + sort + (' scope="row"' if tag == "th" else "")
+    return f"<{tag}{attributes}>{text}</{tag}>"
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str, *, text_columns: int = 1) -> str:
+    """A sortable table; header and caption are plain text, rows are cells."""
+    heads = "".join(
+        f'<th scope="col" class="{"text" if at < text_columns else "number"}">'
+        f'<button type="button" class="sort">{escape(name)}</button></th>'
+        for at, name in enumerate(header)
+    )
+    body = "".join(f"<tr>{''.join(row)}</tr>" for row in rows)
+    return (
+        f'<div class="wide" tabindex="0" role="region" aria-label="{escape(caption)}"><table class="sortable">'
+        f"<caption><span>{escape(caption)}</span></caption><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def means_table(one: DataSummary, protocol: Protocol, title: str) -> str:
+    """Means of all measures, with marks against the baseline, and wins and losses on the first measure."""
+    first = one.measures[0]
+    compared = bool(one.comparisons.get(first))
+    header = ["method", *one.measures, *([f"w/t/l in {first}"] if compared else [])]
+    best = {measure: _best(one, measure) for measure in one.measures}
+    rows = []
+    for method in one.methods:
+        row = [_name(method, protocol)]
+        for measure in one.measures:
+            mean = one.mean(method, measure)
+            text = f"<b>{_figure(mean)}</b>" if _figure(mean) == best[measure] else _figure(mean)
+            sign = verdict(one.difference(method, measure), protocol.tests[0])
+            row.append(cell(text + _mark(sign, protocol.baseline), mean, kind="number"))
+        if compared:
+            row.append(_wins(one, method, first))
+        rows.append(row)
+    queries = counted(len(one.query_ids), "query", "queries")
+    splits = f", {counted(one.splits, 'split')}" if one.splits > 1 else ""
+    size = f", trained on {one.train_size:,} queries" if one.train_size else ""
+    return table(header, rows, f"{title}: means over {queries}{splits}{size}")
+
+
+def differences_table(one: DataSummary, measure: str, protocol: Protocol, title: str) -> str:
+    """Everything about one measure: difference, interval, wins, p-values."""
+    level = f"{protocol.confidence:.0%} interval"
+    tests = [f"p, {_SHORT[test]}" for test in protocol.tests]
+    header = ["method", "mean", "difference", "in %", level, "w/t/l", *tests]
+    rows = []
+    for method in one.methods:
+        mean = one.mean(method, measure)
+        row = [_name(method, protocol), cell(_figure(mean), mean, kind="number")]
+        found = one.difference(method, measure)
+        if found is None:
+            row += [cell("", kind="number")] * (4 + len(tests))
+        else:
+            share = 100 * found.difference / found.baseline_mean if found.baseline_mean else math.nan
+            low, high = found.interval
+            mark = _mark(verdict(found, protocol.tests[0]), protocol.baseline)
+            row += [
+                cell(signed(found.difference) + mark, found.difference, kind="number"),
+                cell("–" if math.isnan(share) else f"{share:+.1f}".replace("-", "−"), share, kind="number"),
+                cell(f"{signed(low)} … {signed(high)}", low, kind="number"),
+                _wins(one, method, measure),
+                *(_p(found.p_corrected[test]) for test in protocol.tests),
+            ]
+        rows.append(row)
+    return table(header, rows, f"{title}, {measure}: against {protocol.baseline}")
+
+
+def runs_table(runs: Sequence[Run]) -> str:
+    """One row per training."""
+    header = ["data", "split", "method", "parameters", "validation", "training", "s train", "s tune", "queries", "note"]
+    rows = []
+    for run in runs:
+        figures = (run.validation, run.training)
+        seconds = (run.seconds_train, run.seconds_tune)
+        parameters = ", ".join(f"{name} = {_text(value)}" for name, value in run.parameters.items())
+        rows.append(
+            [
+                *(cell(escape(text), kind="text") for text in (run.data, run.split, run.method, parameters)),
+                *(cell(_figure(value), value, kind="number") for value in figures),
+                *(cell(_seconds(value), value, kind="number") for value in seconds),
+                cell(_figure(run.n_train_queries, "{:,.0f}"), run.n_train_queries, kind="number"),
+                cell(escape(run.note), kind="text"),
+            ]
+        )
+    return table(header, rows, "Every training", text_columns=4)
+
+
+def manifest_list(results: Results) -> str:
+    """What the manifest says, as a list of names and values."""
+    keys = [key for key in _FIRST_KEYS if key in results.manifest]
+    keys += [key for key in results.manifest if key not in keys]
+    entries = "".join(f"<dt>{escape(_words(key))}</dt><dd>{_value(results.manifest[key])}</dd>" for key in keys)
+    return f'<dl class="facts">{entries}</dl>' if entries else "<p>The results folder has no manifest.</p>"
+
+
+def _value(value: Any, depth: int = 0) -> str:
+    if isinstance(value, dict) and value and depth < 3:
+        rows = "".join(
+            f"<dt>{escape(_words(str(key)))}</dt><dd>{_value(item, depth + 1)}</dd>" for key, item in value.items()
+        )
+        return f'<dl class="inner">{rows}</dl>'
+    if isinstance(value, list) and value and depth < 3 and any(isinstance(item, dict | list) for item in value):
+        return "<ul>" + "".join(f"<li>{_value(item, depth + 1)}</li>" for item in value) + "</ul>"
+    if isinstance(value, list):
+        return escape(", ".join(map(_text, value))) or "–"
+    text = _text(value)
+    return f"<code>{escape(text)}</code>" if isinstance(value, str) and value else escape(text) or "–"
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return "" if value is None else json.dumps(value, ensure_ascii=False)
+
+
+def _words(key: str) -> str:
+    return key.replace("_", " ")
+
+
+def _name(method: str, protocol: Protocol) -> str:
+    tag = ' <span class="tag">baseline</span>' if method == protocol.baseline else ""
+    return cell(escape(method) + tag, tag="th", kind="text")
+
+
+def _best(one: DataSummary, measure: str) -> str:
+    ranked = one.ranked(measure)
+    return _figure(one.mean(ranked[0], measure)) if len(ranked) > 1 else ""
+
+
+def _mark(sign: int, baseline: str) -> str:
+    """A triangle, with its meaning for those who do not see it; the same width without one."""
+    if sign not in _MARKS:
+        return '<span class="mark"></span>'
+    symbol, kind, words = _MARKS[sign]
+    text = f"{words} {escape(baseline)}"
+    spoken = f'<span aria-hidden="true">{symbol}</span><span class="unseen"> {text}</span>'
+    return f'<span class="mark {kind}" title="{text}">{spoken}</span>'
+
+
+def _wins(one: DataSummary, method: str, measure: str) -> str:
+    row = one.difference(method, measure)
+    if row is None:
+        return cell("", kind="number")
+    return cell(f"{row.wins}/{row.ties}/{row.losses}", row.wins - row.losses, kind="number")
+
+
+def _p(p: float) -> str:
+    shown = "&lt;0.0001" if p < 0.0001 else f"{p:.4f}"
+    return cell(f"<b>{shown}</b>" if p < ALPHA else shown, p, kind="number")
+
+
+def _figure(value: float, shape: str = "{:.4f}") -> str:
+    return shape.format(value) if math.isfinite(value) else "–"
+
+
+def _seconds(value: float) -> str:
+    return "–" if not math.isfinite(value) else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"

@@ -1,0 +1,100 @@
+"""A results folder as an experiment leaves it, made up: methods that differ by a known amount on random queries."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+
+METHODS = {"bm25": None, "svm-map": "AP", "svm-ndcg": "nDCG@10", "svm-mrr": "RR@10", "lambdamart": "nDCG@10"}
+GAINS = {"bm25": 0.0, "svm-map": 0.06, "svm-ndcg": 0.045, "svm-mrr": 0.005, "lambdamart": -0.05}
+MEASURES = ("AP", "nDCG@10", "RR")
+GRID = (0.001, 0.01, 0.1, 1.0, 10.0, 100.0)
+WORDS = ("lift", "drag", "wing", "flow", "heat", "shock", "layer", "plate", "wave", "cone", "jet", "mach", "angle")
+
+
+def write_results(
+    folder: Path,
+    *,
+    data=("cranfield", "python-docs"),
+    n_queries: int = 60,
+    n_splits: int = 5,
+    sizes=None,
+    seed: int = 0,
+    optional: bool = True,
+    text: str | None = None,
+) -> Path:
+    """Write the files; ``sizes`` are training set sizes for learning curves, ``text`` that of every query."""
+    rng = np.random.default_rng(seed)
+    folder.mkdir(parents=True, exist_ok=True)
+    scores, runs, queries, paths, rounds, health = [], [], [], [], [], []
+    for name in data:
+        ease = rng.beta(2, 2.5, n_queries)
+        for q in range(n_queries):
+            words = text or " ".join(rng.choice(WORDS, rng.integers(3, 12)))
+            queries.append([name, f"q{q}", words, "informational" if q % 3 else "navigational"])
+        for size in sizes or [40]:
+            for split in range(n_splits):
+                label = f"{size}/{split}" if sizes else str(split)
+                for method, goal in METHODS.items():
+                    gain = GAINS[method] * (1 if not sizes else np.log(size) / np.log(max(sizes)))
+                    for q in range(split, n_queries, n_splits):
+                        for m, measure in enumerate(MEASURES):
+                            value = np.clip(ease[q] + gain + rng.normal(0.02 * m, 0.08), 0, 1)
+                            value = ease[q] if q % 9 == 0 else value  # some ties
+                            scores.append([name, label, method, f"q{q}", measure, f"{value:.6f}"])
+                    tuned = {"C": float(rng.choice(GRID[2:5])), "loss": goal} if goal else {}
+                    seconds = [f"{rng.uniform(0.1, 0.4):.3f}", f"{rng.uniform(2, 4):.3f}"] if goal else ["0", "0"]
+                    if method == "lambdamart":
+                        tuned = {"learning_rate": 0.1, "max_leaves": 8, "measure": goal}
+                        seconds = ["12.5", "120.1"]
+                    note = "stopped at 200 passes, gap 0.0021" if method == "svm-mrr" and split == 1 else ""
+                    row = [json.dumps(tuned), 0.41, 0.47, *seconds, size, note]
+                    runs.append([name, label, method, *row])
+                    if method == "lambdamart":
+                        rounds += [[name, label, method, r, 0.45 - 0.1 / r - r / 9000] for r in range(1, 81 + split)]
+                        for rate in (0.03, 0.1, 0.3):
+                            for leaves in (4, 8, 16):
+                                point = {"learning_rate": rate, "max_leaves": leaves}
+                                value = 0.45 - abs(np.log10(rate / 0.1)) / 20 - leaves / 1000 + rng.normal(0, 0.003)
+                                paths.append([name, label, method, json.dumps(point), value])
+                    elif goal:
+                        for C in GRID:
+                            value = 0.42 + 0.02 * np.exp(-(np.log10(C) ** 2)) + rng.normal(0, 0.004)
+                            paths.append([name, label, method, json.dumps({"C": C}), value])
+        for method in ("svm-map", "svm-mrr"):
+            for at, C in enumerate(GRID):
+                slack = 1.0 if method == "svm-mrr" else 0.95 - 0.03 * at
+                health.append([name, method, C, slack, slack, 0.0 if method == "svm-mrr" else 0.05 * 2**at, 5 + at])
+    manifest = {
+        "name": "demo-experiment",
+        "command": "rankwright experiment run demo.toml",
+        "started": "2025-05-04T10:00:00",
+        "finished": "2025-05-04T10:12:31",
+        "seed": 7,
+        "versions": {"rankwright": "0.1.0", "numpy": "2.1.0", "python": "3.11.7"},
+        "hashes": {name: "blake2b:" + f"{at}af09c" * 8 for at, name in enumerate(data)},
+        "baseline": "bm25",
+        "measures": list(MEASURES),
+        "tests": ["wilcoxon", "t"],
+        "correction": "holm",
+        "definitions": {name: ["AP: relevant from label 1", f"nDCG@10: gain of {name}"] for name in data},
+        "cells": {"total": 50, "done": 48, "failed": 2, "missing": 0},
+    }
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    _write(folder / "per_query.csv", "data,split,method,query,measure,value", scores)
+    if optional:
+        header = "data,split,method,parameters,validation,training,seconds_train,seconds_tune"
+        _write(folder / "runs.csv", f"{header},n_train_queries,note", runs)
+        _write(folder / "queries.csv", "data,query,text,kind", queries)
+        _write(folder / "paths.csv", "data,split,method,parameters,validation", paths)
+        _write(folder / "rounds.csv", "data,split,method,round,validation", rounds)
+        _write(folder / "health.csv", "data,method,C,slack_ratio,objective_ratio,norm,passes", health)
+    return folder
+
+
+def _write(path, header, rows):
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(header.split(","))
+        writer.writerows(rows)
