@@ -23,7 +23,7 @@ __all__ = ["Augmentation", "augment", "label_entropy"]
 Array = npt.NDArray[Any]
 _BLOCK = 4096  # background rows at a time
 _SEEDS = 2048  # in-domain rows at a time
-_DOUBT = 1e-4  # cosines in single precision are computed again where they are this close to what decides
+_DOUBT = 1e-4  # more than the error of a cosine in single precision
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,8 +113,9 @@ def augment(
     mean, scale = _moments(in_domain)
     points = _directions(chosen.X, mean, scale)
     if distance is None:
-        similar, _ = _nearest(points, points, neighbours + 1, None)
-        distance = float(np.median(1.0 - similar[:, -1]))
+        blocks = [points[start : start + _BLOCK] for start in range(0, len(points), _BLOCK)]
+        own = np.concatenate([_nearest(block, points, neighbours + 1)[0][:, -1] for block in blocks])
+        distance = float(np.median(1.0 - own))
     rows = _near_rows(background, points, chosen.labels, mean, scale, neighbours, distance, progress)
     return _taken(background, in_domain, rows, seeds, distance)
 
@@ -143,11 +144,20 @@ def _directions(X: Any, mean: Array, scale: Array) -> Array:
     return np.asarray(standard / np.where(length > 0, length, 1.0))
 
 
-def _nearest(block: Array, points: Array, count: int, need: float | None) -> tuple[Array, Array]:
+def _count_near(block: Array, points: Array, need: float) -> Array:
+    """How many points have a cosine of at least ``need`` with every row, in single precision."""
+    small, many = block.astype(np.float32), points.astype(np.float32)
+    counts = np.zeros(len(block), np.int64)
+    for start in range(0, len(points), _SEEDS):
+        counts += np.count_nonzero(small @ many[start : start + _SEEDS].T >= np.float32(need), axis=1)
+    return counts
+
+
+def _nearest(block: Array, points: Array, count: int) -> tuple[Array, Array]:
     """The ``count`` largest cosines of every row, descending, and which points have them.
 
     Single precision finds a few more than asked for; these are computed again in double, so that neither the order of
-    sums nor the number of threads decides. Rows that cannot have all of them above ``need`` may come back as they are.
+    sums nor the number of threads decides.
     """
     extra = min(count + 5, len(points))
     small, many = block.astype(np.float32), points.astype(np.float32)
@@ -161,11 +171,7 @@ def _nearest(block: Array, points: Array, count: int, need: float | None) -> tup
         places = np.concatenate([which, top + start], axis=1)
         order = np.argpartition(-both, extra - 1, axis=1)[:, :extra]
         best, which = np.take_along_axis(both, order, axis=1), np.take_along_axis(places, order, axis=1)
-    exact = best.astype(np.float64)
-    worth = np.ones(len(block), bool)
-    if need is not None:
-        worth = np.partition(exact, extra - count, axis=1)[:, extra - count] >= need - _DOUBT
-    exact[worth] = np.einsum("ij,ikj->ik", block[worth], points[which[worth]])
+    exact = np.einsum("ij,ikj->ik", block, points[which])
     order = np.lexsort((which, -exact), axis=1)[:, :count]
     return np.take_along_axis(exact, order, axis=1), np.take_along_axis(which, order, axis=1)
 
@@ -184,10 +190,12 @@ def _near_rows(
     taken = []
     for start in range(0, background.n_docs, _BLOCK):
         rows = slice(start, min(start + _BLOCK, background.n_docs))
-        similar, which = _nearest(_directions(background.X[rows], mean, scale), points, neighbours, need)
+        block = _directions(background.X[rows], mean, scale)
+        possible = np.flatnonzero(_count_near(block, points, need - _DOUBT) >= neighbours)
+        similar, which = _nearest(block[possible], points, neighbours)
         near = similar[:, -1] >= need
-        same = (labels[which] == background.labels[rows, None]).any(axis=1)
-        taken.append(start + np.flatnonzero(near & same))
+        same = (labels[which] == background.labels[rows][possible, None]).any(axis=1)
+        taken.append(start + possible[near & same])
         if progress is not None:
             progress(rows.stop, background.n_docs)
     return np.concatenate([np.empty(0, np.int64), *taken])

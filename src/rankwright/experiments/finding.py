@@ -104,6 +104,9 @@ class _Finder:
                 files |= self._checked(role, self.one(role, found[role]), FEATURE_FORMATS)
             elif role == "test":
                 self._add("train", "there is no test; expected a file to test on")
+        for one, other in (("train", "test"), ("valid", "test"), ("train", "valid")):
+            if one in files and other in files and files[one].samefile(files[other]):
+                self._add(other, f"{one} and {other} are the same file; expected different queries")
         return "fixed", files
 
     def of_folds(self, found: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:

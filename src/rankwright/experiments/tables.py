@@ -124,10 +124,15 @@ def _method(results: Results) -> list[str]:
 
 
 def _notes(results: Results) -> list[str]:
-    definitions = dict.fromkeys(line for lines in results.manifest["definitions"].values() for line in lines)
-    missing = results.manifest["cells"]["total"] - results.manifest["cells"]["done"]
-    absent = [f"{missing} of {results.manifest['cells']['total']} cells are missing"] if missing else []
-    return [*definitions, *absent]
+    """What the measures mean, with the names of the data sets where that differs, and what is missing."""
+    of_data: dict[str, list[str]] = {}
+    for data, lines in results.manifest["definitions"].items():
+        for line in lines:
+            of_data.setdefault(line, []).append(data)
+    n_data = len(results.manifest["definitions"])
+    notes = [line if len(data) == n_data else f"{', '.join(data)}: {line}" for line, data in of_data.items()]
+    total, done = results.manifest["cells"]["total"], results.manifest["cells"]["done"]
+    return notes if done == total else [*notes, f"{total - done} of {total} cells are missing"]
 
 
 def _criterion(results: Results) -> Table:

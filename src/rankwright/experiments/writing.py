@@ -71,10 +71,12 @@ def write_results(
         out.write(experiment.text.encode())
     counts = {"total": len(cells), "done": done, "failed": len(failures), "missing": len(cells) - done - len(failures)}
     manifest = _manifest(experiment, prepared, failures) | {"cells": counts, "definitions": definitions}
-    before = read_manifest(folder).get("sessions", []) if (folder / MANIFEST).is_file() else []
-    manifest |= {"complete": done == len(cells), "sessions": [*before, session]}
-    manifest |= {key: session[key] for key in ("command", "started")}
-    manifest["seconds"] = sum(one["seconds"] for one in manifest["sessions"])
+    sessions = read_manifest(folder).get("sessions", []) if (folder / MANIFEST).is_file() else []
+    if not sessions or session["cells"] or failures:
+        sessions = [*sessions, session]
+    manifest |= {"complete": done == len(cells), "sessions": sessions}
+    manifest |= {"command": sessions[-1]["command"], "started": sessions[0]["started"]}
+    manifest["seconds"] = sum(one["seconds"] for one in sessions)
     with replace_file(folder / MANIFEST) as out:
         out.write((json.dumps(manifest, indent=1, ensure_ascii=False) + "\n").encode())
 

@@ -319,6 +319,17 @@ def _sum(components: Any, weights: Any, start: int, n: int, f: Any, row: int) ->
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _sums(components: Any, base: Any, step: Any, start: int, n: int, f: Any) -> None:
+    for i in range(n):
+        f[_ALONG, i] = base[0] * components[0, start + i]
+        f[_ACROSS, i] = step[0] * components[0, start + i]
+    for k in range(1, base.size):
+        for i in range(n):
+            f[_ALONG, i] += base[k] * components[k, start + i]
+            f[_ACROSS, i] += step[k] * components[k, start + i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def values(setup: Any, components: Any, weights: Any, hints: Any, memory: Any) -> float:
     """The sum of the queries' values at some weights of the components, each times its factor; leaves better hints."""
     kind, top, queries, indptr, worth, discounts, factors = setup
@@ -356,8 +367,7 @@ def sweep(
     while number < queries.size:
         q = queries[number]
         start, n = indptr[q], indptr[q + 1] - indptr[q]
-        _sum(components, base, start, n, f, _ALONG)
-        _sum(components, step, start, n, f, _ACROSS)
+        _sums(components, base, step, start, n, f)
         now = _sweep_query(
             kind, n, min(top, n), worth, start, discounts, ends, hints, number, factors[q], f, g, times, swaps, work,
             own, at, change, found,

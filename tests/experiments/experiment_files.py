@@ -1,0 +1,58 @@
+"""Small made-up data sets and experiment files for the tests."""
+
+import numpy as np
+
+from rankwright.data.dataset import RankingData
+from rankwright.data.letor_write import write_letor
+
+
+def made(seed, n_queries=12, n_docs=8, first=0):
+    """Queries whose labels follow two of four features, with noise."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n_queries * n_docs, 4)).astype(np.float32)
+    goal = X[:, 0] + 0.5 * X[:, 1] + 0.7 * rng.normal(size=len(X))
+    labels = (goal > 0.4).astype(int) + (goal > 1.2)
+    qid = np.repeat([f"q{first + q}" for q in range(n_queries)], n_docs)
+    docs = [f"d{row % n_docs}" for row in range(len(X))]
+    return RankingData.from_arrays(X, labels, qid, doc_ids=docs)
+
+
+def write_all(folder, seed=0):
+    """all.txt (30 queries), train.txt, vali.txt, test.txt, and the parts S1.txt … S3.txt."""
+    write_letor(made(seed, 30), folder / "all.txt")
+    for at, (name, size) in enumerate({"train": 14, "vali": 8, "test": 8, "S1": 6, "S2": 6, "S3": 6}.items()):
+        write_letor(made(seed + 10 + at, size, first=100 * at), folder / f"{name}.txt")
+
+
+TRIALS = """
+[experiment]
+measures = ["AP", "nDCG@5"]
+baseline = "first"
+tests = ["wilcoxon"]
+
+[[data]]
+name = "all"
+features = "all.txt"
+
+[protocol]
+kind = "trials"
+trials = 3
+train = 10
+valid = 8
+test = 12
+
+[[method]]
+name = "first"
+method = "feature:1"
+
+[[method]]
+method = "svm-map"
+parameters = { max_passes = 20 }
+[method.grid]
+C = [0.1, 1, 10]
+"""
+
+
+def write_experiment(folder, text=TRIALS, name="exp.toml"):
+    (folder / name).write_text(text)
+    return folder / name

@@ -1,0 +1,255 @@
+"""The report in a real browser: no errors, sorting, pointing, widths, text alternatives, themes, saving, paper.
+
+Needs Chromium and playwright (`pip install 'rankwright[browser]'`); RANKWRIGHT_CHROMIUM may name the program.
+"""
+
+import os
+import shutil
+import struct
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from results_folder import MEASURES, write_results
+
+from rankwright.reports import write_report
+
+playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed: rankwright[browser]")
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+CHROMIUM = os.environ.get("RANKWRIGHT_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+pytestmark = pytest.mark.skipif(
+    CHROMIUM is None, reason="there is no Chromium on the path; RANKWRIGHT_CHROMIUM names one"
+)
+TEXT = "what is the lift of a thin wing"
+PLOTS = ("differences", "queries", "criteria", "paths", "health", "curves", "time")
+
+
+@pytest.fixture(scope="module")
+def browser():
+    with playwright.sync_playwright() as driver:
+        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield started
+        started.close()
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory):
+    """All sections: two data sets, several training sizes, texts, paths and health."""
+    folder = tmp_path_factory.mktemp("browser")
+    results = write_results(folder / "results", sizes=[10, 40], n_queries=40, n_splits=2, text=TEXT)
+    return write_report(results, folder / "report.html", title="A test").as_uri()
+
+
+@pytest.fixture
+def opened(browser, report):
+    """A function that opens the report; complaints of the page fail the test."""
+    complaints, contexts = [], []
+
+    def open_page(width=1400, **options):
+        contexts.append(browser.new_context(viewport={"width": width, "height": 900}, **options))
+        page = contexts[-1].new_page()
+        page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.on(
+            "request",
+            lambda request: None if request.url.startswith(("file:", "data:")) else complaints.append(request.url),
+        )
+        page.goto(report)
+        page.wait_for_selector("figure[data-plot=time] svg")
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert complaints == []
+
+
+def test_sorting(opened):
+    page = opened()
+    table = "#means table >> nth=0"
+    values = "cells => cells.map((cell) => Number(cell.dataset.value))"
+    before = page.locator(table).locator("tbody td:nth-child(2)").evaluate_all(values)
+    assert before not in (sorted(before), sorted(before, reverse=True))
+    heading = page.locator(table).locator("thead th").nth(1)
+    heading.locator("button").click()
+    assert heading.get_attribute("aria-sort") == "descending"
+    assert page.locator(table).locator("tbody td:nth-child(2)").evaluate_all(values) == sorted(before, reverse=True)
+    heading.locator("button").click()
+    assert heading.get_attribute("aria-sort") == "ascending"
+    assert page.locator(table).locator("tbody td:nth-child(2)").evaluate_all(values) == sorted(before)
+    page.locator(table).locator("thead button").nth(0).click()  # by name
+    names = page.locator(table).locator("tbody th").all_inner_texts()
+    assert names == sorted(names)
+    assert heading.get_attribute("aria-sort") is None
+
+
+def test_pointing_and_the_keyboard_show_the_query(opened):
+    page = opened()
+    canvas = page.locator("figure[data-plot=queries] .canvas")
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + 0.3 * box["width"], box["y"] + 0.5 * box["height"])
+    tip = page.locator("#tip")
+    assert tip.locator("strong").inner_text() == TEXT
+    assert "bm25" in tip.inner_text()
+    assert page.locator("figure[data-plot=queries] .pointed").get_attribute("d")
+    page.mouse.move(1, 1)
+    assert tip.is_hidden()
+    page.locator("[data-choose=method]").focus()
+    page.keyboard.press("Tab")  # from the choice above the plot into the plot
+    assert tip.locator("strong").inner_text() == TEXT
+    first = tip.inner_text()
+    page.keyboard.press("ArrowRight")
+    assert tip.inner_text() != first
+    page.keyboard.press("End")
+    assert "−" in tip.inner_text()  # the largest loss
+    page.keyboard.press("Escape")
+    assert tip.is_hidden()
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_nothing_overflows(opened, width):
+    page = opened(width)
+    page.eval_on_selector_all("details", "all => all.forEach((details) => (details.open = true))")
+    page.wait_for_timeout(50)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    outside = page.evaluate(
+        """() => [...document.querySelectorAll("body *")]
+            .filter((e) => !e.closest(".wide, .canvas, .unseen") && e.getClientRects().length)
+            .filter((e) => e.getBoundingClientRect().right > innerWidth + 0.5).map((e) => e.outerHTML.slice(0, 80))"""
+    )
+    assert outside == []
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll("svg.plot")].flatMap((svg) => {
+            const box = svg.getBoundingClientRect();
+            return [...svg.querySelectorAll("text")].filter((text) => {
+                const own = text.getBoundingClientRect();
+                const beside = own.left < box.left - 1 || own.right > box.right + 1;
+                return beside || own.top < box.top - 1 || own.bottom > box.bottom + 1;
+            }).map((text) => text.textContent);
+        })"""
+    )
+    assert cut == []
+
+
+@pytest.mark.parametrize("width", [400, 1400])
+def test_no_label_lies_on_another(opened, width):
+    page = opened(width)
+    pairs = page.evaluate(
+        """() => [...document.querySelectorAll("svg.plot")].flatMap((svg) => {
+            const all = [...svg.querySelectorAll("text")], found = [];
+            const texts = all.map((t) => [t.textContent, t.getBoundingClientRect()]);
+            texts.forEach(([a, p], i) => texts.slice(i + 1).forEach(([b, q]) => {
+                const wide = Math.min(p.right, q.right) - Math.max(p.left, q.left);
+                const high = Math.min(p.bottom, q.bottom) - Math.max(p.top, q.top);
+                if (wide > 1 && high > 3) found.push(a + " / " + b);
+            }));
+            return found;
+        })"""
+    )
+    assert pairs == []
+
+
+def test_text_alternatives(opened):
+    page = opened()
+    assert page.locator("figure[data-plot]").count() == len(PLOTS)
+    for name in PLOTS:
+        figure = page.locator(f"figure[data-plot={name}]")
+        picture = figure.locator("svg")
+        assert picture.get_attribute("role") == "img"
+        for key in picture.get_attribute("aria-labelledby").split():
+            assert len(page.locator(f"#{key}").text_content()) > 10
+        table = figure.locator("details.numbers")
+        if name == "differences":  # its table always shows
+            assert page.locator("#differences .chosen:visible table").count() == 1
+            continue
+        table.locator("summary").click()
+        assert table.locator("tbody tr").count() > 1
+    unnamed = "all => all.filter((e) => !(e.textContent.trim() || e.getAttribute('aria-label'))).length"
+    assert page.eval_on_selector_all("button, a, summary", unnamed) == 0
+    assert page.eval_on_selector_all("select", "all => all.filter((e) => !e.labels.length).length") == 0
+
+
+def test_choosing_data_measure_and_method(opened):
+    page = opened()
+    title = page.locator("figure[data-plot=queries] svg title")
+    assert title.text_content() == "Difference in AP on every query of cranfield"
+    page.select_option("#choose-data", label="python-docs")
+    page.select_option("#choose-measure", label=MEASURES[1])
+    page.select_option("[data-choose=method]", label="lambdamart")
+    assert title.text_content() == "Difference in nDCG@10 on every query of python-docs"
+    assert "lambdamart against bm25" in page.locator("figure[data-plot=queries] svg desc").text_content()
+    assert page.locator("#differences .chosen:visible caption").all_inner_texts() == [
+        "python-docs, nDCG@10: against bm25"
+    ]
+    assert page.locator("[data-table=hardest] caption").inner_text().startswith("python-docs")
+
+
+def luminance(color):
+    numbers = [int(part) for part in color.removeprefix("rgb(").removesuffix(")").split(",")]
+    linear = [(c / 255 / 12.92) if c <= 10 else ((c / 255 + 0.055) / 1.055) ** 2.4 for c in numbers]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def contrast(page, selector, name):
+    paper, ink = page.evaluate(
+        "([s, n]) => [getComputedStyle(document.body).backgroundColor, getComputedStyle(document.querySelector(s))[n]]",
+        [selector, name],
+    )
+    light, dark = sorted((luminance(paper), luminance(ink)), reverse=True)
+    return luminance(paper), (light + 0.05) / (dark + 0.05)
+
+
+def test_light_and_dark(opened):
+    for scheme in ("light", "dark"):
+        page = opened(color_scheme=scheme)
+        for selector, name, least in ((".lead", "color", 7), (".note", "color", 4.5), ("svg .soft", "fill", 4.5)):
+            paper, ratio = contrast(page, selector, name)
+            assert (paper < 0.5) == (scheme == "dark")
+            assert ratio >= least, (scheme, selector)
+        for at in range(5):
+            assert contrast(page, f"svg .marker.s{at}", "fill")[1] >= 3, (scheme, at)
+    assert page.locator("#theme").inner_text() == "Theme: auto"
+    page.click("#theme")
+    assert page.locator("#theme").inner_text() == "Theme: light"
+    assert contrast(page, ".lead", "color")[0] > 0.5
+    page.click("#theme")
+    assert contrast(page, ".lead", "color")[0] < 0.5
+
+
+def test_every_plot_can_be_saved(opened, tmp_path):
+    page = opened(accept_downloads=True)
+    for name in PLOTS:
+        figure = page.locator(f"figure[data-plot={name}]")
+        for kind in ("svg", "png"):
+            with page.expect_download() as download:
+                figure.locator(f"[data-save={kind}]").click()
+            download.value.save_as(tmp_path / f"plot.{kind}")
+            assert download.value.suggested_filename.startswith(f"{name}-cranfield-AP")
+        root = ElementTree.parse(tmp_path / "plot.svg").getroot()
+        assert root.tag == "{http://www.w3.org/2000/svg}svg"
+        text = (tmp_path / "plot.svg").read_text()
+        assert "var(" not in text
+        assert "class=" not in text.partition(">")[2]
+        header = (tmp_path / "plot.png").read_bytes()[:24]
+        assert header[:8] == b"\x89PNG\r\n\x1a\n"
+        width, height = struct.unpack(">II", header[16:24])
+        assert (width, height) == (2 * float(root.get("width")), 2 * float(root.get("height")))
+
+
+def test_paper_is_white_and_narrow(opened):
+    page = opened(color_scheme="dark")
+    page.emulate_media(media="print")
+    assert contrast(page, ".lead", "color")[0] == 1.0
+    assert page.locator("nav").is_hidden()
+    assert page.pdf().startswith(b"%PDF")
+
+
+def test_tables_and_sentences_need_no_script(browser, report):
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report)
+    assert page.locator("#means table").count() == 2
+    assert "has the highest AP" in page.locator("#summary").inner_text()
+    assert page.locator("#differences table").count() == 2 * len(MEASURES)
+    assert "The plots need JavaScript" in page.locator("main").inner_text()
+    context.close()
