@@ -1,11 +1,11 @@
 """Learned combinations of retrieval functions against the best single function (SIGIR'07, Table 6, on other texts).
 
-Cranfield, CISI, MEDLINE, CACM and NPL: full texts, indexed under three analysers. The 15 base functions (cosine, TF-IDF,
-BM25, language models with Dirichlet and Jelinek–Mercer smoothing, each with its defaults) are the features; candidates
-of a query are the union of their first 1000. SVMmap, SVMndcg (ndcg@10) and SVMcombo (map, ndcg@10 and mrr@10, the
-latter with the `po` map) are trained on the scores, and on threshold bins of them ([score ≥ t], 50 for each function,
-chosen on the training queries). Bins are taken as they are, as in the paper; scores are standardised. C is the decade
-that is best on the validation queries by the loss itself (SVMcombo: AP).
+Cranfield, CISI, MEDLINE, CACM and NPL: full texts, indexed under three analysers. The 15 base functions (cosine,
+TF-IDF, BM25, language models with Dirichlet and Jelinek–Mercer smoothing, each with its defaults) are the features;
+candidates of a query are the union of their first 1000. SVMmap, SVMndcg (ndcg@10) and SVMcombo (map, ndcg@10 and
+mrr@10, the latter with the `po` map) are trained on the scores, standardised, and on threshold bins of them
+([score ≥ t], 50 for each function, chosen on the training queries), as they are. C is the decade from 1e-4 to 100 that
+is best on the validation queries by the loss itself (SVMcombo: AP).
 
 Trials as in the paper: 50 of 10 training and 5 validation queries, all others test; and 10 trials in which half of the
 queries train and a fifth validate. Every query plays each role equally often, and its values are means over the trials
@@ -13,8 +13,8 @@ that test it. The best base function is chosen on the training and validation qu
 that is reported; "in hindsight" it is the best over all queries. Reciprocal-rank fusion of the 15 needs no judgements.
 
 Documents without a judgement are not relevant; relevant documents that no function retrieves count as missed. nDCG has
-the grades as gains, AP takes labels from 1 as relevant. Needs `text` under the folder given, or under RANKWRIGHT_DATA.
-Prints Markdown; `--markdown FILE` writes it, too.
+the grades as gains, AP takes labels from 1 as relevant. Needs `text` under the folder given, or under RANKWRIGHT_DATA;
+takes all cores. Prints Markdown; `--markdown FILE` writes it, too.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ from rankwright import (
     read_queries,
 )
 from rankwright.evaluation.runs import Judgements
-from study_data import p_text, run_study, short, table
+from study_data import marked, p_text, run_study, table
 
 Array = npt.NDArray[Any]
 COLLECTIONS = {"cran": "Cranfield", "cisi": "CISI", "med": "MEDLINE", "cacm": "CACM", "npl": "NPL"}
@@ -70,7 +70,8 @@ BINS = ", bins"
 METHODS = (*LOSSES, *(name + BINS for name in LOSSES))
 CHOSEN, HINDSIGHT, FUSED = "best function, chosen", "best function, in hindsight", "rank fusion"
 PAPER, HALF = "10 training queries", "half of the queries"
-TRIALS = {PAPER: int(os.environ.get("T",50)), HALF: int(os.environ.get("H",10))}
+TRIALS = {PAPER: 50, HALF: 10}
+GRID = tuple(10.0**power for power in range(-4, 3))
 
 
 @dataclass(frozen=True)
@@ -161,7 +162,7 @@ def run_trial(root: Path, task: tuple[str, str, int]) -> Trial:
     picked, warned = {}, []
     for method, options in LOSSES.items():
         for suffix, parts in (("", (train, valid)), (BINS, binned)):
-            ranker = StructuredSVM(C="auto", standardize=not suffix, **options)
+            ranker = StructuredSVM(C="auto", C_grid=GRID, standardize=not suffix, **options)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", ConvergenceWarning)
                 ranker.fit(parts[0], eval_set=parts[1])
@@ -255,8 +256,7 @@ def _results(name: str, design: str, known: Collection, result: Result) -> str:
         row = [method]
         for m, measure in enumerate(MEASURES):
             means = [one.values[:, m].mean() for one in systems.values()]
-            value = system.values[:, m].mean()
-            row.append(f"**{short(value)}**" if short(value) == short(max(means)) else short(value))
+            row.append(marked(system.values[:, m].mean(), max(means)))
             row += ["" if method not in METHODS else _against(against[base], method, measure) for base in against]
         rows.append(row)
     best = [known.data.feature_names[known.of_functions[:, :, m].mean(axis=1).argmax()] for m in range(len(MEASURES))]
@@ -275,28 +275,28 @@ def _against(found: Comparison, method: str, measure: str) -> str:
 
 
 def _summary(root: Path, results: Mapping[tuple[str, str], Result]) -> str:
-    """MAP of everything, and the difference to the chosen function."""
-    rows = []
-    for (name, design), result in results.items():
-        means = {method: own.values[:, 0].mean() for method, own in result.systems(collection(root, name)).items()}
-        best = max(means.values())
-        cells = (f"**{short(v)}**" if short(v) == short(best) else short(v) for v in means.values())
-        rows.append([COLLECTIONS[name], design, *cells])
-    systems = next(iter(results.values())).totals
-    return f"## MAP of all\n\n{table(['data', 'trained on', *systems], rows)}"
+    """The means of everything."""
+    pages = []
+    for m, measure in enumerate(MEASURES):
+        rows = []
+        for (name, design), result in results.items():
+            systems = result.systems(collection(root, name))
+            means = [system.values[:, m].mean() for system in systems.values()]
+            rows.append([COLLECTIONS[name], design, *(marked(mean, max(means)) for mean in means)])
+        pages.append(f"### {measure}\n\n{table(['data', 'trained on', *systems], rows)}")
+    return "## All means\n\n" + "\n".join(pages)
 
 
 def _picked(results: Mapping[tuple[str, str], Result]) -> str:
-    grid = sorted({C for result in results.values() for counts in result.picked.values() for C in counts})
     rows = []
     for (name, design), result in results.items():
         for method in METHODS:
-            counts = [str(result.picked[method][C]) for C in grid]
+            counts = [str(result.picked[method][C]) for C in GRID]
             rows.append([COLLECTIONS[name], design, method, *counts, str(result.warned[method])])
-    head = ["data", "trained on", "method", *(f"{C:g}" for C in grid), "warned"]
+    head = ["data", "trained on", "method", *(f"{C:g}" for C in GRID), "warned"]
     return (
-        "## The C that validation picked\n\nTrials by C. The last column: trials whose training at the picked C stopped "
-        f"before it was certified.\n\n{table(head, rows)}"
+        "## The C that validation picked\n\nTrials by C. The last column: trials whose training at the picked C stopped"
+        f" before it was certified.\n\n{table(head, rows)}"
     )
 
 

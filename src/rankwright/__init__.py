@@ -56,7 +56,7 @@ _HOMES = {
     "rankwright.text.queries": ("read_queries",),
     "rankwright.text.search": ("search",),
 }
-_PACKAGES = ("datasets",)
+_PACKAGES = ("datasets", "experiments")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = [*sorted(_HOME_OF), *_PACKAGES, "__version__"]  # noqa: PLE0604 - the names are those of _HOMES and _PACKAGES

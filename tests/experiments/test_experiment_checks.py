@@ -4,7 +4,8 @@ import pytest
 from tests.experiments.experiment_files import TRIALS, write_all, write_experiment
 
 from rankwright.errors import InputError
-from rankwright.experiments import EXAMPLE, Protocol, check_text, load_experiment
+from rankwright.experiments import Protocol, check_text, load_experiment
+from rankwright.experiments.example import EXAMPLE
 
 GOOD = """\
 [experiment]
@@ -103,19 +104,39 @@ MISTAKES = {
     "no source": ("[[data]]", 'features = "all.txt"', "", "does not say where the data are; expected one of features"),
     "data key": ("depht", 'features = "all.txt"', 'features = "all.txt"\ndepht = 3', "unknown key 'depht' in [[data]]"),
     "no name": ("[[data]]", 'name = "all"\n', "", "[[data]] has no name"),
-    "same names": ('name = "all"\n', 'name = "parts"', 'name = "all"', "the name 'all' is taken"),
-    "protocol": ("trails", 'kind = "folds"', 'kind = "trails"', "unknown kind of protocol 'trails'; did you mean trials?"),
+    "same names": ('name = "all"', 'name = "parts"', 'name = "all"', "the name 'all' is taken"),
+    "protocol": (
+        "trails",
+        'kind = "folds"',
+        'kind = "trails"',
+        "unknown kind of protocol 'trails'; did you mean trials?",
+    ),
     "no kind": ("[protocol]", 'kind = "folds"', "", "[protocol] has no kind"),
-    "protocol key": ("fold =", "folds = 3", "fold = 3", "unknown key 'fold' in [protocol] of the kind folds; did you mean"),
+    "protocol key": (
+        "fold =",
+        "folds = 3",
+        "fold = 3",
+        "unknown key 'fold' in [protocol] of the kind folds; did you mean",
+    ),
     "few folds": ("folds = 2", "folds = 3", "folds = 2", "2 folds, 1 of them for validation, leave none to train on"),
-    "size": ("train = 1.5", 'kind = "folds"\nfolds = 3', 'kind = "trials"\ntrain = 1.5', "train is 1.5; expected a number of"),
+    "size": (
+        "train = 1.5",
+        'kind = "folds"\nfolds = 3',
+        'kind = "trials"\ntrain = 1.5',
+        "train is 1.5; expected a number of",
+    ),
     "method": ("svm-mapp", '"svm-map"', '"svm-mapp"', "unknown method 'svm-mapp'; did you mean svm-map?"),
     "cutoff": ("svm-ndcg@x", '"svm-map"', '"svm-ndcg@x"', "the cutoff of the method 'svm-ndcg@x' is 'x'"),
     "no method": ("[[method]]", 'method = "feature:1"', "", "[[method]] has no method"),
-    "method key": ("gird", "[method.grid]\nC", "[method.gird]\nC", "unknown key 'gird' in [[method]]; did you mean grid?"),
+    "method key": (
+        "gird",
+        "[method.grid]\nC",
+        "[method.gird]\nC",
+        "unknown key 'gird' in [[method]]; did you mean grid?",
+    ),
     "parameter": ("toll", "tol = 0.01", "toll = 0.01", "svm-map has no parameter 'toll'; did you mean tol?"),
     "value": ("tol = -1", "tol = 0.01", "tol = -1", "tol is -1; expected a number above 0"),
-    "value type": ("tol = 'x'", "tol = 0.01", "tol = 'x'", "TypeError"),
+    "value type": ("= 'x'", "tol = 0.01", "max_passes = 'x'", "max_passes is 'x', which cannot be used (TypeError"),
     "set by us": ("n_jobs", "tol = 0.01", "n_jobs = 4", "n_jobs cannot be set here: use --jobs"),
     "the loss": ("loss", "tol = 0.01", 'loss = "auc"', "loss cannot be set here"),
     "no losses": ("svm-combo", 'method = "svm-map"', 'method = "svm-combo"', "svm-combo needs losses"),
@@ -126,17 +147,38 @@ MISTAKES = {
     "grid value": ("C = [1, -1]", "C = [1, 10]", "C = [1, -1]", "C is -1; expected a number above 0"),
     "grid twice": ("tol = [", "C = [1, 10]", "C = [1, 10]\ntol = [0.1]", "tol is among the parameters too"),
     "range": ("C = {", "C = [1, 10]", "C = { low = 1, high = 2 }", "the grid of C is a range; expected random"),
-    "range ends": ("low = 2", "low = 0.01, high = 0.3", "low = 2, high = 0.3", "is from 2 to 0.3; expected a low below"),
+    "range ends": (
+        "low = 2",
+        "low = 0.01, high = 0.3",
+        "low = 2, high = 0.3",
+        "is from 2 to 0.3; expected a low below",
+    ),
     "range of logs": ("low = 0,", "low = 0.01,", "low = 0,", "begins at 0; expected a number above 0 for log"),
     "range key": ("hi = 1", "high = 0.3", "hi = 1", "unknown key 'hi' in the range of learning_rate"),
     "random": ("{ m = 4 }", "{ n = 4 }", "{ m = 4 }", "random has no n; expected the number of points to draw"),
-    "nothing to draw": ("random = { n = 2", 'method = "feature:1"', 'method = "ranknet"\nrandom = { n = 2 }', "nothing to draw"),
+    "nothing to draw": (
+        "random = { n = 2",
+        'method = "feature:1"',
+        'method = "ranknet"\nrandom = { n = 2 }',
+        "nothing to draw",
+    ),
     "no background": ("background", "tol = 0.01", 'background = "b.rkw"', "svm-map has no parameter 'background'"),
-    "choose by": ("choose_by", "[method.parameters]", 'choose_by = "apx"\n[method.parameters]', "unknown measure 'apx'"),
+    "choose by": (
+        "choose_by",
+        "[method.parameters]",
+        'choose_by = "apx"\n[method.parameters]',
+        "unknown measure 'apx'",
+    ),
     "bins": ("bins", "tol = 0.01", "bins = 0", "bins is 0; expected a whole number from 1"),
+    "choose by for all": ("choose_by", 'name = "x"', 'choose_by = "apx"', "unknown measure 'apx'"),
     "which feature": ('"feature:"', '"feature:1"', '"feature:"', "which feature?"),
-    "grid of a feature": ("grid = {", 'method = "feature:1"', 'method = "feature:1"\ngrid = { C = [1] }', "does not go with"),
-}  # fmt: skip
+    "grid of a feature": (
+        "grid = {",
+        'method = "feature:1"',
+        'method = "feature:1"\ngrid = { C = [1] }',
+        "does not go with",
+    ),
+}
 
 
 @pytest.mark.parametrize("which", MISTAKES)
@@ -187,6 +229,25 @@ def test_data_that_cannot_be_used(folder, data, said):
     experiment, problems = check_text(text, folder / "exp.toml")
     assert experiment is None
     assert any(said in problem.message for problem in problems), problems
+
+
+VALUES = ("3", "-1", "1.5", "true", '"x"', "[]", "[1]", '["x"]', "{}", "{ low = 1 }", "1979-05-27", "nan")
+
+
+@pytest.mark.parametrize("number", [n for n, line in enumerate(GOOD.splitlines()) if "=" in line])
+def test_whatever_a_value_is_the_check_has_an_answer(folder, number):
+    lines = GOOD.splitlines()
+    for value in VALUES:
+        changed = [*lines[:number], lines[number].partition("=")[0] + "= " + value, *lines[number + 1 :]]
+        experiment, problems = check_text("\n".join(changed), folder / "exp.toml")
+        assert (experiment is None) == bool(problems)
+
+
+@pytest.mark.parametrize("text", ["data = 3\nmethod = 'x'", "data = [3]\nmethod = [3]", "experiment = 1\nprotocol = 2"])
+def test_sections_that_are_no_tables(folder, text):
+    experiment, problems = check_text(text, folder / "exp.toml")
+    assert experiment is None
+    assert len(problems) >= 2
 
 
 def test_a_choice_needs_validation_queries(folder):

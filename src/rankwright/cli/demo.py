@@ -91,7 +91,7 @@ def _next(folder: Path, query: str) -> list[str]:
         f'rankwright search {folder}/docs.index "read a file line by line" --model {folder}/svm-map.rkw',
         f"rankwright explain {folder}/svm-map.rkw {folder}/test.rank --query {shlex.quote(query)}",
         f"rankwright info {folder}/lambdamart.rkw",
-        f"rankwright train {folder}/train.rank --method svm-map --bins 50 --valid {folder}/valid.rank -o binned.rkw",
+        f"rankwright train {folder}/train.rank --method lambdarank --valid {folder}/valid.rank -o net.rkw",
         f"rankwright fuse {folder}/bm25.run {folder}/svm-map.run -o fused.run",
         "rankwright index YOUR_DOCUMENTS.jsonl -o your.index       (your own text: see docs/text.md)",
     ]

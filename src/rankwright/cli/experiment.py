@@ -1,4 +1,4 @@
-"""`rankwright experiment`: data sets, methods and a protocol in one file; written, checked, run, shown as tables."""
+"""`rankwright experiment`: data sets, methods and a protocol in one file; checked, run, shown as tables and report."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def command() -> None:
       rankwright experiment check exp.toml
       rankwright experiment run exp.toml
       rankwright experiment table python-docs-results --format markdown
+      rankwright experiment report python-docs-results
     """
 
 
@@ -153,6 +154,25 @@ def table(folder: Path, kind: str, form: str) -> None:
     from rankwright.experiments.results import Results
 
     click.echo(Results.open(folder).table(kind, form), nl=False)
+
+
+@command.command("report")
+@click.argument("folder", metavar="FOLDER", type=_FILE)
+@click.option("-o", "--output", "target", type=_FILE, metavar="FILE", help="[default: report.html in FOLDER]")
+@click.option("--title", metavar="TEXT", help="The heading.  [default: the name of the experiment]")
+def report(folder: Path, target: Path | None, title: str | None) -> None:
+    """Write the results in FOLDER as one HTML file to read, which needs no network.
+
+    \b
+    Example:
+      rankwright experiment report python-docs-results
+    """
+    from rankwright.cli.progress import progress
+    from rankwright.reports import write_report
+
+    with progress("comparing") as update:
+        path = write_report(folder, target or folder / "report.html", title=title, progress=update)
+    click.echo(f"wrote {path}", err=True)
 
 
 def _command() -> str:

@@ -26,7 +26,7 @@ _COMMANDS = {
     "demo": "From the text of Python's documentation to learned rankers, compared with BM25.",
     "diagnose": "Show whether training for several losses is well as C grows: table and plot.",
     "evaluate": "Evaluate runs against judgements, or score files against feature files.",
-    "experiment": "Run an experiment from one file: data sets, methods, protocol, tables.",
+    "experiment": "Run an experiment from one file: data sets, methods, protocol; tables and report.",
     "explain": "Show why a model ranks one document above another.",
     "features": "Make a feature file from an index and queries, or from TREC runs.",
     "fuse": "Join the runs of several systems into one, without training.",

@@ -11,7 +11,6 @@ from typing import Any
 _HOMES = {
     "rankwright.experiments.config": ("DataSource", "Experiment", "MethodSpec", "Protocol", "load_experiment"),
     "rankwright.experiments.checking": ("check_text",),
-    "rankwright.experiments.example": ("EXAMPLE",),
     "rankwright.experiments.results": ("Results",),
     "rankwright.experiments.running": ("Status", "run_experiment"),
     "rankwright.experiments.tables": ("make_table", "render_table"),

@@ -10,7 +10,7 @@ from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.evaluation.table import CONVENTIONS, DEFAULT_MEASURES
 from rankwright.experiments.config import DataSource, Experiment, MethodSpec, Protocol, data_folders
 from rankwright.experiments.finding import check_data
-from rankwright.experiments.method_checks import check_method
+from rankwright.experiments.method_checks import check_measure, check_method
 from rankwright.experiments.problems import Problems
 from rankwright.experiments.toml_lines import Place, parse_toml
 from rankwright.measures import parse_measure
@@ -116,8 +116,8 @@ def _common(problems: Problems, table: Any) -> dict[str, Any]:
         check_measure(problems, (*place, "measures", number), measure)
     if common.get("measures") == []:
         problems.add((*place, "measures"), "measures is empty; expected at least one, such as nDCG@10")
-    if "choose_by" in common:
-        check_measure(problems, (*place, "choose_by"), common["choose_by"])
+    if "choose_by" in common and not check_measure(problems, (*place, "choose_by"), common["choose_by"]):
+        del common["choose_by"]
     for number, test in enumerate(common.get("tests", [])):
         problems.choice(test, (*place, "tests", number), TESTS, "test")
     if common.get("tests") == []:
@@ -126,14 +126,6 @@ def _common(problems: Problems, table: Any) -> dict[str, Any]:
         if key in common:
             problems.choice(common[key], (*place, key), known, key)
     return common
-
-
-def check_measure(problems: Problems, place: Place, measure: str) -> None:
-    """Note a measure that there is not."""
-    try:
-        parse_measure(measure)
-    except InputError as error:
-        problems.add(place, error.message)
 
 
 def _entries(problems: Problems, tables: dict[str, Any], section: str) -> list[Any]:

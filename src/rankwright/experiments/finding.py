@@ -48,8 +48,11 @@ _COLLECTION = ("docs", "queries", "qrels")
 
 def check_data(problems: Problems, table: Any, place: Place, folders: Sequence[Path]) -> DataSource | None:
     """One entry; None, and what is wrong noted, where it cannot be used."""
+    if not isinstance(table, dict):
+        problems.add(place, f"[[data]] is {table!r}; expected a table")
+        return None
     known = {key for keys in _KEYS.values() for key in keys} | set(_ANY)
-    sources = [key for key in _SOURCES if isinstance(table, dict) and key in table]
+    sources = [key for key in _SOURCES if key in table]
     if len(sources) != 1:
         what = f"has {' and '.join(sources)}" if sources else "does not say where the data are"
         problems.add(place, f"[[data]] {what}; expected one of {', '.join(_SOURCES)}")
@@ -112,6 +115,8 @@ class _Finder:
     def of_folds(self, found: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
         """Folders of folds, or the parts S1 … S5."""
         paths = list(self._several("folds", found["folds"]).values())
+        if len(paths) < (1 if isinstance(found["folds"], str) else len(found["folds"])):
+            return "parts", {}
         if len(paths) == 1 and paths[0].is_dir() and not (paths[0] / "rankwright.json").is_file():
             inside = sorted(paths[0].iterdir(), key=_natural)
             folds = [entry for entry in inside if entry.is_dir() and _FOLD.fullmatch(entry.name)]

@@ -16,7 +16,7 @@ from rankwright.experiments.tuning import has_bins, make_ranker
 from rankwright.measures import parse_measure
 from rankwright.rankers.methods import NAMES, Method, parse_method
 
-__all__ = ["check_method"]
+__all__ = ["check_measure", "check_method"]
 
 _KEYS = {
     "name": "a text",
@@ -61,7 +61,7 @@ def check_method(
         trained_for=found.get("trained_for"),
     )
     if "choose_by" in found:
-        _check_measure(problems, (*place, "choose_by"), spec.choose_by)
+        check_measure(problems, (*place, "choose_by"), spec.choose_by)
     if text.startswith(FEATURE) or text == BEST_FEATURE:
         spec = _with(spec, choose_by=spec.choose_by or "nDCG@10")
         _check_feature(problems, found, place, validated)
@@ -93,11 +93,14 @@ def _parsed(problems: Problems, text: str, place: Place) -> Method | None:
         return None
 
 
-def _check_measure(problems: Problems, place: Place, measure: str) -> None:
+def check_measure(problems: Problems, place: Place, measure: str) -> bool:
+    """Whether there is such a measure; noted if there is not."""
     try:
         parse_measure(measure)
     except InputError as error:
         problems.add(place, error.message)
+        return False
+    return True
 
 
 def _check_feature(problems: Problems, found: Mapping[str, Any], place: Place, validated: bool) -> None:
@@ -180,25 +183,48 @@ def _with_background(problems: Problems, spec: MethodSpec, place: Place, folders
 
 def _completed(problems: Problems, spec: MethodSpec, method: Method, place: Place, validated: bool) -> MethodSpec:
     """The entry with what it left open; every value of the grid is tried in an estimator that is not trained."""
-    for section, points in (("parameters", [{}]), ("grid", _single_changes(spec))):
-        for point in points:
-            try:
-                make_ranker(spec, point, choose_by=spec.choose_by or "nDCG@10", tuned=validated)
-            except Exception as error:  # whatever an estimator says about its parameters
-                reason = error.message if isinstance(error, InputError) else f"{type(error).__name__}: {error}"
-                key = next(iter(point), None) or next((key for key in spec.parameters if key in reason), None)
-                problems.add((*place, section, key) if key else place, reason)
-                return spec
+    wrong = _complaint(spec, {}, validated)
+    if wrong is not None:
+        alone = {
+            key: _complaint(_with(spec, parameters={key: spec.parameters[key]}), {}, validated)
+            for key in spec.parameters
+        }
+        key = next((key for key in spec.parameters if alone[key] is not None), None)
+        problems.add((*place, "parameters", *([] if key is None else [key])), _said(wrong, key, spec.parameters))
+        return spec
+    for key, point in _single_changes(spec):
+        wrong = _complaint(spec, point, validated)
+        if wrong is not None:
+            problems.add((*place, "grid", key), _said(wrong, key, point))
+            return spec
     losses, from_label = spec.parameters.get("losses"), spec.parameters.get("relevant_from")
     own = str(method.measure(losses, from_label))
-    return _with(spec, choose_by=spec.choose_by or own, trained_for=spec.trained_for or _trained_for(spec, method, own))
+    goal = spec.trained_for or _trained_for(spec, method, own)
+    return _with(spec, choose_by=spec.choose_by or own, trained_for=goal)
 
 
-def _single_changes(spec: MethodSpec) -> list[dict[str, Any]]:
+def _complaint(spec: MethodSpec, point: Mapping[str, Any], validated: bool) -> Exception | None:
+    """What an estimator says about its parameters."""
+    try:
+        make_ranker(spec, point, choose_by=spec.choose_by or "nDCG@10", tuned=validated)
+    except Exception as error:  # any kind: of comparing a text with a number, for example
+        return error
+    return None
+
+
+def _said(error: Exception, key: str | None, values: Mapping[str, Any]) -> str:
+    if isinstance(error, InputError):
+        return error.message
+    return (
+        f"{key or 'a parameter'} is {values.get(key or '')!r}, which cannot be used ({type(error).__name__}: {error})"
+    )
+
+
+def _single_changes(spec: MethodSpec) -> list[tuple[str, dict[str, Any]]]:
     """Each value of the grid alone, the others being the first of their lists."""
     first = {key: values[0] if isinstance(values, list) else values["low"] for key, values in spec.grid.items()}
     changes = [
-        {key: value, **{other: first[other] for other in first if other != key}}
+        (key, {**first, key: value})
         for key, values in spec.grid.items()
         for value in (values if isinstance(values, list) else (values["low"], values["high"]))
     ]

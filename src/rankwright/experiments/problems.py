@@ -74,12 +74,12 @@ class Problems:
                 kept[key] = entry
         return kept
 
-    def choice(self, value: str, place: Place, known: Iterable[str], what: str) -> bool:
+    def choice(self, value: Any, place: Place, known: Iterable[str], what: str) -> bool:
         """Whether a value is one of some; noted if it is not."""
         known = list(known)
         if value in known:
             return True
-        self.add(place, f"unknown {what} {value!r}; {nearest(value, known)}")
+        self.add(place, f"unknown {what} {value!r}; {nearest(str(value), known)}")
         return False
 
 

@@ -118,6 +118,7 @@ def run_experiment(
         session = {
             "command": command or "",
             "started": started.isoformat(timespec="seconds"),
+            "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": time.perf_counter() - began,
             "jobs": jobs,
             "cells": watch.done,

@@ -8,7 +8,7 @@ import json
 import os
 import platform
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -76,6 +76,7 @@ def write_results(
         sessions = [*sessions, session]
     manifest |= {"complete": done == len(cells), "sessions": sessions}
     manifest |= {"command": sessions[-1]["command"], "started": sessions[0]["started"]}
+    manifest["finished"] = sessions[-1]["finished"]
     manifest["seconds"] = sum(one["seconds"] for one in sessions)
     with replace_file(folder / MANIFEST) as out:
         out.write((json.dumps(manifest, indent=1, ensure_ascii=False) + "\n").encode())
@@ -103,8 +104,6 @@ def _json(value: Any) -> str:
 @contextmanager
 def _tables(folder: Path, names: Iterable[str]) -> Iterator[dict[str, Any]]:
     """A function for every table that writes a row; the files appear when all are complete."""
-    from contextlib import ExitStack
-
     with ExitStack() as stack:
         rows = {}
         for name in names:

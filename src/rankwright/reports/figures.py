@@ -18,6 +18,7 @@ __all__ = ["figures", "trained_for"]
 
 _DIGITS = 6
 _TEXT = 400  # characters of a query that are kept
+_NAMES = 12  # values that are no numbers, in one panel
 _CRITERIA = ("trained_for", "losses", "loss", "measure")
 
 
@@ -144,23 +145,30 @@ def _paths(results: Results, data: str, runs: Sequence[Run], protocol: Protocol)
 
 
 def _panel(name: str, lines: dict[str, dict[Any, list[float]]], runs: Sequence[Run]) -> dict[str, Any]:
+    """Along numbers in their order; along names, the best ones only, best first."""
     keys = list(dict.fromkeys(value for found in lines.values() for value in found))
     numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in keys)
-    keys = sorted(keys) if numeric else [str(value) for value in keys]
+    if numeric:
+        shown = sorted(keys)
+    else:
+        best = {key: max(float(np.mean(found[key])) for found in lines.values() if key in found) for key in keys}
+        shown = sorted(keys, key=lambda key: -best[key])[:_NAMES]
     drawn = []
     for method, found in lines.items():
         chosen = Counter(_plain(r.parameters[name]) for r in runs if r.method == method and name in r.parameters)
         points = [
-            [value if numeric else str(value), *_spread(numbers), chosen.get(value, 0)]
-            for value, numbers in found.items()
+            [value if numeric else str(value), *_spread(found[value]), chosen.get(value, 0)]
+            for value in shown
+            if value in found
         ]
-        points.sort(key=lambda point: keys.index(point[0]))
-        drawn.append({"method": method, "points": points})
+        if points:
+            drawn.append({"method": method, "points": points})
     return {
         "parameter": name,
-        "log": numeric and name != "round" and _is_log(keys),
-        "values": keys,
         "numeric": numeric,
+        "log": numeric and name != "round" and _is_log(shown),
+        "values": shown if numeric else [str(value) for value in shown],
+        "omitted": len(keys) - len(shown),
         "lines": drawn,
     }
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from html import escape
@@ -26,12 +27,13 @@ from rankwright.reports.tables import differences_table, manifest_list, means_ta
 
 __all__ = ["write_report"]
 
+_ISO = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::[\d.]+)?")
 _CHOOSER = (
     '<div class="chooser" hidden><label>data <select id="choose-data"></select></label>'
     '<label>measure <select id="choose-measure"></select></label></div>'
 )
 _STYLES = ("page.css", "plots.css", "media.css")
-_SCRIPTS = ("svg.js", "plots.js", "queries.js", "report.js")
+_SCRIPTS = ("svg.js", "plots.js", "lines.js", "queries.js", "report.js")
 
 
 def write_report(
@@ -143,7 +145,7 @@ def _facts(data: Sequence[DataSummary], protocol: Protocol, results: Results) ->
     for place in (results.manifest, times if isinstance(times, dict) else {}):
         when = place.get("finished") or place.get("started")
         if isinstance(when, str):
-            facts.append(when)
+            facts.append(_ISO.sub(r"\1 \2", when).replace("+00:00", " UTC"))
             break
     return " · ".join(map(escape, facts))
 
@@ -261,11 +263,11 @@ def _figure(plot: str, caption: str, *, choose: str = "", numbers: bool = True) 
 
 
 def _what_was_run(results: Results) -> str:
-    notes = Counter(run.note for run in results.runs if run.note)
+    notes = Counter((run.method, note) for run in results.runs for note in run.note.split("; ") if note)
     parts = []
     if notes:
-        lines = "".join(f"<li>{escape(note)} ({counted(n, 'run')})</li>" for note, n in notes.items())
-        parts.append(f"<h3>Notes</h3><ul>{lines}</ul>")
+        lines = [f"<li>{escape(name)}: {escape(note)} ({counted(n, 'run')})</li>" for (name, note), n in notes.items()]
+        parts.append(f"<h3>Notes</h3><ul>{''.join(lines)}</ul>")
     parts.append(manifest_list(results))
     if results.runs:
         summary = f"Every training ({counted(len(results.runs), 'run')})"

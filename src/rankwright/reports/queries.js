@@ -111,12 +111,13 @@ function hardestTable(chosen) {
       who: who.length === data.methods.length ? "all" : who.length > 2 ? `${who.length} methods` : who.join(", "),
     };
   });
+  const nothing = rows.filter((row) => row.mean === 0).length;
   const hardest = rows
     .filter((row) => row.mean !== null)
     .sort((a, b) => a.mean - b.mean || a.best - b.best)
     .slice(0, 12);
   return {
-    caption: `${data.name}: queries with the lowest mean ${measure}`,
+    caption: `${data.name}: queries with the lowest mean ${measure}${nothing > 1 ? ` (${nothing} have 0)` : ""}`,
     header: ["query", "text", "mean", report.baseline, "best", "of"],
     textColumns: 2,
     rows: hardest.map((row) => [row.id, row.text, row.mean, row.base, row.best, row.who]),

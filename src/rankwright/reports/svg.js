@@ -84,13 +84,6 @@ function logarithmic(low, high, from, to) {
   };
   return scale;
 }
-function categories(values, from, to) {
-  const step = (to - from) / values.length;
-  const scale = (value) => from + (values.indexOf(value) + 0.5) * step;
-  scale.ticks = () => values.map((value) => ({ value, label: shortened(String(value), step - 6, 11) }));
-  return scale;
-}
-
 function drawing(width, height, title, description) {
   const id = `plot-${++serial}`;
   return svg(

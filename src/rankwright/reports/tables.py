@@ -16,6 +16,8 @@ __all__ = ["cell", "differences_table", "manifest_list", "means_table", "runs_ta
 
 _MARKS = {1: ("▲", "better", "significantly better than"), -1: ("▼", "worse", "significantly worse than")}
 _SHORT = {"t": "t-test", "wilcoxon": "Wilcoxon", "sign": "sign test", "randomization": "randomisation"}
+_ELSEWHERE = ("format", "definitions")
+_NOTHING: tuple[Any, ...] = (None, "", [], {})
 _FIRST_KEYS = ("name", "title", "description", "command", "started", "finished", "seconds", "times", "seed", "seeds")
 
 
@@ -111,32 +113,56 @@ def runs_table(runs: Sequence[Run]) -> str:
 
 
 def manifest_list(results: Results) -> str:
-    """What the manifest says, as a list of names and values."""
+    """What the manifest says, as a list of names and values; what is empty, or stands elsewhere, is left out."""
     keys = [key for key in _FIRST_KEYS if key in results.manifest]
     keys += [key for key in results.manifest if key not in keys]
-    entries = "".join(f"<dt>{escape(_words(key))}</dt><dd>{_value(results.manifest[key])}</dd>" for key in keys)
+    shown = [(key, results.manifest[key]) for key in keys if key not in _ELSEWHERE]
+    entries = "".join(
+        f"<dt>{escape(_words(key))}</dt><dd>{_value(value)}</dd>" for key, value in shown if value not in _NOTHING
+    )
     return f'<dl class="facts">{entries}</dl>' if entries else "<p>The results folder has no manifest.</p>"
 
 
-def _value(value: Any, depth: int = 0) -> str:
-    if isinstance(value, dict) and value and depth < 3:
+def _value(value: Any) -> str:
+    """A table of names and values, a list of things in a line each, or one of them."""
+    if isinstance(value, dict):
         rows = "".join(
-            f"<dt>{escape(_words(str(key)))}</dt><dd>{_value(item, depth + 1)}</dd>" for key, item in value.items()
+            f"<dt>{escape(_words(str(key)))}</dt><dd>{_inline(item)}</dd>"
+            for key, item in value.items()
+            if item not in _NOTHING
         )
         return f'<dl class="inner">{rows}</dl>'
-    if isinstance(value, list) and value and depth < 3 and any(isinstance(item, dict | list) for item in value):
-        return "<ul>" + "".join(f"<li>{_value(item, depth + 1)}</li>" for item in value) + "</ul>"
+    if isinstance(value, list) and any(isinstance(item, dict) for item in value):
+        return "<ul>" + "".join(f"<li>{_inline(item)}</li>" for item in value) + "</ul>"
+    return _inline(value)
+
+
+def _inline(value: Any) -> str:
+    """In one line: a name in bold, then what is known about it."""
+    if isinstance(value, dict):
+        known = {str(key): item for key, item in value.items() if item not in _NOTHING}
+        name = known.pop("name", None)
+        parts = [f"{escape(_words(key))} {_nested(item)}" for key, item in known.items()]
+        return (f"<b>{escape(_text(name))}</b>: " if name is not None else "") + "; ".join(parts)
     if isinstance(value, list):
-        return escape(", ".join(map(_text, value))) or "–"
-    text = _text(value)
-    return f"<code>{escape(text)}</code>" if isinstance(value, str) and value else escape(text) or "–"
+        return ", ".join(map(_nested, value))
+    text = escape(_text(value))
+    return f"<code>{text}</code>" if isinstance(value, str) else text
+
+
+def _nested(value: Any) -> str:
+    """In parentheses if it has parts of its own."""
+    if isinstance(value, dict):
+        parts = [f"{escape(str(key))} = {_nested(item)}" for key, item in value.items() if item not in _NOTHING]
+        return f"({', '.join(parts)})"
+    return _inline(value)
 
 
 def _text(value: Any) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, float):
-        return f"{value:.6g}"
+        return f"{value:.4g}"
     return "" if value is None else json.dumps(value, ensure_ascii=False)
 
 

@@ -1,26 +1,39 @@
 """Powell's direction-set search for the weights of a sum of scores, with an exact line search.
 
 A ranking measure has no gradient; along a line it is piecewise constant, and
-:class:`~rankwright.solvers.line_search.MeasureOnLines` finds its highest value there. The search goes along one direction
-after the other, then along where a whole round of them has led.
+:class:`~rankwright.solvers.line_search.MeasureOnLines` finds its highest value there. Only the direction of the weights
+matters, so that the search goes on a sphere: a line is an arc through where it stands, and angles are measured by how
+much the scores differ within queries, u · S v with S the covariance of the components there.
+
+From a start the search looks around on the half circle towards the least-squares fit of what documents are worth, then
+goes up along arcs: the axes, where the last round of them has led, and directions that are drawn. From the best place
+found it leaps to a place nearby, and goes up from there. On the whole the measure is smooth near its best place, and
+what makes one place better than the next is chance, which evens out over queries: the more of them there are, the
+shorter are the arcs and the leaps. Two components have a circle for a sphere, and all of it is searched: what is found
+there is the best there is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.solvers.line_search import MeasureOnLines
+from rankwright.solvers.line_search import MeasureOnLines, spread_within
 
 __all__ = ["Found", "direction_set_search"]
 
 Array = npt.NDArray[Any]
 _GAIN = 1e-12  # what counts as better
-_DRAWN = 3  # directions that are drawn in the end, times the number of components
+_ARC = np.deg2rad(100.0)  # half the length of an arc, times the root of the number of queries
+_SHORTEST, _LONGEST = np.deg2rad(2.0), np.pi / 2
+_LOOKS = np.deg2rad([-60.0, -30.0, 30.0, 60.0])
+_LEAP = 0.7  # of half an arc
+_FLAT = 1e-9  # a direction this close to the weights leads nowhere
+PAT, EXTRA, HOPS1, HOPS = 1, 1, 1, 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,7 +50,7 @@ def direction_set_search(
     measure: MeasureOnLines,
     starts: Sequence[npt.ArrayLike],
     *,
-    max_rounds: int = 20,
+    leaps: int | None = None,
     seed: int = 0,
     progress: Callable[[int], Any] | None = None,
 ) -> Found:
@@ -51,72 +64,143 @@ def direction_set_search(
         What to rise.
     starts : sequence of array-like
         Weights to start from; the first of equally good ends is taken.
-    max_rounds : int
-        Rounds over all directions, for every start.
+    leaps : int
+        From the best end to places nearby.
     seed : int
-        Of the further directions that are tried where the set leads no higher.
+        Of the directions that are drawn.
     progress : callable, optional
         Called with the number of line searches done.
     """
-    search = _Search(components, measure, progress)
-    best: tuple[Array, float] | None = None
-    for start in starts:
-        search.begin(np.array(start, np.float64))
-        search.rounds(max_rounds)
-        # Where no direction of the set leads higher, others may: drawn, the same for every start.
-        rng = np.random.default_rng(seed)
-        tries = 0
-        while tries < _DRAWN * components.shape[1]:
-            tries += 1
-            if search.move(rng.normal(size=components.shape[1])) > 0:
-                search.rounds(max_rounds)
-                tries = 0
-        if best is None or search.value > best[1] + _GAIN:
-            best = search.weights, search.value
-    assert best is not None, "there is at least one start"
-    return Found(*best, search.n_lines)
+    search = _Search(components, measure, progress, np.random.default_rng(seed))
+    if search.n_components == 2:
+        search.go_round(np.array(starts[0], np.float64))
+    else:
+        for start in starts:
+            search.climb(np.array(start, np.float64))
+        leaps = (HOPS1 if len(starts)==1 else HOPS) if leaps is None else leaps
+        for _ in range(leaps):
+            search.leap()
+    weights = search.best[0]
+    return Found(weights / (np.linalg.norm(weights) or 1.0), search.best[1], search.n_lines)
 
 
 class _Search:
     """Weights on their way up."""
 
-    def __init__(self, components: Array, measure: MeasureOnLines, progress: Callable[[int], Any] | None) -> None:
-        self._components, self._measure, self._progress = components, measure, progress
+    def __init__(
+        self,
+        components: Array,
+        measure: MeasureOnLines,
+        progress: Callable[[int], Any] | None,
+        rng: np.random.Generator,
+    ) -> None:
+        self._components = np.ascontiguousarray(components.T, np.float64)
+        self._measure, self._progress, self._rng = measure, progress, rng
+        self.n_components = len(self._components)
+        self._spread = spread_within(self._components, measure.indptr)
+        variances, axes = np.linalg.eigh(self._spread)
+        seen = variances > 1e-12 * variances.max(initial=0.0)
+        self._even = axes[:, seen] / np.sqrt(variances[seen])  # times what is drawn: even in all directions
+        self._towards = self._even @ (self._even.T @ (self._components @ measure.targets))
+        arc = float(np.clip(_ARC / np.sqrt(max(measure.n_effective, 1.0)), _SHORTEST, _LONGEST))
+        self._arc, self._ends = arc, measure.ends(-arc, arc)
         self.n_lines = 0
+        self.best = np.zeros(self.n_components), -np.inf
 
-    def begin(self, weights: Array) -> None:
-        self.weights = _unit(weights)
-        self.value = self._measure.value(self._components @ self.weights)
+    def go_round(self, weights: Array) -> None:
+        """All of the circle that two components have."""
+        if self._begin(weights):
+            self._move(np.array([-weights[1], weights[0]]), self._measure.ends(-np.pi, np.pi))
+        self._keep()
 
-    def move(self, direction: Array) -> float:
-        """Go to the best place along a direction; what was gained."""
+    def climb(self, weights: Array) -> None:
+        """Go up from a start until no direction leads higher."""
+        if self._begin(weights):
+            self._look_around()
+            self._rounds()
+        self._keep()
+
+    def leap(self) -> None:
+        """Go up from a place near the best one."""
+        weights = self.best[0]
+        side = self._side(weights, self._draw())
+        if side is not None:
+            angle = _LEAP * self._arc
+            self._begin(np.cos(angle) * weights + np.sin(angle) * side)
+            self._rounds()
+            self._keep()
+
+    def _begin(self, weights: Array) -> bool:
+        """Stand there; whether the scores differ at all."""
+        self._weights, self._value = self._unit(weights), -np.inf
+        self._try(weights)
+        return bool(self._weights @ self._spread @ self._weights > 0)
+
+    def _keep(self) -> None:
+        if self._value > self.best[1] + _GAIN:
+            self.best = self._weights, self._value
+
+    def _look_around(self) -> None:
+        """Go where it is best of some places towards the least-squares fit, and beyond."""
+        weights, side = self._weights, self._side(self._weights, self._towards)
+        if side is not None:
+            self._try(self._towards)
+            for angle in _LOOKS:
+                self._try(np.cos(angle) * weights + np.sin(angle) * side)
+
+    def _rounds(self) -> None:
+        """Round after round, as long as some direction leads higher."""
+        failed = 0
+        for direction in self._directions():
+            failed = 0 if self._move(direction, self._ends) else failed + 1
+            if failed > PAT*self.n_components+EXTRA-1:
+                return
+
+    def _directions(self) -> Iterator[Array]:
+        """The axes, where they have led, and as many that are drawn; again and again."""
+        axes = np.eye(self.n_components)
+        while True:
+            begun = self._weights
+            yield from axes
+            yield self._weights - begun
+            for _ in axes:
+                yield self._draw()
+
+    def _draw(self) -> Array:
+        return np.asarray(self._even @ self._rng.normal(size=self._even.shape[1]))
+
+    def _unit(self, weights: Array) -> Array:
+        length = np.sqrt(max(weights @ self._spread @ weights, 0.0))
+        return weights / length if length > 0 else weights
+
+    def _side(self, weights: Array, direction: Array) -> Array | None:
+        """The part of a direction that leads away from weights, of length 1; None if there is none."""
+        side = direction - (weights @ self._spread @ direction) * weights
+        length = np.sqrt(max(side @ self._spread @ side, 0.0))
+        there = np.sqrt(max(direction @ self._spread @ direction, 0.0))
+        return side / length if length > _FLAT * there else None
+
+    def _move(self, direction: Array, ends: Array) -> bool:
+        """Go to the best place on an arc both ways in a direction; whether that was higher."""
+        side = self._side(self._weights, direction)
+        if side is None:
+            return False
         self.n_lines += 1
         if self._progress is not None:
             self._progress(self.n_lines)
-        t, _ = self._measure.best(self._components @ self.weights, self._components @ direction)
-        moved = _unit(self.weights + t * direction)
-        reached = self._measure.value(self._components @ moved)  # rounding included
-        if reached <= self.value + _GAIN:
-            return 0.0
-        gained, self.weights, self.value = reached - self.value, moved, reached
-        return gained
+        found = self._measure.widest_best(self._components, self._weights, side, ends)
+        if found.value <= self._value + _GAIN:
+            return False
+        before, weights = self._value, self._weights
+        for c, s in found.inside():
+            self._try(c * weights + s * side)
+            if self._value >= found.value - _GAIN:
+                break
+        return self._value > before
 
-    def rounds(self, most: int) -> None:
-        """Along one direction after the other, then where they led, until a round gains nothing."""
-        directions = list(np.eye(len(self.weights)))
-        for _ in range(most):
-            begun = self.weights
-            gains = [self.move(direction) for direction in directions]
-            if not any(gains):
-                return
-            led = self.weights - begun
-            if np.abs(led).max() > 1e-9:  # Powell: it takes the place of the direction that gained most
-                self.move(led)
-                directions[int(np.argmax(gains))] = led / np.linalg.norm(led)
-                if np.linalg.matrix_rank(np.array(directions), tol=1e-6) < len(directions):
-                    directions = list(np.eye(len(self.weights)))
-
-
-def _unit(weights: Array) -> Array:
-    length = np.linalg.norm(weights)
-    return weights / length if length > 0 else weights
+    def _try(self, weights: Array) -> None:
+        """Go there if it is higher, rounding included."""
+        weights = self._unit(weights)
+        value = self._measure.value_of(self._components, weights)
+        if value > self._value + _GAIN:
+            self._weights, self._value = weights, value

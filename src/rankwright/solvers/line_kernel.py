@@ -28,8 +28,6 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from rankwright.measures.oracles.common import WORK, sort_descending
-
 __all__ = ["AP", "LINEAR", "RR", "best_place", "label_rows", "space", "sweep", "values"]
 
 LINEAR, AP, RR = range(3)
@@ -38,51 +36,69 @@ _FEW = 64  # so many are put in order by comparing all with all
 _SMALLEST = 2.0**-30  # share of a piece that is not divided further
 _LAST = 1.0 - 2.0**-40  # a swap is on its own piece, not at the start of the next one
 _SAME = 1e-12  # values this close are equal
+# numba compiles a function anew for every literal number that it is called with, but not for these.
+_0, _1, _2, _3, _4, _5, _6, _7, _8 = (np.int64(number) for number in range(9))
 # Rows of numbers: scores of a query's documents on two axes, and at two ends; then of those that matter.
-_ALONG, _ACROSS, _P, _Q, _OWN_P, _OWN_Q, _WORTH, _GOODS, _SOME = range(9)
+_ALONG, _ACROSS, _P, _Q, _OWN_P, _OWN_Q, _WORTH, _GOODS, _SOME = _0, _1, _2, _3, _4, _5, _6, _7, _8
 # Rows of places: the first documents at two ends; those that matter; the rank of each; what functions need themselves.
-_FIRST, _OTHER_FIRST, _KEPT, _PLACE, _KNOWN, _SELECTED, _RANKS, _ORDER = range(8)
+_FIRST, _OTHER_FIRST, _KEPT, _PLACE, _KNOWN, _SELECTED, _RANKS, _ORDER = _0, _1, _2, _3, _4, _5, _6, _7
 
 
 @njit(cache=True, nogil=True)
 def space(longest: int, room: int) -> Any:
     """Working memory for queries of up to ``longest`` documents, with up to ``room`` swaps on a piece."""
-    n = max(longest, _FEW) + 1
-    swaps = np.empty((3, room), np.int64)  # who is passed, who passes, and their order
-    return np.empty((9, n)), np.zeros((8, n), np.int64), np.empty((1, room)), swaps, np.empty(WORK * max(n, room) + 512)
+    n, m = max(longest, _FEW) + 1, max(room, _FEW) + 1
+    # Of swaps: who is passed, who passes, their order, and what sorting needs.
+    return np.empty((9, n)), np.zeros((8, n), np.int64), np.empty((1, m)), np.empty((4, m), np.int64)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _order(f: Any, row: int, n: int, g: Any, out: int, scratch: Any, work: Any) -> None:
+def _order(f: Any, row: int, n: int, g: Any, out: int, spare: int) -> None:
     """Fill row ``out`` of g with the places of a row of f, highest first, equal ones as they stand."""
-    if n > _FEW:
-        sort_descending(f[row, :n], g[out, :n], work)
-    else:
+    if n <= _FEW:
         total = 0
         for i in range(n):
             score, above = f[row, i], 0
             for j in range(n):
                 above += f[row, j] > score
-            scratch[_RANKS, i] = above
+            g[spare, i] = above
             total += above
         if 2 * total != n * (n - 1):
             for i in range(n):
                 for j in range(i):
-                    scratch[_RANKS, i] += f[row, j] == f[row, i]
+                    g[spare, i] += f[row, j] == f[row, i]
         for i in range(n):
-            g[out, scratch[_RANKS, i]] = i
+            g[out, g[spare, i]] = i
+    else:
+        source, target, width = out, spare, 1
+        for i in range(n):
+            g[source, i] = i
+        while width < n:  # merge neighbours
+            for low in range(0, n, 2 * width):
+                i, j, middle, high = low, min(low + width, n), min(low + width, n), min(low + 2 * width, n)
+                for k in range(low, high):
+                    if j == high or (i < middle and f[row, g[source, i]] >= f[row, g[source, j]]):
+                        g[target, k] = g[source, i]
+                        i += 1
+                    else:
+                        g[target, k] = g[source, j]
+                        j += 1
+            source, target, width = target, source, 2 * width
+        if source != out:
+            for i in range(n):
+                g[out, i] = g[spare, i]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _leaders(f: Any, row: int, n: int, count: int, hints: Any, number: int, g: Any, out: int, work: Any) -> None:
+def _leaders(f: Any, row: int, n: int, count: int, hints: Any, number: int, g: Any, out: int) -> None:
     """Fill row ``out`` of g with the places of the ``count`` highest scores, highest first, equal ones as they stand.
 
     ``hints[number]`` are any ``count`` places; the higher their scores, the fewer others have to be looked at.
     """
     if n <= _FEW // 2 or 2 * count > n:
-        _order(f, row, n, g, out, g, work)
+        _order(f, row, n, g, out, _RANKS)
     else:
-        least, found = np.inf, 0
+        least, found = np.inf, _0
         for r in range(count):
             least = min(least, f[row, hints[number, r]])
         for i in range(n):
@@ -90,7 +106,7 @@ def _leaders(f: Any, row: int, n: int, count: int, hints: Any, number: int, g: A
             found += f[row, i] >= least
         for k in range(found):
             f[_SOME, k] = f[row, g[_SELECTED, k]]
-        _order(f, _SOME, found, g, out, g, work)
+        _order(f, _SOME, found, g, out, _RANKS)
         for r in range(count):
             g[out, r] = g[_SELECTED, g[out, r]]
 
@@ -112,12 +128,12 @@ def _start(kind: int, f: Any, n: int, discounts: Any) -> float:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _contenders(f: Any, near: int, far: int, n: int, count: int, g: Any, first: int, work: Any) -> int:
+def _contenders(f: Any, near: int, far: int, n: int, count: int, g: Any, first: int) -> int:
     """Keep the documents that may be among the first ``count`` between two ends, in order at the near one; how many.
 
     Row ``first`` of g holds the first ``count`` at the near end. The row of known ones is 0 before and after.
     """
-    least, found = np.inf, 0
+    least, found = np.inf, _0
     for r in range(count):
         document = g[first, r]
         g[_KEPT, r], g[_KNOWN, document] = document, 1
@@ -128,7 +144,7 @@ def _contenders(f: Any, near: int, far: int, n: int, count: int, g: Any, first: 
             found += (f[far, i] >= least) & (g[_KNOWN, i] == 0)
         for k in range(found):
             f[_SOME, k] = f[near, g[_SELECTED, k]]
-        _order(f, _SOME, found, g, _ORDER, g, work)
+        _order(f, _SOME, found, g, _ORDER, _RANKS)
         for r in range(found):
             g[_KEPT, count + r] = g[_SELECTED, g[_ORDER, r]]
     for r in range(count):
@@ -139,7 +155,7 @@ def _contenders(f: Any, near: int, far: int, n: int, count: int, g: Any, first: 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _swaps(f: Any, m: int, g: Any, times: Any, swaps: Any) -> int:
     """The pairs that swap, of documents in descending order of p, and −t of each; −1 where there is no room."""
-    found, room = 0, times.shape[1]
+    found, room = 0, times.shape[1] - 1
     for b in range(m):  # an insertion sort by q makes just the swaps that there are
         j, score = b - 1, f[_OWN_Q, b]
         while j >= 0 and found <= room and f[_OWN_Q, g[_ORDER, j]] < score:
@@ -157,22 +173,22 @@ def _swaps(f: Any, m: int, g: Any, times: Any, swaps: Any) -> int:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _sort_times(times: Any, n: int, swaps: Any, g: Any, work: Any) -> None:
-    """Fill the last row of the swaps so that the times, from 0 down to −1 and spread out, descend."""
+def _sort_times(times: Any, n: int, swaps: Any) -> None:
+    """Fill row 2 of the swaps so that the times, from 0 down to −1 and spread out, descend."""
     if n <= _FEW:
-        _order(times, 0, n, swaps, 2, g, work)
+        _order(times, _0, n, swaps, _2, _3)
     else:
-        starts, moves = work[: n + 1].view(np.int64), 8 * n
+        moves = 8 * n
         for i in range(n + 1):
-            starts[i] = 0
+            swaps[3, i] = 0
         for i in range(n):
-            starts[np.int64(-times[0, i] * n) + 1] += 1
+            swaps[3, np.int64(-times[0, i] * n) + 1] += 1
         for i in range(n):
-            starts[i + 1] += starts[i]
+            swaps[3, i + 1] += swaps[3, i]
         for i in range(n):
             bucket = np.int64(-times[0, i] * n)
-            swaps[2, starts[bucket]] = i
-            starts[bucket] += 1
+            swaps[2, swaps[3, bucket]] = i
+            swaps[3, bucket] += 1
         for i in range(1, n):
             place, j = swaps[2, i], i - 1
             while j >= 0 and times[0, swaps[2, j]] < times[0, place] and moves > 0:
@@ -181,7 +197,7 @@ def _sort_times(times: Any, n: int, swaps: Any, g: Any, work: Any) -> None:
                 moves -= 1
             swaps[2, j + 1] = place
         if moves <= 0:  # not spread out
-            sort_descending(times[0, :n], swaps[2, :n], work)
+            _order(times, _0, n, swaps, _2, _3)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -228,7 +244,7 @@ def _apply(
 @njit(cache=True, nogil=True, error_model="numpy")
 def _sweep_piece(
     kind: int, n: int, count: int, near: int, far: int, first: int, last: int, worth: Any, start: int, discounts: Any,
-    f: Any, g: Any, times: Any, swaps: Any, work: Any, low: float, high: float, factor: float, at: Any, change: Any,
+    f: Any, g: Any, times: Any, swaps: Any, low: float, high: float, factor: float, at: Any, change: Any,
     found: int,
 ) -> tuple[float, int]:  # fmt: skip
     """The value at the near end, and where it changes from there to the far one, which are places low and high.
@@ -237,7 +253,7 @@ def _sweep_piece(
     there was none for the changes. Row ``first`` of g holds the first documents at the near end, ``last`` is filled
     with those at the far one.
     """
-    m = _contenders(f, near, far, n, count, g, first, work)
+    m = _contenders(f, near, far, n, count, g, first)
     for r in range(m):
         document = g[_KEPT, r]
         f[_OWN_P, r], f[_OWN_Q, r], f[_WORTH, r] = f[near, document], f[far, document], worth[start + document]
@@ -251,16 +267,17 @@ def _sweep_piece(
     else:
         for r in range(count):  # as the insertion sort has left them
             g[last, r] = g[_KEPT, g[_ORDER, r]]
-        _sort_times(times, n_swaps, swaps, g, work)
+        _sort_times(times, n_swaps, swaps)
         found = _apply(kind, n_swaps, f, g, discounts, times, swaps, low, high, factor, at, change, found)
     return value, found
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _jump(kind: int, n: int, count: int, far: int, last: int, worth: Any, start: int, discounts: Any, f: Any, g: Any,
-          work: Any) -> float:  # fmt: skip
+def _jump(
+    kind: int, n: int, count: int, far: int, last: int, worth: Any, start: int, discounts: Any, f: Any, g: Any
+) -> float:
     """The value at the far end, not yet normalised, and the first documents there: where very many meet at once."""
-    _order(f, far, n, g, last, g, work)
+    _order(f, far, n, g, last, _RANKS)
     for r in range(count):
         f[_WORTH, r] = worth[start + g[last, r]]
     return _start(kind, f, count, discounts)
@@ -278,17 +295,17 @@ def _end(ends: Any, piece: int, share: float, n: int, f: Any, row: int) -> None:
 @njit(cache=True, nogil=True, error_model="numpy")
 def _sweep_query(
     kind: int, n: int, count: int, worth: Any, start: int, discounts: Any, ends: Any, hints: Any, number: int,
-    factor: float, f: Any, g: Any, times: Any, swaps: Any, work: Any, starts: Any, at: Any, change: Any, found: int,
+    factor: float, f: Any, g: Any, times: Any, swaps: Any, starts: Any, at: Any, change: Any, found: int,
 ) -> int:  # fmt: skip
     """`sweep` for one query; a piece with too many swaps is divided. FULL where there is no room for the changes."""
-    near, far, first, last, piece, low, width = _P, _Q, _FIRST, _OTHER_FIRST, 0, 0.0, 1.0
+    near, far, first, last, piece, low, width = _P, _Q, _FIRST, _OTHER_FIRST, _0, 0.0, 1.0
     _end(ends, piece, low, n, f, near)
-    _leaders(f, near, n, count, hints, number, g, first, work)
+    _leaders(f, near, n, count, hints, number, g, first)
     while found >= 0 and piece < starts.size:
         high = min(low + width, 1.0)
         _end(ends, piece, high, n, f, far)
         value, now = _sweep_piece(
-            kind, n, count, near, far, first, last, worth, start, discounts, f, g, times, swaps, work, piece + low,
+            kind, n, count, near, far, first, last, worth, start, discounts, f, g, times, swaps, piece + low,
             piece + high, factor, at, change, found,
         )  # fmt: skip
         if now == -1 and width > _SMALLEST:
@@ -298,7 +315,7 @@ def _sweep_query(
             now = FULL
         if now == -1:
             at[found] = piece + high * _LAST
-            change[found] = factor * _jump(kind, n, count, far, last, worth, start, discounts, f, g, work) - value
+            change[found] = factor * _jump(kind, n, count, far, last, worth, start, discounts, f, g) - value
             now = found + 1
         if low == 0.0:
             starts[piece] = value
@@ -333,14 +350,14 @@ def _sums(components: Any, base: Any, step: Any, start: int, n: int, f: Any) -> 
 def values(setup: Any, components: Any, weights: Any, hints: Any, memory: Any) -> float:
     """The sum of the queries' values at some weights of the components, each times its factor; leaves better hints."""
     kind, top, queries, indptr, worth, discounts, factors = setup
-    f, g, _, _, work = memory
+    f, g, _, _ = memory
     total = 0.0
     for number in range(queries.size):
         q = queries[number]
         start, n = indptr[q], indptr[q + 1] - indptr[q]
         count = min(top, n)
         _sum(components, weights, start, n, f, _P)
-        _leaders(f, _P, n, count, hints, number, g, _FIRST, work)
+        _leaders(f, _P, n, count, hints, number, g, _FIRST)
         for r in range(count):
             f[_WORTH, r] = worth[start + g[_FIRST, r]]
         for r in range(min(count, hints.shape[1])):
@@ -362,14 +379,14 @@ def sweep(
     changes, and where to go on.
     """
     kind, top, queries, indptr, worth, discounts, factors = setup
-    f, g, times, swaps, work = memory
-    found, number, own = 0, begin, np.empty(starts.size)
+    f, g, times, swaps = memory
+    found, number, own = _0, begin, np.empty(starts.size)
     while number < queries.size:
         q = queries[number]
         start, n = indptr[q], indptr[q + 1] - indptr[q]
         _sums(components, base, step, start, n, f)
         now = _sweep_query(
-            kind, n, min(top, n), worth, start, discounts, ends, hints, number, factors[q], f, g, times, swaps, work,
+            kind, n, min(top, n), worth, start, discounts, ends, hints, number, factors[q], f, g, times, swaps,
             own, at, change, found,
         )  # fmt: skip
         if now == FULL:
@@ -413,25 +430,24 @@ def best_place(starts: Any, at: Any, change: Any, bins: int, apart: float) -> tu
     marked = _promising(starts, at, change, bins, before)
     best, low, high = -np.inf, 0.0, 0.0
     while True:
-        found, some = 0, np.empty(at.size, np.int64)
+        found, some = _0, np.empty(at.size, np.int64)
         for e in range(at.size):
             some[found] = e
             found += marked[np.int64(at[e] * bins)]
-        keys, order, k = np.empty(found), np.empty(found, np.int64), 0
+        keys, order, k = np.empty((1, found)), np.empty((2, max(found, _FEW)), np.int64), 0
         for e in range(found):
-            keys[e] = -at[some[e]]
-        if found:
-            sort_descending(keys, order, np.empty(WORK * found + 512))
+            keys[0, e] = -at[some[e]]
+        _order(keys, _0, found, order, _0, _1)
         for b in range(n):
             value, since, more = before[b], b / bins, marked[b]
             while more:
-                more = k < found and np.int64(-keys[order[k]] * bins) == b
-                until = -keys[order[k]] if more else (b + 1) / bins
+                more = k < found and np.int64(-keys[0, order[0, k]] * bins) == b
+                until = -keys[0, order[0, k]] if more else (b + 1) / bins
                 wider = until - since > high - low
                 if until - since > apart and (value > best + _SAME or (value > best - _SAME and wider)):
                     best, low, high = max(best, value), since, until
                 if more:
-                    value, since = value + change[some[order[k]]], until
+                    value, since = value + change[some[order[0, k]]], until
                     k += 1
         if best > -np.inf or marked.all():
             return best, low, high
@@ -444,18 +460,18 @@ def label_rows(p: Any, q: Any, labels: Any, count: int, memory: Any, at: Any, ro
 
     ``at`` says where; how many there are, −1 if there was no room for the swaps or for the rows.
     """
-    f, g, times, swaps, work = memory
-    n, found, e = p.size, 1, 0
+    f, g, times, swaps = memory
+    n, found, e = p.size, _1, _0
     for i in range(n):
         f[_P, i], f[_Q, i] = p[i], q[i]
-    _order(f, _P, n, g, _FIRST, g, work)
-    m = _contenders(f, _P, _Q, n, count, g, _FIRST, work)
+    _order(f, _P, n, g, _FIRST, _RANKS)
+    m = _contenders(f, _P, _Q, n, count, g, _FIRST)
     for r in range(m):
         f[_OWN_P, r], f[_OWN_Q, r], g[_PLACE, r] = p[g[_KEPT, r]], q[g[_KEPT, r]], r
     for r in range(count):
         rows[0, r] = labels[g[_KEPT, r]]
     n_swaps = _swaps(f, m, g, times, swaps)
-    _sort_times(times, max(n_swaps, 0), swaps, g, work)
+    _sort_times(times, max(n_swaps, 0), swaps)
     at[0] = 0.0
     while e < n_swaps and found < rows.shape[0]:
         now = last = -times[0, swaps[2, e]]

@@ -1,0 +1,60 @@
+"""Fills pages when the site is built: public names by package, the help of every command, files of the root."""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+import rankwright
+from rankwright.cli.main import cli
+
+_NAMES = re.compile(r"^\[\[names ([\w.]+)\]\]$", re.MULTILINE)
+_FILE = re.compile(r"^\[\[file (\w+\.md)\]\]$", re.MULTILINE)
+_COMMANDS = "[[commands]]"
+_ROOT = Path(__file__).parent.parent.parent
+
+
+def on_page_markdown(markdown: str, **_: Any) -> str:
+    """Called by mkdocs with the text of every page."""
+    markdown = _NAMES.sub(lambda found: _directives(found[1]), markdown)
+    markdown = _FILE.sub(lambda found: _beside_docs(found[1]), markdown)
+    return markdown.replace(_COMMANDS, "\n\n".join(_helps(cli, "rankwright"))) if _COMMANDS in markdown else markdown
+
+
+def _beside_docs(name: str) -> str:
+    """A file of the repository's root, for a page one folder below docs/."""
+    return (_ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](../")
+
+
+def homes(package: str) -> list[str]:
+    """Where the public names of a package are defined, by name."""
+    module = importlib.import_module(package)
+    own = getattr(module, "_HOME_OF", None) or dict.fromkeys(getattr(module, "__all__", ()))
+    found = {name: home or getattr(module, name).__module__ for name, home in own.items()}
+    found |= {name: home for name, home in rankwright._HOME_OF.items() if home.startswith(package + ".")}
+    return [f"{found[name]}.{name}" for name in sorted(found, key=str.lower)]
+
+
+def _directives(package: str) -> str:
+    return "\n\n".join(f"::: {home}" for home in homes(package) if callable(_object(home)))
+
+
+def _object(home: str) -> Any:
+    module, _, name = home.rpartition(".")
+    return getattr(importlib.import_module(module), name)
+
+
+def _helps(command: click.Command, name: str) -> Iterator[str]:
+    """The help of a command and of those below it."""
+    context = click.Context(command, info_name=name, terminal_width=100)
+    yield f"## {name}\n\n```text\n{command.get_help(context)}\n```"
+    if isinstance(command, click.Group):
+        for child in command.list_commands(context):
+            found = command.get_command(context, child)
+            if found is not None:
+                yield from _helps(found, f"{name} {child}")

@@ -1,0 +1,119 @@
+"""`rankwright experiment`: written, checked, run, shown; exit codes."""
+
+import pytest
+from tests.experiments.experiment_files import TRIALS, write_all, write_experiment
+
+from rankwright.cli import main as program
+from rankwright.experiments import running
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    write_all(tmp_path)
+    write_experiment(tmp_path)
+    return tmp_path
+
+
+def run(capsys, *args):
+    code = program.main(["experiment", *args])
+    shown = capsys.readouterr()
+    return code, shown.out, shown.err
+
+
+def test_init_writes_an_example_that_checks(folder, capsys):
+    code, _, err = run(capsys, "init", "new.toml")
+    assert (code, err) == (0, "wrote new.toml; next: rankwright experiment run new.toml\n")
+    text = (folder / "new.toml").read_text()
+    assert "rankwright experiment check new.toml " in text
+    assert run(capsys, "check", "new.toml")[0] == 0
+    code, _, err = run(capsys, "init", "new.toml")
+    assert (code, err) == (2, "rankwright: new.toml: exists; expected the name of a new file\n")
+    assert run(capsys, "init")[0] == 0
+    assert (folder / "experiment.toml").is_file()
+
+
+def test_check_shows_all_mistakes(folder, capsys):
+    code, out, err = run(capsys, "check", "exp.toml")
+    assert (code, err) == (0, "")
+    assert out == "exp.toml: no mistakes found; 1 data set, 2 methods, 2 measures, results in exp-results\n"
+    write_experiment(folder, TRIALS.replace("measures", "mesures").replace("C = [0.1, 1, 10]", "D = []"))
+    code, out, err = run(capsys, "check", "exp.toml")
+    assert (code, out) == (2, "")
+    first, second, third, last = err.splitlines()
+    assert first == "exp.toml:3: unknown key 'mesures' in [experiment]; did you mean measures?"
+    assert second == "exp.toml:26: the grid of D is empty; expected at least one value"
+    assert third.startswith("exp.toml:26: svm-map has no parameter 'D'; ")
+    assert last == "rankwright: exp.toml: 3 mistakes"
+    assert not (folder / "exp-results").exists()
+    assert run(capsys, "run", "exp.toml")[0] == 2
+
+
+def test_run_and_table(folder, capsys):
+    code, out, err = run(capsys, "run", "exp.toml", "--jobs", "1")
+    assert code == 0
+    assert out.splitlines()[0].split() == ["data", "method", "AP", "w/l", "nDCG@5", "w/l"]
+    assert err.startswith("6 of 6 cells in exp-results (")
+    assert run(capsys, "table", "exp-results")[1] == out
+    code, out, _ = run(capsys, "table", "exp-results", "--kind", "criterion", "--format", "markdown")
+    assert code == 0
+    assert "| all | AP | svm-map | **" in out
+    code, _, err = run(capsys, "table", "nowhere")
+    assert (code, err.startswith("rankwright: nowhere: is no folder of results")) == (2, True)
+    assert run(capsys, "run", "exp.toml", "--jobs", "1", "-o", "other")[0] == 0
+    assert (folder / "other" / "runs.csv").is_file()
+
+
+def test_report(folder, capsys):
+    assert run(capsys, "run", "exp.toml", "--jobs", "1")[0] == 0
+    code, _, err = run(capsys, "report", "exp-results", "--title", "My <title>")
+    assert (code, err) == (0, "wrote exp-results/report.html\n")
+    page = (folder / "exp-results" / "report.html").read_text()
+    assert "My &lt;title&gt;" in page
+    assert "svm-map" in page
+    assert run(capsys, "report", "nowhere")[0] == 2
+
+
+def test_failures_are_told(folder, capsys):
+    write_experiment(folder, TRIALS + '[[method]]\nmethod = "feature:nothing"\n')
+    code, out, err = run(capsys, "run", "exp.toml", "--jobs", "1")
+    assert code == 1
+    assert "3 of 9 cells are missing" in out
+    assert "rankwright: 3 cells failed:" in err
+    reason = "there is no feature 'nothing'; expected a number from 1 to 4"
+    assert f"  feature:nothing on all, split 2: {reason}\n" in err
+
+
+def test_an_interruption_says_how_to_go_on(folder, capsys, monkeypatch):
+    def pressed(cell):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(running, "run_cell", pressed)
+    code, _, err = run(capsys, "run", "exp.toml", "--jobs", "1")
+    assert code == 130
+    assert "what is finished is in exp-results; the same command goes on from there" in err
+
+
+def test_progress_in_a_log_and_on_a_terminal(folder, capsys, monkeypatch):
+    from rankwright.cli import experiment
+
+    monkeypatch.setattr(experiment, "_LOG_INTERVAL", 0.0)
+    _, _, err = run(capsys, "run", "exp.toml", "--jobs", "1")
+    assert "reading all\n" in err
+    assert "1 of 6 cells, about " in err
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    line = experiment._Line()
+    line._shown -= 1
+    line(running.Status("svm on x, split 1", 3, 1, 9, 4000.0))
+    line.clear()
+    shown = capsys.readouterr().err
+    assert "\r3 of 9 cells, 1 failed, about 67 min left: svm on x, split 1" in shown
+    assert shown.endswith(" \r")
+
+
+def test_help_names_the_commands(capsys):
+    code, out, _ = run(capsys, "--help")
+    assert code == 0
+    for name in ("init", "check", "run", "table", "report"):
+        assert name in out
+        assert "Example" in run(capsys, name, "--help")[1]
