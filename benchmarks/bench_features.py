@@ -1,4 +1,4 @@
-"""Claim: features of many queries at once are made at least three times as fast as function by function, query by query.
+"""Claim: features of many queries at once are made at least three times as fast as query by query.
 
 The documentation of Python's standard library: its queries, the 15 base functions over all fields and over each, and
 the seven sums of SIGIR'06; candidates are the union of the first 100 of each function. The peer is what one would write

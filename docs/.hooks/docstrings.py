@@ -29,8 +29,9 @@ class Docstrings(griffe.Extension):
 
 def _correct(obj: griffe.Object) -> None:
     if isinstance(obj, griffe.Function | griffe.Class) and obj.docstring is not None:
-        sections = obj.docstring.parse("numpy")
-        defaults = {parameter.name: parameter.default for parameter in obj.parameters}
+        sections = obj.docstring.parse("numpy", warn_unknown_params=False)
+        fields = {name: member.value for name, member in obj.members.items() if member.is_attribute}  # of a dataclass
+        defaults = fields | {parameter.name: parameter.default for parameter in obj.parameters}
         for section in sections:
             if section.kind is griffe.DocstringSectionKind.parameters:
                 for described in section.value:

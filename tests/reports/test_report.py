@@ -141,6 +141,42 @@ def test_paths_of_two_parameters_show_the_best_over_the_other(tmp_path):
     assert [point[0] for point in found["leaves"]] == [4, 8, 16]
 
 
+def test_names_along_a_path_are_the_best_ones(tmp_path):
+    folder = write_results(tmp_path / "results", n_queries=20, data=("a",))
+    values = {f"function {number}": (7 * number) % 30 / 30 for number in range(30)}
+    rows = [["a", "0", "svm-map", json.dumps({"feature": name}), value] for name, value in values.items()]
+    with open(folder / "paths.csv", "w", newline="") as file:
+        csv.writer(file).writerows([["data", "split", "method", "parameters", "validation"], *rows])
+    page = Page(write_report(folder, tmp_path / "r.html").read_text())
+    panel = next(panel for panel in page.data["data"][0]["paths"] if panel["parameter"] == "feature")
+    assert panel["values"] == sorted(values, key=lambda name: -values[name])[:12]
+    assert panel["omitted"] == 18
+    assert not panel["numeric"]
+
+
+def test_what_was_run_and_what_was_not(tmp_path):
+    folder = write_results(tmp_path / "results", n_queries=20)
+    more = {"methods": [{"name": "svm-map", "grid": {"C": [1, 2]}, "random": None}], "failures": []}
+    manifest = json.loads((folder / "manifest.json").read_text()) | more
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    text = " ".join("".join(Page(write_report(folder, tmp_path / "r.html").read_text()).text).split())
+    assert "These results are not complete: of 50 cells, 2 failed." in text
+    assert "svm-map: grid (C = 1, 2)" in text
+    assert "failures" not in text
+    assert "rankwright experiment run demo.toml" in text
+    assert "svm-mrr: stopped at 200 passes, gap 0.0021 (2 runs)" in text
+    assert text.count("AP: relevant from label 1") == 1  # the same for all data
+    assert "cranfield: nDCG@10: gain of cranfield" in text
+    assert "2025-05-04 10:12" in text
+
+
+def test_progress_goes_to_the_end(tmp_path):
+    told = []
+    folder = write_results(tmp_path / "results", n_queries=20)
+    write_report(folder, tmp_path / "r.html", progress=lambda done, total: told.append((done, total)))
+    assert told == [(done, 6) for done in range(1, 7)]
+
+
 def test_sentences(tmp_path):
     text = " ".join(" ".join(made(tmp_path, n_queries=120).text).split())
     assert "Highest AP: svm-map on 2 of 2 data sets." in text

@@ -15,6 +15,7 @@ there is the best there is.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -33,7 +34,6 @@ _SHORTEST, _LONGEST = np.deg2rad(2.0), np.pi / 2
 _LOOKS = np.deg2rad([-60.0, -30.0, 30.0, 60.0])
 _LEAP = 0.7  # of half an arc
 _FLAT = 1e-9  # a direction this close to the weights leads nowhere
-PAT, EXTRA, HOPS1, HOPS = 1, 1, 1, 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,21 +64,18 @@ def direction_set_search(
         What to rise.
     starts : sequence of array-like
         Weights to start from; the first of equally good ends is taken.
-    leaps : int
-        From the best end to places nearby.
+    leaps : int, optional
+        From the best end to places nearby; as many as there are starts unless given, and two at least.
     seed : int
         Of the directions that are drawn.
     progress : callable, optional
         Called with the number of line searches done.
     """
     search = _Search(components, measure, progress, np.random.default_rng(seed))
-    if search.n_components == 2:
-        search.go_round(np.array(starts[0], np.float64))
-    else:
-        for start in starts:
-            search.climb(np.array(start, np.float64))
-        leaps = (HOPS1 if len(starts)==1 else HOPS) if leaps is None else leaps
-        for _ in range(leaps):
+    for start in starts:
+        search.climb(np.array(start, np.float64))
+    if search.n_components > 2:
+        for _ in range(max(2, len(starts)) if leaps is None else leaps):
             search.leap()
     weights = search.best[0]
     return Found(weights / (np.linalg.norm(weights) or 1.0), search.best[1], search.n_lines)
@@ -101,23 +98,21 @@ class _Search:
         variances, axes = np.linalg.eigh(self._spread)
         seen = variances > 1e-12 * variances.max(initial=0.0)
         self._even = axes[:, seen] / np.sqrt(variances[seen])  # times what is drawn: even in all directions
-        self._towards = self._even @ (self._even.T @ (self._components @ measure.targets))
+        towards = np.einsum("ik,k->i", self._components, measure.targets)
+        self._towards = self._even @ (self._even.T @ towards)
         arc = float(np.clip(_ARC / np.sqrt(max(measure.n_effective, 1.0)), _SHORTEST, _LONGEST))
         self._arc, self._ends = arc, measure.ends(-arc, arc)
         self.n_lines = 0
         self.best = np.zeros(self.n_components), -np.inf
 
-    def go_round(self, weights: Array) -> None:
-        """All of the circle that two components have."""
-        if self._begin(weights):
-            self._move(np.array([-weights[1], weights[0]]), self._measure.ends(-np.pi, np.pi))
-        self._keep()
-
     def climb(self, weights: Array) -> None:
         """Go up from a start until no direction leads higher."""
-        if self._begin(weights):
-            self._look_around()
+        self._begin(weights)
+        self._look_around()
+        if self.n_components > 2:
             self._rounds()
+        elif not self.n_lines:  # all of the circle, once
+            self._move(np.array([-self._weights[-1], self._weights[0]]), self._measure.ends(-np.pi, np.pi))
         self._keep()
 
     def leap(self) -> None:
@@ -130,11 +125,9 @@ class _Search:
             self._rounds()
             self._keep()
 
-    def _begin(self, weights: Array) -> bool:
-        """Stand there; whether the scores differ at all."""
+    def _begin(self, weights: Array) -> None:
         self._weights, self._value = self._unit(weights), -np.inf
         self._try(weights)
-        return bool(self._weights @ self._spread @ self._weights > 0)
 
     def _keep(self) -> None:
         if self._value > self.best[1] + _GAIN:
@@ -153,7 +146,7 @@ class _Search:
         failed = 0
         for direction in self._directions():
             failed = 0 if self._move(direction, self._ends) else failed + 1
-            if failed > PAT*self.n_components+EXTRA-1:
+            if failed > self.n_components:
                 return
 
     def _directions(self) -> Iterator[Array]:
@@ -169,16 +162,18 @@ class _Search:
     def _draw(self) -> Array:
         return np.asarray(self._even @ self._rng.normal(size=self._even.shape[1]))
 
+    def _length(self, weights: Array) -> float:
+        return math.sqrt(max(float(weights @ self._spread @ weights), 0.0))
+
     def _unit(self, weights: Array) -> Array:
-        length = np.sqrt(max(weights @ self._spread @ weights, 0.0))
+        length = self._length(weights)
         return weights / length if length > 0 else weights
 
     def _side(self, weights: Array, direction: Array) -> Array | None:
         """The part of a direction that leads away from weights, of length 1; None if there is none."""
         side = direction - (weights @ self._spread @ direction) * weights
-        length = np.sqrt(max(side @ self._spread @ side, 0.0))
-        there = np.sqrt(max(direction @ self._spread @ direction, 0.0))
-        return side / length if length > _FLAT * there else None
+        length = self._length(side)
+        return side / length if length > _FLAT * self._length(direction) else None
 
     def _move(self, direction: Array, ends: Array) -> bool:
         """Go to the best place on an arc both ways in a direction; whether that was higher."""

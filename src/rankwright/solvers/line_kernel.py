@@ -28,34 +28,36 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["AP", "LINEAR", "RR", "best_place", "label_rows", "space", "sweep", "values"]
+__all__ = [
+    "ACROSS", "ALONG", "AP", "FEW", "FIRST", "FULL", "LAST", "LINEAR", "ONE_END", "OTHER_END", "OTHER_FIRST", "RANKS",
+    "RR", "WORTH", "ZERO", "label_rows", "leaders", "put_in_order", "space", "start_value", "sweep_piece",
+]  # fmt: skip
 
 LINEAR, AP, RR = range(3)
 FULL = -2  # no room for more changes
-_FEW = 64  # so many are put in order by comparing all with all
-_SMALLEST = 2.0**-30  # share of a piece that is not divided further
-_LAST = 1.0 - 2.0**-40  # a swap is on its own piece, not at the start of the next one
-_SAME = 1e-12  # values this close are equal
+FEW = 64  # so many are put in order by comparing all with all
+LAST = 1.0 - 2.0**-40  # a swap is on its own piece, not at the start of the next one
 # numba compiles a function anew for every literal number that it is called with, but not for these.
-_0, _1, _2, _3, _4, _5, _6, _7, _8 = (np.int64(number) for number in range(9))
+_NUMBERS: tuple[Any, ...] = tuple(np.int64(number) for number in range(9))
+ZERO, _1, _2, _3 = _NUMBERS[:4]
 # Rows of numbers: scores of a query's documents on two axes, and at two ends; then of those that matter.
-_ALONG, _ACROSS, _P, _Q, _OWN_P, _OWN_Q, _WORTH, _GOODS, _SOME = _0, _1, _2, _3, _4, _5, _6, _7, _8
+ALONG, ACROSS, ONE_END, OTHER_END, _OWN_P, _OWN_Q, WORTH, _GOODS, _SOME = _NUMBERS
 # Rows of places: the first documents at two ends; those that matter; the rank of each; what functions need themselves.
-_FIRST, _OTHER_FIRST, _KEPT, _PLACE, _KNOWN, _SELECTED, _RANKS, _ORDER = _0, _1, _2, _3, _4, _5, _6, _7
+FIRST, OTHER_FIRST, _KEPT, _PLACE, _KNOWN, _SELECTED, RANKS, _ORDER = _NUMBERS[:8]
 
 
 @njit(cache=True, nogil=True)
 def space(longest: int, room: int) -> Any:
     """Working memory for queries of up to ``longest`` documents, with up to ``room`` swaps on a piece."""
-    n, m = max(longest, _FEW) + 1, max(room, _FEW) + 1
+    n, m = max(longest, FEW) + 1, max(room, FEW) + 1
     # Of swaps: who is passed, who passes, their order, and what sorting needs.
     return np.empty((9, n)), np.zeros((8, n), np.int64), np.empty((1, m)), np.empty((4, m), np.int64)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _order(f: Any, row: int, n: int, g: Any, out: int, spare: int) -> None:
+def put_in_order(f: Any, row: int, n: int, g: Any, out: int, spare: int) -> None:
     """Fill row ``out`` of g with the places of a row of f, highest first, equal ones as they stand."""
-    if n <= _FEW:
+    if n <= FEW:
         total = 0
         for i in range(n):
             score, above = f[row, i], 0
@@ -90,15 +92,15 @@ def _order(f: Any, row: int, n: int, g: Any, out: int, spare: int) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _leaders(f: Any, row: int, n: int, count: int, hints: Any, number: int, g: Any, out: int) -> None:
+def leaders(f: Any, row: int, n: int, count: int, hints: Any, number: int, g: Any, out: int) -> None:
     """Fill row ``out`` of g with the places of the ``count`` highest scores, highest first, equal ones as they stand.
 
     ``hints[number]`` are any ``count`` places; the higher their scores, the fewer others have to be looked at.
     """
-    if n <= _FEW // 2 or 2 * count > n:
-        _order(f, row, n, g, out, _RANKS)
+    if n <= FEW // 2 or 2 * count > n:
+        put_in_order(f, row, n, g, out, RANKS)
     else:
-        least, found = np.inf, _0
+        least, found = np.inf, ZERO
         for r in range(count):
             least = min(least, f[row, hints[number, r]])
         for i in range(n):
@@ -106,21 +108,21 @@ def _leaders(f: Any, row: int, n: int, count: int, hints: Any, number: int, g: A
             found += f[row, i] >= least
         for k in range(found):
             f[_SOME, k] = f[row, g[_SELECTED, k]]
-        _order(f, _SOME, found, g, out, _RANKS)
+        put_in_order(f, _SOME, found, g, out, RANKS)
         for r in range(count):
             g[out, r] = g[_SELECTED, g[out, r]]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _start(kind: int, f: Any, n: int, discounts: Any) -> float:
+def start_value(kind: int, f: Any, n: int, discounts: Any) -> float:
     """The value of the documents with the worths in f, in the order in which they stand, not yet normalised."""
     total, found = 0.0, 0
     if kind == LINEAR:
         for r in range(n):
-            total += f[_WORTH, r] * discounts[r]
+            total += f[WORTH, r] * discounts[r]
     else:
         for r in range(n):
-            if f[_WORTH, r] > 0.0:
+            if f[WORTH, r] > 0.0:
                 found += 1
                 total += discounts[r] * (found if kind == AP else found == 1)
             f[_GOODS, r] = found
@@ -133,7 +135,7 @@ def _contenders(f: Any, near: int, far: int, n: int, count: int, g: Any, first: 
 
     Row ``first`` of g holds the first ``count`` at the near end. The row of known ones is 0 before and after.
     """
-    least, found = np.inf, _0
+    least, found = np.inf, ZERO
     for r in range(count):
         document = g[first, r]
         g[_KEPT, r], g[_KNOWN, document] = document, 1
@@ -144,7 +146,7 @@ def _contenders(f: Any, near: int, far: int, n: int, count: int, g: Any, first: 
             found += (f[far, i] >= least) & (g[_KNOWN, i] == 0)
         for k in range(found):
             f[_SOME, k] = f[near, g[_SELECTED, k]]
-        _order(f, _SOME, found, g, _ORDER, _RANKS)
+        put_in_order(f, _SOME, found, g, _ORDER, RANKS)
         for r in range(found):
             g[_KEPT, count + r] = g[_SELECTED, g[_ORDER, r]]
     for r in range(count):
@@ -168,15 +170,15 @@ def _swaps(f: Any, m: int, g: Any, times: Any, swaps: Any) -> int:
     for e in range(min(found, room)):
         a, b = swaps[0, e], swaps[1, e]
         fall = f[_OWN_P, a] - f[_OWN_P, b]
-        times[0, e] = -min(fall / (fall + (f[_OWN_Q, b] - f[_OWN_Q, a])), _LAST)
+        times[0, e] = -min(fall / (fall + (f[_OWN_Q, b] - f[_OWN_Q, a])), LAST)
     return found if found <= room else -1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _sort_times(times: Any, n: int, swaps: Any) -> None:
     """Fill row 2 of the swaps so that the times, from 0 down to −1 and spread out, descend."""
-    if n <= _FEW:
-        _order(times, _0, n, swaps, _2, _3)
+    if n <= FEW:
+        put_in_order(times, ZERO, n, swaps, _2, _3)
     else:
         moves = 8 * n
         for i in range(n + 1):
@@ -197,14 +199,14 @@ def _sort_times(times: Any, n: int, swaps: Any) -> None:
                 moves -= 1
             swaps[2, j + 1] = place
         if moves <= 0:  # not spread out
-            _order(times, _0, n, swaps, _2, _3)
+            put_in_order(times, ZERO, n, swaps, _2, _3)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _pass(kind: int, a: int, b: int, f: Any, discounts: Any, g: Any) -> float:
     """Document b goes up by one rank, a down: by how much AP or RR change, not yet normalised."""
     down, up, change = g[_PLACE, a], g[_PLACE, b], 0.0
-    a_counts, b_counts = f[_WORTH, a] > 0.0, f[_WORTH, b] > 0.0
+    a_counts, b_counts = f[WORTH, a] > 0.0, f[WORTH, b] > 0.0
     if b_counts:
         before = f[_GOODS, b]
         after = before - a_counts
@@ -231,8 +233,8 @@ def _apply(
         a, b = swaps[0, e], swaps[1, e]
         down, up = g[_PLACE, a], g[_PLACE, b]
         if kind == LINEAR:
-            changed = f[_WORTH, b] * (discounts[up - 1] - discounts[up])
-            changed -= f[_WORTH, a] * (discounts[down] - discounts[down + 1])
+            changed = f[WORTH, b] * (discounts[up - 1] - discounts[up])
+            changed -= f[WORTH, a] * (discounts[down] - discounts[down + 1])
         else:
             changed = _pass(kind, a, b, f, discounts, g)
         g[_PLACE, a], g[_PLACE, b] = down + 1, up - 1
@@ -242,7 +244,7 @@ def _apply(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _sweep_piece(
+def sweep_piece(
     kind: int, n: int, count: int, near: int, far: int, first: int, last: int, worth: Any, start: int, discounts: Any,
     f: Any, g: Any, times: Any, swaps: Any, low: float, high: float, factor: float, at: Any, change: Any,
     found: int,
@@ -256,9 +258,9 @@ def _sweep_piece(
     m = _contenders(f, near, far, n, count, g, first)
     for r in range(m):
         document = g[_KEPT, r]
-        f[_OWN_P, r], f[_OWN_Q, r], f[_WORTH, r] = f[near, document], f[far, document], worth[start + document]
+        f[_OWN_P, r], f[_OWN_Q, r], f[WORTH, r] = f[near, document], f[far, document], worth[start + document]
         g[_PLACE, r] = r
-    value = factor * _start(kind, f, m, discounts)
+    value = factor * start_value(kind, f, m, discounts)
     n_swaps = _swaps(f, m, g, times, swaps)
     if n_swaps < 0:
         found = -1
@@ -273,199 +275,17 @@ def _sweep_piece(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _jump(
-    kind: int, n: int, count: int, far: int, last: int, worth: Any, start: int, discounts: Any, f: Any, g: Any
-) -> float:
-    """The value at the far end, not yet normalised, and the first documents there: where very many meet at once."""
-    _order(f, far, n, g, last, _RANKS)
-    for r in range(count):
-        f[_WORTH, r] = worth[start + g[last, r]]
-    return _start(kind, f, count, discounts)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _end(ends: Any, piece: int, share: float, n: int, f: Any, row: int) -> None:
-    """The scores where a share of a piece is done."""
-    c = (1.0 - share) * ends[piece, 0] + share * ends[piece + 1, 0]
-    s = (1.0 - share) * ends[piece, 1] + share * ends[piece + 1, 1]
-    for i in range(n):
-        f[row, i] = c * f[_ALONG, i] + s * f[_ACROSS, i]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _sweep_query(
-    kind: int, n: int, count: int, worth: Any, start: int, discounts: Any, ends: Any, hints: Any, number: int,
-    factor: float, f: Any, g: Any, times: Any, swaps: Any, starts: Any, at: Any, change: Any, found: int,
-) -> int:  # fmt: skip
-    """`sweep` for one query; a piece with too many swaps is divided. FULL where there is no room for the changes."""
-    near, far, first, last, piece, low, width = _P, _Q, _FIRST, _OTHER_FIRST, _0, 0.0, 1.0
-    _end(ends, piece, low, n, f, near)
-    _leaders(f, near, n, count, hints, number, g, first)
-    while found >= 0 and piece < starts.size:
-        high = min(low + width, 1.0)
-        _end(ends, piece, high, n, f, far)
-        value, now = _sweep_piece(
-            kind, n, count, near, far, first, last, worth, start, discounts, f, g, times, swaps, piece + low,
-            piece + high, factor, at, change, found,
-        )  # fmt: skip
-        if now == -1 and width > _SMALLEST:
-            width *= 0.5
-            continue
-        if now == -1 and found == at.size:
-            now = FULL
-        if now == -1:
-            at[found] = piece + high * _LAST
-            change[found] = factor * _jump(kind, n, count, far, last, worth, start, discounts, f, g) - value
-            now = found + 1
-        if low == 0.0:
-            starts[piece] = value
-        found, low, width = now, high, 2.0 * width
-        near, far, first, last = far, near, last, first
-        if low == 1.0:
-            piece, low, width = piece + 1, 0.0, 1.0
-    return found
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _sum(components: Any, weights: Any, start: int, n: int, f: Any, row: int) -> None:
-    for i in range(n):
-        f[row, i] = weights[0] * components[0, start + i]
-    for k in range(1, weights.size):
-        for i in range(n):
-            f[row, i] += weights[k] * components[k, start + i]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _sums(components: Any, base: Any, step: Any, start: int, n: int, f: Any) -> None:
-    for i in range(n):
-        f[_ALONG, i] = base[0] * components[0, start + i]
-        f[_ACROSS, i] = step[0] * components[0, start + i]
-    for k in range(1, base.size):
-        for i in range(n):
-            f[_ALONG, i] += base[k] * components[k, start + i]
-            f[_ACROSS, i] += step[k] * components[k, start + i]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def values(setup: Any, components: Any, weights: Any, hints: Any, memory: Any) -> float:
-    """The sum of the queries' values at some weights of the components, each times its factor; leaves better hints."""
-    kind, top, queries, indptr, worth, discounts, factors = setup
-    f, g, _, _ = memory
-    total = 0.0
-    for number in range(queries.size):
-        q = queries[number]
-        start, n = indptr[q], indptr[q + 1] - indptr[q]
-        count = min(top, n)
-        _sum(components, weights, start, n, f, _P)
-        _leaders(f, _P, n, count, hints, number, g, _FIRST)
-        for r in range(count):
-            f[_WORTH, r] = worth[start + g[_FIRST, r]]
-        for r in range(min(count, hints.shape[1])):
-            hints[number, r] = g[_FIRST, r]
-        total += factors[q] * _start(kind, f, count, discounts)
-    return total
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def sweep(
-    setup: Any, components: Any, base: Any, step: Any, ends: Any, begin: int, hints: Any, memory: Any, starts: Any,
-    at: Any, change: Any,
-) -> tuple[int, int]:  # fmt: skip
-    """Where the sum of the queries' values changes on a line, and by how much.
-
-    The line runs through ``ends``, pairs (c, s) that stand for the weights c · base + s · step of the components; the
-    place t of the way from end i to the next is i + t. The values at all ends but the last are added to ``starts``. The
-    queries are taken from ``begin`` on, as long as there is room for what they change; returned are the number of
-    changes, and where to go on.
-    """
-    kind, top, queries, indptr, worth, discounts, factors = setup
-    f, g, times, swaps = memory
-    found, number, own = _0, begin, np.empty(starts.size)
-    while number < queries.size:
-        q = queries[number]
-        start, n = indptr[q], indptr[q + 1] - indptr[q]
-        _sums(components, base, step, start, n, f)
-        now = _sweep_query(
-            kind, n, min(top, n), worth, start, discounts, ends, hints, number, factors[q], f, g, times, swaps,
-            own, at, change, found,
-        )  # fmt: skip
-        if now == FULL:
-            break
-        found = now
-        for piece in range(own.size):
-            starts[piece] += own[piece]
-        number += 1
-    return found, number
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _promising(starts: Any, at: Any, change: Any, bins: int, before: Any) -> Any:
-    """Which bins may hold the highest value: a bin's value at its start and all that rises in it is high enough.
-
-    ``before`` is filled with the values at the start of the bins.
-    """
-    n = before.size
-    net, rise, marked, known = np.zeros(n), np.zeros(n), np.empty(n, np.bool_), -np.inf
-    for e in range(at.size):
-        b = np.int64(at[e] * bins)
-        net[b] += change[e]
-        rise[b] += max(change[e], 0.0)
-    for b in range(n):
-        before[b] = starts[b // bins] if b % bins == 0 else before[b - 1] + net[b - 1]
-        known = max(known, before[b], before[b] + net[b])
-    for b in range(n):
-        marked[b] = before[b] + rise[b] >= known - _SAME
-    return marked
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def best_place(starts: Any, at: Any, change: Any, bins: int, apart: float) -> tuple[float, float, float]:
-    """The highest value that an interval wider than ``apart`` has, and the ends of the widest one that has it.
-
-    ``starts``, ``at`` and ``change`` are what `sweep` found. Every piece is divided into ``bins``, and only in those
-    that may hold the highest value are the changes put in order; where that leaves nothing, in all.
-    """
-    n = starts.size * bins
-    before = np.empty(n)
-    marked = _promising(starts, at, change, bins, before)
-    best, low, high = -np.inf, 0.0, 0.0
-    while True:
-        found, some = _0, np.empty(at.size, np.int64)
-        for e in range(at.size):
-            some[found] = e
-            found += marked[np.int64(at[e] * bins)]
-        keys, order, k = np.empty((1, found)), np.empty((2, max(found, _FEW)), np.int64), 0
-        for e in range(found):
-            keys[0, e] = -at[some[e]]
-        _order(keys, _0, found, order, _0, _1)
-        for b in range(n):
-            value, since, more = before[b], b / bins, marked[b]
-            while more:
-                more = k < found and np.int64(-keys[0, order[0, k]] * bins) == b
-                until = -keys[0, order[0, k]] if more else (b + 1) / bins
-                wider = until - since > high - low
-                if until - since > apart and (value > best + _SAME or (value > best - _SAME and wider)):
-                    best, low, high = max(best, value), since, until
-                if more:
-                    value, since = value + change[some[order[0, k]]], until
-                    k += 1
-        if best > -np.inf or marked.all():
-            return best, low, high
-        marked[:] = True
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
 def label_rows(p: Any, q: Any, labels: Any, count: int, memory: Any, at: Any, rows: Any) -> int:
     """The first ``count`` labels in rank order at one end, and after every change of them on the way to the other.
 
     ``at`` says where; how many there are, −1 if there was no room for the swaps or for the rows.
     """
     f, g, times, swaps = memory
-    n, found, e = p.size, _1, _0
+    n, found, e = p.size, _1, ZERO
     for i in range(n):
-        f[_P, i], f[_Q, i] = p[i], q[i]
-    _order(f, _P, n, g, _FIRST, _RANKS)
-    m = _contenders(f, _P, _Q, n, count, g, _FIRST)
+        f[ONE_END, i], f[OTHER_END, i] = p[i], q[i]
+    put_in_order(f, ONE_END, n, g, FIRST, RANKS)
+    m = _contenders(f, ONE_END, OTHER_END, n, count, g, FIRST)
     for r in range(m):
         f[_OWN_P, r], f[_OWN_Q, r], g[_PLACE, r] = p[g[_KEPT, r]], q[g[_KEPT, r]], r
     for r in range(count):

@@ -2,9 +2,9 @@
 
 Scores move as base + t · step, or as c · base + s · step on a circle. The measure of a query changes only where two of
 its documents swap places, so that its values between these breakpoints are all there are. The line is taken in pieces;
-on each one the swaps of every query are found and made in their order (:mod:`rankwright.solvers.line_kernel`), which for
-nDCG, AP, RR, precision, recall and RBP costs O(1) a swap. For other measures the labels in rank order are valued, many
-rankings at a time.
+on each one the swaps of every query are found and made in their order (:mod:`rankwright.solvers.line_kernel`), which
+for nDCG, AP, RR, precision, recall and RBP costs O(1) a swap. For other measures the labels in rank order are valued,
+many rankings at a time.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from rankwright.measures.precision import P, R
 from rankwright.measures.rbp import RBP
 from rankwright.measures.rr import RR
 from rankwright.solvers import line_kernel as kernel
+from rankwright.solvers import line_sweep
 
 __all__ = ["Interval", "MeasureOnLines", "spread_within"]
 
@@ -41,7 +42,7 @@ _PER_BIN = 16  # changes
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """A part of a line on which a measure has one value; its ends are places, see :meth:`MeasureOnLines.widest_best`."""
+    """A part of a line on which a measure has one value; places are as in :meth:`MeasureOnLines.widest_best`."""
 
     low: float
     high: float
@@ -117,7 +118,9 @@ class MeasureOnLines:
     def value_of(self, components: Array, weights: Array) -> float:
         """The mean value of Σ weight · component; the components are the rows of a C-contiguous table of float64."""
         if self._setup is not None:
-            return self._constant + float(kernel.values(self._setup, components, weights, self._hints, self._memory))
+            return self._constant + float(
+                line_sweep.values(self._setup, components, weights, self._hints, self._memory)
+            )
         order = np.lexsort((-(weights @ components), query_of_row(self.indptr)))
         found = np.asarray(self._measure.value(Rankings(self._labels[order], self.indptr)))[self._queries]
         return self._constant + float(self._weights[self._queries] @ found)
@@ -144,7 +147,7 @@ class MeasureOnLines:
         """
         starts, at, change = self._changes(components, base, step, ends)
         bins = max(1, len(at) // (_PER_BIN * len(starts)))
-        value, low, high = kernel.best_place(starts, at, change, np.int64(bins), _TOGETHER)
+        value, low, high = line_sweep.best_place(starts, at, change, np.int64(bins), _TOGETHER)
         return Interval(low, high, value, ends)
 
     def along(self, base: Array, step: Array) -> tuple[Array, Array]:
@@ -192,7 +195,7 @@ class MeasureOnLines:
             return self._changes_by_rankings(base @ components, step @ components, ends, starts)
         found, done = 0, 0
         while done < len(self._queries):
-            count, done = kernel.sweep(
+            count, done = line_sweep.sweep(
                 self._setup, components, base, step, ends, np.int64(done), self._hints, self._memory, starts,
                 self._at[found:], self._change[found:],
             )  # fmt: skip
@@ -236,10 +239,12 @@ class MeasureOnLines:
 
 
 def _as_sum(measure: Measure, rankings: Rankings, top: int, longest: int) -> tuple[int, Array, Array, Array] | None:
-    """Kind, worth of documents, discounts of ranks and norms of queries, as the kernel wants them; None if it cannot."""
-    ranks, ones = np.arange(top), np.ones(rankings.n_queries)
-    discounts = np.zeros(longest + 2)
+    """Kind, worth of documents, discounts of ranks and norms of queries for the kernel; None if it has no such form."""
+    ranks = np.arange(top)
+    ones: Array = np.ones(rankings.n_queries)
+    discounts: Array = np.zeros(longest + 2)
     kind, norms = kernel.LINEAR, ones
+    worth: Array
     if isinstance(measure, nDCG):
         worth = np.array(measure.gains(rankings.labels), np.float64)
         discounts[:top] = measure.discounts(ranks)
@@ -261,9 +266,12 @@ def _as_sum(measure: Measure, rankings: Rankings, top: int, longest: int) -> tup
 
 
 def spread_within(components: Array, indptr: Array) -> Array:
-    """The covariances of components (rows) within queries: of differences to the query's mean."""
+    """The covariances of components (rows) within queries: of differences to the query's mean.
+
+    Summed from the first document to the last, however many threads a matrix product would use.
+    """
     sizes = np.diff(indptr)
     query = query_of_row(indptr)
     means = np.array([np.bincount(query, row, len(sizes)) for row in components]) / np.maximum(sizes, 1)
     centred = components - means[:, query]
-    return np.asarray(centred @ centred.T / max(1, components.shape[1]))
+    return np.einsum("ik,jk->ij", centred, centred) / max(1, components.shape[1])
