@@ -169,7 +169,7 @@ def _train(parts: _Parts, folder: Path, threads: int) -> dict[str, Any]:
         "svm-mrr": StructuredSVM("mrr@10", C="auto", n_jobs=threads),
         "svm-ndcg": StructuredSVM("ndcg@10", C="auto", n_jobs=threads),
         "svm-combo": StructuredSVM(["map", "ndcg@10", "mrr@10"], C="auto", n_jobs=threads),
-        "lambdamart": LambdaMART(200, 0.1, 8, eval_measure="nDCG@10", patience=30, n_jobs=threads),
+        "lambdamart": LambdaMART(100, 0.2, 8, eval_measure="nDCG@10", patience=20, n_jobs=threads),
     }
     with _step(4, "training five rankers, with validation" + (", compiling first" * must_compile())) as say:
         for name, ranker in rankers.items():
