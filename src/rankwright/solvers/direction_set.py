@@ -32,7 +32,8 @@ _GAIN = 1e-12  # what counts as better
 _ARC = np.deg2rad(100.0)  # half the length of an arc, times the root of the number of queries
 _SHORTEST, _LONGEST = np.deg2rad(2.0), np.pi / 2
 _LOOKS = np.deg2rad([-60.0, -30.0, 30.0, 60.0])
-_LEAP = 0.7  # of half an arc
+_LEAP = (0.3, 1.2)  # of half an arc, at least and at most
+_LINES = 20  # at most, from a start or after a leap, for each component
 _FLAT = 1e-9  # a direction this close to the weights leads nowhere
 
 
@@ -65,7 +66,7 @@ def direction_set_search(
     starts : sequence of array-like
         Weights to start from; the first of equally good ends is taken.
     leaps : int, optional
-        From the best end to places nearby; as many as there are starts unless given, and two at least.
+        From the best end to places nearby; three for two starts unless given.
     seed : int
         Of the directions that are drawn.
     progress : callable, optional
@@ -75,7 +76,7 @@ def direction_set_search(
     for start in starts:
         search.climb(np.array(start, np.float64))
     if search.n_components > 2:
-        for _ in range(max(2, len(starts)) if leaps is None else leaps):
+        for _ in range((3 * len(starts) + 1) // 2 if leaps is None else leaps):
             search.leap()
     weights = search.best[0]
     return Found(weights / (np.linalg.norm(weights) or 1.0), search.best[1], search.n_lines)
@@ -111,7 +112,7 @@ class _Search:
         self._look_around()
         if self.n_components > 2:
             self._rounds()
-        elif not self.n_lines:  # all of the circle, once
+        elif self.n_components == 2 and not self.n_lines:  # all of the circle, once
             self._move(np.array([-self._weights[-1], self._weights[0]]), self._measure.ends(-np.pi, np.pi))
         self._keep()
 
@@ -120,7 +121,7 @@ class _Search:
         weights = self.best[0]
         side = self._side(weights, self._draw())
         if side is not None:
-            angle = _LEAP * self._arc
+            angle = self._arc * self._rng.uniform(*_LEAP)
             self._begin(np.cos(angle) * weights + np.sin(angle) * side)
             self._rounds()
             self._keep()
@@ -136,17 +137,17 @@ class _Search:
     def _look_around(self) -> None:
         """Go where it is best of some places towards the least-squares fit, and beyond."""
         weights, side = self._weights, self._side(self._weights, self._towards)
+        self._try(self._towards)
         if side is not None:
-            self._try(self._towards)
             for angle in _LOOKS:
                 self._try(np.cos(angle) * weights + np.sin(angle) * side)
 
     def _rounds(self) -> None:
         """Round after round, as long as some direction leads higher."""
-        failed = 0
+        failed, most = 0, self.n_lines + _LINES * self.n_components
         for direction in self._directions():
             failed = 0 if self._move(direction, self._ends) else failed + 1
-            if failed > self.n_components:
+            if failed > self.n_components or self.n_lines >= most:
                 return
 
     def _directions(self) -> Iterator[Array]:
@@ -195,7 +196,8 @@ class _Search:
 
     def _try(self, weights: Array) -> None:
         """Go there if it is higher, rounding included."""
-        weights = self._unit(weights)
-        value = self._measure.value_of(self._components, weights)
-        if value > self._value + _GAIN:
-            self._weights, self._value = weights, value
+        if weights.any():
+            weights = self._unit(weights)
+            value = self._measure.value_of(self._components, weights)
+            if value > self._value + _GAIN:
+                self._weights, self._value = weights, value

@@ -231,7 +231,8 @@ class MeasureOnLines:
                 self._of_query(along, across, rows, np.array(half)) for half in ((ends[0], middle), (middle, ends[1]))
             ]
             (first, below), (second, above) = halves
-            return np.append(first / 2, (1 + second) / 2), np.append(below, above)
+            same = int(above[0] == below[-1])
+            return np.append(first / 2, (1 + second[same:]) / 2), np.append(below, above[same:])
         n = max(n, 1)
         known = Rankings(np.tile(labels, n), np.arange(n + 1) * len(labels))
         ranked = Rankings(lists[:n].ravel(), np.arange(n + 1) * count, known)
