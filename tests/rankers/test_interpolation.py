@@ -141,6 +141,7 @@ def test_sums_are_taken_apart_and_parts_of_weight_0_left_out():
     nested = SumModel((linear(1, 2, 3), SumModel((tree, linear(1, 0, 0)), np.array([2.0, 0.5]))), np.array([1.0, 3.0]))
     flat = interpolate([nested, linear(9, 9, 9)], (2.0, 0.0))
     assert flat.score(data.X) == pytest.approx(2.0 * nested.score(data.X), abs=1e-12)
+    assert not any(isinstance(part, SumModel) for part in flat.parts)
     assert interpolate([linear(1, 2, 3), tree], (0.0, 1.0)) is tree
     assert interpolate([linear(1, 2, 3)], (0.0,)).coef.tolist() == [0, 0, 0]
     assert interpolate([tree], (-2.0,)).score(data.X) == pytest.approx(-2.0 * tree.score(data.X), abs=1e-12)

@@ -96,12 +96,8 @@ def interpolate(models: Sequence[Any], weights: npt.ArrayLike) -> Any:
 
     Sums within the sum are taken apart, and parts of weight 0 left out; where all weights are 0, the first stays.
     """
-    parts: list[tuple[Any, float]] = []
-    for model, weight in zip(models, np.asarray(weights, np.float64).tolist(), strict=True):
-        if isinstance(model, SumModel):
-            parts += [(part, weight * own) for part, own in zip(model.parts, model.weights.tolist(), strict=True)]
-        else:
-            parts.append((model, weight))
+    given = zip(models, np.asarray(weights, np.float64).tolist(), strict=True)
+    parts = [part for model, weight in given for part in _parts_of(model, weight)]
     parts = [(model, weight) for model, weight in parts if weight != 0.0] or [(parts[0][0], 0.0)]
     joined = parts[:1]
     for model, weight in parts[1:]:  # neighbours of one kind become one, so that what was learnt last stays last
@@ -115,6 +111,14 @@ def interpolate(models: Sequence[Any], weights: npt.ArrayLike) -> Any:
         if alone is not None:
             return alone
     return SumModel(tuple(model for model, _ in joined), np.array([weight for _, weight in joined]))
+
+
+def _parts_of(model: Any, weight: float) -> list[tuple[Any, float]]:
+    """A model and its weight; of a sum all that it is made of."""
+    if not isinstance(model, SumModel):
+        return [(model, weight)]
+    inner = zip(model.parts, model.weights.tolist(), strict=True)
+    return [part for some, own in inner for part in _parts_of(some, weight * own)]
 
 
 def _joined(first: Any, weight: float, second: Any, other_weight: float) -> Any:
