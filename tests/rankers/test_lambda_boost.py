@@ -199,13 +199,15 @@ def test_features_of_the_background_are_found_by_name(tmp_path):
     X, y, qid = make()
     frame = pd.DataFrame(X, columns=list("abcdef"))
     part = RankingSVM().fit(frame[["c", "a"]], y, qid)
-    ranker = LambdaBoost(10, background=part).fit(frame, y, qid, eval_set=(frame, y), eval_qid=qid)
+    with pytest.warns(InputWarning, match="4 of 6 features are unknown to the background model"):
+        ranker = LambdaBoost(10, background=part).fit(frame, y, qid, eval_set=(frame, y), eval_qid=qid)
     np.testing.assert_allclose(ranker.predict(frame), part.predict(frame[["c", "a"]]) + X @ ranker.coef_)
     assert ranker.score(frame, y, qid) == evaluate(y, ranker.predict(frame), qid, measures=["nDCG@10"]).means["nDCG@10"]
     ranker.save(tmp_path / "model.rkw")
     model = load_model(tmp_path / "model.rkw").model
     assert model.score(X[:, ::-1], list("fedcba")).tobytes() == bits(ranker, frame)
-    with pytest.raises(InputError, match="background model does not fit the data: the data lacks 1 of"):
+    told = pytest.warns(InputWarning, match="1 of 2 features")
+    with told, pytest.raises(InputError, match="background model does not fit the data: the data lacks 1 of"):
         LambdaBoost(10, background=part).fit(frame[["a", "b"]], y, qid)
 
 

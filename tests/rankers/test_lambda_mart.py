@@ -217,7 +217,8 @@ def test_a_background_that_scales_within_queries_and_finds_features_by_name():
     names = ["a", "b", "c", "d", "e"]
     data = RankingData.from_arrays(X, y, qid, feature_names=names)
     background = LinearModel(np.array([0.0, 3.0, 1.0]), ("e", "a", "b"), "minmax")
-    ranker = LambdaMART(background=background, **QUICK).fit(data)
+    with pytest.warns(InputWarning, match="2 of 5 features are unknown to the background model"):
+        ranker = LambdaMART(background=background, **QUICK).fit(data)
     own = ranker.model_.parts[1]
     expected = background.score(X, names, data.indptr) + own.score(X)
     assert bits(ranker.predict(data)) == bits(expected)

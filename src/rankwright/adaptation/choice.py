@@ -19,7 +19,7 @@ from rankwright.evaluation.significance import bootstrap_interval, p_value
 from rankwright.evaluation.table import Evaluation, evaluate
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.saving import save_model
-from rankwright.rankers.background import background_model
+from rankwright.rankers.background import background_model, compare_features
 from rankwright.rankers.interpolation import Interpolation
 from rankwright.rankers.lambda_boost import LambdaBoost
 from rankwright.rankers.lambda_mart import LambdaMART
@@ -177,7 +177,7 @@ def adapt(
         if not isinstance(data, RankingData):
             raise InputError(f"{part} is a {type(data).__name__}; expected a RankingData")
     _check_validation(valid, wanted)
-    _compare_features(model, train)
+    compare_features(model, train, stacklevel=3)
     work = _Work(model, train, valid, background_data, wanted, leaves, randomize_nodes, random_state, n_jobs)
     candidates: list[Candidate] = []
     failures: dict[str, str] = {}
@@ -211,19 +211,6 @@ def _check_validation(valid: RankingData, measure: Measure) -> None:
     values = evaluate(valid, np.zeros(valid.n_docs), measures=[measure], empty="skip").values
     if np.isnan(values).all():
         raise InputError("the validation data has no query with a relevant document; nothing could be chosen by it")
-
-
-def _compare_features(model: Any, data: RankingData) -> None:
-    """Warn where the background ranker and the new data do not know the same features."""
-    theirs, ours = model.feature_names, data.feature_names
-    if theirs is not None and ours is not None:
-        further = [name for name in ours if name not in set(theirs)]
-        if further:
-            what = f"{len(further):,} of {len(ours):,} features are unknown to the background model ({further[0]}, …)"
-            warnings.warn(f"{what}; features are matched by name", InputWarning, stacklevel=4)
-    elif model.n_features != data.n_features:
-        what = f"the background model has {model.n_features:,} features, the data {data.n_features:,}, without names on"
-        warnings.warn(f"{what} both sides to match them by", InputWarning, stacklevel=4)
 
 
 def model_scores(model: Any, data: RankingData) -> Array:
@@ -261,6 +248,7 @@ class _Work:
             began = time.perf_counter()
             with warnings.catch_warnings():
                 warnings.simplefilter("error", InputWarning)
+                warnings.filterwarnings("ignore", ".*background model.*", InputWarning)  # told already
                 try:
                     model, facts = getattr(self, "_" + name.replace("-", "_"))()
                 except InputWarning as warning:

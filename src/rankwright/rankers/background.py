@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from typing import Any, Self
 
 import numpy as np
@@ -12,12 +13,12 @@ from sklearn.exceptions import NotFittedError
 from sklearn.utils.validation import validate_data
 
 from rankwright.data.dataset import RankingData
-from rankwright.errors import InputError
+from rankwright.errors import InputError, InputWarning
 from rankwright.models.kinds import kind_of
 from rankwright.models.saving import SavedModel
 from rankwright.rankers.base import Ranker
 
-__all__ = ["background_model", "background_scores"]
+__all__ = ["background_model", "background_scores", "compare_features"]
 
 Array = npt.NDArray[Any]
 _FITTED = ("background", "rankers")  # parameters that hold fitted rankers
@@ -56,6 +57,19 @@ def background_scores(model: Any, data: RankingData) -> Array:
     except InputError as error:
         raise InputError(f"the background model does not fit the data: {error.message}") from None
     return np.array(scores, np.float64)
+
+
+def compare_features(model: Any, data: RankingData, stacklevel: int = 2) -> None:
+    """Warn where a background model and the new data do not know the same features."""
+    theirs, ours = model.feature_names, data.feature_names
+    if theirs is not None and ours is not None:
+        further = [name for name in ours if name not in set(theirs)]
+        if further:
+            what = f"{len(further):,} of {len(ours):,} features are unknown to the background model ({further[0]}, …)"
+            warnings.warn(f"{what}; features are matched by name", InputWarning, stacklevel=stacklevel + 1)
+    elif data.n_features < model.n_features:  # more is an error
+        what = f"the background model has {model.n_features:,} features, the data {data.n_features:,}, without names on"
+        warnings.warn(f"{what} both sides to match them by", InputWarning, stacklevel=stacklevel + 1)
 
 
 class FromBackground(Ranker):

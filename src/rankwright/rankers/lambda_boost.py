@@ -15,7 +15,7 @@ from rankwright.errors import InputError, InputWarning
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
 from rankwright.models.sum import add_models
-from rankwright.rankers.background import FromBackground, background_model, background_scores
+from rankwright.rankers.background import FromBackground, background_model, background_scores, compare_features
 from rankwright.rankers.base import weight_of_queries
 from rankwright.rankers.lambda_rank import moments
 from rankwright.rankers.problem import threads_of, without_weightless_rows
@@ -142,6 +142,8 @@ class LambdaBoost(FromBackground):
         threads = threads_of(self.n_jobs)
         background = background_model(self.background)
         data = self._gather(X, y, qid, group, reset=True)
+        if background is not None:
+            compare_features(background, data)
         weights = weight_of_queries(data, sample_weight, query_weight)
         data, weights = without_weightless_rows(data, weights, sample_weight)
         valid = validation_data(self, eval_set, eval_qid)

@@ -13,7 +13,7 @@ from rankwright.measures import Measure, parse_measure
 from rankwright.models.sum import add_models
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import TreeModel
-from rankwright.rankers.background import FromBackground, background_model, background_scores
+from rankwright.rankers.background import FromBackground, background_model, background_scores, compare_features
 from rankwright.rankers.problem import threads_of
 from rankwright.rankers.tree_ranker import TreeRanker, check_count, dense_features, names_of
 from rankwright.solvers.boosting import Boosted, Round, boost
@@ -133,6 +133,8 @@ class LambdaMART(TreeRanker, FromBackground):
         from rankwright.solvers.tree_learner import TreeLearner
 
         background = background_model(self.background)
+        if background is not None:
+            compare_features(background, data, stacklevel=3)
         scores = np.zeros(data.n_docs) if background is None else background_scores(background, data)
         valid_scores = None
         if valid is not None:
