@@ -15,7 +15,7 @@ import pytest
 from rankwright.errors import InputError
 from rankwright.measures import Rankings, measure_names, parse_measure
 from rankwright.measures.base import read_only
-from rankwright.measures.oracles.common import WORK, sort_descending
+from rankwright.measures.oracles.common import BINS, WORK, sort_descending
 from rankwright.measures.oracles.pairs import pairs
 
 LOSSES = [
@@ -31,7 +31,7 @@ def resolved(name):
 def call(kernel, parameters, scores, labels):
     """Loss and coefficients; the workspace holds nothing of use, and what lies behind it must stay as it is."""
     n = len(scores)
-    memory = np.full(WORK * n + 512 + 100, np.nan)
+    memory = np.full(WORK * n + BINS + 100, np.nan)
     order, coef = np.full(n, -1), np.full(n, np.nan)
     sort_descending(scores, order, memory[:-100])
     loss = kernel(scores, read_only(labels), order, parameters, coef, memory[:-100])
@@ -272,7 +272,7 @@ def test_sorting_is_numpy_stable_descending():
     ]
     for n, kind in itertools.product(sizes, kinds):
         scores = kind(n)
-        memory, order = np.full(WORK * n + 512 + 100, np.nan), np.full(n, -1)
+        memory, order = np.full(WORK * n + BINS + 100, np.nan), np.full(n, -1)
         sort_descending(scores, order, memory[:-100])
         assert np.array_equal(order, np.argsort(-scores, kind="stable"))
         assert np.isnan(memory[-100:]).all()
@@ -281,7 +281,7 @@ def test_sorting_is_numpy_stable_descending():
 def test_sorting_stays_within_bounds_when_scores_are_nan():
     for n in (5, 300):
         scores, order = np.where(np.arange(n) % 3, np.nan, 1.0), np.full(n, -1)
-        sort_descending(scores, order, np.empty(WORK * n + 512))
+        sort_descending(scores, order, np.empty(WORK * n + BINS))
         assert order.min() >= 0
         assert order.max() < n
 

@@ -22,7 +22,7 @@ from numba import njit
 from rankwright.measures import Measure
 from rankwright.measures.ap import AP
 from rankwright.measures.ndcg import nDCG
-from rankwright.measures.oracles.common import WORK, sort_descending
+from rankwright.measures.oracles.common import BINS, WORK, sort_descending
 from rankwright.measures.rr import RR
 from rankwright.objectives.products import FASTMATH
 
@@ -181,7 +181,7 @@ def _query(
 @njit(cache=True)
 def lambda_space(longest: int) -> Any:
     """Working memory of `query_lambdas` for queries of up to ``longest`` documents."""
-    places, work = np.empty(longest, np.int64), np.empty(WORK * longest + 512)
+    places, work = np.empty(longest, np.int64), np.empty(WORK * longest + BINS)
     ranked, ordered, a, b = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
     return places, work, ranked, ordered, a, b, np.empty(longest), np.empty(longest), np.empty((0, 0))
 

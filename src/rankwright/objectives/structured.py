@@ -20,7 +20,7 @@ from numba.core.types import WrapperAddressProtocol
 
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.measures.base import Oracle
-from rankwright.measures.oracles.common import ORACLE, WORK, sort_descending
+from rankwright.measures.oracles.common import BINS, ORACLE, WORK, sort_descending
 from rankwright.objectives.products import FASTMATH, add_rows, kernel_form, row_scores
 
 __all__ = ["Planes", "StructuredHinge"]
@@ -52,7 +52,7 @@ def _evaluate(
 ) -> None:  # fmt: skip
     """Loss, value and plane of the blocks ``first`` … ``last − 1``; queries of cost 0 are left out."""
     scores, coef = np.empty(longest), np.empty(longest)
-    order, work = np.empty(longest, np.int64), np.empty(WORK * longest + 512)
+    order, work = np.empty(longest, np.int64), np.empty(WORK * longest + BINS)
     for block in range(first, last):
         plane = planes[block]
         for j in range(plane.size):

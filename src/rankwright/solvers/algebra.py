@@ -10,7 +10,7 @@ from numba import njit
 
 from rankwright.objectives.products import FASTMATH
 
-__all__ = ["dot", "newton_direction", "working_space"]
+__all__ = ["add_products", "dot", "newton_direction", "solve_in_place", "working_space"]
 
 Array = npt.NDArray[Any]
 _FEW = 64  # rows that fit the nearest cache
@@ -26,7 +26,7 @@ def dot(a: Any, b: Any) -> float:
 
 
 @njit(cache=True, error_model="numpy", fastmath=FASTMATH)
-def _solve(A: Any, x: Any, n: int) -> None:
+def solve_in_place(A: Any, x: Any, n: int) -> None:
     """Solve A x = x in place for the first ``n``, a multiple of 4; A symmetric, positive, its upper half used.
 
     Elimination with four pivots at a time, so that the rows below are read and written a quarter as often. Where
@@ -56,7 +56,7 @@ def _solve(A: Any, x: Any, n: int) -> None:
 
 
 @njit(cache=True, error_model="numpy", fastmath=FASTMATH)
-def _add_products(M: Any, n: int, length: int, A: Any) -> None:
+def add_products(M: Any, n: int, length: int, A: Any) -> None:
     """A += M Mᵀ, its upper half, over the first ``length`` columns; ``n`` is a multiple of 4, for tiles of 4 × 2."""
     for i in range(0, n, 4):
         m0, m1, m2, m3 = M[i], M[i + 1], M[i + 2], M[i + 3]
@@ -106,14 +106,14 @@ def newton_direction(rows: Any, n: int, mu: float, g: Any, A: Any, few: Any, x: 
             for i in range(length):
                 for j in range(d):
                     few[j, i] = rows[start + i, j]
-        _add_products(M, padded, length, A)
+        add_products(M, padded, length, A)
     if n <= d:
         for i in range(n):
             x[i] = dot(rows[i], g)
     else:
         for j in range(d):
             x[j] = -mu * g[j]
-    _solve(A, x, padded)
+    solve_in_place(A, x, padded)
     if n <= d:
         for j in range(d):
             out[j] = -g[j]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.solvers.algebra import newton_direction, working_space
+from rankwright.solvers.algebra import add_products, solve_in_place
 
 __all__ = ["interior_point"]
 
@@ -25,7 +25,6 @@ def interior_point(V: Array, losses: Array, block: Array, n_blocks: int, close: 
     xi = 1.1 * top + 0.1 * top.max() + 1e-12
     s = xi[block] - losses
     z = 1.0 / np.bincount(block, minlength=n_blocks)[block]
-    rows, space, step_w = np.empty((len(V) + 3, V.shape[1])), working_space(V.shape[1]), np.empty_like(w)
     for _ in range(80):
         rest_w = w - np.einsum("i,ij->j", z, V)
         rest_z = 1.0 - np.bincount(block, z, n_blocks)
@@ -38,10 +37,10 @@ def interior_point(V: Array, losses: Array, block: Array, n_blocks: int, close: 
         in_block = np.bincount(block, weight, n_blocks)
         mean = np.zeros((n_blocks, V.shape[1]))
         np.add.at(mean, block, (weight / in_block[block])[:, None] * V)
-        rows[: len(V)] = np.sqrt(weight)[:, None] * (V - mean[block])
+        rows = np.sqrt(weight)[:, None] * (V - mean[block])
         g_xi = np.bincount(block, push, n_blocks) - rest_z
         uphill = rest_w - np.einsum("i,ij->j", push, V) + np.einsum("i,ij->j", g_xi, mean)
-        newton_direction(rows, len(V), 1.0, uphill, *space, step_w)
+        step_w = _newton_step(rows, uphill)
         step_xi = g_xi / in_block - np.einsum("ij,j->i", mean, step_w)
         step_s = np.einsum("ij,j->i", V, step_w) + step_xi[block] + miss
         step_z = (target - z * step_s) / s - z
@@ -50,3 +49,17 @@ def interior_point(V: Array, losses: Array, block: Array, n_blocks: int, close: 
         length = min(1.0, 0.99 * float((-both[falls] / steps[falls]).min(initial=np.inf)))
         w, xi, s, z = w + length * step_w, xi + length * step_xi, s + length * step_s, z + length * step_z
     return w, z / np.bincount(block, z, n_blocks)[block]
+
+
+def _newton_step(rows: Array, g: Array) -> Array:
+    """−(I + RᵀR)⁻¹ g, solved in the smaller of the two spaces: `newton_direction`, without compiling it once more."""
+    n, d = rows.shape
+    size = min(n, d)
+    padded = (size + 3) // 4 * 4
+    M = np.zeros((padded, max(n, d)))
+    M[:size] = rows if n <= d else rows.T
+    A, x = np.eye(padded), np.zeros(padded)
+    add_products(M, padded, max(n, d), A)
+    x[:size] = np.einsum("ij,j->i", rows, g) if n <= d else -g
+    solve_in_place(A, x, padded)
+    return np.einsum("ij,i->j", rows, x[:n]) - g if n <= d else x[:d]

@@ -30,7 +30,7 @@ _GROWTH = 100.0  # of the costs in a step, at most
 _IDLE = 4  # passes without a new plane after which rounding is all that is left
 _MANY = 80  # blocks
 _STEPS = (8, 20)  # of Newton's method, at each smoothing, between passes: with many blocks, with few
-_ACCURACY = 0.4  # of the gap at hand, to which the small problem is solved between passes
+_ACCURACY = 0.35  # of the gap at hand, to which the small problem is solved between passes
 
 
 class Objective(Protocol):
@@ -124,40 +124,48 @@ def solve(
             centre = here if better else centre
             if here.value(1.0) < best:
                 best_w, best = here.w, here.value(1.0)
-            dual = max(dual, book.dual)  # a bound for part of the costs is one for all of them
-            # Rounding may put the bound above the objective by a hair; a gap is not negative.
-            gap = max(0.0, best - dual) / best if best > 0 else 0.0
-            check = Check(passes, best, min(dual, best), gap, time.perf_counter() - began, on_planes)
-            path.append(check)
-            stop = callback(check) if callback is not None else False
-            if gap <= tol or stop is True:
+            if _gap(best, dual) > tol:
+                started = time.perf_counter()
+                if passes == 1 and not book.w.any() and book.n_planes == 0:
+                    share, growth = _first_share(planes)
+                given = book.add(share * planes.losses, share * planes.vectors)
+                idle = 0 if given else idle + 1
+                if share < 1.0 and centre.value(share) - book.dual <= _STEP_GAP * centre.value(share):
+                    wider = share * growth if share * growth < 0.99 else 1.0
+                    book.rescale(wider / share)
+                    share, reach = wider, _FIRST_REACH
+                room = max(centre.value(share) - book.dual, 1e-300)
+                if idle:  # nothing new to learn here: go all the way, to the exact solution of the small problem
+                    reach = 1.0
+                    book.solve_exactly(0.1**idle * room)
+                else:
+                    book.improve(room, _ACCURACY, steps)
+                dual = max(dual, book.dual)  # a bound for part of the costs is one for all of them
+                on_planes += time.perf_counter() - started
+            path.append(_checked(passes, best, dual, began, on_planes))
+            stop = callback(path[-1]) if callback is not None else False
+            stalled = idle > _IDLE and path[-1].gap > tol
+            if path[-1].gap <= tol or stop is True or stalled:
                 break
-            started = time.perf_counter()
-            if passes == 1 and not book.w.any() and book.n_planes == 0:
-                share, growth = _first_share(planes)
-            given = book.add(share * planes.losses, share * planes.vectors)
-            idle = 0 if given else idle + 1
-            if idle > _IDLE:
-                stalled = True
-                break
-            if share < 1.0 and centre.value(share) - book.dual <= _STEP_GAP * centre.value(share):
-                wider = share * growth if share * growth < 0.99 else 1.0
-                book.rescale(wider / share)
-                share, reach = wider, _FIRST_REACH
-            room = max(centre.value(share) - book.dual, 1e-300)
-            if idle:  # nothing new to learn here: go all the way, to the exact solution of the small problem
-                reach = 1.0
-                book.solve_exactly(0.1**idle * room)
-            else:
-                book.improve(room, _ACCURACY, steps)
-            on_planes += time.perf_counter() - started
     except KeyboardInterrupt:
-        if not path:
+        if best == np.inf:
             raise
         interrupted = True
+        if not path or best < path[-1].primal:
+            path.append(_checked(passes, best, dual, began, on_planes))
     if share < 1.0:
         book.rescale(1.0 / share)
     return Solution(best_w, path[-1].primal, path[-1].gap, tuple(path), interrupted, stalled)
+
+
+def _gap(primal: float, dual: float) -> float:
+    return max(0.0, primal - dual) / primal if primal > 0 else 0.0
+
+
+def _checked(passes: int, primal: float, dual: float, began: float, on_planes: float) -> Check:
+    """What is known now. Rounding may put the bound above the objective by a hair; a gap is not negative."""
+    seconds = time.perf_counter() - began
+    return Check(passes, primal, min(dual, primal), _gap(primal, dual), seconds, on_planes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-__all__ = ["ORACLE", "WORK", "good_and_bad", "sort_descending"]
+__all__ = ["BINS", "ORACLE", "WORK", "good_and_bad", "sort_descending"]
 
 _VECTOR = types.Array(types.float64, 1, "C")
 _FROZEN = types.Array(types.float64, 1, "C", readonly=True)
@@ -16,7 +16,10 @@ ORACLE = types.float64(_VECTOR, _FROZEN, _PLACES, _FROZEN, _VECTOR, _VECTOR)
 """loss = oracle(scores, labels, order, parameters, coef, work)"""
 
 WORK = 6
-"""Numbers of workspace per document that sorting and the oracles may use, and 512 besides."""
+"""Numbers of workspace per document that sorting and the oracles may use, and `BINS` besides."""
+
+BINS = 1024
+"""Four digits of 256 values, for the radix sort."""
 
 _MINUS_ZERO = -(2**63)
 _SHORT = 32
@@ -81,29 +84,25 @@ def sort_descending(scores: Any, order: Any, work: Any) -> None:
     insertion sort for those that differ further down; all 64 bits where there are too many of these.
     """
     n = scores.size
-    other = work[:n].view(np.int64)
-    for i in range(n):
-        order[i] = i
-    if n <= _SHORT and _insertion(scores, order):
-        return
-    for i in range(n):
-        order[i] = i
-    keys = work[n : 2 * n].view(np.int64)
-    counts = work[2 * n : 2 * n + 512].view(np.int32)
-    for i in range(n):
-        work[n + i] = scores[i]
-    for i in range(n):
-        if (
-            keys[i] == _MINUS_ZERO
-        ):  # is 0; told by its bits, because a caller's fastmath is inherited when it compiles us
-            keys[i] = 0
-        # Larger scores get smaller keys: flip all bits but the sign, or none where it is set.
-        keys[i] ^= 0x7FFFFFFFFFFFFFFF if keys[i] >= 0 else 0
-    leading, trailing = np.int64(32), np.int64(0)  # not literals, which numba would compile for one by one
-    _radix(keys, leading, order, other, counts)
-    if not _insertion(scores, order):
-        _radix(keys, trailing, order, other, counts)
-        _radix(keys, leading, order, other, counts)
+    other, keys = work[:n].view(np.int64), work[n : 2 * n].view(np.int64)
+    counts = work[2 * n : 2 * n + BINS].view(np.int64)
+    # One call of each sort, in a loop: what is called in several places is compiled for each.
+    for turn in range(0 if n <= _SHORT else 1, 4):
+        if turn < 2:
+            for i in range(n):
+                order[i] = i
+        if turn == 1:
+            for i in range(n):
+                work[n + i] = scores[i]
+            for i in range(n):
+                if keys[i] == _MINUS_ZERO:  # is 0; told by its bits, as a caller's fastmath is inherited here
+                    keys[i] = 0
+                # Larger scores get smaller keys: flip all bits but the sign, or none where it is set.
+                keys[i] ^= 0x7FFFFFFFFFFFFFFF if keys[i] >= 0 else 0
+        if turn > 0:
+            _radix(keys, np.int64(0 if turn == 2 else 32), order, other, counts)
+        if turn != 2 and _insertion(scores, order):
+            return
 
 
 @njit(cache=True)
