@@ -13,7 +13,7 @@ import numpy as np
 
 from rankwright.measures import parse_measure
 from rankwright.measures.base import Oracle
-from rankwright.measures.oracles.common import WORK, sort_descending
+from rankwright.measures.oracles.common import BINS, WORK, sort_descending
 from timing import best_cpu_seconds
 
 LOSSES = ("AUC", "AP", "nDCG", "nDCG@10", "RR")
@@ -45,7 +45,7 @@ def _ns_per_document(oracle: Oracle, n: int, queries: int, args: Any) -> float:
     labels = rng.permutation(np.arange(n) % 2).astype(np.float64)
     labels.flags.writeable = False
     scores = labels + args.noise * rng.normal(size=(queries, n))
-    order, coef, work = np.empty(n, np.int64), np.empty(n), np.empty(WORK * n + 512)
+    order, coef, work = np.empty(n, np.int64), np.empty(n), np.empty(WORK * n + BINS)
     parameters = oracle.parameters(n)
 
     def run() -> None:

@@ -5,14 +5,16 @@ import io
 import itertools
 import json
 import math
+import warnings
 from math import comb
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from rankwright import InputError, compare, evaluate
 from rankwright.evaluation.render import render
-from rankwright.evaluation.significance import TESTS, bootstrap_interval, corrected, p_value
+from rankwright.evaluation.significance import TESTS, bootstrap_interval, bootstrap_intervals, corrected, p_value
 
 RNG = np.random.default_rng(0)
 
@@ -48,6 +50,41 @@ def test_wilcoxon_is_exact_for_few_queries():
     smallest = min(ranks[gains > 0].sum(), ranks[gains < 0].sum())
     sums = [ranks[list(signs)].sum() for signs in itertools.product((False, True), repeat=7)]
     assert p_value("wilcoxon", gains) == pytest.approx(min(1.0, 2 * np.mean(np.array(sums) <= smallest)))
+
+
+def gains_of(n, draw):
+    """Differences with ties and zeros, or with neither."""
+    rng = np.random.default_rng([n, draw])
+    gains = rng.normal(0.2 * (draw % 3), 0.4, n).round(1 if draw % 4 else 6)
+    gains[rng.random(n) < (0.3 if draw % 2 else 0.0)] = 0.0
+    return gains
+
+
+def scipy_wilcoxon(gains):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of few queries, where it is not exact
+        return stats.wilcoxon(gains, zero_method="wilcox").pvalue
+
+
+@pytest.mark.parametrize("n", [*range(1, 12), 14, 20, 60])
+def test_wilcoxon_is_that_of_scipy(n):
+    for draw in range(12 if n < 10 or n > 13 else 2):
+        gains = gains_of(n, draw)
+        expected = scipy_wilcoxon(gains) if n > 1 and gains.any() else 1.0
+        assert p_value("wilcoxon", gains) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", range(2, 14))  # scipy needs seconds for the largest of these
+def test_wilcoxon_with_ties_and_zeros_counts_all_signs(n):
+    signs = np.array(list(itertools.product((False, True), repeat=n)))
+    for draw in range(6):
+        gains = gains_of(n, draw)
+        if gains.any():
+            ranks = stats.rankdata(np.abs(gains[gains != 0]))
+            sums = signs[:, : len(ranks)] @ ranks
+            reached = ranks[gains[gains != 0] > 0].sum()
+            tail = min(np.mean(sums <= reached + 1e-9), np.mean(sums >= reached - 1e-9))
+            assert p_value("wilcoxon", gains) == pytest.approx(min(1.0, 2 * tail), abs=1e-12)
 
 
 def test_t_is_the_student_integral():
@@ -95,6 +132,27 @@ def test_bootstrap_covers_the_mean_about_as_often_as_it_says():
         covered += low <= 0.3 <= high
     assert 0.88 <= covered / 200 <= 0.99
     assert bootstrap_interval([0.2, 0.2]) == (0.2, 0.2)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 14, 80, 900])
+def test_bootstrap_is_that_of_scipy(n):
+    rng = np.random.default_rng(n)
+    columns = [rng.normal(0.1, 0.3, n), rng.normal(0, 0.3, n).round(1), rng.exponential(size=n) ** 2, np.full(n, 0.1)]
+    found = bootstrap_intervals([*columns, columns[0][1:]], confidence=0.9, n_resamples=999, seed=5)
+    for column, interval in zip(columns[:3], found, strict=False):
+        if np.ptp(column) > 0:
+            settings = {"confidence_level": 0.9, "n_resamples": 999, "method": "BCa"}
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                scipys = stats.bootstrap((column,), np.mean, rng=np.random.default_rng(5), **settings)
+            assert interval == pytest.approx(tuple(scipys.confidence_interval), abs=1e-12)
+    alone = bootstrap_interval(columns[0][1:], confidence=0.9, n_resamples=999, seed=5)
+    assert found[3:] == [(0.1, 0.1), alone]
+
+
+def test_bootstrap_of_nothing():
+    assert all(math.isnan(end) for end in bootstrap_interval([]))
+    assert all(math.isnan(end) for end in bootstrap_interval([0.0, 0.1, 1.0], n_resamples=1))
 
 
 def test_means_wins_and_the_same_seed_the_same_figures():

@@ -56,3 +56,25 @@ C = [0.1, 1, 10]
 def write_experiment(folder, text=TRIALS, name="exp.toml"):
     (folder / name).write_text(text)
     return folder / name
+
+
+def write_rich(folder):
+    """rich1.txt … rich3.txt: another domain, with query ids that all of them have, and other files too."""
+    for number, size in ((1, 10), (2, 12), (3, 8)):
+        write_letor(made(50 + number, size), folder / f"rich{number}.txt")
+
+
+# An experiment on adaptation: HEAD + FIXED + BACKGROUND + methods("interpolate", "auto")
+BACKGROUND = """
+[data.background]
+features = ["rich1.txt", "rich2.txt"]
+valid = "rich3.txt"
+parameters = { n_trees = 12, min_rows = 2, max_leaves = 4, patience = 4 }
+"""
+FIXED = '\n[[data]]\nname = "fixed"\ntrain = "train.txt"\nvalid = "vali.txt"\ntest = "test.txt"\n'
+HEAD = '[experiment]\nmeasures = ["AP", "nDCG@10"]\nsave_models = true\nchoose_by = "AP"\n'
+
+
+def methods(*names):
+    entries = [f'[[method]]\nname = "{name}"\nmethod = "adapt:{name}"\n' for name in names]
+    return "".join(entry + "parameters = { leaves = 3 }\n" * ("lambdamart" in entry) for entry in entries)

@@ -31,6 +31,7 @@ def write_results(folder, tests=("wilcoxon",), correction="holm", missing=0, dat
                         lines.append((name, split, method, f"q{query}", measure, value))
     with open(folder / "per_query.csv", "w", newline="") as file:
         csv.writer(file).writerows([COLUMNS["per_query"], *lines])
+    write_runs(folder, data)
     manifest = {
         "data": [{"name": name} for name in data],
         "methods": [{"name": name, "trained_for": goal} for name, goal in METHODS.items()],
@@ -45,6 +46,23 @@ def write_results(folder, tests=("wilcoxon",), correction="holm", missing=0, dat
     }
     (folder / "manifest.json").write_text(json.dumps(manifest))
     return Results.open(folder)
+
+
+def write_runs(folder, data):
+    """The times of all cells; one method failed on a split of each data set, and has none there."""
+    rng = np.random.default_rng(1)
+    rows = []
+    for name in data:
+        for method in METHODS:
+            for split in range(1, SPLITS + 1):
+                row = dict.fromkeys(COLUMNS["runs"], "") | {"data": name, "split": split, "method": method}
+                if (method, split) != ("svm-map", 2):
+                    row |= {"seconds_train": rng.random(), "seconds_tune": 10 * rng.random()}
+                rows.append(row)
+    with open(folder / "runs.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS["runs"])
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def by_hand(results, data, method, measure):
@@ -82,7 +100,7 @@ def test_the_table_of_means(tmp_path):
     assert "Holm's correction" in text
     assert "AP: so" in text.splitlines()
     assert "a: RR: as in a" in text
-    assert set(results.tables()) == {"means", "criterion"}
+    assert set(results.tables()) == {"means", "criterion", "times"}
 
 
 def test_several_tests_have_letters(tmp_path):
@@ -138,18 +156,33 @@ def test_a_baseline_without_values_is_not_compared_with(tmp_path):
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
     with pytest.raises(InputError, match="no method says what it was trained for"):
         Results.open(tmp_path).table("criterion")
-    assert set(Results.open(tmp_path).tables()) == {"means"}
+    assert set(Results.open(tmp_path).tables()) == {"means", "times"}
 
 
 def test_what_is_no_result(tmp_path):
     results = write_results(tmp_path)
     with pytest.raises(InputError, match="there is no data set 'c'; expected one of a, b"):
         results.evaluations("c")
-    with pytest.raises(InputError, match=r"runs.csv: cannot be read"):
-        results.runs()
+    with pytest.raises(InputError, match=r"paths.csv: cannot be read"):
+        results.paths()
     (tmp_path / "manifest.json").write_text("[]")
     with pytest.raises(InputError, match="is no manifest"):
         Results.open(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
     with pytest.raises(InputError, match="cannot be read"):
         Results.open(tmp_path)
+
+
+def test_times_are_means_over_splits_and_ratios_to_the_baseline(tmp_path):
+    results = write_results(tmp_path)
+    means = results.runs().groupby(["data", "method"])[["seconds_train", "seconds_tune"]].mean()  # nan is left out
+    found = list(csv.DictReader(io.StringIO(results.table("times", "csv"))))
+    assert [(row["data"], row["method"]) for row in found] == [(d, m) for d in ("a", "b") for m in METHODS]
+    for row in found:
+        for name in ("train", "tune"):
+            mean, base = (means.loc[(row["data"], method), f"seconds_{name}"] for method in (row["method"], "base"))
+            assert float(row[f"seconds_{name}"]) == pytest.approx(mean)
+            assert float(row[f"ratio_{name}"]) == pytest.approx(mean / base)
+    text = results.table("times", "text")
+    assert "base (baseline)" in text
+    assert "ratio: to the baseline" in text

@@ -329,7 +329,8 @@ def test_a_path_over_C_with_weights_of_queries(slack):
     weights = {q: 1.0 + q % 3 for q in range(10)}
     auto = StructuredSVM(C="auto", C_grid=[0.1, 1.0, 10.0], **settings)
     auto.fit(X, y, qid, query_weight=weights, eval_set=valid)
-    assert set(auto.C_path_[0]) == {"C", "AP", "objective", "gap", "passes"}  # chosen by the first loss
+    health = {"norm", "slack", "slack_ratio", "objective_ratio"}
+    assert set(auto.C_path_[0]) == {"C", "AP", "objective", "gap", "passes"} | health  # chosen by the first loss
     for row in auto.C_path_:
         alone = StructuredSVM(C=row["C"], **settings).fit(X, y, qid, query_weight=weights)
         assert row["objective"] == pytest.approx(alone.objective_, rel=2e-6)

@@ -9,7 +9,7 @@ import struct
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from results_folder import MEASURES, write_results
+from results_folder import MEASURES, METHODS, write_results
 
 from rankwright.reports import write_report
 
@@ -39,12 +39,20 @@ def report(tmp_path_factory):
     return write_report(results, folder / "report.html", title="A test").as_uri()
 
 
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory):
+    """Fifteen methods, most of them with long names."""
+    folder = tmp_path_factory.mktemp("crowded")
+    results = write_results(folder / "results", data=("cranfield",), sizes=[10, 40], n_queries=20, n_splits=2, more=10)
+    return write_report(results, folder / "report.html").as_uri()
+
+
 @pytest.fixture
 def opened(browser, report):
     """A function that opens the report; complaints of the page fail the test."""
     complaints, contexts = [], []
 
-    def open_page(width=1400, **options):
+    def open_page(width=1400, address=report, **options):
         contexts.append(browser.new_context(viewport={"width": width, "height": 900}, **options))
         page = contexts[-1].new_page()
         page.on("console", lambda message: complaints.append(f"{message.type}: {message.text}"))
@@ -53,7 +61,7 @@ def opened(browser, report):
             "request",
             lambda request: None if request.url.startswith(("file:", "data:")) else complaints.append(request.url),
         )
-        page.goto(report)
+        page.goto(address)
         page.wait_for_selector("figure[data-plot=time] svg")
         return page
 
@@ -106,9 +114,15 @@ def test_pointing_and_the_keyboard_show_the_query(opened):
     assert tip.is_hidden()
 
 
+@pytest.fixture(params=["some", "many"])
+def address(request, report, crowded):
+    """The report, and the one with many methods."""
+    return report if request.param == "some" else crowded
+
+
 @pytest.mark.parametrize("width", [400, 1400])
-def test_nothing_overflows(opened, width):
-    page = opened(width)
+def test_nothing_overflows(opened, address, width):
+    page = opened(width, address)
     page.eval_on_selector_all("details", "all => all.forEach((details) => (details.open = true))")
     page.wait_for_timeout(50)
     assert page.evaluate("document.documentElement.scrollWidth") <= width
@@ -132,8 +146,8 @@ def test_nothing_overflows(opened, width):
 
 
 @pytest.mark.parametrize("width", [400, 1400])
-def test_no_label_lies_on_another(opened, width):
-    page = opened(width)
+def test_no_label_lies_on_another(opened, address, width):
+    page = opened(width, address)
     pairs = page.evaluate(
         """() => [...document.querySelectorAll("svg.plot")].flatMap((svg) => {
             const all = [...svg.querySelectorAll("text")], found = [];
@@ -147,6 +161,42 @@ def test_no_label_lies_on_another(opened, width):
         })"""
     )
     assert pairs == []
+
+
+def test_many_methods_can_be_told_apart(opened, crowded):
+    page = opened(address=crowded)
+    for name in ("curves", "time"):
+        names = page.locator(f"figure[data-plot={name}] svg > g:first-of-type text").all_text_contents()
+        assert len(names) == len(METHODS) + 10
+        assert not [text for text in names if "…" in text]
+    looks = page.locator("figure[data-plot=curves] svg > g:first-of-type .marker").evaluate_all(
+        "all => all.map((e) => e.getAttribute('class') + (e.getAttribute('d') || 'circle'))"
+    )
+    dashes = page.locator("figure[data-plot=curves] svg > g:first-of-type .series").evaluate_all(
+        "all => all.map((e) => e.getAttribute('class') + e.getAttribute('stroke-dasharray'))"
+    )
+    assert len(set(looks)) == len(set(dashes)) == len(METHODS) + 10
+
+
+def test_the_other_lines_step_back_while_one_is_pointed_at(opened, crowded):
+    page = opened(address=crowded)
+    canvas = page.locator("figure[data-plot=curves] .canvas")
+    canvas.scroll_into_view_if_needed()
+    spot = canvas.locator("g:not(:first-of-type) .marker >> nth=0").bounding_box()
+    page.mouse.move(spot["x"] + spot["width"] / 2, spot["y"] + spot["height"] / 2)
+    assert canvas.locator("g.back").count() == len(METHODS) + 9
+    page.mouse.move(1, 1)
+    assert canvas.locator("g.back").count() == 0
+
+
+def test_captions_name_what_was_chosen(opened):
+    page = opened()
+    page.select_option("#choose-data", label="python-docs")
+    page.select_option("#choose-measure", label=MEASURES[2])
+    for name in PLOTS:
+        caption = page.locator(f"figure[data-plot={name}] figcaption").inner_text()
+        assert "python-docs" in caption
+        assert (", RR" in caption) == (name in ("differences", "queries", "curves", "time"))
 
 
 def test_text_alternatives(opened):
@@ -248,6 +298,12 @@ def test_paper_is_white_and_narrow(opened):
     page.emulate_media(media="print")
     assert contrast(page, ".lead", "color")[0] == 1.0
     assert page.locator("nav").is_hidden()
+    page.evaluate("dispatchEvent(new Event('beforeprint'))")
+    for height in page.locator("svg.plot").evaluate_all("all => all.map((e) => e.viewBox.baseVal.height)"):
+        assert height < 960  # of a page that is 680 wide
+    assert page.locator("thead button").count() == 0  # headings with buttons are not repeated on every page
+    page.evaluate("dispatchEvent(new Event('afterprint'))")
+    assert page.locator("thead button").count() == page.locator("thead th").count() > 0
     assert page.pdf().startswith(b"%PDF")
 
 

@@ -252,6 +252,8 @@ class _Work:
                 try:
                     model, facts = getattr(self, "_" + name.replace("-", "_"))()
                 except InputWarning as warning:
+                    if str(warning).startswith("training was interrupted"):  # by Ctrl-C, which ends everything
+                        raise KeyboardInterrupt from None
                     raise InputError(str(warning)) from None
             self._made[name] = model, time.perf_counter() - began, facts
         return self._made[name]

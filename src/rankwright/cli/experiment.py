@@ -130,7 +130,11 @@ def run(ctx: click.Context, file: Path, jobs: int | None, data: Path | None, out
 @command.command("table")
 @click.argument("folder", metavar="FOLDER", type=_FILE)
 @click.option(
-    "--kind", type=click.Choice(["means", "criterion"]), default="means", show_default=True, help="Which table."
+    "--kind",
+    type=click.Choice(["means", "criterion", "times"]),
+    default="means",
+    show_default=True,
+    help="Which table.",
 )
 @click.option(
     "--format",

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.errors import InputError
-from rankwright.evaluation.significance import CORRECTIONS, TESTS, bootstrap_interval, corrected, p_value
+from rankwright.evaluation.significance import CORRECTIONS, TESTS, bootstrap_intervals, corrected, p_value
 from rankwright.evaluation.table import Evaluation, shared_notes
 from rankwright.measures import Measure
 
@@ -128,8 +128,12 @@ def compare(
     differences: list[Difference] = []
     for m, measure in enumerate(measures):
         rows = []
-        for i, system in enumerate(others):
-            rows.append(_difference(system, base, measure, m, tests, confidence, n_resamples, seed))
+        pairs = [_matched(system, base, measure, m) for system in others]
+        gains = [ours - theirs for ours, theirs in pairs]
+        intervals = bootstrap_intervals(gains, confidence=confidence, n_resamples=n_resamples, seed=seed)
+        for i, (system, pair, interval) in enumerate(zip(others, pairs, intervals, strict=True)):
+            p = {test: p_value(test, gains[i], n_resamples=n_resamples, seed=seed) for test in tests}
+            rows.append(_difference(system.name, str(measure), *pair, interval, p))
             if progress is not None:
                 progress(m * len(others) + i + 1, len(measures) * len(others))
         adjusted = {test: corrected([row.p[test] for row in rows], correction) for test in tests}
@@ -190,22 +194,12 @@ def _check(
 
 
 def _difference(
-    system: Evaluation,
-    base: Evaluation,
-    measure: Measure,
-    column: int,
-    tests: Sequence[str],
-    confidence: float,
-    n_resamples: int,
-    seed: int,
+    system: str, measure: str, ours: Array, theirs: Array, interval: tuple[float, float], p: dict[str, float]
 ) -> Difference:
-    ours, theirs = _matched(system, base, column)
-    if len(ours) == 0:
-        raise InputError(f"{system.name} and {base.name} have no query in common on {measure}")
     gains = ours - theirs
     return Difference(
-        system.name,
-        str(measure),
+        system,
+        measure,
         len(gains),
         float(ours.mean()),
         float(theirs.mean()),
@@ -213,19 +207,21 @@ def _difference(
         int((gains > _TIE).sum()),
         int((np.abs(gains) <= _TIE).sum()),
         int((gains < -_TIE).sum()),
-        bootstrap_interval(gains, confidence=confidence, n_resamples=n_resamples, seed=seed),
-        {test: p_value(test, gains, n_resamples=n_resamples, seed=seed) for test in tests},
+        interval,
+        p,
         {},
     )
 
 
-def _matched(system: Evaluation, base: Evaluation, column: int) -> tuple[Array, Array]:
+def _matched(system: Evaluation, base: Evaluation, measure: Measure, column: int) -> tuple[Array, Array]:
     """Values of the queries that both have, in the baseline's order."""
     place = {query: i for i, query in enumerate(system.query_ids.tolist())}
     pairs = [(place[query], i) for i, query in enumerate(base.query_ids.tolist()) if query in place]
     rows = np.array(pairs, dtype=np.int64).reshape(-1, 2)
     ours, theirs = system.values[rows[:, 0], column], base.values[rows[:, 1], column]
     both = ~(np.isnan(ours) | np.isnan(theirs))
+    if not both.any():
+        raise InputError(f"{system.name} and {base.name} have no query in common on {measure}")
     return ours[both], theirs[both]
 
 

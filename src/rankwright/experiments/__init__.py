@@ -9,7 +9,14 @@ import importlib
 from typing import Any
 
 _HOMES = {
-    "rankwright.experiments.config": ("DataSource", "Experiment", "MethodSpec", "Protocol", "load_experiment"),
+    "rankwright.experiments.config": (
+        "BackgroundSource",
+        "DataSource",
+        "Experiment",
+        "MethodSpec",
+        "Protocol",
+        "load_experiment",
+    ),
     "rankwright.experiments.checking": ("check_text",),
     "rankwright.experiments.results": ("Results",),
     "rankwright.experiments.running": ("Status", "run_experiment"),

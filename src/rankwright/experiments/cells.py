@@ -19,16 +19,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import rankwright
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import replace_file
 from rankwright.data.trec import TrecTable, read_qrels
 from rankwright.errors import InputError
 from rankwright.evaluation.runs import Judgements, evaluate_run
 from rankwright.evaluation.table import Evaluation, evaluate
-from rankwright.experiments.config import Experiment, MethodSpec
+from rankwright.experiments.adapting import run_adapt
+from rankwright.experiments.backgrounds import Background, settings_of
+from rankwright.experiments.config import ADAPT, Experiment, MethodSpec
 from rankwright.experiments.preparing import Prepared, pieces_of
-from rankwright.experiments.reading import Split
+from rankwright.experiments.reading import Split, code_version
 from rankwright.experiments.tuning import Outcome, run_method, scores_of
 
 __all__ = ["Cell", "Failure", "make_cell", "read_cell", "run_cell"]
@@ -54,6 +55,7 @@ class Cell:
     file: Path
     model: Path | None
     threads: int = 1
+    background: Background | None = None
 
     @property
     def is_done(self) -> bool:
@@ -75,16 +77,20 @@ class Failure:
 def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Split, spec: MethodSpec) -> Cell:
     """The cell of a method on a split; ``number`` counts splits from 1."""
     convention = experiment.convention or ("letor" if prepared.qrels is None else "trec")
+    background = prepared.background if spec.method.startswith(ADAPT) else None
+    if spec.method.startswith(ADAPT) and background is None:
+        raise InputError(f"{spec.method} adapts a background ranker, and {prepared.name} has none")
     made_of = {
         "format": _FORMAT,
-        "rankwright": rankwright.__version__,
-        "method": spec.settings() | _background(spec),
+        "rankwright": code_version(),
+        "method": settings_of(spec),
         "data": prepared.content,
         "split": vars(split),
         "measures": experiment.measures,
         "convention": convention,
         "empty": experiment.empty,
         "seed": experiment.seed,
+        **({} if background is None else {"background": background.content}),
     }
     key = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:32]
     name = "".join(c if c.isalnum() or c in "-_.+@" else "_" for c in f"{prepared.name}-{number}-{spec.name}")
@@ -101,13 +107,8 @@ def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Sp
         experiment.seed,
         experiment.output / "cells" / f"{key}.json",
         experiment.output / "models" / f"{name}-{key[:8]}.rkw" if experiment.save_models else None,
+        background=background,
     )
-
-
-def _background(spec: MethodSpec) -> dict[str, str]:
-    """A background model counts by what is in it."""
-    path = spec.parameters.get("background")
-    return {} if path is None else {"background": hashlib.sha256(Path(path).read_bytes()).hexdigest()}
 
 
 def run_cell(cell: Cell) -> Failure | None:
@@ -122,7 +123,11 @@ def run_cell(cell: Cell) -> Failure | None:
             )
             assert train is not None
             assert test is not None
-            outcome = run_method(cell.spec, train, valid, seed=cell.seed, threads=cell.threads)
+            settings: Any = {"seed": cell.seed, "threads": cell.threads}
+            if cell.background is None:
+                outcome = run_method(cell.spec, train, valid, **settings)
+            else:
+                outcome = run_adapt(cell.spec, train, valid, cell.background, **settings)
             found = _tested(cell, test, scores_of(outcome.model, test))
             if cell.model is not None:
                 _save(cell, outcome)

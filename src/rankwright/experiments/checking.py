@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from rankwright.errors import InputError
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.evaluation.table import CONVENTIONS, DEFAULT_MEASURES
+from rankwright.experiments.background_checks import check_background
 from rankwright.experiments.config import DataSource, Experiment, MethodSpec, Protocol, data_folders
 from rankwright.experiments.finding import check_data
 from rankwright.experiments.method_checks import check_measure, check_method
@@ -70,14 +73,15 @@ def check_text(
         problems.choice(key, (key,), _SECTIONS, "section")
     common = _common(problems, tables.get("experiment", {}))
     folders = data_folders(path, data)
+    entries = _entries(problems, tables, "data")
     sources = [
-        check_data(problems, entry, ("data", number), folders)
-        for number, entry in enumerate(_entries(problems, tables, "data"))
+        _data(problems, entry, ("data", number), common.get("choose_by"), folders)
+        for number, entry in enumerate(entries)
     ]
     protocol = _protocol(problems, tables, [source for source in sources if source is not None])
     validated = _all_validated(problems, sources, protocol)
     methods = [
-        check_method(problems, entry, ("method", number), common.get("choose_by"), validated, folders)
+        check_method(problems, entry, ("method", number), common.get("choose_by"), validated, folders, entries)
         for number, entry in enumerate(_entries(problems, tables, "method"))
     ]
     _check_names(problems, tables, sources, "data")
@@ -128,6 +132,17 @@ def _common(problems: Problems, table: Any) -> dict[str, Any]:
     return common
 
 
+def _data(
+    problems: Problems, table: Any, place: Place, choose_by: str | None, folders: Sequence[Path]
+) -> DataSource | None:
+    """One entry [[data]], with its background."""
+    source = check_data(problems, table, place, folders)
+    if source is None or "background" not in table:
+        return source
+    background = check_background(problems, table["background"], (*place, "background"), source, choose_by, folders)
+    return dataclasses.replace(source, background=background)
+
+
 def _entries(problems: Problems, tables: dict[str, Any], section: str) -> list[Any]:
     found = tables.get(section, [])
     if isinstance(found, dict):
@@ -168,10 +183,20 @@ def _protocol(problems: Problems, tables: dict[str, Any], sources: list[DataSour
 
 
 def _all_validated(problems: Problems, sources: list[DataSource | None], protocol: Protocol | None) -> bool:
-    """Whether there are validation queries in every data set."""
-    own = [source for source in sources if source is not None and source.kind in _OWN_SPLIT]
-    with_own = all(source.kind != "fixed" or "valid" in source.files for source in own)
-    return with_own and (protocol is None or protocol.has_validation or len(own) == len(sources))
+    """Whether there are validation queries in every data set; that some of none are used is noted."""
+    everywhere = True
+    for number, source in enumerate(sources):
+        if source is None:
+            continue
+        if source.kind in _OWN_SPLIT:
+            validated = source.kind != "fixed" or "valid" in source.files
+        else:
+            validated = protocol is None or protocol.has_validation
+        if source.valid_queries is not None and not validated:
+            message = f"{source.name} has no validation queries; expected them, or no valid_queries"
+            problems.add(("data", number, "valid_queries"), message)
+        everywhere &= validated
+    return everywhere
 
 
 def _check_names(

@@ -14,8 +14,19 @@ from typing import Any
 
 from rankwright.errors import InputError
 
-__all__ = ["BEST_FEATURE", "FEATURE", "DataSource", "Experiment", "MethodSpec", "Protocol", "load_experiment"]
+__all__ = [
+    "ADAPT",
+    "BEST_FEATURE",
+    "FEATURE",
+    "BackgroundSource",
+    "DataSource",
+    "Experiment",
+    "MethodSpec",
+    "Protocol",
+    "load_experiment",
+]
 
+ADAPT = "adapt:"
 FEATURE = "feature:"
 BEST_FEATURE = "best-feature"
 DATA_VARIABLE = "RANKWRIGHT_DATA"
@@ -32,15 +43,38 @@ class DataSource:
     kind : str
         ``features``, ``parts`` (S1 … S5), ``folds`` (files for every fold), ``fixed``, ``collection`` or ``runs``.
     files : dict of str to Path
-        What is read, by its role.
+        What is read, by its role; those of an open test are ``open 1``, ``open 2`` …
     options : dict
         The other keys of the entry.
+    train_queries, valid_queries : int or None
+        How many training and validation queries of a split are used; None: all.
+    background : BackgroundSource or None
+        The rich domain that methods adapt from.
     """
 
     name: str
     kind: str
     files: Mapping[str, Path]
     options: Mapping[str, Any] = field(default_factory=dict)
+    train_queries: int | None = None
+    valid_queries: int | None = None
+    background: BackgroundSource | None = None
+
+
+@dataclass(frozen=True)
+class BackgroundSource:
+    """The background of a data set: the ranker of a rich domain, and its data.
+
+    Attributes
+    ----------
+    files : dict of str to Path
+        ``features 1`` …, ``valid 1`` …, or ``model``.
+    spec : MethodSpec or None
+        What its ranker is trained by; None where it is a model file.
+    """
+
+    files: Mapping[str, Path]
+    spec: MethodSpec | None = None
 
 
 @dataclass(frozen=True)
@@ -52,9 +86,9 @@ class MethodSpec:
     name : str
         What it is called in the results.
     method : str
-        A method of `rankwright train`, ``feature:NAME``, ``feature:NUMBER`` or ``best-feature``.
+        A method of `rankwright train`, ``feature:NAME``, ``feature:NUMBER``, ``best-feature`` or ``adapt:NAME``.
     parameters : dict
-        Of the estimator.
+        Of the estimator, or of the adaptation.
     grid : dict
         Values to choose from on validation data: lists, or ``{"low": …, "high": …}`` for random search.
     random : int or None

@@ -12,14 +12,23 @@ from rankwright.data.run_features import NORMALIZATIONS
 from rankwright.errors import InputError
 from rankwright.experiments.config import DataSource
 from rankwright.experiments.problems import Problems
+from rankwright.experiments.reading import OPEN
 from rankwright.experiments.toml_lines import Place
 
-__all__ = ["PYTHON_DOCS", "check_data", "find"]
+__all__ = ["PYTHON_DOCS", "Finder", "check_data", "find"]
 
 PYTHON_DOCS = "python-docs"
 _SOURCES = ("features", "folds", "train", "collection", "runs")
 _PATHS = "a text or a list of texts"
-_ANY = {"name": "a text", "queries": "a text", "part": "a text"}
+_ANY = {
+    "name": "a text",
+    "queries": "a text",
+    "part": "a text",
+    "train_queries": "a whole number from 1",
+    "valid_queries": "a whole number from 1",
+    "open_test": _PATHS,
+    "background": "a table",
+}
 _KEYS: dict[str, dict[str, str]] = {
     "features": {"features": _PATHS, "negative_as_zero": "true or false"},
     "folds": {"folds": _PATHS, "negative_as_zero": "true or false"},
@@ -35,6 +44,7 @@ _KEYS: dict[str, dict[str, str]] = {
     },
     "runs": {"runs": _PATHS, "qrels": "a text", "normalize": "a text", "documents": "a text"},
 }
+_NO_OPTIONS = ("name", "queries", "qrels", "train_queries", "valid_queries", "open_test", "background")
 _CHOICES = {
     "candidates": ("union", "judged"),
     "normalize": NORMALIZATIONS,
@@ -69,13 +79,16 @@ def check_data(problems: Problems, table: Any, place: Place, folders: Sequence[P
             problems.choice(found[key], (*place, key), choices, key)
     if len(problems.found) > before:
         return None
-    finder = _Finder(problems, place, folders)
+    finder = Finder(problems, place, folders)
     kind, files = getattr(finder, f"of_{source}")(found)
     if "queries" in found:
         files |= finder.one("queries", found["queries"])
+    if "open_test" in found:
+        files |= finder.open_test(found["open_test"], files)
     _check_texts(problems, found, place)
-    options = {key: value for key, value in found.items() if key not in ("name", "queries", "qrels", *_paths(source))}
-    return None if len(problems.found) > before else DataSource(found["name"], kind, files, options)
+    options = {key: value for key, value in found.items() if key not in (*_NO_OPTIONS, *_paths(source))}
+    used = {key: found.get(key) for key in ("train_queries", "valid_queries")}
+    return None if len(problems.found) > before else DataSource(found["name"], kind, files, options, **used)
 
 
 def _paths(source: str) -> tuple[str, ...]:
@@ -88,7 +101,7 @@ def find(text: str, folders: Sequence[Path]) -> Path | None:
     return next((folder / text for folder in folders if (folder / text).exists()), None)
 
 
-class _Finder:
+class Finder:
     """Finds files, and notes those that are not there or are something else."""
 
     def __init__(self, problems: Problems, place: Place, folders: Sequence[Path]) -> None:
@@ -105,7 +118,7 @@ class _Finder:
         for role in ("train", "valid", "test"):
             if role in found:
                 files |= self._checked(role, self.one(role, found[role]), FEATURE_FORMATS)
-            elif role == "test":
+            elif role == "test" and "open_test" not in found:
                 self._add("train", "there is no test; expected a file to test on")
         for one, other in (("train", "test"), ("valid", "test"), ("train", "valid")):
             if one in files and other in files and files[one].samefile(files[other]):
@@ -194,6 +207,19 @@ class _Finder:
         else:
             files |= self._checked("qrels", self.one("qrels", found["qrels"]), ("qrels",))
         return "runs", files
+
+    def open_test(self, texts: str | list[str], others: Mapping[str, Path]) -> dict[str, Path]:
+        """Feature files to test on, which are none of the others."""
+        files = self.feature_files("open_test", texts, others)
+        return {f"{OPEN}{number}": path for number, path in files.items()}
+
+    def feature_files(self, key: str, texts: str | list[str], others: Mapping[str, Path]) -> dict[str, Path]:
+        """The feature files of a key by their numbers; they are other data than some."""
+        files = self._checked(key, self._several(key, texts), FEATURE_FORMATS)
+        for path in files.values():
+            if any(path.samefile(other) for other in others.values()):
+                self._add(key, f"{path.name} is among the files of the data set already; expected other data")
+        return files
 
     def one(self, key: str, text: str) -> dict[str, Path]:
         """The file of a key, by that key; nothing where it is not there."""

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.errors import InputError
-from rankwright.experiments.config import BEST_FEATURE, FEATURE, MethodSpec
+from rankwright.experiments.adapt_checks import adapt_names, check_adapt
+from rankwright.experiments.config import ADAPT, BEST_FEATURE, FEATURE, MethodSpec
 from rankwright.experiments.finding import find
 from rankwright.experiments.problems import Problems, nearest
 from rankwright.experiments.toml_lines import Place
@@ -41,9 +42,21 @@ _MOST_CHECKED = 1000  # points of a grid that are made on trial
 
 
 def check_method(
-    problems: Problems, table: Any, place: Place, choose_by: str | None, validated: bool, folders: Sequence[Path]
+    problems: Problems,
+    table: Any,
+    place: Place,
+    choose_by: str | None,
+    validated: bool,
+    folders: Sequence[Path],
+    data: Sequence[Any] = (),
 ) -> MethodSpec | None:
-    """One entry; None, and what is wrong noted, where it cannot be used."""
+    """One entry; None, and what is wrong noted, where it cannot be used.
+
+    Parameters
+    ----------
+    data : sequence of dict
+        The entries [[data]] as they stand in the file: methods that adapt need their backgrounds.
+    """
     before = len(problems.found)
     found = problems.table(table, place, _KEYS, "[[method]]")
     if "method" not in found:
@@ -65,6 +78,9 @@ def check_method(
     if text.startswith(FEATURE) or text == BEST_FEATURE:
         spec = _with(spec, choose_by=spec.choose_by or "nDCG@10")
         _check_feature(problems, found, place, validated)
+    elif text.startswith(ADAPT):
+        spec = _with(spec, choose_by=spec.choose_by or "nDCG@10")
+        check_adapt(problems, found, place, validated, data)
     else:
         method = _parsed(problems, text, place)
         if method is None:
@@ -87,7 +103,7 @@ def _parsed(problems: Problems, text: str, place: Place) -> Method | None:
     try:
         return parse_method(text)
     except InputError as error:
-        known = (*NAMES, BEST_FEATURE, "feature:NAME")
+        known = (*NAMES, BEST_FEATURE, "feature:NAME", *adapt_names())
         message = error.message if "cutoff" in error.message else f"unknown method {text!r}; {nearest(text, known)}"
         problems.add((*place, "method"), message)
         return None

@@ -11,27 +11,28 @@ import hashlib
 import json
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-import rankwright
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import replace_file
 from rankwright.data.folder import load_folder, save_folder
 from rankwright.data.splits import QueryKFold, QueryTrials
 from rankwright.data.trec import write_qrels
 from rankwright.errors import InputError
+from rankwright.experiments.backgrounds import Background
 from rankwright.experiments.config import DataSource, Protocol
-from rankwright.experiments.reading import Piece, Progress, Read, Split, alike, read_source
+from rankwright.experiments.reading import Piece, Progress, Read, Split, alike, code_version, file_hashes, read_source
 
-__all__ = ["Prepared", "file_hashes", "pieces_of", "prepare", "splits_of"]
+__all__ = ["Prepared", "pieces_of", "prepare", "splits_of"]
 
+Array = npt.NDArray[Any]
 _FACTS = "prepared.json"
 _QRELS = "qrels.txt"
-_CHUNK = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -58,6 +59,12 @@ class Prepared:
         What was read: path, bytes and SHA-256 by role.
     notes : list of str
         What a reader should know.
+    open_part : int or None
+        The part that is the test set of every split.
+    train_queries, valid_queries : int or None
+        How many queries of a split are used.
+    background : Background or None
+        What methods adapt from.
     """
 
     name: str
@@ -70,6 +77,24 @@ class Prepared:
     sizes: dict[str, int]
     files: dict[str, Any]
     notes: list[str]
+    open_part: int | None = None
+    train_queries: int | None = None
+    valid_queries: int | None = None
+    background: Background | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """What the manifest says of it."""
+        used = {"train_queries": self.train_queries, "valid_queries": self.valid_queries}
+        return {
+            "name": self.name,
+            "kind": self.kind,
+            **self.sizes,
+            **{key: value for key, value in used.items() if value is not None},
+            "content": self.content,
+            "files": self.files,
+            "notes": self.notes,
+            **({} if self.background is None else {"background": self.background.facts}),
+        }
 
 
 def prepare(source: DataSource, cache: Path, *, threads: int = 1, say: Progress | None = None) -> Prepared:
@@ -88,12 +113,12 @@ def prepare(source: DataSource, cache: Path, *, threads: int = 1, say: Progress 
     """
     say = say or (lambda _: None)
     say(f"reading {source.name}")
-    files = file_hashes(source)
+    files = file_hashes(source.files)
     made_of = {
         "kind": source.kind,
         "files": {role: about["sha256"] for role, about in files.items()},
         "options": dict(source.options),
-        "rankwright": rankwright.__version__,
+        "rankwright": code_version(),
         "python": sys.version if not files else "",
     }
     folder = cache / hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]
@@ -113,29 +138,60 @@ def prepare(source: DataSource, cache: Path, *, threads: int = 1, say: Progress 
         facts["sizes"],
         files,
         facts["notes"],
+        facts.get("open_part"),
+        source.train_queries,
+        source.valid_queries,
     )
 
 
-def file_hashes(source: DataSource) -> dict[str, Any]:
-    """Path, bytes and SHA-256 of everything that a data set is read from; a folder counts as its files."""
-    found = {}
-    for role, path in source.files.items():
-        digest, size = hashlib.sha256(), 0
-        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            if file.is_file():
-                with open(file, "rb") as opened:
-                    while chunk := opened.read(_CHUNK):
-                        digest.update(chunk)
-                        size += len(chunk)
-        found[role] = {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
-    return found
-
-
 def splits_of(prepared: Prepared, protocol: Protocol | None, seed: int) -> list[Split]:
-    """The splits of a data set: its own, or those of the protocol."""
-    if prepared.own_splits is not None:
-        return prepared.own_splits
-    assert protocol is not None
+    """The splits of a data set: its own, or those of the protocol; with the queries and the test that it asks for."""
+    splits = prepared.own_splits
+    if splits is None:
+        assert protocol is not None
+        splits = _drawn_splits(prepared, protocol, seed)
+    if prepared.open_part is not None:
+        splits = [replace(split, test=[(prepared.open_part, None)]) for split in splits]
+    useful: dict[int, Array] = {}
+    return [_reduced(prepared, split, number, seed, useful) for number, split in enumerate(splits, 1)]
+
+
+def _reduced(prepared: Prepared, split: Split, number: int, seed: int, useful: dict[int, Array]) -> Split:
+    """A split with as many training and validation queries as are asked for."""
+    for role, count in (("train", prepared.train_queries), ("valid", prepared.valid_queries)):
+        if count is not None:
+            try:
+                some = _some(prepared.parts, getattr(split, role), count, seed, useful)
+            except InputError as error:
+                what = f"{prepared.name}, split {number}: {role}_queries is {count}"
+                raise InputError(f"{what}; {error.message}") from None
+            split = replace(split, **{role: some})
+    return split
+
+
+def _some(
+    parts: Sequence[Path], pieces: Sequence[Piece], count: int, seed: int, useful: dict[int, Array]
+) -> list[Piece]:
+    """Some of the queries that teach something: that have documents with different labels."""
+    places: list[tuple[int, int]] = []
+    for part, queries in pieces:
+        if part not in useful:
+            data = load_folder(parts[part])
+            lowest = np.minimum.reduceat(data.labels, data.indptr[:-1])
+            useful[part] = np.maximum.reduceat(data.labels, data.indptr[:-1]) > lowest
+        asked = range(len(useful[part])) if queries is None else queries
+        places += [(part, query) for query in asked if useful[part][query]]
+    if len(places) < count:
+        raise InputError(f"there are {len(places)} queries that have documents with different labels")
+    drawn = np.sort(np.random.default_rng(seed).permutation(len(places))[:count])
+    some: dict[int, list[int]] = {}
+    for part, query in (places[at] for at in drawn):
+        some.setdefault(part, []).append(query)
+    return list(some.items())
+
+
+def _drawn_splits(prepared: Prepared, protocol: Protocol, seed: int) -> list[Split]:
+    """The splits of the protocol; with an open test no queries need be left to test."""
     n = prepared.sizes["queries"]
     try:
         if protocol.kind == "folds":
@@ -144,11 +200,19 @@ def splits_of(prepared: Prepared, protocol: Protocol | None, seed: int) -> list[
             train, valid = _size(protocol.train, n), _size(protocol.valid, n)
             test = n - train - valid if protocol.test is None else _size(protocol.test, n)
             trials = protocol.trials if protocol.kind == "trials" else 1
+            if test == 0 and prepared.open_part is not None:
+                splitter = QueryTrials(trials, train=train, valid=0, test=valid, seed=seed)
+                return [_split(s.train, s.test, s.valid) for s in splitter.split_queries(n)]
             splitter = QueryTrials(trials, train=train, valid=valid, test=test, seed=seed)
         drawn = list(splitter.split_queries(n))
     except InputError as error:
         raise InputError(f"{prepared.name} has {n} queries: {error.message}") from None
-    return [Split(*([(0, part.tolist())] if len(part) else [] for part in (s.train, s.valid, s.test))) for s in drawn]
+    return [_split(s.train, s.valid, s.test) for s in drawn]
+
+
+def _split(*roles: Array) -> Split:
+    """Queries of the first part."""
+    return Split(*([(0, queries.tolist())] if len(queries) else [] for queries in roles))
 
 
 def _size(asked: int | float, n: int) -> int:
@@ -180,7 +244,7 @@ def _keep(read: Read, folder: Path) -> None:
     if read.splits is None:
         sizes = {"queries": parts[0].n_queries, "documents": parts[0].n_docs}
     else:  # a query may stand in several files
-        tested = [piece for split in read.splits for piece in split.test]
+        tested = [piece for split in read.splits for piece in split.test or split.train]
         ids = {str(query) for part, _ in tested for query in parts[part].query_ids.tolist()}
         sizes = {"queries": len(ids), "documents": sum(parts[part].n_docs for part, _ in tested)}
     facts = {
@@ -191,6 +255,7 @@ def _keep(read: Read, folder: Path) -> None:
         "queries": read.queries,
         "sizes": {**sizes, "features": parts[0].n_features},
         "notes": read.notes,
+        "open_part": read.open_part,
     }
     with replace_file(folder / _FACTS) as out:
         out.write(json.dumps(facts, ensure_ascii=False).encode())

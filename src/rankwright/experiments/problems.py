@@ -29,6 +29,7 @@ KINDS: dict[str, Callable[[Any], bool]] = {
     "a text": lambda value: isinstance(value, str),
     "a whole number": _is_whole,
     "a whole number from 1": lambda value: _is_whole(value) and value >= 1,
+    "a whole number from 2": lambda value: _is_whole(value) and value >= 2,
     "a whole number from 0": lambda value: _is_whole(value) and value >= 0,
     "a number": _is_number,
     "true or false": lambda value: isinstance(value, bool),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+import rankwright
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import line_chunks
 from rankwright.data.formats import read_data
@@ -19,12 +22,27 @@ from rankwright.data.trec import TrecTable, read_qrels, read_run
 from rankwright.errors import InputError
 from rankwright.experiments.config import DataSource
 
-__all__ = ["Piece", "Progress", "Read", "Split", "alike", "read_source"]
+__all__ = [
+    "OPEN",
+    "Piece",
+    "Progress",
+    "Read",
+    "Split",
+    "alike",
+    "code_version",
+    "file_hashes",
+    "joined",
+    "read_source",
+    "widened",
+]
 
 Progress = Callable[[str], None]
 Piece = tuple[int, list[int] | None]
 """The number of a part, and positions of queries in it; None: all of them."""
 
+OPEN = "open "  # how the roles of the files of an open test begin
+_CHUNK = 1 << 20
+_NO_RESULTS = ("cli", "reports")  # packages that compute nothing
 _IDS = ("id", "_id", "qid", "query_id", "num")
 
 
@@ -39,13 +57,14 @@ class Split:
 
 @dataclass
 class Read:
-    """Data as they were read."""
+    """Data as they were read; ``open_part`` is the number of the part that is the test set of every split."""
 
     parts: list[RankingData]
     splits: list[Split] | None = None
     queries: dict[str, tuple[str, str]] = field(default_factory=dict)
     qrels: TrecTable | None = None
     notes: list[str] = field(default_factory=list)
+    open_part: int | None = None
 
 
 def read_source(source: DataSource, folder: Path, threads: int, say: Progress) -> Read:
@@ -62,42 +81,84 @@ def read_source(source: DataSource, folder: Path, threads: int, say: Progress) -
     say : callable
         Told what is being done.
     """
-    return _READERS[source.kind](source, folder, threads, say)
+    read = _READERS[source.kind](source, folder, threads, say)
+    files = _read_files(source, say, later=True)
+    if files:
+        later = joined(list(files.values()))
+        read.open_part = len(read.parts)
+        read.parts.append(later)
+        read.qrels = None  # the judgements of an open test are those of its files
+        read.notes.append(f"open test: {later.n_queries} queries, {later.n_docs} documents")
+    return read
+
+
+@cache
+def code_version() -> str:
+    """The version of the package and a hash of its code: what other code has computed is computed again."""
+    folder, digest = Path(rankwright.__file__).parent, hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        if path.relative_to(folder).parts[0] not in _NO_RESULTS:
+            digest.update(path.read_bytes())
+    return f"{rankwright.__version__} {digest.hexdigest()[:16]}"
+
+
+def file_hashes(files: Mapping[str, Path]) -> dict[str, Any]:
+    """Path, bytes and SHA-256 of files by their roles; a folder counts as its files."""
+    found = {}
+    for role, path in files.items():
+        digest, size = hashlib.sha256(), 0
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.is_file():
+                with open(file, "rb") as opened:
+                    while chunk := opened.read(_CHUNK):
+                        digest.update(chunk)
+                        size += len(chunk)
+        found[role] = {"path": str(path), "bytes": size, "sha256": digest.hexdigest()}
+    return found
 
 
 def alike(parts: list[RankingData]) -> list[RankingData]:
     """Parts with the same number of features, and all dense or all sparse: text leaves out features that are 0."""
     most = max(part.n_features for part in parts)
     is_sparse = any(part.is_sparse for part in parts)
-    alike = []
-    for part in parts:
-        X = sparse.csr_array(part.X) if is_sparse else part.X
-        if part.n_features < most:
-            if part.feature_names is not None:
-                raise InputError(f"files have {part.n_features} and {most} named features; expected the same features")
-            if is_sparse:
-                X = sparse.csr_array((X.data, X.indices, X.indptr), shape=(part.n_docs, most))
-            else:
-                X = np.pad(X, ((0, 0), (0, most - part.n_features)))
-        alike.append(part if X is part.X else part.with_features(X))
-    return alike
+    return [widened(part, most, is_sparse) for part in parts]
 
 
-def _read_files(source: DataSource, say: Progress) -> dict[str, RankingData]:
-    """The feature files of a data set by role; the same file is read once."""
+def widened(data: RankingData, n_features: int, is_sparse: bool | None = None) -> RankingData:
+    """Data with at least so many features, the further ones 0; sparse if asked for, else as they are."""
+    is_sparse = data.is_sparse if is_sparse is None else is_sparse
+    X = sparse.csr_array(data.X) if is_sparse and not data.is_sparse else data.X
+    if data.n_features < n_features:
+        if data.feature_names is not None:
+            what = f"files have {data.n_features} and {n_features} named features"
+            raise InputError(f"{what}; expected the same features")
+        if is_sparse:
+            X = sparse.csr_array((X.data, X.indices, X.indptr), shape=(data.n_docs, n_features))
+        else:
+            X = np.pad(X, ((0, 0), (0, n_features - data.n_features)))
+    return data if X is data.X else data.with_features(X)
+
+
+def joined(parts: list[RankingData]) -> RankingData:
+    """Parts as one; a query that stands in several of them is one query."""
+    parts = alike(parts)
+    return parts[0] if len(parts) == 1 else RankingData.concatenate(parts)
+
+
+def _read_files(source: DataSource, say: Progress, *, later: bool = False) -> dict[str, RankingData]:
+    """The feature files of a data set by role, or those of its open test; the same file is read once."""
     negative: Any = "zero" if source.options.get("negative_as_zero") else "error"
+    files = {role: path for role, path in source.files.items() if role.startswith(OPEN) == later and role != "queries"}
     read: dict[Path, RankingData] = {}
-    for role, path in source.files.items():
-        if role != "queries" and path not in read:
+    for path in files.values():
+        if path not in read:
             say(f"reading {path.name}")
             read[path] = read_data(path, negative=negative)
-    return {role: read[path] for role, path in source.files.items() if role != "queries"}
+    return {role: read[path] for role, path in files.items()}
 
 
 def _read_features(source: DataSource, folder: Path, threads: int, say: Progress) -> Read:
-    parts = alike(list(_read_files(source, say).values()))
-    data = parts[0] if len(parts) == 1 else RankingData.concatenate(parts)
-    return Read([data], queries=_texts(source))
+    return Read([joined(list(_read_files(source, say).values()))], queries=_texts(source))
 
 
 def _read_fixed(source: DataSource, folder: Path, threads: int, say: Progress) -> Read:

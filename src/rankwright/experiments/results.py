@@ -41,12 +41,22 @@ COLUMNS: dict[str, tuple[str, ...]] = {
     "queries": ("data", "query", "text", "kind"),
     "paths": (*_PLACE, "parameters", "validation"),
     "rounds": (*_PLACE, "round", "validation"),
-    "health": (*_PLACE, "C", "objective", "gap", "passes"),
+    "health": (
+        *_PLACE,
+        "C",
+        "objective",
+        "gap",
+        "passes",
+        "norm",
+        "slack",
+        "slack_ratio",
+        "objective_ratio",
+    ),
 }
 """The columns of every table."""
 
 _WHOLE = ("split", "n_train_queries", "round", "passes")
-_NUMBERS = ("value", "validation", "training", "seconds_train", "seconds_tune", "C", "objective", "gap")
+_NUMBERS = ("value", "validation", "training", "seconds_train", "seconds_tune", *COLUMNS["health"][3:])
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,7 +125,7 @@ class Results:
         return self._frame("rounds")
 
     def health(self) -> Any:
-        """Objective, proved gap and passes for every C that was tried."""
+        """Of every C that was tried: objective, gap, passes, ‖w‖, slack; slack and objective also against ‖w‖ = 0."""
         return self._frame("health")
 
     def _frame(self, table: str) -> Any:

@@ -18,10 +18,12 @@ from concurrent.futures import FIRST_COMPLETED, BrokenExecutor, Future, ProcessP
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from rankwright.errors import InputError
+from rankwright.experiments.backgrounds import prepare_background
 from rankwright.experiments.cells import Cell, Failure, make_cell, run_cell
-from rankwright.experiments.config import Experiment, load_experiment
+from rankwright.experiments.config import ADAPT, DataSource, Experiment, load_experiment
 from rankwright.experiments.preparing import Prepared, prepare, splits_of
 from rankwright.experiments.results import MANIFEST, Results
 from rankwright.experiments.writing import write_results
@@ -98,10 +100,7 @@ def run_experiment(
     _make_folder(experiment.output)
     tell = progress or (lambda _: None)
     started, began = datetime.now(UTC), time.perf_counter()
-    prepared = [
-        prepare(source, experiment.output / "cache", threads=jobs, say=lambda doing: tell(Status(doing)))
-        for source in experiment.data
-    ]
+    prepared = [_prepared(experiment, source, jobs, tell) for source in experiment.data]
     cells = _cells(experiment, prepared)
     waiting = [cell for cell in cells if not cell.is_done]
     threads = max(1, jobs // max(1, len(waiting)))
@@ -137,6 +136,17 @@ def _make_folder(folder: Path) -> None:
             (folder / name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise InputError(f"cannot be made: {error.strerror or error}", folder) from None
+
+
+def _prepared(experiment: Experiment, source: DataSource, jobs: int, tell: Callable[[Status], None]) -> Prepared:
+    """A data set made ready, with its background if a method adapts from it."""
+    settings: Any = {"threads": jobs, "say": lambda doing: tell(Status(doing))}
+    cache = experiment.output / "cache"
+    prepared = prepare(source, cache, **settings)
+    if source.background is None or not any(spec.method.startswith(ADAPT) for spec in experiment.methods):
+        return prepared
+    background = prepare_background(source, prepared.parts, cache, seed=experiment.seed, **settings)
+    return dataclasses.replace(prepared, background=background)
 
 
 def _cells(experiment: Experiment, prepared: Sequence[Prepared]) -> list[Cell]:

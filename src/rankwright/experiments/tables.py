@@ -1,4 +1,4 @@
-"""Tables of results: means with significance and wins against the baseline, and the criterion table of KDD'08.
+"""Tables of results: means with significance and wins against the baseline, the criterion table of KDD'08, times.
 
 A query's values are averaged over the splits that test it first, then over queries, as in SIGIR'07.
 """
@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from rankwright.errors import InputError
@@ -19,7 +19,7 @@ from rankwright.experiments.results import Results
 
 __all__ = ["FORMATS", "KINDS", "make_table", "render_table"]
 
-KINDS = ("means", "criterion")
+KINDS = ("means", "criterion", "times")
 FORMATS = ("text", "markdown", "latex", "csv")
 _ALPHA = 0.05
 _LETTERS = {"t": "ᵗ", "wilcoxon": "ʷ", "sign": "ˢ", "randomization": "ʳ"}
@@ -36,10 +36,10 @@ def render_table(results: Results, kind: str = "means", format: str = "text") ->
     ----------
     results : Results
         Of an experiment.
-    kind : {"means", "criterion"}
+    kind : {"means", "criterion", "times"}
         Which table.
     format : {"text", "markdown", "latex", "csv"}
-        How it is written. CSV has all digits, one row per data set, method and measure.
+        How it is written. CSV has all digits, one row per data set, method and, but for times, measure.
     """
     if format not in FORMATS:
         raise InputError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
@@ -62,7 +62,7 @@ def make_table(results: Results, kind: str = "means") -> Table:
     """One of the ``KINDS`` of tables; the best of a column stands between two characters that drawing replaces."""
     if kind not in KINDS:
         raise InputError(f"unknown kind of table {kind!r}; expected one of {', '.join(KINDS)}")
-    return _means(results) if kind == "means" else _criterion(results)
+    return {"means": _means, "criterion": _criterion, "times": _times}[kind](results)
 
 
 def _means(results: Results) -> Table:
@@ -157,6 +157,47 @@ def _criterion(results: Results) -> Table:
     return Table(header, tuple(rows), notes, 3, frozenset(rules - {0}))
 
 
+def _times(results: Results) -> Table:
+    """Rows are methods, columns are seconds: to train what was chosen, and to try everything."""
+    rows: list[tuple[str, ...]] = []
+    rules, before = set(), None
+    for data, method, *times in _seconds(results):
+        if data != before:
+            rules.add(len(rows))
+            before = data
+        name = f"{method} (baseline)" if method == results.manifest["baseline"] else method
+        rows.append((data, name, *(_time(value) for value in times)))
+    header = ("data", "method", "train", "ratio", "choose and train", "ratio")
+    notes = (
+        "seconds a split, mean over the splits: to train what was chosen, and to train all that was tried",
+        "ratio: to the baseline; compiling is not counted; processes beside each other slow each other down",
+    )
+    return Table(header, tuple(rows), notes, 2, frozenset(rules - {0}))
+
+
+def _seconds(results: Results) -> Iterator[tuple[Any, ...]]:
+    """Data, method, seconds to train, their ratio to the baseline's, seconds with choosing, their ratio."""
+    columns = results._columns("runs")
+    of: dict[tuple[str, str], list[tuple[float, float]]] = {}
+    order = ("data", "method", "seconds_train", "seconds_tune")
+    for data, method, train, tune in zip(*(columns[name] for name in order), strict=True):
+        if not math.isnan(tune):  # a cell that failed has no times
+            of.setdefault((data, method), []).append((train, tune))
+    for data in results.data:
+        means = {method: [sum(x) / len(x) for x in zip(*of[data, method], strict=True)]
+                 for method in results.methods if (data, method) in of}  # fmt: skip
+        base = means.get(results.manifest["baseline"], [math.nan, math.nan])
+        for method, both in means.items():
+            ratios = [value / one if one > 0 else math.nan for value, one in zip(both, base, strict=True)]
+            yield data, method, both[0], ratios[0], both[1], ratios[1]
+
+
+def _time(value: float) -> str:
+    if math.isnan(value):
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}" if value >= 0.01 else f"{value:.1g}"
+
+
 def _shown(value: float) -> float:
     """As it is shown, so that values that look equal are equal; nan is never the best."""
     return -math.inf if math.isnan(value) else round(value, 4)
@@ -175,15 +216,16 @@ def _records(results: Results, kind: str) -> str:
     """All digits, one row per data set, method and measure."""
     if kind not in KINDS:
         raise InputError(f"unknown kind of table {kind!r}; expected one of {', '.join(KINDS)}")
+    if kind == "times":
+        header = ["data", "method", "seconds_train", "ratio_train", "seconds_tune", "ratio_tune"]
+        return _written([header, *_seconds(results)])
     tests = results.manifest["tests"]
     goals = {one["name"]: one.get("trained_for") or "" for one in results.manifest["methods"]}
     compared = ("difference", "low", "high", "wins", "ties", "losses", "p", "p_corrected")
-    header: list[str] = ["data", "method", "trained_for", "measure", "queries", "mean"]
+    header = ["data", "method", "trained_for", "measure", "queries", "mean"]
     if kind == "means":
         header += compared[:6] + tuple(f"{name}_{test}" for name in compared[6:] for test in tests)
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(header)
+    rows: list[Sequence[Any]] = [header]
     for data in results.data:
         evaluations = results.evaluations(data)
         comparison = _compared(results, data, evaluations) if kind == "means" else None
@@ -204,5 +246,13 @@ def _records(results: Results, kind: str) -> str:
                     row += [of[test] for of in (difference.p, difference.p_corrected) for test in tests]
                 row += [""] * (len(header) - len(row))
                 if kind == "means" or goals[evaluation.name]:
-                    writer.writerow(["" if isinstance(x, float) and math.isnan(x) else x for x in row])
+                    rows.append(row)
+    return _written(rows)
+
+
+def _written(rows: Sequence[Sequence[Any]]) -> str:
+    """CSV; what is not known is empty."""
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerows(["" if isinstance(x, float) and math.isnan(x) else x for x in row] for row in rows)
     return out.getvalue()

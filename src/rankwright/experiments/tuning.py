@@ -32,6 +32,7 @@ Array = npt.NDArray[Any]
 Point = dict[str, Any]
 _NONE = "none"  # TOML has no word for None
 _ROUNDS = {"n_trees_": "trees", "n_rounds_": "rounds", "best_epoch_": "epochs"}
+_HEALTH = ("objective", "gap", "passes", "norm", "slack", "slack_ratio", "objective_ratio")
 _FEW = {"n_trees": 2, "n_rounds": 2, "epochs": 1, "max_passes": 25, "min_rows": 1}  # of a fit that only loads code
 
 
@@ -52,7 +53,8 @@ class Outcome:
     seconds_train, seconds_tune : float
         Training what was chosen, and trying everything, this included.
     path : list of dict
-        Every point that was tried: ``parameters``, ``validation``, and what training says of it.
+        Every point that was tried: ``parameters``, ``validation``, and the health of its training, if that is known;
+        without validation queries only points whose health is known.
     rounds : list of float
         Of boosting and nets: the value on the validation queries after each round of what was chosen.
     notes : list of str
@@ -105,7 +107,8 @@ def run_method(
         if best is None or outcome.validation > best.validation:
             best = outcome
     assert best is not None
-    return Outcome(**{**vars(best), "path": path if valid is not None else [], "seconds_tune": seconds})
+    kept = path if valid is not None else [point for point in path if "gap" in point]
+    return Outcome(**{**vars(best), "path": kept, "seconds_tune": seconds})
 
 
 def points(spec: MethodSpec, seed: int = 0) -> list[Point]:
@@ -214,13 +217,10 @@ def _fitted(
     model = ranker.model_ if bins is None else bins.collapse(ranker.model_)
     seconds = time.perf_counter() - began
     own = {key: value for key, value in point.items() if key not in ("C", "C_grid")}
-    tried = getattr(ranker, "C_path_", []) if getattr(ranker, "C", None) == "auto" else []
+    fits = getattr(ranker, "C_path_", [])
+    tried = fits if getattr(ranker, "C", None) == "auto" else []
     validation = float("nan") if valid is None else _value(spec, model, valid)
-    path = [
-        {"parameters": {**own, "C": row["C"]}, "validation": row[spec.choose_by]}
-        | {key: row[key] for key in ("objective", "gap", "passes") if key in row}
-        for row in tried
-    ]
+    path = [{"parameters": {**own, "C": row["C"]}, "validation": row[spec.choose_by]} | _health(row) for row in tried]
     chosen = own | ({"C": ranker.C_} if tried else {"C": point["C"]} if "C" in point else {})
     seconds_train = seconds
     if len(tried) > 1:
@@ -234,10 +234,15 @@ def _fitted(
         _value(spec, model, train),
         seconds_train,
         seconds,
-        path or [{"parameters": chosen, "validation": validation}],
+        path or [{"parameters": chosen, "validation": validation} | _health(fits[0] if fits else {})],
         _rounds(ranker) if valid is not None else [],
         [*notes, *_findings(ranker, tried)],
     )
+
+
+def _health(row: Mapping[str, Any]) -> dict[str, Any]:
+    """What a row of ``C_path_`` says of the training; nothing for methods without a certificate."""
+    return {key: row[key] for key in ("C", *_HEALTH)} if "gap" in row else {}
 
 
 def _fit(ranker: Any, train: RankingData, valid: RankingData | None) -> list[str]:

@@ -23,7 +23,7 @@ from rankwright.experiments.results import COLUMNS, EXPERIMENT, MANIFEST, read_m
 __all__ = ["write_results"]
 
 _LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn")
-_HEALTH = ("objective", "gap", "passes")
+_HEALTH = COLUMNS["health"][4:]
 
 
 def write_results(
@@ -90,9 +90,11 @@ def _write_cell(cell: Cell, record: dict[str, Any], place: list[Any], rows: dict
     model = "" if cell.model is None else f"models/{cell.model.name}"
     rows["runs"]([*place, _json(record["chosen"]), *figures, "; ".join(record["notes"]), model])
     for point in record["path"]:
-        rows["paths"]([*place, _json(point["parameters"]), point["validation"]])
-        if "gap" in point:
-            rows["health"]([*place, point["parameters"]["C"], *(point[key] for key in _HEALTH)])
+        if record["validation"] is not None:
+            rows["paths"]([*place, _json(point["parameters"]), point["validation"]])
+        if "gap" in point:  # cells of older versions have fewer figures
+            C = point["C"] if "C" in point else point["parameters"]["C"]
+            rows["health"]([*place, C, *(point.get(key) for key in _HEALTH)])
     for number, value in enumerate(record["rounds"], 1):
         rows["rounds"]([*place, number, value])
 
@@ -128,17 +130,7 @@ def _manifest(experiment: Experiment, prepared: Sequence[Prepared], failures: Se
         "correction": experiment.correction,
         "protocol": None if experiment.protocol is None else experiment.protocol.as_dict(),
         "methods": [spec.as_dict() for spec in experiment.methods],
-        "data": [
-            {
-                "name": one.name,
-                "kind": one.kind,
-                **one.sizes,
-                "content": one.content,
-                "files": one.files,
-                "notes": one.notes,
-            }
-            for one in prepared
-        ],
+        "data": [one.as_dict() for one in prepared],
         "versions": {
             "rankwright": rankwright.__version__,
             "python": platform.python_version(),

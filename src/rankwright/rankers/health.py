@@ -27,7 +27,6 @@ from rankwright.models.linear import LinearModel
 from rankwright.objectives.products import FASTMATH, add_rows, kernel_form, row_scores
 from rankwright.rankers.health_table import FitHealth, TrainingHealth
 from rankwright.rankers.max_margin import DEFAULT_GRID, StructuredSVM
-from rankwright.rankers.problem import _scale
 from rankwright.rankers.ranking_svm import RankingSVM
 
 __all__ = ["LOSSES", "check_losses", "ranker_for", "training_health"]
@@ -120,9 +119,8 @@ def training_health(
     for plan in plans:
         training = data if plan.useful.all() else data.select(plan.useful)
         _warm_up(plan, training, settings)
-        scale = _scale(training) if standardize else np.ones(data.n_features)
         for C in grid:
-            rows.append(_fit(plan, C, settings, parts, training, scale, _Reporter(progress, len(rows), total)))
+            rows.append(_fit(plan, C, settings, parts, training, _Reporter(progress, len(rows), total)))
     if progress is not None:
         progress(total, total)
     return TrainingHealth(tuple(rows), standardize, tol, max_passes, definitions)
@@ -261,7 +259,6 @@ def _fit(
     settings: dict[str, Any],
     parts: dict[str, RankingData],
     training: RankingData,
-    scale: Array,
     callback: _Reporter,
 ) -> FitHealth:
     """Train for one C, and measure."""
@@ -270,16 +267,15 @@ def _fit(
     in_passes = max(0.0, last.seconds - last.seconds_planes)
     once = plan.n_losses * _products_seconds(training, ranker.coef_)
     products = min(last.passes * once, in_passes)
-    # Features of scale inf do not vary and have weight 0.
-    norm = float(np.linalg.norm(ranker.coef_ * np.where(np.isinf(scale), 0.0, scale)))
+    figures = ranker.C_path_[0]
     found = {part: evaluate(of, ranker.predict(of), measures=plan.measures) for part, of in parts.items()}
     return FitHealth(
         loss=plan.name,
         C=C,
-        slack=max(0.0, ranker.objective_ - 0.5 * norm**2) / C,
+        slack=figures["slack"],
         slack_at_zero=ranker.path_[0].primal / C,
         objective=ranker.objective_,
-        norm=norm,
+        norm=figures["norm"],
         passes=last.passes,
         gap=ranker.gap_,
         seconds=seconds,

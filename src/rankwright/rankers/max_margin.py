@@ -123,7 +123,7 @@ class MaxMarginRanker(LinearRanker):
         grid = sorted(float(C) for C in tried) if cost is None else [cost]
         measure = self._measure_to_choose_by()
         best: tuple[float, float, Array, Solution] | None = None
-        rows = []
+        rows: list[dict[str, float]] = []
         passes = 0
         interrupted = False
         try:
@@ -131,12 +131,13 @@ class MaxMarginRanker(LinearRanker):
                 solution = problem.solve(C)
                 passes += len(solution.path)
                 coef = problem.coefficients(solution.w)
-                value = float("nan")
+                row, value = {"C": C}, float("nan")
                 if valid is not None:
                     self.coef_ = coef
                     value = evaluate(valid, self.predict(valid), measures=[measure]).means[str(measure)]
-                    row = {"C": C, str(measure): value, "objective": solution.objective, "gap": solution.gap}
-                    rows.append({**row, "passes": len(solution.path)})
+                    row[str(measure)] = value
+                row |= {"objective": solution.objective, "gap": solution.gap, "passes": len(solution.path)}
+                rows.append(row | problem.health(solution))
                 if best is None or value > best[1]:
                     best = (C, value, coef, solution)
                 if solution.interrupted:
@@ -283,7 +284,9 @@ class StructuredSVM(MaxMarginRanker):
     path_ : tuple of Check
         Passes, primal, dual, gap and seconds after each pass.
     C_, C_path_
-        The C used; with ``C="auto"`` one row for each C that was tried.
+        The C used, and one row for each C that was tried: the value on ``eval_set``, if given, by the name of the
+        measure; ``objective``, ``gap``, ``passes``; ``norm`` (‖w‖ of the problem that was solved), ``slack`` (average
+        hinge), and ``slack_ratio``, ``objective_ratio``: relative to weights of 0.
     n_queries_, n_queries_skipped_ : int
         Queries trained on, and those without an order to learn.
 

@@ -17,7 +17,7 @@ from rankwright.measures.base import Oracle
 from rankwright.solvers.gradient_descent import descend
 from rankwright.solvers.max_margin import Solution, solve
 
-__all__ = ["SOLVERS", "Problem", "Target", "threads_of", "without_weightless_rows"]
+__all__ = ["SOLVERS", "Problem", "Target", "fit_health", "threads_of", "without_weightless_rows"]
 
 Array = npt.NDArray[Any]
 _PLANES = {"frank-wolfe": 16, "cutting-plane": 200}  # per block, at least
@@ -69,6 +69,7 @@ class Problem:
         scale = _scale(data) if ranker.standardize else np.ones(data.n_features)
         self._ranker = ranker
         self._C: float | None = None
+        self._slack_at_zero: float | None = None
         capacity = _PLANES.get(ranker.solver, _PLANES["frank-wolfe"])
         n_blocks = 1 if ranker.solver in ("cutting-plane", "gd") else _n_blocks(data, capacity)
         hinges = [
@@ -100,15 +101,54 @@ class Problem:
         self._book.rescale(factor)
         ranker = self._ranker
         rules = {"tol": ranker.tol, "max_passes": ranker.max_passes, "callback": ranker.callback}
+        if self._slack_at_zero is None and self._book.w.any():
+            self._slack_at_zero = float(self._objective.evaluate(np.zeros_like(self._book.w)).values.sum()) / C
         if ranker.solver == "gd":
             solution = descend(self._objective, self._book.w, rate=ranker.rate, **rules)
             self._book.w[:] = solution.w
-            return solution
-        return solve(self._objective, self._book, **rules)
+        else:
+            solution = solve(self._objective, self._book, **rules)
+        if self._slack_at_zero is None:  # the first pass was there
+            self._slack_at_zero = solution.path[0].primal / C
+        return solution
+
+    def health(self, solution: Solution) -> dict[str, float]:
+        """How the last training fared, against weights of 0."""
+        assert self._C is not None
+        assert self._slack_at_zero is not None
+        return fit_health(self._C, solution.objective, solution.w, self._slack_at_zero)
 
     def close(self) -> None:
         """Let threads go."""
         self._objective.close()
+
+
+def fit_health(C: float, objective: float, w: Array, slack_at_zero: float) -> dict[str, float]:
+    """Length of the weights, average slack, and what slack and objective are relative to weights of 0 (KDD'08).
+
+    Parameters
+    ----------
+    C, objective : float
+        ½‖w‖² + C · slack = objective.
+    w : ndarray
+        The weights of the problem that was solved.
+    slack_at_zero : float
+        The average slack at weights of 0, where the objective is C times that.
+
+    Examples
+    --------
+    >>> fit_health(10.0, 2.5, np.array([1.0]), 0.4)
+    {'norm': 1.0, 'slack': 0.2, 'slack_ratio': 0.5, 'objective_ratio': 0.625}
+    """
+    norm = float(np.linalg.norm(w))
+    slack = max(0.0, objective - 0.5 * norm**2) / C
+    known = slack_at_zero > 0
+    return {
+        "norm": norm,
+        "slack": slack,
+        "slack_ratio": slack / slack_at_zero if known else 1.0,
+        "objective_ratio": objective / (C * slack_at_zero) if known else 1.0,
+    }
 
 
 def _frozen(labels: Array) -> Array:

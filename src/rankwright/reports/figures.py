@@ -87,10 +87,7 @@ def _differences(one: DataSummary, measure: str, protocol: Protocol) -> list[dic
 
 def trained_for(method: str, runs: Iterable[Run], manifest: dict[str, Any]) -> str | None:
     """What a method says it was trained for: in the manifest's ``methods``, or among the parameters of its runs."""
-    listed = manifest.get("methods")
-    if isinstance(listed, list):
-        listed = {one["name"]: one for one in listed if isinstance(one, dict) and "name" in one}
-    tables = {name: one for name, one in listed.items() if isinstance(one, dict)} if isinstance(listed, dict) else {}
+    tables = _listed_methods(manifest)
     places = [tables.get(method, {})]
     keys: tuple[str, ...] = _CRITERIA
     if any(one.get("trained_for") for one in tables.values()):  # then those that do not say it do not want to
@@ -119,8 +116,9 @@ def _criteria(results: Results, one: DataSummary, runs: Sequence[Run]) -> list[l
 
 
 def _paths(results: Results, data: str, runs: Sequence[Run], protocol: Protocol) -> list[dict[str, Any]]:
-    """A panel per parameter; a line per method: for each value the best over the other parameters."""
-    values: dict[str, dict[str, dict[Any, list[float]]]] = defaultdict(dict)
+    """A panel per parameter and measure; a line per method: for each value the best over the other parameters."""
+    values: dict[tuple[str, str], dict[str, dict[Any, list[float]]]] = defaultdict(dict)
+    chooses = _choosing(results.manifest)
     by_method: dict[str, list[Any]] = defaultdict(list)
     for point in results.paths:
         if point.data == data and math.isfinite(point.validation):
@@ -137,14 +135,41 @@ def _paths(results: Results, data: str, runs: Sequence[Run], protocol: Protocol)
             for (_, value), validation in best.items():
                 found[value].append(validation)
             if len(found) > 1:
-                values[name][method] = found
+                values[name, chooses.get(method, "")][method] = found
+    for method, found in _rounds(results, data).items():
+        values["round", chooses.get(method, "")][method] = found
+    order = list(dict.fromkeys(name for name, _ in values))
+    shown = sorted(values, key=lambda key: order.index(key[0]))
+    return [_panel(name, measure, values[name, measure], runs) for name, measure in shown]
+
+
+def _rounds(results: Results, data: str) -> dict[str, dict[Any, list[float]]]:
+    """By method and round; as far as all splits go, because a mean of fewer would jump where one of them ends."""
+    found: dict[str, dict[Any, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in results.rounds:
         if row.data == data:
-            values["round"].setdefault(row.method, {}).setdefault(row.number, []).append(row.validation)
-    return [_panel(name, lines, runs) for name, lines in values.items()]
+            found[row.method][row.number].append(row.validation)
+    return {
+        method: {number: values for number, values in of.items() if len(values) == len(of[min(of)])}
+        for method, of in found.items()
+    }
 
 
-def _panel(name: str, lines: dict[str, dict[Any, list[float]]], runs: Sequence[Run]) -> dict[str, Any]:
+def _choosing(manifest: dict[str, Any]) -> dict[str, str]:
+    """The measure that each method is chosen by, where the manifest says so."""
+    found = {name: one.get("choose_by") for name, one in _listed_methods(manifest).items()}
+    return {name: canonical(measure) for name, measure in found.items() if isinstance(measure, str) and measure}
+
+
+def _listed_methods(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """What the manifest tells about methods, by name."""
+    listed = manifest.get("methods")
+    if isinstance(listed, list):
+        listed = {one["name"]: one for one in listed if isinstance(one, dict) and "name" in one}
+    return {name: one for name, one in listed.items() if isinstance(one, dict)} if isinstance(listed, dict) else {}
+
+
+def _panel(name: str, measure: str, lines: dict[str, dict[Any, list[float]]], runs: Sequence[Run]) -> dict[str, Any]:
     """Along numbers in their order; along names, the best ones only, best first."""
     keys = list(dict.fromkeys(value for found in lines.values() for value in found))
     numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in keys)
@@ -165,6 +190,7 @@ def _panel(name: str, lines: dict[str, dict[Any, list[float]]], runs: Sequence[R
             drawn.append({"method": method, "points": points})
     return {
         "parameter": name,
+        "figure": f"{measure or 'value'} on validation data",
         "numeric": numeric,
         "log": numeric and name != "round" and _is_log(shown),
         "values": shown if numeric else [str(value) for value in shown],
@@ -177,7 +203,10 @@ def _health(results: Results, data: str) -> list[dict[str, Any]]:
     """A panel per figure, a line per method, along C."""
     rows = [row for row in results.health if row.data in (data, "") and row.C > 0]
     panels = []
+    relative = any("slack_ratio" in row.figures for row in rows)
     for name, words in HEALTH_COLUMNS.items():
+        if name == "slack" and relative:  # of several losses it cannot be compared
+            continue
         lines: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
         for row in rows:
             if name in row.figures:
@@ -186,8 +215,8 @@ def _health(results: Results, data: str) -> list[dict[str, Any]]:
             {"method": method, "points": [[C, *_spread(found[C]), 0] for C in sorted(found)]}
             for method, found in lines.items()
         ]
-        if any(len(line["points"]) > 1 for line in drawn):
-            keys = sorted({C for found in lines.values() for C in found})
+        keys = sorted({C for found in lines.values() for C in found})
+        if len(keys) > 1:
             panels.append(
                 {"parameter": "C", "figure": words, "log": True, "values": keys, "numeric": True, "lines": drawn}
             )
@@ -200,10 +229,11 @@ def _curves(results: Results, one: DataSummary, runs: Sequence[Run]) -> list[lis
     if not sizes:
         return []
     of_run = {(run.split, run.method): run.n_train_queries for run in runs}
+    names = {measure: canonical(measure) for measure in {score.measure for score in results.scores}}
     total: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for score in results.scores:
         if score.data == one.name and math.isfinite(score.value):
-            total[score.split, score.method, canonical(score.measure)].append(score.value)
+            total[score.split, score.method, names[score.measure]].append(score.value)
     panels = []
     for measure in one.measures:
         lines = []

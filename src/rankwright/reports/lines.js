@@ -4,15 +4,17 @@
 const highest = (points) => points.reduce((a, b) => (b[1] > a[1] ? b : a));
 
 function linePanels(width, panels, title, chosenWord) {
-  const across = width >= 700 && panels.length > 1 ? 2 : 1;
+  const across = width >= 640 && panels.length > 1 ? 2 : 1;
   const wide = (width - (across - 1) * 28) / across;
   const methods = [...new Set(panels.flatMap((panel) => panel.lines.map((one) => one.method)))];
   const entries = methods.map((name, at) => ({ name, style: look(place(name) < 0 ? at : place(name)), lines: true }));
   const ringed = chosenWord && panels.some((panel) => panel.lines.some((one) => one.points.some((point) => point[5])));
   const names = svg("g", {});
   const above = legend(names, entries, 0, width, 0) + (ringed ? 20 : 0);
+  const usual = across > 1 ? 280 : width < 560 ? 290 : 330;
+  const onPaper = Math.max(200, (PAPER.height - above) / Math.ceil(panels.length / across));
   const tall = (panel) =>
-    panel.numeric ? (across > 1 ? 280 : width < 560 ? 290 : 330) : 100 + 22 * panel.values.length;
+    panel.numeric ? Math.min(usual, paperWidth ? onPaper : usual) : 100 + 22 * panel.values.length;
   const tops = [above];
   for (let at = 0; at < panels.length; at += across)
     tops.push(tops.at(-1) + Math.max(...panels.slice(at, at + across).map(tall)));
@@ -24,14 +26,25 @@ function linePanels(width, panels, title, chosenWord) {
       label(36, above - 10, chosenWord, { kind: "soft" }),
     );
   const styles = new Map(entries.map((entry) => [entry.name, entry.style]));
-  const drawn = { picture, styles, chosenWord, marks: [], rows: [] };
+  const drawn = { picture, styles, chosenWord, marks: [], rows: [], groups: [] };
   panels.forEach((panel, at) => {
     const left = (at % across) * (wide + 28);
     const top = tops[Math.floor(at / across)];
     (panel.numeric ? alongNumbers : alongNames)(drawn, panel, { left, top, wide, tall: tall(panel) });
   });
   const header = ["method", "along", "at", "figure", "mean", "lowest", "highest", "splits"];
-  return { svg: picture, marks: drawn.marks, header, rows: drawn.rows };
+  return { svg: picture, marks: drawn.marks, leave: () => stress(drawn, null), header, rows: drawn.rows };
+}
+
+// While a line is pointed at, those of the other methods step back.
+function stress(drawn, method) {
+  for (const [name, group] of drawn.groups) group.classList.toggle("back", method !== null && name !== method);
+}
+function groupOf(drawn, method) {
+  const group = svg("g", {});
+  drawn.groups.push([method, group]);
+  drawn.picture.append(group);
+  return group;
 }
 
 function inWords(panel) {
@@ -49,15 +62,16 @@ function alongNumbers(drawn, panel, { left, top, wide, tall }) {
   const x = (panel.log ? logarithmic : linear)(panel.values[0], panel.values.at(-1), box.left + 8, box.right - 8);
   if (panel.values.length <= 10) x.ticks = () => panel.values.map((value) => ({ value, label: shortNumber(value) }));
   yAxis(drawn.picture, y, box, shortened(panel.figure, wide));
-  xAxis(drawn.picture, x, box, panel.parameter);
+  xAxis(drawn.picture, x, box, panel.parameter + (panel.parameter === "round" ? " (as far as all splits go)" : ""));
   for (const one of panel.lines) {
-    const style = drawn.styles.get(one.method);
+    const style = drawn.styles.get(one.method),
+      group = groupOf(drawn, one.method);
     const spots = one.points.map((point) => [x(point[0]), y(point[1])]);
     const d = "M" + spots.map((spot) => spot.join(",")).join("L");
-    drawn.picture.append(svg("path", { d, class: `series ${style.kind}`, "stroke-dasharray": style.dash }));
+    group.append(svg("path", { d, class: `series ${style.kind}`, "stroke-dasharray": style.dash }));
     const best = highest(one.points);
     one.points.forEach((point, at) =>
-      spot(drawn, panel, one, point, spots[at], one.points.length <= 25 || point === best),
+      spot(drawn, group, panel, one, point, spots[at], one.points.length <= 25 || point === best),
     );
   }
 }
@@ -73,24 +87,26 @@ function alongNames(drawn, panel, { left, top, wide, tall }) {
   xAxis(drawn.picture, x, box, panel.figure, true);
   for (const name of panel.values)
     drawn.picture.append(label(left + gutter, y(name) + 4, shortened(name, gutter, 11), { anchor: "end", size: 11 }));
-  for (const one of panel.lines)
-    for (const point of one.points) spot(drawn, panel, one, point, [x(point[1]), y(point[0])], true);
+  for (const one of panel.lines) {
+    const group = groupOf(drawn, one.method);
+    for (const point of one.points) spot(drawn, group, panel, one, point, [x(point[1]), y(point[0])], true);
+  }
 }
 
-function spot(drawn, panel, one, point, [x, y], marked) {
+function spot(drawn, group, panel, one, point, [x, y], marked) {
   const [value, mean, low, high, splits, chosen] = point;
   const ringed = chosen && drawn.chosenWord;
-  if (ringed) drawn.picture.append(svg("circle", { cx: x, cy: y, r: 8, class: "choice-ring" }));
-  if (marked) drawn.picture.append(marker(x, y, drawn.styles.get(one.method), 4));
+  if (ringed) group.append(svg("circle", { cx: x, cy: y, r: 8, class: "choice-ring" }));
+  if (marked) group.append(marker(x, y, drawn.styles.get(one.method), 4));
   const lines = [one.method, `${panel.parameter} ${panel.numeric ? shortNumber(value) : value}: ${shortNumber(mean)}`];
   if (splits > 1) lines.push(`${shortNumber(low)} … ${shortNumber(high)} over ${splits} splits`);
   if (ringed) lines.push(`chosen ${chosen === 1 ? "once" : chosen + " times"}`);
-  drawn.marks.push({ x, y, lines });
+  drawn.marks.push({ x, y, lines, point: () => stress(drawn, one.method) });
   drawn.rows.push([one.method, panel.parameter, value, panel.figure, mean, low, high, splits]);
 }
 
 function plotPaths(width, chosen) {
-  const panels = chosen.data.paths.map((panel) => ({ ...panel, figure: "value on validation data" }));
+  const panels = chosen.data.paths;
   return panels.length
     ? linePanels(width, panels, `Values on validation data, ${chosen.data.name}`, "chosen in at least one split")
     : null;

@@ -10,7 +10,6 @@ import base64
 import hashlib
 import json
 import re
-from collections import Counter
 from collections.abc import Callable, Sequence
 from html import escape
 from importlib import resources
@@ -21,9 +20,9 @@ from rankwright.data.files import replace_file
 from rankwright.errors import InputError
 from rankwright.reports.figures import figures
 from rankwright.reports.results import Results, read_results
-from rankwright.reports.sentences import about_data, about_tests, counted, overall
+from rankwright.reports.sentences import about_data, about_health, about_tests, counted, overall
 from rankwright.reports.statistics import DataSummary, Protocol, protocol_of, summaries
-from rankwright.reports.tables import differences_table, manifest_list, means_table, runs_table
+from rankwright.reports.tables import differences_table, manifest_list, means_table, notes_list, runs_table
 
 __all__ = ["write_report"]
 
@@ -85,7 +84,7 @@ def _page(results: Results, title: str | None, progress: Callable[[int, int], No
         ("means", "Means", _means(data, names, protocol) + _definitions(results)),
         ("differences", "Against the baseline", _against(data, names, protocol)),
         ("queries", "Query by query", _by_query(drawn)),
-        *_plots(drawn),
+        *_plots(drawn, {"health": _health_words(results, data, names)}),
         ("run", "What was run", _what_was_run(results)),
     ]
     sections = [section for section in sections if section[2]]
@@ -199,7 +198,7 @@ def _means(data: Sequence[DataSummary], names: Sequence[str], protocol: Protocol
     legend = (
         f'<p class="note"><b>Bold</b>: the best of a column. <span class="mark better">▲</span> and '
         f'<span class="mark worse">▼</span>: significantly better and worse than {base}. w/t/l: queries on which a '
-        "method is better, equal, worse. Click on a heading to sort.</p>"
+        'method is better, equal, worse. <span class="screen">Click on a heading to sort.</span></p>'
     )
     return legend + "".join(tables)
 
@@ -230,8 +229,14 @@ def _by_query(drawn: dict[str, Any]) -> str:
     return plot + by_kind + hardest
 
 
-def _plots(drawn: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """The sections of plots that some data set has something for."""
+def _health_words(results: Results, data: Sequence[DataSummary], names: Sequence[str]) -> str:
+    found = [(name, about_health(results, one.name, one.methods)) for one, name in zip(data, names, strict=True)]
+    lines = [f"<li><b>{escape(name)}</b>: {text}</li>" for name, text in found if text]
+    return f"<ul>{''.join(lines)}</ul>" if lines else ""
+
+
+def _plots(drawn: dict[str, Any], words: dict[str, str]) -> list[tuple[str, str, str]]:
+    """The sections of plots that some data set has something for, with what is said about them in words."""
     sections = (
         (
             "criteria",
@@ -245,7 +250,7 @@ def _plots(drawn: dict[str, Any]) -> list[tuple[str, str, str]]:
         ("time", "Time and quality", "times", "Mean on test queries against seconds of training"),
     )
     return [
-        (key, name, _figure(key, caption))
+        (key, name, words.get(key, "") + _figure(key, caption))
         for key, name, field, caption in sections
         if any(one[field] for one in drawn["data"])
     ]
@@ -257,18 +262,15 @@ def _figure(plot: str, caption: str, *, choose: str = "", numbers: bool = True) 
     choice = f'<label class="choice">{choose} <select data-choose="{choose}"></select></label>' if choose else ""
     table = '<details class="numbers"><summary>The numbers</summary><div></div></details>' if numbers else ""
     return (
-        f'<figure data-plot="{plot}"><figcaption><span>{escape(caption)}</span><span class="save">{save}</span>'
+        f'<figure data-plot="{plot}"><figcaption><span>{escape(caption)}<span class="of"></span></span>'
+        f'<span class="save">{save}</span>'
         f'</figcaption>{choice}<div class="canvas"></div>{table}</figure>'
     )
 
 
 def _what_was_run(results: Results) -> str:
-    notes = Counter((run.method, note) for run in results.runs for note in run.note.split("; ") if note)
-    parts = []
-    if notes:
-        lines = [f"<li>{escape(name)}: {escape(note)} ({counted(n, 'run')})</li>" for (name, note), n in notes.items()]
-        parts.append(f"<h3>Notes</h3><ul>{''.join(lines)}</ul>")
-    parts.append(manifest_list(results))
+    notes = notes_list(results.runs)
+    parts = [f"<h3>Notes</h3>{notes}" if notes else "", manifest_list(results)]
     if results.runs:
         summary = f"Every training ({counted(len(results.runs), 'run')})"
         parts.append(f"<details><summary>{summary}</summary>{runs_table(results.runs)}</details>")

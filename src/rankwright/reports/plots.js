@@ -103,9 +103,12 @@ function plotCriteria(width, chosen) {
   );
   const picture = drawing(full, top + rows.length * tall + 34, `Trained for and tested on, ${name}`, said.join("; "));
   picture.append(label(gutter, 14, "tested on", { kind: "soft" }), label(0, top - 8, "method", { kind: "soft" }));
-  measures.forEach((measure, at) =>
-    picture.append(label(gutter + (at + 0.5) * cell, top - 8, shortened(measure, cell - 6), { anchor: "middle" })),
-  );
+  measures.forEach((measure, at) => {
+    const size = [12, 11, 10].find((size) => textWidth(measure, size) <= cell - 4) || 10;
+    picture.append(
+      label(gutter + (at + 0.5) * cell, top - 8, shortened(measure, cell - 4, size), { anchor: "middle", size }),
+    );
+  });
   const marks = [];
   rows.forEach(([method, goal, values], r) => {
     const y = top + r * tall;
@@ -166,6 +169,40 @@ function plotCriteria(width, chosen) {
   };
 }
 
+// A place for the name beside every spot, or null if they do not all find one.
+function namesBeside(spots, width, bottom) {
+  const taken = spots.map((spot) => [spot.x - 7, spot.y - 7, spot.x + 7, spot.y + 7]);
+  const free = (b) =>
+    b[0] >= 50 && // not over the numbers of the axis
+    b[2] <= width &&
+    b[1] > 18 &&
+    b[3] < bottom &&
+    taken.every((t) => b[2] < t[0] || b[0] > t[2] || b[3] < t[1] || b[1] > t[3]);
+  const tries = [
+    [9, 4, "start"],
+    [-9, 4, "end"],
+    [0, -11, "middle"],
+    [0, 19, "middle"],
+    [9, 18, "start"],
+    [-9, 18, "end"],
+    [9, -9, "start"],
+    [-9, -9, "end"],
+  ];
+  const names = [];
+  for (const { row, x, y } of spots) {
+    const w = textWidth(row.method);
+    if (w > 150) return null;
+    const found = tries.find(([dx, dy, anchor]) => {
+      const from = x + dx - (anchor === "end" ? w : anchor === "middle" ? w / 2 : 0);
+      const b = [from, y + dy - 11, from + w, y + dy + 3];
+      return free(b) && taken.push(b);
+    });
+    if (!found) return null;
+    names.push({ x: x + found[0], y: y + found[1], anchor: found[2] });
+  }
+  return names;
+}
+
 function plotTime(width, chosen) {
   const { times, methods, values } = chosen.data;
   const rows = times
@@ -178,17 +215,27 @@ function plotTime(width, chosen) {
   const timed = rows.filter((row) => row.train > 0).map((row) => row.train);
   const none = timed.length < rows.length ? 76 : 0;
   const box = { left: 52 + none, right: width - 16, top: 32, bottom: 300, titleLeft: 0 };
-  const y = linear(
-    ...padded(
-      rows.map((row) => row.mean),
-      0.14,
-    ),
-    box.bottom,
-    box.top,
+  const [worst, best] = padded(
+    rows.map((row) => row.mean),
+    0.14,
   );
   const low = Math.min(...timed, 1e9),
     high = Math.max(...timed, 0);
   const x = timed.length ? logarithmic(low / 1.6, Math.max(high, low * 2) * 1.6, box.left, box.right) : null;
+  const placed = () => {
+    const y = linear(worst, best, box.bottom, box.top);
+    return rows.map((row) => ({ row, x: row.train > 0 ? x(row.train) : 52 + none / 2 - 6, y: y(row.mean) }));
+  };
+  let spots = placed();
+  const names = namesBeside(spots, width, box.bottom);
+  const list = svg("g", {}); // of names, where they do not fit beside their marks
+  if (!names) {
+    const entries = rows.map((row) => ({ name: row.method, style: look(place(row.method)) }));
+    const above = legend(list, entries, 0, width, 0);
+    box.top += above;
+    box.bottom += above;
+    spots = placed();
+  }
   const said = rows.map((row) => `${row.method} ${fixed(row.mean)} in ${seconds(row.train)}`);
   const picture = drawing(
     width,
@@ -196,44 +243,19 @@ function plotTime(width, chosen) {
     `${chosen.measure} against seconds of training, ${chosen.data.name}`,
     said.join("; "),
   );
-  yAxis(picture, y, { ...box, left: 52 }, `${chosen.measure} on test queries`);
+  picture.append(list);
+  yAxis(picture, linear(worst, best, box.bottom, box.top), { ...box, left: 52 }, `${chosen.measure} on test queries`);
   if (x) xAxis(picture, x, box, "seconds of one training (logarithmic)");
   if (none)
     picture.append(
       line(52, box.bottom, box.left - 12, box.bottom, "axis"),
       label(52 + none / 2 - 6, box.bottom + 18, "no training", { anchor: "middle", size: 11, kind: "soft" }),
     );
-  const spots = rows.map((row) => ({ row, x: row.train > 0 ? x(row.train) : 52 + none / 2 - 6, y: y(row.mean) }));
-  const taken = spots.map((spot) => [spot.x - 7, spot.y - 7, spot.x + 7, spot.y + 7]);
-  const free = (b) =>
-    b[0] >= 2 &&
-    b[2] <= width &&
-    b[1] > 18 &&
-    b[3] < box.bottom &&
-    taken.every((t) => b[2] < t[0] || b[0] > t[2] || b[3] < t[1] || b[1] > t[3]);
-  for (const spot of spots) {
-    const name = shortened(spot.row.method, 150),
-      w = textWidth(name);
-    const tries = [
-      [9, 4, "start"],
-      [-9, 4, "end"],
-      [0, -11, "middle"],
-      [0, 19, "middle"],
-      [9, 18, "start"],
-      [-9, 18, "end"],
-      [9, -9, "start"],
-      [-9, -9, "end"],
-    ];
-    for (const [dx, dy, anchor] of tries) {
-      const from = spot.x + dx - (anchor === "end" ? w : anchor === "middle" ? w / 2 : 0);
-      const b = [from, spot.y + dy - 11, from + w, spot.y + dy + 3];
-      if (!free(b)) continue;
-      taken.push(b);
-      picture.append(label(spot.x + dx, spot.y + dy, name, { anchor, kind: "ink halo" }));
-      break;
-    }
+  spots.forEach((spot, at) => {
+    const name = names?.[at];
+    if (name) picture.append(label(name.x, name.y, spot.row.method, { anchor: name.anchor, kind: "ink halo" }));
     picture.append(marker(spot.x, spot.y, look(place(spot.row.method)), 5.5));
-  }
+  });
   const marks = spots.map(({ row, x: px, y: py }) => ({
     x: px,
     y: py,

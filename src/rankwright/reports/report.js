@@ -10,6 +10,7 @@ const PLOTS = {
   curves: plotCurves,
   time: plotTime,
 };
+const MEASURED = ["differences", "queries", "curves", "time"]; // the others show all measures, or none
 const TABLES = { kinds: kindsTable, hardest: hardestTable };
 const state = { data: 0, measure: 0, method: "" };
 const drawn = new Map();
@@ -218,13 +219,17 @@ function save(figure, kind) {
   image.src = url;
 }
 
+const PAPER = { width: 680, height: 880 }; // of what can be drawn on a page, below a heading
 let paperWidth = 0; // while printing
 function draw(figure) {
   const canvas = figure.querySelector(".canvas"),
     numbers = figure.querySelector(".numbers");
   const width = paperWidth || Math.max(280, Math.floor(canvas.clientWidth));
-  const plot = PLOTS[figure.dataset.plot](width, choose());
+  const now = choose(),
+    name = figure.dataset.plot;
+  const plot = PLOTS[name](width, now);
   hush();
+  figure.querySelector(".of").textContent = `: ${[now.data.name, ...(MEASURED.includes(name) ? [now.measure] : [])].join(", ")}`;
   figure.querySelector(".save").hidden = !plot;
   if (numbers) numbers.hidden = !plot;
   if (!plot) {
@@ -313,13 +318,18 @@ const bar = document.querySelector(".chooser");
 if (bar) bar.hidden = report.data.length < 2 && report.measures.length < 2;
 if (matchMedia("(max-width: 1080px)").matches) document.querySelector("nav details").open = false;
 
+let headings = []; // texts in place of buttons, while printing
 addEventListener("beforeprint", () => {
-  paperWidth = 680;
+  paperWidth = PAPER.width;
   document.querySelectorAll("details.how").forEach((details) => (details.open = true));
   drawAll();
+  // The heading of a table is repeated on every page only if there are no buttons in it.
+  headings = [...document.querySelectorAll("button.sort")].map((button) => [html("span", {}, button.textContent), button]);
+  for (const [text, button] of headings) button.replaceWith(text);
 });
 addEventListener("afterprint", () => {
   paperWidth = 0;
+  for (const [text, button] of headings) text.replaceWith(button);
   drawAll();
 });
 

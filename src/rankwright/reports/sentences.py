@@ -7,12 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from html import escape
+from statistics import fmean
 
 from rankwright.evaluation.comparison import Difference
 from rankwright.evaluation.significance import TESTS
+from rankwright.reports.results import Results
 from rankwright.reports.statistics import ALPHA, DataSummary, Protocol, verdict
 
-__all__ = ["about_data", "about_tests", "counted", "overall", "p_text", "signed"]
+__all__ = ["about_data", "about_health", "about_tests", "counted", "overall", "p_text", "signed"]
+
+_NAMED = 5  # methods that are named one by one
+_STILL = 0.99  # of the objective at weights of 0: above it nothing much was learnt
 
 
 def counted(number: int, one: str, several: str | None = None) -> str:
@@ -98,6 +103,35 @@ def about_tests(data: Sequence[DataSummary], protocol: Protocol) -> list[str]:
     return [escape(line[0].upper() + line[1:] + ".") for line in lines]
 
 
+def about_health(results: Results, data: str, methods: Sequence[str]) -> str:
+    """How far training got for each method along C on a data set; nothing where that is not known."""
+    best: dict[str, dict[str, float]] = {}
+    for method in methods:
+        rows = [row for row in results.health if row.method == method and row.data in (data, "")]
+        by_C = {row.C: [one.figures for one in rows if one.C == row.C] for row in rows}
+        if len(by_C) > 1 and all({"slack_ratio", "objective_ratio"} <= set(row.figures) for row in rows):
+            best[method] = {
+                name: min(fmean(one[name] for one in figures) for figures in by_C.values())
+                for name in ("slack_ratio", "objective_ratio")
+            }
+    still = [escape(method) for method in best if best[method]["objective_ratio"] > _STILL]
+    moved = sorted((m for m in best if escape(m) not in still), key=lambda m: best[m]["slack_ratio"])
+    sentences = []
+    if moved:
+        shares = [f"{escape(method)} ({100 * best[method]['slack_ratio']:.0f})" for method in moved]
+        if len(shares) > _NAMED + 1:
+            rest = f"{len(shares) - _NAMED} others (up to {100 * best[moved[-1]]['slack_ratio']:.0f})"
+            shares = [*shares[:_NAMED], rest]
+        sentences.append(f"Lowest average slack along C, in % of that at weights of 0: {_list(shares)}.")
+    if still:
+        whose = "its hinge" if len(still) == 1 else "their hinges"
+        sentences.append(
+            f"For {_list(still)} the objective stays within 1 % of that at weights of 0, whatever C: "
+            f"{whose} can hardly be reduced on these training queries."
+        )
+    return " ".join(sentences)
+
+
 def _distance(row: Difference, protocol: Protocol) -> str:
     sure = "significant" if verdict(row, protocol.tests[0]) else "not significant: so much may be chance"
     p = escape(p_text(row.p_corrected[protocol.tests[0]]))
@@ -138,7 +172,7 @@ def _groups(one: DataSummary, measure: str, best: str, protocol: Protocol) -> li
         row = one.difference(method, measure)
         if row is not None and method != best:
             groups[verdict(row, protocol.tests[0])].append(escape(method))
-    also = "Also significantly" if best != protocol.baseline else "Significantly"
+    also = "Also significantly" if verdict(one.difference(best, measure), protocol.tests[0]) > 0 else "Significantly"
     base = escape(protocol.baseline)
     texts = (
         (1, f"{also} above {base}"),

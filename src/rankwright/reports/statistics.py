@@ -112,7 +112,7 @@ def protocol_of(results: Results) -> Protocol:
     methods = _listed(manifest.get("methods"), found)
     measures = _listed(
         [canonical(name) for name in _names(manifest.get("measures"))],
-        _unique(canonical(score.measure) for score in results.scores),
+        _unique(map(canonical, _unique(score.measure for score in results.scores))),
     )
     baseline = manifest.get("baseline")
     tests = tuple(test for test in _names(manifest.get("tests", manifest.get("test"))) if test in TESTS)

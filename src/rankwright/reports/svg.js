@@ -44,8 +44,8 @@ const seconds = (value) =>
 function niceStep(span, count) {
   const raw = span / Math.max(1, count);
   const power = 10 ** Math.floor(Math.log10(raw));
-  const factor = [1, 2, 5, 10].find((f) => f * power >= raw * 0.999) || 10;
-  return factor * power;
+  const share = raw / power;
+  return (share < 1.5 ? 1 : share < 3.5 ? 2 : share < 7.5 ? 5 : 10) * power;
 }
 function ticksOf(low, high, count) {
   const step = niceStep(high - low || 1, count);

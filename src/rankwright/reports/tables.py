@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import math
+import re
+from collections import defaultdict
 from collections.abc import Sequence
 from html import escape
 from typing import Any
@@ -12,11 +14,12 @@ from rankwright.reports.results import Results, Run
 from rankwright.reports.sentences import counted, signed
 from rankwright.reports.statistics import ALPHA, DataSummary, Protocol, verdict
 
-__all__ = ["cell", "differences_table", "manifest_list", "means_table", "runs_table", "table"]
+__all__ = ["cell", "differences_table", "manifest_list", "means_table", "notes_list", "runs_table", "table"]
 
 _MARKS = {1: ("▲", "better", "significantly better than"), -1: ("▼", "worse", "significantly worse than")}
 _SHORT = {"t": "t-test", "wilcoxon": "Wilcoxon", "sign": "sign test", "randomization": "randomisation"}
 _ELSEWHERE = ("format", "definitions")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[-+]?\d+)?")
 _NOTHING: tuple[Any, ...] = (None, "", [], {})
 _FIRST_KEYS = ("name", "title", "description", "command", "started", "finished", "seconds", "times", "seed", "seeds")
 
@@ -112,6 +115,29 @@ def runs_table(runs: Sequence[Run]) -> str:
     return table(header, rows, "Every training", text_columns=4)
 
 
+def notes_list(runs: Sequence[Run]) -> str:
+    """The notes of all trainings, method by method; those that differ in their numbers alone are one line."""
+    found: dict[str, dict[str, list[list[str]]]] = {run.method: defaultdict(list) for run in runs}
+    for run in runs:
+        for note in run.note.split("; ") if run.note else ():
+            found[run.method][_NUMBER.sub("\0", note)].append(_NUMBER.findall(note))
+    lines = [
+        f"<li>{escape(method)}: {escape(_filled(words, numbers))} ({counted(len(numbers), 'run')})</li>"
+        for method, notes in found.items()
+        for words, numbers in notes.items()
+    ]
+    return f"<ul>{''.join(lines)}</ul>" if lines else ""
+
+
+def _filled(words: str, numbers: Sequence[Sequence[str]]) -> str:
+    """A note with its numbers, or from which to which they go."""
+    first, *rest = words.split("\0")
+    for column, text in zip(zip(*numbers, strict=True), rest, strict=True):
+        low, high = min(column, key=float), max(column, key=float)
+        first += (low if float(low) == float(high) else f"{low} to {high}") + text
+    return first
+
+
 def manifest_list(results: Results) -> str:
     """What the manifest says, as a list of names and values; what is empty, or stands elsewhere, is left out."""
     keys = [key for key in _FIRST_KEYS if key in results.manifest]
@@ -142,12 +168,33 @@ def _inline(value: Any) -> str:
     if isinstance(value, dict):
         known = {str(key): item for key, item in value.items() if item not in _NOTHING}
         name = known.pop("name", None)
-        parts = [f"{escape(_words(key))} {_nested(item)}" for key, item in known.items()]
-        return (f"<b>{escape(_text(name))}</b>: " if name is not None else "") + "; ".join(parts)
+        plain = {key: item for key, item in known.items() if not _is_table(item)}
+        parts = [f"{escape(_words(key))} {_nested(item)}" for key, item in plain.items()]
+        tables = "".join(_folded(key, item) for key, item in known.items() if key not in plain)
+        return (f"<b>{escape(_text(name))}</b>: " if name is not None else "") + "; ".join(parts) + tables
     if isinstance(value, list):
         return ", ".join(map(_nested, value))
     text = escape(_text(value))
     return f"<code>{text}</code>" if isinstance(value, str) else text
+
+
+def _is_table(value: Any) -> bool:
+    """Whether something is several things of the same kind by name, such as the files of a data set."""
+    return isinstance(value, dict) and len(value) > 0 and all(isinstance(row, dict) and row for row in value.values())
+
+
+def _folded(key: str, value: dict[str, dict[str, Any]]) -> str:
+    """A table that opens when it is asked for."""
+    header = list(dict.fromkeys(name for row in value.values() for name in row))
+    rows = [
+        [
+            cell(escape(str(name)), tag="th", kind="text"),
+            *(cell(_inline(row.get(name)), kind="text") for name in header),
+        ]
+        for name, row in value.items()
+    ]
+    made = table(["name", *map(_words, header)], rows, _words(key), text_columns=1 + len(header))
+    return f"<details><summary>{escape(_words(key))} ({len(rows)})</summary>{made}</details>"
 
 
 def _nested(value: Any) -> str:
