@@ -2,8 +2,8 @@
 
 import json
 import os
-import signal
 import re
+import signal
 import sys
 
 import numpy as np
