@@ -1,55 +1,107 @@
-"""What the documents show is what the code does."""
+"""What the documents say is what there is: links, names, options, the menu of the site, examples in docstrings.
+
+The commands and the Python that they show are run by tests/test_shown.py.
+"""
 
 import doctest
 import importlib
 import pkgutil
 import re
-from pathlib import Path
 
 import click
 import pytest
 
 import rankwright
 from rankwright.cli.main import cli
+from shown import DOCS, FILES, PAGES, ROOT, load_hook, name_of
 
-ROOT = Path(__file__).parent.parent
-DOCUMENTS = [
-    ROOT / "README.md",
-    ROOT / "ARCHITECTURE.md",
-    ROOT / "CONTRIBUTING.md",
-    *sorted((ROOT / "docs").glob("*.md")),
-]
+DOCUMENTS = [*FILES, *PAGES]
 MODULES = [module.name for module in pkgutil.walk_packages(rankwright.__path__, "rankwright.")]
+BLOCK = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 
 
 def test_the_measure_in_the_docs_is_the_real_file():
-    shown = re.search(r"```python\n(.*?)```", (ROOT / "docs" / "adding-a-measure.md").read_text(), re.DOTALL)
+    shown = re.search(r"```python\n(.*?)```", (DOCS / "adding-a-measure.md").read_text(), re.DOTALL)
     assert shown is not None
     assert shown[1] == (ROOT / "src" / "rankwright" / "measures" / "rbp.py").read_text()
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_commands_and_options_in_the_documents_exist(document):
-    text = re.sub(r"\\\n\s*", " ", document.read_text())
-    for command, rest in re.findall(r"^[ $]*rankwright ([a-z]+)([^\n]*)$", text, re.MULTILINE):
-        known = cli.get_command(click.Context(cli), command)
-        assert known is not None, command
-        options = {name for parameter in known.params for name in (*parameter.opts, *parameter.secondary_opts)}
-        for option in re.findall(r"(?<!\S)(--?[A-Za-z][\w-]*)", re.sub(r"\s#.*|\"[^\"]*\"|'[^']*'", "", rest)):
-            assert option in options | {"--help"}, f"rankwright {command} {option}"
-
-
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
 def test_links_lead_somewhere(document):
-    for target in re.findall(r"\]\(([^)#]+)", document.read_text()):
+    for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", BLOCK.sub("", document.read_text())):
         if "://" not in target:
-            assert (document.parent / target).exists(), target
+            path = document.parent / target if target else document
+            assert path.exists(), target
+            assert not anchor or anchor in anchors(path), f"{target}#{anchor}"
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
-def test_public_names_in_the_documents_exist(document):
-    for name in re.findall(r"\brankwright\.([A-Za-z_]+)\(", document.read_text()):
+def anchors(path):
+    """The headings of a page, as links name them."""
+    headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", path.read_text()), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_names_in_the_documents_exist(document):
+    text = document.read_text()
+    for name in re.findall(r"\brankwright\.([A-Za-z_]+)\(", text):
         assert hasattr(rankwright, name), name
+    for path in re.findall(r"`((?:benchmarks|experiments|src|tests|docs)/[\w./-]+)`", text):
+        assert (ROOT / path).exists(), path
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
+def test_options_in_sentences_exist(document):
+    spans = re.findall(r"`(--?[a-zA-Z][^`]*)`", BLOCK.sub("", document.read_text()))
+    options = {option for span in spans for option in re.findall(r"(?<!\S)--[a-zA-Z][\w-]*", span)}
+    assert options <= known_options(cli) | {"--help"}
+
+
+def known_options(command):
+    """Of a command and of those below it."""
+    options = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
+    if isinstance(command, click.Group):
+        context = click.Context(command)
+        for name in command.list_commands(context):
+            options |= known_options(command.get_command(context, name))
+    return options
+
+
+def test_the_menu_has_every_page_and_no_other():
+    menu = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
+    listed = re.findall(r"^ +- [^#\n]*: ([\w/-]+\.md)$", menu, re.MULTILINE)
+    assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in PAGES)
+
+
+def test_every_public_name_is_in_the_reference():
+    hook = load_hook()
+    text = "\n".join(hook.on_page_markdown(page.read_text()) for page in sorted((DOCS / "reference").glob("*.md")))
+    shown = {line.removeprefix("::: ").rpartition(".")[2] for line in text.splitlines() if line.startswith("::: ")}
+    assert shown >= set(rankwright.__all__) - {"__version__", *rankwright._PACKAGES}
+    assert "write_report" in shown
+    assert "## rankwright train" in text
+    assert "[[" not in BLOCK.sub("", text)
+
+
+def test_formulas_get_indices_and_exponents():
+    hook = load_hook("formulas")
+    text = "H_q(w) of s_i, 2^label, `s_i`, trec_eval, [x](a_b.md), Σ_{z_i > z_j}\n\n    s_i = 1\n\n```sh\ns_i\n```\n"
+    expected = (
+        "H<sub>q</sub>(w) of s<sub>i</sub>, 2<sup>label</sup>, `s_i`, trec_eval, [x](a_b.md), "
+        "Σ<sub>z<sub>i</sub> > z<sub>j</sub></sub>\n\n    s_i = 1\n\n```sh\ns_i\n```\n"
+    )
+    assert hook.on_page_markdown(text) == expected
+    rows = hook.on_page_markdown("```formula\nr < k   e^{F_c}\n        a(n)\n```\n")
+    assert re.findall("<td>(.*?)</td>", rows) == [
+        *("<i>r</i> &lt; <i>k</i>", "<i>e</i><sup><i>F</i><sub><i>c</i></sub></sup>"),
+        *("", "a(<i>n</i>)"),
+    ]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_formulas_are_converted_whole(page):
+    for block in re.findall(r"^```formula\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
+        assert not re.search(r"[_^{}]", load_hook("formulas").table(block)), block
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -17,17 +17,15 @@ _ROLE = re.compile(r":(?:func|class|meth|mod|attr|data|exc|obj):`~?([^`]+)`")
 class Docstrings(griffe.Extension):
     """Corrects what griffe has read of a package."""
 
-    def on_object(self, *, obj: griffe.Object, **_: Any) -> None:
-        """Turn references into code."""
-        if obj.docstring is not None:
-            obj.docstring.value = _ROLE.sub(r"`\1`", obj.docstring.value)
-
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
-        """Take defaults from the signatures, when all of them are known."""
+        """Called when all of a package is read."""
         _correct(pkg)
 
 
 def _correct(obj: griffe.Object) -> None:
+    """Turn references into code, and take defaults from the signatures, here and below."""
+    if obj.docstring is not None:
+        obj.docstring.value = _ROLE.sub(r"`\1`", obj.docstring.value)
     if isinstance(obj, griffe.Function | griffe.Class) and obj.docstring is not None:
         sections = obj.docstring.parse("numpy", warn_unknown_params=False)
         fields = {name: member.value for name, member in obj.members.items() if member.is_attribute}  # of a dataclass

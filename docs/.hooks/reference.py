@@ -1,4 +1,7 @@
-"""Fills pages when the site is built: public names by package, the help of every command, files of the root."""
+"""Fills pages when the site is built: public names by package, the help of every command, files of the root.
+
+The index of the search is also written as a script, because a page that is opened from disk may load no other data.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,12 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
     markdown = _NAMES.sub(lambda found: _directives(found[1]), markdown)
     markdown = _FILE.sub(lambda found: _beside_docs(found[1]), markdown)
     return markdown.replace(_COMMANDS, "\n\n".join(_helps(cli, "rankwright"))) if _COMMANDS in markdown else markdown
+
+
+def on_post_build(config: Any, **_: Any) -> None:
+    """Called by mkdocs when everything is written."""
+    index = Path(config["site_dir"]) / "search" / "search_index.json"
+    index.with_suffix(".js").write_text(f"var __index = {index.read_text(encoding='utf-8')}", encoding="utf-8")
 
 
 def _beside_docs(name: str) -> str:

@@ -1,0 +1,197 @@
+"""Small made-up files under the names that the documentation uses, made when they are first asked for.
+
+A name is ``KIND/FILE``: the kind says what world a file belongs to. Files of ``letor/`` are feature files and what goes
+with them, those of ``text/`` belong to one small collection of documents, queries and judgements.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shutil
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from rankwright import load_model, read_data
+from rankwright.cli.main import main
+from rankwright.data.trec import TrecTable, write_qrels, write_run
+from rankwright.datasets import Collection
+
+THINGS = 40
+WORDS = ["lift", "of", "a", "wing", "walk", "directory", "tree", "read", "file", "line", "by"]
+QUERIES = {"test.txt": ["12", "17", "18219"]}  # that pages ask for
+FEATURES = ["bm25[porter]", "dirichlet[porter]", "jm[plain]", "links", "length", "year"]
+SYSTEMS = {"bm25": 1.0, "dense": 1.2, "dirichlet": 1.1, "jm": 1.4, "names": 2.0, "mine": 0.8, "yours": 1.5}  # noise
+
+
+def small_collection() -> Collection:
+    """Things and groups of things; the words of a query are those of its documents, among others."""
+    return _small()[0]
+
+
+@cache
+def _small() -> tuple[Collection, dict[str, dict[str, int]]]:
+    """The collection and its judgements."""
+    rng = np.random.default_rng(0)
+    noise = [*WORDS, *(f"word{number}" for number in range(60 - len(WORDS)))]
+    documents, queries, kinds, labels = [], {}, {}, {}
+    for thing in range(THINGS):
+        for number in range(3):
+            text = f"thing{thing} group{thing % 8} {' '.join(rng.choice(noise, 12))}"
+            documents.append((f"t{thing:02d}.{number}", {"name": f"Thing{thing % 20}", "text": text}))
+        query = f"n{thing + 1:03d}"
+        queries[query], kinds[query] = f"where is thing{thing} {noise[thing % 60]}", "navigational"
+        labels[query] = {f"t{thing:02d}.{number}": 2 if number else 1 for number in range(3)}
+    for group in range(8):
+        query = f"i{group + 1:03d}"
+        queries[query], kinds[query] = f"all of group{group} {noise[group]}", "informational"
+        labels[query] = {f"t{thing:02d}.{number}": 1 for thing in range(group, THINGS, 8) for number in range(3)}
+    return Collection("small", documents, queries, kinds, TrecTable.from_dict(labels)), labels
+
+
+def letor_lines(name: str, n_queries: int, n_docs: int = 12, n_features: int = 6) -> list[str]:
+    """Feature lines of the file of this name: labels follow the first two features, more or less."""
+    seed = sum(name.encode())
+    rng = np.random.default_rng(seed)
+    queries = [*QUERIES.get(name, []), *(str(seed * 1000 + query) for query in range(n_queries))][:n_queries]
+    lines = ["\t".join(["# features:", *FEATURES])] if n_features == len(FEATURES) else []
+    for query in queries:
+        X = rng.normal(size=(n_docs, n_features))
+        hidden = X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=n_docs)
+        labels = np.digitize(hidden, np.quantile(hidden, [0.6, 0.85]))
+        for d, (label, row) in enumerate(zip(labels, X, strict=True)):
+            features = " ".join(f"{at}:{value:.4f}" for at, value in enumerate(row, 1))
+            lines.append(f"{label} qid:{query} {features} # docid = d{4 * d}")
+    return lines
+
+
+class MadeUp:
+    """Files that are made in a folder when they are first asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def lay_out(self, name: str, where: Path) -> None:
+        """Copy a file or folder into a folder, under its name without the kind."""
+        target = where / name.partition("/")[2]
+        target.parent.mkdir(parents=True, exist_ok=True)
+        made = self.path(name)
+        if made.is_dir():
+            shutil.copytree(made, target, dirs_exist_ok=True)
+        else:
+            shutil.copyfile(made, target)
+
+    def path(self, name: str) -> Path:
+        """The file or folder of this name."""
+        path = self.folder / name
+        if not path.exists():
+            path.parent.mkdir(parents=True, exist_ok=True)
+            kind, _, rest = name.partition("/")
+            {"letor": self._letor, "text": self._text}[kind](rest, path)
+        return path
+
+    def names(self) -> dict[str, object]:
+        """What pieces of Python take as given: data, arrays, models, texts."""
+        given: dict[str, object] = {}
+        files = {"train": "train.txt", "valid": "vali.txt", "test": "test.txt", "rich": "web.txt", "later": "later.txt"}
+        for name, file in files.items():
+            data = read_data(self.path(f"letor/{file}"))
+            given |= {name: data, f"X_{name}": data.X, f"y_{name}": data.labels, f"qid_{name}": data.qid}
+        given |= {name: given[f"{name}_train"] for name in ("X", "y", "qid")}
+        given |= {"data": given["train"], "X_new": given["X_test"]}
+        given |= {f"S{part}": read_data(self.path(f"letor/S{part}.txt")) for part in range(1, 6)}
+        given |= {"background": load_model(self.path("letor/web.rkw")), "texts": ["lift of a wing", "a tree"]}
+        return given | {"in_domain": load_model(self.path("letor/model.rkw"))}
+
+    def _letor(self, name: str, path: Path) -> None:
+        """Feature files, their scores, models."""
+        if path.suffix == ".rkw":
+            data = "web.txt" if name == "web.rkw" else "train.txt"
+            run("train", self.path(f"letor/{data}"), "--method", "rank-svm", "--C", "0.1", "-o", path)
+        elif "scores" in name:
+            rng = np.random.default_rng(sum(name.encode()))
+            n_docs = read_data(self.path("letor/test.txt")).n_docs
+            path.write_text("".join(f"{score:.4f}\n" for score in rng.normal(size=n_docs)))
+        elif name == "rank.train.query":
+            path.write_text("12\n" * 30)
+        else:
+            lines = letor_lines(path.name, 50 if name == "train.txt" else 30, n_features=46 if "mq2008" in name else 6)
+            if name == "rank.train":  # as LightGBM has it
+                lines = [re.sub(r"qid:\S+ | #.*", "", line) for line in lines[1:]]
+            write(path, lines)
+
+    def _text(self, name: str, path: Path) -> None:
+        """The collection, and what is made of it."""
+        collection, labels = _small()
+        queries = [json.dumps({"id": query, "text": text}) for query, text in collection.queries.items()]
+        parts = {"train": slice(0, None, 2), "valid": slice(1, None, 4), "test": slice(3, None, 4)}
+        part = path.name.partition(".")[0]
+        if name == "python-docs":
+            collection.write(path)
+        elif name == "exp.toml":
+            run("experiment", "init", path)
+        elif name == "python-docs-results":
+            run("experiment", "run", self.path("text/exp.toml"))
+        elif name == "demo":
+            run("demo", "--out", path)
+        elif name == "docs.index":
+            run("index", self.path("text/docs.jsonl"), "-o", path)
+        elif name == "model.rkw":
+            run("train", self.path("text/train.txt"), "--method", "svm-map", "--C", "1", "-o", path)
+        elif name == "train.txt":
+            sources = (self.path("text/docs.index"), self.path("text/train.jsonl"))
+            run("features", *sources, "--qrels", self.path("text/qrels.txt"), "-o", path)
+        elif name == "broken.run":
+            write(path, [f"q Q0 d{rank} {rank} {20 - rank} x" for rank in range(1, 17)] + ["q Q0 d17 17 3"])
+        elif ".run" in name:
+            write_run(seen_through_noise(labels, SYSTEMS[part]), path, tag=part)
+        elif name == "more.jsonl":
+            write(path, [json.dumps({"id": "new.1", "name": "New", "text": "a new thing"})])
+        elif name.startswith("docs.tsv"):
+            rows = [f"{document}\t{fields['name']}\t{fields['text']}" for document, fields in collection.documents]
+            write(path, ["id\ttitle\tbody", *rows])
+        elif name.startswith("docs.jsonl"):
+            write(path, [json.dumps(_titled(document, fields)) for document, fields in collection.documents])
+        elif name == "queries.tsv":
+            write(path, [f"{query}\t{text}" for query, text in collection.queries.items()])
+        elif name.endswith(".jsonl"):
+            write(path, queries[parts.get(part, slice(None))])
+        elif "qrels" in name:
+            chosen = list(labels)[parts.get(part, slice(None))]
+            write_qrels(TrecTable.from_dict({query: labels[query] for query in chosen}), path)
+        else:  # features of runs
+            some = self.path(f"text/{part.partition('-')[0]}.qrels")
+            runs = [self.path(f"text/{system}.run") for system in ("bm25", "dirichlet", "jm", "names")]
+            run("features", "--runs", *runs, "--qrels", some, "-o", path)
+
+
+def _titled(document: str, fields: dict[str, str]) -> dict[str, str]:
+    return {"id": document, "title": fields["name"], "text": fields["text"]}
+
+
+def seen_through_noise(labels: dict[str, dict[str, int]], noise: float) -> TrecTable:
+    """The run of a system that sees grades through noise: all relevant documents and some others."""
+    rng = np.random.default_rng(int(10 * noise))
+    others = [f"t{thing:02d}.0" for thing in range(0, THINGS, 8)]
+    grades = {query: dict.fromkeys(others, 0.0) | judged for query, judged in labels.items()}
+    return TrecTable.from_dict(
+        {
+            query: {d: grade + noise * rng.normal() for d, grade in sorted(some.items())}
+            for query, some in grades.items()
+        }
+    )
+
+
+def write(path: Path, lines: list[str]) -> None:
+    """Write lines, compressed where the name says so."""
+    data = ("\n".join(lines) + "\n").encode()
+    path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
+
+
+def run(*arguments: object) -> None:
+    """Run a command that must succeed."""
+    words = [str(argument) for argument in arguments]
+    assert main(words) == 0, words

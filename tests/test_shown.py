@@ -1,0 +1,264 @@
+"""Every command and every piece of Python that the documentation shows is run, on small made-up files.
+
+Pages are run from top to bottom, each in a folder of its own, so a command finds what the commands above it left.
+What needs data that are not in the repository is checked as far as it can be without them.
+"""
+
+import argparse
+import ast
+import re
+import shutil
+from pathlib import Path
+
+import click
+import pytest
+
+from made_up import MadeUp, small_collection
+from rankwright.cli.main import cli, main
+from rankwright.experiments.checking import check_text
+from shown import DOCS, FILES, LANGUAGES, PAGES, ROOT, languages, name_of, shown, text_of
+
+COMMANDS = DOCS / "reference" / "commands.md"  # made of the help of every command
+PAGES_TO_READ = [page for page in (*FILES, *PAGES) if page != COMMANDS]
+EXEMPT = ("git clone", "pip install")  # they install the program
+
+# What there is before the first command of a page or, in a dictionary, below one of its headings.
+MATERIAL: dict[str, str | dict[str, str]] = {
+    "README.md": {
+        "Start": "text/demo text/docs.jsonl text/train.jsonl text/valid.jsonl text/test.jsonl text/qrels.txt",
+        "What it does": "letor/test.txt letor/scores.txt letor/train.txt.gz text/broken.run",
+        "Train a ranker": "letor/train.txt letor/valid.txt letor/test.txt",
+        "Experiments and reports": "text/python-docs-results",  # finished already: `run` has nothing left to do
+        "In Python": "letor/mq2008/S5.txt.gz",
+    },
+    "docs/adaptation.md": "letor/web.rkw letor/web.txt letor/train.txt letor/valid.txt letor/test.txt letor/later.txt",
+    "docs/comparing.md": "text/qrels.txt text/bm25.run text/mine.run letor/test.txt letor/old.scores letor/new.scores",
+    "docs/howto/adapt.md": "letor/web.txt letor/web-valid.txt letor/train.txt letor/vali.txt letor/test.txt",
+    "docs/howto/certificate.md": "letor/train.txt letor/vali.txt",
+    "docs/howto/fuse.md": "text/bm25.run text/dense.run text/qrels.txt text/train.qrels text/valid.qrels "
+    "text/test.qrels",
+    "docs/howto/letor.md": {
+        "": "letor/train.txt letor/vali.txt letor/test.txt",
+        "Five folds": "letor/S1.txt letor/S2.txt letor/S3.txt letor/S4.txt letor/S5.txt",
+    },
+    "docs/lambda-family.md": "letor/train.txt letor/vali.txt letor/test.txt",
+    "docs/max-margin-family.md": "letor/train.txt letor/valid.txt",
+    "docs/max-margin.md": "letor/train.txt letor/valid.txt letor/test.txt",
+    "docs/experiments.md": "text/python-docs-results",
+    "docs/report.md": "text/python-docs-results",
+    "docs/retrieval.md": "text/docs.index text/queries.jsonl text/qrels.txt",
+    "docs/splits-and-scaling.md": "letor/train.txt",
+    "docs/text.md": {
+        "The index on disk": "text/more.jsonl",
+        "Other systems' runs as features": "text/train/bm25.run text/train/dirichlet.run text/train/jm.run "
+        "text/train/names.run text/valid-fusion.txt text/test-fusion.txt text/test/bm25.run text/test/dirichlet.run "
+        "text/test/jm.run text/test/names.run",
+    },
+    "docs/training-health.md": {
+        "": "letor/train.txt letor/vali.txt",
+        "Example: OHSUMED, fold 1": "letor/trainingset.txt.gz letor/validationset.txt.gz",
+    },
+}
+# Of the reference every section, one for each command, has a folder of its own.
+REFERENCE = {
+    "rankwright": "text/qrels.txt text/bm25.run text/mine.run",
+    "rankwright adapt": "letor/web.rkw letor/train.txt letor/valid.txt letor/test.txt letor/later.txt",
+    "rankwright compare": "text/qrels.txt text/bm25.run text/mine.run text/yours.run letor/test.txt letor/old.scores "
+    "letor/new.scores",
+    "rankwright convert": "letor/train.txt.gz letor/rank.train letor/rank.train.query",
+    "rankwright diagnose": "letor/train.txt letor/vali.txt",
+    "rankwright evaluate": "text/qrels.txt text/bm25.run text/mine.run.gz letor/test.txt letor/scores.txt",
+    "rankwright experiment": "text/python-docs-results",
+    "rankwright experiment check": "text/exp.toml",
+    "rankwright experiment report": "text/python-docs-results",
+    "rankwright experiment run": "text/exp.toml text/python-docs-results",
+    "rankwright experiment table": "text/python-docs-results",
+    "rankwright explain": "letor/model.rkw letor/test.txt",
+    "rankwright features": "text/docs.index text/queries.tsv text/qrels.txt text/bm25.run text/dense.run",
+    "rankwright fuse": "text/bm25.run text/dirichlet.run text/qrels.txt",
+    "rankwright index": "text/docs.jsonl.gz text/docs.tsv text/more.jsonl",
+    "rankwright info": "letor/train.txt.gz text/qrels.txt letor/model.rkw",
+    "rankwright rank": "letor/model.rkw letor/test.txt",
+    "rankwright search": "text/docs.index text/model.rkw text/queries.jsonl text/qrels.txt",
+    "rankwright train": "letor/train.txt letor/vali.txt letor/test.txt",
+}
+
+
+@pytest.fixture(scope="module")
+def made_up(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        small(patch)
+        yield MadeUp(tmp_path_factory.mktemp("made_up"))
+
+
+def small(patch):
+    """The demo collection is a small one, experiments run in this process, and nothing is drawn, which takes long."""
+    patch.setattr("rankwright.datasets.python_docs", lambda **_: small_collection())
+    patch.setattr("rankwright.experiments.running.cores", lambda: 1)
+    patch.setattr("matplotlib.figure.Figure.savefig", lambda figure, target, **_: save_nothing(target))
+    patch.delenv("RANKWRIGHT_DATA", raising=False)
+
+
+def save_nothing(target):
+    """A file, in place of a plot."""
+    target.write(b"") if hasattr(target, "write") else Path(target).write_bytes(b"")
+
+
+class Reader:
+    """Somebody who types what a page shows."""
+
+    def __init__(self, page, material, folder, made_up, patch, capsys):
+        self.page, self.folder, self.made_up, self.capsys = page, folder, made_up, capsys
+        self.material = {"": material} if isinstance(material, str) else dict(material)
+        self.names = None
+        patch.chdir(folder)
+
+    def read(self, text):
+        self.lay_out("")
+        for thing in shown(text):
+            if thing.kind == "heading":
+                self.lay_out(thing.text)
+            elif thing.kind == "python":
+                self.execute(thing.text)
+            elif not thing.text.startswith(EXEMPT):
+                program, *arguments = thing.words
+                self.follow(program, arguments, thing.kind == "mention", thing.error)
+        assert not self.material, f"there are no such headings: {list(self.material)}"
+
+    def lay_out(self, heading):
+        for name in self.material.pop(heading, "").split():
+            self.made_up.lay_out(name, self.folder)
+
+    def execute(self, code):
+        if self.names is None:
+            self.names = self.made_up.names()
+        exec(compile(code, self.page, "exec"), self.names)
+
+    def follow(self, program, arguments, mention, error):
+        if program == "make":
+            assert set(arguments) <= set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+        elif program == "python":
+            check_script(*arguments)
+        elif "DATA" in arguments:
+            self.prepare_experiment(arguments)
+        elif mention and isinstance(find_command(arguments[:-1]), click.Group):  # the name of a command, and no more
+            assert find_command(arguments) is not None, arguments
+        else:
+            self.capsys.readouterr()
+            code = main(arguments)
+            said = self.capsys.readouterr().err
+            assert (code, error) == (0, None) or (code, said) == (2, f"{error}\n"), f"{arguments}: {said}"
+
+    def prepare_experiment(self, arguments):
+        """An experiment on data that are not here: its file is checked, and others stand in for its results."""
+        command = find_command(arguments)
+        assert command is not None, arguments
+        (self.folder / "DATA").mkdir(exist_ok=True)
+        shutil.copytree(ROOT / "experiments", self.folder / "experiments", dirs_exist_ok=True)
+        given = command.make_context("", arguments[2:]).params
+        file = given["file"]
+        check_experiment(file)
+        results = given.get("output") or file.parent / f"{file.stem}-results"
+        shutil.copytree(self.made_up.path("text/python-docs-results"), self.folder / results, dirs_exist_ok=True)
+
+
+def find_command(words):
+    """The command, or group of commands, that words begin with; None where there is none."""
+    command = cli
+    for word in words:
+        if isinstance(command, click.Group):
+            command = command.get_command(click.Context(command), word)
+    return command
+
+
+def check_experiment(file):
+    """Nothing is wrong with a file but that its data are not here."""
+    _, problems = check_text(file.read_text(), file)
+    others = [
+        str(problem) for problem in problems if not re.search(r"there is no \S+ in|is no folder in", str(problem))
+    ]
+    assert not others
+
+
+def check_script(script, *arguments):
+    """There is such a script, and it knows these arguments, as far as its text tells."""
+    parser = argparse.ArgumentParser()
+    path = ROOT / script
+    beside = re.findall(r"^from (\w+) import", path.read_text(), re.MULTILINE)
+    for source in (path, *(path.parent / f"{module}.py" for module in beside)):
+        for node in ast.walk(ast.parse(source.read_text())) if source.exists() else ():
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") == "add_argument":
+                options = {word.arg: ast.literal_eval(word.value) for word in node.keywords if word.arg == "nargs"}
+                parser.add_argument(*(ast.literal_eval(argument) for argument in node.args), **options)
+    parser.parse_args(arguments)
+
+
+@pytest.mark.parametrize("page", PAGES_TO_READ, ids=name_of)
+def test_everything_shown_runs(page, made_up, tmp_path, monkeypatch, capsys):
+    text = text_of(page)
+    assert languages(text) <= set(LANGUAGES), "a block in another language: what is it for?"
+    small(monkeypatch)
+    Reader(name_of(page), MATERIAL.get(name_of(page), ""), tmp_path, made_up, monkeypatch, capsys).read(text)
+
+
+SECTIONS = re.split(r"^## ", text_of(COMMANDS), flags=re.MULTILINE)[1:]
+
+
+@pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.partition("\n")[0])
+def test_every_example_in_the_help_runs(section, made_up, tmp_path, monkeypatch, capsys):
+    command = section.partition("\n")[0]
+    assert any(thing.kind == "command" for thing in shown(section)), "help has an example"
+    small(monkeypatch)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    Reader(command, REFERENCE.get(command, ""), tmp_path, made_up, monkeypatch, capsys).read(section)
+
+
+@pytest.mark.parametrize("page", PAGES_TO_READ, ids=name_of)
+def test_no_command_is_overlooked(page):
+    text = text_of(page)
+    known = "|".join(cli.list_commands(click.Context(cli)))
+    found = [thing.text for thing in shown(text) if thing.kind in ("command", "mention")]
+    there = re.findall(rf"(?<![\w/.])rankwright (?:{known})\b", text)
+    assert len(there) == sum(command.startswith("rankwright ") for command in found)
+
+
+@pytest.mark.parametrize("options", re.findall(r"`(--method [^`]+)`", (DOCS / "max-margin-family.md").read_text()))
+def test_options_in_tables_train(options, made_up, tmp_path):
+    data = made_up.path("letor/train.txt")
+    assert main(["train", str(data), *options.split(), "-o", str(tmp_path / "model.rkw")]) == 0
+
+
+@pytest.mark.parametrize("file", sorted((ROOT / "experiments").glob("*.toml")), ids=lambda file: file.stem)
+def test_commands_that_need_data_are_followed_as_far_as_they_can_be(file, made_up, tmp_path, monkeypatch, capsys):
+    small(monkeypatch)
+    reader = Reader("a page", "", tmp_path, made_up, monkeypatch, capsys)
+    run = f"rankwright experiment run experiments/{file.name} --data DATA"
+    reader.read(f"    {run}\n    rankwright experiment table experiments/{file.stem}-results\n")
+    for mistaken in (run.replace(file.stem, "nothing"), f"{run} --job 2", run.replace("run", "ran")):
+        with pytest.raises((AssertionError, OSError, click.UsageError)):
+            reader.read(f"```sh\n{mistaken}\n```\n")
+    with pytest.raises(SystemExit):
+        reader.read("    python benchmarks/study_criteria.py DATA --markup criteria.md\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "    rankwright info nothing.txt\n",
+        "```\n$ rankwright info nothing.txt --jason\n```\n",
+        "It is `rankwright info nothing.txt` that fails.\n",
+        "It is `rankwright inform` that is no command.\n",
+        "```sh\nls nothing.txt\n```\n",
+        "    make nothing\n",
+        "```python\nassert nothing\n```\n",
+        "    rankwright info nothing.txt\n    rankwright: nothing.txt: something else\n",
+    ],
+)
+def test_what_is_wrong_is_found(text, made_up, tmp_path, monkeypatch, capsys):
+    with pytest.raises((AssertionError, NameError)):
+        Reader("a page", "", tmp_path, made_up, monkeypatch, capsys).read(text)
+
+
+def test_material_is_for_what_there_is():
+    assert set(MATERIAL) <= {name_of(page) for page in PAGES_TO_READ}
+    assert set(REFERENCE) <= {section.partition("\n")[0] for section in SECTIONS}
