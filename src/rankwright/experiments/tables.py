@@ -195,7 +195,7 @@ def _seconds(results: Results) -> Iterator[tuple[Any, ...]]:
 def _time(value: float) -> str:
     if math.isnan(value):
         return "–"
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}" if value >= 0.01 else f"{value:.1g}"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}" if value >= 0.01 else f"{value:.2g}"
 
 
 def _shown(value: float) -> float:

@@ -70,6 +70,7 @@ class Problem:
         self._ranker = ranker
         self._C: float | None = None
         self._slack_at_zero: float | None = None
+        self._last: Solution | None = None
         capacity = _PLANES.get(ranker.solver, _PLANES["frank-wolfe"])
         n_blocks = 1 if ranker.solver in ("cutting-plane", "gd") else _n_blocks(data, capacity)
         hinges = [
@@ -107,10 +108,18 @@ class Problem:
             solution = descend(self._objective, self._book.w, rate=ranker.rate, **rules)
             self._book.w[:] = solution.w
         else:
-            solution = solve(self._objective, self._book, **rules)
+            solution = solve(self._objective, self._book, known=self._known(factor), **rules)
+            self._last = solution
         if self._slack_at_zero is None:  # the first pass was there
             self._slack_at_zero = solution.path[0].primal / C
         return solution
+
+    def _known(self, factor: float) -> tuple[Array, float] | None:
+        """The weights of the last C, and their hinge for this one, ``factor`` times as large."""
+        if self._last is None:
+            return None
+        w = self._last.w
+        return w, factor * max(0.0, self._last.objective - 0.5 * float(w @ w))
 
     def health(self, solution: Solution) -> dict[str, float]:
         """How the last training fared, against weights of 0."""

@@ -92,6 +92,7 @@ def solve(
     *,
     tol: float,
     max_passes: int,
+    known: tuple[Array, float] | None = None,
     callback: Callable[[Check], Any] | None = None,
 ) -> Solution:
     """Train from the weights and planes in ``book`` until the certificate is reached, or ``max_passes``.
@@ -100,6 +101,9 @@ def solve(
     them too much looks for its weights far out, where they say nothing. Each step multiplies the costs, which scales
     the planes, and goes on from the weights it has. The path tells of the whole problem all the time.
 
+    ``known`` are weights and their hinge, from a training with other costs: where to start. The planes alone would
+    point too far.
+
     A callback that returns True stops training; so does Ctrl-C. Either way the best weights so far are returned, with
     the gap that they have.
     """
@@ -107,10 +111,10 @@ def solve(
     on_planes = 0.0
     steps = _STEPS[objective.n_blocks < _MANY]
     book.resume(_ACCURACY, steps)
-    centre = _Centre(book.w.copy())
+    centre = _Centre(book.w.copy()) if known is None else _Centre(*known)
     share, growth = 1.0, 1.0  # of the costs: now, and from step to step
-    reach, idle = _REACH, 0
-    best_w, best, dual = centre.w, np.inf, book.dual
+    reach, idle = (_REACH if known is None else _FIRST_REACH), 0
+    best_w, best, dual = centre.w, centre.value(1.0), book.dual
     path: list[Check] = []
     interrupted = stalled = False
     try:
