@@ -26,6 +26,7 @@ _FEW_BLOCKS = 112  # up to which every query has a block of its own
 _PLANE_BYTES = 0.5  # of the features' bytes, that cached planes may take
 _FEW_BYTES = 1 << 25  # that they may take in any case
 _NO_SPREAD = 1e-10  # of the largest value: a feature that varies less is taken as constant
+_NO_GAIN = 0.01  # of the objective: weights that are better than 0 by less are as good as 0
 _CHUNK_VALUES = 1 << 18  # that stay in cache
 SOLVERS = tuple(_PLANES)
 
@@ -108,18 +109,20 @@ class Problem:
             solution = descend(self._objective, self._book.w, rate=ranker.rate, **rules)
             self._book.w[:] = solution.w
         else:
-            solution = solve(self._objective, self._book, known=self._known(factor), **rules)
+            solution = solve(self._objective, self._book, known=self._known(C, factor), **rules)
             self._last = solution
         if self._slack_at_zero is None:  # the first pass was there
             self._slack_at_zero = solution.path[0].primal / C
         return solution
 
-    def _known(self, factor: float) -> tuple[Array, float] | None:
-        """The weights of the last C, and their hinge for this one, ``factor`` times as large."""
-        if self._last is None:
+    def _known(self, C: float, factor: float) -> tuple[Array, float] | None:
+        """The weights of the last C and their hinge for this one; None where they are no better than 0."""
+        if self._last is None or self._slack_at_zero is None:
             return None
         w = self._last.w
-        return w, factor * max(0.0, self._last.objective - 0.5 * float(w @ w))
+        square = 0.5 * float(w @ w)
+        hinge = factor * max(0.0, self._last.objective - square)
+        return (w, hinge) if square + hinge < (1.0 - _NO_GAIN) * C * self._slack_at_zero else None
 
     def health(self, solution: Solution) -> dict[str, float]:
         """How the last training fared, against weights of 0."""

@@ -27,6 +27,7 @@ _FIRST_REACH = 0.4  # after the costs went up
 _LEAST_REACH = 0.1
 _STEP_GAP = 0.8  # at which the costs go up a step
 _GROWTH = 100.0  # of the costs in a step, at most
+_FLAT = 3  # passes in which the bound did not rise, after which the small problem is solved exactly
 _IDLE = 4  # passes without a new plane after which rounding is all that is left
 _MANY = 80  # blocks
 _STEPS = (8, 20)  # of Newton's method, at each smoothing, between passes: with many blocks, with few
@@ -113,7 +114,7 @@ def solve(
     book.resume(_ACCURACY, steps)
     centre = _Centre(book.w.copy()) if known is None else _Centre(*known)
     share, growth = 1.0, 1.0  # of the costs: now, and from step to step
-    reach, idle = (_REACH if known is None else _FIRST_REACH), 0
+    reach, idle, flat = (_REACH if known is None else _FIRST_REACH), 0, 0
     best_w, best, dual = centre.w, centre.value(1.0), book.dual
     path: list[Check] = []
     interrupted = stalled = False
@@ -142,8 +143,11 @@ def solve(
                 if idle:  # nothing new to learn here: go all the way, to the exact solution of the small problem
                     reach = 1.0
                     book.solve_exactly(0.1**idle * room)
+                elif flat >= _FLAT:
+                    book.solve_exactly(_ACCURACY * room)
                 else:
                     book.improve(room, _ACCURACY, steps)
+                flat = 0 if book.dual > dual else flat + 1
                 dual = max(dual, book.dual)  # a bound for part of the costs is one for all of them
                 on_planes += time.perf_counter() - started
             path.append(_checked(passes, best, dual, began, on_planes))
