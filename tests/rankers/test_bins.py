@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 from scipy import sparse
@@ -29,6 +29,7 @@ def by_definition(X, thresholds):
 
 
 @settings(max_examples=150, deadline=None)
+@example(train=1.7e308 * np.array([[1, 1, -1, -1], [1, 1, 1, 1]]), seed=0, n_bins=1, spacing="even")  # sums to nan
 @given(train=TABLES, seed=st.integers(0, 9), n_bins=st.integers(1, 6), spacing=st.sampled_from(["even", "quantile"]))
 def test_codes_by_definition(train, seed, n_bins, spacing):
     bins = ThresholdBins(n_bins, spacing).fit(train)

@@ -149,7 +149,8 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         rules = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
-        return validate_data(self, X, reset=reset, **rules)
+        with np.errstate(invalid="ignore"):  # it sums all values, and the sum of huge ones may be inf − inf
+            return validate_data(self, X, reset=reset, **rules)
 
     def _names(self) -> tuple[str, ...] | None:
         names = getattr(self, "feature_names_in_", None)
