@@ -237,6 +237,14 @@ def test_a_gap_that_is_left_is_one_warning(files, capsys):
     assert ".py" not in err
 
 
+@pytest.fixture
+def keyboard():
+    """Ctrl-C works as in a terminal, also where tests run in the background and it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def press(monkeypatch, at_pass, times=1):
     """Press Ctrl-C during a pass."""
     watched = training.Watch.__call__
@@ -251,7 +259,7 @@ def press(monkeypatch, at_pass, times=1):
 
 
 @pytest.mark.parametrize("times", [1, 2])
-def test_ctrl_c_keeps_the_best_so_far(files, capsys, monkeypatch, times):
+def test_ctrl_c_keeps_the_best_so_far(files, keyboard, capsys, monkeypatch, times):
     press(monkeypatch, 3, times)
     options = ("train", "train.txt", "--method", "svm-map", "--tol", "1e-9", "--C", "100", "-o", "m.rkw")
     code, _, err = run(capsys, *options)
@@ -265,7 +273,7 @@ def test_ctrl_c_keeps_the_best_so_far(files, capsys, monkeypatch, times):
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
-def test_ctrl_c_while_choosing_C(files, capsys, monkeypatch):
+def test_ctrl_c_while_choosing_C(files, keyboard, capsys, monkeypatch):
     press(monkeypatch, 4)
     options = ("train", "train.txt", "--method", "svm-map", "--tol", "1e-6", "--valid", "vali.txt", "-o", "m.rkw")
     code, out, _ = run(capsys, *options, "--json")
@@ -277,7 +285,7 @@ def test_ctrl_c_while_choosing_C(files, capsys, monkeypatch):
     assert (code, f"; {facts['C_left']} more were not tried" in err) == (130, True)
 
 
-def test_ctrl_c_in_the_first_pass_waits_for_weights(files, capsys, monkeypatch):
+def test_ctrl_c_in_the_first_pass_waits_for_weights(files, keyboard, capsys, monkeypatch):
     press(monkeypatch, 1)
     assert main(["train", "train.txt", "--method", "svm-map", "--C", "100", "-o", "m.rkw"]) == 130
     assert load_model("m.rkw").model.coef.any()
