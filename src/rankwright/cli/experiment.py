@@ -148,7 +148,8 @@ def table(folder: Path, kind: str, form: str) -> None:
     """Show the results in FOLDER as a table.
 
     means: every method on every data set, with significance, wins and losses against the baseline. criterion: rows are
-    what was trained for, columns what it is tested on, the best of each column marked.
+    what was trained for, columns what it is tested on, the best of each column marked. times: seconds to train what was
+    chosen and to try everything, and their ratios to the baseline.
 
     \b
     Example:
