@@ -100,3 +100,14 @@ def test_whatever_a_value_is_the_check_has_an_answer(folder):
                 changed = [*lines[:number], lines[number].partition("=")[0] + "= " + value, *lines[number + 1 :]]
                 experiment, problems = check_text("\n".join(changed), folder / "exp.toml")
                 assert (experiment is None) == bool(problems)
+
+
+def test_mistakes_of_a_data_set_and_of_its_background_are_found_together(folder):
+    text = GOOD.replace('name = "fixed"', 'name = "fixed"\ntrain_queries = 0').replace(
+        'valid = "rich3', 'vali = "rich3'
+    )
+    _, problems = check_text(text, folder / "exp.toml")
+    assert [problem.message.partition(";")[0] for problem in problems] == [
+        "train_queries is 0",
+        "unknown key 'vali' in [data.background]",
+    ]

@@ -95,7 +95,7 @@ def run(ctx: click.Context, file: Path, jobs: int | None, data: Path | None, out
     """Run the experiment of FILE, or what is left of it after an interruption.
 
     Every method that is trained on a split is written at once: run the same command again to go on. The results are
-    plain files: per_query.csv, runs.csv, paths.csv, queries.csv, manifest.json.
+    plain files: per_query.csv, runs.csv, paths.csv, rounds.csv, health.csv, queries.csv, manifest.json.
 
     \b
     Example:

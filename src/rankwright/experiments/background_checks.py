@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rankwright.errors import InputError
-from rankwright.experiments.config import ADAPT, BackgroundSource, DataSource
+from rankwright.experiments.config import ADAPT, BackgroundSource
 from rankwright.experiments.finding import Finder
 from rankwright.experiments.method_checks import check_method
 from rankwright.experiments.problems import Problems
@@ -28,7 +28,12 @@ _TRAINING = {
 
 
 def check_background(
-    problems: Problems, table: Any, place: Place, source: DataSource, choose_by: str | None, folders: Sequence[Path]
+    problems: Problems,
+    table: Any,
+    place: Place,
+    own: Mapping[str, Path],
+    choose_by: str | None,
+    folders: Sequence[Path],
 ) -> BackgroundSource | None:
     """The background of a data set; None, and what is wrong noted, where it cannot be used.
 
@@ -36,8 +41,8 @@ def check_background(
     ----------
     table : dict
         The table as it stands in the file.
-    source : DataSource
-        The data set; its files are no background.
+    own : dict of str to Path
+        The files of the data set: these are no background.
     choose_by : str or None
         The measure that chooses for the whole experiment.
     """
@@ -50,7 +55,7 @@ def check_background(
         problems.add(place, f"{_TITLE} has neither features nor model; expected features to train on, or a model file")
     if len(problems.found) > before:
         return None
-    files = _files(problems, found, place, source, folders)
+    files = _files(problems, found, place, own, folders)
     spec = None
     if "model" not in found:
         entry = {"method": _DEFAULT} | {key: found[key] for key in ("method", "parameters") if key in found}
@@ -62,7 +67,7 @@ def check_background(
 
 
 def _files(
-    problems: Problems, found: dict[str, Any], place: Place, source: DataSource, folders: Sequence[Path]
+    problems: Problems, found: dict[str, Any], place: Place, own: Mapping[str, Path], folders: Sequence[Path]
 ) -> dict[str, Path]:
     """The files by their roles; queries that are trained on are not validated on."""
     from rankwright.models.saving import load_model
@@ -71,7 +76,7 @@ def _files(
     files: dict[str, Path] = {}
     for key in ("features", "valid"):
         if key in found:
-            listed = finder.feature_files(key, found[key], {**source.files, **files})
+            listed = finder.feature_files(key, found[key], {**own, **files})
             files |= {f"{key} {number}": path for number, path in listed.items()}
     if "model" in found:
         model = finder.one("model", found["model"])

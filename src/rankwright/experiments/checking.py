@@ -137,10 +137,11 @@ def _data(
 ) -> DataSource | None:
     """One entry [[data]], with its background."""
     source = check_data(problems, table, place, folders)
-    if source is None or "background" not in table:
+    if not isinstance(table, dict) or not isinstance(table.get("background"), dict):
         return source
-    background = check_background(problems, table["background"], (*place, "background"), source, choose_by, folders)
-    return dataclasses.replace(source, background=background)
+    own = {} if source is None else source.files
+    background = check_background(problems, table["background"], (*place, "background"), own, choose_by, folders)
+    return None if source is None else dataclasses.replace(source, background=background)
 
 
 def _entries(problems: Problems, tables: dict[str, Any], section: str) -> list[Any]:
