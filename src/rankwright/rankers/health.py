@@ -24,7 +24,7 @@ from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.table import evaluate
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
-from rankwright.objectives.products import FASTMATH, add_rows, kernel_form, row_scores
+from rankwright.models.products import FASTMATH, add_rows, kernel_form, row_scores
 from rankwright.rankers.health_table import FitHealth, TrainingHealth
 from rankwright.rankers.max_margin import DEFAULT_GRID, StructuredSVM
 from rankwright.rankers.ranking_svm import RankingSVM
