@@ -7,9 +7,9 @@ from rankwright.cli.main import main
 from rankwright.errors import InputError
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import save_model
-from rankwright.text.columns import Columns
-from rankwright.text.indexing import build_index
-from rankwright.text.learned import LearnedSearch
+from rankwright.text.index.index import build_index
+from rankwright.text.search.columns import Columns
+from rankwright.text.search.learned import LearnedSearch
 
 DOCUMENTS = [
     ("a", {"title": "Wings", "text": "lift of a wing in a stream"}),

@@ -14,7 +14,7 @@ from rankwright.errors import InputError
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
     from rankwright.data.trec import TrecTable
-    from rankwright.text.features import MadeFeatures
+    from rankwright.text.search.features import MadeFeatures
 
 __all__ = ["command"]
 
@@ -162,10 +162,10 @@ def _from_index(
 ) -> MadeFeatures:
     from rankwright.cli.progress import progress, reading
     from rankwright.data.trec import read_run
-    from rankwright.text.columns import Columns, feature_set
-    from rankwright.text.features import make_features, read_document_table
-    from rankwright.text.index import Index
-    from rankwright.text.queries import read_queries
+    from rankwright.text.index.index import Index
+    from rankwright.text.reading.queries import read_queries
+    from rankwright.text.search.columns import Columns, feature_set
+    from rankwright.text.search.features import make_features, read_document_table
 
     index = Index.open(folder)
     fields = index.fields if per_field and len(index.fields) > 1 else ()

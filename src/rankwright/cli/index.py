@@ -10,7 +10,7 @@ import click
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.text.index import Index
+    from rankwright.text.index.index import Index
 
 __all__ = ["command"]
 
@@ -98,7 +98,7 @@ def command(
 
 def _build(documents: list[Path], target: Path, **options: Any) -> Index:
     from rankwright.cli.progress import progress
-    from rankwright.text.indexing import build_index
+    from rankwright.text.index.index import build_index
 
     with progress(f"indexing {documents[0].name}") as update:
         return build_index(documents, target, progress=update, **options)
@@ -106,7 +106,7 @@ def _build(documents: list[Path], target: Path, **options: Any) -> Index:
 
 def _add(documents: list[Path], path: Path, **options: Any) -> tuple[Index, int]:
     from rankwright.cli.progress import progress
-    from rankwright.text.index import Index
+    from rankwright.text.index.index import Index
 
     index = Index.open(path)
     with progress(f"indexing {documents[0].name}") as update:

@@ -13,10 +13,10 @@ import click
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.text.index import Index
-    from rankwright.text.search import Hits
-    from rankwright.text.snippets import QueryWords, Snippet
-    from rankwright.text.view import View
+    from rankwright.text.index.index import Index
+    from rankwright.text.index.view import View
+    from rankwright.text.search.scorer import Hits
+    from rankwright.text.search.snippets import QueryWords, Snippet
 
 __all__ = ["Engine", "command"]
 
@@ -100,9 +100,9 @@ def command(
       rankwright search docs.index --queries queries.jsonl -o bm25.run
       rankwright evaluate qrels.txt bm25.run
     """
-    from rankwright.text.functions import parse_function
-    from rankwright.text.index import Index
-    from rankwright.text.search import Scorer, default_analyzer
+    from rankwright.text.index.index import Index
+    from rankwright.text.search.functions import parse_function
+    from rankwright.text.search.scorer import Scorer, default_analyzer
 
     _check_usage(words, queries, target, as_json)
     if model is not None and (function or field):
@@ -123,7 +123,7 @@ def command(
 
 def _learned(index: Index, model: Path) -> Engine:
     from rankwright.models.saving import load_model
-    from rankwright.text.learned import LearnedSearch
+    from rankwright.text.search.learned import LearnedSearch
 
     saved = load_model(model)
     try:
@@ -155,7 +155,7 @@ def _answer(
     index: Index, view: View, engine: Engine, text: str, k: int, facts: dict[str, Any] | None, field: str | None
 ) -> None:
     """Print what is found for one query: for people, or as JSON with some facts before it."""
-    from rankwright.text.snippets import query_words
+    from rankwright.text.search.snippets import query_words
 
     words = query_words(view, text)
     docs, scores = engine.search(text, k)
@@ -181,7 +181,7 @@ def _shown(
     index: Index, view: View, doc: int, weights: dict[str, float], field: str | None, width: int
 ) -> tuple[str, Snippet]:
     """The title of a document and its snippet; both empty where the index has no texts."""
-    from rankwright.text.snippets import Snippet, shorten, snippet
+    from rankwright.text.search.snippets import Snippet, shorten, snippet
 
     if not index.has_text:
         return "", Snippet("")
@@ -192,7 +192,7 @@ def _shown(
 
 
 def _print_result(rank: int, score: float, doc_id: str, title: str, part: Snippet, width: int) -> None:
-    from rankwright.text.snippets import shorten
+    from rankwright.text.search.snippets import shorten
 
     start = f"{rank:>{_INDENT - 2}}. {score:.4f}  {doc_id}"
     room = width - len(start) - 2
@@ -221,7 +221,7 @@ def _write_run(
 
     from rankwright.cli.progress import progress, reading
     from rankwright.data.trec import TrecTable, write_run
-    from rankwright.text.queries import read_queries
+    from rankwright.text.reading.queries import read_queries
 
     with reading(queries) as update:
         asked = read_queries(queries, part=part, progress=update)
