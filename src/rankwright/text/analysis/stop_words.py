@@ -1,62 +1,30 @@
-"""English words that say how a sentence is built and not what it is about.
+"""English stop words: words that carry grammar rather than content.
 
-Gathered by kind of word. As texts are cut at apostrophes, the pieces that contractions leave behind are here too
-(``don't`` becomes ``don`` and ``t``).
+The list is Snowball's for English (https://snowballstem.org/algorithms/english/stop.txt; copyright 2001 Martin Porter,
+2002 Richard Boulton; 3-clause BSD licence), 174 words. Texts are split at apostrophes, and so is the list: ``don't``
+becomes ``don`` and ``t``.
 """
 
 from __future__ import annotations
 
-__all__ = ["STOP_WORDS"]
+from rankwright.text.analysis.words import split_words
 
-_ARTICLES_AND_POINTERS = "a an the this that these those such same other others another each every either neither both"
-_QUANTITIES = """
-    all any some no none few fewer less least more most many much several enough own only just very too quite
-    rather almost
-"""
-_PERSONS = """
-    i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself she her hers
-    herself it its itself they them their theirs themselves one ones oneself
-    anybody anyone anything everybody everyone everything nobody nothing somebody someone something
-"""
-_QUESTIONS = "who whom whose which what when where why how whoever whatever whichever whenever wherever however"
-_HELPING_VERBS = """
-    am is are was were be been being have has had having do does did done doing will would shall should can could may
-    might must ought cannot get gets got let
-"""
-_PLACES_AND_TIMES = """
-    about above across after against along amid among amongst around as at before behind below beneath beside besides
-    between beyond by concerning despite down during except for from in inside into near of off on onto out outside
-    over past per since through throughout till to toward towards under underneath until up upon via with within
-    without
-"""
-_JOINTS = """
-    and or but nor so yet if then else than because although though while whereas whether unless once therefore thus
-    hence moreover furthermore otherwise
-"""
-_ADVERBS = """
-    again ago already also always away back else even ever far here hereby herein indeed instead later likewise maybe
-    meanwhile mostly namely never nevertheless next nonetheless not now often perhaps seldom sometimes somehow
-    somewhat somewhere soon still there thereby therein thereof together twice usually well elsewhere everywhere
-    anywhere nowhere anyway anyhow afterwards beforehand formerly
-"""
-_PIECES = """
-    d ll m o re s t ve y don doesn didn isn aren wasn weren hasn haven hadn wouldn shan shouldn couldn mightn mustn
-    needn ain
-"""
+__all__ = ["SNOWBALL", "STOP_WORDS"]
 
-STOP_WORDS = frozenset(
-    " ".join(
-        (
-            _ARTICLES_AND_POINTERS,
-            _QUANTITIES,
-            _PERSONS,
-            _QUESTIONS,
-            _HELPING_VERBS,
-            _PLACES_AND_TIMES,
-            _JOINTS,
-            _ADVERBS,
-            _PIECES,
-        )
-    ).split()
-)
+SNOWBALL = """
+    i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself
+    it its itself they them their theirs themselves what which who whom this that these those
+    am is are was were be been being have has had having do does did doing would should could ought
+    i'm you're he's she's it's we're they're i've you've we've they've i'd you'd he'd she'd we'd they'd
+    i'll you'll he'll she'll we'll they'll
+    isn't aren't wasn't weren't hasn't haven't hadn't doesn't don't didn't
+    won't wouldn't shan't shouldn't can't cannot couldn't mustn't
+    let's that's who's what's here's there's when's where's why's how's
+    a an the and but if or because as until while of at by for with about against between into through during before
+    after above below to from up down in out on off over under again further then once here there when where why how
+    all any both each few more most other some such no nor not only own same so than too very
+"""
+"""The list as published, without its comments."""
+
+STOP_WORDS = frozenset(split_words(SNOWBALL))
 """The stop words of the analyser ``porter+stop``."""
