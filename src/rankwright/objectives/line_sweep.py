@@ -1,0 +1,216 @@
+"""Compiled parts of the exact line search: a measure on a whole line, summed over queries, and where it is best."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from rankwright.objectives.line_kernel import (
+    ACROSS,
+    ALONG,
+    FEW,
+    FIRST,
+    FULL,
+    LAST,
+    ONE_END,
+    OTHER_END,
+    OTHER_FIRST,
+    RANKS,
+    WORTH,
+    ZERO,
+    leaders,
+    put_in_order,
+    start_value,
+    sweep_piece,
+)
+
+__all__ = ["best_place", "sweep", "values"]
+
+_SMALLEST = 2.0**-30  # share of a piece that is not divided further
+_SAME = 1e-12  # values this close are equal
+_1: Any = np.int64(1)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _jump(
+    kind: int, n: int, count: int, far: int, last: int, worth: Any, start: int, discounts: Any, f: Any, g: Any
+) -> float:
+    """The value at the far end, not yet normalised, and the first documents there: where very many meet at once."""
+    put_in_order(f, far, n, g, last, RANKS)
+    for r in range(count):
+        f[WORTH, r] = worth[start + g[last, r]]
+    return start_value(kind, f, count, discounts)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _end(ends: Any, piece: int, share: float, n: int, f: Any, row: int) -> None:
+    """The scores where a share of a piece is done."""
+    c = (1.0 - share) * ends[piece, 0] + share * ends[piece + 1, 0]
+    s = (1.0 - share) * ends[piece, 1] + share * ends[piece + 1, 1]
+    for i in range(n):
+        f[row, i] = c * f[ALONG, i] + s * f[ACROSS, i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sweep_query(
+    kind: int, n: int, count: int, worth: Any, start: int, discounts: Any, ends: Any, hints: Any, number: int,
+    factor: float, f: Any, g: Any, times: Any, swaps: Any, starts: Any, at: Any, change: Any, found: int,
+) -> int:  # fmt: skip
+    """`sweep` for one query; a piece with too many swaps is divided. FULL where there is no room for the changes."""
+    near, far, first, last, piece, low, width = ONE_END, OTHER_END, FIRST, OTHER_FIRST, ZERO, 0.0, 1.0
+    _end(ends, piece, low, n, f, near)
+    leaders(f, near, n, count, hints, number, g, first)
+    while found >= 0 and piece < starts.size:
+        high = min(low + width, 1.0)
+        _end(ends, piece, high, n, f, far)
+        value, now = sweep_piece(
+            kind, n, count, near, far, first, last, worth, start, discounts, f, g, times, swaps, piece + low,
+            piece + high, factor, at, change, found,
+        )  # fmt: skip
+        if now == -1 and width > _SMALLEST:
+            width *= 0.5
+            continue
+        if now == -1 and found == at.size:
+            now = FULL
+        if now == -1:
+            at[found] = piece + high * LAST
+            change[found] = factor * _jump(kind, n, count, far, last, worth, start, discounts, f, g) - value
+            now = found + 1
+        if low == 0.0:
+            starts[piece] = value
+        found, low, width = now, high, 2.0 * width
+        near, far, first, last = far, near, last, first
+        if low == 1.0:
+            piece, low, width = piece + 1, 0.0, 1.0
+    return found
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sum(components: Any, weights: Any, start: int, n: int, f: Any, row: int) -> None:
+    for i in range(n):
+        f[row, i] = weights[0] * components[0, start + i]
+    for k in range(1, weights.size):
+        for i in range(n):
+            f[row, i] += weights[k] * components[k, start + i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _sums(components: Any, base: Any, step: Any, start: int, n: int, f: Any) -> None:
+    for i in range(n):
+        f[ALONG, i] = base[0] * components[0, start + i]
+        f[ACROSS, i] = step[0] * components[0, start + i]
+    for k in range(1, base.size):
+        for i in range(n):
+            f[ALONG, i] += base[k] * components[k, start + i]
+            f[ACROSS, i] += step[k] * components[k, start + i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def values(setup: Any, components: Any, weights: Any, hints: Any, memory: Any) -> float:
+    """The sum of the queries' values at some weights of the components, each times its factor; leaves better hints."""
+    kind, top, queries, indptr, worth, discounts, factors = setup
+    f, g, _, _ = memory
+    total = 0.0
+    for number in range(queries.size):
+        q = queries[number]
+        start, n = indptr[q], indptr[q + 1] - indptr[q]
+        count = min(top, n)
+        _sum(components, weights, start, n, f, ONE_END)
+        leaders(f, ONE_END, n, count, hints, number, g, FIRST)
+        for r in range(count):
+            f[WORTH, r] = worth[start + g[FIRST, r]]
+        for r in range(min(count, hints.shape[1])):
+            hints[number, r] = g[FIRST, r]
+        total += factors[q] * start_value(kind, f, count, discounts)
+    return total
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def sweep(
+    setup: Any, components: Any, base: Any, step: Any, ends: Any, begin: int, hints: Any, memory: Any, starts: Any,
+    at: Any, change: Any,
+) -> tuple[int, int]:  # fmt: skip
+    """Where the sum of the queries' values changes on a line, and by how much.
+
+    The line runs through ``ends``, pairs (c, s) that stand for the weights c · base + s · step of the components; the
+    place t of the way from end i to the next is i + t. The values at all ends but the last are added to ``starts``. The
+    queries are taken from ``begin`` on, as long as there is room for what they change; returned are the number of
+    changes, and where to go on.
+    """
+    kind, top, queries, indptr, worth, discounts, factors = setup
+    f, g, times, swaps = memory
+    found, number, own = ZERO, begin, np.empty(starts.size)
+    while number < queries.size:
+        q = queries[number]
+        start, n = indptr[q], indptr[q + 1] - indptr[q]
+        _sums(components, base, step, start, n, f)
+        now = _sweep_query(
+            kind, n, min(top, n), worth, start, discounts, ends, hints, number, factors[q], f, g, times, swaps,
+            own, at, change, found,
+        )  # fmt: skip
+        if now == FULL:
+            break
+        found = now
+        for piece in range(own.size):
+            starts[piece] += own[piece]
+        number += 1
+    return found, number
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _promising(starts: Any, at: Any, change: Any, bins: int, before: Any) -> Any:
+    """Which bins may hold the highest value: a bin's value at its start and all that rises in it is high enough.
+
+    ``before`` is filled with the values at the start of the bins. The second number is the highest known value.
+    """
+    n = before.size
+    net, rise, marked, known = np.zeros(n), np.zeros(n), np.empty(n, np.bool_), -np.inf
+    for e in range(at.size):
+        bin_ = np.int64(at[e] * bins)
+        net[bin_] += change[e]
+        rise[bin_] += max(change[e], 0.0)
+    for b in range(n):
+        before[b] = starts[b // bins] if b % bins == 0 else before[b - 1] + net[b - 1]
+        known = max(known, before[b], before[b] + net[b])
+    for b in range(n):
+        marked[b] = before[b] + rise[b] >= known - _SAME
+    return marked, known
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def best_place(starts: Any, at: Any, change: Any, bins: int, apart: float) -> tuple[float, float, float]:
+    """The highest value that an interval wider than ``apart`` has, and the ends of the widest one that has it.
+
+    ``starts``, ``at`` and ``change`` are what `sweep` found. Every piece is divided into ``bins``, and only in those
+    that may hold the highest value are the changes put in order; in all of them where the value that was known to be
+    reached is one between documents that meet, of no width.
+    """
+    n = starts.size * bins
+    before = np.empty(n)
+    marked, known = _promising(starts, at, change, bins, before)
+    best, low, high = -np.inf, 0.0, 0.0
+    while True:
+        found, some = ZERO, np.empty(at.size, np.int64)
+        for e in range(at.size):
+            some[found] = e
+            found += marked[np.int64(at[e] * bins)]
+        keys, order, k = np.empty((1, found)), np.empty((2, found + FEW), np.int64), 0
+        for e in range(found):
+            keys[0, e] = -at[some[e]]
+        put_in_order(keys, ZERO, found, order, ZERO, _1)
+        for b in range(n):
+            value, since, more = before[b], b / bins, marked[b]
+            while more:
+                more = k < found and np.int64(-keys[0, order[0, k]] * bins) == b
+                until = -keys[0, order[0, k]] if more else (b + 1) / bins
+                wider = until - since > high - low
+                if until - since > apart and (value > best + _SAME or (value > best - _SAME and wider)):
+                    best, low, high = max(best, value), since, until
+                if more:
+                    value, since = value + change[some[order[0, k]]], until
+                    k += 1
+        if best >= known - 10.0 * _SAME or marked.all():
+            return best, low, high
+        marked[:] = True
