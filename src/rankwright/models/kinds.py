@@ -120,7 +120,8 @@ def _binned_to_parts(model: BinnedModel) -> tuple[dict[str, Any], Arrays]:
 
 
 def _binned_from_parts(facts: dict[str, Any], read: Read) -> BinnedModel:
-    return BinnedModel(*(read(name, dtype, (None,)) for name, dtype in _BINNED.items()), _names_from(facts))
+    thresholds, starts, weights = (read(name, dtype, (None,)) for name, dtype in _BINNED.items())
+    return BinnedModel(thresholds, starts, weights, _names_from(facts))
 
 
 def _sum_to_parts(model: SumModel) -> tuple[dict[str, Any], Arrays]:

@@ -138,8 +138,9 @@ def load_model(path: str | Path) -> SavedModel:
     with stored.understood():
         model = KINDS[header["kind"]].from_parts(header, stored.array)
         extra = {name: stored.array(name, np.generic, None) for name in stored.names if name.startswith(_EXTRA)}
-    facts = (header[key] for key in _FACTS if key != "kind")
-    return SavedModel(model, *facts, {name.removeprefix(_EXTRA): array for name, array in extra.items()}, header)
+    facts = {key: header[key] for key in _FACTS if key != "kind"}
+    extra = {name.removeprefix(_EXTRA): array for name, array in extra.items()}
+    return SavedModel(model, **facts, extra_arrays=extra, header=header)
 
 
 def _plain(value: Any, what: str) -> Any:
