@@ -1,7 +1,7 @@
-"""A folder of plain .npy arrays with a JSON header: written piece by piece, checked when opened, mapped into memory.
+"""A folder of plain .npy arrays with a JSON header: written in parts, checked when opened, mapped into memory.
 
-The header lists every file with its size and a CRC-32 and is written last: a folder without one is not complete.
-Loading reads numbers and text only; it never runs code.
+The header lists every file with its size and CRC-32 and is written last: a folder without one is incomplete. Loading
+reads numbers and text only; it never runs code.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ _SMALL_BYTES = 1 << 12
 
 
 class ArrayFile:
-    """An array on disk to which parts are appended; its length need not be known before.
+    """An array on disk that grows as parts are appended; its length need not be known in advance.
 
-    Nothing is written through a memory map: where the disk is full, that would end the program.
+    Nothing is written through a memory map: on a full disk, that would crash the program.
     """
 
     def __init__(self, path: Path, dtype: npt.DTypeLike, shown: Path) -> None:
@@ -43,10 +43,10 @@ class ArrayFile:
             self._file: IO[bytes] = open(path, "wb")  # noqa: SIM115 - closed below
         except OSError as error:
             raise _unwritable(error, shown) from None
-        self._write_head((0,))  # numpy leaves room there for the length to grow
+        self._write_head((0,))  # numpy leaves room for the length to grow
 
     def append(self, part: Array | bytes) -> None:
-        """Write more items at the end."""
+        """Append items."""
         array = np.frombuffer(part, self._dtype) if isinstance(part, bytes) else np.ascontiguousarray(part, self._dtype)
         try:
             _write(self._file, array.reshape(-1).view(np.uint8).data)
@@ -93,7 +93,7 @@ class ArrayWriter:
     folder : path
         Where the files go.
     shown : path
-        What the folder will be called when it is complete, for messages.
+        The final name of the folder, for messages.
     """
 
     def __init__(self, folder: Path, shown: Path) -> None:
@@ -101,7 +101,7 @@ class ArrayWriter:
         self.shown = shown
 
     def open(self, name: str, dtype: npt.DTypeLike) -> ArrayFile:
-        """Begin an array that is written in parts."""
+        """Start an array that is written in parts."""
         return ArrayFile(self.folder / f"{name}.npy", dtype, self.shown)
 
     def save(self, name: str, array: Array) -> None:
@@ -116,7 +116,7 @@ class ArrayWriter:
             raise _unwritable(error, self.shown) from None
 
     def part(self, name: str) -> ArrayWriter:
-        """A folder in this one for what is needed only for a while."""
+        """A subfolder for temporary arrays."""
         folder = self.folder / name
         try:
             folder.mkdir()
@@ -125,7 +125,7 @@ class ArrayWriter:
         return ArrayWriter(folder, self.shown)
 
     def finish(self, header: dict[str, Any]) -> None:
-        """Write the header: the folder is complete."""
+        """Write the header, which completes the folder."""
         files = {path.name: _size_and_sum(path) for path in sorted(self.folder.glob("*.npy"))}
         text = json.dumps({"format": _FORMAT, "version": _VERSION, **header, "files": files}, indent=1)
         try:
@@ -136,29 +136,29 @@ class ArrayWriter:
 
 
 def read_header(path: Path) -> dict[str, Any]:
-    """Read the header of a folder, and check that its files are there and have the right sizes."""
+    """Read the header of a folder, and check the presence and sizes of its files."""
     if not path.exists():
         raise InputError("cannot be read: No such file or directory", path)
     if not (path / HEADER).is_file():
-        raise InputError(f"is no Rankwright index, or not a complete one; expected a folder with {HEADER}", path)
+        raise InputError(f"not a Rankwright index, or incomplete; expected a folder with {HEADER}", path)
     try:
         header = json.loads((path / HEADER).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise damaged(path, f"{HEADER} cannot be read ({error})") from None
     if not isinstance(header, dict) or header.get("format") != _FORMAT:
-        raise InputError(f"is no Rankwright index; expected the format {_FORMAT!r} in {HEADER}", path)
+        raise InputError(f"not a Rankwright index; expected the format {_FORMAT!r} in {HEADER}", path)
     version = header.get("version")
     if not isinstance(version, int) or version < 1:
         raise damaged(path, f"the version in {HEADER} is {version!r}; expected {_VERSION}")
     if version > _VERSION:
-        raise InputError(f"written by a newer Rankwright; version {version}, this one reads {_VERSION}", path)
+        raise InputError(f"written by a newer Rankwright (version {version}); expected version {_VERSION}", path)
     files = header.get("files")
     if not isinstance(files, dict):
         raise damaged(path, f"{HEADER} lists no files")
     for name, described in files.items():
         file = path / name
         if Path(name).name != name or not isinstance(described, dict) or not isinstance(described.get("bytes"), int):
-            raise damaged(path, f"{HEADER} describes {name!r} in a way that cannot be understood")
+            raise damaged(path, f"{HEADER} has a bad entry for {name!r}")
         if not file.is_file():
             raise damaged(path, f"{name} is missing")
         if (found := file.stat().st_size) != described["bytes"]:
@@ -167,7 +167,7 @@ def read_header(path: Path) -> dict[str, Any]:
 
 
 def load_array(path: Path, name: str, dtype: npt.DTypeLike, shape: tuple[int | None, ...]) -> Array:
-    """Map an array into memory, read-only; None in ``shape`` stands for any length."""
+    """Map an array into memory, read-only; None in ``shape`` means any length."""
     file = path / f"{name}.npy"
     try:
         # An empty array cannot be mapped; its file is short.
@@ -175,13 +175,13 @@ def load_array(path: Path, name: str, dtype: npt.DTypeLike, shape: tuple[int | N
         found = np.load(file, mmap_mode=None if small else "r", allow_pickle=False)
     except OSError as error:
         raise damaged(path, f"{file.name} cannot be read: {error.strerror or error}") from None
-    except (ValueError, TypeError, EOFError, OverflowError, SyntaxError, TokenError) as error:  # of a mangled header
-        raise damaged(path, f"{file.name} is no complete array ({error})") from None
+    except (ValueError, TypeError, EOFError, OverflowError, SyntaxError, TokenError) as error:  # from a mangled header
+        raise damaged(path, f"{file.name} is not a complete array ({error})") from None
     if not isinstance(found, np.ndarray) or found.dtype != dtype or not found.flags.c_contiguous:
         raise damaged(path, f"{file.name} holds {getattr(found, 'dtype', 'several arrays')}; expected {dtype}")
     if len(shape) != found.ndim or any(want not in (None, have) for want, have in zip(shape, found.shape, strict=True)):
-        raise damaged(path, f"{file.name} has the shape {found.shape}; {HEADER} says otherwise")
-    array = np.asarray(found).view()  # a plain array over the map: slices of it are plain arrays too
+        raise damaged(path, f"{file.name} has shape {found.shape}, which contradicts {HEADER}")
+    array = np.asarray(found).view()  # a plain array over the map, so that slices are plain too
     array.flags.writeable = False
     return array
 
@@ -198,7 +198,7 @@ def verify_files(path: Path, files: dict[str, Any]) -> None:
 
 
 def damaged(path: Path, what: str) -> InputError:
-    """The error for an index that cannot be used."""
+    """The error for a damaged index."""
     return InputError(f"damaged index: {what}", path)
 
 
