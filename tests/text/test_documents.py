@@ -241,5 +241,5 @@ def test_bytes_that_are_not_text_in_a_folder(tmp_path):
 
 def test_halves_of_surrogate_pairs_are_replaced(tmp_path):
     path = write(tmp_path / "a.jsonl", r'{"id": "a", "t": "\ud83d x \ud83d\ude00 \uDead", "u": "y"}')
-    with pytest.warns(InputWarning, match="1 documents"):
+    with pytest.warns(InputWarning, match="in 1 document"):
         assert read(path, errors="replace") == [("a", {"t": "\ufffd x 😀 \ufffd", "u": "y"})]
