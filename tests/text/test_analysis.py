@@ -165,9 +165,9 @@ def test_stop_words_are_those_of_snowball_and_are_dropped_before_stemming():
     assert len(listed) == len(set(listed)) == 174
     assert analyzer("porter+stop")(SNOWBALL.upper()) == []
     assert analyzer("porter+stop")("Don't they? Wings: what we'd been doing") == ["wing"]
-    stem = Stemmer.Stemmer("porter").stemWord
-    word = next(word for word in STOP_WORDS if stem(word) not in STOP_WORDS)
-    assert analyzer("porter+stop")(f"{word} {stem(word)}") == [stem(stem(word))]
+    assert "above" in STOP_WORDS
+    assert analyzer("porter")("above") == ["abov"]
+    assert analyzer("porter+stop")("above abov") == ["abov"]  # a stop word is a word, not a stem
 
 
 def test_own_analysers():
