@@ -221,7 +221,7 @@ def _merge_runs(bounds: Any, n_runs: int, source: Any, target: Any) -> tuple[int
 
 
 @njit(cache=True)
-def _group_size(indptr: Any, fields: Any, members: Any) -> tuple[int, int]:
+def _group_size(indptr: Any, fields: Any, members: Any) -> tuple[Any, Any]:
     """The number of postings of some terms, and of the (term, field) pairs that have any."""
     total = n_runs = np.int64(0)  # a plain 0 would make numba compile the callers twice
     for member in members:
