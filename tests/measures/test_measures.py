@@ -1,8 +1,10 @@
 """Measures against their definitions, written out naively, over every small tuple of labels."""
 
 import dataclasses
+import inspect
 import itertools
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -273,3 +275,11 @@ def test_a_new_measure_needs_only_its_value():
     np.testing.assert_array_equal(deltas, [[0, 2, 1], [2, 0, 0], [1, 0, 0]])
     with pytest.raises(InputError, match="does not say how its value is computed"):
         Measure.value(FirstLabel(), rankings_of([(1,)]))
+
+
+def test_the_swap_changes_in_the_docs_are_those_of_auc():
+    page = (Path(__file__).parents[2] / "docs" / "adding-a-measure.md").read_text()
+    shown = page.split("```python\n")[2].split("```")[0]
+    source = inspect.getsource(inspect.getmodule(REGISTRY["auc"]))
+    for part in shown.split("\n\n\n"):
+        assert part.strip("\n") in source

@@ -87,7 +87,7 @@ def coefficients_of(feature_map, ranking, labels, ideal):
 
 
 def map_of(name, feature_map):
-    return feature_map or {"mrr": "mrr", "dorm": "dorm-nc"}.get(name.partition("@")[0], "po")
+    return feature_map or {"mrr": "mrr", "dorm": "dorm"}.get(name.partition("@")[0], "po")
 
 
 @functools.cache

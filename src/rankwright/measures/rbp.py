@@ -18,7 +18,7 @@ __all__ = ["RBP"]
 @register
 @dataclass(frozen=True)
 class RBP(PositionSum, BinaryMeasure):
-    """Rank-biased precision: a reader goes on to the next document with probability ``p``."""
+    """Rank-biased precision: the reader moves on to the next document with probability ``p``."""
 
     p: float = 0.8
 
@@ -30,7 +30,7 @@ class RBP(PositionSum, BinaryMeasure):
             raise InputError(f"p of RBP is {self.p!r}; expected a number between 0 and 1")
 
     def discounts(self, ranks: Array) -> Array:
-        """The probability that the reader gets to each rank, normalised to sum to 1."""
+        """Probability that the reader reaches each rank, normalised to sum to 1."""
         return np.asarray((1 - self.p) * self.p**ranks)
 
     def definition(self) -> str:
