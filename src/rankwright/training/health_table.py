@@ -1,0 +1,190 @@
+"""The table that `training_health` gives: its rows, what can be said about them in words, and its text and CSV."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rankwright.errors import InputError
+from rankwright.evaluation.render import _DRAW, FORMATS, Table, _csv, _figure, _plain
+from rankwright.training.health_fit import FitHealth
+from rankwright.training.health_plot import write_plot
+
+__all__ = ["TrainingHealth"]
+
+_FALLS = 0.01  # of the slack: less is no fall worth a larger C
+_GONE = 1e-3  # of the slack at weights of 0: less is none
+_HEADER = ("loss", "C", "slack", "obj/obj(0)", "‖w‖", "passes", "gap", "seconds", "oracle", "products", "QP", "rest")
+_SHORT = {"training": "train", "validation": "valid"}
+
+
+@dataclass(frozen=True)
+class TrainingHealth:
+    """What training did for every loss and C; made by :func:`rankwright.training_health`.
+
+    Attributes
+    ----------
+    rows : tuple of FitHealth
+        Loss after loss, by C.
+    standardize, tol, max_passes
+        What was asked for.
+    definitions : tuple of str
+        What the measures mean.
+    """
+
+    rows: tuple[FitHealth, ...]
+    standardize: bool = True
+    tol: float = 1e-3
+    max_passes: int = 200
+    definitions: tuple[str, ...] = ()
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """The losses, in the order asked for."""
+        return tuple(dict.fromkeys(row.loss for row in self.rows))
+
+    def of(self, loss: str) -> tuple[FitHealth, ...]:
+        """The rows of one loss, by C."""
+        found = tuple(row for row in self.rows if row.loss == loss)
+        if not found:
+            raise InputError(f"{loss!r} is not in the table; there are {', '.join(self.losses)}")
+        return found
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What the rows say for certain, in words."""
+        return tuple(line for loss in self.losses for line in _findings(self.of(loss), self))
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The table by columns: ``pandas.DataFrame(health.to_dict())``."""
+        records = [_record(row) for row in self.rows]
+        return {name: [record[name] for record in records] for name in records[0]}
+
+    def render(self, kind: str = "text") -> str:
+        """The table as ``text``, ``markdown``, ``latex``, ``csv`` or ``json``."""
+        if kind not in FORMATS:
+            raise InputError(f"unknown format {kind!r}; expected one of {', '.join(FORMATS)}")
+        columns = self.to_dict()
+        if kind == "csv":
+            return _csv(list(columns), list(zip(*columns.values(), strict=True)))
+        if kind == "json":
+            facts: dict[str, Any] = {"standardize": self.standardize, "tol": self.tol, "max_passes": self.max_passes}
+            facts |= {"rows": [_record(row) for row in self.rows], "findings": list(self.findings)}
+            return (
+                json.dumps(_plain(facts | {"definitions": list(self.definitions)}), indent=2, ensure_ascii=False) + "\n"
+            )
+        return _DRAW[kind](_table(self))
+
+    def plot(self, path: str | Path) -> None:
+        """Draw the table; ``.png`` or ``.svg``, as the name of the file says."""
+        write_plot({loss: self.of(loss) for loss in self.losses}, path)
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+def _record(row: FitHealth) -> dict[str, Any]:
+    """One row as a flat dictionary."""
+    values = {field.name: getattr(row, field.name) for field in dataclasses.fields(row) if field.name != "measures"}
+    return values | {"objective_ratio": row.objective_ratio} | dict(row.measures)
+
+
+def _table(health: TrainingHealth) -> Table:
+    has_valid = any(not math.isnan(row.own_validation) for row in health.rows)
+    asked = [name.partition(" ") for name, _ in health.rows[0].measures]
+    header = (*_HEADER, "own train", *(["own valid"] if has_valid else []), *(f"{m} {_SHORT[p]}" for p, _, m in asked))
+    rows: list[tuple[str, ...]] = []
+    rules = set()
+    for loss in health.losses:
+        rules.add(len(rows))
+        for row in health.of(loss):
+            own = [row.own_training, *([row.own_validation] if has_valid else [])]
+            values = [_figure(value) for value in [*own, *(value for _, value in row.measures)]]
+            rows.append((*_cells(row), *values))
+    features = "standardised features" if health.standardize else "the features as they are"
+    whose = ", ".join(f"{health.of(loss)[0].own_measure} for {loss}" for loss in health.losses)
+    notes = (
+        *health.findings,
+        f"slack: mean hinge over training queries; obj(0): objective at weights of 0; ‖w‖: on {features}",
+        "oracle, products with the features (at most), QP over planes, rest: shares of the seconds",
+        f"own: {whose}",
+        *health.definitions,
+    )
+    return Table(header, tuple(rows), notes, 1, frozenset(rules - {0}))
+
+
+def _cells(row: FitHealth) -> tuple[str, ...]:
+    parts = (row.seconds_oracle, row.seconds_products, row.seconds_planes, row.seconds_rest)
+    shares = (f"{100 * part / max(row.seconds, 1e-12):.0f}%" for part in parts)
+    ratio = f"{row.objective_ratio:.4f}"
+    figures = (f"{row.C:g}", f"{row.slack:.4g}", ratio, f"{row.norm:.3g}", str(row.passes), f"{row.gap:.1e}")
+    return (row.loss, *figures, f"{row.seconds:.4f}", *shares)
+
+
+def _findings(rows: Sequence[FitHealth], health: TrainingHealth) -> list[str]:
+    """What is certain about one loss."""
+    loss = rows[0].loss
+    found = [
+        _about_weights(rows, health.tol),
+        _about_slack(rows),
+        _about_gap(rows, health.tol),
+        _about_validation(rows),
+    ]
+    return [f"{loss}: {line}" for line in found if line]
+
+
+def _about_weights(rows: Sequence[FitHealth], tol: float) -> str:
+    zero = [row.C for row in rows if row.norm == 0]
+    if not zero:
+        return ""
+    where = "for C = " + ", ".join(f"{C:g}" for C in zero)
+    if zero == [row.C for row in rows[: len(zero)]] and len(zero) > 1:
+        where = f"for every C up to {zero[-1]:g}"
+    text = f"all weights are 0 {where}, which leaves all documents tied"
+    gap = max(row.gap for row in rows)
+    if len(zero) < len(rows) or gap > tol:
+        return text
+    proof = f"no weights lower the objective by more than {100 * gap:.2g} %"
+    return f"{text}: with such C this loss cannot be reduced on this data ({proof})"
+
+
+def _about_slack(rows: Sequence[FitHealth]) -> str:
+    last = rows[-1]
+    if last.norm == 0:
+        return ""
+    text = f"average slack falls to {100 * last.slack_ratio:.3g} % of that at weights of 0 by C = {last.C:g}"
+    if last.slack_ratio <= _GONE:
+        return f"{text}: every training query is ordered with all but the whole margin"
+    before = rows[max(0, len(rows) - 2)]
+    fall = before.slack - before._slack_error() - last.slack - last._slack_error()
+    if fall <= _FALLS * before.slack:
+        return text
+    share = 100 * (1 - last.slack / before.slack)
+    return f"{text} and still falls there (by {share:.2g} % from C = {before.C:g}): a larger C may help"
+
+
+def _about_gap(rows: Sequence[FitHealth], tol: float) -> str:
+    left = [row for row in rows if row.gap > tol]
+    if not left:
+        return ""
+    worst = max(left, key=lambda row: row.gap)
+    which = ", ".join(f"{row.C:g}" for row in left)
+    reached = f"the largest, at C = {worst.C:g}, is {worst.gap:.2g} after {worst.passes} passes"
+    return f"the gap of {tol:g} was not reached for C = {which}; {reached}"
+
+
+def _about_validation(rows: Sequence[FitHealth]) -> str:
+    known = [row for row in rows if not math.isnan(row.own_validation)]
+    if not any(row.norm > 0 for row in known):
+        return ""
+    best = max(known, key=lambda row: row.own_validation)
+    text = f"{best.own_measure} on validation data is best at C = {best.C:g} ({best.own_validation:.4f})"
+    if len(known) > 1 and best.C in (rows[0].C, rows[-1].C):
+        side = "smaller" if best.C == rows[0].C else "larger"
+        return f"{text}, an end of the grid: a {side} C may be better"
+    return text
