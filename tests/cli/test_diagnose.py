@@ -116,6 +116,6 @@ def test_ctrl_c_leaves_nothing(files, capsys, monkeypatch):
     def pressed(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rankwright.rankers.health.ranker_for", pressed)
+    monkeypatch.setattr("rankwright.training.health.ranker_for", pressed)
     assert run(capsys, "train.txt", "-o", "a.svg")[0] == 130
     assert not (files / "a.svg").exists()

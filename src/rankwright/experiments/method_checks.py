@@ -15,7 +15,7 @@ from rankwright.experiments.problems import Problems, nearest
 from rankwright.experiments.toml_lines import Place
 from rankwright.experiments.tuning import has_bins, make_ranker
 from rankwright.measures import parse_measure
-from rankwright.rankers.methods import NAMES, Method, parse_method
+from rankwright.training.methods import NAMES, Method, parse_method
 
 __all__ = ["check_measure", "check_method"]
 

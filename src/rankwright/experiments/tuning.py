@@ -24,7 +24,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.table import evaluate
 from rankwright.experiments.config import BEST_FEATURE, FEATURE, MethodSpec
-from rankwright.rankers.methods import Method, parse_method
+from rankwright.training.methods import Method, parse_method
 
 __all__ = ["Outcome", "Point", "has_bins", "make_ranker", "points", "run_method", "scores_of"]
 
