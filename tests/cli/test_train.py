@@ -141,19 +141,19 @@ def test_weights_that_are_all_zero_are_warned_of(files, capsys):
 
 
 def test_options_reach_the_ranker(files, capsys):
-    options = ("--relevant-from", "2", "--no-standardize", "--tol", "0.01", "--solver", "cutting-plane")
+    options = ("--relevant-from", "2", "--no-standardize", "--tol", "0.01", "--solver", "one-slack-cutting-plane")
     facts = facts_of(capsys, "--method", "svm-map", *options, "--max-passes", "150")
     assert facts["measure"] == "AP(rel=2)"
     kept = load_model("m.rkw").parameters
     assert (kept["relevant_from"], kept["standardize"], kept["tol"]) == (2, False, 0.01)
-    assert (kept["solver"], kept["max_passes"]) == ("cutting-plane", 150)
+    assert (kept["solver"], kept["max_passes"]) == ("one-slack-cutting-plane", 150)
     assert facts_of(capsys, "--method", "svm-map", "--relevant-from", "2", "--measure", "AP")["measure"] == "AP"
 
 
 def test_solvers_agree(files, capsys):
     one, other = (
         facts_of(capsys, "--method", "svm-map", "--solver", solver, "--tol", "1e-5")["objective"]
-        for solver in ("frank-wolfe", "cutting-plane")
+        for solver in ("bundle", "one-slack-cutting-plane")
     )
     assert one == pytest.approx(other, rel=2e-5)
 
@@ -381,7 +381,7 @@ def one_line(result, *parts):
         (["--tol", "x"], ["--tol"]),
         (["--max-passes", "0"], ["--max-passes"]),
         (["--threads", "0"], ["--threads"]),
-        (["--solver", "simplex"], ["--solver", "cutting-plane"]),
+        (["--solver", "simplex"], ["--solver", "one-slack-cutting-plane"]),
         (["--relevant-from", "0"], ["relevant_from is 0"]),
         (
             ["--relevant-from", "9"],

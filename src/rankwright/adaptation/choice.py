@@ -177,7 +177,8 @@ def adapt(
         if not isinstance(data, RankingData):
             raise InputError(f"{part} is a {type(data).__name__}; expected a RankingData")
     _check_validation(valid, wanted)
-    compare_features(model, train, stacklevel=3)
+    for notice in compare_features(model, train):
+        warnings.warn(notice.text, InputWarning, stacklevel=2)
     work = _Work(model, train, valid, background_data, wanted, leaves, randomize_nodes, random_state, n_jobs)
     candidates: list[Candidate] = []
     failures: dict[str, str] = {}

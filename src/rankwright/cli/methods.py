@@ -81,7 +81,7 @@ def build(
         "standardize": not given.pop("no_standardize", False),
     }
     ranker = _with_settings(_estimator(chosen, losses, given, shared), settings)
-    ranker._check_parameters()
+    ranker.check_parameters()
     return ranker, measure
 
 
@@ -96,7 +96,7 @@ def _by_rounds(chosen: Method, given: dict[str, Any], settings: Sequence[str]) -
     if given.get("no_standardize"):
         shared["standardize"] = False
     ranker = _with_settings(chosen.make(**shared), settings)
-    ranker._check_parameters()
+    ranker.check_parameters()
     return ranker, measure
 
 

@@ -47,7 +47,7 @@ _CONTINUE_HELP = "Start from the weights of a saved model, and its C unless --C 
 _BINS_HELP = (
     "Cut every feature into up to N 0/1 features, value ≥ threshold, as SIGIR'07 did with 50; linear methods only."
 )
-_SOLVER_HELP = "Two ways to the same model; gd, for rank-svm and rsvm-ir, is gradient descent.  [default: frank-wolfe]"
+_SOLVER_HELP = "Two ways to the same model; gd, for rank-svm and rsvm-ir, is gradient descent.  [default: bundle]"
 
 
 @click.command("train")
@@ -73,7 +73,7 @@ _SOLVER_HELP = "Two ways to the same model; gd, for rank-svm and rsvm-ir, is gra
 @click.option("--lambda", "lam", type=float, help="rank-svm, rsvm-ir: the paper's λ instead of --C.")
 @click.option("--tol", type=float, help=_TOL_HELP + "  [default: 0.001]")
 @click.option("--max-passes", type=click.IntRange(1), help="Passes over the data, per C.  [default: 200]")
-@click.option("--solver", type=click.Choice(["frank-wolfe", "cutting-plane", "gd"]), help=_SOLVER_HELP)
+@click.option("--solver", type=click.Choice(["bundle", "one-slack-cutting-plane", "gd"]), help=_SOLVER_HELP)
 @click.option("--rate", type=float, help="Learning rate of --solver gd; a line search unless given.")
 @click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help=_SET_HELP)
 @click.option("--background", type=_FILE, metavar="MODEL", help="lambdamart, lambdaboost: start from this model.")
@@ -128,7 +128,7 @@ def command(
     if start is not None and saved is not None:
         if not hasattr(ranker, "warm_start"):
             raise InputError(f"--continue does not go with the method {options['method']}")
-        ranker._start_from(_weights_for(saved.model, data, start))
+        ranker.start_from(_weights_for(saved.model, data, start))
         before = saved.training.get("C")
         if options["cost"] is None and valid is None and isinstance(before, float) and before > 0:
             ranker.C = before

@@ -146,4 +146,4 @@ def parse_method(text: str) -> Method:
 def method_name(ranker: Any, method: str) -> str:
     """The method with its cutoff written out."""
     name = parse_method(method).name
-    return name if name in (*ACCURACY, *ROUNDS) else str(ranker._method())
+    return name if name in (*ACCURACY, *ROUNDS) else str(ranker.method_name())
