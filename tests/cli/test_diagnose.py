@@ -98,7 +98,7 @@ def test_all_losses_of_the_help_are_the_default(files, capsys):
         (["train.txt", "-o", "no/health.png"], "no/health.png: cannot be written: No such file or directory"),
         (["train.txt", "-o", "a.svg", "-o", "a.svg"], "a.svg: is named twice; expected different files to write to"),
         (["train.txt", "--csv", "train.txt"], "train.txt: is what is being read; expected another name"),
-        (["train.txt", "--valid", "wide.txt"], "wide.txt: the data has 6 features, but the model was trained on 4"),
+        (["train.txt", "--valid", "wide.txt"], "wide.txt: the data has 6 features, but the model has 4"),
         (["train.txt", "--max-passes", "0"], "Invalid value for '--max-passes'"),
     ],
 )
