@@ -58,12 +58,17 @@ class Method:
         return found
 
     def defaults(self) -> dict[str, Any]:
-        """Everything that can be set, with its default; ``losses`` where there may be several."""
+        """Everything that can be set, with its default: the estimator's parameters, and ``bins`` for linear methods.
+
+        ``losses`` takes the place of ``loss`` where there may be several.
+        """
         signature = inspect.signature(self.estimator).parameters
         known = {name: parameter.default for name, parameter in signature.items()} | dict(self.presets)
         known = {name: value for name, value in known.items() if name not in self.without}
         if "loss" in known:
             known["losses"] = known.pop("loss")
+        if "C" in known and not known.get("query_scaling"):  # linear, over the features as they are
+            known["bins"] = None
         return known
 
     def make(self, **settings: Any) -> Any:
