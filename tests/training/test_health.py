@@ -282,7 +282,7 @@ def test_progress_is_told_of_every_fit_and_ctrl_c_ends_it_all():
         ({"tol": 0}, "tol is 0; expected a number above 0"),
         ({"measures": ["nothing"]}, "unknown measure 'nothing'"),
         ({"data": 3}, "data is a int; expected a RankingData or"),
-        ({"eval_set": made(n_features=4)}, "validation data: the data has 4 features, but the model has 3"),
+        ({"eval_set": made(n_features=4)}, "validation data: the data has 4 features, but the training data has 3"),
         ({"data": (np.ones((2, 1)), [0, 0], [1, 1])}, "training data: no query has both relevant and other documents"),
         ({"data": (np.ones((2, 1)), [3, 3], [1, 1]), "losses": "pairs"}, "no query has documents of different labels"),
     ],

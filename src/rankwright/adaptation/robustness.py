@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.adaptation.choice import Adapted, adapt, model_scores
+from rankwright.adaptation.choice import Adaptation, Adapted
 from rankwright.data.dataset import RankingData
-from rankwright.errors import InputError, InputWarning
+from rankwright.errors import InputError
 from rankwright.evaluation.render import Table, draw
 from rankwright.evaluation.significance import p_value
 from rankwright.evaluation.table import evaluate
@@ -143,7 +142,7 @@ def robustness(
     rows = []
     for test, data in tests.items():
         found = {
-            one.name: evaluate(data, model_scores(one.model, data), measures=[wanted]).values[:, 0]
+            one.name: evaluate(data, one.model.predict(data), measures=[wanted]).values[:, 0]
             for one in adapted.candidates
         }
         start = found["background"]
@@ -178,39 +177,32 @@ def learning_curve(
         raise InputError(f"sizes {list(sizes)} and {repeats} repeats; expected whole numbers from 1")
     wanted = parse_measure(measure)
     amounts = sorted({min(size, train.n_queries) for size in sizes})
-    values: dict[tuple[str, int], list[float]] = {}
+    settings: dict[str, Any] = {"measure": wanted, "random_state": random_state, "n_jobs": n_jobs}
+    before = Adaptation(background, train, valid, **settings)
+    start = _mean(before.background, test, wanted)
+    values: dict[tuple[str, int], list[float]] = {("background", amount): [start] for amount in amounts}
     total, done = len(amounts) * repeats, 0
     for amount in amounts:
         for repeat in range(repeats if amount < train.n_queries else 1):
             rng = np.random.default_rng([random_state, repeat])
             part = train.select(np.sort(rng.permutation(train.n_queries)[:amount]))
+            adaptation = Adaptation(background, part, valid, **settings)
             for method in methods:
                 try:
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore", InputWarning)
-                        found = adapt(
-                            background,
-                            part,
-                            valid,
-                            method=method,
-                            measure=wanted,
-                            random_state=random_state,
-                            n_jobs=n_jobs,
-                        )
+                    model = adaptation.candidate(method).model
                 except InputError:  # too little to learn from: nothing changes
                     continue
-                value = evaluate(test, found.predict(test), measures=[wanted]).values[:, 0].mean()
-                values.setdefault((method, amount), []).append(float(value))
-                if ("background", amount) not in values:
-                    start = next(one for one in found.candidates if one.name == "background")
-                    scores = model_scores(start.model, test)
-                    values["background", amount] = [float(evaluate(test, scores, measures=[wanted]).values.mean())]
+                values.setdefault((method, amount), []).append(_mean(model, test, wanted))
             done += 1
             if progress is not None:
                 progress(done, total)
     points = [CurvePoint(*key, float(np.mean(some)), min(some), max(some)) for key, some in values.items()]
     order = {name: at for at, name in enumerate(("background", *methods))}
     return tuple(sorted(points, key=lambda point: (order[point.method], point.n_queries)))
+
+
+def _mean(model: Any, data: RankingData, measure: Measure) -> float:
+    return float(evaluate(data, model.predict(data), measures=[measure]).values.mean())
 
 
 def write_curve(curve: Sequence[CurvePoint], measure: str, path: str | Path) -> None:

@@ -9,7 +9,6 @@ not be reduced on this data (Chakrabarti et al., KDD'08, Figures 4–6 and 8).
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,18 +16,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from numba import njit
-from sklearn.exceptions import ConvergenceWarning
 
 from rankwright.data.dataset import RankingData
-from rankwright.errors import InputError, InputWarning
-from rankwright.evaluation.table import evaluate
+from rankwright.errors import InputError
+from rankwright.evaluation.table import Evaluation, evaluate
 from rankwright.measures import Measure, parse_measure
-from rankwright.models.linear import LinearModel
 from rankwright.models.products import FASTMATH, add_rows, kernel_form, row_scores
 from rankwright.rankers.max_margin import DEFAULT_GRID, StructuredSVM
 from rankwright.rankers.ranking_svm import RankingSVM
 from rankwright.training.health_fit import FitHealth
 from rankwright.training.health_table import TrainingHealth
+from rankwright.training.train import TRAINING, VALIDATION, about, check_labels
 
 __all__ = ["LOSSES", "check_losses", "ranker_for", "training_health"]
 
@@ -49,11 +47,8 @@ def ranker_for(loss: Any, **settings: Any) -> Any:
 
 def check_losses(losses: Sequence[Any], **settings: Any) -> None:
     """Complain about losses and settings that nothing can be trained with, whatever the data."""
-    smallest = RankingData.from_arrays([[1.0], [0.0]], [1, 0], group=[2])
     for loss in losses:
-        ranker = ranker_for(loss, **settings)
-        ranker._check_parameters()
-        ranker._targets(smallest)
+        ranker_for(loss, **settings).check_parameters()
 
 
 def training_health(
@@ -110,21 +105,26 @@ def training_health(
     (6, True)
     """
     data = _as_data(data)
-    parts = {"training": data} | ({} if eval_set is None else {"validation": _as_data(eval_set)})
     grid = _grid(C_grid)
     settings = {"standardize": standardize, "tol": tol, "max_passes": max_passes}
     plans = _plans(data, losses, settings, [parse_measure(measure) for measure in measures])
-    definitions = _definitions(plans, parts, data)
+    parts = _checked_parts(data, eval_set, plans)
     rows: list[FitHealth] = []
+    definitions: dict[str, None] = {}  # in order, each once
+    notes: dict[str, None] = {}
     total = len(plans) * len(grid)
     for plan in plans:
         training = data if plan.useful.all() else data.select(plan.useful)
         _warm_up(plan, training, settings)
         for C in grid:
-            rows.append(_fit(plan, C, settings, parts, training, _Reporter(progress, len(rows), total)))
+            row, found = _fit(plan, C, settings, parts, training, _Reporter(progress, len(rows), total))
+            rows.append(row)
+            for part, of in found.items():
+                definitions |= dict.fromkeys(of.definitions)
+                notes |= dict.fromkeys(f"{part}: {note}" for note in of.notes)
     if progress is not None:
         progress(total, total)
-    return TrainingHealth(tuple(rows), standardize, tol, max_passes, definitions)
+    return TrainingHealth(tuple(rows), standardize, tol, max_passes, (*definitions, *notes))
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,7 +183,7 @@ def _plans(data: RankingData, losses: Any, settings: dict[str, Any], measures: S
         name = _name(loss)
         ranker = ranker_for(loss, **settings)
         useful = [target.useful for target in ranker._targets(data)]
-        own = ranker._measure_to_choose_by()
+        own = ranker.measure_to_choose_by()
         every = np.any(useful, axis=0)
         if not every.any():
             what = (
@@ -205,20 +205,17 @@ def _name(loss: Any) -> str:
     return str(loss) if isinstance(loss, Measure) else "+".join(map(_name, loss))
 
 
-def _definitions(plans: Sequence[_Plan], parts: dict[str, RankingData], data: RankingData) -> tuple[str, ...]:
-    """What the measures mean, by evaluating weights of 0: what does not suit the data is found before training."""
-    names = None if data.feature_names is None else tuple(map(str, data.feature_names))
-    nothing = LinearModel(np.zeros(data.n_features), names)
-    lines: dict[str, None] = {}
-    for part, of in parts.items():
-        try:
-            scores = of.to_caller_order(nothing.score(of.X, of.feature_names))
-            for plan in plans:
-                found = evaluate(of, scores, measures=plan.measures)
-                lines |= dict.fromkeys(found.definitions) | {f"{part}: {note}": None for note in found.notes}
-        except InputError as error:
-            raise InputError(error.message, f"{part} data") from None
-    return tuple(sorted(lines, key=lambda line: line.startswith(tuple(f"{part}: " for part in parts))))
+def _checked_parts(data: RankingData, eval_set: Any, plans: Sequence[_Plan]) -> dict[str, RankingData]:
+    """Training and validation data, whose labels suit all measures."""
+    parts = {"training": data}
+    if eval_set is not None:
+        with about(VALIDATION):
+            parts["validation"] = _as_data(eval_set).matched_to(data.n_features, data.feature_names)
+    for part, name in zip(parts, (TRAINING, VALIDATION), strict=False):
+        with about(name):
+            for measure in {measure for plan in plans for measure in plan.measures}:
+                check_labels(measure, parts[part])
+    return parts
 
 
 def _warm_up(plan: _Plan, training: RankingData, settings: dict[str, Any]) -> None:
@@ -233,16 +230,11 @@ def _warm_up(plan: _Plan, training: RankingData, settings: dict[str, Any]) -> No
 
 
 def _train(ranker: Any, data: RankingData) -> float:
-    """Fit; the seconds it took. The gap is in the table, so no warning is needed; Ctrl-C ends everything."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.filterwarnings("error", "training was interrupted", InputWarning)
-        began = time.perf_counter()
-        try:
-            ranker.fit(data)
-        except InputWarning:
-            raise KeyboardInterrupt from None
-        return time.perf_counter() - began
+    """Fit; the seconds it took. Ctrl-C ends everything."""
+    facts = ranker.fit_data(data)
+    if facts.interrupted:
+        raise KeyboardInterrupt
+    return float(facts.seconds)
 
 
 def _fastest(make: Callable[[], Any], data: RankingData) -> tuple[Any, float]:
@@ -261,8 +253,8 @@ def _fit(
     parts: dict[str, RankingData],
     training: RankingData,
     callback: _Reporter,
-) -> FitHealth:
-    """Train for one C, and measure."""
+) -> tuple[FitHealth, dict[str, Evaluation]]:
+    """Train for one C, and evaluate."""
     ranker, seconds = _fastest(lambda: ranker_for(plan.loss, C=C, callback=callback, **settings), parts["training"])
     last = ranker.path_[-1]
     in_passes = max(0.0, last.seconds - last.seconds_planes)
@@ -270,7 +262,7 @@ def _fit(
     products = min(last.passes * once, in_passes)
     figures = ranker.C_path_[0]
     found = {part: evaluate(of, ranker.predict(of), measures=plan.measures) for part, of in parts.items()}
-    return FitHealth(
+    row = FitHealth(
         loss=plan.name,
         C=C,
         slack=figures["slack"],
@@ -289,6 +281,7 @@ def _fit(
         own_validation=found["validation"].means[str(plan.own)] if "validation" in found else float("nan"),
         measures=tuple((f"{part} {m}", of.means[str(m)]) for part, of in found.items() for m in plan.asked),
     )
+    return row, found
 
 
 def _products_seconds(data: RankingData, coef: Array) -> float:
