@@ -303,10 +303,12 @@ class Adaptation:
 
     def _augmented(self) -> tuple[Any, Fitted, dict[str, Any]]:
         assert self.background_data is not None
-        found = augment(self.background_data, self.train)
+        ours = self.train
+        rich = self.background_data.matched_to(ours.n_features, ours.feature_names, what="the in-domain data")
+        found = augment(rich, ours)
         if not found.data.n_docs:
             raise InputError("no background document is close enough to the in-domain documents")
-        model, facts, _ = self._method("rank-svm", RankingData.concatenate([self.train, found.data]))
+        model, facts, _ = self._method("rank-svm", RankingData.concatenate([ours, found.data]))
         return model, facts, {"documents taken": int(found.data.n_docs)}
 
     def _interpolated(self, *others: str) -> tuple[Any, Fitted, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""Whether an adapted ranker holds: closed and open test side by side, harm per query, and a learning curve."""
+"""Is an adapted ranker safe? Closed and open tests side by side, harm per query, and a learning curve."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ class Row:
     Attributes
     ----------
     test, method : str
-        Which.
+        Names of the test set and of the method.
     mean, difference : float
-        Of the measure, and against the background.
+        Mean of the measure, and its difference from the background.
     wins, ties, losses : int
-        Queries that got better, stayed, got worse.
+        Queries that got better, stayed the same, got worse.
     harm : float
-        Share of the queries that got clearly worse.
+        Share of queries that got clearly worse.
     p : float
         Paired t-test, two-tailed.
     """
@@ -56,7 +56,7 @@ class Row:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """A method after so many in-domain queries: the mean over repeated samples, the lowest and the highest value."""
+    """A method trained on a number of in-domain queries: mean, lowest and highest value over repeated samples."""
 
     method: str
     n_queries: int
@@ -67,7 +67,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class RobustnessReport:
-    """Rows of all methods on all test sets, and the learning curve, if there is one."""
+    """All methods on all test sets, and the learning curve if there is one."""
 
     measure: str
     harm_from: float
@@ -79,7 +79,7 @@ class RobustnessReport:
         return "\n".join(draw(table, kind) for table in self.tables())
 
     def tables(self) -> list[Table]:
-        """The rows as a table, and the curve as another."""
+        """One table of the rows, and one of the curve."""
         header = ("test", "method", self.measure, "diff", "w/t/l", "harm", "p t-test")
         lines, rules, before = [], set(), ""
         for at, row in enumerate(self.rows):
@@ -104,8 +104,8 @@ class RobustnessReport:
                 )
             )
         notes = (
-            "against the background ranker; * p < 0.05, not corrected",
-            f"harm: share of the queries whose {self.measure} falls by more than {self.harm_from:g}",
+            "differences from the background ranker; * p < 0.05, not corrected",
+            f"harm: share of queries whose {self.measure} drops by more than {self.harm_from:g}",
         )
         tables = [Table(header, tuple(lines), notes, 2, frozenset(rules))]
         if self.curve:
@@ -125,18 +125,18 @@ def _shown(point: CurvePoint | None) -> str:
 def robustness(
     adapted: Adapted, tests: dict[str, RankingData], *, measure: str | Measure | None = None, harm_from: float = 0.05
 ) -> RobustnessReport:
-    """Every candidate of an adaptation on test sets, such as ``{"closed": …, "open": …}``.
+    """Evaluate every candidate of an adaptation on test sets, such as ``{"closed": …, "open": …}``.
 
     Parameters
     ----------
     adapted : Adapted
-        From :func:`adapt`.
+        Returned by :func:`adapt`.
     tests : dict of RankingData
-        By name: a closed test has the distribution of the adaptation data, an open one another.
+        By name: a closed test has the same distribution as the adaptation data, an open one a different one.
     measure : str or Measure, optional
-        That of the adaptation unless given.
+        By default the measure of the adaptation.
     harm_from : float
-        A fall of the measure beyond this is harm.
+        A query is harmed if its measure drops by more than this.
     """
     wanted = parse_measure(measure) if measure is not None else adapted.chosen.evaluation.measures[0]
     rows = []
@@ -169,9 +169,10 @@ def learning_curve(
     n_jobs: int | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> tuple[CurvePoint, ...]:
-    """The value on a test set by the number of in-domain training queries, over repeated samples of these.
+    """Value on a test set by number of in-domain training queries, over repeated random samples.
 
-    Sizes beyond the number of training queries become one point with all of them. The validation data stays whole.
+    Sizes beyond the number of training queries become one point with all of them. Every sample is validated on all
+    of the validation data.
     """
     if repeats < 1 or not sizes or min(sizes) < 1:
         raise InputError(f"sizes {list(sizes)} and {repeats} repeats; expected whole numbers from 1")
@@ -190,7 +191,7 @@ def learning_curve(
             for method in methods:
                 try:
                     model = adaptation.candidate(method).model
-                except InputError:  # too little to learn from: nothing changes
+                except InputError:  # too little to learn from
                     continue
                 values.setdefault((method, amount), []).append(_mean(model, test, wanted))
             done += 1
@@ -206,7 +207,7 @@ def _mean(model: Any, data: RankingData, measure: Measure) -> float:
 
 
 def write_curve(curve: Sequence[CurvePoint], measure: str, path: str | Path) -> None:
-    """Draw a learning curve: means with bands from the lowest to the highest sample; PNG or SVG by the file's name."""
+    """Draw a learning curve, means with bands from the lowest to the highest sample, as PNG or SVG by file name."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -214,7 +215,7 @@ def write_curve(curve: Sequence[CurvePoint], measure: str, path: str | Path) -> 
 
     path = Path(path)
     if path.suffix.lower() not in (".png", ".svg"):
-        raise InputError("expected a name that ends in .png or .svg for the plot", path)
+        raise InputError("the plot has another format; expected a name that ends in .png or .svg", path)
     style: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "rankwright"}
     with rc_context(style):
         figure = Figure(figsize=(7, 4.2), dpi=150, layout="constrained")

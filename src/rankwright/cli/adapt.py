@@ -136,12 +136,12 @@ def command(
 def _sizes(curve: str | None, plot: Path | None, closed: Path | None) -> list[int]:
     if curve is None:
         if plot is not None:
-            raise InputError("--plot draws the learning curve; expected --curve with it")
+            raise InputError("--plot draws the learning curve; expected --curve too")
         return []
     if closed is None:
         raise InputError("--curve needs a test set; expected --test")
     if plot is not None and plot.suffix.lower() not in (".png", ".svg"):
-        raise InputError("expected a name that ends in .png or .svg for the plot", plot)
+        raise InputError("the plot has another format; expected a name that ends in .png or .svg", plot)
     try:
         sizes = [int(size) for size in curve.split(",")]
     except ValueError:

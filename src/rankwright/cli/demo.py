@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _BM25 = "bm25[porter+stop]"
-_DEPTH = 100  # candidates of every retrieval function
+_DEPTH = 100  # candidates per retrieval function
 _MEASURES = ("AP", "nDCG@10", "RR")
 _STEPS = 6
 _TRAINED: dict[str, dict[str, Any]] = {  # methods, and their settings
@@ -41,7 +41,7 @@ _TRAINED: dict[str, dict[str, Any]] = {  # methods, and their settings
 
 @dataclass(eq=False)
 class _Parts:
-    """The queries in three parts."""
+    """The data of training, validation and test queries."""
 
     train: RankingData
     valid: RankingData
@@ -63,9 +63,9 @@ class _Parts:
 def command(folder: Path, seed: int, threads: int) -> None:
     """Learn to rank the documentation of Python's standard library, and compare with BM25.
 
-    Makes a judged collection from the sources of the Python that runs this, indexes it, makes features, trains five
+    Builds a judged collection from the sources of the running Python, indexes it, computes features, trains five
     rankers, and compares them with BM25 and the best single retrieval function on held-out queries. Takes about a
-    minute; the first time half of it is compiling.
+    minute, half of it compiling the first time.
 
     \b
     Example:
@@ -93,7 +93,7 @@ def command(folder: Path, seed: int, threads: int) -> None:
     click.echo(kinds_table(evaluations, collection.kinds))
     click.echo(example_queries(index, collection, qrels, evaluations, runs))
     click.echo(f"Everything is in {folder}/ ({time.monotonic() - began:.0f} s); plots: {', '.join(plots)}.")
-    click.echo("What to try next:")
+    click.echo("Try next:")
     for line in _next(folder, str(parts.test.query_ids[0])):
         click.echo(f"  {line}")
 
@@ -105,13 +105,13 @@ def _next(folder: Path, query: str) -> list[str]:
         f"rankwright info {folder}/lambdamart.rkw",
         f"rankwright train {folder}/train.rank --method lambdarank --valid {folder}/valid.rank -o net.rkw",
         f"rankwright fuse {folder}/bm25.run {folder}/svm-map.run -o fused.run",
-        "rankwright index YOUR_DOCUMENTS.jsonl -o your.index       (your own text: see docs/text.md)",
+        "rankwright index YOUR_DOCUMENTS.jsonl -o your.index       (your own text, see docs/text.md)",
     ]
 
 
 @contextmanager
 def _step(number: int, what: str) -> Iterator[Callable[[str], None]]:
-    """Say what is being done, and when it is, how long it took and what came of it."""
+    """Announce a step; when it is done, say how long it took and what came of it."""
     if sys.stderr.isatty():
         click.echo(click.style(f"[{number}/{_STEPS}] {what} …", dim=True), err=True, nl=False)
     began = time.monotonic()
@@ -203,12 +203,12 @@ def _rank(parts: _Parts, models: dict[str, Any], folder: Path) -> dict[str, Trec
         for name, values in scores.items():
             runs[name] = TrecTable.from_columns(parts.test.qid, parts.test.doc_ids, values, name)
             write_run(runs[name], folder / f"{name}.run", tag=name)
-        say(f"the best single function on the other queries is {best}")
+        say(f"the best single function on training and validation queries is {best}")
     return runs
 
 
 def _best_function(parts: _Parts) -> str:
-    """The feature with the highest mean AP on the queries that are not held out."""
+    """The feature with the highest mean AP on the training and validation queries."""
     from rankwright.evaluation.table import evaluate
 
     names = parts.train.feature_names or ()

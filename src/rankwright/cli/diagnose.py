@@ -60,11 +60,11 @@ def command(
     valid_group: Path | None,
     negative_as_zero: bool,
 ) -> None:
-    """Train on FEATURES for every loss and C, and show whether training is well.
+    """Train on FEATURES for every loss and C, and show whether training is healthy.
 
-    For each: the average slack, the objective relative to that at weights of 0, the length of the weights, passes over
-    the data, the gap that was proved, seconds and how they split, and the loss's own measure. What is certain is
-    said in words under the table: a loss whose objective stays at 1 for every C cannot be reduced on this data.
+    For each, the table shows the average slack, the objective relative to that at weights of 0, the norm of the
+    weights, passes over the data, the proved gap, seconds and how they split, and the loss's own measure. Findings
+    below the table say what is certain: a loss whose objective stays at 1 for every C cannot be reduced on this data.
 
     \b
     Example:

@@ -1,9 +1,9 @@
-"""The health of training: what becomes of slack, objective, weights and time as C grows, for one or several losses.
+"""The health of training: slack, objective, weights and time as C grows, for one or several losses.
 
     average slack  s = (1/|Q|) Σ_q H_q(w) = (P(w) − ½‖w‖²) / C          P(0) = C · (slack at weights of 0)
 
-As C grows, a healthy loss loses slack, and its objective falls below that at weights of 0; one that stays at P(0) can
-not be reduced on this data (Chakrabarti et al., KDD'08, Figures 4–6 and 8).
+As C grows, the slack of a healthy loss falls, and its objective drops below P(0); a loss that stays at P(0) cannot be
+reduced on this data (Chakrabarti et al., KDD'08, Figures 4–6 and 8).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ __all__ = ["LOSSES", "check_losses", "ranker_for", "training_health"]
 
 Array = npt.NDArray[Any]
 LOSSES = ("map", "ndcg@10", "mrr@10", "auc", "pairs")
-_REPEATS = 3  # of short fits and of the products, of which the best counts
+_REPEATS = 3  # of short fits and of the products; the fastest counts
 _SHORT = 0.1  # seconds
 _WARM_QUERIES = 8
 _WARM_FITS = ((1e-6, 25), (1.0, 5))  # C and passes
@@ -46,7 +46,7 @@ def ranker_for(loss: Any, **settings: Any) -> Any:
 
 
 def check_losses(losses: Sequence[Any], **settings: Any) -> None:
-    """Complain about losses and settings that nothing can be trained with, whatever the data."""
+    """Complain about losses and settings that cannot be trained with on any data."""
     for loss in losses:
         ranker_for(loss, **settings).check_parameters()
 
@@ -63,34 +63,34 @@ def training_health(
     measures: Sequence[str | Measure] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> TrainingHealth:
-    """Train for every loss and C, and keep what tells whether training is well.
+    """Train for every loss and C, and record whether training is healthy.
 
     Every fit starts from weights of 0, so that passes and seconds do not depend on the grid.
 
-    Where the seconds go: the small problem over planes is timed during training. A pass computes scores, most violated
-    rankings and planes in one go, so its two products with the features are timed apart, after each fit: scores and
-    sums of rows of the same queries, with coefficients of ±1, the best of 3, times the number of passes. The oracle has
-    the rest of the passes. Products leave out rows of coefficient 0 in training (most of them for MRR), so theirs is
-    the most they can have taken, and the oracle's the least. What is left of a fit is its preparation. A fit of less
-    than 0.1 s is repeated, and the fastest of three counts. Compiling is in none of these.
+    How the seconds are split: the small problem over planes is timed during training. A pass computes scores, most
+    violated rankings and planes together, so its two products with the features are timed separately after each fit:
+    scores and sums of rows of the same queries, with coefficients of ±1, the fastest of 3, times the number of passes.
+    The rest of the passes is the oracle's. In training, products skip rows of coefficient 0 (most of them for MRR), so
+    the products' share is an upper bound, and the oracle's a lower bound. The rest of a fit is its preparation. A fit
+    of less than 0.1 s is repeated, and the fastest of three counts. Compiling is not included.
 
     Parameters
     ----------
     data : RankingData or (X, y, qid)
         Training data.
     losses : sequence
-        What to train for: anything that :class:`StructuredSVM` takes as its loss, and ``"pairs"`` for
+        Losses to train for: anything that :class:`StructuredSVM` takes as its loss, and ``"pairs"`` for
         :class:`RankingSVM`.
     C_grid : iterable of float
-        Values of C; powers of ten from 1e-4 to 1e3 unless given.
+        Values of C; by default powers of ten from 1e-4 to 1e3.
     standardize, tol, max_passes
         As for :class:`StructuredSVM`.
     eval_set : RankingData or (X, y, qid), optional
         Validation data, to evaluate on.
     measures : sequence of str or Measure
-        What to evaluate, on training and validation data, besides each loss's own measure (nDCG@10 for pairs).
+        Measures to evaluate on training and validation data, besides each loss's own (nDCG@10 for pairs).
     progress : callable, optional
-        Called with (fits done, fits in all), also during a fit.
+        Called with (fits done, fits in total), also during a fit.
 
     Returns
     -------
@@ -129,7 +129,7 @@ def training_health(
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """One loss: its name, the queries that say something about order to it, and what is evaluated."""
+    """One loss: its name, the queries it can learn from, and what is evaluated."""
 
     name: str
     loss: Any
@@ -140,12 +140,12 @@ class _Plan:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """Its own measure, and those that were asked for."""
+        """Its own measure, and those asked for."""
         return tuple(dict.fromkeys([self.own, *self.asked]))
 
 
 class _Reporter:
-    """A callback of the solver that says how many fits are done."""
+    """A callback of the solver that reports how many fits are done."""
 
     def __init__(self, progress: Callable[[int, int], None] | None, done: int, total: int) -> None:
         self._progress, self._done, self._total = progress, done, total
@@ -170,12 +170,12 @@ def _grid(values: Iterable[float]) -> list[float]:
         raise InputError("C_grid is empty; expected numbers above 0")
     for C in grid:
         if not 0 < C < np.inf:
-            raise InputError(f"C_grid holds {C!r}; expected numbers above 0")
+            raise InputError(f"C_grid contains {C!r}; expected numbers above 0")
     return grid
 
 
 def _plans(data: RankingData, losses: Any, settings: dict[str, Any], measures: Sequence[Measure]) -> list[_Plan]:
-    """Every loss, checked before the first of them is trained for."""
+    """Every loss, all checked before the first is trained for."""
     plans: dict[str, _Plan] = {}
     losses = [losses] if isinstance(losses, str | Measure) else list(losses)
     check_losses(losses, **settings)
@@ -191,11 +191,11 @@ def _plans(data: RankingData, losses: Any, settings: dict[str, Any], measures: S
                 if isinstance(ranker, RankingSVM)
                 else "both relevant and other documents"
             )
-            message = f"no query has {what}: there is nothing to order, and nothing to train {name} on"
+            message = f"no query has {what}: there is nothing to train {name} on"
             raise InputError(message, "training data")
         plans[name] = _Plan(name, loss, every, len(useful), own, tuple(dict.fromkeys(measures)))
     if not plans:
-        raise InputError("no loss was given; expected for example map, ndcg@10 or pairs")
+        raise InputError("no loss given; expected for example map, ndcg@10 or pairs")
     return list(plans.values())
 
 
@@ -219,9 +219,9 @@ def _checked_parts(data: RankingData, eval_set: Any, plans: Sequence[_Plan]) -> 
 
 
 def _warm_up(plan: _Plan, training: RankingData, settings: dict[str, Any]) -> None:
-    """Have everything compiled, or loaded from disk, on a few queries from the shortest to the longest.
+    """Compile everything, or load it from disk, on a few queries from the shortest to the longest.
 
-    At a tiny C no plane is new after a few passes: then comes the exact solution of the small problem.
+    At a tiny C no plane is new after a few passes, which triggers the exact solution of the small problem.
     """
     places = np.linspace(0, training.n_queries - 1, min(_WARM_QUERIES, training.n_queries)).astype(np.int64)
     few = training.select(np.argsort(training.sizes, kind="stable")[places])
@@ -238,7 +238,7 @@ def _train(ranker: Any, data: RankingData) -> float:
 
 
 def _fastest(make: Callable[[], Any], data: RankingData) -> tuple[Any, float]:
-    """A fitted ranker and its seconds; a short fit, which a moment of other work would spoil, is the best of three."""
+    """A fitted ranker and its seconds; of a short fit, easily disturbed by other work, the fastest of three."""
     fits: list[tuple[Any, float]] = []
     while not fits or (len(fits) < _REPEATS and fits[-1][1] < _SHORT):
         ranker = make()
@@ -285,7 +285,7 @@ def _fit(
 
 
 def _products_seconds(data: RankingData, coef: Array) -> float:
-    """Seconds of the products of one pass with the features, at best."""
+    """Seconds of the products of one pass with the features, at their fastest."""
     rows = kernel_form(data.X)
     longest = int(data.sizes.max())
     signs, scores, plane = np.ones(longest), np.empty(longest), np.zeros(data.n_features)
@@ -300,7 +300,7 @@ def _products_seconds(data: RankingData, coef: Array) -> float:
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
 def _products(X: Any, indptr: Any, weights: Any, coef: Any, scores: Any, plane: Any) -> None:
-    """The two products of a pass, and nothing else of it."""
+    """The two products of a pass, and nothing else."""
     for q in range(indptr.size - 1):
         start, stop = indptr[q], indptr[q + 1]
         row_scores(X, start, stop, weights, scores)
