@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.container import Container
+from rankwright.data.container_write import FolderWriter
 from rankwright.errors import InputError
-from rankwright.text.analysis import Analyzer
-from rankwright.text.arrays import ArrayWriter, damaged, load_array
-from rankwright.text.view import View
-from rankwright.text.vocabulary import Vocabulary, as_lines
+from rankwright.text.analysis.analyzers import Analyzer
+from rankwright.text.index.contents import Postings
+from rankwright.text.index.view import View
+from rankwright.text.index.vocabulary import Vocabulary, as_lines
 
-__all__ = ["Postings", "direct_view", "merged_view", "stored_view", "view_name", "write_view"]
+__all__ = ["direct_view", "merged_view", "stored_view", "view_name", "write_view"]
 
 Array = npt.NDArray[Any]
-Postings = tuple[Array, Array, Array]
-"""``indptr`` (fields × terms + 1), ``docs`` and ``counts`` of an index."""
 
 
 def view_name(analyzer: str, field: str | None) -> str:
@@ -31,7 +30,7 @@ def _merged(
     analyzer: Analyzer, words: list[str], postings: Postings, fields: Sequence[int], lengths: Array
 ) -> tuple[list[str], Iterator[tuple[Array, Array, Array]]]:
     """The terms of a view in the order of their bytes, and their postings in blocks; fills the lengths."""
-    from rankwright.text.postings import merged, terms_by_group
+    from rankwright.text.index.postings import merged, terms_by_group  # compiled: only where terms are merged
 
     indptr, docs, _ = postings
     # A position outside the table would make compiled code write outside its memory: worth one pass.
@@ -84,7 +83,7 @@ def merged_view(
 
 
 def write_view(
-    writer: ArrayWriter,
+    writer: FolderWriter,
     file: str,
     analyzer: Analyzer,
     words: list[str],
@@ -108,17 +107,17 @@ def write_view(
     writer.save(f"{file}.lengths", lengths)
 
 
-def stored_view(path: Path, file: str, analyzer: Analyzer, name: str, n_docs: int) -> View:
+def stored_view(stored: Container, file: str, analyzer: Analyzer, name: str, n_docs: int) -> View:
     """A view that was written, mapped into memory."""
-    data = load_array(path, f"{file}.terms", np.uint8, (None,))
-    offsets = load_array(path, f"{file}.term_offsets", np.int64, (None,))
-    indptr = load_array(path, f"{file}.indptr", np.int64, offsets.shape)
-    docs = load_array(path, f"{file}.docs", np.int32, (None,))
-    counts = load_array(path, f"{file}.counts", np.int32, docs.shape)
-    lengths = load_array(path, f"{file}.lengths", np.int32, (n_docs,))
+    data = stored.array(f"{file}.terms", np.uint8, (None,))
+    offsets = stored.array(f"{file}.term_offsets", np.int64, (None,))
+    indptr = stored.array(f"{file}.indptr", np.int64, offsets.shape)
+    docs = stored.array(f"{file}.docs", np.int32, (None,))
+    counts = stored.array(f"{file}.counts", np.int32, docs.shape)
+    lengths = stored.array(f"{file}.lengths", np.int32, (n_docs,))
     for bounds, size in ((indptr, len(docs)), (offsets, len(data))):
         if bounds[0] != 0 or bounds[-1] != size or (np.diff(bounds) < 0).any():
-            raise damaged(path, f"the boundaries in {file} do not rise from 0 to {size:,}")
+            raise stored.damaged(f"the boundaries in {file} do not rise from 0 to {size:,}")
     return View(Vocabulary(data, offsets), indptr, docs, counts, lengths, analyzer, name)
 
 
