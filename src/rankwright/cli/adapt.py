@@ -110,7 +110,7 @@ def command(
             saved, data["train"], data["valid"], background_data=data.get("rich"), method=method, leaves=leaves,
             progress=update, **shared,
         )  # fmt: skip
-    tests = {name: data[name] for name in ("closed", "open") if name in data}
+    tests: dict[str, Any] = {name: data[name] for name in ("closed", "open") if name in data}
     report = robustness(found, tests, harm_from=harm) if tests else None
     if report is not None and sizes:
         with progress("learning curve") as update:
