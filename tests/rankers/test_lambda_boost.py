@@ -206,8 +206,7 @@ def test_features_of_the_background_are_found_by_name(tmp_path):
     ranker.save(tmp_path / "model.rkw")
     model = load_model(tmp_path / "model.rkw").model
     assert model.score(X[:, ::-1], list("fedcba")).tobytes() == bits(ranker, frame)
-    told = pytest.warns(InputWarning, match="1 of 2 features")
-    with told, pytest.raises(InputError, match="background model does not fit the data: the data lacks 1 of"):
+    with pytest.raises(InputError, match="background model does not fit the data: the data lacks 1 of"):
         LambdaBoost(10, background=part).fit(frame[["a", "b"]], y, qid)
 
 
@@ -230,7 +229,7 @@ WRONG_BACKGROUNDS = {
     "a class": (RankingSVM, "background is the class RankingSVM"),
     "not fitted": (RankingSVM(), "background is a RankingSVM that is not fitted"),
     "something with a score": (pd.DataFrame(), "background is a DataFrame"),
-    "more features": (LinearModel(np.ones(5)), "does not fit the data: the data has 6 features.* trained on 5"),
+    "more features": (LinearModel(np.ones(5)), "does not fit the data: the data has 6 features, but the model has 5"),
 }
 
 
@@ -280,24 +279,6 @@ def test_nothing_to_order(backgrounds):
         assert (ranker.n_rounds_, ranker.path_, ranker.n_queries_) == (0, (), 0)
         want = np.zeros(len(X)) if background is None else background.predict(X)
         assert bits(ranker, X) == want.tobytes()
-
-
-WRONG = {
-    "n_rounds": (0, 2.5, None),
-    "learning_rate": (0, -1.0, np.inf, None),
-    "truncation": (0, 2.5),
-    "patience": (0, 0.5),
-    "measure": ("nonsense", 3, None),
-    "eval_measure": ("nonsense", 3),
-    "n_jobs": (0,),
-}
-
-
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
-def test_wrong_settings_are_told_in_one_line(name, value):
-    with pytest.raises(InputError, match="nonsense" if value == "nonsense" else name) as caught:
-        LambdaBoost(**{name: value}).fit(*make())
-    assert "\n" not in str(caught.value)
 
 
 REPEATED = "a document given twice is ranked twice, which is another ranking, not a document that weighs double"

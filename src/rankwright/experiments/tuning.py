@@ -188,9 +188,7 @@ def make_ranker(
 
         values["background"] = load_model(background)
     ranker = method.make(**{key: value for key, value in shared.items() if key in known} | values)
-    ranker._check_parameters()
-    if hasattr(ranker, "_targets"):  # whether there is such a loss, with such a feature map
-        ranker._targets(RankingData.from_arrays([[1.0], [0.0]], [1, 0], group=[2]))
+    ranker.check_parameters()
     return ranker, bins
 
 
