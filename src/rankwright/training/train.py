@@ -215,6 +215,8 @@ def plan(
         shared["eval_measure"] = parse_measure(measure)
     if validated and given.get("lam") is None:
         shared["C"] = "auto"
+    if "measure" in known:
+        given["measure"] = parse_measure(given.get("measure", known["measure"]))
     ranker = method.make(**{name: value for name, value in shared.items() if name in known} | given)
     ranker.check_parameters()
     if bins is not None and getattr(ranker, "query_scaling", None) is not None:
