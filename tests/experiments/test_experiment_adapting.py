@@ -20,7 +20,7 @@ from tests.experiments.experiment_files import (
 from tests.experiments.test_experiment_runs import TIMES, counting, replaced, rows
 
 from rankwright import LambdaMART, RankingData, RankingSVM, adapt, evaluate, read_data
-from rankwright.adaptation.choice import METHODS, model_scores
+from rankwright.adaptation.choice import METHODS
 from rankwright.data.folder import save_folder
 from rankwright.data.letor_write import write_letor
 from rankwright.errors import InputError, InputWarning
@@ -64,9 +64,9 @@ def test_every_way_is_that_of_adapt(folder):
             forest, train, valid, background_data=RankingData.concatenate(rich), method=name, measure="AP",
             leaves=3 if name == "lambdamart" else 10,
         )  # fmt: skip
-        scores = model_scores(found.model, test)
+        scores = found.model.predict(test)
         saved = load_model(results.folder / runs[name]["model"]).model
-        assert np.array_equal(model_scores(saved, test), scores)
+        assert np.array_equal(saved.predict(test), scores)
         for measure in ("AP", "nDCG@10"):
             expected = evaluate(test, scores, measures=[measure])
             assert list(values_of(results, name, measure).values()) == expected.values[:, 0].tolist()
@@ -288,7 +288,7 @@ def test_an_open_test_is_that_of_every_split(folder):
     for one, other in zip(runs[:3], runs[3:], strict=True):
         bytes_of = [(results.folder / row["model"]).read_bytes() for row in (one, other)]
         assert bytes_of[0] == bytes_of[1]  # the same training queries, and nothing else
-        scores = model_scores(load_model(results.folder / other["model"]).model, test)
+        scores = load_model(results.folder / other["model"]).model.predict(test)
         expected = evaluate(test, scores, measures=["AP"]).values[:, 0]
         at = (frame["data"] == "later") & (frame["split"] == int(other["split"])) & (frame["measure"] == "AP")
         assert frame[at]["query"].tolist() == test.query_ids.tolist()

@@ -13,7 +13,7 @@ from rankwright.experiments.config import ADAPT, BEST_FEATURE, FEATURE, MethodSp
 from rankwright.experiments.finding import find
 from rankwright.experiments.problems import Problems, nearest
 from rankwright.experiments.toml_lines import Place
-from rankwright.experiments.tuning import has_bins, make_ranker
+from rankwright.experiments.tuning import make_ranker
 from rankwright.measures import parse_measure
 from rankwright.training.methods import NAMES, Method, parse_method
 
@@ -170,12 +170,10 @@ def _check_grid(problems: Problems, spec: MethodSpec, place: Place, validated: b
 def _check_names(problems: Problems, spec: MethodSpec, method: Method, place: Place) -> None:
     """Parameters that the method has."""
     known = [key for key in method.defaults() if key not in _NOT_SET]
-    known += ["losses"] if method.name == "svm-combo" else []
-    known += ["bins"] if has_bins(method) else []
     for section in ("parameters", "grid"):
         for key in getattr(spec, section):
             here = (*place, section, key)
-            if key in _NOT_SET and key in method.defaults():
+            if key in _NOT_SET and key not in known:
                 problems.add(here, f"{key} cannot be set here: {_NOT_SET[key]}")
             elif key not in known:
                 problems.add(here, f"{spec.method} has no parameter {key!r}; {nearest(key, sorted(known))}")
@@ -213,8 +211,8 @@ def _completed(problems: Problems, spec: MethodSpec, method: Method, place: Plac
         if wrong is not None:
             problems.add((*place, "grid", key), _said(wrong, key, point))
             return spec
-    losses, from_label = spec.parameters.get("losses"), spec.parameters.get("relevant_from")
-    own = str(method.measure(losses, from_label))
+    settings = {key: spec.parameters[key] for key in ("losses", "relevant_from") if key in spec.parameters}
+    own = str(method.make(**settings).measure_to_choose_by())
     goal = spec.trained_for or _trained_for(spec, method, own)
     return _with(spec, choose_by=spec.choose_by or own, trained_for=goal)
 

@@ -24,9 +24,9 @@ from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.table import evaluate
 from rankwright.experiments.config import BEST_FEATURE, FEATURE, MethodSpec
-from rankwright.training.methods import Method, parse_method
+from rankwright.training.methods import parse_method
 
-__all__ = ["Outcome", "Point", "has_bins", "make_ranker", "points", "run_method", "scores_of"]
+__all__ = ["Outcome", "Point", "make_ranker", "points", "run_method", "scores_of"]
 
 Array = npt.NDArray[Any]
 Point = dict[str, Any]
@@ -153,11 +153,6 @@ def _draw(values: Any, rng: np.random.Generator) -> Any:
     drawn = rng.uniform(np.log(low), np.log(high)) if values.get("log") else rng.uniform(low, high)
     number = float(np.exp(drawn) if values.get("log") else drawn)
     return min(max(round(number), low), high) if whole else float(f"{number:.6g}")
-
-
-def has_bins(method: Method) -> bool:
-    """Whether a method is a linear one over the features as they are, so that these can be cut into bins."""
-    return "C" in method.defaults() and not method.presets.get("query_scaling")
 
 
 def make_ranker(
