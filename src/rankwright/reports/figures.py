@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from rankwright.evaluation.significance import TESTS
-from rankwright.reports.results import HEALTH_COLUMNS, Query, Results, Run
-from rankwright.reports.statistics import DataSummary, Protocol, canonical, train_sizes, verdict
+from rankwright.reports.results import HEALTH_COLUMNS, Query, Results, Run, canonical
+from rankwright.reports.statistics import DataSummary, Protocol, train_sizes, verdict
 
 __all__ = ["figures", "trained_for"]
 
@@ -229,11 +229,10 @@ def _curves(results: Results, one: DataSummary, runs: Sequence[Run]) -> list[lis
     if not sizes:
         return []
     of_run = {(run.split, run.method): run.n_train_queries for run in runs}
-    names = {measure: canonical(measure) for measure in {score.measure for score in results.scores}}
     total: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for score in results.scores:
         if score.data == one.name and math.isfinite(score.value):
-            total[score.split, score.method, names[score.measure]].append(score.value)
+            total[score.split, score.method, score.measure].append(score.value)
     panels = []
     for measure in one.measures:
         lines = []

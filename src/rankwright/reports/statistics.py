@@ -16,14 +16,13 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Comparison, Difference, compare
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.evaluation.table import Evaluation, mean_of
-from rankwright.measures import Measure, parse_measure
-from rankwright.reports.results import Results, Score
+from rankwright.measures import Measure
+from rankwright.reports.results import Results, Score, canonical
 
-__all__ = ["ALPHA", "DataSummary", "Protocol", "canonical", "protocol_of", "summaries", "train_sizes", "verdict"]
+__all__ = ["ALPHA", "DataSummary", "Protocol", "averaged", "protocol_of", "summaries", "train_sizes", "verdict"]
 
 Array = npt.NDArray[Any]
 ALPHA = 0.05
@@ -90,14 +89,6 @@ class DataSummary:
         return next((row for row in rows if row.system == method), None)
 
 
-def canonical(measure: str) -> str:
-    """A measure's name as the toolkit writes it; a name that it does not know stays."""
-    try:
-        return str(parse_measure(measure))
-    except InputError:
-        return measure
-
-
 def verdict(row: Difference | None, test: str) -> int:
     """1 if a method is significantly better than the baseline by a test, −1 if worse, 0 if it cannot be told."""
     if row is None or not row.p_corrected.get(test, 1.0) < ALPHA or row.difference == 0:
@@ -112,7 +103,7 @@ def protocol_of(results: Results) -> Protocol:
     methods = _listed(manifest.get("methods"), found)
     measures = _listed(
         [canonical(name) for name in _names(manifest.get("measures"))],
-        _unique(map(canonical, _unique(score.measure for score in results.scores))),
+        _unique(score.measure for score in results.scores),
     )
     baseline = manifest.get("baseline")
     tests = tuple(test for test in _names(manifest.get("tests", manifest.get("test"))) if test in TESTS)
@@ -170,10 +161,10 @@ def _summary(
     kept = [score for score in scores if sizes.get(score.split, largest) * _SAME >= largest] if sizes else scores
     names = {score.method for score in kept}
     methods = tuple(method for method in protocol.methods if method in names)
-    used = {measure: canonical(measure) for measure in {score.measure for score in kept}}
-    measures = tuple(measure for measure in protocol.measures if measure in used.values())
+    used = {score.measure for score in kept}
+    measures = tuple(measure for measure in protocol.measures if measure in used)
     queries = tuple(_unique(score.query for score in kept))
-    values = _averaged(kept, methods, measures, used, queries)
+    values = averaged(kept, methods, measures, queries)
     comparisons = {}
     for column, measure in enumerate(measures):
         found = _compared(methods, values[:, column], measure, queries, protocol)
@@ -185,13 +176,13 @@ def _summary(
     return DataSummary(name, methods, measures, queries, values, comparisons, splits, round(largest) if sizes else None)
 
 
-def _averaged(
-    scores: list[Score], methods: Sequence[str], measures: Sequence[str], used: dict[str, str], queries: Sequence[str]
+def averaged(
+    scores: Sequence[Score], methods: Sequence[str], measures: Sequence[str], queries: Sequence[str]
 ) -> Array:
-    """Means over splits, as an array of methods × measures × queries."""
+    """Means over splits, as an array of methods × measures × queries; nan where there is no value."""
     places = [{name: at for at, name in enumerate(names)} for names in (methods, measures, queries)]
     at = np.array(
-        [(places[0][s.method], places[1][used[s.measure]], places[2][s.query]) for s in scores], np.int64
+        [(places[0][s.method], places[1][s.measure], places[2][s.query]) for s in scores], np.int64
     ).reshape(-1, 3)
     value = np.array([score.value for score in scores])
     at, value = at[~np.isnan(value)], value[~np.isnan(value)]
