@@ -1,45 +1,55 @@
 # Two commands on a fresh machine with Python 3.11+ and make: `make demo` and `make test`.
-# The environment lives in .venv and is made once; it is made again only when pyproject.toml changes.
+# The environment lives in .venv. Each stamp stands for what is installed there: the package itself, what the checks
+# need, what the documentation needs; each is renewed only when pyproject.toml changes.
 PYTHON ?= python3
+WORKERS ?= auto
 BIN := .venv/bin
+PACKAGE := .venv/.package
 STAMP := .venv/.installed
 DOCS_STAMP := .venv/.docs
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -e
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test check format docs bench clean
+.PHONY: help env demo test lint check format docs bench clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
 
-$(STAMP): pyproject.toml
+$(PACKAGE): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 		{ echo "Rankwright needs Python 3.11 or later; $(PYTHON) is $$($(PYTHON) --version). Try: make PYTHON=python3.12 $(MAKECMDGOALS)"; exit 1; }
 	@echo "Setting up .venv (once, about a minute) ..."
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[dev]'
+	@$(INSTALL) .
 	@touch $@
 
-env: $(STAMP) ## make .venv and install what is needed
+$(STAMP): $(PACKAGE)
+	@echo "Installing what the checks need (once) ..."
+	@$(INSTALL) '.[dev]'
+	@touch $@
 
-demo: $(STAMP) ## from text to learned rankers, compared with BM25, in about a minute
-	@$(BIN)/rankwright demo --out demo
+env: $(STAMP) ## set up .venv with everything the checks need
 
-test: $(STAMP) ## run the tests
-	@$(BIN)/python -m pytest
+demo: $(PACKAGE) ## from text to learned rankers, compared with BM25, in about a minute
+	@$(BIN)/rankwright demo -o demo
 
-check: $(STAMP) ## format check, lint, types, import rules, tests: what CI runs
+test: $(STAMP) ## run the tests on all cores
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+
+lint: $(STAMP) ## format check, lint, types, import rules
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest
 
-format: $(STAMP) ## format the code and fix what the linter can fix
+check: lint test ## what CI runs: lint, then the tests
+
+format: $(STAMP) ## format the code and apply the linter's fixes
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 $(DOCS_STAMP): $(STAMP)
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]'
+	@$(INSTALL) '.[docs]'
 	@touch $@
 
 docs: $(DOCS_STAMP) ## build the documentation site into site/; warnings are errors

@@ -22,8 +22,8 @@ import numpy.typing as npt
 from scipy import optimize
 
 from rankwright.measures import parse_measure
+from rankwright.objectives.lines import MeasureOnLines
 from rankwright.solvers.direction_set import direction_set_search
-from rankwright.solvers.line_search import MeasureOnLines
 
 Array = npt.NDArray[Any]
 # Components, queries, documents of a query, what the components have in common, whether with long tails.

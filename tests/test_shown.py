@@ -15,7 +15,7 @@ import pytest
 
 from made_up import MadeUp, small_collection
 from rankwright.cli.main import cli, main
-from rankwright.experiments.checking import check_text
+from rankwright.experiments.checks import check_text
 from shown import DOCS, FILES, LANGUAGES, PAGES, ROOT, languages, name_of, shown, text_of
 
 COMMANDS = DOCS / "reference" / "commands.md"  # made of the help of every command

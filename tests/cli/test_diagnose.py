@@ -98,7 +98,7 @@ def test_all_losses_of_the_help_are_the_default(files, capsys):
         (["train.txt", "-o", "no/health.png"], "no/health.png: cannot be written: No such file or directory"),
         (["train.txt", "-o", "a.svg", "-o", "a.svg"], "a.svg: is named twice; expected different files to write to"),
         (["train.txt", "--csv", "train.txt"], "train.txt: is what is being read; expected another name"),
-        (["train.txt", "--valid", "wide.txt"], "wide.txt: the data has 6 features, but the model was trained on 4"),
+        (["train.txt", "--valid", "wide.txt"], "wide.txt: the data has 6 features, but the model has 4"),
         (["train.txt", "--max-passes", "0"], "Invalid value for '--max-passes'"),
     ],
 )
@@ -116,6 +116,6 @@ def test_ctrl_c_leaves_nothing(files, capsys, monkeypatch):
     def pressed(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rankwright.rankers.health.ranker_for", pressed)
+    monkeypatch.setattr("rankwright.training.health.ranker_for", pressed)
     assert run(capsys, "train.txt", "-o", "a.svg")[0] == 130
     assert not (files / "a.svg").exists()

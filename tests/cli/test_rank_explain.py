@@ -269,7 +269,7 @@ BAD = {
     ),
     "an id missing": (["rank", "m.rkw", "hole.txt", "-o", "x.run"], "hole.txt: 1 of 2 documents have no id"),
     "an id twice": (["rank", "m.rkw", "twice.txt", "-o", "x.run"], "twice.txt: document 'a' stands twice in query '1'"),
-    "too wide": (["rank", "m.rkw", "wide.txt"], "wide.txt: the data has 9 features, but the model was trained on 4"),
+    "too wide": (["rank", "m.rkw", "wide.txt"], "wide.txt: the data has 9 features, but the model has 4"),
     "no model": (["rank", "f.txt", "f.txt"], "f.txt: is no Rankwright model; expected a file that `rankwright train`"),
     "missing model": (["rank", "nowhere", "f.txt"], "nowhere: cannot be read: No such file or directory"),
     "truncated model": (["rank", "cut.rkw", "f.txt"], "cut.rkw: damaged or truncated model file"),

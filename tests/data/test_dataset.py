@@ -301,3 +301,77 @@ def test_with_features(mixed):
     assert mixed.with_features(mixed.X[:, :1]).feature_names is None
     assert mixed.with_features(mixed.X[:, :1], ["only"]).feature_names == ("only",)
     assert mixed.with_features(sparse.csr_array(mixed.X)).is_sparse
+
+
+@given(st.lists(st.lists(st.integers(0, 3), min_size=1, max_size=5), max_size=6), st.sampled_from([1, 1.5, 3]))
+def test_queries_that_have_an_order_or_both_kinds_of_documents(labels, relevant_from):
+    flat = [label for query in labels for label in query]
+    data = RankingData.from_arrays(np.zeros((len(flat), 1)), flat, group=[len(query) for query in labels])
+    assert data.has_order.tolist() == [len(set(query)) > 1 for query in labels]
+    both = [len({label >= relevant_from for label in query}) == 2 for query in labels]
+    assert data.has_both(relevant_from).tolist() == both
+    assert not data.has_order.flags.writeable
+
+
+@pytest.mark.parametrize("table", [np.asarray, sparse.csr_array])
+def test_widened_adds_columns_of_zeros_at_the_end(table):
+    X = np.array([[1.0, np.nan], [3.0, 4.0]], np.float32)
+    data = RankingData.from_arrays(table(X), [0, 1], ["b", "a"], allow_missing=True)
+    wide = data.widened(4)
+    dense = wide.X.toarray() if wide.is_sparse else wide.X
+    np.testing.assert_array_equal(dense, np.pad(X, ((0, 0), (0, 2))))
+    assert (wide.is_sparse, wide.X.dtype, wide.query_ids.tolist()) == (data.is_sparse, np.float32, ["b", "a"])
+    assert all(not array.flags.writeable for array in arrays_of(wide))
+    assert data.widened(2) is data
+    assert data.widened(1) is data
+
+
+def test_widened_features_have_no_names_or_default_ones():
+    numbered = RankingData.from_arrays([[1.0]], [0], group=[1], feature_names=["f1"])
+    assert numbered.widened(2).feature_names == ("f1", "f2")
+    named = RankingData.from_arrays([[1.0]], [0], group=[1], feature_names=["bm25"])
+    with pytest.raises(InputError, match="1 named features; expected the same 2 features as the other data"):
+        named.widened(2)
+
+
+@pytest.mark.parametrize("table", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize(
+    ("own", "n_features", "wanted", "expected"),
+    [
+        (None, 2, None, [0, 1]),
+        (None, 4, None, [0, 1, None, None]),
+        (None, 3, tuple("abc"), [0, 1, None]),
+        (tuple("ba"), 2, tuple("ab"), [1, 0]),
+        (tuple("ba"), 1, tuple("a"), [1]),
+        (tuple("ba"), 2, None, [0, 1]),
+        (("f1", "f2"), 3, ("f1", "f2", "f3"), [0, 1, None]),
+    ],
+)
+def test_matched_to_the_features_of_other_data(table, own, n_features, wanted, expected):
+    X = np.array([[1.0, np.nan], [3.0, 4.0], [5.0, 6.0]])
+    data = RankingData.from_arrays(table(X), [0, 1, 2], ["b", "a", "b"], feature_names=own, allow_missing=True)
+    matched = data.matched_to(n_features, wanted)
+    zeros = np.zeros(3)
+    columns = np.column_stack([zeros if at is None else X[[0, 2, 1], at] for at in expected])
+    np.testing.assert_array_equal(matched.X.toarray() if matched.is_sparse else matched.X, columns)
+    assert matched.feature_names == wanted
+    assert matched.rows is data.rows
+    assert matched.is_sparse or matched.X.flags.c_contiguous
+
+
+def test_matched_to_its_own_features_changes_nothing(mixed):
+    assert mixed.matched_to(2, ["bm25", "length"]) is mixed
+
+
+@pytest.mark.parametrize(
+    ("n_features", "wanted", "message"),
+    [
+        (1, None, "the data has 2 features, but the background has 1"),
+        (3, None, "the data has 2 features, but the background has 3"),  # named columns are all there
+        (3, ("bm25", "length", "x"), "the data lacks 1 of the background's 3 features: 'x'"),
+        (2, ("bm25", "bm25"), "the background has two features of the same name; expected different names"),
+    ],
+)
+def test_features_that_cannot_be_matched(mixed, n_features, wanted, message):
+    with pytest.raises(InputError, match=message):
+        mixed.matched_to(n_features, wanted, what="the background")

@@ -165,3 +165,12 @@ def test_writing_fails_whole(tmp_path):
         write_run(TrecTable.from_dict({"1": {"a": 1.0}, "2 3": {"b": 1.0}}), tmp_path / "kept")
     assert (tmp_path / "kept").read_text() == "old"
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
+
+
+def test_select_keeps_the_tables_order_and_ignores_unknown_queries():
+    table = TrecTable.from_dict({"b": {"d1": 1.0, "d2": 0.5}, "a": {"d1": 2.0}, "7": {"d9": 3.0}}, "qrels")
+    chosen = table.select([7, "b", "unknown"])
+    assert as_dict(chosen) == {"b": {b"d1": 1.0, b"d2": 0.5}, "7": {b"d9": 3.0}}
+    assert (chosen.query_ids.tolist(), chosen.indptr.tolist(), chosen.name) == (["b", "7"], [0, 2, 3], "qrels")
+    nothing = table.select(np.array([], str))
+    assert (nothing.n_queries, nothing.n_docs, nothing.indptr.tolist()) == (0, 0, [0])

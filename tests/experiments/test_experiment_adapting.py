@@ -85,7 +85,7 @@ def test_every_way_is_that_of_adapt(folder):
 
 def test_the_number_of_jobs_does_not_matter(folder):
     path = write_experiment(folder, HEAD + FIXED + BACKGROUND + methods("background", "interpolate"))
-    one, two = (run_experiment(path, jobs=jobs, output=folder / f"{jobs}") for jobs in (1, 2))
+    one, two = (run_experiment(path, n_jobs=jobs, output=folder / f"{jobs}") for jobs in (1, 2))
     assert rows(one, "per_query") == rows(two, "per_query")
     assert rows(one, "runs", TIMES) == rows(two, "runs", TIMES)
 

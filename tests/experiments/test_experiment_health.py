@@ -156,7 +156,7 @@ def folder(tmp_path_factory):
 
 def run(folder, name, *, valid):
     parts = {"valid": 'valid = "vali.txt"' if valid else "", "path": f"grid = {{ C = {GRID} }}" if valid else ""}
-    return run_experiment(write_experiment(folder, EXPERIMENT.format(**parts), f"{name}.toml"), jobs=1)
+    return run_experiment(write_experiment(folder, EXPERIMENT.format(**parts), f"{name}.toml"), n_jobs=1)
 
 
 def rows_of(results):

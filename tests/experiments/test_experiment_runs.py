@@ -114,7 +114,7 @@ def test_without_pandas_there_are_columns(folder, monkeypatch):
 def test_the_number_of_jobs_does_not_matter(folder):
     path = write_experiment(folder, TRIALS.replace("trials = 3", "trials = 2"))
     one = run_experiment(path, output=folder / "one")
-    two = run_experiment(path, jobs=2, output=folder / "two")
+    two = run_experiment(path, n_jobs=2, output=folder / "two")
     assert two.manifest["cells"]["done"] == 4
     same_results(one, two)
     files = {path.name for path in (folder / "one" / "cells").iterdir()}
@@ -376,7 +376,7 @@ def test_folders_that_are_not_ours(folder):
     with pytest.raises(InputError, match="is no folder of results"):
         Results.open(folder / "mine")
     with pytest.raises(InputError, match="jobs is 0"):
-        run_experiment(load_experiment(folder / "exp.toml"), jobs=0)
+        run_experiment(load_experiment(folder / "exp.toml"), n_jobs=0)
 
 
 def test_progress_tells_what_is_left(folder):

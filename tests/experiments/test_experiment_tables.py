@@ -10,7 +10,7 @@ from scipy import stats
 
 from rankwright.errors import InputError
 from rankwright.experiments import Results
-from rankwright.experiments.results import COLUMNS
+from rankwright.reports.results import COLUMNS
 
 METHODS = {"base": None, "svm-map": "AP", "svm-mrr": "RR", "other": None}
 SPLITS, QUERIES = 4, 20

@@ -102,13 +102,13 @@ def test_columns_are_found_by_name(form):
 @pytest.mark.parametrize(
     ("names", "n_columns", "given", "message"),
     [
-        (None, 5, None, "the data has 5 features, but the model was trained on 4"),
-        (None, 3, ("a", "b", "c"), "the data has 3 features, but the model was trained on 4"),
-        ("abcd", 5, None, "the data has 5 features, but the model was trained on 4"),
+        (None, 5, None, "the data has 5 features, but the model has 4"),
+        (None, 3, ("a", "b", "c"), "the data has 3 features, but the model has 4"),
+        ("abcd", 5, None, "the data has 5 features, but the model has 4"),
         ("abcd", 3, tuple("bda"), "the data lacks 1 of the model's 4 features: 'c'"),
         ("abcd", 2, ("f1", "f2"), "lacks 4 of the model's 4 features: 'a', 'b', 'c', 'd'"),
-        ("abcd", 4, tuple("aabc"), "a feature name occurs twice in the data"),
-        ("aabc", 4, tuple("abcd"), "a feature name occurs twice in the model"),
+        ("abcd", 4, tuple("aabc"), "the data has two features of the same name"),
+        ("aabc", 4, tuple("abcd"), "the model has two features of the same name"),
         (None, 4, ("a",), "4 features but 1 feature names"),
     ],
 )
@@ -248,5 +248,5 @@ def test_scalings_that_cannot_be_used():
         LinearModel([1.0], query_scaling=["minmax"])
     with pytest.raises(InputError, match=r"row 1, feature 0 .* is nan; features must be finite"):
         LinearModel([1.0], query_scaling="minmax").score([[1.0], [np.nan]], indptr=[0, 1, 2])
-    with pytest.raises(InputError, match="the data has 2 features, but the model was trained on 1"):
+    with pytest.raises(InputError, match="the data has 2 features, but the model has 1"):
         LinearModel([1.0], query_scaling="minmax").score([[1.0, 2.0]])

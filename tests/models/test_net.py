@@ -53,7 +53,7 @@ def test_features_are_found_by_name_or_by_position():
     assert named.score(X[:, :5]).tobytes() == named.score(X).tobytes()
     with pytest.raises(InputError, match="lacks 1 of the model's 7 features: 'a'"):
         named.score(X[:, 1:], NAMES[1:])
-    with pytest.raises(InputError, match="8 features, but the model was trained on 7"):
+    with pytest.raises(InputError, match="8 features, but the model has 7"):
         MODEL.score(np.ones((2, 8)))
 
 

@@ -97,7 +97,7 @@ def command(
 
 def _chosen(text: str, tol: float) -> list[Any]:
     """The losses of a list, checked before anything is read."""
-    from rankwright.rankers.health import check_losses
+    from rankwright.training.health import check_losses
 
     chosen: list[Any] = []
     for part in _OUTSIDE_BRACKETS.split(text):
@@ -124,7 +124,7 @@ def _numbers(text: str) -> list[float]:
 
 def _check_targets(plots: Sequence[Path], targets: Sequence[Path], sources: Sequence[Path]) -> None:
     """Refuse before the training what cannot be written after it."""
-    from rankwright.rankers.health_plot import check_plot_name
+    from rankwright.training.health_plot import check_plot_name
 
     for plot in plots:
         check_plot_name(plot)
@@ -150,7 +150,7 @@ def _read(path: Path, group: Path | None, negative: Literal["error", "zero"]) ->
 
 def _trained(data: RankingData, losses: Sequence[Any], files: dict[str, Path | None], settings: dict[str, Any]) -> Any:
     """The table; what is wrong with the data is said with the file's name."""
-    from rankwright.rankers.health import training_health
+    from rankwright.training.health import training_health
 
     if must_compile():
         click.echo("compiling the training code, once on this machine: about 15 seconds …", err=True)

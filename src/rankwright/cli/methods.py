@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rankwright.errors import InputError
-from rankwright.rankers.methods import ACCURACY, LISTED, LOSSES, PAIRS, ROUNDS, Method, method_name, parse_method
+from rankwright.training.methods import ACCURACY, LISTED, LOSSES, PAIRS, ROUNDS, Method, method_name, parse_method
 
 if TYPE_CHECKING:
     from rankwright.measures import Measure

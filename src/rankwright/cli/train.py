@@ -207,7 +207,7 @@ def _as_trained(valid: RankingData, data: RankingData, path: Path) -> RankingDat
     try:
         columns = model._columns(valid.n_features, valid.feature_names)
     except InputError as error:
-        message = error.message.replace("the model was trained on", "the training data has")
+        message = error.message.replace("the model has", "the training data has")
         raise InputError(message.replace("the model's", "the training data's"), path) from None
     return valid if columns is None else valid.with_features(valid.X[:, columns], data.feature_names)
 

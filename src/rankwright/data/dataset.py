@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from rankwright.data.blocks import as_ids, gather_queries, join_ids, query_of_row, sizes_to_indptr
+from rankwright.data.matching import default_names, find_columns, pick_columns, widen
 from rankwright.errors import InputError
 
 __all__ = ["RankingData", "checked_features"]
@@ -172,6 +174,22 @@ class RankingData:
         """The query id of every row."""
         return np.repeat(self.query_ids, self.sizes)
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the features; f1, f2, … if they have none."""
+        return self.feature_names or default_names(self.n_features)
+
+    @cached_property
+    def has_order(self) -> Array:
+        """For each query, whether its documents have at least two different labels: something to learn from."""
+        starts = self.indptr[:-1]
+        return _read_only(np.minimum.reduceat(self.labels, starts) < np.maximum.reduceat(self.labels, starts))
+
+    def has_both(self, relevant_from: float) -> Array:
+        """For each query, whether it has documents with labels from ``relevant_from`` on, and others."""
+        n_relevant = np.add.reduceat(self.labels >= relevant_from, self.indptr[:-1], dtype=np.int64)
+        return np.asarray((n_relevant > 0) & (n_relevant < self.sizes))
+
     def to_caller_order(self, values: Array) -> Array:
         """Put one value per row back into the order in which the rows were given."""
         if self.rows is None:
@@ -213,6 +231,54 @@ class RankingData:
                 raise InputError(f"{X.shape[1]} features but {len(names)} feature names")
             names = None
         return RankingData(_read_only(X), self.labels, self.indptr, self.query_ids, self.doc_ids, names, self.rows)
+
+    def widened(self, n_features: int) -> RankingData:
+        """The same documents with columns of 0 added at the end; unchanged if there are that many features.
+
+        Examples
+        --------
+        >>> RankingData.from_arrays([[1.0, 2.0]], [0], group=[1]).widened(3).X.tolist()
+        [[1.0, 2.0, 0.0]]
+        """
+        if self.n_features >= n_features:
+            return self
+        names = self.feature_names
+        if names is not None and names != default_names(self.n_features):
+            what = f"the data has {self.n_features:,} named features"
+            raise InputError(f"{what}; expected the same {n_features:,} features as the other data")
+        return self._with_columns(widen(self.X, n_features), None if names is None else default_names(n_features))
+
+    def matched_to(
+        self, n_features: int, feature_names: Sequence[str] | None, *, what: str = "the training data"
+    ) -> RankingData:
+        """The same documents with the features of other data, in its order.
+
+        Features are matched by name if both have names, other columns are left out; otherwise they are matched by
+        position, and the last ones may be missing and are 0.
+
+        Parameters
+        ----------
+        n_features, feature_names
+            The features of the other data, which this data has afterwards.
+        what : str
+            What the other data is, for messages.
+
+        Examples
+        --------
+        >>> data = RankingData.from_arrays([[1.0, 2.0, 3.0]], [0], group=[1], feature_names=["a", "b", "c"])
+        >>> data.matched_to(2, ["c", "a"]).X.tolist()
+        [[3.0, 1.0]]
+        """
+        names = None if feature_names is None else tuple(feature_names)
+        columns = find_columns(self.n_features, self.feature_names, n_features, names, what)
+        return self._with_columns(widen(pick_columns(self.X, columns), n_features), names)
+
+    def _with_columns(self, X: Any, names: tuple[str, ...] | None) -> RankingData:
+        """Other columns of the same values, which need no check."""
+        if X is self.X and names == self.feature_names:
+            return self
+        X = X if sparse.issparse(X) else np.ascontiguousarray(X)
+        return dataclasses.replace(self, X=_read_only(X), feature_names=names)
 
     def with_labels(self, labels: npt.ArrayLike) -> RankingData:
         """The same documents with other labels, in this data's own order."""

@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from rankwright.data.blocks import query_of_row
 from rankwright.data.dataset import RankingData
-from rankwright.data.tables import default_names
 from rankwright.data.trec import TrecTable
 
 __all__ = [
@@ -117,7 +116,7 @@ def summarize(data: RankingData) -> FeatureSummary:
     >>> found.constant_features, found.duplicate_features, found.labels
     (('f2',), (('f1', 'f3'),), ((0.0, 1), (1.0, 1)))
     """
-    names = default_names(data)
+    names = data.names
     low, high, filled, prints = _scan(data)
     constant = low == high
     without_relevant, without_non_relevant = _one_sided(data.labels, data.indptr)

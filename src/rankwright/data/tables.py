@@ -6,11 +6,9 @@ No table library is imported unless it is used. Parquet files are read in batche
 
 from __future__ import annotations
 
-import importlib
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +17,17 @@ from rankwright.data.blocks import query_of_row
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import Progress, replace_file
 from rankwright.data.folder import storable_ids
+from rankwright.data.frames import (
+    Columns,
+    check_different,
+    columns_of,
+    float32_holds,
+    import_library,
+    number_type,
+)
 from rankwright.errors import InputError
 
-__all__ = ["default_names", "from_frame", "read_parquet", "to_frame", "write_parquet"]
+__all__ = ["from_frame", "read_parquet", "to_frame", "write_parquet"]
 
 Array = npt.NDArray[Any]
 _WRITE_VALUES = 1 << 22  # values per row group written: a few dozen megabytes, however wide the table
@@ -59,7 +65,7 @@ def from_frame(
     >>> data.feature_names, data.labels.tolist()
     (('bm25',), [1.0, 0.0])
     """
-    columns = _columns(frame)
+    columns = columns_of(frame)
     layout = _Layout(columns, qid, docid, label, features)
     return _collect([columns], layout, columns.n_rows, layout.dtype)
 
@@ -82,7 +88,7 @@ def to_frame(data: RankingData, library: str = "pandas") -> Any:
     """
     if library not in ("pandas", "polars", "pyarrow"):
         raise InputError(f"unknown table library {library!r}; expected pandas, polars or pyarrow")
-    module = _import(library)
+    module = import_library(library)
     (columns,) = _column_batches(data, max(1, data.n_docs))
     return module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
 
@@ -118,12 +124,12 @@ def read_parquet(
     >>> read_parquet("train.parquet", qid="query_id")  # doctest: +SKIP
     RankingData(784 queries, 15211 documents, 46 dense float64 features)
     """
-    arrow, parquet = _import("pyarrow"), _import("pyarrow.parquet")
+    arrow, parquet = import_library("pyarrow"), import_library("pyarrow.parquet")
     if Path(path).is_dir():
         raise InputError("is a folder; expected a parquet file", path)
     try:
         with parquet.ParquetFile(path, pre_buffer=False) as file:  # True would hold the whole file in memory
-            layout = _Layout(_ArrowColumns(file.schema_arrow.empty_table()), qid, docid, label, features)
+            layout = _Layout(columns_of(file.schema_arrow.empty_table()), qid, docid, label, features)
             n_rows = file.metadata.num_rows
             batches = _parquet_batches(file, layout, n_rows, Path(path).stat().st_size, progress)
             return _collect(batches, layout, n_rows, np.dtype(dtype or layout.dtype), negative)
@@ -149,7 +155,7 @@ def write_parquet(data: RankingData, path: str | Path) -> None:
     --------
     >>> write_parquet(data, "train.parquet")  # doctest: +SKIP
     """
-    arrow, parquet = _import("pyarrow"), _import("pyarrow.parquet")
+    arrow, parquet = import_library("pyarrow"), import_library("pyarrow.parquet")
     batches = _column_batches(data, max(1, _WRITE_VALUES // max(1, data.n_features)))
     first = arrow.table(next(batches))
     with replace_file(path) as file, parquet.ParquetWriter(file, first.schema, compression="zstd") as writer:
@@ -158,113 +164,14 @@ def write_parquet(data: RankingData, path: str | Path) -> None:
             writer.write_table(arrow.table(columns, schema=first.schema))
 
 
-def default_names(data: RankingData) -> tuple[str, ...]:
-    """The names of the features, f1, f2, … where they have none."""
-    return data.feature_names or tuple(f"f{number}" for number in range(1, data.n_features + 1))
-
-
-class _Columns(Protocol):
-    """The columns of some library's table, by name."""
-
-    names: list[str]
-    n_rows: int
-
-    def number_type(self, name: str) -> np.dtype[Any] | None:
-        """The numpy type of a column of numbers; None for other columns."""
-
-    def missing(self, name: str) -> Array:
-        """Where the column has no value; empty if it has them all."""
-
-    def values(self, name: str) -> Array:
-        """The values of a column that has them all."""
-
-
-class _PandasColumns:
-    def __init__(self, frame: Any) -> None:
-        self.names = [str(name) for name in frame.columns]
-        self.n_rows = len(frame)
-        self._series = {name: frame.iloc[:, at] for at, name in enumerate(self.names)}
-
-    def number_type(self, name: str) -> np.dtype[Any] | None:
-        dtype = self._series[name].dtype
-        plain = getattr(dtype, "numpy_dtype", dtype)  # of pandas' own nullable types
-        return plain if isinstance(plain, np.dtype) and plain.kind in "fiub" else None
-
-    def missing(self, name: str) -> Array:
-        return np.asarray(self._series[name].isna())
-
-    def values(self, name: str) -> Array:
-        return np.asarray(self._series[name].to_numpy())
-
-
-class _PolarsColumns:
-    def __init__(self, frame: Any) -> None:
-        self.names = frame.columns
-        self.n_rows = frame.height
-        self._frame = frame
-
-    def number_type(self, name: str) -> np.dtype[Any] | None:
-        dtype = self._frame.schema[name]
-        plain = str(dtype).lower()
-        if plain == "boolean":
-            return np.dtype(bool)
-        if not dtype.is_numeric():
-            return None
-        return np.dtype(plain) if plain in np.sctypeDict else np.dtype(np.float64)
-
-    def missing(self, name: str) -> Array:
-        return np.asarray(self._frame[name].is_null().to_numpy())
-
-    def values(self, name: str) -> Array:
-        return np.asarray(self._frame[name].to_numpy())
-
-
-class _ArrowColumns:
-    def __init__(self, table: Any) -> None:
-        self.names = table.column_names
-        self.n_rows = table.num_rows
-        self._table = table
-
-    def number_type(self, name: str) -> np.dtype[Any] | None:
-        types, dtype = _import("pyarrow").types, self._table.schema.field(name).type
-        if types.is_decimal(dtype):
-            return np.dtype(np.float64)
-        if types.is_boolean(dtype) or types.is_integer(dtype) or types.is_floating(dtype):
-            return np.dtype(dtype.to_pandas_dtype())
-        return None
-
-    def missing(self, name: str) -> Array:
-        column = self._table[name]
-        return np.asarray(column.is_null().to_numpy()) if column.null_count else np.empty(0, bool)
-
-    def values(self, name: str) -> Array:
-        column = self._table[name]
-        if _import("pyarrow").types.is_dictionary(column.type):
-            column = column.cast(column.type.value_type)
-        return np.asarray(column.to_numpy())
-
-
-def _columns(frame: Any) -> _Columns:
-    library, kind = type(frame).__module__.partition(".")[0], type(frame).__name__
-    if (library, kind) == ("polars", "LazyFrame"):
-        raise InputError("a polars LazyFrame has no rows yet; call its collect() first")
-    if library == "pandas" and hasattr(frame, "iloc") and frame.ndim == 2:
-        return _PandasColumns(frame)
-    if (library, kind) == ("polars", "DataFrame"):
-        return _PolarsColumns(frame)
-    if library == "pyarrow" and hasattr(frame, "column_names"):
-        return _ArrowColumns(_import("pyarrow").table(frame) if kind == "RecordBatch" else frame)
-    raise InputError(f"got {library}.{kind}; expected a pandas or polars DataFrame or a pyarrow Table")
-
-
 class _Layout:
     """Which column is what, checked once."""
 
-    def __init__(self, columns: _Columns, qid: str, docid: str, label: str, features: Sequence[str] | None) -> None:
+    def __init__(self, columns: Columns, qid: str, docid: str, label: str, features: Sequence[str] | None) -> None:
         names = columns.names
         if not names:
             raise InputError("the table has no columns")
-        _check_different(names)
+        check_different(names)
         self.qid, self.label = qid, label
         self.docid = docid if docid in names or docid != "docid" else None
         roles = {qid, label, docid}
@@ -276,22 +183,13 @@ class _Layout:
             if name not in names:
                 shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
                 raise InputError(f"there is no column {name!r}; the columns are {shown}")
-        types = {name: columns.number_type(name) for name in (label, *self.features)}
-        for name, dtype in types.items():
-            if dtype is None:
-                raise InputError(f"the column {name!r} does not hold numbers; leave it out or turn it into numbers")
-        small = all(np.can_cast(types[name], np.float32) for name in self.features)  # type: ignore[arg-type]
+        number_type(columns, label)
+        small = float32_holds([number_type(columns, name) for name in self.features])
         self.dtype = np.dtype(np.float32 if small else np.float64)
 
 
-def _check_different(names: Sequence[str]) -> None:
-    name, times = Counter(names).most_common(1)[0]
-    if times > 1:
-        raise InputError(f"{times} columns are called {name!r}; expected a different name for every column")
-
-
 def _collect(
-    batches: Iterable[_Columns], layout: _Layout, n_rows: int, dtype: np.dtype[Any], negative: str = "error"
+    batches: Iterable[Columns], layout: _Layout, n_rows: int, dtype: np.dtype[Any], negative: str = "error"
 ) -> RankingData:
     if n_rows == 0:
         raise InputError("there are no rows")
@@ -319,7 +217,7 @@ def _collect(
     )
 
 
-def _fill(target: Array, batch: _Columns, name: str, start: int) -> None:
+def _fill(target: Array, batch: Columns, name: str, start: int) -> None:
     """Copy a column of numbers into its place."""
     _check_present(batch, name, start)
     with np.errstate(over="ignore"):  # a float64 too large for float32 becomes inf, which is reported below
@@ -332,7 +230,7 @@ def _fill(target: Array, batch: _Columns, name: str, start: int) -> None:
     target[:] = values
 
 
-def _ids(batch: _Columns, name: str, start: int) -> Array:
+def _ids(batch: Columns, name: str, start: int) -> Array:
     """A column of ids; strings as fixed-width strings, numbers as they are, mixed objects as objects."""
     _check_present(batch, name, start)
     values = batch.values(name)
@@ -343,7 +241,7 @@ def _ids(batch: _Columns, name: str, start: int) -> Array:
     return np.array(values)  # a view would keep the whole batch in memory
 
 
-def _check_present(batch: _Columns, name: str, start: int) -> None:
+def _check_present(batch: Columns, name: str, start: int) -> None:
     missing = batch.missing(name)
     if missing.any():
         row = start + int(np.argmax(missing))
@@ -352,12 +250,12 @@ def _check_present(batch: _Columns, name: str, start: int) -> None:
 
 def _parquet_batches(
     file: Any, layout: _Layout, n_rows: int, n_bytes: int, progress: Progress | None
-) -> Iterator[_Columns]:
-    arrow = _import("pyarrow")
+) -> Iterator[Columns]:
+    arrow = import_library("pyarrow")
     size = max(1, _READ_VALUES // len(layout.used))
     done = 0
     for batch in file.iter_batches(batch_size=size, columns=layout.used):
-        yield _ArrowColumns(arrow.table(batch))
+        yield columns_of(arrow.table(batch))
         done += batch.num_rows
         if progress is not None:
             progress(n_bytes * done // max(1, n_rows), n_bytes)
@@ -365,9 +263,9 @@ def _parquet_batches(
 
 def _column_batches(data: RankingData, batch_rows: int) -> Iterator[dict[str, Array]]:
     """The columns of data, some rows at a time (at least one batch)."""
-    names = default_names(data)
+    names = data.names
     fixed = ["qid", "label"] if data.doc_ids is None else ["qid", "docid", "label"]
-    _check_different([*fixed, *names])
+    check_different([*fixed, *names])
     size = data.n_docs * data.n_features * data.X.dtype.itemsize
     if data.is_sparse and size > _DENSE_LIMIT:
         raise InputError(
@@ -383,15 +281,6 @@ def _column_batches(data: RankingData, batch_rows: int) -> Iterator[dict[str, Ar
             columns["docid"] = doc_ids[rows]
         columns["label"] = data.labels[rows]
         yield columns | {name: X[:, at] for at, name in enumerate(names)}
-
-
-def _import(library: str) -> Any:
-    try:
-        return importlib.import_module(library)
-    except ImportError:
-        package = library.partition(".")[0]
-        how = "'rankwright[tables]'" if package == "pyarrow" else package
-        raise InputError(f"this needs {package}; install it with: pip install {how}") from None
 
 
 def _first_line(error: Exception) -> str:

@@ -5,7 +5,7 @@ As trec_eval does, the iteration, Q0, rank and tag columns are not looked at: th
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.blocks import gather_queries, sizes_to_indptr
+from rankwright.data.blocks import gather_queries, query_of_row, sizes_to_indptr
 from rankwright.data.columns import read_columns
 from rankwright.data.files import Progress, replace_file
 from rankwright.data.order import rank_order
@@ -95,6 +95,21 @@ class TrecTable:
         query = np.char.encode(np.asarray(qid).astype(str), "utf-8")
         documents = np.char.encode(np.asarray(doc_ids).astype(str), "utf-8")
         return _gathered(query, documents, np.asarray(values, np.float64), None, name, None)
+
+    def select(self, query_ids: Iterable[Any]) -> TrecTable:
+        """The rows of some queries, in this table's order; ids that it does not have are ignored.
+
+        Examples
+        --------
+        >>> table = TrecTable.from_dict({"1": {"d1": 0.5}, "2": {"d1": 0.25, "d7": 1.0}})
+        >>> table.select([2, 3]).documents
+        [b'd1', b'd7']
+        """
+        wanted = {str(query) for query in query_ids}
+        chosen = np.array([query in wanted for query in self.query_ids.tolist()], bool)
+        rows = chosen[query_of_row(self.indptr)]
+        indptr = sizes_to_indptr(np.diff(self.indptr)[chosen])
+        return TrecTable(self.query_ids[chosen], indptr, self.doc_ids[rows], self.values[rows], self.name)
 
 
 def read_qrels(path: str | Path, progress: Progress | None = None) -> TrecTable:

@@ -122,9 +122,7 @@ def check_text(
     common, choose_by = _common(problems, tables.get("experiment", {}))
     folders = _data_folders(path, data)
     entries = _entries(problems, tables, "data")
-    sources = [
-        _data(problems, entry, ("data", number), choose_by, folders) for number, entry in enumerate(entries)
-    ]
+    sources = [_data(problems, entry, ("data", number), choose_by, folders) for number, entry in enumerate(entries)]
     protocol = _protocol(problems, tables, sources)
     validated = _all_validated(problems, sources, protocol)
     methods = [
@@ -260,9 +258,7 @@ def _entries(problems: Problems, tables: dict[str, Any], section: str) -> list[A
     return found
 
 
-def _protocol(
-    problems: Problems, tables: dict[str, Any], sources: Sequence[DataSource | None]
-) -> Protocol | None:
+def _protocol(problems: Problems, tables: dict[str, Any], sources: Sequence[DataSource | None]) -> Protocol | None:
     """The section [protocol]; None if it is left out and no data set needs one."""
     if "protocol" not in tables:
         for number, source in enumerate(sources):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +12,10 @@ from rankwright.errors import InputError
 from rankwright.experiments.config import ADAPT, BEST_FEATURE, FEATURE, MethodSpec
 from rankwright.experiments.data_checks import find
 from rankwright.experiments.toml import Place, Problems, nearest
-from rankwright.experiments.tuning import has_bins, make_ranker
+from rankwright.experiments.tuning import make_plan
 from rankwright.measures import Measure, parse_measure
-from rankwright.rankers.methods import NAMES, Method, parse_method
+from rankwright.training.methods import NAMES, Method, parse_method
+from rankwright.training.train import Plan
 
 __all__ = ["check_measure", "check_method"]
 
@@ -205,17 +206,15 @@ def _check_grid(problems: Problems, spec: MethodSpec, place: Place, validated: b
 def _check_names(problems: Problems, spec: MethodSpec, method: Method, place: Place) -> None:
     """Every parameter exists."""
     known = [key for key in method.defaults() if key not in _NOT_SET]
-    known += ["losses"] if method.name == "svm-combo" else []
-    known += ["bins"] if has_bins(method) else []
     for section in ("parameters", "grid"):
         for key in getattr(spec, section):
             here = (*place, section, key)
-            if key in _NOT_SET and key in method.defaults():
+            if key in _NOT_SET:
                 problems.add(here, f"{key} cannot be set here: {_NOT_SET[key]}")
             elif key not in known:
                 problems.add(here, f"{spec.method} has no parameter {key!r}; {nearest(key, sorted(known))}")
-    if method.name == "svm-combo" and "losses" not in (*spec.parameters, *spec.grid):
-        problems.add(place, 'svm-combo needs losses; expected parameters such as losses = ["map", "mrr@10"]')
+    if "losses" in known and "losses" not in (*spec.parameters, *spec.grid):
+        problems.add(place, f'{spec.method} needs losses; expected parameters such as losses = ["map", "mrr@10"]')
 
 
 def _with_background(problems: Problems, spec: MethodSpec, place: Place, folders: Sequence[Path]) -> MethodSpec:
@@ -235,30 +234,29 @@ def _with_background(problems: Problems, spec: MethodSpec, place: Place, folders
 def _completed(
     problems: Problems, spec: MethodSpec, method: Method, place: Place, choose_by: Measure | None, validated: bool
 ) -> MethodSpec:
-    """The entry with its defaults filled in, after every value of the grid was tried in an untrained estimator."""
-    wrong = _complaint(spec, {}, validated)
-    if wrong is not None:
+    """The entry with its defaults filled in, after every value of its grid was checked."""
+    first = {key: values[0] if isinstance(values, list) else values["low"] for key, values in spec.grid.items()}
+    planned = _planned(spec, {}, validated)
+    if not isinstance(planned, Plan):
         alone = {key: dataclasses.replace(spec, parameters={key: spec.parameters[key]}) for key in spec.parameters}
-        key = next((key for key in alone if _complaint(alone[key], {}, validated) is not None), None)
-        problems.add((*place, "parameters", *([] if key is None else [key])), _said(wrong, key, spec.parameters))
+        key = next((key for key in alone if not isinstance(_planned(alone[key], {}, validated), Plan)), None)
+        problems.add((*place, "parameters", *([] if key is None else [key])), _said(planned, key, spec.parameters))
         return spec
-    for key, point in _single_changes(spec):
-        wrong = _complaint(spec, point, validated)
-        if wrong is not None:
-            problems.add((*place, "grid", key), _said(wrong, key, point))
+    for key, value in _values(spec):
+        found = _planned(spec, {**first, key: value}, validated)
+        if not isinstance(found, Plan):
+            problems.add((*place, "grid", key), _said(found, key, {key: value}))
             return spec
-    own = method.measure(spec.parameters.get("losses"), spec.parameters.get("relevant_from"))
-    goal = spec.trained_for or _trained_for(spec, method, own)
-    return dataclasses.replace(spec, choose_by=choose_by or own, trained_for=goal)
+    goal = spec.trained_for or _trained_for(spec, method, planned)
+    return dataclasses.replace(spec, choose_by=choose_by or planned.measure, trained_for=goal)
 
 
-def _complaint(spec: MethodSpec, point: Mapping[str, Any], validated: bool) -> Exception | None:
-    """What an estimator says about its parameters."""
+def _planned(spec: MethodSpec, point: Mapping[str, Any], validated: bool) -> Plan | Exception:
+    """The plan of a point, or what is wrong with its parameters."""
     try:
-        make_ranker(spec, point, choose_by=spec.choose_by, tuned=validated)
+        return make_plan(spec, point, measure=None, validated=validated)
     except Exception as error:  # of any kind, such as comparing a string with a number
         return error
-    return None
 
 
 def _said(error: Exception, key: str | None, values: Mapping[str, Any]) -> str:
@@ -268,24 +266,23 @@ def _said(error: Exception, key: str | None, values: Mapping[str, Any]) -> str:
     return f"{what}, which cannot be used ({type(error).__name__}: {error})"
 
 
-def _single_changes(spec: MethodSpec) -> list[tuple[str, dict[str, Any]]]:
-    """Each value of the grid, with the first value of all the others."""
-    first = {key: values[0] if isinstance(values, list) else values["low"] for key, values in spec.grid.items()}
-    changes = [
-        (key, {**first, key: value})
+def _values(spec: MethodSpec) -> Iterator[tuple[str, Any]]:
+    """The values of the grid, by parameter; the ends of a range."""
+    listed = (
+        (key, value)
         for key, values in spec.grid.items()
         for value in (values if isinstance(values, list) else (values["low"], values["high"]))
-    ]
-    return list(itertools.islice(changes, _MOST_CHECKED))
+    )
+    return itertools.islice(listed, _MOST_CHECKED)
 
 
-def _trained_for(spec: MethodSpec, method: Method, own: Measure) -> str | None:
+def _trained_for(spec: MethodSpec, method: Method, planned: Plan) -> str | None:
     """What a method is trained for, if that is a measure."""
     if method.loss is not None:
-        return str(own)
-    if method.name == "svm-combo" and "losses" in spec.parameters:
+        return str(planned.measure)
+    if "losses" in spec.parameters:
         from rankwright.rankers.losses import parse_losses
 
         return " + ".join(str(loss.measure) for loss in parse_losses(spec.parameters["losses"]))
-    measure = method.defaults().get("measure") if "measure" not in spec.parameters else spec.parameters["measure"]
+    measure = getattr(planned.ranker, "measure", None)
     return None if measure is None or "measure" in spec.grid else str(parse_measure(measure))

@@ -33,14 +33,14 @@ class Compared(Protocol):
     """What tables are made of; :class:`~rankwright.experiments.Results` provides it."""
 
     @property
-    def manifest(self) -> dict[str, Any]: ...  # noqa: D102
+    def manifest(self) -> dict[str, Any]: ...
     @property
-    def data(self) -> list[str]: ...  # noqa: D102
+    def data(self) -> list[str]: ...
     @property
-    def measures(self) -> list[Measure]: ...  # noqa: D102
-    def evaluations(self, data: str) -> list[Evaluation]: ...  # noqa: D102
-    def compare(self, data: str) -> Comparison: ...  # noqa: D102
-    def seconds(self, data: str) -> dict[str, tuple[float, float]]: ...  # noqa: D102
+    def measures(self) -> list[Measure]: ...
+    def evaluations(self, data: str) -> list[Evaluation]: ...
+    def compare(self, data: str) -> Comparison: ...
+    def seconds(self, data: str) -> dict[str, tuple[float, float]]: ...
 
 
 def render_table(results: Compared, kind: str = "means", format: str = "text") -> str:
@@ -124,7 +124,11 @@ def _method(results: Compared) -> list[str]:
         listed = ", ".join(f"{_LETTERS[test]} {TESTS[test][0]}" for test in tests)
         marks = f"p < {_ALPHA:g}{after}, two-tailed: {listed}"
     averaged = "means: each query averaged over the splits that test it, then over queries"
-    return [averaged, f"w/l: number of queries on which a method is better and worse than {results.manifest['baseline']}", marks]
+    return [
+        averaged,
+        f"w/l: number of queries on which a method is better and worse than {results.manifest['baseline']}",
+        marks,
+    ]
 
 
 def _notes(results: Compared) -> list[str]:

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from rankwright.data.matching import pick_columns
 from rankwright.errors import InputError
-from rankwright.models.features import NamedFeatures, as_row, as_table, picked
+from rankwright.models.base import Model, as_row, as_table
 
 __all__ = ["BinnedModel", "steps_reached"]
 
@@ -26,7 +27,7 @@ _BLOCK_VALUES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class BinnedModel(NamedFeatures):
+class BinnedModel(Model):
     """A step function of every feature.
 
     Attributes
@@ -98,7 +99,7 @@ class BinnedModel(NamedFeatures):
     def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         """Rows as dense float64 with the model's features as columns, for a few rows to look at."""
         X = as_table(X)
-        part = picked(X, self._columns(X.shape[1], feature_names))
+        part = pick_columns(X, self._columns(X.shape[1], feature_names))
         part = part.toarray() if sparse.issparse(part) else part
         rows = np.zeros((X.shape[0], self.n_features))
         rows[:, : part.shape[1]] = part
@@ -125,7 +126,7 @@ class BinnedModel(NamedFeatures):
         limits = np.split(self.thresholds, self.starts[1:-1]) if self.n_features else []
         rows = max(2, _BLOCK_VALUES // max(1, self.n_features))
         for start in range(0, X.shape[0], rows):
-            part = picked(X[start : start + rows], columns)
+            part = pick_columns(X[start : start + rows], columns)
             part = part.toarray() if sparse.issparse(part) else np.asarray(part)
             block = np.zeros((self.n_features, max(2, part.shape[0])))
             for j in range(self.n_features):

@@ -18,9 +18,10 @@ import numpy.typing as npt
 from scipy import sparse
 
 from rankwright.data.dataset import checked_features
+from rankwright.data.matching import pick_columns, widen
 from rankwright.data.scaling import QueryScaler
 from rankwright.errors import InputError
-from rankwright.models.features import NamedFeatures, as_row, as_table, picked
+from rankwright.models.base import Model, as_row, as_table
 
 __all__ = ["LinearModel"]
 
@@ -31,7 +32,7 @@ _SPARSE_VALUES = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class LinearModel(NamedFeatures):
+class LinearModel(Model):
     """One weight per feature.
 
     Attributes
@@ -127,7 +128,7 @@ class LinearModel(NamedFeatures):
         X = as_table(X)
         columns = self._columns(X.shape[1], feature_names)
         rows = np.zeros((X.shape[0], self.n_features))
-        parts = [(0, picked(X, columns))] if self.query_scaling is None else self._scaled(X, columns, indptr)
+        parts = [(0, pick_columns(X, columns))] if self.query_scaling is None else self._scaled(X, columns, indptr)
         for start, part in parts:
             here = slice(start, start + part.shape[0])
             rows[here, : part.shape[1]] = part.toarray() if sparse.issparse(part) else part
@@ -177,7 +178,7 @@ class LinearModel(NamedFeatures):
         X = checked_features(X)
         bounds = _query_bounds(indptr, X.shape[0])
         for first, last in _query_chunks(bounds, max(2, _BLOCK_VALUES // max(1, self.n_features))):
-            part = _widened(picked(X[bounds[first] : bounds[last]], columns), self.n_features)
+            part = widen(pick_columns(X[bounds[first] : bounds[last]], columns), self.n_features)
             yield int(bounds[first]), scaler.transform_arrays(part, bounds[first : last + 1] - bounds[first])
 
     def _dense(self, X: Array, columns: Array | None) -> Array:
@@ -190,7 +191,7 @@ class LinearModel(NamedFeatures):
         block = np.zeros((self.n_features, rows))
         weights = self.coef[:, np.newaxis]
         for start in range(0, n_rows, rows):
-            part = picked(X[start : start + rows], columns).T
+            part = pick_columns(X[start : start + rows], columns).T
             block[: part.shape[0], : part.shape[1]] = np.ascontiguousarray(part)
             block *= weights
             scores[start : start + rows] = np.add.reduce(block, axis=0)[: part.shape[1]]
@@ -198,7 +199,7 @@ class LinearModel(NamedFeatures):
 
     def _sparse(self, X: sparse.csr_array, columns: Array | None) -> Array:
         scores = np.zeros(X.shape[0])
-        X = picked(X, columns)
+        X = pick_columns(X, columns)
         for start, stop in _row_chunks(X.indptr):
             values = slice(X.indptr[start], X.indptr[stop])
             products = X.data[values].astype(np.float64) * self.coef[X.indices[values]]
@@ -233,15 +234,6 @@ def _query_chunks(bounds: Array, n_rows: int) -> Iterator[tuple[int, int]]:
         last = min(max(last, first + 1), n_queries)
         yield first, last
         first = last
-
-
-def _widened(X: Any, n_columns: int) -> Any:
-    """With columns of 0 at the end: 0 is not always 0 after scaling."""
-    if X.shape[1] == n_columns:
-        return X
-    if sparse.issparse(X):
-        return sparse.csr_array((X.data, X.indices, X.indptr), shape=(X.shape[0], n_columns))
-    return np.pad(X, ((0, 0), (0, n_columns - X.shape[1])))
 
 
 def _place(row: Array, documents: Array) -> int:

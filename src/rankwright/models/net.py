@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from rankwright.data.matching import pick_columns
 from rankwright.errors import InputError
-from rankwright.models.features import NamedFeatures, as_row, as_table, picked
+from rankwright.models.base import Model, as_row, as_table
 
 __all__ = ["NetModel"]
 
@@ -26,7 +27,7 @@ _SPARSE_ROWS = 1 << 12
 
 
 @dataclass(frozen=True, eq=False)
-class NetModel(NamedFeatures):
+class NetModel(Model):
     """One hidden layer of tanh units.
 
     Attributes
@@ -94,7 +95,7 @@ class NetModel(NamedFeatures):
         rows = _SPARSE_ROWS if sparse.issparse(X) else rows
         block = np.zeros((0, 0) if sparse.issparse(X) else (2, self.n_features, rows))
         for start in range(0, X.shape[0], rows):
-            part = picked(X[start : start + rows], columns)
+            part = pick_columns(X[start : start + rows], columns)
             sums = self._sums_sparse(part) if sparse.issparse(part) else self._sums_dense(part, block)
             finite = np.isfinite(sums).all(axis=0)
             if not finite.all():
@@ -135,7 +136,7 @@ class NetModel(NamedFeatures):
     def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         """Rows as dense float64 with the model's features as columns: for a few rows to look at."""
         X = as_table(X)
-        part = picked(X, self._columns(X.shape[1], feature_names))
+        part = pick_columns(X, self._columns(X.shape[1], feature_names))
         rows = np.zeros((X.shape[0], self.n_features))
         rows[:, : part.shape[1]] = part.toarray() if sparse.issparse(part) else part
         return rows

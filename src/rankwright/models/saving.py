@@ -26,6 +26,7 @@ import numpy.typing as npt
 from rankwright import __version__
 from rankwright.data.files import replace_file
 from rankwright.errors import InputError
+from rankwright.models.base import Model
 from rankwright.models.kinds import HEADER, KINDS, kind_of
 
 __all__ = ["SavedModel", "load_model", "save_model"]
@@ -53,8 +54,8 @@ class SavedModel:
 
     Attributes
     ----------
-    model : LinearModel, TreeModel, NetModel, …
-        The model itself.
+    model : Model
+        The model itself: a LinearModel, TreeModel, NetModel, …
     method : str
         How it was trained, such as ``"svm-map"``.
     parameters, training, measures : dict
@@ -65,13 +66,22 @@ class SavedModel:
         All of ``model.json``.
     """
 
-    model: Any
+    model: Model
     method: str
     parameters: dict[str, Any] = field(default_factory=dict)
     training: dict[str, Any] = field(default_factory=dict)
     measures: dict[str, Any] = field(default_factory=dict)
     extra_arrays: Arrays = field(default_factory=dict)
     header: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def feature_names(self) -> tuple[str, ...] | None:
+        """The names of the model's features, or None."""
+        return self.model.feature_names
+
+    def predict(self, X: Any, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None) -> Array:
+        """One score per row, higher is better, in the caller's order; see :meth:`Model.predict`."""
+        return self.model.predict(X, qid, group)
 
 
 def save_model(
@@ -147,7 +157,7 @@ def load_model(path: str | Path) -> SavedModel:
     Examples
     --------
     >>> saved = load_model("model.rkw")  # doctest: +SKIP
-    >>> saved.model.score(X)  # doctest: +SKIP
+    >>> saved.predict(X)  # doctest: +SKIP
     """
     path = Path(path)
     with _opened(path) as archive:

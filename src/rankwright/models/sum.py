@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.errors import InputError
-from rankwright.models.features import NamedFeatures
+from rankwright.models.base import Model
 from rankwright.models.linear import LinearModel
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import TreeModel
@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class SumModel(NamedFeatures):
+class SumModel(Model):
     """Σ weight · model, each model with its own features.
 
     Attributes

@@ -24,7 +24,7 @@ from rankwright.measures.ap import AP
 from rankwright.measures.ndcg import nDCG
 from rankwright.measures.oracles.common import BINS, WORK, sort_descending
 from rankwright.measures.rr import RR
-from rankwright.objectives.products import FASTMATH
+from rankwright.models.products import FASTMATH
 
 __all__ = ["Lambdas", "lambda_space", "query_lambdas", "ranknet_cost"]
 

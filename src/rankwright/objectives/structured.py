@@ -21,7 +21,7 @@ from numba.core.types import WrapperAddressProtocol
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.measures.base import Oracle
 from rankwright.measures.oracles.common import BINS, ORACLE, WORK, sort_descending
-from rankwright.objectives.products import FASTMATH, add_rows, kernel_form, row_scores
+from rankwright.models.products import FASTMATH, add_rows, kernel_form, row_scores
 
 __all__ = ["Planes", "StructuredHinge"]
 

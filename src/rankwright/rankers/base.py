@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Self
@@ -9,15 +11,17 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwright.data.blocks import query_of_row
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.evaluation.table import evaluate
-from rankwright.measures import Measure
+from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import save_model
+from rankwright.rankers.facts import Certificate, Fitted, Kind, Notice, Rounds
 
 __all__ = ["LinearRanker", "Ranker"]
 
@@ -46,6 +50,66 @@ class Ranker(BaseEstimator):
         tags.target_tags.positive_only = True
         tags.estimator_type = "ranker"
         return tags
+
+    def fit_data(self, data: RankingData, valid: RankingData | None = None, *, weights: Any = None) -> Fitted:
+        """Train on data that is gathered already, without a warning; the facts of the training say what there is.
+
+        Parameters
+        ----------
+        data, valid : RankingData
+            Training data, and validation data to choose by.
+        weights : array-like, optional
+            One weight per query of the training data.
+        """
+        began = time.perf_counter()
+        rows = None if weights is None else data.to_caller_order(np.repeat(np.asarray(weights), data.sizes))
+        given = {} if valid is None else {"eval_set": valid}
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", UserWarning)
+            getattr(self, "fit")(data, query_weight=rows, **given)  # noqa: B009
+        notices = []
+        for one in caught:
+            text = str(one.message)
+            kind = Kind.INTERRUPTED if "interrupted" in text else Kind.NOTHING_TO_ORDER
+            kind = Kind.NOT_CONVERGED if issubclass(one.category, ConvergenceWarning) else kind
+            notices.append(Notice(Kind.OTHER_FEATURES if "background" in text else kind, text))
+        units = {"n_trees_": "trees", "n_rounds_": "rounds", "best_epoch_": "epochs"}
+        unit = next((name for name in units if hasattr(self, name)), None)
+        certificate = None
+        if hasattr(self, "gap_"):
+            me: Any = self
+            certificate = Certificate(me.objective_, me.gap_, me.n_passes_, me.n_passes_total_, me.gap_ <= me.tol)
+        self.training_ = Fitted(
+            notices=tuple(notices),
+            C=getattr(self, "C_", None),
+            tried=tuple(getattr(self, "C_path_", ())),
+            certificate=certificate,
+            rounds=None
+            if unit is None
+            else Rounds(units[unit], getattr(self, unit), tuple(row.value for row in getattr(self, "path_", ()))),
+            n_queries=getattr(self, "n_queries_", 0),
+            n_queries_skipped=getattr(self, "n_queries_skipped_", 0),
+            n_docs=data.n_docs,
+            n_features=data.n_features,
+            seconds=time.perf_counter() - began,
+            measure=self.measure_to_choose_by(),
+        )
+        return self.training_
+
+    def measure_to_choose_by(self) -> Measure:
+        """What C, or the number of rounds, is chosen by on validation data."""
+        if hasattr(self, "_measure_to_choose_by"):
+            return self._measure_to_choose_by()
+        return parse_measure(getattr(self, "eval_measure", None) or getattr(self, "measure", None) or "AP")
+
+    def check_parameters(self) -> None:
+        """Check the type and range of every parameter; no data is needed."""
+        self._check_parameters()
+        if hasattr(self, "_targets"):
+            self._targets(RankingData.from_arrays([[1.0], [0.0]], [1, 0], group=[2]))
+
+    def _check_parameters(self) -> None:
+        raise NotImplementedError
 
     def score(
         self,

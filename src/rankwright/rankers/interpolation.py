@@ -151,7 +151,7 @@ class Interpolation(FromBackground):
         return models
 
     def _on_lines(self, data: RankingData, query_weights: Array) -> Any:
-        from rankwright.solvers.line_search import MeasureOnLines
+        from rankwright.objectives.lines import MeasureOnLines
 
         return MeasureOnLines(data.labels, data.indptr, parse_measure(self.measure).resolve("letor"), query_weights)
 

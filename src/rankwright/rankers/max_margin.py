@@ -23,7 +23,7 @@ from rankwright.measures import Measure, parse_measure
 from rankwright.rankers.base import LinearRanker, weight_of_queries
 from rankwright.rankers.losses import Loss, parse_losses
 from rankwright.rankers.problem import SOLVERS, Problem, Target, without_weightless_rows
-from rankwright.solvers.max_margin import Check, Solution
+from rankwright.solvers.bundle import Check, Solution
 
 __all__ = ["StructuredSVM"]
 
@@ -271,7 +271,7 @@ class StructuredSVM(MaxMarginRanker):
     n_jobs : int, optional
         Threads; 1 unless given, -1 for all cores. The model does not depend on it.
     callback : callable, optional
-        Called with a :class:`~rankwright.solvers.max_margin.Check` after every pass; True stops training.
+        Called with a :class:`~rankwright.solvers.bundle.Check` after every pass; True stops training.
 
     Attributes
     ----------

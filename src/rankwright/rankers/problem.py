@@ -14,8 +14,8 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.scaling import Standardizer
 from rankwright.errors import InputError
 from rankwright.measures.base import Oracle
+from rankwright.solvers.bundle import Solution, solve
 from rankwright.solvers.gradient_descent import descend
-from rankwright.solvers.max_margin import Solution, solve
 
 __all__ = ["SOLVERS", "Problem", "Target", "fit_health", "threads_of", "without_weightless_rows"]
 

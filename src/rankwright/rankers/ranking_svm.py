@@ -21,7 +21,7 @@ from rankwright.measures.base import Oracle, read_only
 from rankwright.rankers.max_margin import MaxMarginRanker
 from rankwright.rankers.pair_weights import grades_of, query_pair_weights, rank_pair_weights, weight_table
 from rankwright.rankers.problem import SOLVERS, Target
-from rankwright.solvers.max_margin import Check
+from rankwright.solvers.bundle import Check
 
 __all__ = ["RankingSVM"]
 

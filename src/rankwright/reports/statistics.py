@@ -176,14 +176,12 @@ def _summary(
     return DataSummary(name, methods, measures, queries, values, comparisons, splits, round(largest) if sizes else None)
 
 
-def averaged(
-    scores: Sequence[Score], methods: Sequence[str], measures: Sequence[str], queries: Sequence[str]
-) -> Array:
+def averaged(scores: Sequence[Score], methods: Sequence[str], measures: Sequence[str], queries: Sequence[str]) -> Array:
     """Means over splits, as an array of methods × measures × queries; nan where there is no value."""
     places = [{name: at for at, name in enumerate(names)} for names in (methods, measures, queries)]
-    at = np.array(
-        [(places[0][s.method], places[1][s.measure], places[2][s.query]) for s in scores], np.int64
-    ).reshape(-1, 3)
+    at = np.array([(places[0][s.method], places[1][s.measure], places[2][s.query]) for s in scores], np.int64).reshape(
+        -1, 3
+    )
     value = np.array([score.value for score in scores])
     at, value = at[~np.isnan(value)], value[~np.isnan(value)]
     shape = (len(methods), len(measures), len(queries))

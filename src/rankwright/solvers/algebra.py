@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from rankwright.objectives.products import FASTMATH
+from rankwright.models.products import FASTMATH
 
 __all__ = ["add_products", "dot", "newton_direction", "solve_in_place", "working_space"]
 

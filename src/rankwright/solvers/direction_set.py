@@ -1,7 +1,7 @@
 """Powell's direction-set search for the weights of a sum of scores, with an exact line search.
 
 A ranking measure has no gradient; along a line it is piecewise constant, and
-:class:`~rankwright.solvers.line_search.MeasureOnLines` finds its highest value there. Only the direction of the weights
+:class:`ValueOnLines` finds its highest value there. Only the direction of the weights
 matters, so that the search goes on a sphere: a line is an arc through where it stands, and angles are measured by how
 much the scores differ within queries, u · S v with S the covariance of the components there.
 
@@ -18,14 +18,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.solvers.line_search import MeasureOnLines, spread_within
-
-__all__ = ["Found", "direction_set_search"]
+__all__ = ["Found", "Piece", "ValueOnLines", "direction_set_search"]
 
 Array = npt.NDArray[Any]
 _GAIN = 1e-12  # what counts as better
@@ -35,6 +33,41 @@ _LOOKS = np.deg2rad([-60.0, -30.0, 30.0, 60.0])
 _LEAP = (0.3, 1.2)  # of half an arc, at least and at most
 _LINES = 20  # at most, from a start or after a leap, for each component
 _FLAT = 1e-9  # a direction this close to the weights leads nowhere
+
+
+class Piece(Protocol):
+    """A part of a line on which the value is the same."""
+
+    @property
+    def value(self) -> float:
+        """The value there."""
+
+    def inside(self) -> Iterator[tuple[float, float]]:
+        """Some points (c, s) of it: weights c · base + s · step."""
+
+
+class ValueOnLines(Protocol):
+    """What the search needs to know of the value it maximises; components are the rows of a table."""
+
+    @property
+    def targets(self) -> Array:
+        """What every document is worth: good scores correlate with it."""
+
+    @property
+    def n_effective(self) -> float:
+        """How many independent parts of equal weight the value is the mean of."""
+
+    def spread(self, components: Array) -> Array:
+        """Covariances of the components where their differences matter."""
+
+    def value_of(self, components: Array, weights: Array) -> float:
+        """The value of Σ weight · component."""
+
+    def ends(self, low: float, high: float) -> Array:
+        """Points (cos, sin) of an arc, near enough to each other for a fast search."""
+
+    def widest_best(self, components: Array, base: Array, step: Array, ends: Array) -> Piece:
+        """Where the value is highest between the ends: the widest such piece."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +81,7 @@ class Found:
 
 def direction_set_search(
     components: Array,
-    measure: MeasureOnLines,
+    measure: ValueOnLines,
     starts: Sequence[npt.ArrayLike],
     *,
     leaps: int | None = None,
@@ -61,7 +94,7 @@ def direction_set_search(
     ----------
     components : ndarray of shape (n_docs, n_components)
         The scores to be added.
-    measure : MeasureOnLines
+    measure : ValueOnLines
         What to rise.
     starts : sequence of array-like
         Weights to start from; the first of equally good ends is taken.
@@ -88,14 +121,14 @@ class _Search:
     def __init__(
         self,
         components: Array,
-        measure: MeasureOnLines,
+        measure: ValueOnLines,
         progress: Callable[[int], Any] | None,
         rng: np.random.Generator,
     ) -> None:
         self._components = np.ascontiguousarray(components.T, np.float64)
         self._measure, self._progress, self._rng = measure, progress, rng
         self.n_components = len(self._components)
-        self._spread = spread_within(self._components, measure.indptr)
+        self._spread = measure.spread(self._components)
         variances, axes = np.linalg.eigh(self._spread)
         seen = variances > 1e-12 * variances.max(initial=0.0)
         self._even = axes[:, seen] / np.sqrt(variances[seen])  # times what is drawn: even in all directions

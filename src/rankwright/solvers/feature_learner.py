@@ -19,7 +19,7 @@ import numpy.typing as npt
 from numba import njit
 from scipy import sparse
 
-from rankwright.objectives.products import add_rows
+from rankwright.models.products import add_rows
 
 __all__ = ["FeatureLearner"]
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.solvers.max_margin import Check, Objective, Solution
+from rankwright.solvers.bundle import Check, Objective, Solution
 
 __all__ = ["descend"]
 

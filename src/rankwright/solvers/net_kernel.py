@@ -16,8 +16,8 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from rankwright.models.products import FASTMATH
 from rankwright.objectives.lambdas import lambda_space, query_lambdas
-from rankwright.objectives.products import FASTMATH
 
 __all__ = ["backward", "forward", "net_space", "run_queries", "run_task", "step"]
 

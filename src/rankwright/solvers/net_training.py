@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.models.products import kernel_form
 from rankwright.objectives.lambdas import Lambdas
-from rankwright.objectives.products import kernel_form
 from rankwright.solvers.net_kernel import backward, forward, net_space, run_queries, run_task, step
 
 __all__ = ["Epoch", "NetTrainer", "Trained", "train_net"]

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from rankwright.objectives.products import FASTMATH
+from rankwright.models.products import FASTMATH
 from rankwright.solvers.algebra import dot, newton_direction
 
 __all__ = ["minimise"]

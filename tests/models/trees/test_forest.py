@@ -267,9 +267,9 @@ def test_columns_are_found_by_name_and_by_position(kind, form):
     assert same_bits(plain.score(form(X[:, :4]), ["f1", "f2", "f3", "f4"]), plain.score(X))
     assert plain.names == ("f1", "f2", "f3", "f4", "f5", "f6")
     for columns, names, message in (
-        (7, None, "the data has 7 features, but the model was trained on 6"),
+        (7, None, "the data has 7 features, but the model has 6"),
         (5, tuple("fedcb"), "the data lacks 1 of the model's 6 features: 'a'"),
-        (6, tuple("aabcde"), "a feature name occurs twice in the data"),
+        (6, tuple("aabcde"), "the data has two features of the same name"),
         (6, ("a",), "6 features but 1 feature names"),
     ):
         with pytest.raises(InputError, match=message):

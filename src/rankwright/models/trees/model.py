@@ -10,8 +10,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from rankwright.data.matching import pick_columns, widen
 from rankwright.errors import InputError
-from rankwright.models.features import NamedFeatures, as_row, as_table, picked
+from rankwright.models.base import Model, as_row, as_table
 from rankwright.models.trees.forest import Forest
 
 __all__ = ["GradeModel", "TreeModel"]
@@ -23,7 +24,7 @@ _QUADRATURE = 64  # points on the way from one row to another
 
 
 @dataclass(frozen=True, eq=False)
-class _OnTrees(NamedFeatures):
+class _OnTrees(Model):
     """What models of trees share.
 
     A feature may be NaN: each split knows where missing values go. Features that the data leaves out at the end are 0.
@@ -46,13 +47,11 @@ class _OnTrees(NamedFeatures):
         X = as_table(X)
         columns = self._columns(X.shape[1], feature_names)
         for start in range(0, X.shape[0], _ROWS):
-            part = picked(X[start : start + _ROWS], columns)
+            part = pick_columns(X[start : start + _ROWS], columns)
             part = part.toarray() if sparse.issparse(part) else np.asarray(part)
             if part.dtype not in (np.float32, np.float64):
                 part = part.astype(np.float64)
-            if part.shape[1] < self.n_inputs:
-                part = np.pad(part, ((0, 0), (0, self.n_inputs - part.shape[1])))
-            yield start, np.ascontiguousarray(part)
+            yield start, np.ascontiguousarray(widen(part, self.n_inputs))
 
     def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         """Rows as dense float64 with the model's features as columns: for a few rows to look at."""

@@ -12,89 +12,15 @@ from typing import Any
 
 from rankwright.errors import InputError
 from rankwright.evaluation.render import _DRAW, FORMATS, Table, _csv, _figure, _plain
+from rankwright.training.health_fit import FitHealth
+from rankwright.training.health_plot import write_plot
 
-__all__ = ["FitHealth", "TrainingHealth"]
+__all__ = ["TrainingHealth"]
 
 _FALLS = 0.01  # of the slack: less is no fall worth a larger C
 _GONE = 1e-3  # of the slack at weights of 0: less is none
 _HEADER = ("loss", "C", "slack", "obj/obj(0)", "‖w‖", "passes", "gap", "seconds", "oracle", "products", "QP", "rest")
 _SHORT = {"training": "train", "validation": "valid"}
-
-
-@dataclass(frozen=True)
-class FitHealth:
-    """One fit: a loss and a C.
-
-    Attributes
-    ----------
-    loss : str
-        What was trained for.
-    C : float
-        Weight of the losses.
-    slack, slack_at_zero : float
-        Mean of the hinge over the training queries, at the weights found and at weights of 0.
-    objective : float
-        ½‖w‖² + C · slack.
-    norm : float
-        ‖w‖ of the problem that was solved: of standardised features, unless they were left as they are.
-    passes : int
-        Passes over the data.
-    gap : float
-        How far the objective may be above the optimum, relatively.
-    seconds : float
-        Of the fit in all.
-    seconds_oracle, seconds_products, seconds_planes, seconds_rest : float
-        How they split: most violated rankings, products with the features, the small problem over planes (the papers'
-        QP), and preparation.
-    own_measure : str
-        The measure of the loss; nDCG@10 for pairs.
-    own_training, own_validation : float
-        Its mean on training and validation data; nan without validation data.
-    measures : tuple of (str, float)
-        The measures that were asked for, as ``("training AP", 0.45)``.
-    """
-
-    loss: str
-    C: float
-    slack: float
-    slack_at_zero: float
-    objective: float
-    norm: float
-    passes: int
-    gap: float
-    seconds: float
-    seconds_oracle: float
-    seconds_products: float
-    seconds_planes: float
-    seconds_rest: float
-    own_measure: str
-    own_training: float
-    own_validation: float = float("nan")
-    measures: tuple[tuple[str, float], ...] = ()
-
-    @property
-    def objective_at_zero(self) -> float:
-        """The objective at weights of 0."""
-        return self.C * self.slack_at_zero
-
-    @property
-    def objective_ratio(self) -> float:
-        """The objective, relative to that at weights of 0."""
-        return self.objective / self.objective_at_zero if self.objective_at_zero > 0 else 1.0
-
-    @property
-    def slack_ratio(self) -> float:
-        """The average slack, relative to that at weights of 0."""
-        return self.slack / self.slack_at_zero if self.slack_at_zero > 0 else 1.0
-
-    def _slack_error(self) -> float:
-        """How far the average slack of the optimum can be from this one.
-
-        P is strongly convex, so weights within a gap g are within √(2gP) of the optimum, and their ½‖w‖² and P with
-        them.
-        """
-        room = self.gap * self.objective
-        return (2.0 * room + math.sqrt(2.0 * room) * self.norm) / self.C
 
 
 @dataclass(frozen=True)
@@ -156,9 +82,7 @@ class TrainingHealth:
 
     def plot(self, path: str | Path) -> None:
         """Draw the table; ``.png`` or ``.svg``, as the name of the file says."""
-        from rankwright.rankers.health_plot import write_plot
-
-        write_plot(self, path)
+        write_plot({loss: self.of(loss) for loss in self.losses}, path)
 
     def __str__(self) -> str:
         return self.render()

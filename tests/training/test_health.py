@@ -13,8 +13,8 @@ import pandas as pd
 import pytest
 
 from rankwright import InputError, RankingData, RankingSVM, StructuredSVM, TrainingHealth, evaluate, training_health
-from rankwright.rankers import health as module
-from rankwright.rankers.health_table import FitHealth
+from rankwright.training import health as module
+from rankwright.training.health_fit import FitHealth
 
 GRID = (0.01, 1.0, 100.0)
 
@@ -282,7 +282,7 @@ def test_progress_is_told_of_every_fit_and_ctrl_c_ends_it_all():
         ({"tol": 0}, "tol is 0; expected a number above 0"),
         ({"measures": ["nothing"]}, "unknown measure 'nothing'"),
         ({"data": 3}, "data is a int; expected a RankingData or"),
-        ({"eval_set": made(n_features=4)}, "validation data: the data has 4 features, but the model was trained on 3"),
+        ({"eval_set": made(n_features=4)}, "validation data: the data has 4 features, but the model has 3"),
         ({"data": (np.ones((2, 1)), [0, 0], [1, 1])}, "training data: no query has both relevant and other documents"),
         ({"data": (np.ones((2, 1)), [3, 3], [1, 1]), "losses": "pairs"}, "no query has documents of different labels"),
     ],
@@ -324,8 +324,9 @@ def test_other_formats_are_refused(tmp_path, name):
 def test_png_is_whole_and_matplotlib_loaded_late_and_left_as_it_was(tmp_path):
     code = f"""
 import sys
-from rankwright.rankers.health_table import FitHealth, TrainingHealth
-import rankwright.rankers.health
+from rankwright.training.health_fit import FitHealth
+from rankwright.training.health_table import TrainingHealth
+import rankwright.training.health
 assert "matplotlib" not in sys.modules
 import matplotlib
 settings = lambda: [matplotlib.rcParams[name] for name in ("font.size", "axes.grid", "svg.hashsalt", "svg.fonttype")]

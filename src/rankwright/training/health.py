@@ -24,10 +24,11 @@ from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.table import evaluate
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
-from rankwright.objectives.products import FASTMATH, add_rows, kernel_form, row_scores
-from rankwright.rankers.health_table import FitHealth, TrainingHealth
+from rankwright.models.products import FASTMATH, add_rows, kernel_form, row_scores
 from rankwright.rankers.max_margin import DEFAULT_GRID, StructuredSVM
 from rankwright.rankers.ranking_svm import RankingSVM
+from rankwright.training.health_fit import FitHealth
+from rankwright.training.health_table import TrainingHealth
 
 __all__ = ["LOSSES", "check_losses", "ranker_for", "training_health"]
 

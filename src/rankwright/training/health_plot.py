@@ -1,4 +1,4 @@
-"""The plot of a `TrainingHealth`: small multiples over C, and how the seconds of every loss split.
+"""The plot of the health of training: small multiples over C, and how the seconds of every loss split.
 
 Readable in black and white: losses differ in marker and line style, parts of the time in hatches. matplotlib is loaded
 here only; pyplot is not, and matplotlib's settings are changed only while drawing.
@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from rankwright.data.files import replace_file
 from rankwright.errors import InputError
-from rankwright.rankers.health_table import FitHealth, TrainingHealth
+from rankwright.training.health_fit import FitHealth
 
-__all__ = ["SUFFIXES", "check_plot_name", "write_plot"]
+__all__ = ["SUFFIXES", "Fits", "check_plot_name", "write_plot"]
+
+Fits = Mapping[str, Sequence[FitHealth]]  # of every loss, by C
 
 SUFFIXES = (".png", ".svg")
 _WIDTH = 7.6  # inches
@@ -56,19 +58,19 @@ def check_plot_name(path: str | Path) -> str:
     return suffix[1:]
 
 
-def write_plot(health: TrainingHealth, path: str | Path) -> None:
+def write_plot(fits: Fits, path: str | Path) -> None:
     """Draw the table into a PNG or SVG file; it appears whole or not at all."""
     kind = check_plot_name(path)
     from matplotlib import style
     from matplotlib.figure import Figure
 
     with style.context(["default", _STYLE]):
-        n_rows = -(-len(health.losses) // _A_ROW)
+        n_rows = -(-len(fits) // _A_ROW)
         heights = [4.3, 1.75 * n_rows + 0.35]
         figure = Figure(figsize=(_WIDTH, sum(heights)), layout="constrained")
         above, below = list(figure.subfigures(2, 1, squeeze=False, height_ratios=heights).ravel())
-        _draw_lines(above, health)
-        _draw_bars(below, health, n_rows)
+        _draw_lines(above, fits)
+        _draw_bars(below, fits, n_rows)
         drawn = io.BytesIO()
         metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {"Software": None}
         figure.savefig(drawn, format=kind, dpi=160, metadata=metadata)
@@ -76,12 +78,12 @@ def write_plot(health: TrainingHealth, path: str | Path) -> None:
         out.write(drawn.getvalue())
 
 
-def _draw_lines(figure: Any, health: TrainingHealth) -> None:
+def _draw_lines(figure: Any, fits: Fits) -> None:
     """Six panels over C, a line per loss."""
     from matplotlib.ticker import MaxNLocator, NullLocator
 
     axes = figure.subplots(2, 3, sharex=True).ravel()
-    has_valid = any(not math.isnan(row.own_validation) for row in health.rows)
+    has_valid = any(not math.isnan(row.own_validation) for rows in fits.values() for row in rows)
     part = "validation" if has_valid else "training"
     panels: list[tuple[str, str, Callable[[FitHealth], float]]] = [
         ("Average slack", "relative to weights of 0", lambda row: row.slack_ratio),
@@ -94,12 +96,12 @@ def _draw_lines(figure: Any, health: TrainingHealth) -> None:
     for axis, (title, label, value) in zip(axes, panels, strict=True):
         axis.set_title(title)
         axis.set_ylabel(label)
-        columns = [[value(row) for row in health.of(loss)] for loss in health.losses]
+        columns = [[value(row) for row in rows] for rows in fits.values()]
         if label in ("‖w‖", "seconds"):
             columns = _log_axis(axis, columns)
-        for number, (loss, column) in enumerate(zip(health.losses, columns, strict=True)):
-            axis.plot([row.C for row in health.of(loss)], column, label=_label(health, loss), **_look(number))
-    lowest = min(min(row.slack_ratio, row.objective_ratio) for row in health.rows)
+        for number, (loss, column) in enumerate(zip(fits, columns, strict=True)):
+            axis.plot([row.C for row in fits[loss]], column, label=_label(fits, loss), **_look(number))
+    lowest = min(min(row.slack_ratio, row.objective_ratio) for rows in fits.values() for row in rows)
     for axis in axes[:2]:
         axis.set_ylim(max(0.0, math.floor(10 * lowest - 0.5) / 10), 1.03)
     axes[3].set_ylim(bottom=0)
@@ -123,8 +125,8 @@ def _look(number: int) -> dict[str, Any]:
     }
 
 
-def _label(health: TrainingHealth, loss: str) -> str:
-    own = health.of(loss)[0].own_measure
+def _label(fits: Fits, loss: str) -> str:
+    own = fits[loss][0].own_measure
     return loss if own.lower() == loss else f"{loss} ({own})"
 
 
@@ -153,14 +155,13 @@ def _log_axis(axis: Any, columns: Sequence[Sequence[float]]) -> list[list[float]
     return [[value if value > 0 else floor for value in column] for column in columns]
 
 
-def _draw_bars(figure: Any, health: TrainingHealth, n_rows: int) -> None:
+def _draw_bars(figure: Any, fits: Fits, n_rows: int) -> None:
     """For every loss a bar per C, of what took how much of the time."""
-    n_columns = min(_A_ROW, max(3, len(health.losses)))
+    n_columns = min(_A_ROW, max(3, len(fits)))
     axes = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False)
-    for axis in axes.ravel()[len(health.losses) :]:
+    for axis in axes.ravel()[len(fits) :]:
         axis.set_visible(False)
-    for axis, loss in zip(axes.ravel(), health.losses, strict=False):
-        rows = health.of(loss)
+    for axis, (loss, rows) in zip(axes.ravel(), fits.items(), strict=False):
         bottoms = [0.0] * len(rows)
         for part, (name, shade, hatch) in _PARTS.items():
             shares = [100 * getattr(row, part) / max(row.seconds, 1e-12) for row in rows]

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from rankwright.solvers.line_kernel import (
+from rankwright.objectives.line_kernel import (
     ACROSS,
     ALONG,
     FEW,

@@ -5,7 +5,7 @@ import tomllib
 import pytest
 
 from rankwright.errors import InputError
-from rankwright.experiments.toml_lines import line_of, parse_toml
+from rankwright.experiments.toml import line_of, parse_toml
 
 
 def values(tables, place=()):

@@ -2,7 +2,7 @@
 
 Scores move as base + t · step, or as c · base + s · step on a circle. The measure of a query changes only where two of
 its documents swap places, so that its values between these breakpoints are all there are. The line is taken in pieces;
-on each one the swaps of every query are found and made in their order (:mod:`rankwright.solvers.line_kernel`), which
+on each one the swaps of every query are found and made in their order (:mod:`rankwright.objectives.line_kernel`), which
 for nDCG, AP, RR, precision, recall and RBP costs O(1) a swap. For other measures the labels in rank order are valued,
 many rankings at a time.
 """
@@ -23,10 +23,10 @@ from rankwright.measures.ndcg import nDCG
 from rankwright.measures.precision import P, R
 from rankwright.measures.rbp import RBP
 from rankwright.measures.rr import RR
-from rankwright.solvers import line_kernel as kernel
-from rankwright.solvers import line_sweep
+from rankwright.objectives import line_kernel as kernel
+from rankwright.objectives import line_sweep
 
-__all__ = ["Interval", "MeasureOnLines", "spread_within"]
+__all__ = ["Interval", "MeasureOnLines"]
 
 Array = npt.NDArray[Any]
 _TOGETHER = 1e-9  # breakpoints this close, relative to their size, are one
@@ -111,6 +111,16 @@ class MeasureOnLines:
         weights = self._weights[self._queries]
         return float(weights.sum() ** 2 / (weights @ weights)) if len(weights) else 0.0
 
+    def spread(self, components: Array) -> Array:
+        """The covariances of components (rows) within queries: of differences to the query's mean.
+
+        Summed from the first document to the last, however many threads a matrix product would use.
+        """
+        sizes, query = np.diff(self.indptr), query_of_row(self.indptr)
+        means = np.array([np.bincount(query, row, len(sizes)) for row in components]) / np.maximum(sizes, 1)
+        centred = components - means[:, query]
+        return np.einsum("ik,jk->ij", centred, centred) / max(1, components.shape[1])
+
     def value(self, scores: Array) -> float:
         """The mean value of scores; equal ones stay in the order of the rows."""
         return self.value_of(np.ascontiguousarray(scores, np.float64)[np.newaxis], np.ones(1))
@@ -179,7 +189,7 @@ class MeasureOnLines:
 
     def _whole_line(self, base: Array, step: Array) -> Array:
         """Ends from t = −∞ to ∞ that have about as many swaps between each two."""
-        (bb, bs), (_, ss) = spread_within(np.array([base, step], np.float64), self.indptr)
+        (bb, bs), (_, ss) = self.spread(np.array([base, step], np.float64))
         a = np.sqrt(bb) if bb > 0 else 1.0
         b = bs / a
         e = np.sqrt(max(ss - b * b, 1e-6 * ss)) or 1.0
@@ -264,15 +274,3 @@ def _as_sum(measure: Measure, rankings: Rankings, top: int, longest: int) -> tup
     else:
         return None
     return kind, worth, discounts, norms
-
-
-def spread_within(components: Array, indptr: Array) -> Array:
-    """The covariances of components (rows) within queries: of differences to the query's mean.
-
-    Summed from the first document to the last, however many threads a matrix product would use.
-    """
-    sizes = np.diff(indptr)
-    query = query_of_row(indptr)
-    means = np.array([np.bincount(query, row, len(sizes)) for row in components]) / np.maximum(sizes, 1)
-    centred = components - means[:, query]
-    return np.einsum("ik,jk->ij", centred, centred) / max(1, components.shape[1])

@@ -1,0 +1,115 @@
+"""The base of all models: features found in the data, and scores in the caller's order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from rankwright.data.dataset import RankingData
+from rankwright.data.frames import frame_features, is_frame
+from rankwright.data.matching import default_names, find_columns
+from rankwright.errors import InputError
+
+__all__ = ["Model", "as_row", "as_table"]
+
+Array = npt.NDArray[Any]
+
+
+class Model:
+    """Turns features into scores, higher is better."""
+
+    feature_names: tuple[str, ...] | None
+    query_scaling: str | None = None
+
+    @property
+    def n_features(self) -> int:
+        """Number of features."""
+        raise NotImplementedError
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the features; f1, f2, … if they have none."""
+        return self.feature_names or default_names(self.n_features)
+
+    def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
+        """One float64 per row of a table.
+
+        Parameters
+        ----------
+        X : array-like or scipy sparse
+            Features; memory-mapped arrays are read a block at a time, and float32 is never copied whole to float64.
+        feature_names : sequence of str, optional
+            Names of the columns. If the model has names too, columns are matched by name, and columns that the model
+            does not know are ignored. Otherwise they are matched by position; without names (or with the names f1, f2,
+            … that converting gives them) the last ones may be missing and are then 0, as LETOR text leaves zeros out.
+        indptr : array-like of int, optional
+            Query ``q`` owns the rows ``indptr[q]:indptr[q+1]``. Only used by models that scale features within each
+            query; without it all rows are one query.
+        """
+        raise NotImplementedError
+
+    def predict(self, X: Any, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None) -> Array:
+        """One score per row, higher is better, in the caller's order.
+
+        Parameters
+        ----------
+        X : RankingData, array-like, scipy sparse or data frame
+            Features. The columns of a data frame (pandas, polars, pyarrow) and of named data are matched by name if the
+            model has names; other columns are ignored.
+        qid, group : array-like, optional
+            Query id per row in any order, or rows per query. Only used by models that scale features within each query;
+            without them all rows are one query. A RankingData has its own.
+        """
+        if isinstance(X, RankingData):
+            if qid is not None or group is not None:
+                raise InputError("a RankingData has its queries; leave out qid and group")
+            return X.to_caller_order(np.asarray(self.score(X.X, X.feature_names, X.indptr), np.float64))
+        names = None
+        if is_frame(X):
+            X, names = frame_features(X, self.feature_names)
+        if qid is None and group is None:
+            return np.asarray(self.score(X, names), np.float64)
+        X = as_table(X)
+        labels = np.zeros(X.shape[0])
+        return self.predict(
+            RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=True)
+        )
+
+    def importance(self) -> Array:
+        """How much each feature matters; signed where it has a direction."""
+        raise NotImplementedError
+
+    def _columns(self, n_columns: int, feature_names: Sequence[str] | None) -> Array | None:
+        """Where the model's features are in the data; None if they are its first columns."""
+        return find_columns(n_columns, feature_names, self.n_features, self.feature_names, "the model")
+
+
+def as_table(X: Any) -> Any:
+    """X as a table of numbers, sparse or dense."""
+    if sparse.issparse(X):
+        X = sparse.csr_array(X)
+        if not X.has_canonical_format:
+            X = X.copy()
+            X.sum_duplicates()
+    else:
+        X = np.asarray(X)
+    if X.ndim != 2:
+        raise InputError(f"features must be a table (rows × columns), got an array of shape {X.shape}")
+    if X.dtype.kind not in "fiub":
+        raise InputError(f"features must be numbers, got {X.dtype}")
+    return X
+
+
+def as_row(row: Any) -> Any:
+    """The features of one document as a table of one row."""
+    if not sparse.issparse(row):
+        row = np.atleast_2d(np.asarray(row))
+    elif row.ndim == 1:
+        row = row.reshape(1, -1)
+    if row.ndim != 2 or row.shape[0] != 1:
+        raise InputError(f"expected the features of one document, got an array of shape {row.shape}")
+    return row

@@ -1,0 +1,145 @@
+"""What is known of one training: typed facts that callers print, save or act on without parsing text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from rankwright.measures import Measure
+
+__all__ = ["Certificate", "Fitted", "Kind", "Notice", "Outcome", "Rounds"]
+
+
+class Kind(StrEnum):
+    """What a notice is about."""
+
+    INTERRUPTED = "interrupted"  # by Ctrl-C: the model is the best so far
+    NOT_CONVERGED = "not converged"  # the accuracy asked for was not reached
+    NOTHING_TO_ORDER = "nothing to order"  # no query has an order to learn
+    OVERFLOW = "overflow"  # the weights grew without bounds
+    OTHER_FEATURES = "other features"  # the background model knows other features than the data has
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something the user should know about a training.
+
+    Attributes
+    ----------
+    kind : Kind
+        What it is about.
+    text : str
+        One line, in the words of the Python interface; ``fit`` issues it as a warning.
+    values : mapping
+        The numbers in it, by name: a parameter's value under the parameter's name.
+    """
+
+    kind: Kind
+    text: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """Proof of how good the weights are.
+
+    Attributes
+    ----------
+    objective : float
+        The objective at the weights kept.
+    gap : float
+        How far it may be above the optimum, relatively.
+    passes, passes_total : int
+        Passes over the data: for the C that was kept, and for all C tried.
+    reached : bool
+        Whether the gap is at most ``tol``.
+    """
+
+    objective: float
+    gap: float
+    passes: int
+    passes_total: int
+    reached: bool
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """Rounds of boosting, or epochs.
+
+    Attributes
+    ----------
+    unit : str
+        ``"trees"``, ``"rounds"`` or ``"epochs"``.
+    kept : int
+        How many the model has; for epochs, the number of the one it comes from.
+    values : tuple of float
+        The measure on validation data after every round run; NaN without validation data.
+    """
+
+    unit: str
+    kept: int
+    values: tuple[float, ...]
+
+    @property
+    def value(self) -> float:
+        """The value on validation data of the rounds kept; NaN without validation data."""
+        return self.values[self.kept - 1] if self.kept and self.values else float("nan")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Outcome:
+    """The facts that depend on the method.
+
+    Attributes
+    ----------
+    notices : tuple of Notice
+        What the user should know.
+    C : float or None
+        The C of the model, for methods that have one.
+    tried : tuple of mapping
+        One row for each C that was tried.
+    C_left : int
+        Values of C that were not tried because training was interrupted.
+    certificate : Certificate or None
+        For methods that prove how good their weights are.
+    rounds : Rounds or None
+        For methods that train in rounds.
+    """
+
+    notices: tuple[Notice, ...] = ()
+    C: float | None = None
+    tried: tuple[Mapping[str, Any], ...] = ()
+    C_left: int = 0
+    certificate: Certificate | None = None
+    rounds: Rounds | None = None
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether Ctrl-C ended training early."""
+        return any(notice.kind is Kind.INTERRUPTED for notice in self.notices)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Fitted(Outcome):
+    """All facts of one training.
+
+    Attributes
+    ----------
+    n_queries, n_queries_skipped : int
+        Queries trained on, and those without an order to learn.
+    n_docs, n_features : int
+        Documents and features of the training data.
+    seconds : float
+        Wall time.
+    measure : Measure
+        What C, or the number of rounds, is chosen by on validation data.
+    """
+
+    n_queries: int
+    n_queries_skipped: int
+    n_docs: int
+    n_features: int
+    seconds: float
+    measure: Measure
