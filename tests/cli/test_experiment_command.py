@@ -59,7 +59,7 @@ def test_run_and_table(folder, capsys):
     assert code == 0
     assert "| all | AP | svm-map | **" in out
     code, _, err = run(capsys, "table", "nowhere")
-    assert (code, err.startswith("rankwright: nowhere: is no folder of results")) == (2, True)
+    assert (code, err.startswith("rankwright: nowhere: not a results folder")) == (2, True)
     assert run(capsys, "run", "exp.toml", "--threads", "1", "-o", "other")[0] == 0
     assert (folder / "other" / "runs.csv").is_file()
 
@@ -80,7 +80,7 @@ def test_failures_are_told(folder, capsys):
     assert code == 1
     assert "3 of 9 cells are missing" in out
     assert "rankwright: 3 cells failed:" in err
-    reason = "there is no feature 'nothing'; expected a number from 1 to 4"
+    reason = "no feature 'nothing'; expected a number from 1 to 4"
     assert f"  feature:nothing on all, split 2: {reason}\n" in err
 
 
@@ -91,7 +91,7 @@ def test_an_interruption_says_how_to_go_on(folder, capsys, monkeypatch):
     monkeypatch.setattr(running, "run_cell", pressed)
     code, _, err = run(capsys, "run", "exp.toml", "--threads", "1")
     assert code == 130
-    assert "what is finished is in exp-results; the same command goes on from there" in err
+    assert "finished results are in exp-results; run the same command again to resume" in err
 
 
 def test_progress_in_a_log_and_on_a_terminal(folder, capsys, monkeypatch):

@@ -290,8 +290,8 @@ def test_the_same_results_give_the_same_bytes(tmp_path):
         ("per_query.csv", "method,query,measure,value\nx,1,AP,high\n", "per_query.csv:2: value is 'high'"),
         ("per_query.csv", "method,query,measure,value\nx,1,AP\n", "per_query.csv:2: 3 fields; expected 4"),
         ("per_query.csv", "method,query,measure,value\n", "per_query.csv: has no values"),
-        ("manifest.json", "[1]", "manifest.json: is a list; expected a JSON object"),
-        ("manifest.json", "{", "manifest.json: is no JSON"),
+        ("manifest.json", "[1]", "manifest.json: contains a list; expected a JSON object"),
+        ("manifest.json", "{", "manifest.json: not valid JSON"),
         ("runs.csv", "method,parameters\nx,{C}\n", "runs.csv:2: parameters is '{C}'"),
         ("paths.csv", "method,parameters,validation\nx,{},much\n", "paths.csv:2: validation is 'much'"),
     ],
@@ -305,7 +305,7 @@ def test_files_that_cannot_be_understood(tmp_path, name, text, told):
 
 
 def test_folders_that_are_none(tmp_path):
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="not a folder"):
         write_report(tmp_path / "nowhere", tmp_path / "r.html")
     with pytest.raises(InputError, match=r"has no per_query\.csv"):
         write_report(tmp_path, tmp_path / "r.html")

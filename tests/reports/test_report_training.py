@@ -72,15 +72,15 @@ def test_health_in_figures_and_in_words(tmp_path):
     page = changed(folder)
     panels = {panel["figure"]: lines_of(panel) for panel in page.data["data"][0]["health"]}
     assert list(panels) == [
-        "average slack / that at weights of 0",
-        "objective / that at weights of 0",
+        "average slack / its value at zero weights",
+        "objective / its value at zero weights",
         "length of the weights ‖w‖",
         "passes over the data",
-        "gap that was proved",
+        "proven gap",
     ]
     for of in panels.values():
         assert {method: len(points) for method, points in of.items()} == {**dict.fromkeys(ratios, 6), "lambdamart": 1}
-    last = panels["average slack / that at weights of 0"]["svm-map"][-1]
+    last = panels["average slack / its value at zero weights"]["svm-map"][-1]
     assert last == pytest.approx([100, 0.8, 0.8, 0.8, 2, 0])
     text = words(page)
     assert "Lowest average slack along C, in % of that at weights of 0: svm-map (80) and svm-ndcg (90)." in text

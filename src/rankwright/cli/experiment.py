@@ -1,4 +1,4 @@
-"""`rankwright experiment`: data sets, methods and a protocol in one file; checked, run, shown as tables and a report."""
+"""`rankwright experiment`: data sets, methods and a protocol in one file; checked, run, shown as tables and report."""
 
 from __future__ import annotations
 
@@ -94,8 +94,8 @@ def check(ctx: click.Context, file: Path, data: Path | None) -> None:
 def run(ctx: click.Context, file: Path, threads: int | None, data: Path | None, output: Path | None) -> None:
     """Run the experiment in FILE, or resume it after an interruption.
 
-    The results of every method on every split are written immediately: run the same command again to resume. Results are
-    plain files: per_query.csv, runs.csv, paths.csv, rounds.csv, health.csv, queries.csv, manifest.json.
+    Results are written after every method on every split: run the same command again to resume. They are plain files:
+    per_query.csv, runs.csv, paths.csv, rounds.csv, health.csv, queries.csv, manifest.json.
 
     \b
     Example:
@@ -109,7 +109,9 @@ def run(ctx: click.Context, file: Path, threads: int | None, data: Path | None, 
     line = _Line()
     began = time.monotonic()
     try:
-        results = run_experiment(experiment, n_jobs=threads or cores(), output=output, progress=line, command=_command())
+        results = run_experiment(
+            experiment, n_jobs=threads or cores(), output=output, progress=line, command=_command()
+        )
     except KeyboardInterrupt:
         line.clear()
         folder = output or experiment.output
