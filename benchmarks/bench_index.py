@@ -22,8 +22,8 @@ from pathlib import Path
 import bm25s
 import numpy as np
 
-from rankwright.text.analysis import BUILT_IN
-from rankwright.text.indexing import build_index
+from rankwright.text.analysis.analyzers import BUILT_IN
+from rankwright.text.index.index import build_index
 from timing import best_cpu_seconds, report
 
 N_WORDS = 200_000

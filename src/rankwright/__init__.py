@@ -46,15 +46,14 @@ _HOMES = {
     "rankwright.rankers.mc_rank": ("McRank",),
     "rankwright.rankers.pair_weights": ("rank_pair_weights",),
     "rankwright.rankers.ranking_svm": ("RankingSVM",),
-    "rankwright.text.analysis": ("Analyzer",),
-    "rankwright.text.index": ("Index",),
-    "rankwright.text.indexing": ("build_index",),
-    "rankwright.text.columns": ("Columns", "feature_set"),
-    "rankwright.text.features": ("make_features", "read_document_table"),
-    "rankwright.text.functions": ("BM25", "TFIDF", "Cosine", "Dirichlet", "JelinekMercer"),
-    "rankwright.text.learned": ("LearnedSearch",),
-    "rankwright.text.queries": ("read_queries",),
-    "rankwright.text.search": ("search",),
+    "rankwright.text.analysis.analyzers": ("Analyzer",),
+    "rankwright.text.index.index": ("Index", "build_index"),
+    "rankwright.text.reading.queries": ("read_queries",),
+    "rankwright.text.search.columns": ("Columns", "feature_set"),
+    "rankwright.text.search.features": ("make_features", "read_document_table"),
+    "rankwright.text.search.functions": ("BM25", "TFIDF", "Cosine", "Dirichlet", "JelinekMercer"),
+    "rankwright.text.search.learned": ("LearnedSearch",),
+    "rankwright.text.search.scorer": ("search",),
 }
 _PACKAGES = ("datasets", "experiments")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -8,11 +8,10 @@ import numpy as np
 import pytest
 from toy_documents import files_of, make_documents
 
-import rankwright.text.arrays as arrays
+import rankwright.text.index.storage as storage
 from rankwright import Index, InputError, build_index
-from rankwright.text.analysis import BUILT_IN, analyzer
-from rankwright.text.builder import Builder
-from rankwright.text.indexing import add_documents
+from rankwright.text.analysis.analyzers import BUILT_IN, analyzer
+from rankwright.text.index.writer import IndexWriter
 
 
 @pytest.fixture
@@ -120,7 +119,7 @@ def test_arrays_that_do_not_fit(built, name, change):
 def test_a_full_disk(tmp_path, monkeypatch, built):
     """Whichever write fails: one clear line, no part of an index left behind, and the old one untouched."""
     before = files_of(built.path)
-    write, room = arrays._write, [0]
+    write, room = storage._write, [0]
 
     def fill(file, data):
         room[0] -= 1
@@ -128,12 +127,12 @@ def test_a_full_disk(tmp_path, monkeypatch, built):
             raise OSError(errno.ENOSPC, "No space left on device", "somewhere")
         write(file, data)
 
-    monkeypatch.setattr(arrays, "_write", fill)
+    monkeypatch.setattr(storage, "_write", fill)
     failed = 0
     for n_writes in range(100):
         room[0] = n_writes
         try:
-            add_documents(built, [("new", {"title": "some words", "text": "and more"})], segment_postings=2)
+            built.add([("new", {"title": "some words", "text": "and more"})], segment_postings=2)
             break
         except InputError as error:
             failed += 1
@@ -154,6 +153,6 @@ def test_an_interrupted_build_leaves_nothing(tmp_path):
 
 
 def test_builders_close_their_files(tmp_path):
-    writer = arrays.ArrayWriter(tmp_path, tmp_path)
-    with pytest.raises(RuntimeError), Builder(writer, (analyzer("plain"),), None, True, False, 9):
+    writer = storage.ArrayWriter(tmp_path, tmp_path)
+    with pytest.raises(RuntimeError), IndexWriter(writer, (analyzer("plain"),), None, True, False, 9):
         raise RuntimeError

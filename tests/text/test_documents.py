@@ -4,7 +4,7 @@ import json
 import pytest
 
 from rankwright import InputError, InputWarning
-from rankwright.text.documents import read_documents, read_records, read_rows
+from rankwright.text.reading.documents import read_documents, read_records, read_rows
 
 DOCS = [
     ("d1", {"title": "A wing", "text": "in a slipstream"}),
@@ -82,7 +82,9 @@ def test_rows(tmp_path):
 @pytest.mark.parametrize("name", ["a.sgml", "a.trec.gz", "a", "a.xml"])
 @pytest.mark.parametrize("size", [1 << 20, 50, 7, 1])
 def test_sgml(tmp_path, monkeypatch, name, size):
-    monkeypatch.setattr("rankwright.text.documents.line_chunks", lambda path, progress=None: chunks_of(path, size))
+    monkeypatch.setattr(
+        "rankwright.text.reading.records.line_chunks", lambda path, progress=None: chunks_of(path, size)
+    )
     found = list(read_records(write(tmp_path / name, SGML)))
     assert [record[:2] for record in found] == [
         ("FT-1", {"title": "Wings &\nthings", "text": "1992\nFirst <paragraph>, 1 < 2\nSecond\none"}),
@@ -107,7 +109,7 @@ def chunks_of(path, size):
 
 
 def test_sgml_with_a_tag_over_a_line_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwright.text.documents.line_chunks", lambda path, progress=None: chunks_of(path, 1))
+    monkeypatch.setattr("rankwright.text.reading.records.line_chunks", lambda path, progress=None: chunks_of(path, 1))
     path = write(tmp_path / "a.sgml", "<DOC\n><DOCNO>a</DOCNO\n>x</DOC><DOC\nid='3'>\n<DOCNO>\nb\n</DOCNO></DOC\n>")
     assert read(path) == [("a", {"text": "x"}), ("b", {"text": ""})]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from toy_documents import WORDS, make_documents
 
-import rankwright.text.features as features
+import rankwright.text.search.features as features
 from rankwright import (
     Columns,
     InputError,
@@ -18,7 +18,7 @@ from rankwright import (
     read_document_table,
     read_queries,
 )
-from rankwright.text.features import DocumentTable
+from rankwright.text.search.features import DocumentTable
 
 QUERIES = {"q1": "running wings", "q2": "the of", "q3": "nowhere", "q4": "café x1", "ü5": "漢字 winged"}
 NAMES = ["bm25[porter+stop]", "dirichlet[plain,title]", "log-tf[porter]"]

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toy_documents import files_of, make_documents
 
-import rankwright.text.postings as postings
+import rankwright.text.index.postings as postings
 from rankwright import Analyzer, Index, InputError, InputWarning, build_index
-from rankwright.text.analysis import BUILT_IN, analyzer
-from rankwright.text.indexing import add_documents
+from rankwright.text.analysis.analyzers import BUILT_IN, analyzer
 
 
 def postings_of(documents, analyze, fields):
@@ -103,10 +102,10 @@ def test_merging_in_blocks(tmp_path, monkeypatch):
 def test_segments_change_nothing(tmp_path, monkeypatch, limit):
     documents = make_documents(80)
     build_index(documents, tmp_path / "a.index", field_views=True)
-    monkeypatch.setattr("rankwright.text.builder._BATCH_DOCS", 7)
+    monkeypatch.setattr("rankwright.text.index.writer._BATCH_DOCS", 7)
     build_index(documents, tmp_path / "b.index", field_views=True, segment_postings=limit)
     assert files_of(tmp_path / "a.index") == files_of(tmp_path / "b.index")
-    monkeypatch.setattr("rankwright.text.builder._BATCH_CHARACTERS", 50)
+    monkeypatch.setattr("rankwright.text.index.writer._BATCH_CHARACTERS", 50)
     build_index(iter(documents), tmp_path / "b.index", field_views=True, segment_postings=limit)
     assert files_of(tmp_path / "a.index") == files_of(tmp_path / "b.index")
     assert sorted(entry.name for entry in tmp_path.iterdir()) == ["a.index", "b.index"]
@@ -134,7 +133,7 @@ def test_adding_in_segments(tmp_path):
     documents = make_documents()
     build_index(documents, tmp_path / "a.index")
     index = build_index(documents[:5], tmp_path / "b.index")
-    add_documents(index, documents[5:], segment_postings=9)
+    index.add(documents[5:], segment_postings=9)
     assert files_of(tmp_path / "a.index") == files_of(tmp_path / "b.index")
 
 
@@ -320,14 +319,14 @@ def test_what_was_there_is_replaced_only_if_it_is_an_index(tmp_path, built):
 
 
 def test_too_many_documents(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwright.text.builder._MOST_DOCS", 2)
+    monkeypatch.setattr("rankwright.text.index.writer._MOST_DOCS", 2)
     with pytest.raises(InputError, match="more than 2 documents"):
         build_index([("a", "x"), ("b", "x"), ("c", "x")], tmp_path / "a.index")
 
 
 def test_texts_are_mapped_not_read(tmp_path):
     index = build_index([(f"d{i}", "word " * 100) for i in range(50)], tmp_path / "a.index")
-    array = index.texts[0]
+    array = index.contents.texts[0]
     while isinstance(array.base, np.ndarray):
         array = array.base
     assert isinstance(array, np.memmap)

@@ -83,7 +83,7 @@ def command(path: Path, as_json: bool, group: Path | None, negative_as_zero: boo
 
 
 def _tell_index(path: Path, as_json: bool) -> None:
-    from rankwright.text.index import Index
+    from rankwright.text.index.index import Index
 
     index = Index.open(path)
     index.verify()

@@ -1,10 +1,10 @@
 """Analysers: from a text to the terms it is found by.
 
-An analyser has two stages. The first cuts a text into words (:mod:`rankwright.text.words`). The second turns a word
-into a term, or drops it: ``plain`` keeps it as it is, ``porter`` takes its stem (M. Porter, An algorithm for suffix
-stripping, Program 14(3), 1980, as PyStemmer has it), ``porter+stop`` drops stop words first. Because the second stage
-sees one word at a time, an index applies it to its vocabulary and not to its documents: it reads the texts once,
-whatever the number of analysers.
+An analyser has two stages. The first splits a text into words (:mod:`rankwright.text.analysis.words`). The second maps
+a word to a term or drops it: ``plain`` keeps it unchanged, ``porter`` takes its stem (M. Porter, An algorithm for
+suffix stripping, Program 14(3), 1980, as implemented by PyStemmer), ``porter+stop`` drops stop words first. As the
+second stage sees one word at a time, an index applies it to its vocabulary rather than its documents: texts are read
+once, whatever the number of analysers.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from rankwright.errors import InputError
-from rankwright.text.stop_words import STOP_WORDS
-from rankwright.text.words import split_words
+from rankwright.text.analysis.stop_words import STOP_WORDS
+from rankwright.text.analysis.words import split_words
 
 __all__ = ["BUILT_IN", "Analyzer", "Own", "analyzer", "checked_words", "recalled", "recorded", "with_one_tokenizer"]
 

@@ -8,40 +8,19 @@ from __future__ import annotations
 
 import json
 import os
-import re
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
 
 from rankwright.data.files import Progress, line_chunks
-from rankwright.errors import InputError, InputWarning
+from rankwright.errors import InputError
+from rankwright.text.reading.records import BOM, ID_KEYS, Errors, Record, Tally, as_fields, check_id
+from rankwright.text.reading.sgml import read_sgml
 
-__all__ = [
-    "FORMATS",
-    "ID_KEYS",
-    "Errors",
-    "Record",
-    "Tally",
-    "as_fields",
-    "check_id",
-    "read_documents",
-    "read_records",
-    "read_rows",
-]
+__all__ = ["FORMATS", "read_documents", "read_records", "read_rows"]
 
 FORMATS = ("jsonl", "tsv", "trec", "folder")
-Errors = Literal["strict", "replace"]
-Record = tuple[str, dict[str, str], Path, int | None]
-"""Id, fields, file and line."""
-
-ID_KEYS = ("id", "_id", "docno")
 _SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".tsv": "tsv", ".trec": "trec", ".sgml": "trec"}
 _UNDERSTOOD = "JSON lines, tab-separated id and text, TREC SGML (<DOC>), or a folder of text files"
-_BAD_BYTES = re.compile("[\udc80-\udcff]+")  # what Python's decoder leaves for bytes that are not UTF-8
-_HALF_PAIRS = re.compile("[\ud800-\udfff]")
-_REPLACEMENT = "\ufffd"
-_BOM = "\ufeff"
 
 
 def read_documents(
@@ -103,8 +82,6 @@ def read_records(
     elif kind == "tsv":
         records = _read_columns(path, tally, progress)
     elif kind == "trec":
-        from rankwright.text.sgml import read_sgml
-
         records = read_sgml(path, tally, progress)
     elif kind == "folder":
         records = _read_folder(path, tally, progress)
@@ -120,79 +97,13 @@ def read_records(
     tally.tell()
 
 
-def check_id(doc_id: str, path: Path | None = None, line: int | None = None) -> None:
-    """Refuse ids that cannot stand in a TREC file."""
-    if doc_id.split() != [doc_id]:
-        if not doc_id:
-            raise InputError("the document id is empty; expected a word", path, line)
-        raise InputError(f"the document id {doc_id!r} has white space; expected one word (for TREC files)", path, line)
-
-
-class Tally:
-    """What is told only when all is read: replaced bytes and keys that hold no text."""
-
-    def __init__(self, path: Path, errors: Errors, wanted: Sequence[str] | None = None) -> None:
-        self.path = path
-        self._replace = errors == "replace"
-        self._wanted = wanted
-        self._replaced = 0
-        self._keys: dict[str, None] = {}
-
-    def chunks(self, path: Path, progress: Progress | None) -> Iterator[tuple[str, int, bool]]:
-        """The text of a file in pieces of whole lines, the number of the first line, and whether bytes are bad."""
-        line = 1
-        for chunk in line_chunks(path, progress):
-            try:
-                text, is_bad = chunk.decode(), False
-            except UnicodeDecodeError as error:
-                if not self._replace:
-                    where = line + chunk.count(b"\n", 0, error.start)
-                    what = f"the byte 0x{chunk[error.start]:02x} is not UTF-8 text"
-                    raise InputError(f"{what}; expected UTF-8, or errors to be replaced", path, where) from None
-                text, is_bad = chunk.decode(errors="surrogateescape"), True
-            if line == 1:
-                text = text.removeprefix(_BOM)
-            yield text, line, is_bad
-            line += chunk.count(b"\n")
-
-    def clean(self, text: str) -> str:
-        """The text of a document in which bad bytes are replaced; the document is counted."""
-        found, n = _BAD_BYTES.subn(_REPLACEMENT, text)
-        self._replaced += n > 0
-        return found
-
-    def whole_pairs(self, fields: dict[str, str], line: int) -> dict[str, str]:
-        """Fields without halves of surrogate pairs, which JSON can write and UTF-8 cannot."""
-        if not any(_HALF_PAIRS.search(text) for text in fields.values()):
-            return fields
-        if not self._replace:
-            what = "half of a surrogate pair, such as \\ud800, which is no character"
-            raise InputError(f"{what}; expected text, or errors to be replaced", self.path, line)
-        self._replaced += 1
-        return {name: _HALF_PAIRS.sub(_REPLACEMENT, text) for name, text in fields.items()}
-
-    def note_key(self, key: str) -> None:
-        """Remember a key that holds no text."""
-        if self._wanted is None or key in self._wanted:
-            self._keys[key] = None
-
-    def tell(self) -> None:
-        """Warn about what was noted."""
-        if self._keys:
-            names = ", ".join(self._keys)
-            warnings.warn(f"{self.path}: left out what is no text: {names}", InputWarning, stacklevel=3)
-        if self._replaced:
-            what = f"{self._replaced:,} documents have bytes that are not UTF-8, which were replaced"
-            warnings.warn(f"{self.path}: {what}", InputWarning, stacklevel=3)
-
-
 def _format_of(path: Path) -> str:
     if path.is_dir():
         return "folder"
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     if suffix.lower() in _SUFFIXES:
         return _SUFFIXES[suffix.lower()]
-    start = next(line_chunks(path), b"").removeprefix(_BOM.encode()).lstrip()
+    start = next(line_chunks(path), b"").removeprefix(BOM.encode()).lstrip()
     if not start:
         raise InputError("no documents in it; expected at least one", path)
     if start.startswith(b"{"):
@@ -228,27 +139,6 @@ def _read_json_lines(path: Path, tally: Tally, progress: Progress | None) -> Ite
         if "\\u" in line and ("\\ud" in line or "\\uD" in line):
             fields = tally.whole_pairs(fields, number)
         yield doc_id, fields, path, number
-
-
-def as_fields(found: Mapping[str, Any], tally: Tally) -> tuple[str, dict[str, str]]:
-    """The id and the fields in ``{"id": …, field: text}``."""
-    key = next((key for key in ID_KEYS if key in found), None)
-    if key is None:
-        raise InputError(f"a document without an id; expected the key {', '.join(ID_KEYS[:-1])} or {ID_KEYS[-1]}")
-    doc_id = found[key]
-    if isinstance(doc_id, int) and not isinstance(doc_id, bool):
-        doc_id = str(doc_id)
-    if not isinstance(doc_id, str):
-        raise InputError(f"the document id is {doc_id!r}; expected a string")
-    fields = {}
-    for name, text in found.items():
-        if name == key or text is None:
-            continue
-        if isinstance(text, str):
-            fields[name] = text
-        else:
-            tally.note_key(str(name))
-    return doc_id, fields
 
 
 def read_rows(

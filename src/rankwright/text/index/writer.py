@@ -15,25 +15,25 @@ import shutil
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.files import Progress, replace_folder
 from rankwright.errors import InputError, InputWarning
-from rankwright.text.analysis import Analyzer, checked_words, recorded
-from rankwright.text.arrays import ArrayFile, ArrayWriter, load_array
-from rankwright.text.postings import Piece, Segment, inverted, joined
-from rankwright.text.sources import Source
-from rankwright.text.tokens import LINES, WORDS, Lexicon
-from rankwright.text.views import Postings, write_view
-from rankwright.text.vocabulary import as_lines
-from rankwright.text.words import prepared
+from rankwright.text.analysis.analyzers import Analyzer, checked_words, recorded
+from rankwright.text.analysis.tokenizer import LINES, WORDS, Lexicon
+from rankwright.text.analysis.words import prepared
+from rankwright.text.index.contents import Contents, Postings
+from rankwright.text.index.postings import Piece, Segment, inverted, joined
+from rankwright.text.index.storage import HEADER, ArrayFile, ArrayWriter, load_array
+from rankwright.text.index.view_factory import write_view
+from rankwright.text.index.vocabulary import as_lines
+from rankwright.text.reading.records import Errors
+from rankwright.text.reading.sources import Documents, Source, paths_of, records_of
 
-if TYPE_CHECKING:
-    from rankwright.text.index import Index
-
-__all__ = ["Builder", "checked_fields"]
+__all__ = ["IndexWriter", "write_index"]
 
 Array = npt.NDArray[Any]
 Place = tuple[Path | None, int | None]
@@ -45,7 +45,7 @@ _MOST_DOCS = 2**31 - 1
 _ASIDE = "segments"
 
 
-def checked_fields(fields: Sequence[str]) -> list[str]:
+def _checked_fields(fields: Sequence[str]) -> list[str]:
     """The names of fields, if they can be used."""
     names = [fields] if isinstance(fields, str) else list(fields)
     if not names:
@@ -61,7 +61,44 @@ def checked_fields(fields: Sequence[str]) -> list[str]:
     return names
 
 
-class Builder:
+def write_index(
+    documents: Documents,
+    path: Path,
+    analyzers: tuple[Analyzer, ...],
+    fields: Sequence[str] | None,
+    *,
+    store: bool,
+    field_views: bool,
+    old: Contents | None = None,
+    format: str | None,
+    errors: Errors,
+    progress: Progress | None,
+    segment_postings: int,
+) -> None:
+    """Write an index of documents, after those of an old one if given; the folder appears once it is complete."""
+    names = None if fields is None else _checked_fields(fields)
+    _check_target(path, documents)
+    with replace_folder(path, HEADER) as folder:
+        writer = IndexWriter(ArrayWriter(folder, path), analyzers, names, store, field_views, segment_postings)
+        with writer:
+            if old is not None:
+                writer.resume(old)
+            writer.take(records_of(documents, format=format, errors=errors, wanted=names, progress=progress))
+            writer.finish()
+
+
+def _check_target(path: Path, documents: Documents) -> None:
+    """Refuse early to replace what is not ours, or to write among the documents."""
+    for source in paths_of(documents) or ():
+        if source.is_dir() and path.resolve().is_relative_to(source.resolve()):
+            raise InputError(f"lies in the folder of the documents, {source}; expected another place", path)
+    if (path / HEADER).is_file():
+        others = sorted(entry.name for entry in path.iterdir() if entry.name != HEADER and entry.suffix != ".npy")
+        if others:
+            raise InputError(f"holds files that are not part of an index ({others[0]}); expected a new name", path)
+
+
+class IndexWriter:
     """Takes documents and writes the arrays of an index.
 
     Parameters
@@ -109,26 +146,26 @@ class Builder:
         self._aside: ArrayWriter | None = None
         self._n_docs = 0
 
-    def __enter__(self) -> Builder:
+    def __enter__(self) -> IndexWriter:
         return self
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         if self._texts is not None:
             self._texts.__exit__(kind, error, trace)
 
-    def resume(self, index: Index) -> None:
-        """Begin with the documents of an index."""
-        self._fields = dict.fromkeys(index.fields)
-        self._words.add_lines(index.words[0].tobytes())
-        self._ids.add_lines(index.id_lines[0].tobytes())
-        self._segments.append(Segment(np.arange(index.n_terms), *index.postings))
-        self._lengths.append(index.lengths.T)
-        self._n_docs = index.n_docs
-        if self._texts is not None and index.texts is not None:
-            data, offsets = index.texts
+    def resume(self, old: Contents) -> None:
+        """Start with the documents of an index."""
+        self._fields = dict.fromkeys(old.fields)
+        self._words.add_lines(old.words[0].tobytes())
+        self._ids.add_lines(old.ids[0].tobytes())
+        self._segments.append(Segment(np.arange(len(old.words[1]) - 1), *old.postings))
+        self._lengths.append(old.lengths.T)
+        self._n_docs = len(old.ids[1]) - 1
+        if self._texts is not None and old.texts is not None:
+            data, offsets = old.texts
             for start in range(0, len(data), _COPY_BYTES):
                 self._texts.append(data[start : start + _COPY_BYTES])
-            self._text_sizes.append(np.diff(offsets).reshape(index.n_docs, -1))
+            self._text_sizes.append(np.diff(offsets).reshape(self._n_docs, -1))
 
     def take(self, records: Iterable[Source]) -> None:
         """Go through documents."""
@@ -160,7 +197,7 @@ class Builder:
             return
         self._fields.update(dict.fromkeys(fields))
         try:
-            checked_fields(list(self._fields))
+            _checked_fields(list(self._fields))
         except InputError as error:
             raise InputError(error.message, path, line) from None
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from rankwright.data.files import Progress
 from rankwright.errors import InputError
-from rankwright.text.documents import Record, Tally
+from rankwright.text.reading.records import Record, Tally
 
 __all__ = ["read_sgml"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,24 +12,25 @@ import numpy.typing as npt
 
 from rankwright.data.files import Progress
 from rankwright.errors import InputError
-from rankwright.text.analysis import Analyzer, Own, recalled
-from rankwright.text.arrays import HEADER, damaged, load_array, read_header, verify_files
-from rankwright.text.documents import Errors
-from rankwright.text.sources import Documents
-from rankwright.text.view import View
-from rankwright.text.views import Postings, direct_view, merged_view, stored_view, view_name
-from rankwright.text.vocabulary import Vocabulary
+from rankwright.text.analysis.analyzers import BUILT_IN, Analyzer, Own, recalled, with_one_tokenizer
+from rankwright.text.index.contents import load_contents
+from rankwright.text.index.storage import HEADER, damaged, read_header, verify_files
+from rankwright.text.index.view import View
+from rankwright.text.index.view_factory import direct_view, merged_view, stored_view, view_name
+from rankwright.text.index.vocabulary import Vocabulary
+from rankwright.text.reading.records import Errors
+from rankwright.text.reading.sources import Documents
 
-__all__ = ["Index"]
+__all__ = ["Index", "build_index"]
 
 Array = npt.NDArray[Any]
+_SEGMENT_POSTINGS = 1 << 25
 
 
 class Index:
     """Documents that can be searched.
 
-    Made by :func:`~rankwright.text.indexing.build_index`, opened with :meth:`open`. Nothing is read into memory before
-    it is used.
+    Made by :func:`build_index`, opened with :meth:`open`. Nothing is read into memory before it is used.
 
     Attributes
     ----------
@@ -57,29 +58,16 @@ class Index:
         self._header = header
         self._usable = usable
         self._views: dict[tuple[str, str | None], View] = {}
+        self.contents = load_contents(path, header)
         self.n_docs, self.n_tokens, self.n_terms, self.n_empty = (
             int(header[key]) for key in ("documents", "tokens", "terms", "empty")
         )
-        self.fields = tuple(str(name) for name in header["fields"])
+        self.fields = self.contents.fields
         self.analyzers = tuple(str(entry["name"]) for entry in header["analyzers"])
         self.has_text = bool(header["texts"])
         self.fixed_fields = bool(header["fixed_fields"])
         self.field_views = bool(header["field_views"])
         self._stored = {(one["analyzer"], one["field"]): str(one["file"]) for one in header["views"]}
-        n_fields = len(self.fields)
-        docs = load_array(path, "docs", np.int32, (None,))
-        self.postings: Postings = (
-            load_array(path, "indptr", np.int64, (n_fields, self.n_terms + 1)),
-            docs,
-            load_array(path, "counts", np.int32, docs.shape),
-        )
-        self.lengths = load_array(path, "lengths", np.int32, (n_fields, self.n_docs))
-        self.words = self._strings("terms", "term_offsets", self.n_terms)
-        self.id_lines = self._strings("doc_ids", "doc_id_offsets", self.n_docs)
-        self.texts = self._strings("texts", "text_offsets", self.n_docs * n_fields) if self.has_text else None
-        indptr = self.postings[0]
-        if not n_fields or indptr[0, 0] != 0 or indptr[-1, -1] != len(docs):
-            raise damaged(path, "the boundaries of the postings do not run from the first to the last")
 
     @classmethod
     def open(cls, path: str | Path, analyzers: Mapping[str, Own] | None = None) -> Index:
@@ -124,16 +112,16 @@ class Index:
     @cached_property
     def terms(self) -> Vocabulary:
         """The number of every plain word."""
-        return Vocabulary(*self.words)
+        return Vocabulary(*self.contents.words)
 
     @cached_property
     def doc_ids(self) -> Array:
         """All document ids, as bytes in UTF-8."""
-        return np.array(self.id_lines[0].tobytes().split(b"\n")[:-1], dtype=bytes)
+        return np.array(self.contents.ids[0].tobytes().split(b"\n")[:-1], dtype=bytes)
 
     def doc_id(self, doc: int) -> str:
         """The id of a document."""
-        data, offsets = self.id_lines
+        data, offsets = self.contents.ids
         self._check(doc)
         return data[offsets[doc] : offsets[doc + 1] - 1].tobytes().decode()
 
@@ -144,9 +132,9 @@ class Index:
     def text(self, doc: int, field: str | None = None) -> str:
         """The text of a field of a document; without a field that of all, one below the other."""
         self._check(doc)
-        if self.texts is None:
+        if self.contents.texts is None:
             raise InputError("was made without the texts; expected an index with them", self.path)
-        data, offsets = self.texts
+        data, offsets = self.contents.texts
         numbers = range(len(self.fields)) if field is None else [self._field_number(field)]
         rows = [doc * len(self.fields) + number for number in numbers]
         found = [data[offsets[row] : offsets[row + 1]].tobytes().decode() for row in rows]
@@ -182,13 +170,14 @@ class Index:
         format: str | None = None,
         errors: Errors = "strict",
         progress: Progress | None = None,
+        segment_postings: int = _SEGMENT_POSTINGS,
     ) -> Index:
         """Add documents: a new index takes the place of this one when it is complete.
 
         Parameters
         ----------
         documents : path, list of Path, or iterable
-            As for :func:`~rankwright.text.indexing.build_index`.
+            As for :func:`build_index`.
         format, errors, progress
             Likewise.
 
@@ -197,15 +186,28 @@ class Index:
         Index
             The new index, the same as one made of all documents at once.
         """
-        from rankwright.text.indexing import add_documents
+        from rankwright.text.index.writer import write_index  # compiled: only where an index is written
 
         if read_header(self.path) != self._header:
             raise InputError("has changed since it was opened; expected to open it again before adding", self.path)
-        return add_documents(self, documents, format=format, errors=errors, progress=progress)
+        write_index(
+            documents,
+            self.path,
+            self.chosen,
+            self.fields if self.fixed_fields else None,
+            store=self.has_text,
+            field_views=self.field_views,
+            old=self.contents,
+            format=format,
+            errors=errors,
+            progress=progress,
+            segment_postings=segment_postings,
+        )
+        return _reopened(self.path, self.chosen)
 
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        ids = self.id_lines[0].tobytes().decode().split("\n")[:-1]
+        ids = self.contents.ids[0].tobytes().decode().split("\n")[:-1]
         return dict(zip(ids, range(len(ids)), strict=True))
 
     def _made_view(self, name: str, field: str | None) -> View:
@@ -213,15 +215,16 @@ class Index:
             raise InputError(f"there is no analyser {name!r}; expected {', '.join(self._usable)}", self.path)
         analyzer, shown = self._usable[name], view_name(name, field)
         fields = list(range(len(self.fields))) if field is None else [self._field_number(field)]
+        held = self.contents
         if (name, field) in self._stored:
             return stored_view(self.path, self._stored[name, field], analyzer, shown, self.n_docs)
         if len(fields) == 1:
             if analyzer.keeps_words:
-                return direct_view(analyzer, shown, self.words, self.postings, fields[0], self.lengths)
+                return direct_view(analyzer, shown, held.words, held.postings, fields[0], held.lengths)
             if field is not None and len(self.fields) == 1:
                 whole = self.view(name)
                 return View(whole.terms, whole.indptr, whole.docs, whole.counts, whole.lengths, analyzer, shown)
-        return merged_view(analyzer, shown, self.terms.words(), self.postings, fields, self.n_docs)
+        return merged_view(analyzer, shown, self.terms.words(), held.postings, fields, self.n_docs)
 
     def _field_number(self, field: str) -> int:
         if field not in self.fields:
@@ -232,9 +235,79 @@ class Index:
         if not 0 <= doc < self.n_docs:
             raise IndexError(f"there are {self.n_docs:,} documents, and none has the number {doc}")
 
-    def _strings(self, name: str, offsets_name: str, number: int) -> tuple[Array, Array]:
-        data = load_array(self.path, name, np.uint8, (None,))
-        offsets = load_array(self.path, offsets_name, np.int64, (number + 1,))
-        if offsets[0] != 0 or offsets[-1] != len(data):
-            raise damaged(self.path, f"{offsets_name}.npy does not end where {name}.npy does")
-        return data, offsets
+
+def build_index(
+    documents: Documents,
+    path: str | Path,
+    *,
+    fields: Sequence[str] | None = None,
+    analyzers: Sequence[str | Analyzer] | str | Analyzer = BUILT_IN,
+    store: bool = True,
+    split_identifiers: bool = False,
+    field_views: bool = False,
+    format: str | None = None,
+    errors: Errors = "strict",
+    progress: Progress | None = None,
+    segment_postings: int = _SEGMENT_POSTINGS,
+) -> Index:
+    """Index documents.
+
+    Parameters
+    ----------
+    documents : path, list of Path, or iterable
+        Files or folders, as for :func:`~rankwright.text.reading.documents.read_documents`, or documents:
+        ``(id, text)``, ``(id, {field: text})`` or ``{"id": id, field: text}``.
+    path : path
+        The folder to make. It appears when it is complete; an index that is there is replaced.
+    fields : sequence of str, optional
+        The fields to index, in this order; unless given all, as they come. A document without a field is empty there.
+    analyzers : sequence of str or Analyzer
+        Whose terms to keep ready on disk. Rankwright's own can be used with every index; others are then made when
+        they are first used.
+    store : bool, default=True
+        Keep the texts.
+    split_identifiers : bool, default=False
+        Cut ``camelCase`` and ``HTTPServer`` into two words each (``snake_case`` always is).
+    field_views : bool, default=False
+        Keep the terms of every analyser for each single field ready on disk too.
+    format, errors
+        For files, see :func:`~rankwright.text.reading.documents.read_documents`.
+    progress : callable, optional
+        Called with (done, in all): bytes of files, or documents of a list.
+    segment_postings : int
+        How much is held in memory, about 16 bytes for each.
+
+    Returns
+    -------
+    Index
+        The index, opened.
+
+    Examples
+    --------
+    >>> index = build_index([("d1", "A wing in a slipstream")], "wings.index")  # doctest: +SKIP
+    >>> index.view("porter").terms["wing"]  # doctest: +SKIP
+    3
+    """
+    from rankwright.text.index.writer import write_index
+
+    path = Path(path)
+    chosen = with_one_tokenizer(analyzers, split_identifiers)
+    write_index(
+        documents,
+        path,
+        chosen,
+        fields,
+        store=store,
+        field_views=field_views,
+        format=format,
+        errors=errors,
+        progress=progress,
+        segment_postings=segment_postings,
+    )
+    return _reopened(path, chosen)
+
+
+def _reopened(path: Path, analyzers: Sequence[Analyzer]) -> Index:
+    """The index that was just written, with the analysers that it cannot know by itself."""
+    own = {one.name: one for one in analyzers if one.name not in BUILT_IN or one.tokenize is not None}
+    return Index.open(path, own)

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from rankwright.text.words import START, character_classes
+from rankwright.text.analysis.words import START, character_classes
 
 __all__ = ["LINES", "WORDS", "Counted", "Lexicon"]
 

@@ -15,10 +15,10 @@ from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.dataset import RankingData
 from rankwright.data.trec import TrecTable
 from rankwright.errors import InputError
-from rankwright.text.columns import Columns, feature_set
-from rankwright.text.documents import read_rows
-from rankwright.text.index import Index
-from rankwright.text.queries import Queries
+from rankwright.text.index.index import Index
+from rankwright.text.reading.documents import read_rows
+from rankwright.text.reading.queries import Queries
+from rankwright.text.search.columns import Columns, feature_set
 
 __all__ = ["DocumentTable", "MadeFeatures", "make_features", "read_document_table"]
 

@@ -7,7 +7,7 @@ and an impact of the term on the document, and perhaps a part that depends on th
 
 The impact has one of three forms (:data:`SATURATED`, :data:`LOGARITHMIC`, :data:`RATIO`) in the count c of the term in
 the document, a weight w of the term and a factor m of the document. That is all the compiled code knows of a function
-(:mod:`rankwright.text.search_kernel`).
+(:mod:`rankwright.text.search.scorer_kernel`).
 
 Below, N is the number of documents, df the number of documents that hold the term, c its count in the document and q
 its count in the query, |d| the length of the document, avg the mean length, p the term's share of all terms of all
@@ -29,7 +29,7 @@ import numpy.typing as npt
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.text.view import View
+    from rankwright.text.index.view import View
 
 __all__ = [
     "BM25",
@@ -80,12 +80,6 @@ class Function:
     def query_weights(self, view: View, terms: Array, times: Array) -> Array:
         """The weights of terms that stand so many times in a query."""
         return times
-
-    def scores(self, view: View, text: str) -> Array:
-        """The scores of all documents; :class:`rankwright.text.search.Scorer` keeps what several queries share."""
-        from rankwright.text.search import Scorer
-
-        return Scorer(view, self).scores(text)
 
     def __str__(self) -> str:
         written = ",".join(
@@ -194,7 +188,7 @@ class Cosine(Function):
 
     def doc_factors(self, view: View) -> Array:
         """One over the length of the document's vector."""
-        from rankwright.text.search_kernel import frozen, sum_squares
+        from rankwright.text.search.scorer_kernel import frozen, sum_squares
 
         used = np.flatnonzero(view.doc_counts)
         weights = np.zeros(view.n_terms)

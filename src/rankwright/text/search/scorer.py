@@ -19,11 +19,11 @@ import numpy.typing as npt
 
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.errors import InputError
-from rankwright.text.functions import Function, parse_function
+from rankwright.text.search.functions import Function, parse_function
 
 if TYPE_CHECKING:
-    from rankwright.text.index import Index
-    from rankwright.text.view import View
+    from rankwright.text.index.index import Index
+    from rankwright.text.index.view import View
 
 __all__ = ["Hits", "Scorer", "search"]
 
@@ -141,7 +141,7 @@ class Scorer:
     """
 
     def __init__(self, view: View, function: str | Function = "bm25") -> None:
-        from rankwright.text.search_kernel import frozen
+        from rankwright.text.search.scorer_kernel import frozen
 
         self.view = view
         self.function = parse_function(function)
@@ -154,9 +154,9 @@ class Scorer:
         """The scores of all documents, or of some of them.
 
         The formula holds for documents without a term of the query too. It gives them 0, except that
-        :class:`~rankwright.text.functions.Dirichlet` gives them |q| · ln(μ / (|d| + μ)).
+        :class:`~rankwright.text.search.functions.Dirichlet` gives them |q| · ln(μ / (|d| + μ)).
         """
-        from rankwright.text.search_kernel import add_up
+        from rankwright.text.search.scorer_kernel import add_up
 
         queries = self._prepared([text])
         sums = np.zeros(self.view.n_docs, np.float32)
@@ -217,7 +217,7 @@ class Scorer:
 
     def _search_block(self, queries: _Queries, k: int) -> tuple[Array, Array, Array]:
         """How many documents are found for each query, which, and their scores."""
-        from rankwright.text.search_kernel import BUFFER, best_keys, keys_to_scores
+        from rankwright.text.search.scorer_kernel import BUFFER, best_keys, keys_to_scores
 
         n_queries = len(queries.sizes)
         postings = sizes_to_indptr(self.view.doc_counts[queries.terms])[queries.indptr]
@@ -261,7 +261,7 @@ class Scorer:
 
     def _make_impacts(self, terms: Array) -> None:
         """Make the impacts that are not there yet. Threads that do so at the same time write the same numbers."""
-        from rankwright.text.search_kernel import fill_impacts, frozen
+        from rankwright.text.search.scorer_kernel import fill_impacts, frozen
 
         missing = np.unique(terms[~self._is_made[terms]])
         if not len(missing):

@@ -8,7 +8,8 @@ from typing import Any
 
 from rankwright.data.files import Progress
 from rankwright.errors import InputError
-from rankwright.text.documents import Errors, Tally, as_fields, check_id, read_records
+from rankwright.text.reading.documents import read_records
+from rankwright.text.reading.records import Errors, Tally, as_fields, check_id
 
 __all__ = ["Documents", "Source", "paths_of", "records_of"]
 

@@ -36,7 +36,7 @@ def fill_scores(
     query_indptr, terms, weights, sizes
         Query ``q`` owns the terms ``query_indptr[q]:query_indptr[q+1]``, and counts ``sizes[q]`` of them.
     indptr, docs, impacts, priors
-        As :func:`rankwright.text.search_kernel.best_keys` has them.
+        As :func:`rankwright.text.search.scorer_kernel.best_keys` has them.
     row_indptr, rows
         The documents ``rows[row_indptr[q]:row_indptr[q+1]]`` are wanted for query ``q``.
     sums

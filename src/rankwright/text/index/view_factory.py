@@ -10,16 +10,15 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.errors import InputError
-from rankwright.text.analysis import Analyzer
-from rankwright.text.arrays import ArrayWriter, damaged, load_array
-from rankwright.text.view import View
-from rankwright.text.vocabulary import Vocabulary, as_lines
+from rankwright.text.analysis.analyzers import Analyzer
+from rankwright.text.index.contents import Postings
+from rankwright.text.index.storage import ArrayWriter, damaged, load_array
+from rankwright.text.index.view import View
+from rankwright.text.index.vocabulary import Vocabulary, as_lines
 
-__all__ = ["Postings", "direct_view", "merged_view", "stored_view", "view_name", "write_view"]
+__all__ = ["direct_view", "merged_view", "stored_view", "view_name", "write_view"]
 
 Array = npt.NDArray[Any]
-Postings = tuple[Array, Array, Array]
-"""``indptr`` (fields × terms + 1), ``docs`` and ``counts`` of an index."""
 
 
 def view_name(analyzer: str, field: str | None) -> str:
@@ -31,7 +30,7 @@ def _merged(
     analyzer: Analyzer, words: list[str], postings: Postings, fields: Sequence[int], lengths: Array
 ) -> tuple[list[str], Iterator[tuple[Array, Array, Array]]]:
     """The terms of a view in the order of their bytes, and their postings in blocks; fills the lengths."""
-    from rankwright.text.postings import merged, terms_by_group
+    from rankwright.text.index.postings import merged, terms_by_group  # compiled: only where terms are merged
 
     indptr, docs, _ = postings
     # A position outside the table would make compiled code write outside its memory: worth one pass.

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from rankwright.text.view import View
+    from rankwright.text.index.view import View
 
 __all__ = ["QueryWords", "Snippet", "query_words", "shorten", "snippet"]
 

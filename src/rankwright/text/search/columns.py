@@ -25,10 +25,10 @@ import numpy.typing as npt
 
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.errors import InputError
-from rankwright.text.functions import BM25, FUNCTIONS, Function, parse_function
-from rankwright.text.index import Index
-from rankwright.text.search import Scorer
-from rankwright.text.view import View
+from rankwright.text.index.index import Index
+from rankwright.text.index.view import View
+from rankwright.text.search.functions import BM25, FUNCTIONS, Function, parse_function
+from rankwright.text.search.scorer import Scorer
 
 __all__ = ["FEATURE_SETS", "Columns", "feature_set"]
 
@@ -201,7 +201,7 @@ class _Scorer(Scorer):
 
     def fill(self, texts: Sequence[str], indptr: Array, docs: Array, out: Array) -> None:
         """Write the scores, the same bits as :meth:`scores` gives."""
-        from rankwright.text.column_kernel import fill_scores
+        from rankwright.text.search.column_kernel import fill_scores
 
         queries = self._prepared(texts)
         sums = np.zeros(self.view.n_docs, np.float32)
@@ -220,8 +220,8 @@ class _Sums:
 
     def values(self, texts: Sequence[str], indptr: Array, docs: Array) -> Array:
         """Seven columns, one row for each document."""
-        from rankwright.text.column_kernel import fill_sums
-        from rankwright.text.search_kernel import frozen
+        from rankwright.text.search.column_kernel import fill_sums
+        from rankwright.text.search.scorer_kernel import frozen
 
         view = self.view
         terms_of = [view.query(text)[0] for text in texts]

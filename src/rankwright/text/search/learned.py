@@ -10,11 +10,11 @@ import numpy.typing as npt
 
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.errors import InputError
-from rankwright.text.columns import Columns
-from rankwright.text.search import Hits
+from rankwright.text.search.columns import Columns
+from rankwright.text.search.scorer import Hits
 
 if TYPE_CHECKING:
-    from rankwright.text.index import Index
+    from rankwright.text.index.index import Index
 
 __all__ = ["LearnedSearch"]
 

@@ -5,7 +5,8 @@ else, the underscore too, stands between words. Words are in lower case, of text
 is the same word however it was typed. On request the words that an identifier is made of are told apart:
 ``camelCase``, ``HTTPServer`` and ``snake_case`` are two words each.
 
-This is the definition, used for queries. :mod:`rankwright.text.tokens` does the same to many documents at once.
+This is the definition, used for queries. :mod:`rankwright.text.analysis.tokenizer` does the same for many documents at
+once.
 """
 
 from __future__ import annotations

@@ -221,63 +221,81 @@ def _merge_runs(bounds: Any, n_runs: int, source: Any, target: Any) -> tuple[int
 
 
 @njit(cache=True)
+def _group_size(indptr: Any, fields: Any, members: Any) -> tuple[int, int]:
+    """The number of postings of some terms, and of the (term, field) pairs that have any."""
+    total = n_runs = np.int64(0)  # a plain 0 would make numba compile the callers twice
+    for member in members:
+        for field in fields:
+            size = indptr[field, member + 1] - indptr[field, member]
+            total += size
+            n_runs += np.int64(size > 0)
+    return total, n_runs
+
+
+@njit(cache=True)
+def _merge_dense(postings: Any, fields: Any, members: Any, sums: Any, out_docs: Any, out_counts: Any, n: int) -> int:
+    """Merge the postings of terms through a count for every document, all 0 before and after; gives the new end."""
+    indptr, docs, counts = postings
+    for member in members:
+        for field in fields:
+            for p in range(indptr[field, member], indptr[field, member + 1]):
+                sums[docs[p]] += counts[p]
+    for doc in range(len(sums)):
+        if sums[doc] > 0:
+            out_docs[n], out_counts[n] = doc, sums[doc]
+            sums[doc] = 0
+            n += 1
+    return n
+
+
+@njit(cache=True)
+def _merge_sparse(postings: Any, fields: Any, members: Any, space: Any, out_docs: Any, out_counts: Any, n: int) -> int:
+    """Merge the postings of terms run by run; gives the new end."""
+    indptr, docs, counts = postings
+    bounds, source, target = space
+    at = n_runs = np.int64(0)
+    for member in members:
+        for field in fields:
+            first, stop = indptr[field, member], indptr[field, member + 1]
+            if first < stop:
+                bounds[n_runs] = at
+                n_runs += 1
+            for p in range(first, stop):
+                source[0, at], source[1, at] = docs[p], counts[p]
+                at += 1
+    bounds[n_runs] = at
+    found, where = _merge_runs(bounds, n_runs, source, target)
+    for p in range(found):
+        out_docs[n], out_counts[n] = where[0, p], where[1, p]
+        n += 1
+    return n
+
+
+@njit(cache=True)
 def _merge_groups(
-    indptr: Any,
-    docs: Any,
-    counts: Any,
-    fields: Any,
-    members: Any,
-    starts: Any,
-    group: int,
-    space: tuple[Any, Any, Any, Any],
-    lengths: Any,
-    out: tuple[Any, Any, Any],
+    postings: Any, fields: Any, members: Any, starts: Any, group: int, space: Any, sums: Any, lengths: Any, out: Any
 ) -> int:
-    """Merge the postings of group after group, until all are done or there may be no room; gives the next group."""
-    bounds, source, target, sums = space
+    """Merge the postings of group after group, until all are done or room may run out; gives the next group."""
+    indptr, docs, counts = postings
     out_docs, out_counts, sizes = out
-    n = 0
+    n = np.int64(0)
     while group < len(starts) - 1:
-        total = n_runs = np.int64(0)  # a plain 0 would have numba compile what takes it twice
-        for m in range(starts[group], starts[group + 1]):
-            for f in fields:
-                size = indptr[f, members[m] + 1] - indptr[f, members[m]]
-                total += size
-                n_runs += np.int64(size > 0)
+        of_group = members[starts[group] : starts[group + 1]]
+        total, n_runs = _group_size(indptr, fields, of_group)
         room = len(out_docs) - n
         if total > room and len(lengths) > room:
             break
-        is_dense = total > len(lengths) // 4 and n_runs > 1
         begun = n
-        at = run = 0
-        for m in range(starts[group], starts[group + 1]):
-            for f in fields:
-                first, stop = indptr[f, members[m]], indptr[f, members[m] + 1]
-                if is_dense:
-                    for p in range(first, stop):
-                        sums[docs[p]] += counts[p]
-                elif n_runs == 1:
-                    for p in range(first, stop):
+        if n_runs == 1:  # nothing to merge
+            for member in of_group:
+                for field in fields:
+                    for p in range(indptr[field, member], indptr[field, member + 1]):
                         out_docs[n], out_counts[n] = docs[p], counts[p]
                         n += 1
-                elif first < stop:
-                    bounds[run] = at
-                    run += 1
-                    for p in range(first, stop):
-                        source[0, at], source[1, at] = docs[p], counts[p]
-                        at += 1
-        if is_dense:
-            for doc in range(len(sums)):
-                if sums[doc] > 0:
-                    out_docs[n], out_counts[n] = doc, sums[doc]
-                    sums[doc] = 0
-                    n += 1
+        elif total > len(lengths) // 4:
+            n = _merge_dense(postings, fields, of_group, sums, out_docs, out_counts, n)
         elif n_runs > 1:
-            bounds[run] = at
-            found, where = _merge_runs(bounds, n_runs, source, target)
-            for p in range(found):
-                out_docs[n], out_counts[n] = where[0, p], where[1, p]
-                n += 1
+            n = _merge_sparse(postings, fields, of_group, space, out_docs, out_counts, n)
         for p in range(begun, n):
             lengths[out_docs[p]] += out_counts[p]
         sizes[group] = n - begun
@@ -314,22 +332,18 @@ def merged(
         Postings of some groups, and how many each of these groups has.
     """
     n_docs, n_groups = len(lengths), len(starts) - 1
-    indptr, docs, counts = (_frozen(array) for array in postings)
+    indptr, docs, counts = postings
+    frozen = (_frozen(indptr), _frozen(docs), _frozen(counts))
     room = n_docs // 4 + 2
-    space = (
-        np.empty(room, np.int64),
-        np.empty((2, room), np.int32),
-        np.empty((2, room), np.int32),
-        np.zeros(n_docs, np.int32),
-    )
+    space = (np.empty(room, np.int64), np.empty((2, room), np.int32), np.empty((2, room), np.int32))
+    sums = np.zeros(n_docs, np.int32)
     sizes = np.zeros(n_groups, np.int64)
     out_docs, out_counts = (np.empty(max(block, n_docs), np.int32) for _ in range(2))
     chosen = np.array(fields, np.int64)
     group = 0
     while group < n_groups:
-        after = _merge_groups(
-            indptr, docs, counts, chosen, members, starts, group, space, lengths, (out_docs, out_counts, sizes)
-        )
+        out = (out_docs, out_counts, sizes)
+        after = _merge_groups(frozen, chosen, members, starts, group, space, sums, lengths, out)
         found = sizes[group:after]
         n = int(found.sum())
         yield out_docs[:n].copy(), out_counts[:n].copy(), found.copy()
