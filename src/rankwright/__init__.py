@@ -1,6 +1,6 @@
 """Rankwright learns to order search results for the measure you are judged by.
 
-Names are loaded when they are first used, so that ``import rankwright`` costs next to nothing.
+Names are loaded on first use, so that ``import rankwright`` costs next to nothing.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _HOMES = {
 _PACKAGES = ("datasets", "experiments")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [*sorted(_HOME_OF), *_PACKAGES, "__version__"]  # noqa: PLE0604 - the names are those of _HOMES and _PACKAGES
+__all__ = [*sorted(_HOME_OF), *_PACKAGES, "__version__"]  # noqa: PLE0604 - names come from _HOMES and _PACKAGES
 
 
 def __getattr__(name: str) -> Any:

@@ -132,7 +132,7 @@ def test_a_failure_leaves_the_target_as_it_was(tmp_path, capsys):
         assert main(["convert", str(tmp_path / "a"), str(tmp_path / target)]) == 2
     (tmp_path / "a").write_text(LETOR)
     assert main(["convert", str(tmp_path / "a"), str(tmp_path / "c.rank")]) == 2
-    assert "is no Rankwright folder" in capsys.readouterr().err
+    assert "is not a Rankwright folder" in capsys.readouterr().err
     assert (tmp_path / "b.txt").read_text() == "mine"
     assert names(tmp_path / "c.rank") == ["note"]
     assert names(tmp_path) == ["a", "b.txt", "c.rank"]

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-import rankwright.text.index.storage as storage
+import rankwright.data.container_write as container_write
 from rankwright import Index
 from rankwright.cli.main import main
 
@@ -120,7 +120,7 @@ def test_a_full_disk_is_one_line(source, tmp_path, monkeypatch, capsys):
     def full(file, data):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(storage, "_write", full)
+    monkeypatch.setattr(container_write, "_write", full)
     assert main(["index", str(source), "-o", str(tmp_path / "a.index")]) == 2
     err = capsys.readouterr().err
     assert err == f"rankwright: {tmp_path / 'a.index'}: cannot be written: No space left on device\n"

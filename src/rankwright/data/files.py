@@ -96,7 +96,7 @@ def replace_folder(path: str | Path, marker: str) -> Iterator[Path]:
     """
     path = Path(path)
     if path.exists() and not (path / marker).is_file():
-        raise InputError(f"exists and is no Rankwright folder (no {marker} in it); expected a new name", path)
+        raise InputError(f"exists and is not a Rankwright folder (no {marker} in it); expected a new name", path)
     temporary = _temporary(path, tempfile.mkdtemp)
     try:
         yield temporary

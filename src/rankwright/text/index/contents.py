@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.text.index.storage import damaged, load_array
+from rankwright.data.container import Container, Format
 
-__all__ = ["Contents", "Postings", "load_contents"]
+__all__ = ["INDEX", "Contents", "Postings", "load_contents"]
 
 Array = npt.NDArray[Any]
 Postings = tuple[Array, Array, Array]
 """``indptr`` (fields × terms + 1), ``docs`` and ``counts``: see :mod:`rankwright.text.index.postings`."""
 Strings = tuple[Array, Array]
 """Strings in UTF-8 one after the other, and where each begins (and the last ends)."""
+
+INDEX = Format("rankwright-index", "index.json", "index", "`rankwright index`", is_folder=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,25 +47,26 @@ class Contents:
     lengths: Array
 
 
-def load_contents(path: Path, header: Mapping[str, Any]) -> Contents:
+def load_contents(stored: Container) -> Contents:
     """Map the arrays of an index into memory; their shapes must be those its header asks for."""
+    header = stored.header
     fields = tuple(str(name) for name in header["fields"])
     n_docs, n_terms, n_fields = int(header["documents"]), int(header["terms"]), len(fields)
-    docs = load_array(path, "docs", np.int32, (None,))
-    indptr = load_array(path, "indptr", np.int64, (n_fields, n_terms + 1))
-    counts = load_array(path, "counts", np.int32, docs.shape)
-    lengths = load_array(path, "lengths", np.int32, (n_fields, n_docs))
-    words = _strings(path, "terms", "term_offsets", n_terms)
-    ids = _strings(path, "doc_ids", "doc_id_offsets", n_docs)
-    texts = _strings(path, "texts", "text_offsets", n_docs * n_fields) if header["texts"] else None
+    docs = stored.array("docs", np.int32, (None,))
+    indptr = stored.array("indptr", np.int64, (n_fields, n_terms + 1))
+    counts = stored.array("counts", np.int32, docs.shape)
+    lengths = stored.array("lengths", np.int32, (n_fields, n_docs))
+    words = _strings(stored, "terms", "term_offsets", n_terms)
+    ids = _strings(stored, "doc_ids", "doc_id_offsets", n_docs)
+    texts = _strings(stored, "texts", "text_offsets", n_docs * n_fields) if header["texts"] else None
     if not n_fields or indptr[0, 0] != 0 or indptr[-1, -1] != len(docs):
-        raise damaged(path, "the boundaries of the postings do not run from the first to the last")
+        raise stored.damaged("the boundaries of the postings do not run from the first to the last")
     return Contents(fields, words, ids, texts, (indptr, docs, counts), lengths)
 
 
-def _strings(path: Path, name: str, offsets_name: str, number: int) -> Strings:
-    data = load_array(path, name, np.uint8, (None,))
-    offsets = load_array(path, offsets_name, np.int64, (number + 1,))
+def _strings(stored: Container, name: str, offsets_name: str, number: int) -> Strings:
+    data = stored.array(name, np.uint8, (None,))
+    offsets = stored.array(offsets_name, np.int64, (number + 1,))
     if offsets[0] != 0 or offsets[-1] != len(data):
-        raise damaged(path, f"{offsets_name}.npy does not end where {name}.npy does")
+        raise stored.damaged(f"{offsets_name}.npy does not end where {name}.npy does")
     return data, offsets

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.container import Container
 from rankwright.data.files import Progress
 from rankwright.errors import InputError
 from rankwright.text.analysis.analyzers import BUILT_IN, Analyzer, Own, recalled, with_one_tokenizer
-from rankwright.text.index.contents import load_contents
-from rankwright.text.index.storage import HEADER, damaged, read_header, verify_files
+from rankwright.text.index.contents import INDEX, load_contents
 from rankwright.text.index.view import View
 from rankwright.text.index.view_factory import direct_view, merged_view, stored_view, view_name
 from rankwright.text.index.vocabulary import Vocabulary
@@ -53,12 +53,13 @@ class Index:
     167
     """
 
-    def __init__(self, path: Path, header: dict[str, Any], usable: dict[str, Analyzer]) -> None:
-        self.path = path
-        self._header = header
+    def __init__(self, stored: Container, usable: dict[str, Analyzer]) -> None:
+        header = stored.header
+        self.path = stored.path
+        self._container = stored
         self._usable = usable
         self._views: dict[tuple[str, str | None], View] = {}
-        self.contents = load_contents(path, header)
+        self.contents = load_contents(stored)
         self.n_docs, self.n_tokens, self.n_terms, self.n_empty = (
             int(header[key]) for key in ("documents", "tokens", "terms", "empty")
         )
@@ -82,14 +83,13 @@ class Index:
         analyzers : mapping of str to Analyzer or callable, optional
             Analysers of your own by name: those that the index was made with, and any others to look at it with.
         """
-        path = Path(path)
-        header = read_header(path)
-        try:
-            return cls(path, header, recalled(header, analyzers or {}))
-        except InputError as error:
-            raise (error if error.path is not None else InputError(error.message, path)) from None
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise damaged(path, f"{HEADER} is incomplete ({error!r})") from None
+        stored = Container.open(path, INDEX)
+        with stored.understood():
+            try:
+                usable = recalled(stored.header, analyzers or {})
+            except InputError as error:
+                raise InputError(error.message, stored.path) from None
+            return cls(stored, usable)
 
     def __repr__(self) -> str:
         what = f"{self.n_docs:,} documents, {self.n_tokens:,} tokens, {self.n_terms:,} terms"
@@ -103,11 +103,10 @@ class Index:
         """The analysers whose terms are ready on disk."""
         return tuple(self._usable[name] for name in self.analyzers)
 
-    @cached_property
+    @property
     def n_bytes(self) -> int:
         """Size on disk."""
-        files = self._header["files"].values()
-        return sum(int(file["bytes"]) for file in files) + (self.path / HEADER).stat().st_size
+        return self._container.n_bytes
 
     @cached_property
     def terms(self) -> Vocabulary:
@@ -161,7 +160,7 @@ class Index:
 
     def verify(self) -> None:
         """Read every file and compare its checksum; a damaged one is an error."""
-        verify_files(self.path, self._header["files"])
+        self._container.verify()
 
     def add(
         self,
@@ -188,7 +187,7 @@ class Index:
         """
         from rankwright.text.index.writer import write_index  # compiled: only where an index is written
 
-        if read_header(self.path) != self._header:
+        if Container.open(self.path, INDEX).header != self._container.header:
             raise InputError("has changed since it was opened; expected to open it again before adding", self.path)
         write_index(
             documents,
@@ -217,7 +216,7 @@ class Index:
         fields = list(range(len(self.fields))) if field is None else [self._field_number(field)]
         held = self.contents
         if (name, field) in self._stored:
-            return stored_view(self.path, self._stored[name, field], analyzer, shown, self.n_docs)
+            return stored_view(self._container, self._stored[name, field], analyzer, shown, self.n_docs)
         if len(fields) == 1:
             if analyzer.keeps_words:
                 return direct_view(analyzer, shown, held.words, held.postings, fields[0], held.lengths)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.container import Container
+from rankwright.data.container_write import FolderWriter
 from rankwright.errors import InputError
 from rankwright.text.analysis.analyzers import Analyzer
 from rankwright.text.index.contents import Postings
-from rankwright.text.index.storage import ArrayWriter, damaged, load_array
 from rankwright.text.index.view import View
 from rankwright.text.index.vocabulary import Vocabulary, as_lines
 
@@ -83,7 +83,7 @@ def merged_view(
 
 
 def write_view(
-    writer: ArrayWriter,
+    writer: FolderWriter,
     file: str,
     analyzer: Analyzer,
     words: list[str],
@@ -107,17 +107,17 @@ def write_view(
     writer.save(f"{file}.lengths", lengths)
 
 
-def stored_view(path: Path, file: str, analyzer: Analyzer, name: str, n_docs: int) -> View:
+def stored_view(stored: Container, file: str, analyzer: Analyzer, name: str, n_docs: int) -> View:
     """A view that was written, mapped into memory."""
-    data = load_array(path, f"{file}.terms", np.uint8, (None,))
-    offsets = load_array(path, f"{file}.term_offsets", np.int64, (None,))
-    indptr = load_array(path, f"{file}.indptr", np.int64, offsets.shape)
-    docs = load_array(path, f"{file}.docs", np.int32, (None,))
-    counts = load_array(path, f"{file}.counts", np.int32, docs.shape)
-    lengths = load_array(path, f"{file}.lengths", np.int32, (n_docs,))
+    data = stored.array(f"{file}.terms", np.uint8, (None,))
+    offsets = stored.array(f"{file}.term_offsets", np.int64, (None,))
+    indptr = stored.array(f"{file}.indptr", np.int64, offsets.shape)
+    docs = stored.array(f"{file}.docs", np.int32, (None,))
+    counts = stored.array(f"{file}.counts", np.int32, docs.shape)
+    lengths = stored.array(f"{file}.lengths", np.int32, (n_docs,))
     for bounds, size in ((indptr, len(docs)), (offsets, len(data))):
         if bounds[0] != 0 or bounds[-1] != size or (np.diff(bounds) < 0).any():
-            raise damaged(path, f"the boundaries in {file} do not rise from 0 to {size:,}")
+            raise stored.damaged(f"the boundaries in {file} do not rise from 0 to {size:,}")
     return View(Vocabulary(data, offsets), indptr, docs, counts, lengths, analyzer, name)
 
 

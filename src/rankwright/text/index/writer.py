@@ -20,14 +20,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.files import Progress, replace_folder
+from rankwright.data.container_write import ArrayFile, FolderWriter, write_folder
+from rankwright.data.files import Progress
 from rankwright.errors import InputError, InputWarning
 from rankwright.text.analysis.analyzers import Analyzer, checked_words, recorded
 from rankwright.text.analysis.tokenizer import LINES, WORDS, Lexicon
 from rankwright.text.analysis.words import prepared
-from rankwright.text.index.contents import Contents, Postings
+from rankwright.text.index.contents import INDEX, Contents, Postings
 from rankwright.text.index.postings import Piece, Segment, inverted, joined
-from rankwright.text.index.storage import HEADER, ArrayFile, ArrayWriter, load_array
 from rankwright.text.index.view_factory import write_view
 from rankwright.text.index.vocabulary import as_lines
 from rankwright.text.reading.records import Errors
@@ -78,8 +78,8 @@ def write_index(
     """Write an index of documents, after those of an old one if given; the folder appears once it is complete."""
     names = None if fields is None else _checked_fields(fields)
     _check_target(path, documents)
-    with replace_folder(path, HEADER) as folder:
-        writer = IndexWriter(ArrayWriter(folder, path), analyzers, names, store, field_views, segment_postings)
+    with write_folder(path, INDEX) as folder:
+        writer = IndexWriter(folder, analyzers, names, store, field_views, segment_postings)
         with writer:
             if old is not None:
                 writer.resume(old)
@@ -88,14 +88,10 @@ def write_index(
 
 
 def _check_target(path: Path, documents: Documents) -> None:
-    """Refuse early to replace what is not ours, or to write among the documents."""
+    """Refuse to write among the documents."""
     for source in paths_of(documents) or ():
         if source.is_dir() and path.resolve().is_relative_to(source.resolve()):
             raise InputError(f"lies in the folder of the documents, {source}; expected another place", path)
-    if (path / HEADER).is_file():
-        others = sorted(entry.name for entry in path.iterdir() if entry.name != HEADER and entry.suffix != ".npy")
-        if others:
-            raise InputError(f"holds files that are not part of an index ({others[0]}); expected a new name", path)
 
 
 class IndexWriter:
@@ -103,7 +99,7 @@ class IndexWriter:
 
     Parameters
     ----------
-    writer : ArrayWriter
+    writer : FolderWriter
         Where to.
     analyzers : tuple of Analyzer
         All with the same first stage.
@@ -119,7 +115,7 @@ class IndexWriter:
 
     def __init__(
         self,
-        writer: ArrayWriter,
+        writer: FolderWriter,
         analyzers: tuple[Analyzer, ...],
         fields: list[str] | None,
         store: bool,
@@ -143,7 +139,7 @@ class IndexWriter:
         self._lengths: list[Array] = []
         self._text_sizes: list[Array] = []
         self._texts: ArrayFile | None = writer.open("texts", np.uint8) if store else None
-        self._aside: ArrayWriter | None = None
+        self._aside: FolderWriter | None = None
         self._n_docs = 0
 
     def __enter__(self) -> IndexWriter:
@@ -270,8 +266,7 @@ class IndexWriter:
         parts = {"terms": segment.terms, "indptr": segment.indptr, "docs": segment.docs, "counts": segment.counts}
         for name, array in parts.items():
             self._aside.save(f"{k}.{name}", array)
-        folder = self._aside.folder
-        loaded = (load_array(folder, f"{k}.{name}", array.dtype, array.shape) for name, array in parts.items())
+        loaded = (self._aside.load(f"{k}.{name}") for name in parts)
         self._segments.append(Segment(*loaded))
         self._pieces, self._n_waiting = [], 0
 
@@ -335,12 +330,7 @@ class IndexWriter:
                 counts.append(some_counts)
         self._writer.save("indptr", indptr)
         self._segments = []
-        folder = self._writer.folder
-        return (
-            indptr,
-            load_array(folder, "docs", np.int32, (None,)),
-            load_array(folder, "counts", np.int32, (None,)),
-        )
+        return indptr, self._writer.load("docs"), self._writer.load("counts")
 
     def _write_views(self, words: list[str], postings: Postings) -> list[dict[str, Any]]:
         """Write the views that are more than a part of the postings."""
