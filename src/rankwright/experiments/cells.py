@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import time
 import traceback
 from collections.abc import Sequence
@@ -16,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
@@ -24,6 +22,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.files import replace_file
 from rankwright.data.trec import TrecTable, read_qrels
 from rankwright.errors import InputError
+from rankwright.evaluation.render import plain
 from rankwright.evaluation.runs import Judgements, evaluate_run
 from rankwright.evaluation.table import Evaluation, evaluate
 from rankwright.experiments.backgrounds import Background, run_adapt, settings_of
@@ -169,18 +168,7 @@ def _record(outcome: Outcome, found: Evaluation, n_train: int, seconds: float) -
         "definitions": list(found.definitions),
         "evaluation": list(found.notes),
     }
-    return {key: _plain(value) for key, value in record.items()}
-
-
-def _plain(value: Any) -> Any:
-    """Plain JSON, with null for nan."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return {key: plain(value) for key, value in record.items()}
 
 
 def read_cell(cell: Cell) -> dict[str, Any]:

@@ -167,8 +167,8 @@ class Results:
         **options
             As for :func:`rankwright.compare`.
         """
-        asked = {key: self.manifest[key] for key in ("baseline", "tests", "correction", "seed")}
-        return compare(self.evaluations(data), **{**asked, **options})
+        asked = {key: self.manifest[key] for key in ("baseline", "tests", "correction")}
+        return compare(self.evaluations(data), **{**asked, "random_state": self.manifest["seed"], **options})
 
     def seconds(self, data: str) -> dict[str, tuple[float, float]]:
         """By method: mean seconds of a split, to train the chosen model, and to train everything that was tried.

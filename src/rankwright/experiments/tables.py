@@ -5,15 +5,13 @@ The values of a query are averaged over the splits that test it, then over queri
 
 from __future__ import annotations
 
-import csv
-import io
 import math
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
 from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Comparison, Difference
-from rankwright.evaluation.render import Table, draw
+from rankwright.evaluation.render import Table, csv_text, draw
 from rankwright.evaluation.table import Evaluation
 from rankwright.measures import Measure
 
@@ -219,14 +217,14 @@ def _records(results: Compared, kind: str) -> str:
         raise InputError(f"unknown kind of table {kind!r}; expected one of {', '.join(KINDS)}")
     if kind == "times":
         header = ["data", "method", "seconds_train", "ratio_train", "seconds_tune", "ratio_tune"]
-        return _written([header, *_seconds(results)])
+        return csv_text(header, _seconds(results))
     tests = results.manifest["tests"]
     goals = {one["name"]: one.get("trained_for") or "" for one in results.manifest["methods"]}
     compared = ("difference", "low", "high", "wins", "ties", "losses", "p", "p_corrected")
     header = ["data", "method", "trained_for", "measure", "queries", "mean"]
     if kind == "means":
         header += compared[:6] + tuple(f"{name}_{test}" for name in compared[6:] for test in tests)
-    rows: list[Sequence[Any]] = [header]
+    rows: list[Sequence[Any]] = []
     for data in results.data:
         evaluations = results.evaluations(data)
         comparison = _compared(results, data, evaluations) if kind == "means" else None
@@ -240,12 +238,4 @@ def _records(results: Compared, kind: str) -> str:
                     row += [difference.wins, difference.ties, difference.losses]
                     row += [of[test] for of in (difference.p, difference.p_corrected) for test in tests]
                 rows.append(row + [""] * (len(header) - len(row)))
-    return _written(rows)
-
-
-def _written(rows: Sequence[Sequence[Any]]) -> str:
-    """CSV; unknown values are empty."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerows(["" if isinstance(x, float) and math.isnan(x) else x for x in row] for row in rows)
-    return out.getvalue()
+    return csv_text(header, rows)

@@ -214,7 +214,7 @@ def _compared(
         correction=protocol.correction,
         confidence=protocol.confidence,
         n_resamples=protocol.n_resamples,
-        seed=protocol.seed,
+        random_state=protocol.seed,
     )
 
 
