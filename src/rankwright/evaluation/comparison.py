@@ -75,7 +75,7 @@ class Comparison:
         tests = ", ".join(TESTS[test][0] for test in self.tests)
         name = self.correction.capitalize()
         family = (
-            "not corrected" if name == "None" else f"{name}-corrected for the number of systems compared on a measure"
+            "not corrected" if name == "None" else f"{name}-corrected for the systems compared on a measure"
         )
         return (
             f"p-values: two-tailed {tests}; {family}",
