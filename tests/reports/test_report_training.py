@@ -107,7 +107,7 @@ def test_one_C_for_all_is_no_path(tmp_path):
     write(folder / "health.csv", "data,method,C,norm", [["a", name, 1.0, 0.4] for name in ("svm-map", "svm-mrr")])
     page = changed(folder)
     assert page.data["data"][0]["health"] == []
-    assert "Health of training" not in words(page)
+    assert "Training health" not in words(page)
 
 
 def test_notes_that_differ_in_numbers_are_one_line(tmp_path):
