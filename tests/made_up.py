@@ -125,25 +125,16 @@ class MadeUp:
 
     def _text(self, name: str, path: Path) -> None:
         """Create a file of the collection, or one made from it."""
+        part = path.name.partition(".")[0]
+        made_by = self._command(name, path, part)
+        if made_by is not None:
+            run(*made_by)
+            return
         collection, labels = _small()
         queries = [json.dumps({"id": query, "text": text}) for query, text in collection.queries.items()]
         parts = {"train": slice(0, None, 2), "valid": slice(1, None, 4), "test": slice(3, None, 4)}
-        part = path.name.partition(".")[0]
         if name == "python-docs":
             collection.write(path)
-        elif name == "exp.toml":
-            run("experiment", "init", path)
-        elif name == "python-docs-results":
-            run("experiment", "run", self.path("text/exp.toml"))
-        elif name == "demo":
-            run("demo", "--out", path)
-        elif name == "docs.index":
-            run("index", self.path("text/docs.jsonl"), "-o", path)
-        elif name == "model.rkw":
-            run("train", self.path("text/train.txt"), "--method", "svm-map", "--C", "1", "-o", path)
-        elif name == "train.txt":
-            sources = (self.path("text/docs.index"), self.path("text/train.jsonl"))
-            run("features", *sources, "--qrels", self.path("text/qrels.txt"), "-o", path)
         elif name == "broken.run":
             write(path, [f"q Q0 d{rank} {rank} {20 - rank} x" for rank in range(1, 17)] + ["q Q0 d17 17 3"])
         elif ".run" in name:
@@ -159,13 +150,30 @@ class MadeUp:
             write(path, [f"{query}\t{text}" for query, text in collection.queries.items()])
         elif name.endswith(".jsonl"):
             write(path, queries[parts.get(part, slice(None))])
-        elif "qrels" in name:
+        else:
             chosen = list(labels)[parts.get(part, slice(None))]
             write_qrels(TrecTable.from_dict({query: labels[query] for query in chosen}), path)
-        else:  # features of runs
-            some = self.path(f"text/{part.partition('-')[0]}.qrels")
+
+    def _command(self, name: str, path: Path, part: str) -> tuple[object, ...] | None:
+        """Return the command that makes a file; None for one that is written directly."""
+        if name == "exp.toml":
+            return "experiment", "init", path
+        if name == "python-docs-results":
+            return "experiment", "run", self.path("text/exp.toml")
+        if name == "demo":
+            return "demo", "--out", path
+        if name == "docs.index":
+            return "index", self.path("text/docs.jsonl"), "-o", path
+        if name == "model.rkw":
+            return "train", self.path("text/train.txt"), "--method", "svm-map", "--C", "1", "-o", path
+        if name == "train.txt":
+            sources = (self.path("text/docs.index"), self.path("text/train.jsonl"))
+            return "features", *sources, "--qrels", self.path("text/qrels.txt"), "-o", path
+        if name.endswith(".txt") and "qrels" not in name:  # features of runs
             runs = [self.path(f"text/{system}.run") for system in ("bm25", "dirichlet", "jm", "names")]
-            run("features", "--runs", *runs, "--qrels", some, "-o", path)
+            judged = self.path(f"text/{part.partition('-')[0]}.qrels")
+            return "features", "--runs", *runs, "--qrels", judged, "-o", path
+        return None
 
 
 def _titled(document: str, fields: dict[str, str]) -> dict[str, str]:

@@ -26,7 +26,17 @@ from rankwright.models.linear import LinearModel
 from rankwright.rankers.facts import Fitted
 from rankwright.training.methods import Method, parse_method
 
-__all__ = ["STARTING_MODEL", "TRAINING", "VALIDATION", "Plan", "Trained", "check_labels", "plan", "train"]
+__all__ = [
+    "STARTING_MODEL",
+    "TRAINING",
+    "VALIDATION",
+    "Plan",
+    "Trained",
+    "about",
+    "check_labels",
+    "plan",
+    "train",
+]
 
 Array = npt.NDArray[Any]
 TRAINING, VALIDATION, STARTING_MODEL = "training data", "validation data", "starting model"
@@ -129,15 +139,15 @@ class Plan:
         callback : callable, optional
             Called after every pass or round; methods without any ignore it.
         """
-        with _about(TRAINING):
+        with about(TRAINING):
             check_labels(self.measure, data)
         if valid is not None:
-            with _about(VALIDATION):
+            with about(VALIDATION):
                 valid = valid.matched_to(data.n_features, data.feature_names)
                 check_labels(self.measure, valid)
         ranker = copy.copy(self.ranker)
         if start is not None:
-            with _about(STARTING_MODEL):
+            with about(STARTING_MODEL):
                 self._start(ranker, start, data)
         bins = None
         given, checked = data, valid
@@ -260,7 +270,7 @@ def _weights(model: Any, data: RankingData) -> Array:
 
 
 @contextmanager
-def _about(part: str) -> Iterator[None]:
+def about(part: str) -> Iterator[None]:
     """Name the part that an error is about."""
     try:
         yield
