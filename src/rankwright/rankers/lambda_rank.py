@@ -123,11 +123,10 @@ class _NetRanker(Ranker):
         from rankwright.solvers.net_training import NetTrainer, train_net
 
         docs, queries = content_order(data.X, data.labels, data.indptr, weights)
-        lambdas = Lambdas(data.labels, data.indptr, self._lambda_measure(), self.truncation)
+        lambdas = Lambdas(data.labels, data.indptr, self._lambda_measure(), self.truncation, ties=docs)
         trainer = NetTrainer(
             data.X,
             lambdas,
-            docs,
             queries[useful[queries]],
             self._costs(data, weights / weights[useful].mean()),
             *moments(data, self.standardize),

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rankwright.data.dataset import RankingData
 from rankwright.data.scaling import Standardizer
 from rankwright.errors import InputError
-from rankwright.measures.base import Oracle
+from rankwright.measures.forms import Oracle
 from rankwright.solvers.bundle import Solution, solve
 from rankwright.solvers.gradient_descent import descend
 
