@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import warnings
 
 import numpy as np
 import pytest
@@ -19,15 +18,16 @@ from tests.experiments.experiment_files import (
 )
 from tests.experiments.test_experiment_runs import TIMES, counting, replaced, rows
 
-from rankwright import LambdaMART, RankingData, RankingSVM, adapt, evaluate, read_data
+from rankwright import LambdaMART, RankingData, adapt, evaluate, read_data
 from rankwright.adaptation.choice import METHODS
 from rankwright.data.folder import save_folder
 from rankwright.data.letor_write import write_letor
-from rankwright.errors import InputError, InputWarning
+from rankwright.errors import InputError
 from rankwright.experiments import backgrounds, load_experiment, run_experiment
 from rankwright.experiments.preparing import pieces_of, prepare, splits_of
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import load_model, save_model
+from rankwright.training.train import Plan
 
 ALL = [*METHODS, "auto"]
 
@@ -330,13 +330,19 @@ def test_an_open_test_of_runs_is_judged_by_its_file(folder):
 
 
 def test_an_interrupted_adaptation_is_no_result(folder, monkeypatch):
-    def interrupted(self, *args, **kwargs):
-        warnings.warn("training was interrupted; the model is the best so far", InputWarning, stacklevel=2)
+    train, checks = Plan.train, []
 
-    monkeypatch.setattr(RankingSVM, "fit", interrupted)
+    def press(check):
+        checks.append(check)
+        if len(checks) > 3:
+            raise KeyboardInterrupt
+
     monkeypatch.setattr(backgrounds, "_load_code", lambda *_: None)
+    monkeypatch.setattr(Plan, "train", lambda self, *data, **_: train(self, *data, callback=press))
+    text = HEAD + FIXED + "[data.background]\nmodel = 'b.rkw'\n" + methods("in-domain")
+    save_model(LinearModel(np.ones(4)), folder / "b.rkw", method="linear", parameters={})
     with pytest.raises(KeyboardInterrupt):
-        run_experiment(write_experiment(folder, HEAD + FIXED + BACKGROUND + methods("in-domain")))
+        run_experiment(write_experiment(folder, text))
 
 
 def test_what_cannot_be_adapted_is_told(folder):

@@ -3,7 +3,7 @@
 A background is kept in the cache of the results folder under a hash of everything that affects it, which is part of the
 key of every cell that uses it. Every file of a background has queries of its own: the number of the file is put before
 their ids, so that they are confused neither with each other nor with those of the new domain. The adaptation itself is
-:func:`rankwright.adapt`; as everywhere, nothing here sees the test queries.
+:class:`~rankwright.adaptation.choice.Adaptation`'s; as everywhere, nothing here sees the test queries.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
@@ -206,13 +205,13 @@ def run_adapt(
     shape = (train.n_features, str(train.X.dtype), train.is_sparse, rich is not None)
     _load_code(background.model, name, tuple(sorted(settings.items())), shape)
     began = time.perf_counter()
-    found, notes = _adapted(model, train, valid, rich, name, settings)
+    found = _adapted(name, model, train, valid, background_data=rich, **settings)
     seconds = time.perf_counter() - began
     choice = {"method": found.chosen.name} if name == _AUTO else {}
     tried = found.candidates if choice else (found.chosen,)
     path = [{"parameters": {"method": one.name} if choice else {}, "validation": one.value} for one in tried]
     measured = evaluate(train, found.model.predict(train), measures=[spec.choose_by])
-    notes += [found.reason] if choice else []
+    notes = [*dict.fromkeys(notice.text for notice in found.notices), *([found.reason] if choice else [])]
     notes += [f"{way} could not be used: {why}" for way, why in found.failures.items()]
     return Outcome(
         spec,
@@ -232,22 +231,10 @@ def _wide(data: RankingData, width: int) -> RankingData:
     return data if data.feature_names is not None else data.widened(width)
 
 
-def _adapted(
-    model: Any,
-    train: RankingData,
-    valid: RankingData,
-    rich: RankingData | None,
-    name: str,
-    settings: Mapping[str, Any],
-) -> tuple[Adapted, list[str]]:
-    """What :func:`rankwright.adapt` finds, and its warnings."""
-    from rankwright.adaptation.choice import adapt
+def _adapted(name: str, *given: Any, **settings: Any) -> Adapted:
+    from rankwright.adaptation.choice import Adaptation  # slow to import, and tables of results do without
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        found = adapt(model, train, valid, background_data=rich, method=name, **settings)
-    texts = [str(one.message) for one in caught if issubclass(one.category, UserWarning)]
-    return found, list(dict.fromkeys(texts))
+    return Adaptation(*given, **settings).run(name)
 
 
 @cache
@@ -262,6 +249,7 @@ def _load_code(
         X = sparse.csr_array(X)
     data = RankingData.from_arrays(X, np.arange(96) % 3, group=[12] * 8)
     try:
-        _adapted(load_model(path).model, data, data, data if has_data else None, name, dict(settings))
+        rich = data if has_data else None
+        _adapted(name, load_model(path).model, data, data, background_data=rich, **dict(settings))
     except Exception:  # the adaptation itself will say what is wrong
         return
