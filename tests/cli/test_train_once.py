@@ -1,4 +1,4 @@
-"""`rankwright train` does everything once: every file is opened once, every part evaluated once, the measure parsed once."""
+"""`rankwright train` does everything once: files opened, parts evaluated, the measure parsed."""
 
 import builtins
 import io
