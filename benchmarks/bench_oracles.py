@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.measures import parse_measure
-from rankwright.measures.base import Oracle
+from rankwright.measures.forms import Oracle
 from rankwright.measures.oracles.common import BINS, WORK, sort_descending
 from timing import best_cpu_seconds
 

@@ -30,7 +30,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwright import Evaluation, RankingData, StructuredSVM, evaluate, parse_measure
 from rankwright.evaluation.significance import corrected, p_value
-from rankwright.measures.base import Oracle
+from rankwright.measures.forms import Oracle
 from rankwright.measures.oracles.common import BINS, WORK, sort_descending
 from rankwright.rankers.max_margin import DEFAULT_GRID
 from rankwright.rankers.problem import Target
