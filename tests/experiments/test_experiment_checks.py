@@ -7,6 +7,7 @@ from tests.experiments.experiment_files import TRIALS, write_all, write_experime
 
 from rankwright.errors import InputError
 from rankwright.experiments import Protocol, check_text, load_experiment
+from rankwright.training.methods import NAMES, parse_method
 
 GOOD = """\
 [experiment]
@@ -289,6 +290,15 @@ def test_the_example_is_without_mistakes(tmp_path):
     assert problems == []
     assert experiment is not None
     assert experiment.baseline == "bm25"
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_a_method_chooses_by_what_its_estimator_does(folder, method):
+    parameters = {"losses": ["auc", "map"]} if "losses" in parse_method(method).defaults() else {}
+    written = f"parameters = {{ losses = {parameters['losses']} }}\n" if parameters else ""
+    data = '[[data]]\nname = "f"\ntrain = "train.txt"\nvalid = "vali.txt"\ntest = "test.txt"\n'
+    experiment, _ = check_text(f'{data}[[method]]\nmethod = "{method}"\n{written}', folder / "exp.toml")
+    assert experiment.methods[0].choose_by == parse_method(method).make(**parameters).measure_to_choose_by()
 
 
 def test_what_is_no_file(tmp_path):

@@ -74,9 +74,7 @@ class Comparison:
         """How the figures were computed, in words."""
         tests = ", ".join(TESTS[test][0] for test in self.tests)
         name = self.correction.capitalize()
-        family = (
-            "not corrected" if name == "None" else f"{name}-corrected for the systems compared on a measure"
-        )
+        family = "not corrected" if name == "None" else f"{name}-corrected for the systems compared on a measure"
         return (
             f"p-values: two-tailed {tests}; {family}",
             f"intervals: {self.confidence:.0%} bootstrap (BCa) of the mean difference; "

@@ -17,7 +17,7 @@ from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Comparison, Difference
 from rankwright.evaluation.table import Evaluation, shared_notes
 
-__all__ = ["FORMATS", "Table", "comparison_table", "csv_text", "draw", "evaluation_table", "plain", "render"]
+__all__ = ["FORMATS", "Table", "comparison_table", "csv_text", "draw", "evaluation_table", "figure", "plain", "render"]
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
 _ALPHA = 0.05
@@ -66,11 +66,11 @@ def evaluation_table(evaluations: Sequence[Evaluation], per_query: bool = False)
     rows: list[tuple[str, ...]] = []
     rules = set()
     for evaluation in evaluations:
-        means = tuple(_figure(mean) for mean in evaluation.means.values())
+        means = tuple(figure(mean) for mean in evaluation.means.values())
         if per_query:
             rules.add(len(rows))
             for query, values in zip(evaluation.query_ids.tolist(), evaluation.values, strict=True):
-                rows.append((evaluation.name, str(query), *(_figure(value) for value in values)))
+                rows.append((evaluation.name, str(query), *(figure(value) for value in values)))
             rules.add(len(rows))
             rows.append((evaluation.name, "mean", *means))
         else:
@@ -88,7 +88,7 @@ def comparison_table(comparison: Comparison) -> Table:
     rules = set()
     for measure, mean in comparison.baseline_means.items():
         rules.add(len(rows))
-        rows.append((measure, f"{comparison.baseline} (baseline)", _figure(mean), *("",) * (4 + len(tests))))
+        rows.append((measure, f"{comparison.baseline} (baseline)", figure(mean), *("",) * (4 + len(tests))))
         rows.extend(_difference_row(row) for row in comparison.differences if row.measure == measure)
     marks = f"* p < {_ALPHA:g}" + ("" if comparison.correction == "none" else " after the correction")
     notes = (*comparison.definitions, *comparison.method, marks, *comparison.notes)
@@ -101,10 +101,11 @@ def _difference_row(row: Difference) -> tuple[str, ...]:
     p_values = (_p(p) for p in row.p_corrected.values())
     counts = f"{row.wins}/{row.ties}/{row.losses}"
     interval = f"[{low:+.4f}, {high:+.4f}]"
-    return ("", row.system, _figure(row.mean), f"{row.difference:+.4f}", relative, interval, counts, *p_values)
+    return ("", row.system, figure(row.mean), f"{row.difference:+.4f}", relative, interval, counts, *p_values)
 
 
-def _figure(value: float) -> str:
+def figure(value: float) -> str:
+    """A value with four digits; a dash for nan."""
     return "–" if math.isnan(value) else f"{value:.4f}"
 
 
