@@ -249,7 +249,7 @@ def _data(collections: Mapping[str, Collection]) -> str:
         designs = [" / ".join(map(str, sizes(design, n_queries))) for design in TRIALS]
         per_query = (f"{relevant / n_queries:.0f}", f"{known.data.n_docs / n_queries:,.0f}")
         rows.append([COLLECTIONS[name], f"{known.n_docs:,}", str(n_queries), *per_query, str(known.n_missed), *designs])
-    head = ["data", "documents", "queries", "relevant per query", "candidates per query", "relevant but no candidate",
+    head = ["data", "documents", "queries", "relevant per query", "candidates per query", "relevant, not a candidate",
             *(f"{design}: train / validate / test" for design in TRIALS)]  # fmt: skip
     return f"## The data and the design\n\n{table(head, rows)}"
 

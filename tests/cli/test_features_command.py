@@ -212,7 +212,7 @@ def test_training_on_runs(run, folder, capsys):
     assert load_model("m.rkw").model.feature_names == ("a:score", "a:rr", "b:score", "b:rr")
     capsys.readouterr()
     assert main(["search", folder, "wing", "--model", "m.rkw"]) == 2
-    assert capsys.readouterr().err.startswith("rankwright: m.rkw: feature 'a:score' cannot be made from an index")
+    assert capsys.readouterr().err.startswith("rankwright: m.rkw: feature 'a:score' cannot be computed from an index")
 
 
 @pytest.mark.parametrize(
@@ -233,22 +233,22 @@ def test_training_on_runs(run, folder, capsys):
         (["q.tsv", "INDEX", "-o", "f.txt"], "q.tsv: "),
         (["INDEX", "none.tsv", "-o", "f.txt"], "none.tsv: cannot be read"),
         (["INDEX", "qrels", "-o", "f.txt"], "qrels:1: no tab in "),
-        (["INDEX", "q.tsv", "--part", "abstract", "-o", "f.txt"], "'abstract' is no part of a topic"),
+        (["INDEX", "q.tsv", "--part", "abstract", "-o", "f.txt"], "unknown topic part 'abstract'"),
         (["INDEX", "q.tsv", "--qrels", "none", "-o", "f.txt"], "none: cannot be read"),
         (["INDEX", "q.tsv", "--qrels", "a.run", "-o", "f.txt"], "a.run:1: "),
-        (["INDEX", "q.tsv", "--qrels", "far", "-o", "f.txt"], "none of the 5 queries has judgements, the first being"),
+        (["INDEX", "q.tsv", "--qrels", "far", "-o", "f.txt"], "none of the 5 queries (the first is"),
         (["INDEX", "q.tsv", "--candidates", "judged", "-o", "f.txt"], "but there are no judgements"),
         (["INDEX", "q.tsv", "--candidates", "none", "-o", "f.txt"], "none: cannot be read"),
         (["INDEX", "q.tsv", "--candidates", "qrels", "-o", "f.txt"], "qrels:1: "),
         (["INDEX", "q.tsv", "--set", "letor", "-o", "f.txt"], "'letor' is not one of"),
-        (["INDEX", "q.tsv", "--set", "sigir06", "-o", "f.txt"], "none of the features is a retrieval function"),
-        (["INDEX", "q.tsv", "--feature", "bm25", "-o", "f.txt"], "feature 'bm25' cannot be made from an index"),
-        (["INDEX", "q.tsv", "--feature", "bm25[x]", "-o", "f.txt"], "feature 'bm25[x]': there is no analyser 'x'"),
+        (["INDEX", "q.tsv", "--set", "sigir06", "-o", "f.txt"], "no feature is a retrieval function"),
+        (["INDEX", "q.tsv", "--feature", "bm25", "-o", "f.txt"], "feature 'bm25' cannot be computed from an index"),
+        (["INDEX", "q.tsv", "--feature", "bm25[x]", "-o", "f.txt"], "feature 'bm25[x]': unknown analyser 'x'"),
         (["INDEX", "q.tsv", "--table", "q.tsv", "-o", "f.txt"], "q.tsv: has no row for 40 of 40 documents"),
         (["INDEX", "q.tsv", "--table", "none", "-o", "f.txt"], "none: cannot be read"),
         (["INDEX", "q.tsv", "--depth", "0", "-o", "f.txt"], "0 is not in the range"),
         (["INDEX", "q.tsv", "--normalize", "sum", "-o", "f.txt"], "--normalize needs --runs"),
-        (["INDEX", "nothing.tsv", "-o", "f.txt"], "no query has a candidate; expected queries with words that"),
+        (["INDEX", "nothing.tsv", "-o", "f.txt"], "no query has candidates; expected queries with words that"),
         (["--runs", "a.run", "a.run", "-o", "f.txt"], "duplicate run a.run"),
         (["--runs", "a.run", "none.run", "-o", "f.txt"], "none.run: cannot be read"),
         (["--runs", "a.run", "q.tsv", "-o", "f.txt"], "q.tsv:1: "),

@@ -75,7 +75,7 @@ def test_adding(source, tmp_path, capsys):
     assert f"added 1 document to {target}: 4 documents (1 empty), 10 tokens, 8 terms" in capsys.readouterr().err
     before = {entry.name: entry.read_bytes() for entry in target.iterdir()}
     assert main(["index", str(tmp_path / "more.tsv"), "-o", str(target), "--add"]) == 2
-    line = f"rankwright: {tmp_path / 'more.tsv'}:1: the document id 'd4' stands twice (first as document 4)"
+    line = f"rankwright: {tmp_path / 'more.tsv'}:1: duplicate document 'd4' (first as document 4)"
     assert capsys.readouterr().err.startswith(line)
     assert {entry.name: entry.read_bytes() for entry in target.iterdir()} == before
     assert main(["index", str(tmp_path / "more.tsv"), "-o", str(target), "--add", "--no-text"]) == 2
@@ -90,12 +90,12 @@ def test_bytes_that_are_not_text(tmp_path, capsys):
     assert main(["index", str(tmp_path / "a.tsv"), "-o", str(target)]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert f"{tmp_path / 'a.tsv'}:2: the byte 0xe9 is not UTF-8 text" in err
+    assert f"{tmp_path / 'a.tsv'}:2: the byte 0xe9 is not valid UTF-8" in err
     assert not target.exists()
     assert main(["index", str(tmp_path / "a.tsv"), "-o", str(target), "--errors", "replace"]) == 0
     err = capsys.readouterr().err
     assert "warning: " in err
-    assert "1 documents have bytes that are not UTF-8" in err
+    assert "replaced bytes that are not UTF-8 in 1 document" in err
     assert Index.open(target).text(1) == "caf\ufffd"
 
 

@@ -305,7 +305,7 @@ BAD = {
     "evaluate": (["evaluate", "f.txt", "m.rkw"], "m.rkw: is a model; expected the run or scores"),
     "judgements": (["evaluate", "m.rkw", "x.trec"], "m.rkw: is a model; expected qrels or a feature file"),
     "compare": (["compare", "f.txt", "m.rkw", "x.trec"], "m.rkw: is a model; expected the run or scores"),
-    "convert": (["convert", "m.rkw", "x.txt"], "m.rkw: is a model, which no other format can hold"),
+    "convert": (["convert", "m.rkw", "-o", "x.txt"], "m.rkw: is a model, which no other format can hold"),
 }
 
 

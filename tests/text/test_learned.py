@@ -45,8 +45,8 @@ def test_documents_are_ranked_by_the_model(index, weights):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (None, "names of its features"),
-        (("a", "b", "c"), "cannot be made from an index"),
+        (None, "has no feature names"),
+        (("a", "b", "c"), "cannot be computed from an index"),
         (("log-tf[plain]", "log-cf[plain]", "log-idf[plain]"), "retrieval function"),
     ],
 )

@@ -201,7 +201,7 @@ def test_progress_is_told():
 
 @pytest.mark.parametrize("k", [0, -1, 1.5, "10", None])
 def test_k_is_a_whole_number(k):
-    with pytest.raises(InputError, match=r"k is .*; expected a whole number from 1"):
+    with pytest.raises(InputError, match=r"k is .*; expected a positive integer"):
         Scorer(view_of([["a"]])).search("a", k)
 
 

@@ -1,6 +1,6 @@
-"""What `evaluate` and `compare` share: their options, and files on disk turned into evaluations.
+"""What `evaluate` and `compare` share: their options, and the evaluation of files.
 
-The first file holds judgements: TREC qrels, or a feature file with labels. The others are the systems: TREC runs, or
+The first file contains judgements: TREC qrels, or a feature file with labels. The others are the systems: TREC runs, or
 files with one score per document of the feature file.
 """
 
@@ -30,13 +30,11 @@ _MEASURE_HELP = (
     "AP, nDCG@10, RR@10, P(rel=2)@5, R@100, AUC, ERR@20, Success@5, AveNDCG, …; repeat for several.  "
     f"[default: {', '.join(DEFAULT_MEASURES)}]"
 )
-_CONVENTION_HELP = (
-    "What nDCG leaves open: gain rel (trec; default for qrels) or 2^rel−1 (letor; default for feature files)."
-)
-_EMPTY_HELP = "What a query without a relevant document counts as."
-_MISSING_HELP = "What a judged query that a run lacks counts as."
-_GROUP_HELP = "Documents per query, one number a line, for a feature file without qid."
-_KIND_HELP = "How to print the table."
+_CONVENTION_HELP = "Default gain of nDCG: rel (trec; default for qrels) or 2^rel−1 (letor; default for feature files)."
+_EMPTY_HELP = "Value of a query without a relevant document."
+_MISSING_HELP = "Value of a judged query that is missing from a run."
+_GROUP_HELP = "Documents per query, one number per line, for a feature file without qid."
+_KIND_HELP = "Output format."
 
 
 def measure_options(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,7 +49,7 @@ def measure_options(function: Callable[..., Any]) -> Callable[..., Any]:
             click.option("--group", type=click.Path(), metavar="FILE", help=_GROUP_HELP),
             click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 in a feature file as 0."),
             click.option("--format", "kind", type=choice(FORMATS), default="text", show_default=True, help=_KIND_HELP),
-            click.option("--json", "as_json", is_flag=True, help="The same as --format json."),
+            click.option("--json", "as_json", is_flag=True, help="Same as --format json."),
         ]
     ):
         function = option(function)
@@ -68,7 +66,7 @@ def evaluate_files(
     group: str | None,
     negative_as_zero: bool,
 ) -> list[Evaluation]:
-    """Evaluate every system file against the judgements; nothing is printed."""
+    """Evaluate every system file against the judgements."""
     options: dict[str, Any] = {"measures": measures or DEFAULT_MEASURES, "empty": _number(empty)}
     names = _names(systems)
     kind = detect(judgements)
@@ -80,9 +78,9 @@ def evaluate_files(
         if found == "model":
             raise InputError("is a model; expected the run or scores that `rankwright rank` makes with it", system)
         if found not in ("run", "scores"):
-            raise InputError("is neither a TREC run (6 columns) nor a file of scores (1 column)", system)
+            raise InputError("neither a TREC run (6 columns) nor a file of scores (1 column)", system)
         if found == "scores" and kind == "qrels":
-            raise InputError("holds scores without document ids; expected a TREC run to go with qrels", system)
+            raise InputError("contains scores without document ids; expected a TREC run to go with qrels", system)
     data = judged = None
     if kind == "qrels":
         with reading(judgements) as progress:
@@ -113,7 +111,7 @@ def _number(text: str) -> Any:
 
 
 def _names(systems: Sequence[str]) -> list[str]:
-    """File names without folder and usual endings; whole paths where those would be the same."""
+    """File names without folder and common suffixes; whole paths if those are not unique."""
     names = []
     for system in systems:
         name = Path(system).name.removesuffix(".gz")
@@ -123,7 +121,7 @@ def _names(systems: Sequence[str]) -> list[str]:
 
 
 def _labelled(path: str, kind: str, group: str | None, negative_as_zero: bool) -> RankingData:
-    """The labels of a feature file; of LETOR text only what is needed is looked at, which keeps numba out."""
+    """The labels of a feature file; features of LETOR text are skipped, which needs no numba."""
     negative: Literal["zero", "error"] = "zero" if negative_as_zero else "error"
     with reading(path) as progress:
         if kind != "letor":
@@ -135,7 +133,7 @@ def _labelled(path: str, kind: str, group: str | None, negative_as_zero: bool) -
 def _as_judgements(data: RankingData, path: str) -> Judgements:
     if data.doc_ids is None:
         raise InputError(
-            "has no document ids, which runs need; expected `# docid = …` in the lines, or score files", path
+            "has no document ids, which runs need; expected `# docid = …` in every line, or score files", path
         )
     table = TrecTable.from_columns(data.qid, data.doc_ids, data.labels, Path(path).name)
     return Judgements(table)
@@ -145,5 +143,7 @@ def _read_scores(path: str, data: RankingData, features: str, progress: Any) -> 
     chunks = list(read_columns(path, ("score",), ("score",), progress))
     scores = np.concatenate([chunk.numbers("score") for chunk in chunks])
     if len(scores) != data.n_docs:
-        raise InputError(f"{len(scores)} scores, but {features} has {data.n_docs} documents; expected one a line", path)
+        raise InputError(
+            f"{len(scores)} scores, but {features} has {data.n_docs} documents; expected one score per document", path
+        )
     return scores

@@ -12,9 +12,9 @@ matched by a pattern, as numpy's own reader evaluates them. Anything else is an 
 
 from __future__ import annotations
 
-import io
 import json
 import math
+import os
 import re
 import struct
 import zipfile
@@ -28,6 +28,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.files import OpenFile, Source, open_file
 from rankwright.errors import InputError
 
 __all__ = ["NAME", "Container", "Format", "checksum", "map_bytes", "parse_npy", "reason"]
@@ -115,12 +116,12 @@ class Container:
         self.n_bytes += members.size(format.header) or 0
 
     @classmethod
-    def open(cls, path: str | Path, format: Format) -> Container:
+    def open(cls, source: Source, format: Format) -> Container:
         """Open a folder or read a file."""
-        path = Path(path)
+        path = Path(source.path if isinstance(source, OpenFile) else source)
         if not path.exists():
             raise InputError("cannot be read: No such file or directory", path)
-        members = _Folder(path, format) if format.is_folder else _File(path, format)
+        members = _Folder(path, format) if format.is_folder else _File(source, path, format)
         return cls(path, format, _checked_header(path, format, members.read(format.header)), members)
 
     @property
@@ -237,15 +238,15 @@ class _Folder:
 class _File:
     """The entries of an uncompressed zip archive, all in memory: no more than the file has bytes."""
 
-    def __init__(self, path: Path, format: Format) -> None:
+    def __init__(self, source: Source, path: Path, format: Format) -> None:
         if path.is_dir():
             raise format.foreign(path, "it is a folder")
         try:
-            with open(path, "rb") as file:
-                if file.read(len(_ZIP)) != _ZIP:
+            with open_file(source) as file:
+                if file.start(len(_ZIP)) != _ZIP:
                     raise format.foreign(path, "it starts with other bytes")
-                with zipfile.ZipFile(file) as archive:
-                    self._check(path, format, archive, file.seek(0, io.SEEK_END))
+                with zipfile.ZipFile(file.raw) as archive:
+                    self._check(path, format, archive, os.fstat(file.raw.fileno()).st_size)
                     self._entries = {entry.filename: archive.read(entry) for entry in archive.infolist()}
         except InputError:
             raise

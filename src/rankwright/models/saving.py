@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from rankwright.data.container import Container
 from rankwright.data.container_write import write_file
+from rankwright.data.files import Source
 from rankwright.errors import InputError
 from rankwright.models.base import Model
 from rankwright.models.kinds import KINDS, MODEL, kind_of
@@ -119,7 +120,7 @@ def save_model(
     write_file(path, MODEL, facts, {**arrays, **extra})
 
 
-def load_model(path: str | Path) -> SavedModel:
+def load_model(path: Source) -> SavedModel:
     """Read a file that :func:`save_model` wrote; its scores are the same to the last bit.
 
     Examples

@@ -1,4 +1,4 @@
-"""Analysers: from a text to the terms it is found by.
+"""Analysers: from a text to its index terms.
 
 An analyser has two stages. The first splits a text into words (:mod:`rankwright.text.analysis.words`). The second maps
 a word to a term or drops it: ``plain`` keeps it unchanged, ``porter`` takes its stem (M. Porter, An algorithm for
@@ -24,18 +24,18 @@ BUILT_IN = ("plain", "porter", "porter+stop")
 
 @dataclass(frozen=True)
 class Analyzer:
-    """From a text to its terms.
+    """Turns a text into terms.
 
     Parameters
     ----------
     name : str
         ``"plain"``, ``"porter"``, ``"porter+stop"``, or a name for your own.
     map_term : callable, optional
-        For your own: from a word to its term, or to None for a word to drop. Without it a word is its own term.
+        For your own: maps a word to its term, or to None to drop it. By default a word is its own term.
     tokenize : callable, optional
-        For your own: from a text to the list of its words. Without it, words are those of any script in lower case.
+        For your own: splits a text into a list of words. By default, words of any script in lower case.
     split_identifiers : bool, default=False
-        Cut ``camelCase`` and ``HTTPServer`` into two words each (``snake_case`` always is).
+        Split ``camelCase`` and ``HTTPServer`` into two words each (``snake_case`` always is).
 
     Examples
     --------
@@ -52,13 +52,13 @@ class Analyzer:
 
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name or any(c == "," or c.isspace() for c in self.name):
-            raise InputError(f"the analyser's name is {self.name!r}; expected a word without commas and white space")
+            raise InputError(f"the analyser's name is {self.name!r}; expected a word without commas or whitespace")
         if self.name in BUILT_IN and self.map_term is not None:
-            raise InputError(f"{self.name!r} is an analyser of Rankwright; expected another name for your own")
+            raise InputError(f"{self.name!r} is a built-in analyser; expected another name for your own")
         if self.name not in BUILT_IN and self.map_term is None and self.tokenize is None:
-            raise InputError(f"there is no analyser {self.name!r}; expected {', '.join(BUILT_IN)}, or map_term=…")
+            raise InputError(f"unknown analyser {self.name!r}; expected {', '.join(BUILT_IN)}, or map_term=…")
         if self.tokenize is not None and self.split_identifiers:
-            raise InputError("split_identifiers is for Rankwright's own words; expected no tokenize with it")
+            raise InputError("split_identifiers applies to the built-in tokeniser; expected no tokenize with it")
 
     def __call__(self, text: str) -> list[str]:
         """The terms of a text, in order."""
@@ -82,10 +82,10 @@ class Analyzer:
         terms = [self.map_term(word) for word in words]
         for word, term in zip(words, terms, strict=True):
             if not (term is None or isinstance(term, str)):
-                what = f"the analyser {self.name!r} makes {word!r} into {term!r}"
+                what = f"the analyser {self.name!r} maps {word!r} to {term!r}"
                 raise InputError(f"{what}; expected a string or None")
             if term and "\n" in term:
-                raise InputError(f"the analyser {self.name!r} makes {word!r} into {term!r}; expected no line ends")
+                raise InputError(f"the analyser {self.name!r} maps {word!r} to {term!r}; expected no line ends")
         return [term or None for term in terms]
 
     @property
@@ -95,11 +95,11 @@ class Analyzer:
 
 
 Own = Analyzer | Callable[[str], str | None]
-"""An analyser of your own: whole, or only the step from a word to its term."""
+"""An analyser of your own, or just its map from a word to a term."""
 
 
 def analyzer(which: str | Analyzer, split_identifiers: bool = False) -> Analyzer:
-    """An analyser by name; one that is an analyser already is given back.
+    """An analyser by name; an Analyzer is returned unchanged.
 
     Examples
     --------
@@ -112,36 +112,34 @@ def analyzer(which: str | Analyzer, split_identifiers: bool = False) -> Analyzer
 def with_one_tokenizer(
     analyzers: Sequence[str | Analyzer] | str | Analyzer, split_identifiers: bool = False
 ) -> tuple[Analyzer, ...]:
-    """The analysers of an index: each once, and all with the same first stage, as an index cuts its texts up once."""
+    """The analysers of an index: unique, and with a common first stage, as an index tokenises its texts once."""
     if isinstance(analyzers, str | Analyzer):
         analyzers = (analyzers,)
     made = [analyzer(which) for which in analyzers]
     if not made:
-        raise InputError(f"no analyser is given; expected at least one of {', '.join(BUILT_IN)}, or your own")
+        raise InputError(f"no analysers; expected at least one of {', '.join(BUILT_IN)}, or your own")
     names = [one.name for one in made]
     for name in names:
         if names.count(name) > 1:
-            raise InputError(f"the analyser {name!r} is given twice; expected once")
+            raise InputError(f"duplicate analyser {name!r}")
     own = {one.tokenize for one in made if one.tokenize is not None}
     split = split_identifiers or any(one.split_identifiers for one in made)
     if len(own) > 1 or (own and split):
-        raise InputError(
-            "the analysers cut texts into words in different ways; expected one way, as texts are read once"
-        )
+        raise InputError("the analysers tokenise differently; expected one tokeniser, as texts are read once")
     return tuple(replace(one, tokenize=next(iter(own), None), split_identifiers=split) for one in made)
 
 
 def checked_words(words: Any, name: str) -> list[str]:
-    """What somebody's own tokeniser gave, as a list of strings; empty ones are left out."""
+    """The output of a custom tokeniser as a list of strings, without empty ones."""
     found = [words] if isinstance(words, str) else list(words)
     for word in found:
         if not isinstance(word, str) or "\n" in word:
-            raise InputError(f"the tokeniser of {name!r} gave {word!r}; expected strings without line ends")
+            raise InputError(f"the tokeniser of {name!r} returned {word!r}; expected strings without line ends")
     return [word for word in found if word]
 
 
 def recorded(analyzers: Sequence[Analyzer]) -> dict[str, Any]:
-    """What an index keeps about its analysers; of your own it keeps the names only."""
+    """What an index records about its analysers; of custom ones, only the names."""
     first = analyzers[0]
     tokenizer: dict[str, Any] = {"split_identifiers": first.split_identifiers}
     if first.tokenize is not None:
@@ -152,14 +150,14 @@ def recorded(analyzers: Sequence[Analyzer]) -> dict[str, Any]:
 
 
 def recalled(kept: Mapping[str, Any], given: Mapping[str, Own]) -> dict[str, Analyzer]:
-    """The analysers that can be used with an index: its own, Rankwright's, and those given.
+    """The analysers that can be used with an index: its own, the built-in ones, and those given.
 
     Parameters
     ----------
     kept : mapping
-        What :func:`recorded` made.
+        What :func:`recorded` returned.
     given : mapping of str to Analyzer or callable
-        Those of the index that are not Rankwright's must be among them.
+        Must include the custom analysers of the index.
     """
     own = {name: one if isinstance(one, Analyzer) else Analyzer(name, map_term=one) for name, one in given.items()}
     for name, one in own.items():
@@ -170,18 +168,18 @@ def recalled(kept: Mapping[str, Any], given: Mapping[str, Own]) -> dict[str, Ana
     for name in needed if bringer is None else [*needed, bringer]:
         if name not in own or (name == bringer and own[name].tokenize is None):
             what = "a tokeniser" if name == bringer else "an analyser"
-            raise InputError(f"was made with {what} of your own; expected it again, as analyzers={{{name!r}: …}}")
+            raise InputError(f"was built with {what} of your own; expected it again, as analyzers={{{name!r}: …}}")
     tokenize = None if bringer is None else own[bringer].tokenize
     split = bool(kept["tokenizer"].get("split_identifiers", False))
     found = {name: Analyzer(name) for name in BUILT_IN} | own
     if any(one.tokenize not in (None, tokenize) for one in found.values()):
-        raise InputError("an analyser given cuts texts into words in another way than the index does")
+        raise InputError("an analyser given tokenises differently from the index; expected the same tokeniser")
     return {name: replace(one, tokenize=tokenize, split_identifiers=split) for name, one in found.items()}
 
 
 def _stems(words: Sequence[str]) -> list[str]:
     import Stemmer
 
-    # A stemmer is cheap to make and not safe to share between threads; its own cache costs more than it saves.
+    # A stemmer is cheap to create and not thread-safe; its own cache costs more than it saves.
     stems: list[str] = Stemmer.Stemmer("porter", 0).stemWords(words)
     return stems

@@ -1,9 +1,9 @@
-"""The compiled tokeniser: many texts in, the words of each and how often they stand in it out.
+"""The compiled tokeniser: counts the words of many texts at once.
 
-Texts come as UTF-8 bytes. One pass finds the words, turns ASCII letters to lower case in place, looks every word up in
-a table with open addressing, gives new ones the next number, and counts: ``last`` says where the latest posting of a
-word was put, so a word seen again in the same text only raises a count. The tables are arrays of fixed size; when one
-is nearly full the pass stops, Python doubles it, and the pass goes on where it was.
+Texts come as UTF-8 bytes. One pass finds the words, lowercases ASCII letters on the way, looks up every word in a table
+with open addressing, gives new ones the next number, and counts: ``last`` says where the latest posting of a word was
+put, so a word seen again in the same text only increments a count. The tables are arrays of fixed size; when one is
+nearly full the pass stops, Python doubles it, and the pass resumes where it left off.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ __all__ = ["LINES", "WORDS", "Counted", "Lexicon"]
 
 Array = npt.NDArray[Any]
 
-_ROW, _AT, _POSTINGS, _ROW_START, _BASE = range(5)  # where a pass stands
+_ROW, _AT, _POSTINGS, _ROW_START, _BASE = range(5)  # the state of a pass
 _PARTS = 4  # of a slot: bytes 1 to 8 of the word, bytes 9 to 16, its length and number + 1, its latest posting
 _A, _Z, _LOWER_A, _LOWER_Z, _ZERO, _NINE, _NEWLINE = (ord(c) for c in "AZaz09\n")
-_AT_ONCE, _N_MARKS = 256, 5  # words found before they are looked up, and what is noted of each
+_AT_ONCE, _N_MARKS = 256, 5  # words found before they are looked up, and what is kept of each
 _SLOTS, _POOL = 1 << 15, 1 << 18
 _START = START
 
-# Positions are unsigned: signed ones numba checks for counting from the end. (Mixed with signed numbers they would
-# become floats, hence these.)
+# Positions are unsigned: numba checks signed ones for counting from the end. (Mixed with signed numbers they would
+# become floats, hence these constants.)
 _U0, _U1, _U2, _U3, _U4, _U8, _U16, _U32 = (np.uint64(number) for number in (0, 1, 2, 3, 4, 8, 16, 32))
 _LOW = np.uint64(0xFFFFFFFF)
 _MIX, _MIX_2, _MIX_3 = (np.uint64(odd) for odd in (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9))
 
 
 def _letters(separators: set[int], lower: bool) -> Array:
-    """For every byte: what it becomes within a word, or -1 where it stands between words."""
+    """For every byte: what it becomes within a word, or -1 if it separates words."""
     letters = np.array([-1 if byte in separators else byte for byte in range(256)], np.int16)
     if lower:
         letters[_A : _Z + 1] += _LOWER_A - _A
@@ -43,9 +43,9 @@ def _letters(separators: set[int], lower: bool) -> Array:
 
 
 WORDS = _letters({byte for byte in range(128) if not chr(byte).isalnum()}, lower=True)
-"""Words of text; bytes from 128 on go by the class of their character."""
+"""Words of text; bytes from 128 up are classified by their character."""
 LINES = _letters({_NEWLINE}, lower=False)
-"""Lines, taken as they are."""
+"""Whole lines, unchanged."""
 
 
 @njit(cache=True)
@@ -65,7 +65,7 @@ def _wide(data: Any, i: Any, classes: Any) -> tuple[int, Any]:
 
 @njit(cache=True)
 def _is_joint(before: int, byte: int, after: int) -> bool:
-    """Whether an identifier has a new word at ``byte``: after a small letter or digit, or as the last of capitals."""
+    """Whether a new word starts at ``byte``: a capital after a lower-case letter or digit, or the last of several."""
     if byte < _A or byte > _Z:
         return False
     if _LOWER_A <= before <= _LOWER_Z or _ZERO <= before <= _NINE:
@@ -75,7 +75,7 @@ def _is_joint(before: int, byte: int, after: int) -> bool:
 
 @njit(cache=True)
 def _word_start(data: Any, i: Any, stop: Any, letters: Any, classes: Any) -> Any:
-    """Where the next word begins, or ``stop``."""
+    """Where the next word starts, or ``stop``."""
     while i < stop:
         byte = data[i]
         if byte >= 128 and len(classes) > 0:
@@ -92,7 +92,7 @@ def _word_start(data: Any, i: Any, stop: Any, letters: Any, classes: Any) -> Any
 
 @njit(cache=True)
 def _word_end(data: Any, i: Any, stop: Any, letters: Any, classes: Any, split: bool) -> Any:
-    """Where the word that begins at ``i`` ends."""
+    """Where the word that starts at ``i`` ends."""
     before = np.int64(0)
     while i < stop:
         byte = data[i]
@@ -112,7 +112,7 @@ def _word_end(data: Any, i: Any, stop: Any, letters: Any, classes: Any, split: b
 
 @njit(cache=True)
 def _packed(data: Any, i: Any, end: Any, letters: Any) -> tuple[Any, Any]:
-    """As many as eight letters of a word from ``i`` on, as one number, and where they stop."""
+    """Up to eight letters of a word from ``i`` on, packed into one number, and where they stop."""
     key = _U0
     stop = min(i + _U8, end)
     while i < stop:
@@ -126,7 +126,7 @@ def _packed(data: Any, i: Any, end: Any, letters: Any) -> tuple[Any, Any]:
 
 @njit(cache=True)
 def _hash(data: Any, start: Any, end: Any, key: Any, key_2: Any, letters: Any) -> Any:
-    """32 bits from all letters of a word, of which the first sixteen are in the keys."""
+    """A 32-bit hash of all letters of a word; the first sixteen are in the keys."""
     rest = _U0
     for i in range(start + _U16, end):
         rest = (rest ^ np.uint64(letters[data[i]])) * _MIX_3
@@ -136,9 +136,9 @@ def _hash(data: Any, start: Any, end: Any, key: Any, key_2: Any, letters: Any) -
 
 @njit(cache=True)
 def _scan(data: Any, i: Any, stop: Any, letters: Any, classes: Any, split: bool, words: Any) -> tuple[int, Any]:
-    """Fill ``words`` with where the next words begin and end, their keys and hashes; how many, and where they stop.
+    """Fill ``words`` with the bounds, keys and hashes of the next words; gives how many, and where they stop.
 
-    Words are found first and looked up later because the processor can then fetch many slots at a time.
+    Words are found first and looked up later so that the processor can fetch many slots at a time.
     """
     is_plain = not split and len(classes) == 0
     n = 0
@@ -168,7 +168,7 @@ def _scan(data: Any, i: Any, stop: Any, letters: Any, classes: Any, split: bool,
 
 @njit(cache=True)
 def _find(data: Any, word: Any, letters: Any, slots: Any, offsets: Any, pool: Any) -> tuple[Any, bool]:
-    """Where the slot of a word begins, and whether the word is there."""
+    """Where the slot of a word starts, and whether the word is in it."""
     start, size = word[0], word[1] - word[0]
     mask = (np.uint64(len(slots)) >> _U2) - _U1
     slot = word[4] & mask
@@ -200,7 +200,7 @@ def _count(
     state: Any,
     postings: tuple[Any, Any, Any, Any],
 ) -> int:
-    """Go through the texts until all are done or a table is full; gives the number of terms known then."""
+    """Process texts until all are done or a table is full; gives the number of terms known by then."""
     slots, offsets, pool = tables
     terms, counts, row_ends, lengths = postings
     words = np.empty((_AT_ONCE, _N_MARKS), np.uint64)
@@ -243,7 +243,7 @@ def _count(
 
 @njit(cache=True)
 def _refill(slots: Any, old: Any, offsets: Any, pool: Any, letters: Any) -> None:
-    """Move what is in one table to a larger, empty one."""
+    """Move the entries of a table to a larger, empty one."""
     mask = (np.uint64(len(slots)) >> _U2) - _U1
     for at in range(_U0, np.uint64(len(old)), _U4):
         term = old[at + _U2]
@@ -257,7 +257,7 @@ def _refill(slots: Any, old: Any, offsets: Any, pool: Any, letters: Any) -> None
 
 
 class Counted(NamedTuple):
-    """The words of some texts: text ``r`` owns the postings from ``row_ends[r-1]`` to ``row_ends[r]``."""
+    """The words of some texts: text ``r`` owns the postings ``row_ends[r-1]:row_ends[r]``."""
 
     terms: Array
     counts: Array
@@ -266,14 +266,14 @@ class Counted(NamedTuple):
 
 
 class Lexicon:
-    """All words met so far, numbered in the order in which they were first met.
+    """All words seen so far, numbered in order of first appearance.
 
     Parameters
     ----------
     letters : ndarray
         ``WORDS`` or ``LINES``.
     split_identifiers : bool
-        Cut words at changes of case.
+        Split words at changes of case.
 
     Attributes
     ----------
@@ -291,7 +291,7 @@ class Lexicon:
         self.n_terms = 0
 
     def count(self, data: bytes, ends: Array) -> Counted:
-        """Count the words of texts that lie one after the other in ``data`` and stop at ``ends``."""
+        """Count the words of texts stored back to back in ``data``, ending at ``ends``."""
         bound = self._most_words(data, len(ends))
         postings = Counted(
             np.empty(bound, np.int32),
@@ -316,28 +316,28 @@ class Lexicon:
         return Counted(postings.terms[:n].copy(), postings.counts[:n].copy(), postings.row_ends, postings.lengths)
 
     def add_lines(self, data: bytes) -> None:
-        """Give numbers to words, one a line, that are not met before."""
+        """Number the words, one per line, that have not been seen before."""
         letters, self._letters = self._letters, LINES
         self.count(data, np.array([len(data)]))
         self._letters = letters
 
     def lines(self) -> tuple[Array, Array]:
-        """All words, each with a line end, and where each begins (and the last stops)."""
+        """All words, each followed by a line end, and where each starts (and the last ends)."""
         offsets = self._offsets[: self.n_terms + 1]
         return self._pool[: offsets[-1]], offsets
 
     def words(self) -> list[str]:
-        """All words in the order of their numbers."""
+        """All words, by number."""
         return self.lines()[0].tobytes().decode().split("\n")[:-1]
 
     def _most_words(self, data: bytes, n_texts: int) -> int:
-        """More words than there can be; nothing stands between two texts."""
+        """An upper bound on the number of words; nothing separates two texts."""
         if self._letters is LINES:
             return n_texts + data.count(b"\n")
         return len(data) if self._split else (len(data) + n_texts) // 2
 
     def _grow(self, n_bytes: int) -> None:
-        """Make room in the tables that are nearly full."""
+        """Enlarge the tables that are nearly full."""
         used = int(self._offsets[self.n_terms])
         if used + n_bytes >= len(self._pool):
             self._pool = np.concatenate([self._pool[:used], np.empty(max(used, n_bytes) + n_bytes, np.uint8)])
@@ -348,7 +348,7 @@ class Lexicon:
 
 
 def _frozen(array: Array) -> Array:
-    """A view that cannot be written to; kernels see one type of array, wherever it comes from."""
+    """A read-only view: kernels then see one type of array, wherever it comes from."""
     array = array.view()
     array.flags.writeable = False
     return array

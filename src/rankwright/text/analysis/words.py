@@ -1,9 +1,9 @@
-"""Words: what a text is cut into, before any analyser looks at them.
+"""Words: what a text is split into, before any analyser sees them.
 
-A word begins with a letter or a digit and goes on with letters, digits and combining marks, in any script; everything
-else, the underscore too, stands between words. Words are in lower case, of text in the composed form (NFC), so that é
-is the same word however it was typed. On request the words that an identifier is made of are told apart:
-``camelCase``, ``HTTPServer`` and ``snake_case`` are two words each.
+A word starts with a letter or a digit and continues with letters, digits and combining marks, in any script; everything
+else, including the underscore, separates words. Words are in lower case and composed form (NFC), so that é is the same
+word however it was typed. On request, identifiers are split: ``camelCase``, ``HTTPServer`` and ``snake_case`` are two
+words each.
 
 This is the definition, used for queries. :mod:`rankwright.text.analysis.tokenizer` does the same for many documents at
 once.
@@ -49,7 +49,7 @@ def split_words(text: str, split_identifiers: bool = False) -> list[str]:
 
 
 def prepared(text: str, split_identifiers: bool) -> str:
-    """A text that is not ASCII, composed and in lower case, with blanks where identifiers are to be split."""
+    """A non-ASCII text, composed and in lower case, with blanks where identifiers are split."""
     text = unicodedata.normalize("NFC", text)
     if split_identifiers:
         text = _joints().sub(" ", text)
@@ -58,9 +58,9 @@ def prepared(text: str, split_identifiers: bool) -> str:
 
 @cache
 def character_classes() -> Array:
-    """For every code point: ``START`` for letters and digits, ``MARK`` for marks, 0 for what stands between words."""
+    """For every code point: ``START`` for letters and digits, ``MARK`` for marks, 0 for separators."""
     codes = np.arange(_N_CODES, dtype="<u4")
-    codes[0xD800:0xE000] = 0  # halves of surrogate pairs are no characters
+    codes[0xD800:0xE000] = 0  # surrogates are not characters
     classes = np.zeros(_N_CODES, np.uint8)
     for found in re.finditer(r"[^\W_]+", codes.tobytes().decode("utf-32-le")):
         classes[found.start() : found.end()] = START
@@ -88,7 +88,7 @@ def _joints() -> re.Pattern[str]:
 
 
 def _ranges(belongs: Callable[[str], bool]) -> list[tuple[int, int]]:
-    """Where runs of characters with some property begin and stop, ASCII left out."""
+    """Where runs of characters with a property start and stop, without ASCII."""
     found = [code for plane in _MARK_PLANES for code in plane if belongs(chr(code))]
     codes = np.array(found)
     breaks = np.flatnonzero(np.diff(codes) != 1)

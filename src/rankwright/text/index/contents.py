@@ -1,4 +1,4 @@
-"""What an index holds: its words, document ids, texts and postings, as arrays mapped into memory."""
+"""The contents of an index: words, document ids, texts and postings, as arrays mapped into memory."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 Postings = tuple[Array, Array, Array]
 """``indptr`` (fields × terms + 1), ``docs`` and ``counts``: see :mod:`rankwright.text.index.postings`."""
 Strings = tuple[Array, Array]
-"""Strings in UTF-8 one after the other, and where each begins (and the last ends)."""
+"""UTF-8 strings back to back, and where each starts (and the last ends)."""
 
 INDEX = Format("rankwright-index", "index.json", "index", "`rankwright index`", is_folder=True)
 
@@ -32,7 +32,7 @@ class Contents:
     words, ids : tuple of ndarray
         All words in byte order and all document ids, each followed by a line end.
     texts : tuple of ndarray or None
-        The texts of all fields of all documents, if they were kept.
+        The texts of all fields of all documents, if stored.
     postings : tuple of ndarray
         The postings of every field and word.
     lengths : ndarray of int32, fields × documents
@@ -48,7 +48,7 @@ class Contents:
 
 
 def load_contents(stored: Container) -> Contents:
-    """Map the arrays of an index into memory; their shapes must be those its header asks for."""
+    """Map the arrays of an index into memory and check their shapes against its header."""
     header = stored.header
     fields = tuple(str(name) for name in header["fields"])
     n_docs, n_terms, n_fields = int(header["documents"]), int(header["terms"]), len(fields)
@@ -60,7 +60,7 @@ def load_contents(stored: Container) -> Contents:
     ids = _strings(stored, "doc_ids", "doc_id_offsets", n_docs)
     texts = _strings(stored, "texts", "text_offsets", n_docs * n_fields) if header["texts"] else None
     if not n_fields or indptr[0, 0] != 0 or indptr[-1, -1] != len(docs):
-        raise stored.damaged("the boundaries of the postings do not run from the first to the last")
+        raise stored.damaged("the boundaries of the postings do not cover all of them")
     return Contents(fields, words, ids, texts, (indptr, docs, counts), lengths)
 
 

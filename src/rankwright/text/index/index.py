@@ -1,4 +1,4 @@
-"""The index: documents, words and postings on disk, mapped into memory, and the views that are made of them."""
+"""The index: documents, words and postings on disk, mapped into memory, and the views made from them."""
 
 from __future__ import annotations
 
@@ -28,22 +28,22 @@ _SEGMENT_POSTINGS = 1 << 25
 
 
 class Index:
-    """Documents that can be searched.
+    """A searchable collection of documents.
 
-    Made by :func:`build_index`, opened with :meth:`open`. Nothing is read into memory before it is used.
+    Created by :func:`build_index`, opened by :meth:`open`. Nothing is read into memory before it is used.
 
     Attributes
     ----------
     path : Path
         The folder.
     n_docs, n_tokens, n_terms, n_empty : int
-        Documents, words in all of them, different words, and documents without any.
+        Number of documents, words, distinct words, and documents without words.
     fields : tuple of str
         The fields of the documents.
     analyzers : tuple of str
-        The analysers whose terms are ready on disk.
+        The analysers whose terms are stored.
     has_text : bool
-        Whether the texts are there.
+        Whether the texts are stored.
 
     Examples
     --------
@@ -74,14 +74,14 @@ class Index:
     def open(cls, path: str | Path, analyzers: Mapping[str, Own] | None = None) -> Index:
         """Open an index.
 
-        Presence and size of every file are checked, which costs next to nothing; :meth:`verify` checks what is in them.
+        Presence and size of every file are checked, which costs next to nothing; :meth:`verify` checks their contents.
 
         Parameters
         ----------
         path : path
             The folder.
         analyzers : mapping of str to Analyzer or callable, optional
-            Analysers of your own by name: those that the index was made with, and any others to look at it with.
+            Analysers of your own by name: those the index was built with, and any others you want to use.
         """
         stored = Container.open(path, INDEX)
         with stored.understood():
@@ -100,7 +100,7 @@ class Index:
 
     @property
     def chosen(self) -> tuple[Analyzer, ...]:
-        """The analysers whose terms are ready on disk."""
+        """The analysers whose terms are stored."""
         return tuple(self._usable[name] for name in self.analyzers)
 
     @property
@@ -119,20 +119,20 @@ class Index:
         return np.array(self.contents.ids[0].tobytes().split(b"\n")[:-1], dtype=bytes)
 
     def doc_id(self, doc: int) -> str:
-        """The id of a document."""
+        """The id of a document, by number."""
         data, offsets = self.contents.ids
         self._check(doc)
         return data[offsets[doc] : offsets[doc + 1] - 1].tobytes().decode()
 
     def find(self, doc_id: str) -> int | None:
-        """The number of the document with an id, or None where there is none."""
+        """The number of the document with this id, or None."""
         return self._numbers.get(doc_id)
 
     def text(self, doc: int, field: str | None = None) -> str:
-        """The text of a field of a document; without a field that of all, one below the other."""
+        """The text of one field of a document; without ``field``, of all fields, separated by line ends."""
         self._check(doc)
         if self.contents.texts is None:
-            raise InputError("was made without the texts; expected an index with them", self.path)
+            raise InputError("has no texts; expected an index built with them", self.path)
         data, offsets = self.contents.texts
         numbers = range(len(self.fields)) if field is None else [self._field_number(field)]
         rows = [doc * len(self.fields) + number for number in numbers]
@@ -140,15 +140,15 @@ class Index:
         return "\n".join(text for text in found if text)
 
     def view(self, analyzer: str = "porter+stop", field: str | None = None) -> View:
-        """What retrieval functions work on: all fields together, or one, as an analyser sees them.
+        """The postings of all fields or of one field under an analyser: what retrieval functions score.
 
         Parameters
         ----------
         analyzer : str
-            One of the index, of Rankwright's, or of those given to :meth:`open`. What is not ready on disk is made and
-            kept in memory.
+            One of the index, a built-in one, or one given to :meth:`open`. A view that is not stored is built and kept
+            in memory.
         field : str, optional
-            One field; all of them together unless given.
+            One field; by default all of them together.
         """
         key = (analyzer, field)
         if key not in self._views:
@@ -159,7 +159,7 @@ class Index:
         return self._views[key]
 
     def verify(self) -> None:
-        """Read every file and compare its checksum; a damaged one is an error."""
+        """Read every file and compare its checksum; raises on damage."""
         self._container.verify()
 
     def add(
@@ -171,24 +171,24 @@ class Index:
         progress: Progress | None = None,
         segment_postings: int = _SEGMENT_POSTINGS,
     ) -> Index:
-        """Add documents: a new index takes the place of this one when it is complete.
+        """Add documents: a new index replaces this one once it is complete.
 
         Parameters
         ----------
         documents : path, list of Path, or iterable
             As for :func:`build_index`.
         format, errors, progress
-            Likewise.
+            As for :func:`build_index`.
 
         Returns
         -------
         Index
-            The new index, the same as one made of all documents at once.
+            The new index, identical to one built from all documents at once.
         """
         from rankwright.text.index.writer import write_index  # compiled: only where an index is written
 
         if Container.open(self.path, INDEX).header != self._container.header:
-            raise InputError("has changed since it was opened; expected to open it again before adding", self.path)
+            raise InputError("has changed since it was opened; expected it to be reopened before adding", self.path)
         write_index(
             documents,
             self.path,
@@ -211,7 +211,7 @@ class Index:
 
     def _made_view(self, name: str, field: str | None) -> View:
         if name not in self._usable:
-            raise InputError(f"there is no analyser {name!r}; expected {', '.join(self._usable)}", self.path)
+            raise InputError(f"unknown analyser {name!r}; expected {', '.join(self._usable)}", self.path)
         analyzer, shown = self._usable[name], view_name(name, field)
         fields = list(range(len(self.fields))) if field is None else [self._field_number(field)]
         held = self.contents
@@ -227,12 +227,12 @@ class Index:
 
     def _field_number(self, field: str) -> int:
         if field not in self.fields:
-            raise InputError(f"there is no field {field!r}; expected {', '.join(self.fields)}", self.path)
+            raise InputError(f"unknown field {field!r}; expected {', '.join(self.fields)}", self.path)
         return self.fields.index(field)
 
     def _check(self, doc: int) -> None:
         if not 0 <= doc < self.n_docs:
-            raise IndexError(f"there are {self.n_docs:,} documents, and none has the number {doc}")
+            raise IndexError(f"document number {doc} is out of range; the index has {self.n_docs:,} documents")
 
 
 def build_index(
@@ -257,29 +257,29 @@ def build_index(
         Files or folders, as for :func:`~rankwright.text.reading.documents.read_documents`, or documents:
         ``(id, text)``, ``(id, {field: text})`` or ``{"id": id, field: text}``.
     path : path
-        The folder to make. It appears when it is complete; an index that is there is replaced.
+        The folder to create. It appears once it is complete; an existing index is replaced.
     fields : sequence of str, optional
-        The fields to index, in this order; unless given all, as they come. A document without a field is empty there.
+        The fields to index, in this order; by default all, in order of appearance. A missing field counts as empty.
     analyzers : sequence of str or Analyzer
-        Whose terms to keep ready on disk. Rankwright's own can be used with every index; others are then made when
-        they are first used.
+        Analysers whose terms to store. Built-in analysers work with every index; the terms of those not stored are
+        computed on first use.
     store : bool, default=True
-        Keep the texts.
+        Store the texts.
     split_identifiers : bool, default=False
-        Cut ``camelCase`` and ``HTTPServer`` into two words each (``snake_case`` always is).
+        Split ``camelCase`` and ``HTTPServer`` into two words each (``snake_case`` always is).
     field_views : bool, default=False
-        Keep the terms of every analyser for each single field ready on disk too.
+        Also store the terms of every analyser for each field by itself.
     format, errors
         For files, see :func:`~rankwright.text.reading.documents.read_documents`.
     progress : callable, optional
-        Called with (done, in all): bytes of files, or documents of a list.
+        Called with (done, total): bytes of files, or documents of a list.
     segment_postings : int
-        How much is held in memory, about 16 bytes for each.
+        Maximum number of postings held in memory, at about 16 bytes each.
 
     Returns
     -------
     Index
-        The index, opened.
+        The index, open.
 
     Examples
     --------
@@ -307,6 +307,6 @@ def build_index(
 
 
 def _reopened(path: Path, analyzers: Sequence[Analyzer]) -> Index:
-    """The index that was just written, with the analysers that it cannot know by itself."""
+    """Open the index just written, with the analysers it cannot load by itself."""
     own = {one.name: one for one in analyzers if one.name not in BUILT_IN or one.tokenize is not None}
     return Index.open(path, own)

@@ -1,4 +1,4 @@
-"""Postings: which documents a term stands in, and how often. Inverted, merged over segments, merged over terms.
+"""Postings: which documents contain a term, and how often. Inverting, joining segments, merging terms.
 
 All fields of an index share three arrays: field ``f`` and term ``t`` own the postings
 ``indptr[f, t]:indptr[f, t + 1]`` of ``docs`` and ``counts``, documents ascending.
@@ -22,7 +22,7 @@ _BLOCK = 1 << 20
 
 
 class Piece(NamedTuple):
-    """The words of some documents, as the tokeniser leaves them: row ``d * n_fields + f`` is field f of document d."""
+    """The words of some documents, as the tokeniser counts them: row ``d * n_fields + f`` is field f of document d."""
 
     first_doc: int
     n_fields: int
@@ -38,7 +38,7 @@ class Segment:
     Attributes
     ----------
     terms : ndarray of int64
-        The numbers of the terms in it, in the order of their bytes.
+        The numbers of its terms, in byte order.
     indptr : ndarray of int64, fields × (terms + 1)
         Field ``f`` of the term ``terms[t]`` owns the postings ``indptr[f, t]:indptr[f, t + 1]``.
     docs, counts : ndarray of int32
@@ -74,7 +74,7 @@ def _scatter(
     out_docs: Any,
     out_counts: Any,
 ) -> None:
-    """Put every posting at the first free place of its field and term."""
+    """Put every posting into the first free slot of its field and term."""
     at = 0
     for row in range(len(row_ends)):
         doc, field = first_doc + row // n_fields, row % n_fields
@@ -88,7 +88,7 @@ def _scatter(
 
 
 def inverted(pieces: Sequence[Piece], n_fields: int, order: Array) -> Segment:
-    """Invert pieces; ``order`` lists the numbers of all terms known by then in the order of their bytes."""
+    """Invert pieces; ``order`` lists the numbers of all terms known by then in byte order."""
     used = np.zeros(len(order), np.bool_)
     for piece in pieces:
         used[piece.terms] = True
@@ -108,7 +108,7 @@ def inverted(pieces: Sequence[Piece], n_fields: int, order: Array) -> Segment:
 
 
 def _indptr_of(sizes: Array) -> Array:
-    """Boundaries of blocks of these sizes, row after row; where a row ends the next one begins."""
+    """Boundaries of blocks of these sizes, row by row; each row starts where the last one ends."""
     indptr = np.zeros((sizes.shape[0], sizes.shape[1] + 1), np.int64)
     ends = np.cumsum(sizes).reshape(sizes.shape)
     indptr[:, 1:] = ends
@@ -119,7 +119,7 @@ def _indptr_of(sizes: Array) -> Array:
 
 @njit(cache=True)
 def _place_rows(rows: Any, indptr: Any, docs: Any, counts: Any, free: Any, out_docs: Any, out_counts: Any) -> None:
-    """Append the postings of some terms, of which ``docs`` and ``counts`` hold nothing else, to what is there."""
+    """Append the postings of some terms; ``docs`` and ``counts`` hold only theirs."""
     for r in range(len(rows)):
         to = free[rows[r]]
         for at in range(indptr[r] - indptr[0], indptr[r + 1] - indptr[0]):
@@ -132,25 +132,25 @@ def _place_rows(rows: Any, indptr: Any, docs: Any, counts: Any, free: Any, out_d
 def joined(
     segments: Sequence[Segment], place: Array, n_fields: int, block: int = _BLOCK
 ) -> tuple[Array, Iterator[tuple[Array, Array]]]:
-    """Put segments, each with later documents than the one before, together.
+    """Join segments, each with later documents than the one before.
 
     Parameters
     ----------
     segments : sequence of Segment
-        What to join.
+        The segments.
     place : ndarray
-        For the number of every term its place in the order of bytes.
+        The position of every term in byte order.
     n_fields : int
         Number of fields; a segment may have fewer.
     block : int
-        About how many postings to hold in memory.
+        Approximate number of postings held in memory.
 
     Returns
     -------
     indptr : ndarray
         Boundaries over all terms.
     blocks : iterator of (docs, counts)
-        The postings, in pieces.
+        The postings, block by block.
     """
     rows = [place[segment.terms] for segment in segments]
     sizes = np.zeros((n_fields, len(place)), np.int64)
@@ -186,7 +186,7 @@ def _joined_blocks(
 
 
 def terms_by_group(groups: Array, n_groups: int) -> tuple[Array, Array]:
-    """The terms of every group, ascending, and where each group begins; group -1 is left out."""
+    """The terms of every group, ascending, and where each group starts; group -1 is left out."""
     sizes = np.bincount(groups[groups >= 0], minlength=n_groups)
     members = np.argsort(groups, kind="stable")[len(groups) - int(sizes.sum()) :]
     return members, np.concatenate([[0], np.cumsum(sizes)])
@@ -194,13 +194,13 @@ def terms_by_group(groups: Array, n_groups: int) -> tuple[Array, Array]:
 
 @njit(cache=True)
 def _merge_runs(bounds: Any, n_runs: int, source: Any, target: Any) -> tuple[int, Any]:
-    """Merge ascending runs of (document, count) pairwise until one is left; gives its length and where it is."""
+    """Merge ascending runs of (document, count) pairwise until one is left; gives its length and its array."""
     while n_runs > 1:
         n = made = 0
         for run in range(0, n_runs, 2):
             a, a_stop = bounds[run], bounds[run + 1]
             b, b_stop = a_stop, bounds[min(run + 2, n_runs)]
-            bounds[made] = n  # never ahead of what is still to be read
+            bounds[made] = n  # never overtakes what is still to be read
             made += 1
             while a < a_stop or b < b_stop:
                 if b == b_stop or (a < a_stop and source[0, a] < source[0, b]):
@@ -221,7 +221,7 @@ def _merge_runs(bounds: Any, n_runs: int, source: Any, target: Any) -> tuple[int
 
 
 @njit(cache=True)
-def _group_size(indptr: Any, fields: Any, members: Any) -> tuple[int, int]:
+def _group_size(indptr: Any, fields: Any, members: Any) -> tuple[Any, Any]:
     """The number of postings of some terms, and of the (term, field) pairs that have any."""
     total = n_runs = np.int64(0)  # a plain 0 would make numba compile the callers twice
     for member in members:
@@ -311,25 +311,25 @@ def merged(
     lengths: Array,
     block: int = _BLOCK,
 ) -> Iterator[tuple[Array, Array, Array]]:
-    """Merge the postings of terms that become one term, and of fields.
+    """Merge the postings of words that share a term, and of fields.
 
     Parameters
     ----------
     postings : tuple of ndarray
         ``indptr``, ``docs`` and ``counts`` of the index.
     fields : sequence of int
-        The fields to put together.
+        The fields to merge.
     members, starts : ndarray
         Group ``g`` is the terms ``members[starts[g]:starts[g + 1]]``.
     lengths : ndarray of int32
-        One number per document; the counts are added to it.
+        One number per document, to which the counts are added.
     block : int
-        About how many postings to hold in memory.
+        Approximate number of postings held in memory.
 
     Yields
     ------
     docs, counts, sizes : ndarray
-        Postings of some groups, and how many each of these groups has.
+        Postings of some groups, and how many each group has.
     """
     n_docs, n_groups = len(lengths), len(starts) - 1
     indptr, docs, counts = postings
@@ -351,7 +351,7 @@ def merged(
 
 
 def _frozen(array: Array) -> Array:
-    """A view that cannot be written to: kernels see one type of array, mapped from disk or not."""
+    """A read-only view: kernels then see one type of array, mapped from disk or not."""
     array = np.asarray(array).view()
     array.flags.writeable = False
     return array

@@ -1,4 +1,4 @@
-"""One way of looking at an index: a field, or all of them, under an analyser. What retrieval functions work on."""
+"""A view of an index: one field, or all of them, under one analyser. Retrieval functions score views."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """Which documents hold which terms, and how often.
+    """Which documents contain which terms, and how often.
 
     Attributes
     ----------
@@ -29,11 +29,11 @@ class View:
     docs : ndarray of int32
         The documents of the postings, ascending within a term.
     counts : ndarray of int32
-        How often the term stands in the document; at least 1.
+        How often the term occurs in the document; at least 1.
     lengths : ndarray of int32
-        Terms in each document, counted with repetition.
+        Number of terms in each document, with repetition.
     analyze : callable
-        From a text to its terms, as the documents were analysed.
+        Maps a text to its terms, as for the documents.
     name : str
         ``"porter+stop"``, or ``"porter+stop,title"`` for one field.
     """
@@ -53,30 +53,30 @@ class View:
 
     @property
     def n_terms(self) -> int:
-        """Number of different terms."""
+        """Number of distinct terms."""
         return len(self.indptr) - 1
 
     @cached_property
     def total_length(self) -> int:
-        """Terms in all documents, counted with repetition."""
+        """Number of terms in all documents, with repetition."""
         return int(self.lengths.sum(dtype=np.int64))
 
     @cached_property
     def doc_counts(self) -> Array:
-        """In how many documents every term stands."""
+        """Number of documents that contain each term."""
         return np.diff(self.indptr)
 
     @cached_property
     def total_counts(self) -> Array:
-        """How often every term stands in all documents."""
+        """Number of occurrences of each term in all documents."""
         totals = np.zeros(self.n_terms, np.int64)
-        used = np.flatnonzero(self.doc_counts)  # reduceat gives the next count where there are none to add up
+        used = np.flatnonzero(self.doc_counts)  # reduceat would give empty terms the next count
         if len(used):
             totals[used] = np.add.reduceat(self.counts, self.indptr[used], dtype=np.int64)
         return totals
 
     def query(self, text: str) -> tuple[Array, Array, int]:
-        """The known terms of a query in ascending order, how often each stands in it, and how many terms it has."""
+        """The known terms of a query in ascending order, how often each occurs in it, and its number of terms."""
         words = self.analyze(text)
         known = Counter(self.terms[word] for word in words if word in self.terms)
         found = sorted(known.items())

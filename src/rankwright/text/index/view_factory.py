@@ -1,4 +1,4 @@
-"""Views from the postings of an index: the terms that an analyser makes one are merged, and so are the fields."""
+"""Makes views from the postings of an index: merges the terms an analyser conflates, and the fields."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ Array = npt.NDArray[Any]
 
 
 def view_name(analyzer: str, field: str | None) -> str:
-    """What a view is called."""
+    """The name of a view."""
     return analyzer if field is None else f"{analyzer},{field}"
 
 
 def _merged(
     analyzer: Analyzer, words: list[str], postings: Postings, fields: Sequence[int], lengths: Array
 ) -> tuple[list[str], Iterator[tuple[Array, Array, Array]]]:
-    """The terms of a view in the order of their bytes, and their postings in blocks; fills the lengths."""
+    """The terms of a view in byte order, and their postings in blocks; fills the lengths."""
     from rankwright.text.index.postings import merged, terms_by_group  # compiled: only where terms are merged
 
     indptr, docs, _ = postings
-    # A position outside the table would make compiled code write outside its memory: worth one pass.
+    # A position out of range would make compiled code write out of bounds: worth one pass.
     if (np.diff(indptr, axis=1) < 0).any() or (len(docs) and (docs.min() < 0 or docs.max() >= len(lengths))):
-        raise InputError("damaged index: postings of documents that are not there")
+        raise InputError("damaged index: postings of documents that do not exist")
     present = np.flatnonzero((np.diff(indptr[list(fields)], axis=1) > 0).any(axis=0))
     if len(present) < len(words):
         words = [words[term] for term in present.tolist()]
@@ -58,15 +58,15 @@ def merged_view(
     Parameters
     ----------
     analyzer : Analyzer
-        Which words become which terms.
+        Maps words to terms.
     name : str
-        What to call the view.
+        Name of the view.
     words : list of str
-        The words of the index in the order of their bytes.
+        The words of the index in byte order.
     postings : tuple of ndarray
         Their postings.
     fields : sequence of int
-        The fields to put together.
+        The fields to merge.
     n_docs : int
         Number of documents.
     """
@@ -91,7 +91,7 @@ def write_view(
     fields: Sequence[int],
     n_docs: int,
 ) -> None:
-    """Make a view and write it block by block."""
+    """Build a view and write it block by block."""
     lengths = np.zeros(n_docs, np.int32)
     terms, blocks = _merged(analyzer, words, postings, fields, lengths)
     sizes = [np.zeros(1, np.int64)]
@@ -108,7 +108,7 @@ def write_view(
 
 
 def stored_view(stored: Container, file: str, analyzer: Analyzer, name: str, n_docs: int) -> View:
-    """A view that was written, mapped into memory."""
+    """A stored view, mapped into memory."""
     data = stored.array(f"{file}.terms", np.uint8, (None,))
     offsets = stored.array(f"{file}.term_offsets", np.int64, (None,))
     indptr = stored.array(f"{file}.indptr", np.int64, offsets.shape)
@@ -117,19 +117,19 @@ def stored_view(stored: Container, file: str, analyzer: Analyzer, name: str, n_d
     lengths = stored.array(f"{file}.lengths", np.int32, (n_docs,))
     for bounds, size in ((indptr, len(docs)), (offsets, len(data))):
         if bounds[0] != 0 or bounds[-1] != size or (np.diff(bounds) < 0).any():
-            raise stored.damaged(f"the boundaries in {file} do not rise from 0 to {size:,}")
+            raise stored.damaged(f"the boundaries in {file} do not increase from 0 to {size:,}")
     return View(Vocabulary(data, offsets), indptr, docs, counts, lengths, analyzer, name)
 
 
 def direct_view(
     analyzer: Analyzer, name: str, words: tuple[Array, Array], postings: Postings, field: int, lengths: Array
 ) -> View:
-    """The plain words of one field: the postings of the index as they are."""
+    """The plain words of one field: the postings of the index, unchanged."""
     indptr, docs, counts = postings
     first, last = int(indptr[field, 0]), int(indptr[field, -1])
     starts = indptr[field] - first
     if (np.diff(starts) < 0).any():
-        raise InputError("damaged index: the boundaries of the postings do not rise")
+        raise InputError("damaged index: the boundaries of the postings do not increase")
     members = np.flatnonzero(np.diff(starts))
     terms = Vocabulary(*words, members if len(members) < len(starts) - 1 else None)
     kept = np.append(starts[:-1][members], last - first)
@@ -137,6 +137,6 @@ def direct_view(
 
 
 def _frozen(array: Array) -> Array:
-    """An array that is ours to make read-only, as those that are mapped are."""
+    """Make an array read-only, as mapped ones are."""
     array.flags.writeable = False
     return array

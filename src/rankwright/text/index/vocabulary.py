@@ -1,4 +1,4 @@
-"""Words by number and numbers by word, straight from two arrays: nothing is built when an index is opened."""
+"""Words by number and numbers by word, straight from two arrays: opening an index builds nothing."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _LINE_END = ord("\n")
 
 
 class Vocabulary(Mapping[str, int]):
-    """The number of every word, found by bisection; words looked up once are remembered.
+    """The number of every word, found by bisection; lookups are cached.
 
     Parameters
     ----------
     data : ndarray of uint8
-        The words in UTF-8, in the order of their bytes, each with a line end.
+        The words in UTF-8, in byte order, each followed by a line end.
     offsets : ndarray of int64
-        Where each word begins, and where the last one stops.
+        Where each word starts, and where the last one ends.
     members : ndarray of int64, optional
-        Only these words of ``data`` are in; they are numbered from 0.
+        The words of ``data`` to include, numbered from 0; by default all.
 
     Examples
     --------
@@ -58,9 +58,9 @@ class Vocabulary(Mapping[str, int]):
         return isinstance(word, str) and self._find(word) >= 0
 
     def word(self, number: int) -> str:
-        """The word with a number."""
+        """The word with this number."""
         if not 0 <= number < self._length:
-            raise IndexError(f"there are {self._length:,} words, and none has the number {number}")
+            raise IndexError(f"word number {number} is out of range; there are {self._length:,} words")
         return self._bytes(number).decode()
 
     def words(self) -> list[str]:
@@ -86,6 +86,6 @@ class Vocabulary(Mapping[str, int]):
 
 
 def as_lines(words: Iterable[str]) -> tuple[Array, Array]:
-    """Words as bytes, each with a line end, and where each begins."""
+    """Words as bytes, each followed by a line end, and where each starts (and the last ends)."""
     data = np.frombuffer(bytearray("".join([word + "\n" for word in words]).encode()), np.uint8)
     return data, np.concatenate([[0], np.flatnonzero(data == _LINE_END) + 1])

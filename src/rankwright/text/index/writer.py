@@ -1,12 +1,12 @@
-"""An index in the making: documents in, arrays out, in a stream and with bounded memory.
+"""Writes an index: turns a stream of documents into arrays on disk, in bounded memory.
 
-Documents are gathered into batches; the words of a batch are counted by one call of the compiled tokeniser, and its
-text goes to disk at once. What is counted is kept document by document until there is a certain amount of it, is then
-inverted and put aside as a segment on disk. At the end the segments are joined term by term, and the terms of every
-analyser are merged from the plain ones. In memory stay the words, the ids, and a few numbers per document. The result
-does not depend on where batches and segments end.
+Documents are gathered into batches; one call of the compiled tokeniser counts the words of a batch, and its text goes
+to disk right away. Counts are kept document by document until a limit is reached, then inverted and written to disk as
+a segment. At the end the segments are joined term by term, and the terms of every analyser are merged from the plain
+ones. Only the words, the ids, and a few numbers per document stay in memory. The result does not depend on where
+batches and segments end.
 
-Adding documents is the same with the old postings as the first segment.
+Adding documents works the same way, with the old postings as the first segment.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ _ASIDE = "segments"
 
 
 def _checked_fields(fields: Sequence[str]) -> list[str]:
-    """The names of fields, if they can be used."""
+    """The field names, if valid."""
     names = [fields] if isinstance(fields, str) else list(fields)
     if not names:
-        raise InputError("no field is given; expected at least one")
+        raise InputError("no fields; expected at least one")
     for name in names:
         if not isinstance(name, str) or not name or "," in name or not name.isprintable():
-            raise InputError(f"the field name {name!r}; expected one that can be printed and has no comma")
+            raise InputError(f"bad field name {name!r}; expected a printable name without commas")
         if names.count(name) > 1:
-            raise InputError(f"the field {name!r} is given twice; expected once")
+            raise InputError(f"duplicate field {name!r}")
     if len(names) > _MOST_FIELDS:
-        what = f"there are more than {_MOST_FIELDS} fields, {', '.join(names[:3])}, …"
-        raise InputError(f"{what}; expected fewer: name those to index (fields)")
+        what = f"more than {_MOST_FIELDS} fields: {', '.join(names[:3])}, …"
+        raise InputError(f"{what}; expected the ones to index to be named (fields)")
     return names
 
 
@@ -75,7 +75,7 @@ def write_index(
     progress: Progress | None,
     segment_postings: int,
 ) -> None:
-    """Write an index of documents, after those of an old one if given; the folder appears once it is complete."""
+    """Write an index of documents, after those of an old one if given; the folder appears once complete."""
     names = None if fields is None else _checked_fields(fields)
     _check_target(path, documents)
     with write_folder(path, INDEX) as folder:
@@ -88,29 +88,29 @@ def write_index(
 
 
 def _check_target(path: Path, documents: Documents) -> None:
-    """Refuse to write among the documents."""
+    """Refuse to write into the folder of the documents."""
     for source in paths_of(documents) or ():
         if source.is_dir() and path.resolve().is_relative_to(source.resolve()):
-            raise InputError(f"lies in the folder of the documents, {source}; expected another place", path)
+            raise InputError(f"is inside the folder of the documents, {source}; expected another place", path)
 
 
 class IndexWriter:
-    """Takes documents and writes the arrays of an index.
+    """Turns documents into the arrays of an index.
 
     Parameters
     ----------
     writer : FolderWriter
-        Where to.
+        Where the arrays go.
     analyzers : tuple of Analyzer
         All with the same first stage.
     fields : list of str or None
-        The fields to index; None takes all as they come.
+        The fields to index; None takes all, in order of appearance.
     store : bool
-        Keep the texts.
+        Store the texts.
     field_views : bool
-        Write the terms of every analyser for each single field too.
+        Also write the terms of every analyser for each field by itself.
     segment_postings : int
-        How many postings to hold in memory.
+        Maximum number of postings held in memory.
     """
 
     def __init__(
@@ -164,7 +164,7 @@ class IndexWriter:
             self._text_sizes.append(np.diff(offsets).reshape(self._n_docs, -1))
 
     def take(self, records: Iterable[Source]) -> None:
-        """Go through documents."""
+        """Process documents."""
         ids: list[str] = []
         texts: list[str] = []
         places: list[Place] = []
@@ -187,7 +187,7 @@ class IndexWriter:
         self._count(ids, texts, places)
 
     def _meet(self, fields: Mapping[str, str], path: Path | None, line: int | None) -> None:
-        """Take note of fields that are new."""
+        """Register new fields."""
         if self._fixed:
             self._others.update(dict.fromkeys(fields))
             return
@@ -198,12 +198,12 @@ class IndexWriter:
             raise InputError(error.message, path, line) from None
 
     def _count(self, ids: list[str], texts: list[str], places: list[Place]) -> None:
-        """Count the words of a batch of documents; in ``texts`` the fields of a document stand together."""
+        """Count the words of a batch of documents; in ``texts`` the fields of a document are adjacent."""
         if not ids:
             return
         n_docs, n_fields = len(ids), len(self._fields)
         if self._n_docs + n_docs > _MOST_DOCS:
-            raise InputError(f"more than {_MOST_DOCS:,} documents; expected several indexes")
+            raise InputError(f"more than {_MOST_DOCS:,} documents; expected them in several indexes")
         self._number(ids, places)
         try:
             data, ends = _encoded(texts)
@@ -227,17 +227,16 @@ class IndexWriter:
             self._put_aside()
 
     def _number(self, ids: list[str], places: list[Place]) -> None:
-        """Number documents; an id that is there already is an error."""
+        """Number documents; a known id is an error."""
         try:
             data, ends = _encoded([doc_id + "\n" for doc_id in ids])
         except UnicodeEncodeError as error:
-            raise InputError(f"the document id {error.object!r} is no Unicode text; expected one that is") from None
+            raise InputError(f"the document id {error.object[:-1]!r} is not valid Unicode") from None
         found = self._ids.count(data, ends).terms
         wrong = np.flatnonzero(found != self._n_docs + np.arange(len(ids)))
         if len(wrong):
             at, first = int(wrong[0]), int(found[wrong[0]]) + 1
-            what = f"the document id {ids[at]!r} stands twice (first as document {first:,})"
-            raise InputError(f"{what}; expected ids that differ", *places[at])
+            raise InputError(f"duplicate document {ids[at]!r} (first as document {first:,})", *places[at])
 
     def _own_words(self, text: str) -> str:
         assert self._tokenize is not None
@@ -249,16 +248,16 @@ class IndexWriter:
                 text.encode()
             except UnicodeEncodeError as error:
                 at = row // len(self._fields)
-                what = f"the text of document {ids[at]!r} has half of a surrogate pair, {text[error.start]!r}"
+                what = f"the text of document {ids[at]!r} contains a lone surrogate, {text[error.start]!r}"
                 raise InputError(f"{what}; expected Unicode text", *places[at]) from None
 
     def _order(self) -> tuple[list[str], Array]:
-        """The words in the order of their numbers, and the numbers in the order of their words' bytes."""
+        """The words by number, and their numbers in byte order."""
         words = self._words.words()
         return words, np.array(sorted(range(len(words)), key=words.__getitem__), np.int64)
 
     def _put_aside(self) -> None:
-        """Write what was counted to disk as a segment."""
+        """Write the counts to disk as a segment."""
         if self._aside is None:
             self._aside = self._writer.part(_ASIDE)
         segment = inverted(self._pieces, len(self._fields), self._order()[1])
@@ -271,7 +270,7 @@ class IndexWriter:
         self._pieces, self._n_waiting = [], 0
 
     def finish(self) -> None:
-        """Write all that is not written yet, the header last."""
+        """Write everything that is left, the header last."""
         if not self._fields:
             self._fields = {"text": None}
         lengths = _padded(self._lengths, len(self._fields)).T
@@ -305,14 +304,14 @@ class IndexWriter:
         self._writer.finish(header)
 
     def _check_fields(self, lengths: Array) -> None:
-        """Say so where a field was asked for that no document has."""
+        """Complain about requested fields that no document has."""
         missing = [name for name, row in zip(self._fields, lengths, strict=True) if not row.any()]
         if not self._fixed or not missing:
             return
         what = f"no document has words in {', '.join(missing)}"
         others = [name for name in self._others if name not in self._fields]
         if others:
-            what += f"; there are also the fields {', '.join(others)}"
+            what += f"; other fields: {', '.join(others)}"
         if len(missing) == len(self._fields):
             raise InputError(what)
         warnings.warn(what, InputWarning, stacklevel=4)
@@ -333,7 +332,7 @@ class IndexWriter:
         return indptr, self._writer.load("docs"), self._writer.load("counts")
 
     def _write_views(self, words: list[str], postings: Postings) -> list[dict[str, Any]]:
-        """Write the views that are more than a part of the postings."""
+        """Write the views that are not simply part of the postings."""
         every = list(range(len(self._fields)))
         choices: list[tuple[str | None, list[int]]] = [(None, every)]
         if self._field_views and len(every) > 1:
@@ -349,7 +348,7 @@ class IndexWriter:
 
 
 def _encoded(texts: Sequence[str]) -> tuple[bytes, Array]:
-    """Texts as UTF-8 one after the other, and where each ends."""
+    """Texts as UTF-8 back to back, and where each ends."""
     data = "".join(texts)
     if data.isascii():
         return data.encode(), np.cumsum(np.fromiter(map(len, texts), np.int64, len(texts)))
@@ -358,7 +357,7 @@ def _encoded(texts: Sequence[str]) -> tuple[bytes, Array]:
 
 
 def _padded(tables: list[Array], n_columns: int) -> Array:
-    """Tables of which the first may lack the last columns, one below the other."""
+    """Stack tables; earlier ones may lack the last columns."""
     made = np.zeros((sum(map(len, tables)), n_columns), np.int64)
     at = 0
     for table in tables:

@@ -1,7 +1,7 @@
 """Documents from files: JSON lines, tab-separated columns, TREC SGML, or a folder of text files.
 
-Whatever is wrong is told with file and line. Text must be UTF-8; bytes that are not can be replaced on request, and
-then the number of documents with such bytes is told.
+Errors name the file and the line. Text must be UTF-8; invalid bytes can be replaced on request, and the number of
+documents affected is then reported.
 """
 
 from __future__ import annotations
@@ -35,22 +35,22 @@ def read_documents(
     Parameters
     ----------
     path : path
-        A file, plain or gzip, or a folder. In JSON lines the key ``id`` (or ``_id``, ``docno``) holds the id and every
-        other string is a field. In tab-separated lines the first column is the id; the others are named by a header
-        line that begins with ``id`` or ``docno``, or there is one other, ``text``. In TREC SGML, ``<TITLE>`` and
-        ``<HEADLINE>`` are the field ``title``, everything else but ``<DOCNO>`` is ``text``. In a folder every file is a
-        document (hidden ones are not), its id the path within the folder, its field ``text``.
+        A file, plain or gzip, or a folder. In JSON lines, the key ``id`` (or ``_id``, ``docno``) is the id and every
+        other string is a field. In tab-separated lines, the first column is the id; the others are named by a header
+        line that starts with ``id`` or ``docno``, or there is only one, ``text``. In TREC SGML, ``<TITLE>`` and
+        ``<HEADLINE>`` are the field ``title``, everything else but ``<DOCNO>`` is ``text``. In a folder, every file
+        that is not hidden is a document: its id is the path within the folder, its field ``text``.
     format : {"jsonl", "tsv", "trec", "folder"}, optional
-        Found from the suffix and the first bytes unless given.
+        By default detected from the suffix or the first bytes.
     errors : {"strict", "replace"}
         What to do about bytes that are not UTF-8.
     progress : callable, optional
-        Called with (bytes read, bytes in all), for a folder with (files read, files in all).
+        Called with (bytes read, total bytes), for a folder with (files read, total files).
 
     Yields
     ------
     id : str
-        One word, without white space.
+        One word, without whitespace.
     fields : dict of str to str
         The text of each field.
 
@@ -71,7 +71,7 @@ def read_records(
     wanted: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Record]:
-    """As :func:`read_documents`, with file and line; ``wanted`` are the only keys of JSON to complain about."""
+    """Like :func:`read_documents`, with file and line; only the JSON keys in ``wanted`` cause warnings."""
     path = Path(path)
     if errors not in ("strict", "replace"):
         raise InputError(f'errors is {errors!r}; expected "strict" or "replace"')
@@ -86,14 +86,14 @@ def read_records(
     elif kind == "folder":
         records = _read_folder(path, tally, progress)
     else:
-        raise InputError(f"there is no format {kind!r}; expected {', '.join(FORMATS)}")
+        raise InputError(f"unknown format {kind!r}; expected {', '.join(FORMATS)}")
     n = 0
     for record in records:
         n += 1
         check_id(record[0], record[2], record[3])
         yield record
     if n == 0:
-        raise InputError("no documents in it; expected at least one", path)
+        raise InputError("contains no documents; expected at least one", path)
     tally.tell()
 
 
@@ -105,18 +105,18 @@ def _format_of(path: Path) -> str:
         return _SUFFIXES[suffix.lower()]
     start = next(line_chunks(path), b"").removeprefix(BOM.encode()).lstrip()
     if not start:
-        raise InputError("no documents in it; expected at least one", path)
+        raise InputError("contains no documents; expected at least one", path)
     if start.startswith(b"{"):
         return "jsonl"
     if start.startswith(b"<"):
         return "trec"
     if b"\t" in start.partition(b"\n")[0]:
         return "tsv"
-    raise InputError(f"the format of the documents cannot be told; expected {_UNDERSTOOD}", path)
+    raise InputError(f"unknown document format; expected {_UNDERSTOOD}", path)
 
 
 def _lines(tally: Tally, progress: Progress | None) -> Iterator[tuple[str, int]]:
-    """The lines of a file that are not blank, with their numbers."""
+    """The non-blank lines of a file, with their numbers."""
     for text, first, is_bad in tally.chunks(tally.path, progress):
         for number, line in enumerate(text.split("\n"), first):
             if line and not line.isspace():
@@ -129,9 +129,9 @@ def _read_json_lines(path: Path, tally: Tally, progress: Progress | None) -> Ite
             found = json.loads(line)
         except (ValueError, RecursionError) as error:
             reason = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
-            raise InputError(f"invalid JSON ({reason}); expected one object a line", path, number) from None
+            raise InputError(f"invalid JSON ({reason}); expected one object per line", path, number) from None
         if not isinstance(found, dict):
-            raise InputError("a JSON value that is no object; expected one object a line", path, number)
+            raise InputError("a JSON value that is not an object; expected one object per line", path, number)
         try:
             doc_id, fields = as_fields(found, tally)
         except InputError as error:
@@ -144,7 +144,7 @@ def _read_json_lines(path: Path, tally: Tally, progress: Progress | None) -> Ite
 def read_rows(
     path: str | Path, *, errors: Errors = "strict", progress: Progress | None = None
 ) -> Iterator[tuple[int, list[str]]]:
-    """Lines of tab-separated cells: the number of each line and its cells; blank lines are passed over."""
+    """Lines of tab-separated cells: the number of each line and its cells; blank lines are skipped."""
     for line, number in _lines(Tally(Path(path), errors), progress):
         yield number, line.removesuffix("\r").split("\t")
 
@@ -169,12 +169,12 @@ def _read_columns(path: Path, tally: Tally, progress: Progress | None) -> Iterat
 def _check_names(names: list[str], path: Path, line: int) -> None:
     for name in names:
         if not name or names.count(name) > 1:
-            raise InputError(f"the column name {name!r}; expected names that are not empty and differ", path, line)
+            raise InputError(f"bad column name {name!r}; expected unique, non-empty names", path, line)
 
 
 def _read_folder(path: Path, tally: Tally, progress: Progress | None) -> Iterator[Record]:
     if not path.is_dir():
-        raise InputError("is no folder; expected one with text files in it", path)
+        raise InputError("not a folder; expected one that contains text files", path)
     files = sorted(_files_below(path))
     for done, name in enumerate(files, 1):
         file = path / name

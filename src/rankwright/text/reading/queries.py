@@ -1,6 +1,6 @@
 """Files of queries: JSON lines, `id TAB text`, or TREC topics.
 
-What a file is follows from its first character: ``{`` begins JSON, ``<`` a topic, everything else a table.
+The first character decides: ``{`` starts JSON, ``<`` a topic, anything else a table.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["PARTS", "Queries", "read_queries"]
 _IDS = ("id", "_id", "qid", "query_id", "num")
 _TEXTS = ("text", "query", "title")
 PARTS = {"title": "title", "description": "desc", "narrative": "narr"}
-"""The parts of a TREC topic that can be the query, and how they are tagged."""
+"""The parts of a TREC topic that can be the query, and their tags."""
 
 _TOPIC = re.compile(r"<top>(.*?)</top>", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)[^<>]*>", re.IGNORECASE)
@@ -35,12 +35,12 @@ Row = tuple[str, str, int]
 
 @dataclass(frozen=True)
 class Queries:
-    """Queries in the order of their file.
+    """Queries in file order.
 
     Attributes
     ----------
     ids : tuple of str
-        Each once.
+        Unique query ids.
     texts : tuple of str
         The text of each.
     """
@@ -62,12 +62,12 @@ def read_queries(path: str | Path, *, part: str = "title", progress: Progress | 
     ----------
     path : path
         JSON lines with ``id`` (or ``_id``, ``qid``, ``query_id``, ``num``) and ``text`` (or ``query``, ``title``);
-        lines of id, tab and text, with or without such names in the first line; or TREC topics.
+        lines of id, tab and text, with or without a header line of these names; or TREC topics.
     part : str, default="title"
-        Which part of a TREC topic is the query: ``title``, ``description``, ``narrative``, or several of them joined by
+        The part of a TREC topic to use as the query: ``title``, ``description``, ``narrative``, or several joined by
         ``+``.
     progress : callable, optional
-        Called with (bytes read, bytes in all).
+        Called with (bytes read, total bytes).
 
     Examples
     --------
@@ -91,7 +91,7 @@ def _tags(part: str) -> list[str]:
     names = [name.strip().lower() for name in part.split("+")]
     for name in names:
         if name not in PARTS:
-            raise InputError(f"{name!r} is no part of a topic; expected {', '.join(PARTS)}, or several joined by +")
+            raise InputError(f"unknown topic part {name!r}; expected {', '.join(PARTS)}, or several joined by +")
     return [PARTS[name] for name in names]
 
 
@@ -101,7 +101,7 @@ def _read_text(path: str | Path, progress: Progress | None) -> str:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise InputError(f"byte {data[error.start]:#04x} is not UTF-8 text; expected UTF-8", path, line) from None
+        raise InputError(f"byte {data[error.start]:#04x} is not valid UTF-8", path, line) from None
 
 
 def _checked(rows: Iterator[Row], path: str | Path) -> Queries:
@@ -109,15 +109,13 @@ def _checked(rows: Iterator[Row], path: str | Path) -> Queries:
     texts: list[str] = []
     for query_id, text, line in rows:
         if len(query_id.split()) != 1:
-            raise InputError(f"the query id is {query_id!r}; expected one word without white space", path, line)
+            raise InputError(f"the query id is {query_id!r}; expected one word without whitespace", path, line)
         if query_id in lines:
-            raise InputError(
-                f"query {query_id!r} stands twice (first on line {lines[query_id]}); expected once", path, line
-            )
+            raise InputError(f"duplicate query {query_id!r} (first on line {lines[query_id]})", path, line)
         lines[query_id] = line
         texts.append(text)
     if not lines:
-        raise InputError("holds no queries; expected JSON lines, lines of id, tab and text, or TREC topics", path)
+        raise InputError("contains no queries; expected JSON lines, lines of id, tab and text, or TREC topics", path)
     empty = [query_id for query_id, text in zip(lines, texts, strict=True) if not text]
     if empty:
         which = f"query {empty[0]!r} has" if len(empty) == 1 else f"{len(empty):,} queries (first {empty[0]!r}) have"
@@ -126,7 +124,7 @@ def _checked(rows: Iterator[Row], path: str | Path) -> Queries:
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Lines that are not blank, with their numbers."""
+    """Non-blank lines, with their numbers."""
     return ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
 
 
@@ -136,7 +134,7 @@ def _json_rows(text: str, path: str | Path) -> Iterator[Row]:
             found = json.loads(line)
         except (ValueError, RecursionError) as error:
             reason = getattr(error, "msg", error)
-            raise InputError(f"is not JSON ({reason}); expected one object on every line", path, number) from None
+            raise InputError(f"invalid JSON ({reason}); expected one object per line", path, number) from None
         if not isinstance(found, dict):
             raise InputError(f"a {type(found).__name__}; expected an object with id and text", path, number)
         query_id, query = _entry(found, _IDS, path, number), _entry(found, _TEXTS, path, number)
@@ -146,7 +144,7 @@ def _json_rows(text: str, path: str | Path) -> Iterator[Row]:
             if not isinstance(value, str):
                 raise InputError(f"the {what} of a query is {value!r}; expected a string", path, number)
             if _HALF_PAIR.search(value):
-                raise InputError(f"the {what} of a query has half of a surrogate pair; expected text", path, number)
+                raise InputError(f"the {what} of a query contains a lone surrogate; expected text", path, number)
         yield query_id, " ".join(query.split()), number
 
 
@@ -182,7 +180,7 @@ def _topic_rows(text: str, tags: list[str], path: str | Path) -> Iterator[Row]:
 
 
 def _check_between(text: str, start: int, stop: int, path: str | Path) -> None:
-    """Between topics there may be nothing but white space."""
+    """Only whitespace may come between topics."""
     rest = text[start:stop].lstrip()
     if rest:
         line = text.count("\n", 0, stop - len(rest)) + 1
@@ -190,7 +188,7 @@ def _check_between(text: str, start: int, stop: int, path: str | Path) -> None:
 
 
 def _parts(topic: str) -> dict[str, str]:
-    """The text after each tag up to the next one, without the label that TREC put there."""
+    """The text after each tag up to the next one, without the label TREC puts there."""
     tags = list(_TAG.finditer(topic))
     ends = [*(tag.start() for tag in tags[1:]), len(topic)]
     parts: dict[str, str] = {}

@@ -25,15 +25,17 @@ _REPLACEMENT = "\ufffd"
 
 
 def check_id(doc_id: str, path: Path | None = None, line: int | None = None) -> None:
-    """Refuse ids that cannot stand in a TREC file."""
+    """Refuse ids that cannot be written to a TREC file."""
     if doc_id.split() != [doc_id]:
         if not doc_id:
-            raise InputError("the document id is empty; expected a word", path, line)
-        raise InputError(f"the document id {doc_id!r} has white space; expected one word (for TREC files)", path, line)
+            raise InputError("empty document id; expected a word", path, line)
+        raise InputError(
+            f"the document id {doc_id!r} contains whitespace; expected one word (for TREC files)", path, line
+        )
 
 
 class Tally:
-    """What is told only when all is read: replaced bytes and keys that hold no text."""
+    """What is reported once everything is read: replaced bytes, and keys that are not text."""
 
     def __init__(self, path: Path, errors: Errors, wanted: Sequence[str] | None = None) -> None:
         self.path = path
@@ -43,7 +45,7 @@ class Tally:
         self._keys: dict[str, None] = {}
 
     def chunks(self, path: Path, progress: Progress | None) -> Iterator[tuple[str, int, bool]]:
-        """The text of a file in pieces of whole lines, the number of the first line, and whether bytes are bad."""
+        """The text of a file in pieces of whole lines, the number of the first line, and whether bytes are invalid."""
         line = 1
         for chunk in line_chunks(path, progress):
             try:
@@ -51,8 +53,8 @@ class Tally:
             except UnicodeDecodeError as error:
                 if not self._replace:
                     where = line + chunk.count(b"\n", 0, error.start)
-                    what = f"the byte 0x{chunk[error.start]:02x} is not UTF-8 text"
-                    raise InputError(f"{what}; expected UTF-8, or errors to be replaced", path, where) from None
+                    what = f"the byte 0x{chunk[error.start]:02x} is not valid UTF-8"
+                    raise InputError(f"{what}; expected UTF-8, or errors='replace'", path, where) from None
                 text, is_bad = chunk.decode(errors="surrogateescape"), True
             if line == 1:
                 text = text.removeprefix(BOM)
@@ -60,33 +62,34 @@ class Tally:
             line += chunk.count(b"\n")
 
     def clean(self, text: str) -> str:
-        """The text of a document in which bad bytes are replaced; the document is counted."""
+        """The text of a document with invalid bytes replaced; the document is counted."""
         found, n = _BAD_BYTES.subn(_REPLACEMENT, text)
         self._replaced += n > 0
         return found
 
     def whole_pairs(self, fields: dict[str, str], line: int) -> dict[str, str]:
-        """Fields without halves of surrogate pairs, which JSON can write and UTF-8 cannot."""
+        """Fields without lone surrogates, which JSON can encode and UTF-8 cannot."""
         if not any(_HALF_PAIRS.search(text) for text in fields.values()):
             return fields
         if not self._replace:
-            what = "half of a surrogate pair, such as \\ud800, which is no character"
-            raise InputError(f"{what}; expected text, or errors to be replaced", self.path, line)
+            what = "a lone surrogate, such as \\ud800, which is not a character"
+            raise InputError(f"{what}; expected text, or errors='replace'", self.path, line)
         self._replaced += 1
         return {name: _HALF_PAIRS.sub(_REPLACEMENT, text) for name, text in fields.items()}
 
     def note_key(self, key: str) -> None:
-        """Remember a key that holds no text."""
+        """Remember a key whose value is not text."""
         if self._wanted is None or key in self._wanted:
             self._keys[key] = None
 
     def tell(self) -> None:
-        """Warn about what was noted."""
+        """Warn about everything noted."""
         if self._keys:
             names = ", ".join(self._keys)
-            warnings.warn(f"{self.path}: left out what is no text: {names}", InputWarning, stacklevel=3)
+            warnings.warn(f"{self.path}: ignored keys that are not text: {names}", InputWarning, stacklevel=3)
         if self._replaced:
-            what = f"{self._replaced:,} documents have bytes that are not UTF-8, which were replaced"
+            documents = "document" if self._replaced == 1 else "documents"
+            what = f"replaced bytes that are not UTF-8 in {self._replaced:,} {documents}"
             warnings.warn(f"{self.path}: {what}", InputWarning, stacklevel=3)
 
 
@@ -94,7 +97,7 @@ def as_fields(found: Mapping[str, Any], tally: Tally) -> tuple[str, dict[str, st
     """The id and the fields in ``{"id": …, field: text}``."""
     key = next((key for key in ID_KEYS if key in found), None)
     if key is None:
-        raise InputError(f"a document without an id; expected the key {', '.join(ID_KEYS[:-1])} or {ID_KEYS[-1]}")
+        raise InputError(f"document without an id; expected the key {', '.join(ID_KEYS[:-1])} or {ID_KEYS[-1]}")
     doc_id = found[key]
     if isinstance(doc_id, int) and not isinstance(doc_id, bool):
         doc_id = str(doc_id)

@@ -1,7 +1,7 @@
-"""TREC's document files: ``<DOC><DOCNO>id</DOCNO> … </DOC>``, several in a file, often without any other rule.
+"""TREC's document files: any number of ``<DOC><DOCNO>id</DOCNO> … </DOC>``, often with no other rule.
 
-Tags need not be closed or known. What stands in ``<TITLE>`` or ``<HEADLINE>`` (also ``<HEAD>``, ``<HL>``) is the field
-``title``; all other text is the field ``text``. Text outside ``<DOC>`` is passed over.
+Tags need not be closed or known. The content of ``<TITLE>`` or ``<HEADLINE>`` (also ``<HEAD>``, ``<HL>``) is the field
+``title``; all other text is the field ``text``. Text outside ``<DOC>`` is ignored.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LONGEST_TAG = 1 << 10
 
 def read_sgml(path: Path, tally: Tally, progress: Progress | None = None) -> Iterator[Record]:
     """Read the documents of a file."""
-    rest, line = "", 1  # what is not dealt with yet, and the number of its first line
+    rest, line = "", 1  # text not processed yet, and the number of its first line
     is_bad = False
     begun: int | None = None
     parts: list[str] = []
@@ -39,15 +39,15 @@ def read_sgml(path: Path, tally: Tally, progress: Progress | None = None) -> Ite
             counted = tag.start()
             if not tag[1]:
                 if begun is not None:
-                    raise InputError("<DOC> in a document; expected </DOC> before it", path, line)
+                    raise InputError("<DOC> inside a document; expected </DOC> before it", path, line)
                 begun, at = line, tag.end()
             elif begun is None:
-                raise InputError("</DOC> without a document; expected <DOC> before it", path, line)
+                raise InputError("</DOC> outside a document; expected <DOC> before it", path, line)
             else:
                 parts.append(text[at : tag.start()])
                 yield _record("".join(parts), path, begun, tally if is_bad else None)
                 begun, parts, at = None, [], tag.end()
-        # Hold back what may be the beginning of a tag.
+        # Hold back what may be the start of a tag.
         cut = text.rfind("<", max(at, len(text) - _LONGEST_TAG))
         cut = len(text) if cut < 0 or ">" in text[cut:] else cut
         if begun is not None:
@@ -57,7 +57,7 @@ def read_sgml(path: Path, tally: Tally, progress: Progress | None = None) -> Ite
         line += text.count("\n", counted, cut)
         rest = text[cut:]
     if begun is not None:
-        raise InputError("a document that does not end; expected </DOC>", path, begun)
+        raise InputError("unterminated document; expected </DOC>", path, begun)
 
 
 def _record(text: str, path: Path, line: int, tally: Tally | None) -> Record:
@@ -65,7 +65,7 @@ def _record(text: str, path: Path, line: int, tally: Tally | None) -> Record:
         text = tally.clean(text)
     number = _NUMBER.search(text)
     if number is None:
-        raise InputError("a document without an id; expected <DOCNO>…</DOCNO>", path, line)
+        raise InputError("document without an id; expected <DOCNO>…</DOCNO>", path, line)
     pieces: dict[str, list[str]] = {"title": [], "text": []}
     field, at = "text", 0
     body = text[: number.start()] + "\n" + text[number.end() :]

@@ -1,4 +1,4 @@
-"""Where the documents of an index come from: files, folders, or anything Python can go through."""
+"""Sources of documents: files, folders, or any Python iterable."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _FOLDER_WEIGHT = 1 << 20
 
 
 def paths_of(documents: Documents) -> list[Path] | None:
-    """The files and folders that are meant, or None where documents are given as such."""
+    """The files and folders given, or None if the documents themselves are given."""
     if isinstance(documents, str | Path):
         return [Path(documents)]
     if isinstance(documents, list | tuple) and documents and all(isinstance(item, Path) for item in documents):
@@ -40,7 +40,7 @@ def records_of(
     wanted: Sequence[str] | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Source]:
-    """Go through documents, whatever they come from."""
+    """Iterate over documents from any source."""
     paths = paths_of(documents)
     if paths is None:
         assert not isinstance(documents, str | Path)
@@ -75,7 +75,7 @@ def _from_python(
         if progress is not None and total is not None:
             progress(n, total)
     if n == 0:
-        raise InputError("there are no documents; expected at least one")
+        raise InputError("no documents; expected at least one")
     tally.tell()
 
 
@@ -83,14 +83,14 @@ def _document(item: Any, tally: Tally) -> tuple[str, dict[str, str]]:
     if isinstance(item, Mapping):
         return as_fields(item, tally)
     if not isinstance(item, tuple | list) or len(item) != 2:
-        raise InputError(f"{_short(item)} is no document; {_EXPECTED}")
+        raise InputError(f"{_short(item)} is not a document; {_EXPECTED}")
     doc_id, text = item
     if isinstance(text, str):
         if isinstance(doc_id, str):
             return doc_id, {"text": text}
         return as_fields({"id": doc_id, "text": text}, tally)
     if not isinstance(text, Mapping):
-        raise InputError(f"{_short(text)} is no text; {_EXPECTED}")
+        raise InputError(f"{_short(text)} is not text; {_EXPECTED}")
     return as_fields({"id": doc_id}, tally)[0], as_fields({"id": "", **text}, tally)[1]
 
 

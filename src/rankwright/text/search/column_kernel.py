@@ -1,7 +1,7 @@
-"""Compiled parts of making features: scores and sums of chosen documents, query after query.
+"""Compiled feature computation: scores and sums of given documents, query by query.
 
-Both go through the postings of a query's terms once, whatever the number of documents that are wanted, and leave their
-workspace as they found it.
+Both read the postings of a query's terms once, however many documents are given, and leave their workspace as they
+found it.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ def fill_scores(
     sums: Any,
     out: Any,
 ) -> None:
-    """Set the score of every row, adding in the order in which search does.
+    """Set the score of every row, adding in the same order as search.
 
     Parameters
     ----------
     query_indptr, terms, weights, sizes
         Query ``q`` owns the terms ``query_indptr[q]:query_indptr[q+1]``, and counts ``sizes[q]`` of them.
     indptr, docs, impacts, priors
-        As :func:`rankwright.text.search.scorer_kernel.best_keys` has them.
+        As for :func:`rankwright.text.search.scorer_kernel.best_keys`.
     row_indptr, rows
-        The documents ``rows[row_indptr[q]:row_indptr[q+1]]`` are wanted for query ``q``.
+        Query ``q`` has the documents ``rows[row_indptr[q]:row_indptr[q+1]]``.
     sums
         Workspace: zeros for all documents, left as zeros.
     out
-        Filled, one number for each row.
+        Filled with one number per row.
     """
     for q in range(sizes.size):
         for i in range(query_indptr[q], query_indptr[q + 1]):
@@ -74,7 +74,7 @@ def fill_sums(
     places: Any,
     out: Any,
 ) -> None:
-    """Add the six sums over terms to the rows of ``out``, all 0; ``places`` is -1 for every document, and left so."""
+    """Add the six sums over terms to the rows of ``out``, all 0; ``places`` is all -1 before and after."""
     for q in range(query_indptr.size - 1):
         for r in range(row_indptr[q], row_indptr[q + 1]):
             places[rows[r]] = r
@@ -92,6 +92,6 @@ def fill_sums(
                     out[r, 4] += math.log(share * idf + 1)
                     out[r, 5] += math.log(share * rarity + 1)
         for r in range(row_indptr[q], row_indptr[q + 1]):
-            out[r] = out[places[rows[r]]]  # of a document that is wanted twice, the last row was added to
+            out[r] = out[places[rows[r]]]  # for a document given twice, only its last row was added to
         for r in range(row_indptr[q], row_indptr[q + 1]):
             places[rows[r]] = -1

@@ -1,16 +1,16 @@
 """Features of a document for a query, by name: ``bm25[porter]``, ``log-tf[porter+stop]``, ``bm25(b=0.4)[plain,title]``.
 
-Before the brackets stands a retrieval function, or one of seven sums over the terms t that query and document share
+Before the brackets comes a retrieval function, or one of seven sums over the terms t that query and document share
 (SIGIR'06, Table 1; c is the count of t in the document, |d| the length of the document, |C| that of all documents, cf
-the count of t in all of them, idf the number of documents over the number of those that hold t):
+the count of t in all of them, idf the number of documents divided by the number that contain t):
 
     log-tf         Σ ln(c + 1)                log-share      Σ ln(c/|d| + 1)
     log-cf         Σ ln(|C|/cf + 1)           log-share-idf  Σ ln(c/|d| · idf + 1)
     log-idf        Σ ln(idf)                  log-share-cf   Σ ln(c/|d| · |C|/cf + 1)
-    log-bm25       ln(BM25), that of 0.001 where BM25 is less
+    log-bm25       ln(max(BM25, 0.001))
 
-In the brackets stands the view: an analyser, or an analyser and a field. A model that knows the names of its features
-can so be applied to any index.
+The brackets name the view: an analyser, or an analyser and a field. A model that knows the names of its features can
+therefore be applied to any index.
 """
 
 from __future__ import annotations
@@ -38,26 +38,26 @@ _ANALYZERS = ("plain", "porter", "porter+stop")
 _FUNCTIONS = ("cosine", "tfidf", "bm25", "dirichlet", "jm")
 _SUMS = ("log-tf", "log-cf", "log-idf", "log-share", "log-share-idf", "log-share-cf", "log-bm25")
 _NAME = re.compile(r"(?P<function>[^\[]+)\[(?P<analyzer>[^,]+?)(?:,(?P<field>.+))?\]")
-_LEAST = 1e-3  # what a BM25 of 0 counts as in log-bm25
-_RECENT_TEXTS, _RECENT_BLOCKS = 1024, 16  # what is remembered of queries, so that columns share it
+_LEAST = 1e-3  # lower limit of BM25 in log-bm25
+_RECENT_TEXTS, _RECENT_BLOCKS = 1024, 16  # cached queries, shared by the columns
 
 FEATURE_SETS = {
     "base": tuple(f"{function}[{{}}]" for function in _FUNCTIONS),
     "sigir06": tuple(f"{name}[{{}}]" for name in _SUMS),
 }
-"""The sets of features by name, with the view left open: five functions for each of the three analysers (the 15 base
+"""The feature sets by name, with a placeholder for the view: five functions for each of three analysers (the 15 base
 functions of SIGIR'07), and the seven sums of SIGIR'06, stemmed and without stop words."""
 
 
 def feature_set(name: str, fields: Sequence[str] = ()) -> list[str]:
-    """The names of a set's features over whole documents, and over each of ``fields``.
+    """The feature names of a set, over whole documents and over each of ``fields``.
 
     Parameters
     ----------
     name : {"base", "sigir06"}
-        Of the set.
+        Name of the set.
     fields : sequence of str
-        The set is repeated for each of these fields.
+        Fields to repeat the set for.
 
     Examples
     --------
@@ -65,9 +65,9 @@ def feature_set(name: str, fields: Sequence[str] = ()) -> list[str]:
     (['cosine[plain]', 'tfidf[plain]'], 15, 14)
     """
     if name not in FEATURE_SETS:
-        raise InputError(f"{name!r} is no set of features; expected one of {', '.join(FEATURE_SETS)}")
+        raise InputError(f"unknown feature set {name!r}; expected one of {', '.join(FEATURE_SETS)}")
     if isinstance(fields, str):
-        raise InputError(f"the fields are one text, {fields!r}; expected a list of names")
+        raise InputError(f"the fields are a single string, {fields!r}; expected a list of names")
     analyzers = _ANALYZERS if name == "base" else ("porter+stop",)
     views = [f"{analyzer},{field}" if field else analyzer for field in ("", *fields) for analyzer in analyzers]
     return [pattern.format(view) for view in views for pattern in FEATURE_SETS[name]]
@@ -81,7 +81,7 @@ class Columns:
     index : Index
         Where the documents are.
     names : sequence of str
-        The features, each once.
+        The features, without duplicates.
 
     Examples
     --------
@@ -91,20 +91,20 @@ class Columns:
 
     def __init__(self, index: Index, names: Sequence[str]) -> None:
         if isinstance(names, str):
-            raise InputError(f"the features are one text, {names!r}; expected a list of names")
+            raise InputError(f"the features are a single string, {names!r}; expected a list of names")
         self.index, self.names = index, tuple(names)
         self._views: dict[str, _View] = {}
         self._scorers: dict[int, _Scorer] = {}
-        self._sums: dict[str, tuple[_Sums, dict[int, int]]] = {}  # by view: column to number of the sum
+        self._sums: dict[str, tuple[_Sums, dict[int, int]]] = {}  # by view: column to index of the sum
         for column, name in enumerate(self.names):
             if name in self.names[:column]:
-                raise InputError(f"the feature {name!r} is named twice; expected once")
+                raise InputError(f"duplicate feature {name!r}")
             self._add(column, name)
 
     def _add(self, column: int, name: str) -> None:
         found = _NAME.fullmatch(name) if isinstance(name, str) else None
         if found is None:
-            raise InputError(f"feature {name!r} cannot be made from an index; expected a name like bm25[porter]")
+            raise InputError(f"feature {name!r} cannot be computed from an index; expected a name like bm25[porter]")
         try:
             function = found["function"] if found["function"] in _SUMS else _parsed(found["function"])
             view = self._view(found["analyzer"], found["field"])
@@ -129,11 +129,11 @@ class Columns:
         return {self.names[column]: scorer for column, scorer in self._scorers.items()}
 
     def candidates(self, text: str, depth: int) -> Array:
-        """The documents that stand among the first ``depth`` of at least one retrieval function, ascending."""
+        """The documents among the top ``depth`` of at least one retrieval function, ascending."""
         return self.candidates_all([text], depth)[1]
 
     def candidates_all(self, texts: Sequence[str], depth: int) -> tuple[Array, Array]:
-        """The same for several queries: query ``q`` has ``docs[indptr[q]:indptr[q+1]]``; ``indptr`` and ``docs``."""
+        """``indptr`` and ``docs`` for several queries: query ``q`` has ``docs[indptr[q]:indptr[q+1]]``."""
         pairs = [np.empty(0, np.int64)]
         for scorer in self._scorers.values():
             hits = scorer.search_all(texts, depth)
@@ -143,12 +143,12 @@ class Columns:
         return sizes_to_indptr(np.bincount(queries, minlength=len(texts))), docs
 
     def values(self, text: str, docs: npt.ArrayLike) -> Array:
-        """One row of float32 for each of some documents, in their order."""
+        """The features of the given documents: one row of float32 each."""
         rows = np.asarray(docs, np.int64)
         return self.values_all([text], np.array([0, len(rows)]), rows)
 
     def values_all(self, texts: Sequence[str], indptr: Array, docs: Array, out: Array | None = None) -> Array:
-        """The same for several queries and their documents, as :meth:`candidates_all` gives them.
+        """The features of the documents of several queries, given as :meth:`candidates_all` returns them.
 
         Parameters
         ----------
@@ -157,7 +157,7 @@ class Columns:
         indptr, docs : ndarray of int64
             Query ``q`` has the documents ``docs[indptr[q]:indptr[q+1]]``.
         out : ndarray of float32, optional
-            Where to write: a row for each of ``docs``, a column for each feature.
+            Output array: a row for each of ``docs``, a column for each feature.
         """
         table = np.empty((len(docs), len(self.names)), np.float32) if out is None else out
         for column, scorer in self._scorers.items():
@@ -172,14 +172,14 @@ class Columns:
 def _parsed(text: str) -> Function:
     base = text.partition("(")[0].strip()
     if base in _SUMS:
-        raise InputError(f"{base} has no parameters; expected it alone")
+        raise InputError(f"{base} takes no parameters")
     if base.lower() not in FUNCTIONS:
         raise InputError(f"unknown function {base!r}; expected one of {', '.join((*FUNCTIONS, *_SUMS))}")
     return parse_function(text)
 
 
 class _View(View):
-    """A view that remembers the terms of recent queries: every column over it asks for them."""
+    """A view that caches the terms of recent queries, which every column over it needs."""
 
     @cached_property
     def _recent(self) -> Callable[[str], tuple[Array, Array, int]]:
@@ -190,7 +190,7 @@ class _View(View):
 
 
 class _Scorer(Scorer):
-    """A retrieval function that scores the documents of many queries, which it may have searched before."""
+    """A retrieval function that scores given documents of many queries, and caches recent ones."""
 
     def __init__(self, view: View, function: Function) -> None:
         super().__init__(view, function)
@@ -200,7 +200,7 @@ class _Scorer(Scorer):
         return self._recent(tuple(texts))
 
     def fill(self, texts: Sequence[str], indptr: Array, docs: Array, out: Array) -> None:
-        """Write the scores, the same bits as :meth:`scores` gives."""
+        """Write the scores, bit-identical to those of :meth:`scores`."""
         from rankwright.text.search.column_kernel import fill_scores
 
         queries = self._prepared(texts)
@@ -212,7 +212,7 @@ class _Scorer(Scorer):
 
 
 class _Sums:
-    """The seven features of SIGIR'06 over one view: sums over the query's terms that stand in the document."""
+    """The seven features of SIGIR'06 over one view: sums over the terms that query and document share."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -242,7 +242,9 @@ class _Sums:
             np.full(view.n_docs, -1),
             sums,
         )
-        scores = np.empty((len(docs), 2), np.float32)[:, 0]  # a column, as those of the table are: compiled once
+        scores = np.empty((len(docs), 2), np.float32)[
+            :, 0
+        ]  # a strided column like those of the table, so that the kernel is compiled once
         self._bm25.fill(texts, indptr, docs, scores)
         sums[:, -1] = np.log(np.maximum(scores.astype(np.float64), _LEAST))
         return sums

@@ -31,7 +31,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True, eq=False)
 class DocumentTable:
-    """Query-independent features: a number in every column for every document of an index, in the index's order."""
+    """Query-independent features: one row per document of an index, in the order of the index."""
 
     names: tuple[str, ...]
     values: Array
@@ -39,20 +39,20 @@ class DocumentTable:
 
 @dataclass(frozen=True, eq=False)
 class MadeFeatures:
-    """Feature data, and what was left out of it.
+    """Feature data, and what was left out.
 
     Attributes
     ----------
     data : RankingData
-        One row for every candidate of every query: queries in the order given, documents in that of the index.
+        One row for every candidate of every query: queries in the order given, documents in index order.
     without_candidates : list of str
-        Queries for which nothing was found; they are not in the data.
+        Queries without candidates; not in the data.
     without_judgements : list of str
-        Queries that the judgements do not have; they are not in the data.
+        Queries without judgements; not in the data.
     unknown_documents : int
-        Documents that were judged for one of the queries, or stand in its run, and are not in the index.
+        Number of judged or retrieved documents that are not in the index.
     missed_documents : int
-        Documents of the index that were judged relevant (a label above 0) and are not among the candidates.
+        Number of relevant documents in the index (label above 0) that are not among the candidates.
     """
 
     data: RankingData
@@ -74,7 +74,7 @@ def make_features(
     threads: int = 1,
     progress: Callable[[int, int], None] | None = None,
 ) -> MadeFeatures:
-    """Make feature data of queries.
+    """Compute feature data for queries.
 
     Parameters
     ----------
@@ -83,21 +83,21 @@ def make_features(
     queries : mapping of str to str, or Queries
         Query ids and texts.
     features : sequence of str or Columns, optional
-        Names of features; the 15 base functions unless given. See :func:`rankwright.feature_set`.
+        Feature names; by default the 15 base functions. See :func:`rankwright.feature_set`.
     qrels : TrecTable, optional
-        Judgements: documents without one get label 0, as do those with a label below 0; queries without any are left
-        out. Without judgements all labels are 0.
+        Judgements: unjudged documents and labels below 0 get label 0; queries without judgements are left out. Without
+        qrels, all labels are 0.
     candidates : {"union", "judged"} or TrecTable
-        Which documents of a query: those among the first ``depth`` of at least one of the features that are retrieval
-        functions; the judged ones; or those of a run.
+        The documents of a query: the top ``depth`` of every feature that is a retrieval function; the judged ones; or
+        those of a run.
     depth : int
-        How many of each function.
+        Number of documents taken from each function.
     table : DocumentTable, optional
-        Further columns, which do not depend on the query.
+        Additional, query-independent columns.
     threads : int
-        How many blocks of queries are worked on at the same time; the data do not depend on it.
+        Number of threads; does not affect the data.
     progress : callable, optional
-        Called with (queries done, queries in all), without those that are left out.
+        Called with (queries done, total queries), without those left out.
 
     Examples
     --------
@@ -107,7 +107,7 @@ def make_features(
     """
     for value, what in ((depth, "depth"), (threads, "threads")):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise InputError(f"{what} is {value!r}; expected a whole number from 1")
+            raise InputError(f"{what} is {value!r}; expected a positive integer")
     if not isinstance(features, Columns):
         features = Columns(index, feature_set("base") if features is None else features)
     names = _all_names(features, table, index)
@@ -118,9 +118,9 @@ def make_features(
     blocks = _made(_Maker(features, table, len(names), listed, depth), list(wanted.items()), threads, progress)
     kept = [query for block in blocks for query in block.queries]
     if not kept and listed is not None:
-        raise InputError("none of the candidates is in the index; expected documents with the same ids in both")
+        raise InputError("none of the candidates is in the index; expected the same document ids in both")
     if not kept:
-        raise InputError("no query has a candidate; expected queries with words that the index knows")
+        raise InputError("no query has candidates; expected queries with words that occur in the index")
     indptr = sizes_to_indptr(np.concatenate([np.diff(block.indptr) for block in blocks]))
     docs = np.concatenate([block.docs for block in blocks])
     X = _joined(blocks, len(docs), len(names))
@@ -136,7 +136,7 @@ def make_features(
 
 
 class _Listed:
-    """Documents of queries in a table, as numbers of an index, ascending, with their values."""
+    """The documents of each query in a table, as ascending index numbers, with their values."""
 
     def __init__(self, index: Index, table: TrecTable, queries: Mapping[str, Any]) -> None:
         self.docs: dict[str, Array] = {}
@@ -154,38 +154,38 @@ class _Listed:
 
 
 def _judged_only(texts: dict[str, str], judged: _Listed | None) -> dict[str, str]:
-    """The queries that there is something to say about."""
+    """The queries that have judgements, or all without qrels."""
     if not texts:
-        raise InputError("there are no queries; expected at least one")
+        raise InputError("no queries; expected at least one")
     if judged is None:
         return texts
     wanted = {query: text for query, text in texts.items() if query in judged.docs}
     if not wanted:
-        what = f"none of the {len(texts):,} queries has judgements, the first being {next(iter(texts))!r}"
-        raise InputError(f"{what}; expected the same ids in both")
+        what = f"none of the {len(texts):,} queries (the first is {next(iter(texts))!r}) has judgements"
+        raise InputError(f"{what}; expected the same query ids in both")
     return wanted
 
 
 def _listed(
     index: Index, columns: Columns, candidates: str | TrecTable, judged: _Listed | None, queries: Mapping[str, str]
 ) -> _Listed | None:
-    """The candidates where they do not have to be searched for; None where they have."""
+    """The candidates given by judgements or a run; None if they must be searched for."""
     if isinstance(candidates, TrecTable):
         return _Listed(index, candidates, queries)
     if candidates == "judged":
         if judged is None:
-            raise InputError("candidates are to be the judged documents, but there are no judgements")
+            raise InputError('candidates is "judged", but there are no judgements; expected qrels')
         return judged
     if candidates != "union":
         raise InputError(f'candidates are {candidates!r}; expected "union", "judged" or a run')
     if not columns.functions:
-        raise InputError("none of the features is a retrieval function; expected judged documents or a run")
+        raise InputError("no feature is a retrieval function; expected one, or candidates from judgements or a run")
     return None
 
 
 @dataclass
 class _Block:
-    """Queries that have candidates, their candidates, and the features of these; None once they are joined."""
+    """Queries with candidates, the candidates, and their features; ``X`` is None once joined."""
 
     queries: list[str]
     indptr: Array
@@ -195,7 +195,7 @@ class _Block:
 
 @dataclass(frozen=True)
 class _Maker:
-    """From some queries to a block."""
+    """Makes a block from some queries."""
 
     columns: Columns
     table: DocumentTable | None
@@ -225,7 +225,7 @@ def _made(
     threads: int,
     progress: Callable[[int, int], None] | None,
 ) -> list[_Block]:
-    """All blocks, made one after the other or at the same time."""
+    """All blocks, in order."""
     parts = [queries[start : start + _BLOCK] for start in range(0, len(queries), _BLOCK)]
     n_done, blocks = 0, []
     with ThreadPoolExecutor(threads) as pool:
@@ -238,7 +238,7 @@ def _made(
 
 
 def _joined(blocks: Sequence[_Block], n_rows: int, n_features: int) -> Array:
-    """The features of all blocks; each block gives its own up, so that no two copies of all are there."""
+    """The features of all blocks; each block is freed once copied, so that memory never holds everything twice."""
     X = np.empty((n_rows, n_features), np.float32)
     start = 0
     for block in blocks:
@@ -249,7 +249,7 @@ def _joined(blocks: Sequence[_Block], n_rows: int, n_features: int) -> Array:
 
 
 def _labels(judged: _Listed | None, queries: Sequence[str], indptr: Array, docs: Array) -> tuple[Array, int]:
-    """The label of every row, and how many relevant documents are in no row."""
+    """The label of every row, and the number of relevant documents without a row."""
     labels, n_relevant = np.zeros(len(docs)), 0
     if judged is None:
         return labels, 0
@@ -263,74 +263,73 @@ def _labels(judged: _Listed | None, queries: Sequence[str], indptr: Array, docs:
 
 
 def _ids(index: Index, docs: Array) -> Array:
-    """The ids of documents as text; each is decoded once."""
+    """Document ids as text; each distinct one is decoded once."""
     different, places = np.unique(docs, return_inverse=True)
     ids: Array = np.char.decode(index.doc_ids[different], "utf-8")[places]
     return ids
 
 
 def _all_names(columns: Columns, table: DocumentTable | None, index: Index) -> list[str]:
-    """The names of all features, those of the table last."""
+    """All feature names, those of the table last."""
     if columns.index is not index:
-        raise InputError("the columns are of another index; expected those of the index that is given")
+        raise InputError("the columns belong to another index; expected columns of this one")
     names = list(columns.names)
     if table is not None:
         expected = (index.n_docs, len(table.names))
         if table.values.shape != expected:
-            raise InputError(f"the table has the shape {table.values.shape}; expected {expected}, a row per document")
+            raise InputError(f"the table has shape {table.values.shape}; expected {expected}, one row per document")
         if not (np.abs(table.values) <= _LARGEST).all():
-            raise InputError("a number of the table is not finite in single precision; expected finite numbers")
+            raise InputError("the table contains a number that is not finite in single precision")
         names += table.names
     if not names:
-        raise InputError("there are no features; expected at least one")
+        raise InputError("no features; expected at least one")
     return names
 
 
 def read_document_table(path: str | Path, index: Index) -> DocumentTable:
-    """Read query-independent features: tab-separated, a header line with names, the document id first.
+    """Read query-independent features: tab-separated, with a header line of names, the document id first.
 
-    Every document of the index must have a row; rows of other documents are passed over. The feature of the column
-    ``year`` is named ``doc:year``.
+    Every document of the index must have a row; rows of other documents are ignored. The column ``year`` becomes the
+    feature ``doc:year``.
 
     Parameters
     ----------
     path : path
         The table, plain or gzip.
     index : Index
-        Whose documents they are.
+        The index of the documents.
     """
     rows = read_rows(path)
     first, header = next(rows, (1, []))
     names = [name.strip() for name in header[1:]]
     if not names or not all(names) or len(set(names)) < len(names) or any(map(_is_number, names)):
-        what = "id, then a name for each column, all different and none a number, with tabs between"
+        what = "id, then a unique name for each column, not a number, separated by tabs"
         raise InputError(f"expected a header line: {what}", path, first)
     values = np.full((index.n_docs, len(names)), np.nan)
     lines: dict[int, int] = {}
     for line, cells in rows:
         if len(cells) != len(header):
-            raise InputError(f"{len(cells)} cells; expected {len(header)} as in the header", path, line)
+            raise InputError(f"{len(cells)} cells; expected {len(header)}, as in the header", path, line)
         doc = index.find(cells[0].strip())
         if doc is None:
             continue
         if doc in lines:
-            what = f"document {cells[0]!r} stands twice (first on line {lines[doc]})"
-            raise InputError(f"{what}; expected once", path, line)
+            raise InputError(f"duplicate document {cells[0]!r} (first on line {lines[doc]})", path, line)
         lines[doc] = line
         values[doc] = [_number(cell, path, line) for cell in cells[1:]]
     missing = np.flatnonzero(np.isnan(values[:, 0]))
     if len(missing):
-        what = f"has no row for {len(missing):,} of {index.n_docs:,} documents, the first being"
-        raise InputError(f"{what} {index.doc_id(int(missing[0]))!r}; expected one for each", path)
+        what = f"has no row for {len(missing):,} of {index.n_docs:,} documents, such as"
+        raise InputError(f"{what} {index.doc_id(int(missing[0]))!r}; expected one row per document", path)
     return DocumentTable(tuple(TABLE_PREFIX + name for name in names), values)
 
 
 def _number(cell: str, path: str | Path, line: int) -> float:
     if not _is_number(cell):
-        raise InputError(f"{cell!r} is not a number; expected numbers after the id", path, line)
+        raise InputError(f"non-numeric value {cell!r}; expected numbers after the id", path, line)
     number = float(cell)
     if not abs(number) <= _LARGEST:
-        raise InputError(f"{cell.strip()} is not finite in single precision; expected finite numbers", path, line)
+        raise InputError(f"{cell.strip()} is not finite in single precision", path, line)
     return number
 
 

@@ -1,17 +1,18 @@
 """Retrieval functions: how well a document fits a query, from counts of terms.
 
-Every function here is a sum over the terms that the query and the document share, of a weight of the term in the query
-and an impact of the term on the document, and perhaps a part that depends on the document alone:
+Every function here is a sum, over the terms that query and document share, of the term's weight in the query times its
+impact on the document, plus an optional part that depends on the document alone:
 
     score(q, d) = Σ_t query_weight(t) · impact(t, d) + |q| · prior(d)
 
 The impact has one of three forms (:data:`SATURATED`, :data:`LOGARITHMIC`, :data:`RATIO`) in the count c of the term in
-the document, a weight w of the term and a factor m of the document. That is all the compiled code knows of a function
-(:mod:`rankwright.text.search.scorer_kernel`).
+the document, a weight w of the term and a factor m of the document. That is all the compiled code
+(:mod:`rankwright.text.search.scorer_kernel`) knows about a function.
 
-Below, N is the number of documents, df the number of documents that hold the term, c its count in the document and q
-its count in the query, |d| the length of the document, avg the mean length, p the term's share of all terms of all
-documents, and |q| the number of the query's terms. Terms that no document holds are left out of a query everywhere.
+Below, N is the number of documents, df the number of documents that contain the term, c its count in the document, q
+its count in the query, |d| the length of the document, avg the mean length, p the term's share of all term occurrences
+in the collection, and |q| the number of terms in the query. Terms that occur in no document are always dropped from a
+query.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ _WRITTEN = re.compile(r"\s*(?P<name>[a-z][a-z0-9_-]*)\s*(?:\((?P<inside>[^()]*)\
 
 @dataclass(frozen=True)
 class Function:
-    """What the retrieval functions share; ``str()`` of one is its name with the parameters that are not the default."""
+    """Base class of the retrieval functions; ``str()`` gives the name with its non-default parameters."""
 
     name: ClassVar[str]
     form: ClassVar[int]
@@ -74,11 +75,11 @@ class Function:
         return np.ones(view.n_docs)
 
     def doc_priors(self, view: View) -> Array | None:
-        """What is added to a document once for every term of the query, or None."""
+        """What is added to a document for each term of the query, or None."""
         return None
 
     def query_weights(self, view: View, terms: Array, times: Array) -> Array:
-        """The weights of terms that stand so many times in a query."""
+        """The weights of terms with these counts in a query."""
         return times
 
     def __str__(self) -> str:
@@ -96,19 +97,19 @@ class BM25(Function):
 
     Σ_t (k3 + 1) q / (k3 + q) · idf · c / (c + k1 (1 − b + b |d| / avg))
 
-    The constant factor k1 + 1 of the older form is left out: it changes no ranking.
+    The constant factor k1 + 1 of the older form is omitted: it changes no ranking.
 
     Parameters
     ----------
     k1 : float, default=1.2
-        How slowly further occurrences in the document stop counting; 0 counts presence only.
+        How slowly repeated occurrences in the document saturate; 0 counts presence only.
     b : float, default=0.75
-        How much long documents are held back, from 0 (not at all) to 1.
+        How strongly long documents are penalised, from 0 (not at all) to 1.
     k3 : float, default=7
-        How slowly further occurrences in the query stop counting; with ``inf`` the weight is q.
+        How slowly repeated occurrences in the query saturate; with ``inf`` the weight is q.
     idf : {"lucene", "okapi"}
         ``"lucene"``: ln(1 + (N − df + ½) / (df + ½)), always positive. ``"okapi"``: ln((N − df + ½) / (df + ½)), the
-        weight of Robertson and Spärck Jones, negative for terms that more than half of the documents hold.
+        weight of Robertson and Spärck Jones, negative for terms in more than half of the documents.
 
     Examples
     --------
@@ -149,7 +150,7 @@ class BM25(Function):
 
 @dataclass(frozen=True)
 class TFIDF(Function):
-    """Products of term frequency and inverse document frequency, without regard to length.
+    """Term frequency times inverse document frequency, without length normalisation.
 
     Σ_t q · (1 + ln c) · ln(1 + N / df)
 
@@ -203,23 +204,23 @@ class Cosine(Function):
         return 1 / np.sqrt(np.where(squares > 0, squares, 1.0))
 
     def query_weights(self, view: View, terms: Array, times: Array) -> Array:
-        """The components of the query's vector, brought to length 1."""
+        """The components of the query's vector, normalised to length 1."""
         vector = (1 + np.log(times)) * _idf(view, terms)
         return vector / math.sqrt(float(vector @ vector) or 1.0)
 
 
 @dataclass(frozen=True)
 class Dirichlet(Function):
-    """Query likelihood with Dirichlet smoothing: ln Π_t ((c + μ p) / (|d| + μ))^q, less what no document changes.
+    """Query likelihood with Dirichlet smoothing: ln Π_t ((c + μ p) / (|d| + μ))^q up to a constant.
 
     Σ_t q · ln(1 + c / (μ p)) + |q| · ln(μ / (|d| + μ))
 
-    Left out is Σ_t q · ln p, the same for every document. Scores are often negative.
+    The constant, Σ_t q · ln p, is the same for every document. Scores are often negative.
 
     Parameters
     ----------
     mu : float, default=1000
-        How many terms of the whole collection are added to every document.
+        Number of pseudo-terms from the whole collection added to every document.
 
     Examples
     --------
@@ -246,11 +247,11 @@ class Dirichlet(Function):
 
 @dataclass(frozen=True)
 class JelinekMercer(Function):
-    """Query likelihood with Jelinek–Mercer smoothing: ln Π_t ((1 − λ) c / |d| + λ p)^q, less what no document changes.
+    """Query likelihood with Jelinek–Mercer smoothing: ln Π_t ((1 − λ) c / |d| + λ p)^q up to a constant.
 
     Σ_t q · ln(1 + (1 − λ) c / (λ p |d|))
 
-    Left out is Σ_t q · ln(λ p), the same for every document.
+    The constant, Σ_t q · ln(λ p), is the same for every document.
 
     Parameters
     ----------
@@ -290,7 +291,7 @@ def parse_function(text: str | Function) -> Function:
     Parameters
     ----------
     text : str
-        ``name`` or ``name(parameter=value,…)``, in upper or lower case. A function is returned as it is.
+        ``name`` or ``name(parameter=value,…)``, in upper or lower case. A Function is returned unchanged.
 
     Examples
     --------
@@ -303,9 +304,7 @@ def parse_function(text: str | Function) -> Function:
         return text
     match = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
     if match is None:
-        raise InputError(
-            f"retrieval function {text!r} is not understood; expected for example bm25 or bm25(k1=0.9,b=0.4)"
-        )
+        raise InputError(f"bad retrieval function {text!r}; expected, for example, bm25 or bm25(k1=0.9,b=0.4)")
     kind = FUNCTIONS.get(match["name"].lower())
     if kind is None:
         raise InputError(f"unknown retrieval function {match['name']!r}; expected one of {', '.join(FUNCTIONS)}")
@@ -318,12 +317,12 @@ def _parameters(kind: type[Function], inside: str, text: str) -> dict[str, Any]:
     for part in filter(None, (part.strip() for part in inside.split(","))):
         key, equals, value = (piece.strip().lower() for piece in part.partition("="))
         if not equals or not value:
-            raise InputError(f"{part!r} in {text!r} is not understood; expected parameter=value")
+            raise InputError(f"bad parameter {part!r} in {text!r}; expected parameter=value")
         if key not in known:
             hint = f"its parameters: {', '.join(known)}" if known else "it has none"
             raise InputError(f"{kind.name} has no parameter {key!r}; {hint}")
         if known[key] in found:
-            raise InputError(f"{key} stands twice in {text!r}; expected once")
+            raise InputError(f"duplicate parameter {key} in {text!r}")
         try:
             found[known[key]] = float(value)
         except ValueError:
@@ -342,7 +341,7 @@ def _check(
 
 
 def _plain(value: Any) -> str:
-    """A number as short as it can be without losing anything."""
+    """A number in as few digits as possible without loss."""
     return f"{value:.15g}" if isinstance(value, int | float) and float(f"{value:.15g}") == value else str(value)
 
 

@@ -1,4 +1,4 @@
-"""Search by a learned model: candidates of the retrieval functions among its features, ranked by what it says."""
+"""Search with a learned model: its retrieval-function features find the candidates, its scores rank them."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ Array = npt.NDArray[Any]
 
 
 class LearnedSearch:
-    """Search an index by a model whose features have names that an index can make.
+    """Search an index with a model whose features can be computed from an index.
 
     Parameters
     ----------
     index : Index
         Where the documents are.
     model : model
-        A model, or what :func:`rankwright.load_model` gives, trained on features from `rankwright features` or
+        A model, or the result of :func:`rankwright.load_model`, trained on features from `rankwright features` or
         :func:`rankwright.make_features`.
     depth : int
-        Candidates are the first ``depth`` of each retrieval function among the features.
+        Candidates are the top ``depth`` documents of each retrieval function among the features.
 
     Examples
     --------
@@ -44,15 +44,13 @@ class LearnedSearch:
         self._model = getattr(model, "model", model)
         names = self._model.feature_names
         if names is None:
-            raise InputError(
-                "the model does not know the names of its features; expected one trained on named features"
-            )
+            raise InputError("the model has no feature names; expected one trained on named features")
         self.columns, self._depth = Columns(index, names), depth
         if not self.columns.functions:
-            raise InputError("none of the model's features is a retrieval function, which finding candidates needs")
+            raise InputError("none of the model's features is a retrieval function; expected one, to find candidates")
 
     def search(self, text: str, k: int = 10) -> tuple[Array, Array]:
-        """Numbers and scores of the best k documents, best first; equal ones in ascending order of their numbers."""
+        """Numbers and scores of the top k documents, best first, ties in ascending order of numbers."""
         docs = self.columns.candidates(text, self._depth)
         if not len(docs):
             return docs, np.empty(0)
@@ -69,7 +67,7 @@ class LearnedSearch:
         threads: int = 1,
         progress: Callable[[int, int], None] | None = None,
     ) -> Hits:
-        """The same for many queries; ``threads`` is there for the sake of other engines."""
+        """The top k documents of each query; ``threads`` is accepted for compatibility with Scorer."""
         found = []
         for done, text in enumerate(texts, 1):
             found.append(self.search(text, k))

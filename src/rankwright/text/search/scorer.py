@@ -1,8 +1,8 @@
-"""Search: the best documents of a view for queries, by a retrieval function.
+"""Search: the top documents of a view for queries, by a retrieval function.
 
-Impacts of terms are made when a query first asks for them and kept in single precision, so a second query with the same
-terms is a few additions per posting. Scores are sums in single precision, the same bits from every method here and for
-any number of threads.
+Impacts of terms are computed when a query first needs them and kept in single precision, so another query with the same
+terms costs a few additions per posting. Scores are sums in single precision, bit-identical from every method here and
+for any number of threads.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = ["Hits", "Scorer", "search"]
 Array = npt.NDArray[Any]
 
 _BLOCK = 64
-"""Queries that a thread takes at a time."""
+"""Queries that a thread processes at a time."""
 
 
 def search(
@@ -42,7 +42,7 @@ def search(
     analyzer: str | None = None,
     field: str | None = None,
 ) -> list[tuple[str, float]]:
-    """Search an index: ids and scores of the best documents, best first.
+    """Search an index: ids and scores of the top documents, best first.
 
     Parameters
     ----------
@@ -51,13 +51,13 @@ def search(
     text : str
         The query.
     function : str or Function, default="bm25"
-        How to score, for example ``"bm25(k1=0.9)"`` or ``"dirichlet"``.
+        The retrieval function, for example ``"bm25(k1=0.9)"`` or ``"dirichlet"``.
     k : int, default=10
-        How many documents at most; documents without a term of the query are never among them.
+        Maximum number of documents; documents that share no term with the query are never returned.
     analyzer : str, optional
-        One of ``index.analyzers``; see :func:`default_analyzer` for what is taken otherwise.
+        One of ``index.analyzers``; see :func:`default_analyzer` for the default.
     field : str, optional
-        One of ``index.fields``; all of them unless given.
+        One of ``index.fields``; by default all of them.
 
     Examples
     --------
@@ -70,20 +70,20 @@ def search(
 
 
 def default_analyzer(names: Sequence[str]) -> str:
-    """The analyser taken unless one is named: ``porter+stop`` if it is there, else the first."""
+    """The default analyser: ``porter+stop`` if present, else the first."""
     return "porter+stop" if "porter+stop" in names else names[0]
 
 
 @dataclass(frozen=True, eq=False)
 class Hits:
-    """What was found for several queries; ``hits[q]`` is ``(docs, scores)`` of query ``q``.
+    """The results of several queries; ``hits[q]`` is ``(docs, scores)`` of query ``q``.
 
     Attributes
     ----------
     indptr : ndarray of int64
         Query ``q`` owns ``indptr[q]:indptr[q+1]``.
     docs : ndarray of int64
-        Document numbers, best first within a query, equal scores in ascending order of documents.
+        Document numbers, best first within a query, ties in ascending order of documents.
     scores : ndarray of float64
         Their scores.
     """
@@ -103,7 +103,7 @@ class Hits:
 
 @dataclass(frozen=True, eq=False)
 class _Queries:
-    """Queries as the kernels take them: the terms of each, the one that most documents hold last."""
+    """Queries as the kernels take them: the terms of each, the most frequent one last."""
 
     indptr: Array
     terms: Array
@@ -124,7 +124,7 @@ class _Queries:
 
 
 class Scorer:
-    """A retrieval function over a view, with what queries share computed once.
+    """A retrieval function over a view; computes once what queries share.
 
     Parameters
     ----------
@@ -153,7 +153,7 @@ class Scorer:
     def scores(self, text: str, docs: npt.ArrayLike | None = None) -> Array:
         """The scores of all documents, or of some of them.
 
-        The formula holds for documents without a term of the query too. It gives them 0, except that
+        Documents that share no term with the query get 0, except that
         :class:`~rankwright.text.search.functions.Dirichlet` gives them |q| · ln(μ / (|d| + μ)).
         """
         from rankwright.text.search.scorer_kernel import add_up
@@ -168,14 +168,14 @@ class Scorer:
         return scores.astype(np.float64)
 
     def matching(self, text: str) -> Array:
-        """Whether each document holds a term of the query."""
+        """Whether each document contains a term of the query."""
         matching = np.zeros(self.view.n_docs, bool)
         for term in self.view.query(text)[0].tolist():
             matching[self.view.docs[self.view.indptr[term] : self.view.indptr[term + 1]]] = True
         return matching
 
     def search(self, text: str, k: int = 10) -> tuple[Array, Array]:
-        """The best k documents that hold a term of the query, and their scores, best first."""
+        """The top k documents that contain a term of the query, and their scores, best first."""
         return self.search_all([text], k)[0]
 
     def search_all(
@@ -186,21 +186,21 @@ class Scorer:
         threads: int = 1,
         progress: Callable[[int, int], None] | None = None,
     ) -> Hits:
-        """The best k documents of each query.
+        """The top k documents of each query.
 
         Parameters
         ----------
         texts : sequence of str
             The queries.
         k : int, default=1000
-            How many documents at most for each.
+            Maximum number of documents for each query.
         threads : int, default=1
-            How many queries are worked on at the same time; the result is the same.
+            Number of threads; does not affect the result.
         progress : callable, optional
-            Called with (queries done, queries in all).
+            Called with (queries done, total queries).
         """
         if isinstance(texts, str):
-            raise InputError("the queries are one text; expected a sequence of them")
+            raise InputError("the queries are a single string; expected a sequence of strings")
         k = min(_whole(k, "k"), max(self.view.n_docs, 1))
         threads = _whole(threads, "threads")
         queries = self._prepared(texts)
@@ -216,7 +216,7 @@ class Scorer:
         return Hits(sizes_to_indptr(sizes), docs, scores)
 
     def _search_block(self, queries: _Queries, k: int) -> tuple[Array, Array, Array]:
-        """How many documents are found for each query, which, and their scores."""
+        """The number of documents found for each query, the documents, and their scores."""
         from rankwright.text.search.scorer_kernel import BUFFER, best_keys, keys_to_scores
 
         n_queries = len(queries.sizes)
@@ -235,7 +235,7 @@ class Scorer:
         return np.diff(found_indptr), found.astype(np.uint32).astype(np.int64), keys_to_scores(found)
 
     def _prepared(self, texts: Sequence[str]) -> _Queries:
-        """Analyse queries, and see to it that the impacts of their terms are there."""
+        """Analyse queries and compute the impacts of their terms."""
         view, function = self.view, self.function
         terms_of, weights_of, sizes = [], [], []
         for text in texts:
@@ -260,7 +260,7 @@ class Scorer:
         return _Queries(sizes_to_indptr(lengths), terms, weights, np.array(sizes, np.float32), are_positive)
 
     def _make_impacts(self, terms: Array) -> None:
-        """Make the impacts that are not there yet. Threads that do so at the same time write the same numbers."""
+        """Compute missing impacts. Threads that do so at the same time write the same numbers."""
         from rankwright.text.search.scorer_kernel import fill_impacts, frozen
 
         missing = np.unique(terms[~self._is_made[terms]])
@@ -300,5 +300,5 @@ def _whole(value: Any, name: str) -> int:
     except TypeError:
         whole = 0
     if whole < 1:
-        raise InputError(f"{name} is {value!r}; expected a whole number from 1")
+        raise InputError(f"{name} is {value!r}; expected a positive integer")
     return whole

@@ -1,15 +1,15 @@
-"""Compiled parts of search: impacts of terms on documents, sums over terms, and the best k documents.
+"""Compiled parts of search: impacts of terms on documents, sums over terms, and the top k documents.
 
-The sum of a document is kept in single precision, in an array ``sums`` over all documents that is 0 wherever no query
-is at work. A query is answered in time that depends on its postings only:
+The sum of a document is kept in single precision, in an array ``sums`` over all documents that is 0 between queries.
+The time of a query depends on its postings only:
 
 1. The postings of all terms but the most frequent one are added up.
-2. The postings of the most frequent term are gone through once more: each gives a complete sum, which is offered to
-   the best k, and the place is marked as done.
-3. The postings of the other terms are gone through for the documents that the most frequent term does not have.
+2. One pass over the postings of the most frequent term completes the sums of its documents, offers each to the top k,
+   and marks it as done.
+3. A pass over the postings of the other terms offers the documents that lack the most frequent term.
 
-A document that is offered becomes one whole number, its key: the score's bits turned so that higher scores give lower
-keys, then the document number. So the k lowest keys are the best k documents, ties in ascending order of documents.
+A document that is offered becomes one integer, its key: the bits of the score, flipped so that higher scores give lower
+keys, then the document number. So the k lowest keys are the top k documents, ties in ascending order of documents.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = ["BUFFER", "add_up", "best_keys", "fill_impacts", "frozen", "keys_to_s
 Array = npt.NDArray[Any]
 
 BUFFER = 2048
-"""The least size of the buffer of :func:`best_keys`; twice k where that is more."""
+"""Minimum size of the buffer of :func:`best_keys`; twice k if that is more."""
 
 _SAMPLE = 1024
 _SIGN = np.uint32(0x80000000)
@@ -37,14 +37,14 @@ _NONE = np.uint32(0)
 
 
 def frozen(array: Array, dtype: npt.DTypeLike) -> Array:
-    """The array as the kernels take it: plain, read-only and of one type, so that each is compiled once."""
+    """The array as the kernels take it: plain, read-only and of one type, so that each kernel is compiled once."""
     view = np.ascontiguousarray(array, dtype).view()
     view.flags.writeable = False
     return view
 
 
 def keys_to_scores(keys: Array) -> Array:
-    """The scores in keys, in double precision."""
+    """The scores encoded in keys, in double precision."""
     bits = (keys >> _HALF).astype(np.uint32)
     bits ^= np.where(bits < _SIGN, _OTHERS, _NONE)
     return bits.view(np.float32).astype(np.float64)
@@ -71,7 +71,7 @@ def fill_impacts(
     impacts: Any,
     lowest: Any,
 ) -> None:
-    """Set the impacts of some terms on their documents, and the lowest impact of each of these terms."""
+    """Set the impacts of some terms on their documents, and the lowest impact of each term."""
     for i in range(terms.size):
         w = weights[i]
         least = np.float32(np.inf)
@@ -118,7 +118,7 @@ def _score(key: Any) -> Any:
 
 @njit(cache=True, nogil=True)
 def _select(keys: Any, n: int, k: int) -> None:
-    """Bring the k lowest of the first n keys to the front, the k-th of them to its place (Hoare's quickselect)."""
+    """Move the k lowest of the first n keys to the front, the k-th of them last (Hoare's quickselect)."""
     low, high = 0, n - 1
     while low < high:
         middle = (low + high) // 2
@@ -129,7 +129,7 @@ def _select(keys: Any, n: int, k: int) -> None:
         elif pivot == b:
             keys[middle] = c
         place = low
-        for i in range(low, high):  # without branches: which side a key goes to cannot be foreseen
+        for i in range(low, high):  # branchless: which side a key goes to is unpredictable
             key = keys[i]
             keys[i] = keys[place]
             keys[place] = key
@@ -146,7 +146,7 @@ def _select(keys: Any, n: int, k: int) -> None:
 
 @njit(cache=True, nogil=True)
 def _likely_bound(docs: Any, impacts: Any, weight: Any, size: Any, priors: Any, sums: Any, k: int, keys: Any) -> Any:
-    """A score that k documents of a list very likely reach, from every so manieth of them; -inf for short lists."""
+    """A score that k documents of a list very likely reach, estimated from a sample; -inf for short lists."""
     stride = docs.size // _SAMPLE
     if stride < 2 or docs.size < 4 * k:
         return np.float32(-np.inf)
@@ -180,7 +180,7 @@ def _offer(
     keys: Any,
     n: int,
 ) -> Any:
-    """Offer documents from a place of a list on, until its end or until there is no room; where, and the keys then."""
+    """Offer the documents of a list from ``begin`` until its end or until the buffer is full; gives position and n."""
     for j in range(begin, docs.size):
         doc = docs[j]
         score = sums[doc] + weight * impacts[j]
@@ -209,13 +209,13 @@ def _one_query(
     sums: Any,
     keys: Any,
 ) -> int:
-    """Leave the best k keys in front, in no order; how many there are.
+    """Leave the best k keys in front, unordered; gives how many there are.
 
-    Where all sums are positive, 0 marks a document that is done. Otherwise it is NaN, which no bound lets pass, and the
-    marks are removed at the end.
+    If all sums are positive, 0 marks a document as done. Otherwise NaN does, which passes no bound, and the marks are
+    removed at the end.
     """
     frequent = terms.size - 1
-    zero: Any = np.int64(0)  # not a literal, which numba would compile for separately
+    zero: Any = np.int64(0)  # not a literal, for which numba would compile another version
     n = zero
     for attempt in range(2):
         add_up(terms[:frequent], weights[:frequent], indptr, docs, impacts, sums)
@@ -271,7 +271,7 @@ def best_keys(
     found_indptr: Any,
     found: Any,
 ) -> None:
-    """The keys of the best k documents of each query, in no order.
+    """The keys of the top k documents of each query, unordered.
 
     Parameters
     ----------
@@ -282,7 +282,7 @@ def best_keys(
     indptr, docs, impacts
         The postings; documents as unsigned numbers.
     priors
-        Of every document, or empty.
+        One per document, or empty.
     sums, keys
         Workspace: zeros for all documents, left as zeros; at least ``max(2 * k, BUFFER)`` keys.
     found_indptr, found

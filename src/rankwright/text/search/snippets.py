@@ -1,7 +1,7 @@
-"""Snippets: the part of a document that shows best why it was found; and words of a query that no document holds.
+"""Snippets: the part of a document that best shows why it matches; and the query words that match nothing.
 
-A snippet is a window of so many characters. Windows are compared by the weights of the different query terms in them,
-then by the number of words that match; the first of the best is taken.
+A snippet is a window of limited width. Windows are compared by the total weight of the distinct query terms in them,
+then by the number of matching words; the first of the best wins.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ __all__ = ["QueryWords", "Snippet", "query_words", "shorten", "snippet"]
 _LONGEST = 200_000
 _REPEATED = 1e-6
 _MORE = "…"
-# What stands between white space and punctuation; what a word is inside of that is for the analyser to say.
+# Runs between whitespace and punctuation; the analyser decides what the words inside them are.
 _PIECE = re.compile(r"[^\s!-/:-@\[-`{-~¡§«¶·»¿‐-‧‰-⁞、-〃〈-】〔-〟]+")
 
 
 @dataclass(frozen=True)
 class Snippet:
-    """A part of a text, and where the words that match begin and end in it."""
+    """Part of a text, and where the matching words start and end in it."""
 
     text: str
     marks: tuple[tuple[int, int], ...] = ()
 
     def marked(self, mark: Callable[[str], str]) -> str:
-        """The text with every word that matches replaced by ``mark(word)``."""
+        """The text with every matching word replaced by ``mark(word)``."""
         parts, end = [], 0
         for start, stop in self.marks:
             parts += [self.text[end:start], mark(self.text[start:stop])]
@@ -43,14 +43,14 @@ class Snippet:
 
 @dataclass(frozen=True)
 class QueryWords:
-    """How a view takes the words of a query.
+    """How a view treats the words of a query.
 
     Attributes
     ----------
     weights : dict of str to float
-        The terms that documents hold, with ln(1 + N / df).
+        The terms that occur in documents, with ln(1 + N / df).
     unknown : list of str
-        Words whose terms no document holds.
+        Words whose terms occur in no document.
     dropped : list of str
         Words that the analyser drops.
     """
@@ -61,7 +61,7 @@ class QueryWords:
 
 
 def query_words(view: View, text: str) -> QueryWords:
-    """Sort out the words of a query."""
+    """Classify the words of a query."""
     weights: dict[str, float] = {}
     for term in view.analyze(text):
         number = view.terms.get(term)
@@ -79,18 +79,18 @@ def query_words(view: View, text: str) -> QueryWords:
 
 
 def snippet(text: str, weights: Mapping[str, float], analyze: Callable[[str], list[str]], width: int) -> Snippet:
-    """The part of a text, of at most ``width`` characters, that shows terms with weights best.
+    """The part of a text, at most ``width`` characters long, that shows the weighted terms best.
 
     Parameters
     ----------
     text : str
-        The text; white space of any kind becomes one blank.
+        The text; runs of whitespace become one blank.
     weights : mapping of str to float
-        The terms to show, and how much each is worth.
+        The terms to show, and their weights.
     analyze : callable
-        From a word to its terms.
+        Maps a word to its terms.
     width : int
-        Characters at most, with the ellipses where something is left out.
+        Maximum number of characters, including ellipses.
 
     Examples
     --------
@@ -112,7 +112,7 @@ def snippet(text: str, weights: Mapping[str, float], analyze: Callable[[str], li
 
 
 def shorten(text: str, width: int) -> str:
-    """The beginning of a text: whole words, at most ``width`` characters.
+    """The start of a text: whole words, at most ``width`` characters.
 
     Examples
     --------
@@ -125,7 +125,7 @@ def shorten(text: str, width: int) -> str:
 def _matches(
     text: str, weights: Mapping[str, float], analyze: Callable[[str], list[str]]
 ) -> list[tuple[int, int, set[str]]]:
-    """Begin, end and terms of the words that match."""
+    """Start, end and terms of the matching words."""
     if not weights:
         return []
     seen: dict[str, set[str]] = {}
@@ -140,7 +140,7 @@ def _matches(
 
 
 def _best_window(matches: list[tuple[int, int, set[str]]], weights: Mapping[str, float], width: int) -> tuple[int, int]:
-    """Where the best window begins with a match, and where its last match ends."""
+    """Where the first match of the best window starts and its last match ends."""
     best, where = 0.0, (0, 0)
     for i, (start, _, _) in enumerate(matches):
         terms: set[str] = set()
@@ -157,7 +157,7 @@ def _best_window(matches: list[tuple[int, int, set[str]]], weights: Mapping[str,
 
 
 def _with_context(text: str, first: int, last: int, width: int) -> tuple[int, int]:
-    """A window of at most ``width`` characters around a span, which begins and ends between words."""
+    """A window of at most ``width`` characters around a span, cut between words."""
     start = max(min(first - (width - (last - first)) // 3, len(text) - width), 0)
     if start and text[start - 1] != " ":
         blank = text.find(" ", start, first)
