@@ -249,7 +249,14 @@ class Measure:
         return f"{name}-nc" if self.loss_has_cutoff else name
 
     def with_relevant_from(self, label: float | None) -> Self:
-        """The measure with documents relevant from this label on, if it has such a threshold."""
+        """The measure with documents relevant from this label on, if it has such a threshold; 1 leaves it unchanged.
+
+        Examples
+        --------
+        >>> from rankwright.measures import parse_measure
+        >>> print(parse_measure("AP").with_relevant_from(2), parse_measure("nDCG@10").with_relevant_from(2))
+        AP(rel=2) nDCG@10
+        """
         return self
 
     def resolve(self, convention: str) -> Self:
@@ -297,8 +304,8 @@ class BinaryMeasure(Measure):
         return (labels >= self.rel).astype(np.float64)
 
     def with_relevant_from(self, label: float | None) -> Self:
-        """The measure with the threshold ``label``, if that is above 0."""
-        if label is None or label <= 0:
+        """The measure with the threshold ``label``."""
+        if label is None or label == 1 or label <= 0:
             return self
         return dataclasses.replace(self, rel=int(label) if float(label).is_integer() else label)
 
