@@ -42,7 +42,7 @@ def parse_measure(text: str | Measure) -> Measure:
     ----------
     text : str
         ``NAME``, ``NAME@cutoff`` or ``NAME(parameter=value, …)@cutoff``. trec_eval's ``ndcg_cut.10`` and ``P_5`` are
-        understood too. A measure is returned as it is.
+        understood too. A measure is returned unchanged.
 
     Examples
     --------

@@ -29,7 +29,7 @@ from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.base import Task
-from rankwright.rankers.cost import CostRanker, Trial, cost, with_relevance
+from rankwright.rankers.cost import CostRanker, Trial, cost
 from rankwright.rankers.facts import Kind, Notice, Outcome
 from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, SEED, Rule, parameter, seed_of, whole
 from rankwright.rankers.scales import largest, varies
@@ -173,7 +173,7 @@ class AccuracySVM(CostRanker):
         return Outcome(notices=tuple(notices))
 
     def _own_measure(self) -> Measure:
-        return with_relevance(parse_measure("AP"), self.relevant_from)
+        return parse_measure("AP").with_relevant_from(self.relevant_from)
 
     def _method(self) -> str:
         named = _METHODS.get((bool(self.balance), self.query_scaling_))

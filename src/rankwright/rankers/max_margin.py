@@ -18,7 +18,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.measures import Measure
 from rankwright.rankers.base import Task
-from rankwright.rankers.cost import DEFAULT_GRID, CostRanker, cost, with_relevance
+from rankwright.rankers.cost import DEFAULT_GRID, CostRanker, cost
 from rankwright.rankers.facts import Certificate, Kind, Notice, Outcome
 from rankwright.rankers.losses import Loss, parse_losses
 from rankwright.rankers.parameters import (
@@ -223,4 +223,4 @@ class StructuredSVM(MaxMarginRanker):
         return np.any([target.useful for target in self._targets(data)], axis=0)
 
     def _own_measure(self) -> Measure:
-        return with_relevance(self._losses()[0].measure, self.relevant_from)
+        return self._losses()[0].measure.with_relevant_from(self.relevant_from)
