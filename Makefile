@@ -1,6 +1,6 @@
 # Two commands on a fresh machine with Python 3.11+ and make: `make demo` and `make test`.
-# The environment lives in .venv. Each stamp stands for what is installed there: the package itself, what the checks
-# need, what the documentation needs; each is renewed only when pyproject.toml changes.
+# The environment lives in .venv. Each stamp file marks one set of installed packages: the package itself, the tools for
+# the checks, the tools for the documentation. Stamps are renewed only when pyproject.toml changes.
 PYTHON ?= python3
 WORKERS ?= auto
 BIN := .venv/bin
@@ -24,11 +24,11 @@ $(PACKAGE): pyproject.toml
 	@touch $@
 
 $(STAMP): $(PACKAGE)
-	@echo "Installing what the checks need (once) ..."
+	@echo "Installing the tools for the checks (once) ..."
 	@$(INSTALL) '.[dev]'
 	@touch $@
 
-env: $(STAMP) ## set up .venv with everything the checks need
+env: $(STAMP) ## set up .venv with the tools for the checks
 
 demo: $(PACKAGE) ## from text to learned rankers, compared with BM25, in about a minute
 	@$(BIN)/rankwright demo -o demo
@@ -56,7 +56,7 @@ docs: $(DOCS_STAMP) ## build the documentation site into site/; warnings are err
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The site is in site/index.html"
 
-bench: $(STAMP) ## run the benchmarks and print ratios to the peers
+bench: $(STAMP) ## run the benchmarks and print speed ratios
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
 
 clean: ## remove .venv and caches

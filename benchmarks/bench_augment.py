@@ -1,6 +1,6 @@
-"""Neighbour augmentation: a million background documents against ten thousand in-domain ones, in bounded memory.
+"""Neighbour augmentation of a million background documents against ten thousand in-domain ones, in bounded memory.
 
-Prints the time and how much memory was needed beyond the data itself.
+Prints the time and the memory used on top of the data.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from rankwright import RankingData, augment
 
 
 def make(n_docs: int, size: int, seed: int) -> RankingData:
-    """Features around 200 centres, so that some documents are near to others; five grades."""
+    """Draw features around 200 centres, so that some documents are close to each other; five grades."""
     rng = np.random.default_rng(seed)
     centres = np.random.default_rng(0).normal(size=(200, 46))
     n_docs -= n_docs % size
@@ -26,7 +26,7 @@ def make(n_docs: int, size: int, seed: int) -> RankingData:
 
 
 def main() -> None:
-    """Run it once."""
+    """Run the augmentation once."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--seeds", type=int, default=10_000)

@@ -1,12 +1,12 @@
-"""Claims about the search for interpolation weights, against scipy's Powell from the same starts.
+"""Claims about the search for interpolation weights, against scipy's Powell from the same starting points.
 
-1. From equal weights and each component alone together, the best value found is at least the best that scipy finds.
-2. This takes at most 1.0× its time.
+1. Starting from equal weights and from each component alone, the best value found is at least scipy's best.
+2. The search takes at most 1.0× scipy's time.
 
-Both value weights by the same compiled function, so that only the search differs. Scores of several components are
-drawn for five grades, more or less good and more or less alike; the measure is nDCG@10. ``heavy``: scores with long
-tails, of another scale in every query. Besides, the same from one start at a time. CPU time, the least of several runs
-in which both take turns, without compilation.
+Both evaluate weights with the same compiled function, so only the search differs. Component scores are drawn for five
+grades, with varying quality and similarity; the measure is nDCG@10. ``heavy`` marks scores with long tails and a
+different scale in every query. The script also reports results from one start at a time. CPU time, best of several
+alternating runs, without compilation.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from rankwright.objectives.lines import MeasureOnLines
 from rankwright.solvers.direction_set import direction_set_search
 
 Array = npt.NDArray[Any]
-# Components, queries, documents of a query, what the components have in common, whether with long tails.
+# Components, queries, documents per query, strength of the noise the components share, long tails.
 SIZES = (
     (3, 500, 20, 0.0, False),
     (3, 300, 100, 0.0, False),
@@ -41,7 +41,7 @@ SIZES = (
 
 
 def make(size: tuple[int, int, int, float, bool], seed: int) -> tuple[Array, Array, Array]:
-    """Scores, labels and query boundaries."""
+    """Draw scores, labels and query boundaries."""
     n_components, n_queries, n_docs, shared, heavy = size
     rng = np.random.default_rng(seed)
     labels = rng.choice(5, p=[0.5, 0.2, 0.15, 0.1, 0.05], size=n_queries * n_docs).astype(np.float64)
@@ -55,7 +55,7 @@ def make(size: tuple[int, int, int, float, bool], seed: int) -> tuple[Array, Arr
 
 
 def cpu_seconds(function: Callable[[], Any]) -> tuple[float, Any]:
-    """CPU time of one call, and what came of it."""
+    """Return the CPU time and the result of one call."""
     began = time.process_time()
     result = function()
     return time.process_time() - began, result
@@ -71,11 +71,11 @@ class Race:
         self.rows, self.repeat = np.ascontiguousarray(self.scores.T), repeat
 
     def ours(self, starts: list[Array]) -> float:
-        """The value that we find."""
+        """Return the value that Rankwright finds."""
         return direction_set_search(self.scores, self.measure, starts).value
 
     def theirs(self, starts: list[Array]) -> float:
-        """The best value that scipy finds."""
+        """Return the best value that scipy finds."""
 
         def loss(weights: Array) -> float:
             return -self.measure.value_of(self.rows, weights)
@@ -83,7 +83,7 @@ class Race:
         return max(-float(optimize.minimize(loss, start, method="Powell").fun) for start in starts)
 
     def run(self, starts: list[Array]) -> Array:
-        """Our value and seconds, theirs, each the best of several runs."""
+        """Return our value and seconds, then scipy's; times are the best of several runs."""
         found = np.array([0.0, np.inf, 0.0, np.inf])
         for _ in range(self.repeat):
             for place, search in ((0, self.ours), (2, self.theirs)):
@@ -93,11 +93,11 @@ class Race:
 
 
 def line(what: str, runs: Array) -> None:
-    """What came of several runs, one per row."""
+    """Print a summary of several runs, one per row of the array."""
     above = runs[:, 0] - runs[:, 2]
     good = np.count_nonzero(above >= -1e-12)
     print(
-        f"  {what:10s} at least as good in {good:3d} of {len(runs):3d}, by {above.mean():+.5f} in the mean,"
+        f"  {what:10s} at least as good in {good:3d} of {len(runs):3d}, by {above.mean():+.5f} on average,"
         f" {above.min():+.5f} at worst; {1e3 * runs[:, 1].mean():7.1f} ms, scipy"
         f" {1e3 * runs[:, 3].mean():7.1f} ms, {runs[:, 1].sum() / runs[:, 3].sum():.2f}×",
         flush=True,
@@ -107,7 +107,7 @@ def line(what: str, runs: Array) -> None:
 def main() -> None:
     """Run everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--seeds", type=int, default=10, help="data sets of each size")
+    parser.add_argument("--seeds", type=int, default=10, help="data sets per size")
     parser.add_argument("--repeat", type=int, default=2)
     args = parser.parse_args()
     print(", ".join(f"{name} {version(name)}" for name in ("numpy", "scipy", "numba")))
@@ -129,7 +129,7 @@ def main() -> None:
     print(f"1. at least scipy's value in {good} of {len(runs)} data sets: {verdict}")
     ratios = [part[:, 1].sum() / part[:, 3].sum() for part in together]
     verdict = "holds" if max(ratios) <= 1.0 else "DOES NOT HOLD"
-    print(f"2. {min(ratios):.2f}× to {max(ratios):.2f}× its time (claim ≤ 1.0 for every size): {verdict}")
+    print(f"2. {min(ratios):.2f}× to {max(ratios):.2f}× scipy's time (claim ≤ 1.0 for every size): {verdict}")
 
 
 if __name__ == "__main__":

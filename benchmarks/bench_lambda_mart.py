@@ -1,15 +1,15 @@
 """Claims about the speed and memory of LambdaMART, each as a ratio to LightGBM's LGBMRanker within one run.
 
 Data: 400,000 documents × 136 float32 features in queries of 120, five grades; a third of the features continuous, a
-third whole numbers, a third 0 in 85 % of the documents. Both grow 100 trees of 20 leaves on 255 bins with learning rate
-0.1, at least 20 documents a leaf, and pairs down to rank 30. For one and for two threads:
+third integers, a third 0 in 85 % of the documents. Both grow 100 trees of 20 leaves on 255 bins with learning rate
+0.1, at least 20 documents per leaf, and pairs down to rank 30. For one and for two threads:
 
 1. Training from arrays to a model takes at most 1.0× LightGBM's time.
-2. Scoring all documents takes at most 1.0× its time.
-3. Binning takes at most 1.0× the construction of its Dataset.
-4. Memory at its peak, on top of what is there before training, is at most 1.0× its own (in processes of their own).
+2. Scoring all documents takes at most 1.0× LightGBM's time.
+3. Binning takes at most 1.0× the time to construct LightGBM's Dataset.
+4. The growth of peak memory during training is at most 1.0× LightGBM's (each in a separate process).
 
-Times are wall times, the least of several runs in which both take turns.
+Times are wall times, the best of several alternating runs.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ import numpy.typing as npt
 from rankwright import evaluate
 
 Array = npt.NDArray[Any]
-SIZE = 120  # documents of a query
+SIZE = 120  # documents per query
 N_FEATURES = 136
 HIDDEN = 12
 LEAVES, BINS, RATE, MIN_ROWS, TRUNCATION = 20, 255, 0.1, 20, 30
-MEMORY_TREES = 5  # more of them take no more memory
+MEMORY_TREES = 5  # more trees take no more memory
 
 
 def make(n_docs: int, seed: int = 0) -> tuple[Array, Array]:
-    """Features that show twelve hidden values through noise, and grades that these decide, not linearly."""
+    """Draw features that are noisy views of twelve hidden values, and grades that depend nonlinearly on these."""
     rng = np.random.default_rng(seed)
     hidden = rng.standard_normal((n_docs, HIDDEN), dtype=np.float32)
     X = np.empty((n_docs, N_FEATURES), np.float32)
@@ -68,7 +68,7 @@ class Ours:
         self.threads, self.n_trees = threads, n_trees
 
     def bin(self, X: Array, y: Array) -> Any:
-        """The bins of all features."""
+        """Bin all features."""
         from rankwright.models.trees.binning import bin_features
 
         return bin_features(X, BINS, threads=self.threads)
@@ -93,7 +93,7 @@ class Theirs(Ours):
     name = "LightGBM"
 
     def bin(self, X: Array, y: Array) -> Any:
-        """Its Dataset."""
+        """Construct its Dataset."""
         import lightgbm
 
         settings = {"max_bin": BINS, "min_data_in_leaf": MIN_ROWS, "num_threads": self.threads, "verbose": -1}
@@ -122,19 +122,19 @@ class Theirs(Ours):
 
 
 def groups(y: Array) -> Array:
-    """Documents per query."""
+    """Return the number of documents per query."""
     return np.full(len(y) // SIZE, SIZE)
 
 
 def timed(function: Callable[[], Any]) -> tuple[float, Any]:
-    """Wall seconds, and what came of it."""
+    """Return the wall time and the result of one call."""
     began = time.perf_counter()
     result = function()
     return time.perf_counter() - began, result
 
 
 def verdict(what: str, threads: int, ours: float, theirs: float, unit: str) -> None:
-    """One line for one claim."""
+    """Print one line for one claim."""
     ratio = ours / theirs
     says = "holds" if ratio <= 1.0 else "DOES NOT HOLD"
     print(
@@ -145,7 +145,7 @@ def verdict(what: str, threads: int, ours: float, theirs: float, unit: str) -> N
 
 
 def compare_times(X: Array, y: Array, held_out: tuple[Array, Array], n_trees: int, repeat: int) -> None:
-    """Claims 1, 2 and 3, and how well both rank documents that they have not seen."""
+    """Check claims 1, 2 and 3, and how well both rank unseen documents."""
     for threads in (1, 2):
         sides = (Ours(threads, n_trees), Theirs(threads, n_trees))
         best: dict[tuple[str, str], float] = defaultdict(lambda: np.inf)
@@ -165,19 +165,19 @@ def compare_times(X: Array, y: Array, held_out: tuple[Array, Array], n_trees: in
         for side in sides:
             qid = np.arange(len(held_out[1])) // SIZE
             table = evaluate(held_out[1], side.predict(models[side.name], held_out[0]), qid, measures=["nDCG@10"])
-            print(f"  {side.name}: nDCG@10 on {qid[-1] + 1} other queries {table.means['nDCG@10']:.4f}")
+            print(f"  {side.name}: nDCG@10 on {qid[-1] + 1} held-out queries {table.means['nDCG@10']:.4f}")
 
 
 @contextmanager
 def watched(spent: dict[str, float]) -> Iterator[None]:
-    """Add up the seconds inside the parts of a training."""
+    """Add up the seconds spent in each part of training."""
     from rankwright.models.trees import binning, grow
     from rankwright.objectives import content_order, lambdas
     from rankwright.solvers import tree_learner
 
     places = [
         (binning, "bin_features", "binning"),
-        (content_order, "content_order", "order of ties"),
+        (content_order, "content_order", "tie order"),
         (lambdas.Lambdas, "evaluate", "gradients"),
         (grow, "pack", "histograms"),
         (grow.Grower, "_fill", "histograms"),
@@ -206,7 +206,7 @@ def watched(spent: dict[str, float]) -> Iterator[None]:
 
 
 def show_parts(X: Array, y: Array, n_trees: int) -> None:
-    """Where the time of a training with one thread goes."""
+    """Print where training with one thread spends its time."""
     spent: dict[str, float] = defaultdict(float)
     with watched(spent):
         total, _ = timed(partial(Ours(1, n_trees).fit, X, y))
@@ -219,7 +219,7 @@ def show_parts(X: Array, y: Array, n_trees: int) -> None:
 
 
 def in_child(what: str, threads: int, folder: Path, **environment: str) -> dict[str, float]:
-    """Run this script for one thing in a process of its own."""
+    """Run one measurement of this script in a separate process."""
     command = [sys.executable, __file__, "--child", what, "--threads", str(threads), "--folder", str(folder)]
     output = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | environment)
     found: dict[str, float] = json.loads(output.stdout.splitlines()[-1])
@@ -227,7 +227,7 @@ def in_child(what: str, threads: int, folder: Path, **environment: str) -> dict[
 
 
 def child(what: str, threads: int, folder: Path) -> None:
-    """What a process of its own measures: first seconds, or the growth of memory while training."""
+    """In a separate process: measure the first fit and predict, or the growth of memory during training."""
     X, y = np.load(folder / "X.npy"), np.load(folder / "y.npy")
     few = X[: 10 * SIZE], y[: 10 * SIZE]
     side = (Theirs if what == "LightGBM" else Ours)(threads, MEMORY_TREES)
@@ -244,7 +244,7 @@ def child(what: str, threads: int, folder: Path) -> None:
 
 
 def megabytes(entry: str) -> float:
-    """An entry of what Linux knows of this process."""
+    """Return an entry of /proc/self/status in megabytes."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith(entry):
             return int(line.split()[1]) / 1024
@@ -252,7 +252,7 @@ def megabytes(entry: str) -> float:
 
 
 def compare_memory(folder: Path) -> None:
-    """Claim 4."""
+    """Check claim 4."""
     if not Path("/proc/self/clear_refs").exists():
         print("peak memory: measured on Linux only")
         return
@@ -262,9 +262,9 @@ def compare_memory(folder: Path) -> None:
 
 
 def show_first_seconds(folder: Path) -> None:
-    """How long the first training takes: with nothing compiled, then from the cache of compiled code."""
+    """Print how long the first training takes, first with nothing compiled, then with cached compiled code."""
     with tempfile.TemporaryDirectory() as cache:
-        for state in ("nothing compiled", "compiled code from the cache"):
+        for state in ("nothing compiled", "with cached compiled code"):
             found = in_child("first", 1, folder, NUMBA_CACHE_DIR=cache)
             print(f"first fit of a process, {10 * SIZE} documents, {state}: {found['fit']:.2f} s", end="")
             print(f", first predict {found['predict']:.2f} s")
@@ -288,7 +288,7 @@ def main() -> None:
     X, y = make(n_docs + n_held_out)
     held_out, X, y = (X[n_docs:].copy(), y[n_docs:]), X[:n_docs], y[:n_docs]
     print(f"{versions}; {n_docs:,} × {N_FEATURES}, {args.trees} trees, best of {args.repeat}")
-    print(f"load of the machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print(f"system load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         np.save(folder / "X.npy", X)
@@ -297,7 +297,7 @@ def main() -> None:
         compare_memory(folder)
     compare_times(X, y, held_out, args.trees, args.repeat)
     show_parts(X, y, args.trees)
-    print(f"load of the machine after: {os.getloadavg()[0]:.1f}")
+    print(f"system load after: {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":

@@ -23,7 +23,7 @@ from rankwright import RankingData, RankingSVM, StructuredSVM
 
 
 def best_seconds(function: Callable[[], Any], repeat: int = 5) -> float:
-    """The least wall time of several calls, after one that is not counted."""
+    """Return the best wall time of several calls, after one warm-up call."""
     function()
     times = []
     for _ in range(repeat):
@@ -34,7 +34,7 @@ def best_seconds(function: Callable[[], Any], repeat: int = 5) -> float:
 
 
 def dense_data(n_queries: int, size: int, n_features: int) -> RankingData:
-    """Documents whose labels follow a hidden direction through noise; graded 0 to 4."""
+    """Make documents whose grades, 0 to 4, follow a hidden direction plus noise."""
     rng = np.random.default_rng(0)
     X = rng.random((n_queries * size, n_features), dtype=np.float32)
     hidden = X[:, :10] @ rng.normal(size=10).astype(np.float32) + rng.normal(scale=0.7, size=len(X))
@@ -43,7 +43,7 @@ def dense_data(n_queries: int, size: int, n_features: int) -> RankingData:
 
 
 def binary_data(n_queries: int, size: int) -> RankingData:
-    """15 retrieval functions × 50 threshold bins, as SVMmap was used: one-hot cumulative bins, sparse rows as dense."""
+    """Make 15 retrieval functions × 50 cumulative threshold bins, as in the SVMmap paper, stored as a dense matrix."""
     rng = np.random.default_rng(1)
     n = n_queries * size
     relevant = rng.random(n) < 0.05
@@ -54,7 +54,7 @@ def binary_data(n_queries: int, size: int) -> RankingData:
 
 
 def time_passes(data: RankingData, repeat: int) -> None:
-    """Claims 1 and 2."""
+    """Check claims 1 and 2."""
     w = np.ones(data.n_features, np.float32)
     c = np.ones(data.n_docs, np.float32)
     with threadpool_limits(1):
@@ -69,7 +69,7 @@ def time_passes(data: RankingData, repeat: int) -> None:
         one, two = seconds[1], seconds[2]
         same = np.array_equal(one[1].coef_, two[1].coef_)
         print(
-            f"  {loss:8s} {1000 * one[0]:6.1f} ms a pass, {one[0] / gemv:.2f}× two gemv (claim ≤ 1.5); "
+            f"  {loss:8s} {1000 * one[0]:6.1f} ms per pass, {one[0] / gemv:.2f}× two gemv (claim ≤ 1.5); "
             f"two threads {two[0] / one[0]:.2f}× the time, same bits: {same}; "
             f"{one[1].n_passes_} passes to {one[1].gap_:.1e}, planes {_share(one[1]):.0%} of the time"
         )
@@ -80,18 +80,18 @@ def _share(ranker: Any) -> float:
 
 
 def time_binary(data: RankingData) -> None:
-    """Claim 5."""
+    """Print the times of claim 5."""
     for name, ranker in {"map": StructuredSVM("map", C=1), "pairs": RankingSVM(C=1e-3)}.items():
         ranker.fit(data)
         began = time.perf_counter()
         ranker.fit(data)
         seconds = time.perf_counter() - began
         solver = f"{ranker.path_[-1].seconds:.2f} s in the solver, {ranker.n_passes_} passes, gap {ranker.gap_:.1e}"
-        print(f"  {name:6s} C = {ranker.C:g}: {seconds:.2f} s in all, {solver}")
+        print(f"  {name:6s} C = {ranker.C:g}: {seconds:.2f} s in total, {solver}")
 
 
 def time_path(data: RankingData) -> None:
-    """Claim 3."""
+    """Check claim 3."""
     grid = [0.01, 0.1, 1.0, 10.0, 100.0]
     valid = data.select(range(min(50, data.n_queries)))
     auto = StructuredSVM("map", C="auto", C_grid=grid).fit(data, eval_set=valid)
@@ -113,7 +113,7 @@ def main() -> None:
     StructuredSVM("map", C=10).fit(data)
     extra = tracemalloc.get_traced_memory()[1] / data.X.nbytes
     tracemalloc.stop()
-    print(f"memory on top of X while training: {extra:.2f}× X (claim ≤ 1.3)")
+    print(f"memory on top of X during training: {extra:.2f}× X (claim ≤ 1.3)")
     time_passes(data, args.repeat)
     time_path(data.select(range(args.queries // 4)))
     print("50,000 × 750 binary features in 50 queries, to a gap of 1e-3:")

@@ -1,7 +1,7 @@
-"""Claim: an oracle on one query of 100,000 documents takes at most 3× as long per document as on one of 1,000.
+"""Claim: per document, an oracle takes at most 3× as long on a query of 100,000 documents as on one of 1,000.
 
-Half of the documents are relevant. Sorting the scores is part of it. The short query is repeated until it has as many
-documents as the long one. CPU time, best of several runs, without compilation.
+Half of the documents are relevant. The time includes sorting the scores. The short query is repeated until both cases
+process the same number of documents. CPU time, best of several runs, without compilation.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.measures import parse_measure
-from rankwright.measures.base import Oracle
+from rankwright.measures.forms import Oracle
 from rankwright.measures.oracles.common import BINS, WORK, sort_descending
 from timing import best_cpu_seconds
 
@@ -25,7 +25,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--short", type=int, default=1_000)
     parser.add_argument("--long", type=int, default=100_000)
-    parser.add_argument("--noise", type=float, default=1.0, help="spread of the scores; relevant ones are 1 higher")
+    parser.add_argument("--noise", type=float, default=1.0, help="spread of the scores; relevant ones get +1")
     parser.add_argument("--repeat", type=int, default=9)
     args = parser.parse_args()
     print(f"ns per document of one query    n = {args.short:<9,}n = {args.long:<9,}ratio")

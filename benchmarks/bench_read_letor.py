@@ -1,7 +1,7 @@
-"""Claim: LETOR text is read at 150 MB and more per CPU-second, with little memory beyond the features themselves.
+"""Claim: LETOR text is read at 150 MB or more per CPU-second, with little memory on top of the features.
 
-Writes lines like MSLR-WEB's (136 features, whole numbers and six decimals; from a seed), reads them with Rankwright,
-first with kernels to compile, then with compiled ones, and a part of them with scikit-learn in the same run.
+Writes random lines like MSLR-WEB's (136 features, integers and six-decimal numbers, fixed seed) and reads them with
+Rankwright, first with the kernels still to compile, then compiled. scikit-learn reads part of them in the same run.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ DOCS_PER_QUERY = 120
 
 
 def write_lines(path: Path, megabytes: float, seed: int = 0) -> None:
-    """Write about so many megabytes of lines like those of MSLR-WEB."""
+    """Write about that many megabytes of lines like those of MSLR-WEB."""
     rng = np.random.default_rng(seed)
     is_count = rng.random(N_FEATURES) < 0.6
     template = "{} qid:{} " + " ".join(f"{j + 1}:%{'d' if is_count[j] else '.6f'}" for j in range(N_FEATURES)) + " \n"
@@ -52,7 +52,7 @@ def write_lines(path: Path, megabytes: float, seed: int = 0) -> None:
 
 
 def cpu_seconds(action: Callable[[], Any], repeats: int) -> float:
-    """The least CPU time of some runs."""
+    """Return the best CPU time of several runs."""
     seconds = []
     for _ in range(repeats):
         start = time.process_time()
@@ -62,7 +62,7 @@ def cpu_seconds(action: Callable[[], Any], repeats: int) -> float:
 
 
 def measure_alone(path: Path, warm_up: Path) -> None:
-    """In a process of its own: print CPU seconds of the first two reads, memory at its peak beyond X, and X's bytes."""
+    """In a separate process: print CPU seconds of the first two reads, peak memory on top of X, and the bytes of X."""
     start = time.process_time()
     read_letor(warm_up)
     first = time.process_time() - start
@@ -88,7 +88,7 @@ def in_a_process(path: Path, warm_up: Path, cache: Path) -> dict[str, float]:
 
 
 def main() -> None:
-    """Write the file, read it in every way, print the figures."""
+    """Write the file, read it in every way and print the figures."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--megabytes", type=float, default=100, help="size of the file (default 100)")
     parser.add_argument("--peer-megabytes", type=float, default=10, help="size scikit-learn reads (default 10)")
@@ -117,13 +117,13 @@ def main() -> None:
         print(f"{megabytes:.0f} MB: {data}")
         warm = megabytes / cpu_seconds(lambda: read_letor(path), options.repeats)
         cold = megabytes / (alone["first"] + alone["rest"])
-        print(f"read_letor: {warm:.0f} MB per CPU-second ({cold:.0f} where it has to compile first)")
+        print(f"read_letor: {warm:.0f} MB per CPU-second ({cold:.0f} including compilation)")
         peer = part_megabytes / cpu_seconds(
             lambda: load_svmlight_file(str(part), dtype=np.float32, query_id=True), options.repeats
         )
         peer_name = f"scikit-learn's load_svmlight_file, {part_megabytes:.0f} MB"
         print(f"{peer_name}: {peer:.1f} MB per CPU-second; ratio {warm / peer:.1f}")
-        print(f"peak memory beyond the features: {again['extra'] / again['X']:.2f} × their {again['X'] / 1e6:.0f} MB")
+        print(f"memory on top of the features: {again['extra'] / again['X']:.2f} × their {again['X'] / 1e6:.0f} MB")
         labels = megabytes / cpu_seconds(lambda: read_letor_labels(path), options.repeats)
         print(f"read_letor_labels: {labels:.0f} MB per CPU-second")
         written = folder / "written.txt"

@@ -1,12 +1,12 @@
 """Claims about search, each against bm25s with its numba backend within one run.
 
-1. The best 1,000 documents for 1,000 queries over 100,000 documents of 100 tokens take no longer, with one thread and
-   with two. Words are drawn from Zipf's distribution; a query is two to five words of a document. bm25s is handed
-   queries as numbers of terms, Rankwright as text that it has to split and look up. Both have their scores of terms in
-   documents ready: bm25s makes them when it indexes, Rankwright at the first query with a term, which is timed apart.
-2. BM25 scores agree to 1e-4: on this data, and on the Cranfield collection where it is given.
+1. Finding the best 1,000 of 100,000 documents (100 tokens each) for 1,000 queries takes no longer, with one thread and
+   with two. Words follow Zipf's distribution; a query is two to five words of a document. bm25s gets queries as term
+   numbers, Rankwright as text that it has to split and look up. Both have precomputed term scores: bm25s computes them
+   when indexing, Rankwright at the first query with a term, which is timed separately.
+2. BM25 scores agree to 1e-4 on these data and, if available, on the Cranfield collection.
 
-One thread: CPU time. Two threads: time on the clock. Runs of both sides alternate, the best of each counts.
+One thread: CPU time. Two threads: wall time. The two sides alternate, and the best run of each counts.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ import bm25s
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.text.documents import read_documents
-from rankwright.text.functions import BM25, FUNCTIONS
-from rankwright.text.indexing import build_index
-from rankwright.text.queries import read_queries
-from rankwright.text.search import Scorer
-from rankwright.text.view import View
+from rankwright.text.index.index import build_index
+from rankwright.text.index.view import View
+from rankwright.text.reading.documents import read_documents
+from rankwright.text.reading.queries import read_queries
+from rankwright.text.search.functions import BM25, FUNCTIONS
+from rankwright.text.search.scorer import Scorer
 
 Array = npt.NDArray[Any]
 LENGTH, N_WORDS = 100, 50_000
 TOLERANCE = 1e-4
-PLAIN = BM25(k3=float("inf"))  # bm25s counts a word of the query as often as it stands there
+PLAIN = BM25(k3=float("inf"))  # bm25s counts a query word as often as it occurs
 
 
 def make_tokens(n_docs: int, rng: np.random.Generator) -> Array:
-    """Words of documents, as numbers."""
+    """Draw the words of documents, as numbers."""
     bounds = np.cumsum(1 / np.arange(1, N_WORDS + 1))
     tokens: Array = np.searchsorted(bounds, rng.random((n_docs, LENGTH)) * bounds[-1]).astype(np.int32)
     return tokens
 
 
 def make_view(tokens: Array) -> View:
-    """The view of these documents; a word is its number."""
+    """Build the view of these documents; each word is its number."""
     n_docs = len(tokens)
     postings = tokens.ravel().astype(np.int64) * n_docs + np.repeat(np.arange(n_docs), LENGTH)
     found, counts = np.unique(postings, return_counts=True)
@@ -61,7 +61,7 @@ def make_view(tokens: Array) -> View:
 
 
 def make_queries(tokens: Array, n_queries: int, rng: np.random.Generator) -> list[list[int]]:
-    """Two to five words of a document each."""
+    """Draw queries of two to five words from one document each."""
     return [
         tokens[rng.integers(len(tokens)), rng.integers(0, LENGTH, rng.integers(2, 6))].tolist()
         for _ in range(n_queries)
@@ -69,7 +69,7 @@ def make_queries(tokens: Array, n_queries: int, rng: np.random.Generator) -> lis
 
 
 def best_of_each(sides: list[Callable[[], Any]], clock: Callable[[], float], repeat: int) -> list[float]:
-    """The least time of each side, in turns, after one call that is not counted."""
+    """Return the best time of each side; they take turns, after one warm-up call each."""
     times: list[list[float]] = [[] for _ in sides]
     for turn in range(repeat + 1):
         for side, seconds in zip(sides, times, strict=True):
@@ -81,15 +81,15 @@ def best_of_each(sides: list[Callable[[], Any]], clock: Callable[[], float], rep
 
 
 def compare_times(view: View, tokens: Array, queries: list[list[int]], k: int, repeat: int) -> None:
-    """Claim 1, and claim 2 on the same data."""
+    """Check claim 1, and claim 2 on the same data."""
     peer = bm25s.BM25(method="lucene", k1=1.2, b=0.75, backend="numba")
     peer.index((tokens.tolist(), dict(view.terms)), show_progress=False)
     texts = [" ".join(map(str, query)) for query in queries]
-    Scorer(view, PLAIN).search_all(texts[:1], k)  # compiled code is loaded
+    Scorer(view, PLAIN).search_all(texts[:1], k)  # loads the compiled code
     scorer = Scorer(view, PLAIN)
     began = time.process_time()
     scorer.search_all(texts, k)
-    print(f"first time, with the impacts of all terms to make: {time.process_time() - began:.3f} CPU s")
+    print(f"first run, computing the impacts of all terms: {time.process_time() - began:.3f} CPU s")
     for threads, clock, unit in ((1, time.process_time, "CPU s"), (2, time.perf_counter, "s")):
         ours, theirs = best_of_each(
             [
@@ -112,7 +112,7 @@ def compare_times(view: View, tokens: Array, queries: list[list[int]], k: int, r
 
 
 def tell_agreement(where: str, pairs: list[tuple[Array, Array]]) -> None:
-    """Claim 2 for pairs of scores."""
+    """Check claim 2 for pairs of scores."""
     difference = max(float(np.max(np.abs(ours - theirs), initial=0)) for ours, theirs in pairs)
     verdict = "holds" if difference <= TOLERANCE else "DOES NOT HOLD"
     n = sum(len(ours) for ours, _ in pairs)
@@ -120,9 +120,9 @@ def tell_agreement(where: str, pairs: list[tuple[Array, Array]]) -> None:
 
 
 def show_functions(view: View, queries: list[list[int]], k: int, repeat: int) -> None:
-    """The time of every function, one thread."""
+    """Print the time of every function with one thread."""
     texts = [" ".join(map(str, query)) for query in queries]
-    print("every function, one thread, CPU s (first time, later)")
+    print("every function, one thread, CPU s (first run, later)")
     for name in FUNCTIONS:
         scorer = Scorer(view, name)
         Scorer(view, name).search(texts[0], k)
@@ -134,7 +134,7 @@ def show_functions(view: View, queries: list[list[int]], k: int, repeat: int) ->
 
 
 def compare_cranfield(folder: Path) -> None:
-    """Claim 2 on real text: all documents, all queries, every analyser."""
+    """Check claim 2 on real text: all documents, all queries, every analyser."""
     texts = [" ".join(fields.values()) for _, fields in read_documents(folder / "docs.jsonl.gz")]
     queries = read_queries(folder / "queries.jsonl")
     with tempfile.TemporaryDirectory() as place:
@@ -161,7 +161,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("RANKWRIGHT_DATA"), help="folder with text/cran")
     args = parser.parse_args()
     print(", ".join(f"{name} {version(name)}" for name in ("rankwright", "bm25s", "numba", "numpy")))
-    print(f"load of the machine before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    print(f"system load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     rng = np.random.default_rng(0)
     tokens = make_tokens(args.docs, rng)
     view = make_view(tokens)
@@ -169,10 +169,10 @@ def main() -> None:
     compare_times(view, tokens, queries, args.k, args.repeat)
     show_functions(view, queries, args.k, max(args.repeat // 2, 1))
     if args.data is None:
-        print("agreement on Cranfield: no data; expected --data or RANKWRIGHT_DATA")
+        print("agreement on Cranfield: skipped; give --data or set RANKWRIGHT_DATA")
     else:
         compare_cranfield(args.data / "text" / "cran")
-    print(f"load of the machine after: {os.getloadavg()[0]:.1f}")
+    print(f"system load after: {os.getloadavg()[0]:.1f}")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
-"""Claim: the kernels that one `train` needs take at most 15 CPU-seconds to compile, and at most 1.5 to load later.
+"""Claim: the kernels for one `train` take at most 15 CPU-seconds to compile, and later at most 1.5 to load.
 
-A process of its own reads a small LETOR file and trains SVMmap twice; what the first fit (and first read) costs beyond
-the second is compiling, or loading from numba's cache. It is run with an empty cache, then again.
+A separate process reads a small LETOR file and trains SVMmap, twice. The extra cost of the first round is compiling, or
+loading from numba's cache. The process runs once with an empty cache, then again.
 """
 
 from __future__ import annotations

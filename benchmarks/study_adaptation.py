@@ -1,12 +1,13 @@
-"""Adaptation: a background ranker of a rich domain and a little data of another (EMNLP'09).
+"""Adaptation: a background ranker from a rich domain and a little data from another (EMNLP'09).
 
 - MQ2007 to MQ2008: five folds; 40 in-domain queries to train, 40 to validate, the fold's test part as closed test.
-- TREC-COVID, features that do not name a run: rounds 1 and 2 to round 3; five random splits of its 40 topics (15 to
-  train, 10 to validate, 15 as closed test), and round 4 as open test: later judgements of the same and of new topics.
-- Text: cisi, cacm and npl to cran; three random splits (50 queries to train, 50 to validate, the others closed).
+- TREC-COVID, with features that do not identify a run: rounds 1 and 2 to round 3; five random splits of its 40 topics
+  (15 to train, 10 to validate, 15 as closed test), and round 4 as open test: later judgements of old and new topics.
+- Text: cisi, cacm and npl to cran; three random splits (50 queries to train, 50 to validate, the others closed test).
 
-The background ranker is LambdaMART on the rich data, the in-domain ranker RankingSVM with C by validation. Values of a
-query are averaged over the splits it was tested in. Needs the folders `mq2007`, `mq2008`, `trec_covid_runs` and `text`.
+The background ranker is LambdaMART on the rich data; the in-domain ranker is RankingSVM with C chosen on validation
+data. A query's values are averaged over the splits that test it. Needs the folders `mq2007`, `mq2008`,
+`trec_covid_runs` and `text`.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from rankwright import LambdaMART, RankingData, adapt, build_index, evaluate, fe
 from rankwright.adaptation.choice import model_scores
 from rankwright.adaptation.robustness import learning_curve, write_curve
 from rankwright.evaluation.significance import p_value
-from rankwright.text.documents import read_documents
+from rankwright.text.reading.documents import read_documents
 from study_data import marked, mq2008_folds, p_text, read, run_study, short, table
 
 Array = npt.NDArray[Any]
@@ -45,7 +46,7 @@ NAMES = {
 
 @dataclass
 class Task:
-    """A background ranker with its data, and splits of the new domain: train, valid, tests by name."""
+    """A background ranker with its data, and splits of the new domain: train, valid and named tests."""
 
     name: str
     background: Any
@@ -61,8 +62,8 @@ def main() -> int:
 
 def _pages(root: Path) -> Iterable[str]:
     yield (
-        "p: two-tailed paired t-test of nDCG@10 per query, against the background and against the in-domain ranker; "
-        "harm: share of the queries that lose more than .05 of nDCG@10 against the background.\n"
+        "p: two-tailed paired t-test on nDCG@10 per query, against the background and against the in-domain ranker; "
+        "harm: share of queries whose nDCG@10 falls more than .05 below the background's.\n"
     )
     for make in (_letor, _covid, _text):
         task = make(root)
@@ -85,7 +86,7 @@ def _letor(root: Path) -> Task:
 
 
 def _some(data: RankingData, count: int) -> RankingData:
-    """Some queries that can teach something, drawn by seed 0."""
+    """Draw some queries that have an order to learn, with seed 0."""
     lowest = np.minimum.reduceat(data.labels, data.indptr[:-1])
     useful = np.flatnonzero(np.maximum.reduceat(data.labels, data.indptr[:-1]) > lowest)
     return data.select(np.sort(np.random.default_rng(0).permutation(useful)[:count]))

@@ -2,14 +2,14 @@
 
 OHSUMED and MQ2008 in LETOR's folds, TREC-COVID rounds 1 to 3 (submitted runs as features) in five random folds, one of
 them for validation. C is the decade from 1e-4 to 1e3 that is best on validation data by the row's own measure
-(SVMcombo: nDCG@10), each trained from where the last one ended (`C="auto"`). Means and tests are over all test queries;
-a query without a relevant document counts 0, ties stay in input order. Needs `ohsumed_letor2`, `mq2008` and
-`trec_covid_runs` under the folder given, or under RANKWRIGHT_DATA. Prints Markdown; `--markdown FILE` writes it, too.
+(SVMcombo: nDCG@10), each C starting from the previous solution (`C="auto"`). Means and tests are over all test queries;
+a query without a relevant document counts 0, and ties stay in input order. Needs `ohsumed_letor2`, `mq2008` and
+`trec_covid_runs` in the given folder or in RANKWRIGHT_DATA. Prints Markdown; `--markdown FILE` also writes a file.
 
-Where the best weights are 0: with P*(C) the least objective, P*(C)/C falls as C grows, and 0 has P(0)/C = H(0) for
-every C. So if the certificate puts P*(C)/C within 0.001 % of H(0) at the largest C, weights of 0 are within 0.001 % of
-the best for every C. They are what a training from 0 then returns, and what the main tables have; those that `C="auto"`
-returns, some others within the gap, have a table of their own.
+Where the best weights are 0: let P*(C) be the optimal objective. P*(C)/C falls as C grows, and weights of 0 have
+P(0)/C = H(0) for every C. So if the certificate puts P*(C)/C within 0.001 % of H(0) at the largest C, weights of 0 are
+within 0.001 % of the optimum for every C. Training from 0 then returns 0, and the main tables use these weights. The
+weights that `C="auto"` returns, others within the gap, have a separate table.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwright import Evaluation, RankingData, StructuredSVM, evaluate, parse_measure
 from rankwright.evaluation.significance import corrected, p_value
-from rankwright.measures.base import Oracle
+from rankwright.measures.forms import Oracle
 from rankwright.measures.oracles.common import BINS, WORK, sort_descending
 from rankwright.rankers.max_margin import DEFAULT_GRID
 from rankwright.rankers.problem import Target
@@ -70,9 +70,9 @@ TRAINED_C = 1.0
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """One loss on one data set: test tables, the C of the folds, which of them have their optimum at 0, the time."""
+    """One loss on one data set: test tables, each fold's C, whether its optimum is 0, and the time."""
 
-    best: Evaluation  # with weights 0 where these are as good as any
+    best: Evaluation  # with weights of 0 where no others are better
     returned: Evaluation
     costs: tuple[float, ...]
     zero: tuple[bool, ...]
@@ -82,7 +82,7 @@ class Row:
 
     @property
     def mark(self) -> str:
-        """°: the best weights are 0, in all folds or in some."""
+        """°: the best weights are 0 in all or some folds."""
         return "" if not any(self.zero) else " °" if all(self.zero) else f" °{sum(self.zero)}/{len(self.zero)}"
 
 
@@ -136,9 +136,9 @@ def _row(name: str, folds: Sequence[Fold]) -> Row:
 
 
 def _best_is_zero(ranker: StructuredSVM, train: RankingData, valid: RankingData) -> bool:
-    """Whether weights of 0 are within 0.001 % of the best for every C, by the bound at the largest."""
+    """Whether weights of 0 are within 0.001 % of the optimum for every C, by the bound at the largest C."""
     hinge = clone(ranker).set_params(C=1.0, max_passes=1).fit(train).path_[0].primal  # at weights of 0
-    for tol in (None, TIGHT):  # the second time only where the first bound leaves it open
+    for tol in (None, TIGHT):  # the second only if the first bound is inconclusive
         last = (ranker if tol is None else clone(ranker).set_params(tol=tol).fit(train, eval_set=valid)).C_path_[-1]
         below = 1 - last["objective"] * (1 - last["gap"]) / (last["C"] * hinge)
         if below <= NEAR or below > ranker.tol:
@@ -161,8 +161,8 @@ def _criteria(name: str, rows: dict[str, Row]) -> str:
     fits = len(rows) * 5 * len(DEFAULT_GRID)
     queries = len(next(iter(rows.values())).best.query_ids)
     return (
-        f"## {name}: {queries} queries\n\n°: the best weights are 0 (proved to 0.001 %), so the order is that of the "
-        f"input. Bold: best of the column. Trainings certified: {fits - sum(row.uncertified for row in rows.values())} "
+        f"## {name}: {queries} queries\n\n°: the best weights are 0 (proved to 0.001 %), so the ranking is the input "
+        f"order. Bold: best of the column. Fits certified: {fits - sum(row.uncertified for row in rows.values())} "
         f"of {fits}.\n\n{table(['trained for', *COLUMNS, 'C of folds 1–5'], lines)}"
     )
 
@@ -176,8 +176,8 @@ def _returned(study: Study) -> str:
         if any(row.zero)
     ]  # fmt: skip
     return (
-        '## Best weights 0: what `C="auto"` returns\n\nWeights within the gap of an optimum at 0. Which of them come '
-        f"back is a matter of the solver.\n\n{table(['data', 'trained for', *COLUMNS, 'C of folds 1–5'], lines)}"
+        '## Best weights 0: what `C="auto"` returns\n\nWeights within the gap of an optimum at 0. Which ones depends '
+        f"on the solver.\n\n{table(['data', 'trained for', *COLUMNS, 'C of folds 1–5'], lines)}"
     )
 
 
@@ -198,8 +198,8 @@ def _diagonal(study: Study) -> str:
     head = ["data", "tested on", "trained for it", "value", "best of the column", "value", "p",
             "as returned: value", "best of the column", "value", "p"]  # fmt: skip
     return (
-        "## Is training for a measure best for it?\n\nWith the best weights, training for a measure is the best of its "
-        f"column in {counts['best']} of {len(lines)} columns, and significantly worse than the best (p < .05) in "
+        "## Is training for a measure the best way to optimise it?\n\nWith the best weights, training for a measure is "
+        f"best in {counts['best']} of {len(lines)} columns and significantly worse than the best (p < .05) in "
         f"{counts['worse']}, {counts['of weights not 0']} of them with weights other than 0 in all folds. p: "
         f"two-tailed Wilcoxon, Holm over the {len(ROWS) - 1} other rows, since the best is picked in hindsight.\n\n"
         f"{table(head, lines)}"
@@ -207,7 +207,7 @@ def _diagonal(study: Study) -> str:
 
 
 def _against_best(rows: dict[str, Row], reading: Reading, own: str, measure: str) -> tuple[str, float]:
-    """The row that is best for a measure (ours among equals), and the corrected p of its difference from ours."""
+    """Return the best row for a measure (``own`` wins ties) and the corrected p of its difference from ``own``."""
     means = {trained: reading(row).means[measure] for trained, row in rows.items()}
     others = [trained for trained in rows if trained != own]
     top = max([own, *others], key=lambda trained: means[trained])
@@ -232,7 +232,7 @@ def _shortfalls(study: Study) -> str:
     head = ["trained for", "best weights: mean", "largest", "best", "as returned: mean", "largest", "best"]
     return (
         f"## How far below the best of the column\n\nOver {cells} columns (four measures, {len(study)} data sets): "
-        "mean and largest shortfall, and how often a row is the best; with the best weights, and with those that "
+        "mean and largest shortfall, and how often a row is best, with the best weights and with those that "
         f'`C="auto"` returns.\n\n{table(head, lines)}'
     )
 
@@ -273,14 +273,14 @@ def _times(study: Study) -> str:
         sums = [[sum(rows[trained].seconds for trained in part) for part in (above, below)] for rows in study.values()]
         lines.append([name, *(f"{over / under:.2f}" for over, under in sums)])
     return (
-        f"## CPU seconds\n\nAll {len(DEFAULT_GRID)} values of C and five folds, one thread, validation included (in "
-        "brackets: ms a pass). A combination that takes as long as its k losses one after the other, k times their "
-        f"mean, has a ratio of 1.\n\n{table(['trained for', *study], lines)}"
+        f"## CPU seconds\n\nAll {len(DEFAULT_GRID)} values of C and five folds, one thread, including validation (in "
+        "brackets: ms per pass). A ratio of 1 means that a combination of k losses takes as long as training for each "
+        f"loss in turn, k times their mean.\n\n{table(['trained for', *study], lines)}"
     )
 
 
 def _oracles() -> str:
-    """The most violated ranking of DORM by the dynamic programme and by SciPy's assignment, in the same run."""
+    """Time DORM's most violated ranking by dynamic programme and by SciPy's assignment, in the same run."""
     lines, least = [], np.inf
     for cutoff, decay in (("", "log2"), ("", "sqrt"), ("@10", "log2"), ("@10", "sqrt@30")):
         for relevant in (10, 100, 500):
@@ -294,12 +294,12 @@ def _oracles() -> str:
     verdict = "holds" if least >= FASTER else "DOES NOT HOLD"
     return (
         f"## DORM's most violated ranking: two ways\n\nOne query of {N_DOCS:,} documents, two grades, CPU time, best "
-        f"of several. Claim: at least {FASTER} times as fast: {verdict} (least: {least:.1f}).\n\n{table(head, lines)}"
+        f"of several. Claim: at least {FASTER} times as fast: {verdict} (lowest: {least:.1f}).\n\n{table(head, lines)}"
     )
 
 
 class _Assigned(StructuredSVM):
-    """DORM as the paper has it: every most violated ranking is a linear assignment, solved by SciPy."""
+    """DORM as in the paper: every most violated ranking is a linear assignment, solved by SciPy."""
 
     def _targets(self, data: RankingData) -> Sequence[Target]:
         found = super()._targets(data)
@@ -307,7 +307,7 @@ class _Assigned(StructuredSVM):
 
 
 def _trainings(data: dict[str, list[Fold]]) -> str:
-    """SVMndcg@10 and DORM@10 trained on the first fold, DORM in both ways."""
+    """Time SVMndcg@10 and DORM@10 on the first fold, DORM in both ways."""
     dorm = {"loss": "dorm@10", "feature_map": "dorm:sqrt@30", "C": TRAINED_C}
     rankers = (StructuredSVM("ndcg@10", C=TRAINED_C), StructuredSVM(**dorm), _Assigned(**dorm))
     lines = []
@@ -321,13 +321,13 @@ def _trainings(data: dict[str, list[Fold]]) -> str:
         lines.append([name, *(f"{1e3 * one:.1f}" for one in seconds), ", ".join(passes), *ratios])
     head = ["data", "SVMndcg@10", "DORM@10, programme", "DORM@10, assignment", "passes", "programme ×", "assignment ×"]
     return (
-        f"## SVMndcg and DORM trained\n\nFirst fold, C = {TRAINED_C:g}, decay sqrt@30, one thread, CPU milliseconds to "
-        f"the certificate, and their ratio to SVMndcg@10.\n\n{table(head, lines)}"
+        f"## Training times of SVMndcg and DORM\n\nFirst fold, C = {TRAINED_C:g}, decay sqrt@30, one thread, CPU "
+        f"milliseconds to the certificate, and their ratio to SVMndcg@10.\n\n{table(head, lines)}"
     )
 
 
 def _both_ways(oracle: Oracle, relevant: int) -> tuple[float, float, bool]:
-    """Seconds of both, and whether the violation is the same."""
+    """Return the seconds of both ways, and whether they find the same violation."""
     library, parameters, n = oracle.library, oracle.parameters(N_DOCS), N_DOCS
     assert library is not None
     rng = np.random.default_rng(relevant)

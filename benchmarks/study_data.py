@@ -1,7 +1,7 @@
-"""What the studies share: the command line, the data sets as folds, and Markdown tables.
+"""Helpers for the studies: the command line, the data sets as folds, and Markdown tables.
 
-Documents are read without their ids, so that ties stay in input order. Features of TREC-COVID are the submitted runs:
-1 − ln(rank)/ln(1001), and 0 for a document that a run did not retrieve.
+Documents are read without their ids, so that ties stay in input order. The features of TREC-COVID are the submitted
+runs: 1 − ln(rank)/ln(1001), or 0 if a run did not retrieve the document.
 """
 
 from __future__ import annotations
@@ -43,10 +43,10 @@ ROUNDS = (1, 2, 3)
 
 
 def run_study(doc: str | None, needed: Sequence[str], pages: Callable[[Path], Iterable[str]]) -> None:
-    """Find the data, print the pages as they come, and write them where ``--markdown`` says."""
+    """Find the data, print each page when it is ready, and write all pages to the ``--markdown`` file if given."""
     parser = argparse.ArgumentParser(description=doc, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", nargs="?", default=os.environ.get("RANKWRIGHT_DATA"), help="folder of the data")
-    parser.add_argument("--markdown", metavar="FILE", help="write the tables to this file, too")
+    parser.add_argument("data", nargs="?", default=os.environ.get("RANKWRIGHT_DATA"), help="data folder")
+    parser.add_argument("--markdown", metavar="FILE", help="also write the tables to this file")
     args = parser.parse_args()
     root = Path(args.data or ".")
     missing = [name for name in needed if not (root / name).is_dir()]
@@ -66,34 +66,34 @@ def run_study(doc: str | None, needed: Sequence[str], pages: Callable[[Path], It
 
 
 def read(path: Path, **options: Any) -> RankingData:
-    """The file without document ids: ties then stay in input order."""
+    """Read a file without document ids, so that ties stay in input order."""
     return replace(read_letor(path, **options), doc_ids=None)
 
 
 def ohsumed_folds(root: Path) -> list[Fold]:
-    """LETOR 2.0's five folds."""
+    """Read LETOR 2.0's five folds."""
     parts = ("trainingset", "validationset", "testset")
     files = [[read(root / "ohsumed_letor2" / f"Fold{k}" / f"{part}.txt.gz") for part in parts] for k in range(1, 6)]
     return [(train, valid, test) for train, valid, test in files]
 
 
 def mq2008_parts(root: Path) -> list[RankingData]:
-    """S1 to S5."""
+    """Read S1 to S5."""
     return [read(root / "mq2008" / f"S{k}.txt.gz") for k in range(1, 6)]
 
 
 def mq2008_folds(root: Path) -> list[Fold]:
-    """LETOR 4.0's five folds."""
+    """Read LETOR 4.0's five folds."""
     return list(letor_folds(mq2008_parts(root)))
 
 
 def trec_covid(root: Path, number: int, **options: Any) -> RankingData:
-    """The judged documents of one round, with a feature per run."""
+    """Read the judged documents of one round, with one feature per run."""
     return read(root / "trec_covid_runs" / f"covid_round{number}.runs.txt.gz", **options)
 
 
 def all_folds(root: Path) -> dict[str, list[Fold]]:
-    """OHSUMED, MQ2008 and three rounds of TREC-COVID; the rounds in five random folds, one of them for validation."""
+    """Read OHSUMED, MQ2008 and TREC-COVID rounds 1 to 3; the rounds in five random folds, one for validation."""
     folds = {"OHSUMED": ohsumed_folds(root), "MQ2008": mq2008_folds(root)}
     for number in ROUNDS:
         data = trec_covid(root, number, sparse=False)
@@ -105,7 +105,7 @@ def all_folds(root: Path) -> dict[str, list[Fold]]:
 
 
 def joined_tests(folds: Sequence[Fold]) -> RankingData:
-    """All queries once: the test parts of the folds."""
+    """Join the test parts of the folds: every query once."""
     return RankingData.concatenate([test for _, _, test in folds])
 
 
@@ -113,7 +113,7 @@ def joined_tests(folds: Sequence[Fold]) -> RankingData:
 
 
 def pooled(name: str, tables: Sequence[Evaluation], measures: Sequence[str]) -> Evaluation:
-    """The queries of several tables as one system, with some of the measures."""
+    """Pool the queries of several tables into one system, with some of the measures."""
     first = tables[0]
     columns = [list(map(str, first.measures)).index(measure) for measure in measures]
     return Evaluation(
@@ -126,28 +126,28 @@ def pooled(name: str, tables: Sequence[Evaluation], measures: Sequence[str]) -> 
 
 
 def short(value: float) -> str:
-    """A value of a measure: .4527."""
+    """Format a value of a measure: .4527."""
     return f"{value:.4f}".removeprefix("0")
 
 
 def signed(value: float) -> str:
-    """A difference: +.0045, −.0262."""
+    """Format a difference: +.0045, −.0262."""
     return ("−" if value <= -5e-5 else "+") + short(abs(value))
 
 
 def marked(value: float, best: float) -> str:
-    """A value, in bold where it is the best of its column, as far as it is shown."""
+    """Format a value, in bold if it equals the best of its column to the digits shown."""
     return f"**{short(value)}**" if short(value) == short(best) else short(value)
 
 
 def p_text(p: float) -> str:
-    """A p-value: 1, .043, 2e-5."""
+    """Format a p-value: 1, .043, 2e-5."""
     if p >= 0.995:
         return "1"
     return f"{p:.2g}".removeprefix("0") if p >= 1e-3 else f"{p:.0e}".replace("e-0", "e-")
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A Markdown table."""
+    """Format a Markdown table."""
     lines = [head, ["---"] * len(head), *rows]
     return "".join("| " + " | ".join(cells) + " |\n" for cells in lines)

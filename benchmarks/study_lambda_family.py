@@ -1,8 +1,8 @@
-"""Effectiveness of the whole lambda family with default settings, beside Ranking SVM.
+"""Effectiveness of the whole lambda family with default settings, compared with Ranking SVM.
 
-Five folds of OHSUMED (LETOR 2.0) and MQ2008, features standardised by the rankers themselves; the epoch, the number of
-rounds or of trees, and C of Ranking SVM are those that are best on the validation part by nDCG@10. Nothing else is
-tuned. Needs the folders `ohsumed_letor2` and `mq2008`.
+Five folds of OHSUMED (LETOR 2.0) and MQ2008; the rankers standardise the features themselves. The epoch, the number of
+rounds or trees, and Ranking SVM's C are those with the best nDCG@10 on the validation part. Nothing else is tuned.
+Needs the folders `ohsumed_letor2` and `mq2008`.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def _pages(root: Path) -> Iterable[str]:
-    yield "p: two-tailed Wilcoxon of nDCG@10 per query against RankingSVM, not corrected; seconds: of all five folds.\n"
+    yield "p: two-tailed Wilcoxon on nDCG@10 per query against RankingSVM, not corrected; seconds: all five folds.\n"
     for name, folds in (("OHSUMED", ohsumed_folds(root)), ("MQ2008", mq2008_folds(root))):
         systems, seconds = [], []
         for ranker, make in RANKERS.items():

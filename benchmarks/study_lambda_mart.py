@@ -1,8 +1,8 @@
-"""Effectiveness of LambdaMART against LightGBM's LGBMRanker, and by the number of leaves and with random nodes.
+"""Effectiveness of LambdaMART against LightGBM's LGBMRanker, by the number of leaves and with random nodes.
 
-Five folds of OHSUMED (LETOR 2.0), MQ2008, ClueWeb09 and a sample of MSLR-WEB10K. For every fold the learning rate (one
-of three) and the number of trees (up to 300) are those that are best on the validation part by nDCG@10, for both
-programs. Needs the folders `ohsumed_letor2`, `mq2008`, `clueweb09_webis` and `mslr_sample`, and lightgbm.
+Five folds of OHSUMED (LETOR 2.0), MQ2008, ClueWeb09 and a sample of MSLR-WEB10K. For both programs, each fold uses the
+learning rate (one of three) and the number of trees (up to 300) with the best nDCG@10 on its validation part. Needs the
+folders `ohsumed_letor2`, `mq2008`, `clueweb09_webis` and `mslr_sample`, and lightgbm.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ def _pages(root: Path) -> Iterable[str]:
         "MSLR sample": _mslr(root),
     }
     yield (
-        f"lightgbm {version('lightgbm')}, one thread each; up to {TREES} trees, rates {', '.join(map(str, RATES))}, at "
-        f"least 20 documents a leaf, both chosen by {CHOOSE} on validation data. p: paired t, and Wilcoxon, of nDCG@10 "
-        "per query, two-tailed.\n"
+        f"lightgbm {version('lightgbm')}, one thread each; at least 20 documents per leaf; up to {TREES} trees and "
+        f"learning rates {', '.join(map(str, RATES))}, both chosen by {CHOOSE} on validation data. p: two-tailed "
+        "paired t-test and Wilcoxon on nDCG@10 per query.\n"
     )
     yield _against_lightgbm(folds)
     yield _leaves(folds)
@@ -101,7 +101,7 @@ def _value(data: RankingData, scores: Array) -> float:
 
 
 def _tested(name: str, folds: Sequence[Fold], fit: Fit, leaves: int) -> Evaluation:
-    """The test queries of all folds, each fold with the rate that is best on its validation part."""
+    """Evaluate the test queries of all folds, each fold with the learning rate that is best on its validation part."""
     tables = []
     for fold in folds:
         best = max((fit(fold, rate, leaves) for rate in RATES), key=lambda found: found[0])
@@ -142,7 +142,7 @@ def _means(found: Evaluation) -> list[str]:
 
 
 def _p(baseline: Evaluation, system: Evaluation) -> tuple[float, float]:
-    """P of nDCG@10 by the t-test and by Wilcoxon's."""
+    """Return the p-values on nDCG@10 of the t-test and of Wilcoxon's test."""
     result = compare([baseline, system], tests=("t", "wilcoxon"), n_resamples=1)
     found = next(one for one in result.differences if one.measure == CHOOSE)
     return found.p["t"], found.p["wilcoxon"]

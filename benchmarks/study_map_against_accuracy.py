@@ -1,10 +1,10 @@
 """SVMmap against SVMs for ROC area and for accuracy, and against the runs they learn from (SIGIR'07).
 
-TREC-COVID rounds 1 to 3, a feature per submitted run. 50 trials; the paper's 10 queries to train, 5 to validate and 35
-to test are scaled to the 30, 35 and 40 queries of a round, and every query plays each role equally often. C is the
-decade that is best for MAP on the validation queries. The average precision of a query is the mean over the trials that
-test it. Tests: two-tailed Wilcoxon over queries. Needs `trec_covid_runs` under the folder given, or under
-RANKWRIGHT_DATA. Prints Markdown; `--markdown FILE` writes it, too.
+TREC-COVID rounds 1 to 3, one feature per submitted run. 50 trials; the paper's 10 queries to train, 5 to validate and
+35 to test are scaled to the 30, 35 and 40 queries of a round, and every query plays each role equally often. C is the
+decade with the best MAP on the validation queries. A query's average precision is the mean over the trials that test
+it. Tests: two-tailed Wilcoxon over queries. Needs `trec_covid_runs` in the given folder or in RANKWRIGHT_DATA. Prints
+Markdown; `--markdown FILE` also writes it to a file.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RUNS = {
 
 @dataclass
 class Scores:
-    """Average precision of every query, summed over the trials that test it; which C were picked; warnings."""
+    """Average precision of every query, summed over the trials that test it; the chosen values of C; warnings."""
 
     totals: Array
     counts: Array
@@ -55,11 +55,11 @@ class Scores:
 
     @classmethod
     def of(cls, n_queries: int) -> Scores:
-        """Nothing tested yet."""
+        """Return empty scores."""
         return cls(np.zeros(n_queries), np.zeros(n_queries))
 
     def add(self, queries: Array, values: Array) -> None:
-        """The values of one trial."""
+        """Add the values of one trial."""
         self.totals[queries] += values
         self.counts[queries] += 1
 
@@ -86,7 +86,7 @@ def _pages(root: Path) -> Iterable[str]:
 
 
 def _design(n_queries: int) -> tuple[int, int, int]:
-    """The paper's 10, 5 and 35 of 50 queries, in proportion; the test takes what rounding leaves."""
+    """Scale the paper's 10, 5 and 35 of 50 queries; the test part takes the remainder."""
     train, valid = (round(part * n_queries / sum(PAPER)) for part in PAPER[:2])
     return train, valid, n_queries - train - valid
 
@@ -159,8 +159,8 @@ def _picked(results: dict[str, dict[str, Scores]]) -> str:
     ]
     head = ["data", "method", *(f"{C:g}" for C in GRID), "warned"]
     return (
-        f"## The C that validation picked\n\nTrials of {TRIALS} by C. The last column: trials whose training at the "
-        f"picked C stopped before it was certified (SVMmap, SVMauc) or had converged.\n\n{table(head, rows)}"
+        f"## The C that validation picked\n\nTrials of {TRIALS} by C. The last column counts trials whose training at "
+        f"that C stopped before it was certified (SVMmap, SVMauc) or converged (SVMacc).\n\n{table(head, rows)}"
     )
 
 

@@ -1,9 +1,9 @@
 """Effectiveness of the max-margin rankers on OHSUMED (LETOR 2.0) and MQ2008: five folds, C chosen on validation data.
 
-Needs the folders `ohsumed_letor2` and `mq2008` under the folder given, or under RANKWRIGHT_DATA. Prints Markdown
-tables; `--markdown FILE` writes them too. Every C is fitted from scratch, so that one set of fits serves every rule for
-choosing it. Means are means of the five folds' means, as LETOR publishes them; ties are kept in input order and a query
-without a relevant document counts 0, which is what LETOR's tool does (the first table shows it).
+Needs the folders `ohsumed_letor2` and `mq2008` in the given folder or in RANKWRIGHT_DATA. Prints Markdown tables;
+`--markdown FILE` also writes them to a file. Every C is fitted from scratch, so that one set of fits serves every rule
+for choosing C. Means are means of the five fold means, as LETOR publishes them; ties stay in input order and a query
+without a relevant document counts 0, as in LETOR's tool (the first table shows it).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LOSSES = {
     "RankingSVM": "pairs",
 }
 TRAINED = {"map": "AP", "auc": "AUC", "ndcg@10": "nDCG@10", "ndcg": "nDCG", "mrr@10": "RR@10", "pairs": "nDCG@10"}
-LETOR = {f"NDCG@{k}": f"nDCG(discount='jk')@{k}" for k in (1, 3, 5, 10)}  # as LETOR 2.0's tool discounts
+LETOR = {f"NDCG@{k}": f"nDCG(discount='jk')@{k}" for k in (1, 3, 5, 10)}  # with the discount of LETOR 2.0's tool
 SHOWN = {"MAP": "AP", **LETOR, "NDCG@10, log2": "nDCG@10"}
 MEASURES = tuple(dict.fromkeys([*SHOWN.values(), *TRAINED.values()]))
 RULES: dict[str, Choice] = {
@@ -49,7 +49,7 @@ RULES: dict[str, Choice] = {
 }
 
 # Baselines/SingleFeatures_OHSUMED.xls: NDCG@1, @3, @5, @10 and MAP of one feature over all 106 queries. Feature 5 is
-# constant within a query, so that its figures show how ties are ordered; 10 is the best one.
+# constant within a query, so its figures reveal the order of ties; 10 is the best feature.
 PUBLISHED_FEATURES = {
     1: (0.349056603773585, 0.390690923463264, 0.375818897582893, 0.371344027690999, 0.411363884339042),
     5: (0.188679245283019, 0.228549331025085, 0.223645178551959, 0.233235541683826, 0.332658460196802),
@@ -80,7 +80,7 @@ class Fit:
 
 def main() -> int:
     """Run the study and print its tables."""
-    warnings.simplefilter("ignore", ConvergenceWarning)  # the study of robustness counts those
+    warnings.simplefilter("ignore", ConvergenceWarning)  # the robustness study counts them
     run_study(__doc__, ("ohsumed_letor2", "mq2008"), _pages)
     return 0
 
@@ -106,7 +106,7 @@ def _ranker(loss: str, **parameters: Any) -> StructuredSVM | RankingSVM:
 
 
 def _paths(folds: Sequence[Fold], loss: str, **parameters: Any) -> list[list[Fit]]:
-    """Per fold, a fit for every C of the finest grid."""
+    """Fit every C of the finest grid, per fold."""
     return [[_fit(fold, loss, C, **parameters) for C in HALF_DECADES] for fold in folds]
 
 
@@ -119,18 +119,18 @@ def _fit(fold: Fold, loss: str, C: float, **parameters: Any) -> Fit:
 
 
 def _chosen(paths: list[list[Fit]], measure: str, grid: Sequence[float] = HALF_DECADES) -> list[Fit]:
-    """Per fold, the fit that is best on validation data; the smallest C among equals."""
+    """Return the best fit on validation data per fold; the smallest C wins ties."""
     allowed = [[fit for fit in path if np.isclose(grid, fit.C, rtol=1e-9, atol=0).any()] for path in paths]
     return [max(path, key=lambda fit: fit.valid[measure]) for path in allowed]
 
 
 def _mean(tables: Sequence[Evaluation], measure: str) -> float:
-    """Mean of the folds' means."""
+    """Return the mean of the fold means."""
     return float(np.mean([table.means[measure] for table in tables]))
 
 
 def _single_features(folds: Sequence[Fold]) -> tuple[list[str], list[Evaluation]]:
-    """Per fold, the feature (or its negative) of the highest MAP on training data, and its table on test data."""
+    """Return, per fold, the feature (or its negative) with the highest training MAP, and its table on test data."""
     names, tables = [], []
     for train, _, test in folds:
         signed = [(sign, j) for j in range(train.n_features) for sign in (1, -1)]
@@ -145,10 +145,10 @@ def _single_features(folds: Sequence[Fold]) -> tuple[list[str], list[Evaluation]
 
 
 def _definitions(data: RankingData) -> str:
-    """Which definition gives the published figures of single features."""
+    """Table showing which definition reproduces the published figures of single features."""
     rows = []
     by_id = replace(data, doc_ids=np.char.mod("%09d", np.arange(data.n_docs)))
-    for ties, version in (("input order", data), ("reverse of it (by id, descending)", by_id)):
+    for ties, version in (("input order", data), ("reverse input order (by id, descending)", by_id)):
         for gain in ("exponential", "linear"):
             for discount in ("jk", "log2"):
                 for rel in (1, 2):
@@ -162,9 +162,9 @@ def _definitions(data: RankingData) -> str:
                     if rel == 1 or (gain, discount) == ("exponential", "jk"):
                         rows.append(row)
     head = ["ties", "gain", "discount", "MAP from grade", "NDCG@1", "NDCG@3", "NDCG@5", "NDCG@10", "MAP"]
-    title = "## What LETOR 2.0's figures mean\n\nLargest difference from the published figures of features "
+    title = "## The definitions behind LETOR 2.0's figures\n\nLargest difference from the published figures of "
     listed = ", ".join(map(str, PUBLISHED_FEATURES))
-    return f"{title}{listed} (all 106 queries of OHSUMED), by definition:\n\n{table(head, rows)}"
+    return f"{title}features {listed} (all 106 queries of OHSUMED), by definition:\n\n{table(head, rows)}"
 
 
 def _difference(value: float) -> str:
@@ -193,7 +193,7 @@ def _results(name: str, fits: dict[str, list[list[Fit]]], singles: tuple[list[st
 
 
 def _significance(name: str, fits: dict[str, list[list[Fit]]], singles: tuple[list[str], list[Evaluation]]) -> str:
-    """Every method against the single features, all test queries of the five folds."""
+    """Compare every method with the best single features on all test queries of the five folds."""
     measures = ("AP", "nDCG@10")
     systems = [pooled("best single feature", singles[1], measures)]
     for method, paths in fits.items():
@@ -210,15 +210,15 @@ def _significance(name: str, fits: dict[str, list[list[Fit]]], singles: tuple[li
     means = ", ".join(f"{measure} {value:.4f}" for measure, value in result.baseline_means.items())
     queries = result.differences[0].queries
     return (
-        f"### {name}: against the best single feature\n\nThe feature of the highest training MAP of each fold "
-        f"({means}), C by the trained measure, the {queries} test queries of the five folds together, nDCG with the "
+        f"### {name}: against the best single feature\n\nThe feature with the highest training MAP in each fold "
+        f"({means}), C by the trained measure, the {queries} test queries of the five folds pooled, nDCG with the "
         f"log2 discount. "
         f"{'; '.join(result.method)}.\n\n{table(head, rows)}"
     )
 
 
 def _variants(folds: list[Fold], standardised: dict[str, list[list[Fit]]]) -> str:
-    """SVMmap and RankingSVM on OHSUMED: scaling, C grid, what C is chosen by, and how exactly it is solved."""
+    """Compare SVMmap and RankingSVM on OHSUMED by scaling, grid of C, rule for choosing C, and tolerance."""
     scaled = {kind: [_scaled(fold, QueryScaler(kind)) for fold in folds] for kind in ("minmax", "zscore")}
     methods = ("SVMmap", "RankingSVM")
     versions = {
@@ -253,13 +253,13 @@ def _variants(folds: list[Fold], standardised: dict[str, list[list[Fit]]]) -> st
     return (
         "## OHSUMED: scaling, grid, rule, tolerance\n\nPublished Ranking SVM: MAP .4469, NDCG@10 .4411. "
         "Grids: default 1e-4 to 1e3 by decades; decades and half decades 1e-5 to 1e4.\n\n"
-        f"{table(head, grid_rows)}\nWith hindsight, one C for all folds, the best for MAP on the test sets (no fair "
-        f"result; it shows what choosing C costs):\n\n{table(best_head, best_rows)}"
+        f"{table(head, grid_rows)}\nIn hindsight, the single C for all folds with the best MAP on the test sets (not a "
+        f"fair result, but it shows the cost of choosing C):\n\n{table(best_head, best_rows)}"
     )
 
 
 def _one_over_pairs(data: RankingData) -> dict[Any, float]:
-    """Weights that make every query count alike, whatever its number of pairs; 1 on average."""
+    """Return weights that give every query the same total, whatever its number of pairs; 1 on average."""
     pairs = []
     for start, stop in zip(data.indptr[:-1], data.indptr[1:], strict=True):
         counts = np.unique(data.labels[start:stop], return_counts=True)[1].astype(float)
@@ -274,7 +274,7 @@ def _scaled(fold: Fold, scaler: QueryScaler) -> Fold:
 
 
 def _zero_weights(data: dict[str, list[Fold]], fits: dict[str, dict[str, list[list[Fit]]]]) -> str:
-    """Why a clipped loss may have its optimum at w = 0."""
+    """Table explaining why a clipped loss may have its optimum at w = 0."""
     rows = []
     for name, folds in data.items():
         for method in ("SVMndcg@10", "SVMmrr@10"):
@@ -304,10 +304,10 @@ def _zero_weights(data: dict[str, list[Fold]], fits: dict[str, dict[str, list[li
         "queries where the hinge can fall below 1",
     ]
     return (
-        "## Where the best weights are 0\n\nWith the ten highest non-relevant documents on top of a query, the loss of "
-        "SVMndcg@10 and SVMmrr@10 is 1, and the margin is positive only if the mean of the relevant scores (NDCG) or "
-        "the lowest relevant score (MRR) is above the mean of those ten. The last column is the share of training "
-        "queries with at least ten non-relevant documents where it is, for the scores of SVMmap at C = 1.\n\n"
+        "## Where the best weights are 0\n\nWith a query's ten highest-scoring non-relevant documents on top, the loss "
+        "of SVMndcg@10 and SVMmrr@10 is 1, and the margin is positive only if the mean of the relevant scores (NDCG) "
+        "or the lowest relevant score (MRR) is above the mean of those ten. The last column is the share of training "
+        "queries with at least ten non-relevant documents for which this is so, with the scores of SVMmap at C = 1.\n\n"
         f"{table(head, rows)}"
     )
 

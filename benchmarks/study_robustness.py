@@ -1,11 +1,11 @@
-"""Robustness of the max-margin solver: every loss, every C from 1e-4 to 1e4, on real data of very different kinds.
+"""Robustness of the max-margin solver: every loss, every C from 1e-4 to 1e4, on very different real data sets.
 
-Claims: the certificate is reached, or training stops at max_passes with one warning and finite weights; the gap is
-never negative and the dual never falls; at the C that validation picks 15 passes are enough; up to C = 1000 the planes'
-work is below 30 % of the time on standardised OHSUMED and MQ2008. Needs the folders `ohsumed_letor2`, `mq2008`,
-`trec_covid_runs` and `svm_map_sample` under the folder given, or under RANKWRIGHT_DATA. Every fit starts from zero
-weights, on one thread. Prints Markdown tables; `--markdown FILE` writes them too. Exits with 1 if a fit breaks a rule
-(not if it is slow).
+Claims: training reaches the certificate, or stops at max_passes with one warning and finite weights; the gap is never
+negative and the dual never decreases; at the C that validation picks, 15 passes are enough; up to C = 1000, work on
+planes takes less than 30 % of the time on standardised OHSUMED and MQ2008. Needs the folders `ohsumed_letor2`,
+`mq2008`, `trec_covid_runs` and `svm_map_sample` in the given folder or in RANKWRIGHT_DATA. Every fit starts from zero
+weights, on one thread. Prints Markdown tables; `--markdown FILE` also writes them to a file. Exits with 1 if a fit
+breaks a rule (not if it is slow).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ MOST_PASSES, MOST_SHARE, SHARE_UP_TO = 15, 0.3, 1000.0
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one fit did."""
+    """The outcome of one fit."""
 
     data: str
     loss: str
@@ -48,11 +48,11 @@ class Outcome:
 
     @property
     def share(self) -> float:
-        """Of the time, what the cached planes took."""
+        """Share of the time spent on the cached planes."""
         return self.planes / self.seconds
 
     def cell(self) -> str:
-        """Passes, and the gap where it stopped without the certificate."""
+        """Format the passes, and the gap if the fit stopped without a certificate."""
         text = f"{self.passes}" if self.reached else f"**{self.passes}** ({self.gap:.1g})"
         return text + "°" * self.zero + "!" * len(self.faults)
 
@@ -106,7 +106,7 @@ def _outcome(name: str, data: RankingData, loss: str, C: float, standardize: boo
     if GRID[0] == C:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            _ranker(loss, C=1.0, standardize=standardize, max_passes=3).fit(data)  # compiling is not counted
+            _ranker(loss, C=1.0, standardize=standardize, max_passes=3).fit(data)  # compile before timing
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         ranker.fit(data)
@@ -123,13 +123,13 @@ def _judged(
     if not np.isfinite(gaps).all() or (gaps < 0).any() or (ranker.gap_ == 0 and _has_better(data, ranker)):
         faults.append("gap below 0")
     if (np.diff(duals) < -1e-12 * np.abs(duals[1:])).any():
-        faults.append("dual fell")
+        faults.append("dual decreased")
     if not np.isfinite(ranker.coef_).all() or not np.isfinite(ranker.predict(data)).all():
         faults.append("weights not finite")
     if not reached and warned != [ConvergenceWarning]:
         faults.append("stopped without its one warning")
     if reached and warned:
-        faults.append("warned though the gap was reached")
+        faults.append("warned although the gap was reached")
     last = path[-1]
     zero = not ranker.coef_.any()
     return Outcome(
@@ -138,9 +138,9 @@ def _judged(
 
 
 def _has_better(data: RankingData, ranker: StructuredSVM | RankingSVM) -> bool:
-    """Whether the other solver finds weights below an objective that is said to be the optimum.
+    """Whether the other solver finds weights below an objective reported as optimal.
 
-    The solver reports a gap below 0 as 0; this tells rounding from a bound that is wrong.
+    The solver reports a negative gap as 0; this check tells rounding from a wrong bound.
     """
     other = clone(ranker).set_params(solver="one-slack-cutting-plane", tol=1e-8)
     with warnings.catch_warnings():
@@ -162,15 +162,15 @@ def _summary(outcomes: Sequence[Outcome]) -> str:
     slowest = max(outcomes, key=lambda outcome: outcome.seconds)
     lines.append(f"- slowest fit: {slowest.seconds:.2f} s ({slowest.data}, {slowest.loss}, C = {slowest.C:g})")
     lines.append(f"- all weights 0: {sum(outcome.zero for outcome in outcomes)} fits")
-    for kind in ("gap below 0", "dual fell", "weights not finite", "stopped without its one warning",
-                 "warned though the gap was reached"):  # fmt: skip
+    for kind in ("gap below 0", "dual decreased", "weights not finite", "stopped without its one warning",
+                 "warned although the gap was reached"):  # fmt: skip
         where = [f"{o.data}, {o.loss}, C = {o.C:g}" for o in faulty if kind in o.faults]
         lines.append(f"- {kind}: {len(where)}{': ' + '; '.join(where[:5]) if where else ''}")
     return "### Summary\n\n" + "\n".join(lines) + "\n"
 
 
 def _picked(root: Path) -> str:
-    """Passes at the C that validation picks."""
+    """Table of the passes at the C that validation picks."""
     mq2008 = [(train, valid) for train, valid, _ in mq2008_folds(root)]
     ohsumed = [(train, valid) for train, valid, _ in ohsumed_folds(root)]
     rows, worst = [], 0
@@ -195,7 +195,7 @@ def _picked(root: Path) -> str:
 
 
 def _shares(outcomes: Sequence[Outcome]) -> str:
-    """The planes' share of the time, loss by loss, up to the C that the claim names."""
+    """Table of the planes' share of the time by loss, up to the C of the claim."""
     rows = []
     for name in ("OHSUMED, standardised", "MQ2008, standardised"):
         counted = [o for o in outcomes if o.data == name and o.C <= SHARE_UP_TO]
@@ -208,7 +208,7 @@ def _shares(outcomes: Sequence[Outcome]) -> str:
                  f"{planes / seconds:.0%}", f"{largest.share:.0%} (C = {largest.C:g})",
                  "yes" if planes / seconds < MOST_SHARE else "no"]
             )  # fmt: skip
-    head = ["data", "loss", "seconds", "ms a pass, data + planes", "planes' share", "largest share of a fit",
+    head = ["data", "loss", "seconds", "ms per pass, data + planes", "planes' share", "largest share of a fit",
             f"below {MOST_SHARE:.0%}"]  # fmt: skip
     return f"## Time on cached planes, C up to {SHARE_UP_TO:g}\n\n{table(head, rows)}"
 

@@ -1,10 +1,10 @@
-"""Ranking SVM against Ranking SVM for IR (SIGIR'06): weights of pairs (τ), of queries (μ), both; two ways to train.
+"""Ranking SVM against Ranking SVM for IR (SIGIR'06): weights for pairs (τ), for queries (μ) and both; two solvers.
 
 OHSUMED and MQ2008 in LETOR's folds, TREC-COVID rounds 1 to 3 (submitted runs as features) in five random folds, one of
-them for validation. C is the decade that is best for nDCG@5 on validation data, each trained from where the last one
-ended. NDCG has gain 2^grade − 1 and discount 1/log2(1 + rank), as in the paper; a query without a relevant document
+them for validation. C is the decade with the best nDCG@5 on validation data, each C starting from the previous
+solution. NDCG has gain 2^grade − 1 and discount 1/log2(1 + rank), as in the paper; a query without a relevant document
 counts 0. Means and tests are over all test queries of the five folds. Needs `ohsumed_letor2`, `mq2008` and
-`trec_covid_runs` under the folder given, or under RANKWRIGHT_DATA. Prints Markdown; `--markdown FILE` writes it, too.
+`trec_covid_runs` in the given folder or in RANKWRIGHT_DATA. Prints Markdown; `--markdown FILE` also writes a file.
 """
 
 from __future__ import annotations
@@ -43,9 +43,7 @@ NEAR, MOST_PASSES = 0.01, 3000
 
 def main() -> int:
     """Run the study and print its tables."""
-    warnings.simplefilter(
-        "ignore", ConvergenceWarning
-    )  # descent often ends at max_passes, and a table says how far off
+    warnings.simplefilter("ignore", ConvergenceWarning)  # GD often stops at max_passes; a table shows how far off
     run_study(__doc__, ("ohsumed_letor2", "mq2008", "trec_covid_runs"), _pages)
     return 0
 
@@ -71,7 +69,7 @@ def _pages(root: Path) -> Iterable[str]:
 def _tested(
     method: str, folds: Sequence[Fold], parameters: dict[str, Any], rule: str = CHOSEN_BY
 ) -> tuple[Evaluation, list[float]]:
-    """The values of all test queries, and the C of each fold."""
+    """Return the values of all test queries, and the C of each fold."""
     tables, costs = [], []
     for train, valid, test in folds:
         ranker = RankingSVM(C="auto", C_grid=GRID, eval_measure=rule, **parameters).fit(train, eval_set=valid)
@@ -81,7 +79,7 @@ def _tested(
 
 
 def _weights(data: dict[str, list[Fold]]) -> str:
-    """τ and μ over all queries of a data set."""
+    """Table of τ and μ over all queries of a data set."""
     rows = []
     for name, folds in data.items():
         queries = joined_tests(folds)
@@ -93,7 +91,7 @@ def _weights(data: dict[str, list[Fold]]) -> str:
             f"{np.median(mu):.3g}", f"{mu.max():.3g}",
         ])  # fmt: skip
     head = ["data", "queries", "documents", "features", "τ(2, 1)", "τ(2, 0)", "τ(1, 0)", "μ, median", "μ, largest"]
-    return f"## The weights\n\nOver all queries; training uses those of its own fold.\n\n{table(head, rows)}"
+    return f"## The weights\n\nOver all queries; training uses the weights of its own fold.\n\n{table(head, rows)}"
 
 
 def _results(name: str, systems: dict[str, Evaluation], costs: dict[str, list[float]]) -> str:
@@ -123,14 +121,14 @@ def _significance(comparisons: dict[str, Comparison]) -> str:
     below = {test: sum(d.p[test] < 0.05 for _, d in found) for test in ("sign", "t", "wilcoxon", "randomization")}
     counts = ", ".join(f"{test} {count}" for test, count in below.items())
     return (
-        f"## RSVM-IR-QP against RSVM\n\nTwo-tailed p-values, not corrected but for the last column. The mean is higher "
-        f"in {better} of {len(found)} rows; p < .05, either way, in: {counts}; after Holm's correction of the sign "
-        f"test over all rows: {sum(p < 0.05 for p in adjusted)}.\n\n{table(head, rows)}"
+        f"## RSVM-IR-QP against RSVM\n\nTwo-tailed p-values, corrected only in the last column. The mean is higher "
+        f"in {better} of {len(found)} rows; p < .05, in either direction: {counts}; after Holm's correction of the "
+        f"sign test over all rows: {sum(p < 0.05 for p in adjusted)}.\n\n{table(head, rows)}"
     )
 
 
 def _rules(name: str, folds: Sequence[Fold], systems: dict[str, Evaluation]) -> list[tuple[list[str], Array]]:
-    """RSVM-IR-QP minus RSVM for other ways to choose C: a line of the table, and the p of its differences."""
+    """RSVM-IR-QP minus RSVM for other rules to choose C: a row of the table, and the p-values of its differences."""
     lines = []
     for rule in RULES:
         plain, weighted = (
@@ -152,8 +150,8 @@ def _other_rules(rules: Sequence[list[tuple[list[str], Array]]]) -> str:
     starred = [sum(cell.startswith(sign) and cell.endswith("*") for cell in cells) for sign in "+−"]
     head = ["data", "C by", *SHOWN, *(f"NDCG@1: p, {test}" for test in TESTS_OF_RULES)]
     return (
-        f"## RSVM-IR-QP minus RSVM, by what C is chosen by\n\nAbove 0 in {above} of {len(cells)} cells. *: p < .05 by "
-        f"the sign test, not corrected: {starred[0]} above 0, {starred[1]} below; by the t-test p < .05 in "
+        f"## RSVM-IR-QP minus RSVM, by the rule that chooses C\n\nAbove 0 in {above} of {len(cells)} cells. *: p < .05 "
+        f"by the sign test, not corrected: {starred[0]} above 0, {starred[1]} below; by the t-test p < .05 in "
         f"{int((p[:, 1] < 0.05).sum())} cells.\n\n{table(head, lines)}"
     )
 
@@ -165,14 +163,14 @@ def _descent_in_words() -> str:
     return (
         "RSVM-IR (τ and μ) on all queries, every fit from zero weights, one thread, CPU time. QP: passes and seconds "
         "to a certified gap of 0.1 %. GD to 1 %: passes and seconds until its objective is at most "
-        f"{100 * NEAR:g} % above the QP's (at most {MOST_PASSES} passes). GD as it ends by itself (`max_passes=200`): "
-        "passes, and how far its objective is above the QP's.\n"
+        f"{100 * NEAR:g} % above QP's (at most {MOST_PASSES} passes). GD to its own stop (`max_passes=200`): "
+        "passes, and how far its objective is above QP's.\n"
     )
 
 
 def _descent(name: str, data: RankingData) -> str:
     parameters = METHODS["RSVM-IR-QP"]
-    RankingSVM(**parameters, max_passes=2).fit(data)  # compiling is not counted
+    RankingSVM(**parameters, max_passes=2).fit(data)  # compile before timing
     rows = []
     for C in GRID:
         qp, qp_seconds = _timed(RankingSVM(C=C, **parameters), data)
@@ -188,7 +186,7 @@ def _descent(name: str, data: RankingData) -> str:
             f"{near.n_passes_}" if reached else f"not in {near.n_passes_}", f"{near_seconds:.2f}",
             str(alone.n_passes_), f"{100 * (alone.objective_ / qp.objective_ - 1):+.2f} %".replace("-", "−"),
         ])  # fmt: skip
-    head = ["C", "QP: passes", "seconds", "GD to 1 %: passes", "seconds", "GD by itself: passes", "objective"]
+    head = ["C", "QP: passes", "seconds", "GD to 1 %: passes", "seconds", "GD to its own stop: passes", "objective"]
     return f"### {name}\n\n{table(head, rows)}"
 
 

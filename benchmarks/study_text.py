@@ -1,20 +1,20 @@
 """Learned combinations of retrieval functions against the best single function (SIGIR'07, Table 6, on other texts).
 
-Cranfield, CISI, MEDLINE, CACM and NPL: full texts, indexed under three analysers. The 15 base functions (cosine,
-TF-IDF, BM25, language models with Dirichlet and Jelinek–Mercer smoothing, each with its defaults) are the features;
-candidates of a query are the union of their first 1000. SVMmap, SVMndcg (ndcg@10) and SVMcombo (map, ndcg@10 and
-mrr@10, the latter with the `po` map) are trained on the scores, standardised, and on threshold bins of them
-([score ≥ t], 50 for each function, chosen on the training queries), as they are. C is the decade from 1e-4 to 100 that
-is best on the validation queries by the loss itself (SVMcombo: AP).
+Cranfield, CISI, MEDLINE, CACM and NPL: full texts, indexed under three analysers. The features are the 15 base
+functions (cosine, TF-IDF, BM25, language models with Dirichlet and Jelinek–Mercer smoothing, all with their defaults);
+a query's candidates are the union of their first 1000. SVMmap, SVMndcg (ndcg@10) and SVMcombo (map, ndcg@10 and mrr@10,
+the latter with the `po` map) are trained on standardised scores and on unstandardised threshold bins of the scores
+([score ≥ t], 50 per function, chosen on the training queries). C is the decade from 1e-4 to 100 that is best on the
+validation queries by the loss itself (SVMcombo: AP).
 
-Trials as in the paper: 50 of 10 training and 5 validation queries, all others test; and 10 trials in which half of the
-queries train and a fifth validate. Every query plays each role equally often, and its values are means over the trials
-that test it. The best base function is chosen on the training and validation queries of each trial, by the measure
-that is reported; "in hindsight" it is the best over all queries. Reciprocal-rank fusion of the 15 needs no judgements.
+Trials are as in the paper, 50 with 10 training and 5 validation queries and all others for testing; in 10 more trials
+half of the queries train and a fifth validate. Every query plays each role equally often, and its values are means over
+the trials that test it. The best base function is chosen on the training and validation queries of each trial, by the
+reported measure; "in hindsight" it is the best over all queries. Reciprocal-rank fusion of the 15 needs no judgements.
 
-Documents without a judgement are not relevant; relevant documents that no function retrieves count as missed. nDCG has
-the grades as gains, AP takes labels from 1 as relevant. Needs `text` under the folder given, or under RANKWRIGHT_DATA;
-takes all cores. Prints Markdown; `--markdown FILE` writes it, too.
+Unjudged documents are not relevant; relevant documents that no function retrieves count as missed. nDCG uses the grades
+as gains; for AP, documents with a label of 1 or above are relevant. Needs `text` in the given folder or in
+RANKWRIGHT_DATA; uses all cores. Prints Markdown; `--markdown FILE` also writes it to a file.
 """
 
 from __future__ import annotations
@@ -87,13 +87,13 @@ class Collection:
     fused: TrecTable
 
     def split(self, design: str, trial: int) -> QuerySplit:
-        """One trial of a design."""
+        """Return one trial of a design."""
         train, valid, test = sizes(design, self.data.n_queries)
         trials = QueryTrials(TRIALS[design], train=train, valid=valid, test=test)
         return list(trials.split_queries(self.data))[trial]
 
     def values(self, scores: Array | TrecTable) -> Array:
-        """Queries × measures, of scores of all candidates or of a run."""
+        """Return queries × measures for scores of all candidates, or for a run."""
         if not isinstance(scores, TrecTable):
             scores = TrecTable(self.data.query_ids, self.data.indptr, self.documents, scores)
         found = evaluate_run(self.judgements, scores, MEASURES)
@@ -107,14 +107,14 @@ class Collection:
 
 
 def sizes(design: str, n_queries: int) -> tuple[int, int, int]:
-    """Queries to train, to validate and to test."""
+    """Return the numbers of queries to train, validate and test."""
     train, valid = (10, 5) if design == PAPER else (n_queries // 2, n_queries // 5)
     return train, valid, n_queries - train - valid
 
 
 @cache
 def collection(root: Path, name: str) -> Collection:
-    """Index a collection, and make its features."""
+    """Index a collection and compute its features."""
     folder = root / "text" / name
     qrels = read_qrels(folder / "qrels.txt")
     queries = read_queries(folder / "queries.jsonl")
@@ -136,17 +136,17 @@ def collection(root: Path, name: str) -> Collection:
 
 @dataclass(frozen=True)
 class Trial:
-    """What one trial found: the values of its test queries by method, and the C that were picked."""
+    """Results of one trial: the values of its test queries by method, and the chosen values of C."""
 
     test: Array
     values: dict[str, Array]  # test queries × measures
     picked: dict[str, float]
     warned: list[str]
-    idle: list[str]  # methods whose objective is that of losses of 1 for every query, up to 0.1 %
+    idle: list[str]  # methods whose objective equals a loss of 1 for every query, to within 0.1 %
 
 
 def run_trial(root: Path, task: tuple[str, str, int]) -> Trial:
-    """Train all methods on the training queries of a trial, and test them."""
+    """Train all methods on the training queries of a trial and test them."""
     name, design, number = task
     known = collection(root, name)
     split = known.split(design, number)
@@ -189,7 +189,7 @@ class Result:
 
     @classmethod
     def of(cls, trials: Sequence[Trial], n_queries: int) -> Result:
-        """Add trials up."""
+        """Sum several trials."""
         result = cls({}, np.zeros(n_queries))
         for trial in trials:
             result.counts[trial.test] += 1
@@ -203,7 +203,7 @@ class Result:
         return result
 
     def systems(self, known: Collection) -> dict[str, Evaluation]:
-        """The mean values of every query, for each method."""
+        """Return the mean values of every query for each method."""
         form = evaluate_run(known.judgements, known.fused, MEASURES)
         return {
             method: Evaluation(
@@ -249,7 +249,7 @@ def _data(collections: Mapping[str, Collection]) -> str:
         designs = [" / ".join(map(str, sizes(design, n_queries))) for design in TRIALS]
         per_query = (f"{relevant / n_queries:.0f}", f"{known.data.n_docs / n_queries:,.0f}")
         rows.append([COLLECTIONS[name], f"{known.n_docs:,}", str(n_queries), *per_query, str(known.n_missed), *designs])
-    head = ["data", "documents", "queries", "relevant per query", "candidates per query", "relevant but no candidate",
+    head = ["data", "documents", "queries", "relevant per query", "candidates per query", "relevant, not a candidate",
             *(f"{design}: train / validate / test" for design in TRIALS)]  # fmt: skip
     return f"## The data and the design\n\n{table(head, rows)}"
 
@@ -276,13 +276,13 @@ def _results(name: str, design: str, known: Collection, result: Result) -> str:
 
 
 def _against(found: Comparison, method: str, measure: str) -> str:
-    """Wins and losses and p of a method; a star where p is below .05 after Holm's correction."""
+    """Format a method's wins, losses and p; a star marks p below .05 after Holm's correction."""
     d = next(d for d in found.differences if d.system == method and d.measure == measure)
     return f"{d.wins}/{d.losses}, {p_text(d.p['wilcoxon'])}{'*' * (d.p_corrected['wilcoxon'] < 0.05)}"
 
 
 def _summary(root: Path, results: Mapping[tuple[str, str], Result]) -> str:
-    """The means of everything."""
+    """Tables of all means."""
     pages = []
     for m, measure in enumerate(MEASURES):
         rows = []
@@ -295,7 +295,7 @@ def _summary(root: Path, results: Mapping[tuple[str, str], Result]) -> str:
 
 
 def _pairs(root: Path, results: Mapping[tuple[str, str], Result]) -> str:
-    """Systems against each other: the difference of the means, wins and losses, and p."""
+    """Table comparing pairs of systems: difference of the means, wins and losses, p."""
     rows = []
     for (name, design), result in results.items():
         systems = result.systems(collection(root, name))
@@ -317,8 +317,8 @@ def _picked(results: Mapping[tuple[str, str], Result]) -> str:
             rows.append([COLLECTIONS[name], design, method, *counts, *last])
     head = ["data", "trained on", "method", *(f"{C:g}" for C in GRID), "warned", "idle"]
     return (
-        "## The C that validation picked\n\nTrials by C. Warned: training at the picked C stopped before its "
-        f"certificate. Idle: the objective is that of losses of 1 for every query, up to 0.1 %.\n\n{table(head, rows)}"
+        "## The C that validation picked\n\nTrials by C. Warned: training at the chosen C stopped before its "
+        f"certificate. Idle: the objective equals a loss of 1 for every query, to within 0.1 %.\n\n{table(head, rows)}"
     )
 
 

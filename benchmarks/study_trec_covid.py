@@ -1,8 +1,8 @@
-"""Claim: our values equal pytrec_eval's to 1e-6 on every submission to TREC-COVID, query by query.
+"""Claim: Rankwright's values equal pytrec_eval's to 1e-6 on every submission to TREC-COVID, query by query.
 
-Needs the folder `trec_covid_runs` (a `.npz` per round: qid, docid, label, score[n, R], runs[R]; nan = not retrieved)
-under the folder given, or under RANKWRIGHT_DATA. Only judged documents are in it, so the scores are not the official
-ones; both programs see the same input.
+Needs the folder `trec_covid_runs` (one `.npz` per round: qid, docid, label, score[n, R], runs[R]; nan = not retrieved)
+in the given folder or in RANKWRIGHT_DATA. It contains judged documents only, so the values are not the official ones;
+both programs see the same input.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ MEASURES = {
 
 
 def main() -> int:
-    """Compare all values of all runs; exit with 1 if one differs."""
+    """Compare all values of all runs; exit with 1 if any differs."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("data", nargs="?", default=os.environ.get("RANKWRIGHT_DATA"), help="folder of the data")
+    parser.add_argument("data", nargs="?", default=os.environ.get("RANKWRIGHT_DATA"), help="data folder")
     args = parser.parse_args()
     files = sorted(Path(args.data or ".", "trec_covid_runs").glob("*.npz"))
     if not files:

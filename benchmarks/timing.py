@@ -1,4 +1,4 @@
-"""What the benchmarks share: CPU time of a function, and one way to print a ratio."""
+"""Helpers for the benchmarks: measure the CPU time of a function and print a ratio."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __all__ = ["best_cpu_seconds", "report"]
 
 
 def best_cpu_seconds(function: Callable[[], Any], repeat: int = 5) -> float:
-    """The least CPU time of several calls, after one that is not counted."""
+    """Return the best CPU time of several calls, after one warm-up call."""
     function()
     times = []
     for _ in range(repeat):
@@ -21,7 +21,7 @@ def best_cpu_seconds(function: Callable[[], Any], repeat: int = 5) -> float:
 
 
 def report(what: str, ours: float, peer: str, theirs: float, target: float) -> None:
-    """Print both times, the ratio and the claim it is measured against."""
+    """Print both times, the ratio and the claim it is checked against."""
     print(what)
     print(f"  rankwright        {ours:8.3f} CPU s")
     print(f"  peer              {theirs:8.3f} CPU s   ({peer})")

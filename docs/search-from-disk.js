@@ -1,5 +1,5 @@
-/* Browsers start no worker for a page that is opened from disk. The search of the site then runs in a hidden frame,
-   which is told and tells the same messages. */
+/* Browsers do not start a worker for a page opened from disk. The site's search then runs in a hidden frame, which
+   exchanges the same messages. */
 if (location.protocol === "file:") {
   window.Worker = class extends EventTarget {
     constructor(url) {

@@ -1,7 +1,7 @@
-"""Small made-up files under the names that the documentation uses, made when they are first asked for.
+"""Small made-up files under the names that the documentation uses, created on first request.
 
-A name is ``KIND/FILE``: the kind says what world a file belongs to. Files of ``letor/`` are feature files and what goes
-with them, those of ``text/`` belong to one small collection of documents, queries and judgements.
+A name is ``KIND/FILE``. Files of ``letor/`` are feature files and their companions; files of ``text/`` belong to one
+small collection of documents, queries and judgements.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from rankwright.datasets import Collection
 
 THINGS = 40
 WORDS = ["lift", "of", "a", "wing", "walk", "directory", "tree", "read", "file", "line", "by"]
-QUERIES = {"test.txt": ["12", "17", "18219"]}  # that pages ask for
+QUERIES = {"test.txt": ["12", "17", "18219"]}  # queries that pages mention
 FEATURES = ["bm25[porter]", "dirichlet[porter]", "jm[plain]", "links", "length", "year"]
 SYSTEMS = {"bm25": 1.0, "dense": 1.2, "dirichlet": 1.1, "jm": 1.4, "names": 2.0, "mine": 0.8, "yours": 1.5}  # noise
 
 
 def small_collection() -> Collection:
-    """Things and groups of things; the words of a query are those of its documents, among others."""
+    """Return a collection of things and groups of things; queries share some words with their documents."""
     return _small()[0]
 
 
 @cache
 def _small() -> tuple[Collection, dict[str, dict[str, int]]]:
-    """The collection and its judgements."""
+    """Return the collection and its judgements."""
     rng = np.random.default_rng(0)
     noise = [*WORDS, *(f"word{number}" for number in range(60 - len(WORDS)))]
     documents, queries, kinds, labels = [], {}, {}, {}
@@ -53,7 +53,7 @@ def _small() -> tuple[Collection, dict[str, dict[str, int]]]:
 
 
 def letor_lines(name: str, n_queries: int, n_docs: int = 12, n_features: int = 6) -> list[str]:
-    """Feature lines of the file of this name: labels follow the first two features, more or less."""
+    """Return the feature lines of the file of this name; labels roughly follow the first two features."""
     seed = sum(name.encode())
     rng = np.random.default_rng(seed)
     queries = [*QUERIES.get(name, []), *(str(seed * 1000 + query) for query in range(n_queries))][:n_queries]
@@ -69,13 +69,13 @@ def letor_lines(name: str, n_queries: int, n_docs: int = 12, n_features: int = 6
 
 
 class MadeUp:
-    """Files that are made in a folder when they are first asked for."""
+    """Files that are created in a folder on first request."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
     def lay_out(self, name: str, where: Path) -> None:
-        """Copy a file or folder into a folder, under its name without the kind."""
+        """Copy a file or folder into ``where``, under its name without the kind."""
         target = where / name.partition("/")[2]
         target.parent.mkdir(parents=True, exist_ok=True)
         made = self.path(name)
@@ -85,7 +85,7 @@ class MadeUp:
             shutil.copyfile(made, target)
 
     def path(self, name: str) -> Path:
-        """The file or folder of this name."""
+        """Return the path of this file or folder, after creating it if necessary."""
         path = self.folder / name
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
@@ -94,7 +94,7 @@ class MadeUp:
         return path
 
     def names(self) -> dict[str, object]:
-        """What pieces of Python take as given: data, arrays, models, texts."""
+        """Return the variables that pieces of Python assume: data, arrays, models, texts."""
         given: dict[str, object] = {}
         files = {"train": "train.txt", "valid": "vali.txt", "test": "test.txt", "rich": "web.txt", "later": "later.txt"}
         for name, file in files.items():
@@ -107,7 +107,7 @@ class MadeUp:
         return given | {"in_domain": load_model(self.path("letor/model.rkw"))}
 
     def _letor(self, name: str, path: Path) -> None:
-        """Feature files, their scores, models."""
+        """Create a feature file, scores or a model."""
         if path.suffix == ".rkw":
             data = "web.txt" if name == "web.rkw" else "train.txt"
             run("train", self.path(f"letor/{data}"), "--method", "rank-svm", "--C", "0.1", "-o", path)
@@ -119,31 +119,22 @@ class MadeUp:
             path.write_text("12\n" * 30)
         else:
             lines = letor_lines(path.name, 50 if name == "train.txt" else 30, n_features=46 if "mq2008" in name else 6)
-            if name == "rank.train":  # as LightGBM has it
+            if name == "rank.train":  # in LightGBM's format
                 lines = [re.sub(r"qid:\S+ | #.*", "", line) for line in lines[1:]]
             write(path, lines)
 
     def _text(self, name: str, path: Path) -> None:
-        """The collection, and what is made of it."""
+        """Create a file of the collection, or one made from it."""
+        part = path.name.partition(".")[0]
+        made_by = self._command(name, path, part)
+        if made_by is not None:
+            run(*made_by)
+            return
         collection, labels = _small()
         queries = [json.dumps({"id": query, "text": text}) for query, text in collection.queries.items()]
         parts = {"train": slice(0, None, 2), "valid": slice(1, None, 4), "test": slice(3, None, 4)}
-        part = path.name.partition(".")[0]
         if name == "python-docs":
             collection.write(path)
-        elif name == "exp.toml":
-            run("experiment", "init", path)
-        elif name == "python-docs-results":
-            run("experiment", "run", self.path("text/exp.toml"))
-        elif name == "demo":
-            run("demo", "--out", path)
-        elif name == "docs.index":
-            run("index", self.path("text/docs.jsonl"), "-o", path)
-        elif name == "model.rkw":
-            run("train", self.path("text/train.txt"), "--method", "svm-map", "--C", "1", "-o", path)
-        elif name == "train.txt":
-            sources = (self.path("text/docs.index"), self.path("text/train.jsonl"))
-            run("features", *sources, "--qrels", self.path("text/qrels.txt"), "-o", path)
         elif name == "broken.run":
             write(path, [f"q Q0 d{rank} {rank} {20 - rank} x" for rank in range(1, 17)] + ["q Q0 d17 17 3"])
         elif ".run" in name:
@@ -159,13 +150,30 @@ class MadeUp:
             write(path, [f"{query}\t{text}" for query, text in collection.queries.items()])
         elif name.endswith(".jsonl"):
             write(path, queries[parts.get(part, slice(None))])
-        elif "qrels" in name:
+        else:
             chosen = list(labels)[parts.get(part, slice(None))]
             write_qrels(TrecTable.from_dict({query: labels[query] for query in chosen}), path)
-        else:  # features of runs
-            some = self.path(f"text/{part.partition('-')[0]}.qrels")
+
+    def _command(self, name: str, path: Path, part: str) -> tuple[object, ...] | None:
+        """Return the command that makes a file; None for one that is written directly."""
+        if name == "exp.toml":
+            return "experiment", "init", path
+        if name == "python-docs-results":
+            return "experiment", "run", self.path("text/exp.toml")
+        if name == "demo":
+            return "demo", "--out", path
+        if name == "docs.index":
+            return "index", self.path("text/docs.jsonl"), "-o", path
+        if name == "model.rkw":
+            return "train", self.path("text/train.txt"), "--method", "svm-map", "--C", "1", "-o", path
+        if name == "train.txt":
+            sources = (self.path("text/docs.index"), self.path("text/train.jsonl"))
+            return "features", *sources, "--qrels", self.path("text/qrels.txt"), "-o", path
+        if name.endswith(".txt") and "qrels" not in name:  # features of runs
             runs = [self.path(f"text/{system}.run") for system in ("bm25", "dirichlet", "jm", "names")]
-            run("features", "--runs", *runs, "--qrels", some, "-o", path)
+            judged = self.path(f"text/{part.partition('-')[0]}.qrels")
+            return "features", "--runs", *runs, "--qrels", judged, "-o", path
+        return None
 
 
 def _titled(document: str, fields: dict[str, str]) -> dict[str, str]:
@@ -173,7 +181,7 @@ def _titled(document: str, fields: dict[str, str]) -> dict[str, str]:
 
 
 def seen_through_noise(labels: dict[str, dict[str, int]], noise: float) -> TrecTable:
-    """The run of a system that sees grades through noise: all relevant documents and some others."""
+    """Return the run of a system that sees noisy grades, with all relevant documents and some others."""
     rng = np.random.default_rng(int(10 * noise))
     others = [f"t{thing:02d}.0" for thing in range(0, THINGS, 8)]
     grades = {query: dict.fromkeys(others, 0.0) | judged for query, judged in labels.items()}
@@ -186,7 +194,7 @@ def seen_through_noise(labels: dict[str, dict[str, int]], noise: float) -> TrecT
 
 
 def write(path: Path, lines: list[str]) -> None:
-    """Write lines, compressed where the name says so."""
+    """Write lines, compressed if the name ends with .gz."""
     data = ("\n".join(lines) + "\n").encode()
     path.write_bytes(gzip.compress(data) if path.suffix == ".gz" else data)
 

@@ -1,7 +1,8 @@
-"""What a page of the documentation shows: headings, commands and pieces of Python, in the order of the page.
+"""Extracts what a documentation page shows: headings, commands and pieces of Python, in page order.
 
-Commands stand in blocks, fenced or indented, and in code within a sentence. In blocks marked ``sh`` every line is a
-command; in other blocks, which may show output too, those that begin with the name of a program, after ``$`` or not.
+Commands appear in blocks, fenced or indented, and as code within a sentence. In blocks marked ``sh`` every line is a
+command. Other blocks may also show output; there, a command is a line that starts with the name of a program, with or
+without ``$``.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ _COMMAND = re.compile(rf"(?:\$ )?((?:{'|'.join(PROGRAMS)}) .+)")
 
 @dataclass(frozen=True)
 class Shown:
-    """One thing that a page shows.
+    """One item that a page shows.
 
     Attributes
     ----------
@@ -36,7 +37,7 @@ class Shown:
     text : str
         The heading, the command line, or the Python.
     error : str or None
-        The line of complaint that a page shows below a command which is meant to fail.
+        The error line shown below a command that is meant to fail.
     """
 
     kind: str
@@ -45,23 +46,23 @@ class Shown:
 
     @property
     def words(self) -> list[str]:
-        """Of a command line."""
+        """The words of a command line."""
         return shlex.split(self.text, comments=True)
 
 
 def name_of(page: Path) -> str:
-    """How a page is called in tests: its path within the repository."""
+    """Return the name of a page in tests: its path within the repository."""
     return page.relative_to(ROOT).as_posix()
 
 
 def text_of(page: Path) -> str:
-    """The text of a page; that of the commands' reference is made when the site is built."""
+    """Return the text of a page; the command reference is generated as in the site."""
     text = page.read_text(encoding="utf-8")
     return load_hook().on_page_markdown(text) if page == DOCS / "reference" / "commands.md" else text
 
 
 def load_hook(name="reference"):
-    """One of the programs that change pages when the site is built."""
+    """Load one of the hooks that change pages when the site is built."""
     spec = importlib.util.spec_from_file_location(f"{name}_hook", DOCS / ".hooks" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
@@ -69,7 +70,7 @@ def load_hook(name="reference"):
 
 
 def shown(text: str) -> Iterator[Shown]:
-    """All that a page shows."""
+    """Yield everything that a page shows."""
     for language, lines in _parts(text):
         if language is None:
             heading = _HEADING.fullmatch(lines[0])
@@ -85,12 +86,12 @@ def shown(text: str) -> Iterator[Shown]:
 
 
 def languages(text: str) -> set[str]:
-    """Of the blocks of a page."""
+    """Return the languages of a page's blocks."""
     return {language for language, _ in _parts(text) if language is not None}
 
 
 def _parts(text: str) -> Iterator[tuple[str | None, list[str]]]:
-    """Blocks with their language (indented ones have none), and what stands between blank lines (None)."""
+    """Yield blocks with their language (empty for indented blocks), and paragraphs with None."""
     lines = text.splitlines()
     at = 0
     while at < len(lines):
@@ -113,11 +114,11 @@ def _parts(text: str) -> Iterator[tuple[str | None, list[str]]]:
 
 
 def _commands(language: str, lines: list[str]) -> Iterator[Shown]:
-    """The commands of a block; a line that ends with a backslash goes on in the next."""
+    """Yield the commands of a block; a line that ends with a backslash continues on the next."""
     joined = re.sub(r"\\\n\s*", " ", "\n".join(lines)).splitlines()
     for line, below in zip(joined, [*joined[1:], ""], strict=True):
         command = _COMMAND.fullmatch(line.strip())
         if command is not None:
             yield Shown("command", command[1], below.strip() if below.strip().startswith("rankwright: ") else None)
         else:
-            assert language != "sh" or not line.strip(), f"what program is this? {line}"
+            assert language != "sh" or not line.strip(), f"unknown program: {line}"

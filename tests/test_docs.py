@@ -1,6 +1,6 @@
-"""What the documents say is what there is: links, names, options, the menu of the site, examples in docstrings.
+"""The documents match the code: links, names, options, the menu of the site, examples in docstrings.
 
-The commands and the Python that they show are run by tests/test_shown.py.
+tests/test_shown.py runs the commands and the Python that they show.
 """
 
 import doctest
@@ -36,7 +36,7 @@ def test_links_lead_somewhere(document):
 
 
 def anchors(path):
-    """The headings of a page, as links name them."""
+    """Return the anchors of a page's headings."""
     headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", path.read_text()), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
 
@@ -58,7 +58,7 @@ def test_options_in_sentences_exist(document):
 
 
 def known_options(command):
-    """Of a command and of those below it."""
+    """Return the options of a command and its subcommands."""
     options = {name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts)}
     if isinstance(command, click.Group):
         context = click.Context(command)
@@ -67,7 +67,7 @@ def known_options(command):
     return options
 
 
-def test_the_menu_has_every_page_and_no_other():
+def test_the_menu_lists_exactly_the_pages():
     menu = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
     listed = re.findall(r"^ +- [^#\n]*: ([\w/-]+\.md)$", menu, re.MULTILINE)
     assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in PAGES)

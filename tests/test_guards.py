@@ -1,4 +1,4 @@
-"""What keeps the code readable and installable: sizes of files and functions, declared dependencies, light imports."""
+"""Guards that keep the code readable and installable: file and function sizes, declared dependencies, light imports."""
 
 import ast
 import re
@@ -41,7 +41,7 @@ def test_a_function_is_short_enough_to_read(path):
 
 
 def imported(path):
-    """Top-level names of the packages that a file imports, anywhere in it."""
+    """Yield the top-level names of the packages that a file imports anywhere."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (name.name.partition(".")[0] for name in node.names)
@@ -50,7 +50,7 @@ def imported(path):
 
 
 def declared(requirements):
-    """Names of distributions, as they are compared."""
+    """Return the canonical names of the required distributions."""
     return {canonical(re.match(r"[\w.-]+", requirement)[0]) for requirement in requirements}
 
 
@@ -72,7 +72,7 @@ def test_every_import_is_a_declared_dependency():
     assert not missing
 
 
-def test_matplotlib_is_loaded_only_to_draw():
+def test_matplotlib_is_loaded_only_for_plotting():
     top = [
         relative(path)
         for path in SOURCES
@@ -82,7 +82,7 @@ def test_matplotlib_is_loaded_only_to_draw():
     assert not top
 
 
-def test_importing_everything_loads_no_plotting():
+def test_importing_everything_does_not_load_matplotlib():
     code = (
         "import importlib, pkgutil, sys, rankwright\n"
         "for module in pkgutil.walk_packages(rankwright.__path__, 'rankwright.'):\n"

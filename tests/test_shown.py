@@ -1,7 +1,7 @@
-"""Every command and every piece of Python that the documentation shows is run, on small made-up files.
+"""Runs every command and every piece of Python that the documentation shows, on small made-up files.
 
-Pages are run from top to bottom, each in a folder of its own, so a command finds what the commands above it left.
-What needs data that are not in the repository is checked as far as it can be without them.
+Each page runs from top to bottom in its own folder, so a command finds the output of the commands above it. Commands
+that need data outside the repository are checked as far as possible without the data.
 """
 
 import argparse
@@ -18,17 +18,17 @@ from rankwright.cli.main import cli, main
 from rankwright.experiments.checking import check_text
 from shown import DOCS, FILES, LANGUAGES, PAGES, ROOT, languages, name_of, shown, text_of
 
-COMMANDS = DOCS / "reference" / "commands.md"  # made of the help of every command
+COMMANDS = DOCS / "reference" / "commands.md"  # generated from the help of every command
 PAGES_TO_READ = [page for page in (*FILES, *PAGES) if page != COMMANDS]
 EXEMPT = ("git clone", "pip install")  # they install the program
 
-# What there is before the first command of a page or, in a dictionary, below one of its headings.
+# The files that exist before the first command of a page or, in a dictionary, below one of its headings.
 MATERIAL: dict[str, str | dict[str, str]] = {
     "README.md": {
         "Start": "text/demo text/docs.jsonl text/train.jsonl text/valid.jsonl text/test.jsonl text/qrels.txt",
         "What it does": "letor/test.txt letor/scores.txt letor/train.txt.gz text/broken.run",
         "Train a ranker": "letor/train.txt letor/valid.txt letor/test.txt",
-        "Experiments and reports": "text/python-docs-results",  # finished already: `run` has nothing left to do
+        "Experiments and reports": "text/python-docs-results",  # already finished: `run` has nothing left to do
         "In Python": "letor/mq2008/S5.txt.gz",
     },
     "docs/adaptation.md": "letor/web.rkw letor/web.txt letor/train.txt letor/valid.txt letor/test.txt letor/later.txt",
@@ -59,7 +59,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
         "Example: OHSUMED, fold 1": "letor/trainingset.txt.gz letor/validationset.txt.gz",
     },
 }
-# Of the reference every section, one for each command, has a folder of its own.
+# In the reference every section, one per command, has its own folder.
 REFERENCE = {
     "rankwright": "text/qrels.txt text/bm25.run text/mine.run",
     "rankwright adapt": "letor/web.rkw letor/train.txt letor/valid.txt letor/test.txt letor/later.txt",
@@ -92,7 +92,7 @@ def made_up(tmp_path_factory):
 
 
 def small(patch):
-    """The demo collection is a small one, experiments run in this process, and nothing is drawn, which takes long."""
+    """Use a small demo collection, run experiments in this process, and skip plotting, which is slow."""
     patch.setattr("rankwright.datasets.python_docs", lambda **_: small_collection())
     patch.setattr("rankwright.experiments.running.cores", lambda: 1)
     patch.setattr("matplotlib.figure.Figure.savefig", lambda figure, target, **_: save_nothing(target))
@@ -100,12 +100,12 @@ def small(patch):
 
 
 def save_nothing(target):
-    """A file, in place of a plot."""
+    """Write an empty file instead of a plot."""
     target.write(b"") if hasattr(target, "write") else Path(target).write_bytes(b"")
 
 
 class Reader:
-    """Somebody who types what a page shows."""
+    """A user who types what a page shows."""
 
     def __init__(self, page, material, folder, made_up, patch, capsys):
         self.page, self.folder, self.made_up, self.capsys = page, folder, made_up, capsys
@@ -123,7 +123,7 @@ class Reader:
             elif not thing.text.startswith(EXEMPT):
                 program, *arguments = thing.words
                 self.follow(program, arguments, thing.kind == "mention", thing.error)
-        assert not self.material, f"there are no such headings: {list(self.material)}"
+        assert not self.material, f"no such headings: {list(self.material)}"
 
     def lay_out(self, heading):
         for name in self.material.pop(heading, "").split():
@@ -141,7 +141,7 @@ class Reader:
             check_script(*arguments)
         elif "DATA" in arguments:
             self.prepare_experiment(arguments)
-        elif mention and isinstance(find_command(arguments[:-1]), click.Group):  # the name of a command, and no more
+        elif mention and isinstance(find_command(arguments[:-1]), click.Group):  # only the name of a command
             assert find_command(arguments) is not None, arguments
         else:
             self.capsys.readouterr()
@@ -150,7 +150,7 @@ class Reader:
             assert (code, error) == (0, None) or (code, said) == (2, f"{error}\n"), f"{arguments}: {said}"
 
     def prepare_experiment(self, arguments):
-        """An experiment on data that are not here: its file is checked, and others stand in for its results."""
+        """Check the file of an experiment whose data are not available, and substitute other results for its own."""
         command = find_command(arguments)
         assert command is not None, arguments
         (self.folder / "DATA").mkdir(exist_ok=True)
@@ -163,7 +163,7 @@ class Reader:
 
 
 def find_command(words):
-    """The command, or group of commands, that words begin with; None where there is none."""
+    """Return the command or group that the words start with, or None."""
     command = cli
     for word in words:
         if isinstance(command, click.Group):
@@ -172,7 +172,7 @@ def find_command(words):
 
 
 def check_experiment(file):
-    """Nothing is wrong with a file but that its data are not here."""
+    """Check that the missing data are the only problem of a file."""
     _, problems = check_text(file.read_text(), file)
     others = [
         str(problem) for problem in problems if not re.search(r"there is no \S+ in|is no folder in", str(problem))
@@ -181,7 +181,7 @@ def check_experiment(file):
 
 
 def check_script(script, *arguments):
-    """There is such a script, and it knows these arguments, as far as its text tells."""
+    """Check that the script exists and, as far as its source shows, accepts these arguments."""
     parser = argparse.ArgumentParser()
     path = ROOT / script
     beside = re.findall(r"^from (\w+) import", path.read_text(), re.MULTILINE)
@@ -196,7 +196,7 @@ def check_script(script, *arguments):
 @pytest.mark.parametrize("page", PAGES_TO_READ, ids=name_of)
 def test_everything_shown_runs(page, made_up, tmp_path, monkeypatch, capsys):
     text = text_of(page)
-    assert languages(text) <= set(LANGUAGES), "a block in another language: what is it for?"
+    assert languages(text) <= set(LANGUAGES), "a block in an unknown language"
     small(monkeypatch)
     Reader(name_of(page), MATERIAL.get(name_of(page), ""), tmp_path, made_up, monkeypatch, capsys).read(text)
 
@@ -207,7 +207,7 @@ SECTIONS = re.split(r"^## ", text_of(COMMANDS), flags=re.MULTILINE)[1:]
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.partition("\n")[0])
 def test_every_example_in_the_help_runs(section, made_up, tmp_path, monkeypatch, capsys):
     command = section.partition("\n")[0]
-    assert any(thing.kind == "command" for thing in shown(section)), "help has an example"
+    assert any(thing.kind == "command" for thing in shown(section)), "the help has no example"
     small(monkeypatch)
     monkeypatch.setenv("HOME", str(tmp_path))
     Reader(command, REFERENCE.get(command, ""), tmp_path, made_up, monkeypatch, capsys).read(section)
@@ -229,7 +229,7 @@ def test_options_in_tables_train(options, made_up, tmp_path):
 
 
 @pytest.mark.parametrize("file", sorted((ROOT / "experiments").glob("*.toml")), ids=lambda file: file.stem)
-def test_commands_that_need_data_are_followed_as_far_as_they_can_be(file, made_up, tmp_path, monkeypatch, capsys):
+def test_commands_that_need_data_are_checked_as_far_as_possible(file, made_up, tmp_path, monkeypatch, capsys):
     small(monkeypatch)
     reader = Reader("a page", "", tmp_path, made_up, monkeypatch, capsys)
     run = f"rankwright experiment run experiments/{file.name} --data DATA"
@@ -246,19 +246,19 @@ def test_commands_that_need_data_are_followed_as_far_as_they_can_be(file, made_u
     [
         "    rankwright info nothing.txt\n",
         "```\n$ rankwright info nothing.txt --jason\n```\n",
-        "It is `rankwright info nothing.txt` that fails.\n",
-        "It is `rankwright inform` that is no command.\n",
+        "The command `rankwright info nothing.txt` fails.\n",
+        "The command `rankwright inform` does not exist.\n",
         "```sh\nls nothing.txt\n```\n",
         "    make nothing\n",
         "```python\nassert nothing\n```\n",
         "    rankwright info nothing.txt\n    rankwright: nothing.txt: something else\n",
     ],
 )
-def test_what_is_wrong_is_found(text, made_up, tmp_path, monkeypatch, capsys):
+def test_mistakes_are_found(text, made_up, tmp_path, monkeypatch, capsys):
     with pytest.raises((AssertionError, NameError)):
         Reader("a page", "", tmp_path, made_up, monkeypatch, capsys).read(text)
 
 
-def test_material_is_for_what_there_is():
+def test_material_belongs_to_existing_pages():
     assert set(MATERIAL) <= {name_of(page) for page in PAGES_TO_READ}
     assert set(REFERENCE) <= {section.partition("\n")[0] for section in SECTIONS}

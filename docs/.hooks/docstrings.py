@@ -1,7 +1,7 @@
-"""How the site reads docstrings: references as code, and defaults from the signature.
+"""Adjusts docstrings for the site: Sphinx references become code, and defaults come from the signature.
 
-A docstring may refer to a name as Sphinx does (:func:`name`). Where it describes two parameters at once, or lists the
-values that one can have, griffe takes the first default or value for that of all; the signature knows better.
+A docstring may refer to a name as Sphinx does (:func:`name`). If it describes two parameters at once, or lists the
+values of one, griffe takes the first default or value for all of them; the signature has the correct defaults.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ _ROLE = re.compile(r":(?:func|class|meth|mod|attr|data|exc|obj):`~?([^`]+)`")
 
 
 class Docstrings(griffe.Extension):
-    """Corrects what griffe has read of a package."""
+    """Corrects the docstrings that griffe has read from a package."""
 
     def on_package(self, *, pkg: griffe.Module, **_: Any) -> None:
-        """Called when all of a package is read."""
+        """Called when a package has been read completely."""
         _correct(pkg)
 
 
 def _correct(obj: griffe.Object) -> None:
-    """Turn references into code, and take defaults from the signatures, here and below."""
+    """Turn references into code and take defaults from the signatures, recursively."""
     if obj.docstring is not None:
         obj.docstring.value = _ROLE.sub(r"`\1`", obj.docstring.value)
     if isinstance(obj, griffe.Function | griffe.Class) and obj.docstring is not None:

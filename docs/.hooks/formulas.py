@@ -1,7 +1,7 @@
-"""Formulas of the site: plain text in the sources, raised and lowered letters in the pages.
+"""Formats formulas for the site: plain text in the sources, subscripts and superscripts in the pages.
 
-In the text, outside code, ``s_i`` becomes s with a lowered i. A block marked ``formula`` becomes a table with a row for
-each line; what stands three spaces apart is in cells of their own, so that a block reads well as plain text too.
+In text outside code, ``s_i`` becomes s with a subscript i. A block marked ``formula`` becomes a table with one row per
+line; three or more spaces separate cells, so that a block also reads well as plain text.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ def on_page_markdown(markdown: str, page: Any = None, **_: Any) -> str:
 
 
 def shifted(text: str) -> str:
-    """Text with indices and exponents as lowered and raised letters."""
+    """Return text with indices and exponents as subscripts and superscripts."""
     text = _LOWERED.sub(lambda found: f"{found[1]}<sub>{shifted(found[2].strip('{}'))}</sub>", text)
     return _RAISED.sub(lambda found: f"<sup>{found[1].strip('{}')}</sup>", text)
 
 
 def formula(text: str) -> str:
-    """A formula as HTML."""
+    """Format a formula as HTML."""
     return _LETTER.sub(r"<i>\1</i>", shifted(escape(text, quote=False)))
 
 
 def table(text: str) -> str:
-    """A block of formulas as HTML, one row for each line."""
+    """Format a block of formulas as HTML, one row per line."""
     rows = []
     for line in text.splitlines():
-        cells = re.split(r" {3,}", line.rstrip())  # an indented line begins with an empty one
+        cells = re.split(r" {3,}", line.rstrip())  # an indented line starts with an empty cell
         rows.append("<tr>" + "".join(f"<td>{formula(cell)}</td>" for cell in cells) + "</tr>")
     return f'<div class="formula"><table class="formula">{"".join(rows)}</table></div>'

@@ -1,6 +1,6 @@
-"""Fills pages when the site is built: public names by package, the help of every command, files of the root.
+"""Fills in pages when the site is built: public names by package, the help of every command, files from the root.
 
-The index of the search is also written as a script, because a page that is opened from disk may load no other data.
+The search index is also written as a script, because pages opened from disk cannot load other data.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_post_build(config: Any, **_: Any) -> None:
-    """Called by mkdocs when everything is written."""
+    """Called by mkdocs when the site has been written."""
     index = Path(config["site_dir"]) / "search" / "search_index.json"
     index.with_suffix(".js").write_text(f"var __index = {index.read_text(encoding='utf-8')}", encoding="utf-8")
 
 
 def _beside_docs(name: str) -> str:
-    """A file of the repository's root, for a page one folder below docs/."""
+    """Return a file from the repository's root, with links for a page one folder below docs/."""
     return (_ROOT / name).read_text(encoding="utf-8").replace("](docs/", "](../")
 
 
 def homes(package: str) -> list[str]:
-    """Where the public names of a package are defined, by name."""
+    """Return the full paths of a package's public names, sorted by name."""
     module = importlib.import_module(package)
     own = getattr(module, "_HOME_OF", None) or dict.fromkeys(getattr(module, "__all__", ()))
     found = {name: home or getattr(module, name).__module__ for name, home in own.items()}
@@ -59,7 +59,7 @@ def _object(home: str) -> Any:
 
 
 def _helps(command: click.Command, name: str) -> Iterator[str]:
-    """The help of a command and of those below it."""
+    """Yield the help of a command and its subcommands."""
     context = click.Context(command, info_name=name, terminal_width=100)
     yield f"## {name}\n\n```text\n{command.get_help(context)}\n```"
     if isinstance(command, click.Group):

@@ -1,6 +1,6 @@
 """Rankwright learns to order search results for the measure you are judged by.
 
-Names are loaded when they are first used, so that ``import rankwright`` costs next to nothing.
+Names are loaded on first use, so that ``import rankwright`` costs next to nothing.
 """
 
 from __future__ import annotations
@@ -46,20 +46,19 @@ _HOMES = {
     "rankwright.rankers.mc_rank": ("McRank",),
     "rankwright.rankers.pair_weights": ("rank_pair_weights",),
     "rankwright.rankers.ranking_svm": ("RankingSVM",),
-    "rankwright.text.analysis": ("Analyzer",),
-    "rankwright.text.index": ("Index",),
-    "rankwright.text.indexing": ("build_index",),
-    "rankwright.text.columns": ("Columns", "feature_set"),
-    "rankwright.text.features": ("make_features", "read_document_table"),
-    "rankwright.text.functions": ("BM25", "TFIDF", "Cosine", "Dirichlet", "JelinekMercer"),
-    "rankwright.text.learned": ("LearnedSearch",),
-    "rankwright.text.queries": ("read_queries",),
-    "rankwright.text.search": ("search",),
+    "rankwright.text.analysis.analyzers": ("Analyzer",),
+    "rankwright.text.index.index": ("Index", "build_index"),
+    "rankwright.text.reading.queries": ("read_queries",),
+    "rankwright.text.search.columns": ("Columns", "feature_set"),
+    "rankwright.text.search.features": ("make_features", "read_document_table"),
+    "rankwright.text.search.functions": ("BM25", "TFIDF", "Cosine", "Dirichlet", "JelinekMercer"),
+    "rankwright.text.search.learned": ("LearnedSearch",),
+    "rankwright.text.search.scorer": ("search",),
 }
 _PACKAGES = ("datasets", "experiments")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = [*sorted(_HOME_OF), *_PACKAGES, "__version__"]  # noqa: PLE0604 - the names are those of _HOMES and _PACKAGES
+__all__ = [*sorted(_HOME_OF), *_PACKAGES, "__version__"]  # noqa: PLE0604 - names come from _HOMES and _PACKAGES
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Errors for people: what was wrong, where, and what was expected."""
+"""Errors written for users: what was wrong, where, and what was expected."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ __all__ = ["InputError", "InputWarning"]
 
 
 class InputError(ValueError):
-    """Input that cannot be used; its text is one line, ``file:line: what was wrong; expected what``.
+    """Raised for unusable input, with a one-line message: ``file:line: what was wrong; what was expected``.
 
     Parameters
     ----------
@@ -29,4 +29,4 @@ class InputError(ValueError):
 
 
 class InputWarning(UserWarning):
-    """Input that can be used, with something that the user should know."""
+    """Issued for usable input that has something the user should know about."""

@@ -45,6 +45,6 @@ def test_bad_input_is_one_line(small, capsys):
         assert err.count("\n") == 1
     (small / "lib" / "ships.py").unlink()
     assert main(["collection", "python-docs", "-o", str(small / "out")]) == 2
-    assert "holds no Python sources" in capsys.readouterr().err
+    assert "contains no Python sources" in capsys.readouterr().err
     assert (small / "file").read_text() == "mine"
     assert not (small / "out").exists()

@@ -28,7 +28,7 @@ def names(folder):
 def test_through_all_formats_and_back(source, tmp_path, capsys):
     steps = ["a.txt", "b.rank", "c.parquet", "d.svm.gz", "e.rank", "f.letor"]
     for old, new in pairwise(steps):
-        assert main(["convert", str(tmp_path / old), str(tmp_path / new)]) == 0
+        assert main(["convert", str(tmp_path / old), "-o", str(tmp_path / new)]) == 0
         out, err = capsys.readouterr()
         assert out == ""
         assert err == f"wrote {tmp_path / new}: 2 queries, 3 documents, 3 dense float64 features\n"
@@ -42,20 +42,20 @@ def test_through_all_formats_and_back(source, tmp_path, capsys):
 
 def test_options(source, tmp_path):
     target = str(tmp_path / "b.rank")
-    assert main(["convert", str(source), target, "--dtype", "float32", "--scale", "minmax"]) == 0
+    assert main(["convert", str(source), "-o", target, "--dtype", "float32", "--scale", "minmax"]) == 0
     found = read_data(target)
     assert found.X.dtype == np.float32
     np.testing.assert_array_equal(found.X, QueryScaler("minmax").transform(read_data(source)).X)
-    assert main(["convert", target, target, "--sparse"]) == 0
+    assert main(["convert", target, "-o", target, "--sparse"]) == 0
     assert read_data(target).is_sparse
-    assert main(["convert", target, target, "--dense"]) == 0
+    assert main(["convert", target, "-o", target, "--dense"]) == 0
     np.testing.assert_array_equal(read_data(target).X, found.X)
 
 
 def test_groups_and_negative_labels(tmp_path, capsys):
     (tmp_path / "a").write_text("1 1:1\n-1 1:2\n0 1:3\n")
     (tmp_path / "sizes").write_text("2\n1\n")
-    args = ["convert", str(tmp_path / "a"), str(tmp_path / "b.parquet"), "--group", str(tmp_path / "sizes")]
+    args = ["convert", str(tmp_path / "a"), "-o", str(tmp_path / "b.parquet"), "--group", str(tmp_path / "sizes")]
     assert main(args) == 2
     assert "label -1 is negative" in capsys.readouterr().err
     assert main([*args, "--negative-as-zero"]) == 0
@@ -66,22 +66,22 @@ def test_groups_and_negative_labels(tmp_path, capsys):
 def test_onto_itself(source, tmp_path, name):
     path = tmp_path / name
     if path != source:
-        assert main(["convert", str(source), str(path)]) == 0
+        assert main(["convert", str(source), "-o", str(path)]) == 0
     before = read_data(path, dtype=np.float64)
-    assert main(["convert", str(path), str(path)]) == 0
+    assert main(["convert", str(path), "-o", str(path)]) == 0
     np.testing.assert_array_equal(read_data(path, dtype=np.float64).X, before.X)
     assert names(tmp_path) == sorted({"a.txt", name})
 
 
 def test_labels_as_judgements(source, tmp_path, capsys):
-    assert main(["convert", str(source), str(tmp_path / "b.qrels")]) == 0
+    assert main(["convert", str(source), "-o", str(tmp_path / "b.qrels")]) == 0
     assert (tmp_path / "b.qrels").read_text() == "b 0 x 2\nb 0 y 0\na 0 z 1\n"
     assert capsys.readouterr().err.endswith("b.qrels: 2 queries, 3 judgements\n")
 
 
 def test_runs_are_rewritten_in_rank_order_with_their_tag(tmp_path, capsys):
     (tmp_path / "a.run").write_text(RUN)
-    assert main(["convert", str(tmp_path / "a.run"), str(tmp_path / "b.run.gz")]) == 0
+    assert main(["convert", str(tmp_path / "a.run"), "-o", str(tmp_path / "b.run.gz")]) == 0
     expected = b"1 Q0 d2 1 0.75 mine\n1 Q0 d1 2 0.5 mine\n2 Q0 d1 1 3 mine\n"
     assert gzip.decompress((tmp_path / "b.run.gz").read_bytes()) == expected
     assert read_run(tmp_path / "b.run.gz").n_docs == 3
@@ -90,9 +90,9 @@ def test_runs_are_rewritten_in_rank_order_with_their_tag(tmp_path, capsys):
 
 def test_judgements_are_rewritten(tmp_path):
     (tmp_path / "a").write_text("1 0 d1 -1\n1 0 d2 2\n")
-    assert main(["convert", str(tmp_path / "a"), str(tmp_path / "b.qrels.gz")]) == 0
+    assert main(["convert", str(tmp_path / "a"), "-o", str(tmp_path / "b.qrels.gz")]) == 0
     assert detect(tmp_path / "b.qrels.gz") == "qrels"
-    assert main(["convert", str(tmp_path / "a"), str(tmp_path / "c.txt"), "--negative-as-zero"]) == 0
+    assert main(["convert", str(tmp_path / "a"), "-o", str(tmp_path / "c.txt"), "--negative-as-zero"]) == 0
     assert (tmp_path / "c.txt").read_text() == "1 0 d1 0\n1 0 d2 2\n"
 
 
@@ -114,7 +114,7 @@ def test_judgements_are_rewritten(tmp_path):
 )
 def test_bad_input_is_one_line_and_leaves_nothing(tmp_path, capsys, text, target, options, message):
     (tmp_path / "a").write_text(text)
-    assert main(["convert", str(tmp_path / "a"), str(tmp_path / target), *options]) == 2
+    assert main(["convert", str(tmp_path / "a"), "-o", str(tmp_path / target), *options]) == 2
     out, err = capsys.readouterr()
     assert out == ""
     assert err.startswith("rankwright: ")
@@ -129,10 +129,10 @@ def test_a_failure_leaves_the_target_as_it_was(tmp_path, capsys):
     (tmp_path / "c.rank").mkdir()
     (tmp_path / "c.rank" / "note").write_text("mine")
     for target in ("b.txt", "c.rank"):
-        assert main(["convert", str(tmp_path / "a"), str(tmp_path / target)]) == 2
+        assert main(["convert", str(tmp_path / "a"), "-o", str(tmp_path / target)]) == 2
     (tmp_path / "a").write_text(LETOR)
-    assert main(["convert", str(tmp_path / "a"), str(tmp_path / "c.rank")]) == 2
-    assert "is no Rankwright folder" in capsys.readouterr().err
+    assert main(["convert", str(tmp_path / "a"), "-o", str(tmp_path / "c.rank")]) == 2
+    assert "is not a Rankwright folder" in capsys.readouterr().err
     assert (tmp_path / "b.txt").read_text() == "mine"
     assert names(tmp_path / "c.rank") == ["note"]
     assert names(tmp_path) == ["a", "b.txt", "c.rank"]
@@ -142,10 +142,10 @@ def test_stored_types_are_kept(tmp_path):
     from rankwright.data.folder import save_folder
 
     save_folder(RankingData.from_arrays(np.ones((2, 2), np.float32), [0, 1], [1, 1]), tmp_path / "a.rank")
-    assert main(["convert", str(tmp_path / "a.rank"), str(tmp_path / "b.parquet")]) == 0
+    assert main(["convert", str(tmp_path / "a.rank"), "-o", str(tmp_path / "b.parquet")]) == 0
     assert read_data(tmp_path / "b.parquet").X.dtype == np.float32
 
 
 def test_help_shows_an_example(capsys):
     assert main(["convert", "--help"]) == 0
-    assert "rankwright convert train.txt.gz train.rank" in capsys.readouterr().out
+    assert "rankwright convert train.txt.gz -o train.rank" in capsys.readouterr().out

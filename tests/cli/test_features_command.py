@@ -80,9 +80,9 @@ def test_every_format_keeps_names_and_values(run, folder, target):
     code, err = run(folder, "q.tsv", "--qrels", "qrels", "-o", target)
     assert code == 0
     assert err == (
-        "note: 1 query left out, as there are no judgements (q5)\n"
-        "note: 1 query left out, as no document was found (q3)\n"
-        "note: 1 document left out, not being in the index\n"
+        "note: 1 query left out: no judgements (q5)\n"
+        "note: 1 query left out: no document found (q3)\n"
+        "note: 1 document left out: not in the index\n"
         "note: 1 relevant document is not among the candidates\n"
         f"wrote {target}: 3 queries, {expected.n_docs} documents, 15 features, 5 documents with a label above 0\n"
     )
@@ -123,7 +123,7 @@ def test_candidates(run, folder):
     assert_same(read_data("j.rank"), made(folder, candidates="judged"))
     code, err = run(folder, "q.tsv", "--qrels", "qrels", "--candidates", "a.run", "-o", "r.rank")
     assert code == 0
-    assert "note: 2 documents left out, not being in the index\n" in err
+    assert "note: 2 documents left out: not in the index\n" in err
     assert "note: 5 relevant documents are not among the candidates\n" in err
     assert_same(read_data("r.rank"), made(folder, candidates=read_run("a.run")))
 
@@ -133,7 +133,7 @@ def test_without_judgements(run, folder):
     data = read_data("f.rank")
     assert (code, data.query_ids.tolist(), set(data.labels.tolist())) == (0, ["q1", "q2", "q4", "q5"], {0.0})
     assert err == (
-        "note: 1 query left out, as no document was found (q3)\n"
+        "note: 1 query left out: no document found (q3)\n"
         f"wrote f.rank: 4 queries, {data.n_docs} documents, 15 features\n"
     )
 
@@ -169,7 +169,7 @@ def test_names_survive_training_ranking_explaining_and_searching(run, folder, ca
     assert one.doc_ids.tolist() == other.doc_ids.tolist()
     np.testing.assert_allclose(one.values, other.values, rtol=1e-6)
     # Searched: the same documents, found and scored from the text alone.
-    assert main(["search", folder, "--queries", "q.tsv", "--model", "m.rkw", "-o", "found.run"]) == 0
+    assert main(["search", folder, "q.tsv", "--model", "m.rkw", "-o", "found.run"]) == 0
     found = read_run("found.run")
     place = found.query_ids.tolist().index("q1")
     span = slice(found.indptr[place], found.indptr[place + 1])
@@ -212,7 +212,7 @@ def test_training_on_runs(run, folder, capsys):
     assert load_model("m.rkw").model.feature_names == ("a:score", "a:rr", "b:score", "b:rr")
     capsys.readouterr()
     assert main(["search", folder, "wing", "--model", "m.rkw"]) == 2
-    assert capsys.readouterr().err.startswith("rankwright: m.rkw: feature 'a:score' cannot be made from an index")
+    assert capsys.readouterr().err.startswith("rankwright: m.rkw: feature 'a:score' cannot be computed from an index")
 
 
 @pytest.mark.parametrize(
@@ -223,38 +223,41 @@ def test_training_on_runs(run, folder, capsys):
         (["-o", "f.txt"], "Missing argument"),
         (["INDEX", "q.tsv"], "Missing option"),
         (["INDEX", "q.tsv", "-o", "f.csv"], "f.csv: unknown suffix"),
-        (["INDEX", "q.tsv", "-o", "f.qrels"], "f.qrels: is a name for judgements, which have no features"),
+        (["INDEX", "q.tsv", "-o", "f.qrels"], "f.qrels: has the suffix of judgements, which have no features"),
         (["INDEX", "q.tsv", "-o", "none/f.txt"], "none/f.txt: cannot be written: No such file or directory"),
         (["INDEX", "q.tsv", "-o", "taken.txt"], "taken.txt: is a folder; expected a file name to write to"),
-        (["INDEX", "q.tsv", "-o", "taken.rank"], "taken.rank: exists and is no Rankwright folder"),
-        (["INDEX", "q.txt", "-o", "q.txt"], "q.txt: is what is being read; expected another name for the output"),
-        (["INDEX", "q.tsv", "--candidates", "r.txt", "-o", "r.txt"], "r.txt: is what is being read"),
+        (["INDEX", "q.tsv", "-o", "taken.rank"], "taken.rank: exists and is not a Rankwright folder"),
+        (["INDEX", "q.txt", "-o", "q.txt"], "q.txt: is also an input; expected another name for the output"),
+        (["INDEX", "q.tsv", "--candidates", "r.txt", "-o", "r.txt"], "r.txt: is also an input"),
         (["none.index", "q.tsv", "-o", "f.txt"], "none.index: "),
         (["q.tsv", "INDEX", "-o", "f.txt"], "q.tsv: "),
         (["INDEX", "none.tsv", "-o", "f.txt"], "none.tsv: cannot be read"),
         (["INDEX", "qrels", "-o", "f.txt"], "qrels:1: no tab in "),
-        (["INDEX", "q.tsv", "--part", "abstract", "-o", "f.txt"], "'abstract' is no part of a topic"),
+        (["INDEX", "q.tsv", "--part", "abstract", "-o", "f.txt"], "unknown topic part 'abstract'"),
         (["INDEX", "q.tsv", "--qrels", "none", "-o", "f.txt"], "none: cannot be read"),
         (["INDEX", "q.tsv", "--qrels", "a.run", "-o", "f.txt"], "a.run:1: "),
-        (["INDEX", "q.tsv", "--qrels", "far", "-o", "f.txt"], "none of the 5 queries has judgements, the first being"),
+        (["INDEX", "q.tsv", "--qrels", "far", "-o", "f.txt"], "none of the 5 queries (the first is"),
         (["INDEX", "q.tsv", "--candidates", "judged", "-o", "f.txt"], "but there are no judgements"),
         (["INDEX", "q.tsv", "--candidates", "none", "-o", "f.txt"], "none: cannot be read"),
         (["INDEX", "q.tsv", "--candidates", "qrels", "-o", "f.txt"], "qrels:1: "),
         (["INDEX", "q.tsv", "--set", "letor", "-o", "f.txt"], "'letor' is not one of"),
-        (["INDEX", "q.tsv", "--set", "sigir06", "-o", "f.txt"], "none of the features is a retrieval function"),
-        (["INDEX", "q.tsv", "--feature", "bm25", "-o", "f.txt"], "feature 'bm25' cannot be made from an index"),
-        (["INDEX", "q.tsv", "--feature", "bm25[x]", "-o", "f.txt"], "feature 'bm25[x]': there is no analyser 'x'"),
+        (["INDEX", "q.tsv", "--set", "sigir06", "-o", "f.txt"], "no feature is a retrieval function"),
+        (["INDEX", "q.tsv", "--feature", "bm25", "-o", "f.txt"], "feature 'bm25' cannot be computed from an index"),
+        (["INDEX", "q.tsv", "--feature", "bm25[x]", "-o", "f.txt"], "feature 'bm25[x]': unknown analyser 'x'"),
         (["INDEX", "q.tsv", "--table", "q.tsv", "-o", "f.txt"], "q.tsv: has no row for 40 of 40 documents"),
         (["INDEX", "q.tsv", "--table", "none", "-o", "f.txt"], "none: cannot be read"),
         (["INDEX", "q.tsv", "--depth", "0", "-o", "f.txt"], "0 is not in the range"),
-        (["INDEX", "q.tsv", "--normalize", "sum", "-o", "f.txt"], "--normalize is for --runs"),
-        (["INDEX", "nothing.tsv", "-o", "f.txt"], "no query has a candidate; expected queries with words that"),
-        (["--runs", "a.run", "a.run", "-o", "f.txt"], "the run a.run is given twice; expected once"),
+        (["INDEX", "q.tsv", "--normalize", "sum", "-o", "f.txt"], "--normalize needs --runs"),
+        (["INDEX", "nothing.tsv", "-o", "f.txt"], "no query has candidates; expected queries with words that"),
+        (["--runs", "a.run", "a.run", "-o", "f.txt"], "duplicate run a.run"),
         (["--runs", "a.run", "none.run", "-o", "f.txt"], "none.run: cannot be read"),
         (["--runs", "a.run", "q.tsv", "-o", "f.txt"], "q.tsv:1: "),
         (["--runs", "a.run", "--qrels", "far", "-o", "f.txt"], "the runs and the judgements have no query in common"),
         *(
-            (["--runs", "a.run", *option, "-o", "f.txt"], f"{option[0]} is for features of an index; expected runs")
+            (
+                ["--runs", "a.run", *option, "-o", "f.txt"],
+                f"{option[0]} needs an index; with --runs, expected only runs",
+            )
             for option in (
                 ["--set", "base"],
                 ["--feature", "bm25[plain]"],

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-import rankwright.text.arrays as arrays
+import rankwright.data.container_write as container_write
 from rankwright import Index
 from rankwright.cli.main import main
 
@@ -71,16 +71,16 @@ def test_adding(source, tmp_path, capsys):
     target = tmp_path / "a.index"
     (tmp_path / "more.tsv").write_text("d4\tlift\n")
     assert main(["index", str(source), "-o", str(target)]) == 0
-    assert main(["index", str(tmp_path / "more.tsv"), "--add", str(target)]) == 0
-    assert f"added 1 documents to {target}: 4 documents (1 empty), 10 tokens, 8 terms" in capsys.readouterr().err
+    assert main(["index", str(tmp_path / "more.tsv"), "-o", str(target), "--add"]) == 0
+    assert f"added 1 document to {target}: 4 documents (1 empty), 10 tokens, 8 terms" in capsys.readouterr().err
     before = {entry.name: entry.read_bytes() for entry in target.iterdir()}
-    assert main(["index", str(tmp_path / "more.tsv"), "--add", str(target)]) == 2
-    line = f"rankwright: {tmp_path / 'more.tsv'}:1: the document id 'd4' stands twice (first as document 4)"
+    assert main(["index", str(tmp_path / "more.tsv"), "-o", str(target), "--add"]) == 2
+    line = f"rankwright: {tmp_path / 'more.tsv'}:1: duplicate document 'd4' (first as document 4)"
     assert capsys.readouterr().err.startswith(line)
     assert {entry.name: entry.read_bytes() for entry in target.iterdir()} == before
-    assert main(["index", str(tmp_path / "more.tsv"), "--add", str(target), "--no-text"]) == 2
-    assert "--add keeps the fields, analysers and texts as they are" in capsys.readouterr().err
-    assert main(["index", str(tmp_path / "more.tsv"), "--add", str(tmp_path / "none")]) == 2
+    assert main(["index", str(tmp_path / "more.tsv"), "-o", str(target), "--add", "--no-text"]) == 2
+    assert "--add keeps the settings of the index" in capsys.readouterr().err
+    assert main(["index", str(tmp_path / "more.tsv"), "-o", str(tmp_path / "none"), "--add"]) == 2
     assert "none: cannot be read: No such file or directory" in capsys.readouterr().err
 
 
@@ -90,19 +90,19 @@ def test_bytes_that_are_not_text(tmp_path, capsys):
     assert main(["index", str(tmp_path / "a.tsv"), "-o", str(target)]) == 2
     err = capsys.readouterr().err
     assert err.count("\n") == 1
-    assert f"{tmp_path / 'a.tsv'}:2: the byte 0xe9 is not UTF-8 text" in err
+    assert f"{tmp_path / 'a.tsv'}:2: the byte 0xe9 is not valid UTF-8" in err
     assert not target.exists()
     assert main(["index", str(tmp_path / "a.tsv"), "-o", str(target), "--errors", "replace"]) == 0
     err = capsys.readouterr().err
     assert "warning: " in err
-    assert "1 documents have bytes that are not UTF-8" in err
+    assert "replaced bytes that are not UTF-8 in 1 document" in err
     assert Index.open(target).text(1) == "caf\ufffd"
 
 
 def test_usage(source, tmp_path, capsys):
     for arguments in (
         [str(source)],
-        [str(source), "-o", str(tmp_path / "a"), "--add", str(tmp_path / "b")],
+        [str(source), "--add"],
         ["-o", str(tmp_path / "a")],
         [str(source), "-o", str(tmp_path / "a"), "--analyzer", "potter"],
         [str(tmp_path / "none.jsonl"), "-o", str(tmp_path / "a")],
@@ -120,7 +120,7 @@ def test_a_full_disk_is_one_line(source, tmp_path, monkeypatch, capsys):
     def full(file, data):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(arrays, "_write", full)
+    monkeypatch.setattr(container_write, "_write", full)
     assert main(["index", str(source), "-o", str(tmp_path / "a.index")]) == 2
     err = capsys.readouterr().err
     assert err == f"rankwright: {tmp_path / 'a.index'}: cannot be written: No space left on device\n"

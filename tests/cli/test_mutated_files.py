@@ -64,7 +64,7 @@ def test_mutated_text(tmp_path_factory, kind, cuts, pack):
     check("evaluate", str(folder / "good.qrels"), str(path))
     check("evaluate", str(path), str(folder / "good.run"))
     target = folder / "out.qrels"
-    code = check("convert", str(path), str(target))
+    code = check("convert", str(path), "-o", str(target))
     assert target.exists() == (code == 0)
     assert not [left for left in folder.iterdir() if left.name.startswith(".")]
 

@@ -270,10 +270,13 @@ BAD = {
     "an id missing": (["rank", "m.rkw", "hole.txt", "-o", "x.run"], "hole.txt: 1 of 2 documents have no id"),
     "an id twice": (["rank", "m.rkw", "twice.txt", "-o", "x.run"], "twice.txt: document 'a' stands twice in query '1'"),
     "too wide": (["rank", "m.rkw", "wide.txt"], "wide.txt: the data has 9 features, but the model has 4"),
-    "no model": (["rank", "f.txt", "f.txt"], "f.txt: is no Rankwright model; expected a file that `rankwright train`"),
+    "no model": (
+        ["rank", "f.txt", "f.txt"],
+        "f.txt: not a Rankwright model: it starts with other bytes; expected one written by `rankwright train`",
+    ),
     "missing model": (["rank", "nowhere", "f.txt"], "nowhere: cannot be read: No such file or directory"),
-    "truncated model": (["rank", "cut.rkw", "f.txt"], "cut.rkw: damaged or truncated model file"),
-    "truncated info": (["info", "cut.rkw"], "cut.rkw: damaged or truncated model file"),
+    "truncated model": (["rank", "cut.rkw", "f.txt"], "cut.rkw: damaged model: it is not complete"),
+    "truncated info": (["info", "cut.rkw"], "cut.rkw: damaged model: it is not complete"),
     "missing features": (["rank", "m.rkw", "nowhere"], "nowhere: cannot be read: No such file or directory"),
     "model as features": (["rank", "m.rkw", "m.rkw"], "m.rkw: holds a model, no features"),
     "run as features": (["rank", "m.rkw", "x.trec"], "x.trec: holds a TREC run, no features"),
@@ -302,7 +305,7 @@ BAD = {
     "evaluate": (["evaluate", "f.txt", "m.rkw"], "m.rkw: is a model; expected the run or scores"),
     "judgements": (["evaluate", "m.rkw", "x.trec"], "m.rkw: is a model; expected qrels or a feature file"),
     "compare": (["compare", "f.txt", "m.rkw", "x.trec"], "m.rkw: is a model; expected the run or scores"),
-    "convert": (["convert", "m.rkw", "x.txt"], "m.rkw: is a model, which no other format can hold"),
+    "convert": (["convert", "m.rkw", "-o", "x.txt"], "m.rkw: is a model, which no other format can hold"),
 }
 
 

@@ -10,9 +10,8 @@ import pytest
 
 from rankwright import read_run
 from rankwright.cli.main import main
-from rankwright.text.index import Index
-from rankwright.text.indexing import build_index
-from rankwright.text.search import Scorer
+from rankwright.text.index.index import Index, build_index
+from rankwright.text.search.scorer import Scorer
 
 DOCUMENTS = [
     ("d1", {"title": "Lift of wings", "text": "The lift of a wing in a slipstream was measured at several angles."}),
@@ -121,10 +120,10 @@ def test_json(run, folder):
 @pytest.mark.parametrize(
     ("query", "said"),
     [
-        ("xyzzy", "nothing found: no document holds xyzzy\n"),
-        ("Xyzzy, the plugh", "nothing found: no document holds Xyzzy or plugh\n"),
+        ("xyzzy", "nothing found: no document contains xyzzy\n"),
+        ("Xyzzy, the plugh", "nothing found: no document contains Xyzzy or plugh\n"),
         ("the of", "nothing found: the analyser drops every word (the, of)\n"),
-        ("?", "nothing found: there is no word in the query\n"),
+        ("?", "nothing found: the query has no words\n"),
     ],
 )
 def test_a_query_without_a_known_word(run, query, said):
@@ -139,7 +138,7 @@ def test_unknown_words_are_told_beside_results(run):
 
 
 def test_a_file_of_queries_becomes_a_run(run, folder, place):
-    code, out, err = run("--queries", "q.tsv", "-o", "out.run")
+    code, out, err = run("q.tsv", "-o", "out.run")
     assert (code, out) == (0, "")
     assert err == "wrote out.run: 4 queries, 4 documents\nnote: nothing found for 2 queries (q2, q4)\n"
     found = read_run("out.run")
@@ -151,15 +150,18 @@ def test_a_file_of_queries_becomes_a_run(run, folder, place):
     assert (place / "out.run").read_text().splitlines()[0].endswith(" bm25")
 
 
+def test_the_name_of_a_file_without_o_is_a_query(run):
+    note = "note: q.tsv is taken as a query; to answer the queries in that file, add -o RUN\n"
+    assert run("q.tsv") == (0, "", f"{note}nothing found: no document contains q or tsv\n")
+
+
 def test_options_of_a_run(run, place):
     first = "<top><num>1<title>heat<desc>Description: wing</top>"
     (place / "topics").write_text(first)
-    assert run("--queries", "topics", "-o", "a.run", "-k", "1", "--tag", "mine", "--threads", "2")[0] == 0
+    assert run("topics", "-o", "a.run", "-k", "1", "--tag", "mine", "--threads", "2")[0] == 0
     assert (place / "a.run").read_text().split()[:4] == ["1", "Q0", "d2", "1"]
     assert (place / "a.run").read_text().endswith(" mine\n")
-    assert run("--queries", "topics", "-o", "b.run.gz", "--part", "description")[2] == (
-        "wrote b.run.gz: 1 queries, 2 documents\n"
-    )
+    assert run("topics", "-o", "b.run.gz", "--part", "description")[2] == ("wrote b.run.gz: 1 queries, 2 documents\n")
     assert read_run("b.run.gz").n_docs == 2
 
 
@@ -173,21 +175,20 @@ def test_an_index_without_texts(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ([], "expected a QUERY or --queries FILE (see: rankwright search --help)"),
-        (["wing", "--queries", "q.tsv"], "expected a QUERY or --queries FILE, not both"),
-        (["--queries", "q.tsv"], "expected -o FILE for the run of --queries"),
-        (["wing", "-o", "out.run"], "-o is for the run of --queries FILE"),
-        (["--queries", "q.tsv", "-o", "out.run", "--json"], "--json is for one QUERY"),
-        (["--queries", "q.tsv", "-o", "q.tsv"], "q.tsv: is what is being read"),
-        (["--queries", "q.tsv", "-o", "."], "is a folder; expected a file name"),
-        (["--queries", "q.tsv", "-o", "no/out.run"], "no/out.run: cannot be written: No such file or directory"),
-        (["--queries", "missing", "-o", "out.run"], "missing: cannot be read: No such file"),
-        (["--queries", "q.tsv", "-o", "out.run", "--tag", "a b"], "tag 'a b' cannot be written"),
-        (["--queries", "q.tsv", "-o", "out.run", "--part", "head"], "'head' is no part of a topic"),
+        ([], "Missing argument 'QUERY|QUERIES'. (see: rankwright search --help)"),
+        (["wing", "q.tsv", "-o", "out.run"], "expected one file QUERIES, found 2 arguments"),
+        (["wing", "--model", "m.rkw", "--field", "text"], "--model cannot be combined with --function or --field"),
+        (["q.tsv", "-o", "out.run", "--json"], "--json prints the results of one QUERY; expected no -o with it"),
+        (["q.tsv", "-o", "q.tsv"], "q.tsv: is also the input"),
+        (["q.tsv", "-o", "."], "is a folder; expected a file name"),
+        (["q.tsv", "-o", "no/out.run"], "no/out.run: cannot be written: No such file or directory"),
+        (["missing", "-o", "out.run"], "missing: cannot be read: No such file"),
+        (["q.tsv", "-o", "out.run", "--tag", "a b"], "tag 'a b' cannot be written"),
+        (["q.tsv", "-o", "out.run", "--part", "head"], "unknown topic part 'head'"),
         (["wing", "--function", "bm26"], "unknown retrieval function 'bm26'; expected one of bm25"),
         (["wing", "--function", "bm25(b=2)"], "b of bm25 is 2; expected a number from 0 to 1"),
-        (["wing", "--field", "body"], "there is no field 'body'; expected title, text"),
-        (["wing", "--analyzer", "snowball"], "there is no analyser 'snowball'"),
+        (["wing", "--field", "body"], "unknown field 'body'; expected title, text"),
+        (["wing", "--analyzer", "snowball"], "unknown analyser 'snowball'"),
         (["wing", "-k", "0"], "Invalid value for '-k'"),
     ],
 )

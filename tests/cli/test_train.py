@@ -398,7 +398,7 @@ def one_line(result, *parts):
         (["--valid", "wide.txt"], ["wide.txt: the data has 7 features, but the training data has 5"]),
         (["--valid", "broken.txt"], ["broken.txt:2: "]),
         (["--continue", "nothing.rkw"], ["nothing.rkw: cannot be read"]),
-        (["--continue", "train.txt"], ["train.txt: is no Rankwright model"]),
+        (["--continue", "train.txt"], ["train.txt: not a Rankwright model"]),
         (["--continue", "wide.rkw"], ["wide.rkw: has 7 features, but the training data 5"]),
         (["--group", "vali.txt"], ["train.txt: has qid:Q in its lines, and group was given too"]),
     ],

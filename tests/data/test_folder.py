@@ -111,54 +111,6 @@ def test_object_ids_become_strings(tmp_path):
     assert not (tmp_path / "b.rank").exists()
 
 
-def test_a_failed_save_leaves_the_old_folder(saved, monkeypatch):
-    def fail(*_, **__):
-        raise OSError("disk full")
-
-    before = sorted(entry.name for entry in saved.iterdir())
-    with monkeypatch.context() as patch:
-        patch.setattr(np, "save", fail)
-        with pytest.raises(OSError, match="disk full"):
-            save_folder(make_data(np.float64), saved)
-    assert sorted(entry.name for entry in saved.iterdir()) == before
-    assert load_folder(saved).X.dtype == np.float32
-    assert list(saved.parent.iterdir()) == [saved]
-
-
-def test_other_peoples_folders_are_not_replaced(saved, tmp_path):
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "thesis.tex").write_text("x")
-    with pytest.raises(InputError, match="is no Rankwright folder"):
-        save_folder(make_data(), tmp_path / "mine")
-    (saved / "thesis.tex").write_text("x")
-    with pytest.raises(InputError, match=r"holds files that are not part of the data \(thesis.tex\)"):
-        save_folder(make_data(), saved)
-    assert (saved / "thesis.tex").exists()
-
-
-def test_newer_and_foreign_folders(saved, tmp_path):
-    edit_header(saved, version=2)
-    with pytest.raises(InputError, match="written by a newer Rankwright; version 2, this one reads 1"):
-        load_folder(saved)
-    edit_header(saved, version="x")
-    with pytest.raises(InputError, match=r"the version in rankwright\.json is 'x'; expected 1"):
-        load_folder(saved)
-    edit_header(saved, version=1, format="other")
-    with pytest.raises(InputError, match="is no Rankwright data folder"):
-        load_folder(saved)
-    with pytest.raises(InputError, match=r"expected rankwright\.json in it"):
-        load_folder(tmp_path)
-    with pytest.raises(InputError, match="No such file"):
-        load_folder(tmp_path / "none.rank")
-
-
-@pytest.mark.parametrize("text", ["", "{", "[]", "\xff", "[" * 100_000])
-def test_unreadable_header(saved, text):
-    (saved / HEADER).write_bytes(text.encode("latin-1"))
-    with pytest.raises(InputError, match=str(saved)):
-        load_folder(saved)
-
-
 @pytest.mark.parametrize(
     "changes",
     [
@@ -181,29 +133,6 @@ def test_a_header_that_does_not_fit(saved, changes):
         load_folder(saved)
 
 
-@pytest.mark.parametrize("name", ["X", "labels", "indptr", "query_ids", "doc_ids"])
-@pytest.mark.parametrize("damage", ["missing", "cut", "longer", "empty", "text", "other shape", "pickle", "archive"])
-def test_damaged_arrays(saved, name, damage):
-    file = saved / f"{name}.npy"
-    content = file.read_bytes()
-    file.unlink()
-    if damage == "cut":
-        file.write_bytes(content[:-3])
-    elif damage == "longer":
-        file.write_bytes(content + b"\0")
-    elif damage in ("empty", "text"):
-        file.write_bytes(b"hello there" if damage == "text" else b"")
-    elif damage == "other shape":
-        np.save(file, np.zeros((2, 2, 2)))
-    elif damage == "pickle":
-        np.save(file, np.array([{"a": 1}], object), allow_pickle=True)
-    elif damage == "archive":
-        np.savez(file.with_suffix(".npz"), a=np.zeros(2))
-        file.with_suffix(".npz").rename(file)
-    with pytest.raises(InputError, match=rf"damaged data folder: {name}\.npy"):
-        load_folder(saved)
-
-
 @pytest.mark.parametrize(
     ("name", "values", "message"),
     [
@@ -212,7 +141,7 @@ def test_damaged_arrays(saved, name, damage):
         ("indptr", np.array([1, 2, 5, 9]), "query boundaries"),
         ("labels", np.array([-1.0] + [0.0] * 8), "labels must be finite"),
         ("labels", np.array([np.nan] + [0.0] * 8), "labels must be finite"),
-        ("query_ids", np.array(["q10", "q10", "q11"]), "a query id occurs twice"),
+        ("query_ids", np.array(["q10", "q10", "q11"]), "two queries have the same id"),
     ],
 )
 def test_content_that_cannot_be(saved, name, values, message):

@@ -1,4 +1,6 @@
 import gzip
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +10,8 @@ from rankwright import InputError, RankingData, read_data, read_qrels, write_dat
 from rankwright.data.folder import save_folder
 from rankwright.data.formats import detect, suffix_of
 
-pytest.importorskip("pyarrow")
+pyarrow = pytest.importorskip("pyarrow")
+pytest.importorskip("pyarrow.parquet")
 
 TEXTS = {
     "letor": "2 qid:1 1:0.5 2:1 # docid = a\n",
@@ -82,7 +85,7 @@ def test_parquet_and_folder(tmp_path):
         (b"hello my dear friend", "a:1: a line of an unknown format"),
         (b"a,b,c\n1,2,3\n", "read CSV with pandas"),
         (b"ab\0cd", "is not a text file"),
-        (gzip.compress(b"1 qid:1 1:1\n" * 50)[:-20], "damaged or truncated gzip"),
+        (gzip.compress(b"1 qid:1 1:1\n" * 50, mtime=0)[:-20], "damaged or truncated gzip"),
     ],
 )
 def test_what_is_not_understood(tmp_path, content, message):
@@ -186,3 +189,74 @@ def test_suffix_of():
     assert suffix_of("a/b.TXT.gz") == ".txt"
     assert suffix_of("b.parquet") == ".parquet"
     assert suffix_of("b.gz") == ""
+
+
+OPENED: list[str] = []
+WATCHING: list[Path] = []
+
+
+def watch(event, arguments):
+    """An audit hook, which cannot be taken away again: it looks only while a test asks it to."""
+    if event == "open" and WATCHING and str(arguments[0]).startswith(str(WATCHING[0])):
+        OPENED.append(Path(arguments[0]).name)
+
+
+sys.addaudithook(watch)
+
+
+@pytest.fixture
+def opened(tmp_path):
+    OPENED.clear()
+    WATCHING.append(tmp_path)
+    yield OPENED
+    WATCHING.clear()
+
+
+@pytest.mark.parametrize("name", ["a.txt", "a.txt.gz", "a.parquet"])
+def test_a_file_is_opened_once(tmp_path, opened, name, monkeypatch):
+    write_data(make_data(), tmp_path / name)
+    real = pyarrow.parquet.ParquetFile
+
+    def not_by_name(source, **options):  # which would open it again, out of our sight
+        assert not isinstance(source, str | Path)
+        return real(source, **options)
+
+    monkeypatch.setattr(pyarrow.parquet, "ParquetFile", not_by_name)
+    opened.clear()
+    assert read_data(tmp_path / name).n_docs == 10
+    assert opened == [name]
+
+
+def test_every_file_of_a_folder_is_opened_once(tmp_path, opened):
+    write_data(make_data(), tmp_path / "a.rank")
+    opened.clear()
+    data = read_data(tmp_path / "a.rank")
+    assert data.X.sum() == make_data().X.sum()
+    assert sorted(opened) == sorted(path.name for path in (tmp_path / "a.rank").iterdir())
+    assert opened.count("rankwright.json") == 1
+
+
+@pytest.mark.parametrize("kind", TEXTS)
+@pytest.mark.parametrize("command", ["info", "convert"])
+def test_commands_open_a_file_once(tmp_path, opened, kind, command):
+    from rankwright.cli.main import main
+
+    source = tmp_path / "source"
+    source.write_text(TEXTS[kind])
+    opened.clear()
+    suffix = {"letor": "txt", "scores": "txt"}.get(kind, kind)
+    code = main([command, str(source), *(["-o", str(tmp_path / f"out.{suffix}")] if command == "convert" else [])])
+    assert code == (2 if (command, kind) == ("convert", "scores") else 0)
+    assert opened.count("source") == 1
+
+
+def test_a_model_is_opened_once(tmp_path, opened):
+    from rankwright import LinearModel, load_model, save_model
+    from rankwright.cli.main import main
+
+    save_model(LinearModel([1.0]), tmp_path / "m.rkw", method="m", parameters={})
+    opened.clear()
+    load_model(tmp_path / "m.rkw")
+    assert opened == ["m.rkw"]
+    assert main(["info", str(tmp_path / "m.rkw")]) == 0
+    assert opened == ["m.rkw", "m.rkw"]

@@ -278,7 +278,7 @@ def test_the_same_for_any_order_of_hashes(library):
 
 
 def test_without_sources(tmp_path, library):
-    with pytest.raises(InputError, match="holds no Python sources with docstrings"):
+    with pytest.raises(InputError, match="contains no Python sources with docstrings"):
         python_docs(folder=tmp_path / "nowhere")
     (tmp_path / "few").mkdir()
     (tmp_path / "few" / "a.py").write_text('def a():\n    """Do it."""\n')
@@ -333,7 +333,7 @@ def test_written_files(library, tmp_path):
 
 def test_a_failure_leaves_nothing(library, tmp_path, monkeypatch):
     made = python_docs(folder=library)
-    with pytest.raises(InputError, match="cannot be made"):
+    with pytest.raises(InputError, match="cannot be created"):
         made.write(library / "io.py" / "x")
 
     def broken(*_):

@@ -40,7 +40,7 @@ MISTAKES = {
     "no format": ('"rich2.txt"', '"exp.toml"', "exp.toml", "a line of an unknown format"),
     "same file": ('"rich2.txt"', '"test.txt"', "rich1.txt", "test.txt is among the files of the data set already"),
     "validated on": ('valid = "rich3.txt"', 'valid = "rich1.txt"', 'valid = "rich1', "rich1.txt is among the files"),
-    "no model": (BACKGROUND, "[data.background]\nmodel = 'rich1.txt'\n", "model =", "rich1.txt is no Rankwright mo"),
+    "no model": (BACKGROUND, "[data.background]\nmodel = 'rich1.txt'\n", "model =", "rich1.txt: not a Rankwright mo"),
     "method": ("parameters = { n", "method = 'lambdamat'\n# { n", "lambdamat", "did you mean lambdamart?"),
     "adapted itself": ("parameters = { n", "method = 'adapt:auto'\n# {", "'adapt:auto'", "is not adapted itself"),
     "parameter": ("n_trees = 12", "trees = 12", "trees = 12", "lambdamart has no parameter 'trees'; did you mean n_"),

@@ -8,6 +8,8 @@ from scipy import sparse
 
 from rankwright import BinnedModel, InputError, load_model, save_model
 from rankwright.cli.main import main
+from rankwright.data.container_write import write_file
+from rankwright.models.kinds import KINDS, MODEL
 from rankwright.models.sum import SumModel
 
 NAMES = ("a", "b", "c", "d")
@@ -106,13 +108,14 @@ def test_wrong_parts(parts, message):
 
 
 def test_a_damaged_file(tmp_path):
-    from rankwright.models.kinds import KINDS
-
     model, _ = make()
-    facts, arrays = KINDS["binned"].to_parts(model)
+    path = tmp_path / "m"
+    save_model(model, path, method="m", parameters={})
+    header, arrays = load_model(path).header, KINDS["binned"].to_parts(model)[1]
     for change in ({"starts": arrays["starts"].astype(float)}, {"weights": arrays["weights"][:, None]}):
-        with pytest.raises(InputError, match="expected"):
-            KINDS["binned"].from_parts(facts, arrays | change)
+        write_file(path, MODEL, header, arrays | change)
+        with pytest.raises(InputError, match=f"damaged model: {next(iter(change))}.npy .*; expected"):
+            load_model(path)
 
 
 def test_on_the_command_line(tmp_path, capsys):

@@ -5,23 +5,11 @@ import itertools
 import numpy as np
 import pytest
 
+from every_measure import with_every_measure
 from rankwright.measures import Rankings, parse_measure
 from rankwright.objectives import lines as module
 from rankwright.objectives.line_sweep import best_place
 from rankwright.objectives.lines import MeasureOnLines
-
-MEASURES = ("ndcg@10", "ndcg@3", "ndcg", "map", "map@3", "mrr", "mrr@2", "P@2", "R@3", "rbp", "rbp@4", "err@5", "auc")
-MANY = (
-    "ndcg@3",
-    "ndcg@40",
-    "ndcg",
-    "map",
-    "map@5",
-    "mrr",
-    "P@7",
-    "err@5",
-    "AveNDCG",
-)  # enough documents for every way to sort
 
 
 def make(rng, whole_numbers, n_queries=6, longest=9, n_components=2, shortest=1):
@@ -56,20 +44,18 @@ def check_values(on_lines, labels, indptr, measure, base, step, most=10**6):
 
 
 @pytest.mark.parametrize("whole_numbers", [False, True])
-@pytest.mark.parametrize("name", MEASURES)
-def test_values_are_those_of_the_measure(name, whole_numbers):
+@with_every_measure(1, 3, 10)
+def test_values_are_those_of_the_measure(measure, whole_numbers):
     rng = np.random.default_rng(0)
-    measure = parse_measure(name).resolve("letor")
     for _ in range(15):
         labels, indptr, (base, step) = make(rng, whole_numbers)
         check_values(MeasureOnLines(labels, indptr, measure), labels, indptr, measure, base, step)
 
 
 @pytest.mark.parametrize("whole_numbers", [False, True])
-@pytest.mark.parametrize("name", MANY)
-def test_values_of_long_queries(name, whole_numbers):
+@with_every_measure(5, 40, parameters=False)
+def test_values_of_long_queries(measure, whole_numbers):  # enough documents for every way to sort
     rng = np.random.default_rng(1)
-    measure = parse_measure(name).resolve("letor")
     labels, indptr, (base, step) = make(rng, whole_numbers, n_queries=3, shortest=30, longest=110)
     if not whole_numbers:
         base[::7] = base[::7].round()  # some are equal
@@ -104,12 +90,12 @@ def test_all_documents_meet_in_one_point(monkeypatch, name):
 
 
 @pytest.mark.parametrize("whole_numbers", [False, True])
-@pytest.mark.parametrize("name", MEASURES)
-def test_nothing_on_a_dense_grid_is_better(name, whole_numbers):
+@with_every_measure(3, parameters=False)
+def test_nothing_on_a_dense_grid_is_better(measure, whole_numbers):
     rng = np.random.default_rng(4)
     for _ in range(5):
         labels, indptr, (base, step) = make(rng, whole_numbers)
-        on_lines = MeasureOnLines(labels, indptr, parse_measure(name).resolve("letor"))
+        on_lines = MeasureOnLines(labels, indptr, measure)
         t, value = on_lines.best(base, step)
         assert on_lines.value(base + t * step) == pytest.approx(value, abs=1e-12)
         grid = np.linspace(-20, 20, 401) + 1e-4  # beside the ties of whole numbers

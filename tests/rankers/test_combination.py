@@ -359,7 +359,7 @@ def test_what_is_saved(tmp_path):
     assert again.coef_.tobytes() == ranker.coef_.tobytes()
 
 
-METHODS = {"dorm": "dorm", "dorm@10": "dorm@10", "DORM@5": "dorm@5"}
+METHODS = {"dorm": "dorm-nc", "dorm@10": "dorm@10", "DORM@5": "dorm@5"}
 
 
 @pytest.mark.parametrize("loss", METHODS)

@@ -28,6 +28,8 @@ from rankwright.objectives.lambdas import Lambdas
 from rankwright.rankers.background import background_model, background_scores
 from rankwright.rankers.validation import validation_value
 
+GIVEN = {"float64": np.asarray, "float32": lambda X: X.astype(np.float32), "csr": sparse.csr_array}
+
 
 def make(n_queries=25, seed=0, noise=1.0):
     rng = np.random.default_rng(seed)
@@ -66,7 +68,7 @@ def by_definition(data, n_rounds, rate, standardize=True, weights=None, start=0.
 
 
 @pytest.mark.parametrize("standardize", [True, False])
-@pytest.mark.parametrize("as_given", [np.asarray, lambda X: X.astype(np.float32), sparse.csr_array], ids=str)
+@pytest.mark.parametrize("as_given", GIVEN.values(), ids=GIVEN)
 def test_rounds_are_those_of_the_definition(standardize, as_given):
     X, y, qid = make()
     X[:, :3] *= np.abs(X[:, :3]) > [0.3, 45.0, 0.03]

@@ -9,9 +9,9 @@ import pytest
 from toy_documents import WORDS, make_documents
 
 from rankwright import BM25, Columns, Dirichlet, InputError, build_index, feature_set
-from rankwright.text.analysis import analyzer
-from rankwright.text.columns import FEATURE_SETS
-from rankwright.text.search import Scorer
+from rankwright.text.analysis.analyzers import analyzer
+from rankwright.text.search.columns import FEATURE_SETS
+from rankwright.text.search.scorer import Scorer
 
 FIELDS = ("title", "text", "note")
 TEXTS = [
@@ -142,9 +142,9 @@ def test_the_sets():
     assert feature_set("sigir06") == [f"{name}[porter+stop]" for name in SUMS]
     assert feature_set("sigir06", ["title"])[7:] == [f"{name}[porter+stop,title]" for name in SUMS]
     assert set(FEATURE_SETS) == {"base", "sigir06"}
-    with pytest.raises(InputError, match="'all' is no set of features; expected one of base, sigir06"):
+    with pytest.raises(InputError, match="unknown feature set 'all'; expected one of base, sigir06"):
         feature_set("all")
-    with pytest.raises(InputError, match=r"one text, 'title'; expected a list"):
+    with pytest.raises(InputError, match=r"a single string, 'title'; expected a list"):
         feature_set("base", "title")
 
 
@@ -160,22 +160,22 @@ def test_any_name_of_a_field(tmp_path):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (["bm25"], "feature 'bm25' cannot be made from an index; expected a name like bm25[porter]"),
-        (["f1"], "feature 'f1' cannot be made"),
-        ([3], "feature 3 cannot be made"),
-        (["bm25[]"], "feature 'bm25[]' cannot be made"),
-        (["[plain]"], "feature '[plain]' cannot be made"),
+        (["bm25"], "feature 'bm25' cannot be computed from an index; expected a name like bm25[porter]"),
+        (["f1"], "feature 'f1' cannot be computed"),
+        ([3], "feature 3 cannot be computed"),
+        (["bm25[]"], "feature 'bm25[]' cannot be computed"),
+        (["[plain]"], "feature '[plain]' cannot be computed"),
         (["bm52[plain]"], "feature 'bm52[plain]': unknown function 'bm52'; expected one of bm25, tfidf, cosine"),
-        (["log-tf(k=1)[plain]"], "feature 'log-tf(k=1)[plain]': log-tf has no parameters"),
+        (["log-tf(k=1)[plain]"], "feature 'log-tf(k=1)[plain]': log-tf takes no parameters"),
         (["bm25(k=1)[plain]"], "feature 'bm25(k=1)[plain]': bm25 has no parameter 'k'; its parameters: k1, b, k3, idf"),
         (["bm25(b=2)[plain]"], "feature 'bm25(b=2)[plain]': b of bm25 is 2; expected a number from 0 to 1"),
         (
             ["bm25[german]"],
-            "feature 'bm25[german]': there is no analyser 'german'; expected plain, porter, porter+stop",
+            "feature 'bm25[german]': unknown analyser 'german'; expected plain, porter, porter+stop",
         ),
-        (["bm25[plain,body]"], "feature 'bm25[plain,body]': there is no field 'body'; expected "),
-        (["jm[plain]", "jm[plain]"], "the feature 'jm[plain]' is named twice; expected once"),
-        ("bm25[plain]", "the features are one text, 'bm25[plain]'; expected a list of names"),
+        (["bm25[plain,body]"], "feature 'bm25[plain,body]': unknown field 'body'; expected "),
+        (["jm[plain]", "jm[plain]"], "duplicate feature 'jm[plain]'"),
+        ("bm25[plain]", "the features are a single string, 'bm25[plain]'; expected a list of names"),
     ],
 )
 def test_bad_names(index, names, message):

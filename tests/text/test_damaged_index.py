@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from toy_documents import files_of, make_documents
 
-import rankwright.text.arrays as arrays
+import rankwright.data.container_write as container_write
 from rankwright import Index, InputError, build_index
-from rankwright.text.analysis import BUILT_IN, analyzer
-from rankwright.text.builder import Builder
-from rankwright.text.indexing import add_documents
+from rankwright.text.analysis.analyzers import BUILT_IN, analyzer
+from rankwright.text.index.contents import INDEX
+from rankwright.text.index.writer import IndexWriter
 
 
 @pytest.fixture
@@ -26,21 +26,20 @@ def test_not_an_index(tmp_path):
     with pytest.raises(InputError, match="none: cannot be read: No such file"):
         Index.open(tmp_path / "none")
     for name in ("file", "empty"):
-        with pytest.raises(InputError, match="is no Rankwright index, or not a complete one; expected a folder with"):
+        with pytest.raises(
+            InputError, match=r"not a Rankwright index: there is no index\.json in it, or it is not complete"
+        ):
             Index.open(tmp_path / name)
     (tmp_path / "empty" / "index.json").write_text("{}")
-    with pytest.raises(InputError, match="expected the format 'rankwright-index'"):
+    with pytest.raises(InputError, match=r"the format in index\.json is not 'rankwright-index'"):
         Index.open(tmp_path / "empty")
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "written by a newer Rankwright; version 2, this one reads 1"),
+        ({"version": 2}, "written by a newer Rankwright: version 2, this one reads 1"),
         ({"version": "x"}, "damaged index: the version in index.json is 'x'"),
-        ({"files": None}, "lists no files"),
-        ({"files": {"../x": {"bytes": 1}}}, "in a way that cannot be understood"),
-        ({"files": {"docs.npy": 3}}, "in a way that cannot be understood"),
         ({"documents": "many"}, "index.json is incomplete"),
         ({"documents": 7}, "has the shape"),
         ({"fields": None}, "index.json is incomplete"),
@@ -77,7 +76,7 @@ def test_every_missing_truncated_or_changed_file_is_found(tmp_path, built):
         with pytest.raises(InputError, match=f"damaged index: (the checksum of {name} is|{name}.* end|the bound)"):
             Index.open(copy).verify()
         (copy / name).write_bytes(bytes(len(data)))
-        with pytest.raises(InputError, match=f"damaged index: {name} is no complete array"):
+        with pytest.raises(InputError, match=f"damaged index: {name} is not a plain array"):
             open_all(copy)
         shutil.rmtree(copy)
     built.verify()
@@ -109,9 +108,11 @@ def open_all(path):
 def test_arrays_that_do_not_fit(built, name, change):
     """Also where the sizes were made to agree: compiled code never sees them."""
     file = built.path / f"{name}.npy"
-    np.save(file, change(np.load(file)))
+    array = change(np.load(file))
+    np.save(file, array)
     header = json.loads((built.path / "index.json").read_text())
-    header["files"][file.name]["bytes"] = file.stat().st_size
+    size = file.stat().st_size
+    header["arrays"][name] |= {"dtype": array.dtype.str, "shape": list(array.shape), "bytes": size}
     (built.path / "index.json").write_text(json.dumps(header))
     with pytest.raises(InputError, match="damaged index: "):
         open_all(built.path)
@@ -120,7 +121,7 @@ def test_arrays_that_do_not_fit(built, name, change):
 def test_a_full_disk(tmp_path, monkeypatch, built):
     """Whichever write fails: one clear line, no part of an index left behind, and the old one untouched."""
     before = files_of(built.path)
-    write, room = arrays._write, [0]
+    write, room = container_write._write, [0]
 
     def fill(file, data):
         room[0] -= 1
@@ -128,12 +129,12 @@ def test_a_full_disk(tmp_path, monkeypatch, built):
             raise OSError(errno.ENOSPC, "No space left on device", "somewhere")
         write(file, data)
 
-    monkeypatch.setattr(arrays, "_write", fill)
+    monkeypatch.setattr(container_write, "_write", fill)
     failed = 0
     for n_writes in range(100):
         room[0] = n_writes
         try:
-            add_documents(built, [("new", {"title": "some words", "text": "and more"})], segment_postings=2)
+            built.add([("new", {"title": "some words", "text": "and more"})], segment_postings=2)
             break
         except InputError as error:
             failed += 1
@@ -154,6 +155,6 @@ def test_an_interrupted_build_leaves_nothing(tmp_path):
 
 
 def test_builders_close_their_files(tmp_path):
-    writer = arrays.ArrayWriter(tmp_path, tmp_path)
-    with pytest.raises(RuntimeError), Builder(writer, (analyzer("plain"),), None, True, False, 9):
+    writer = container_write.FolderWriter(tmp_path, tmp_path, INDEX)
+    with pytest.raises(RuntimeError), IndexWriter(writer, (analyzer("plain"),), None, True, False, 9):
         raise RuntimeError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from toy_documents import WORDS, make_documents
 
-import rankwright.text.features as features
+import rankwright.text.search.features as features
 from rankwright import (
     Columns,
     InputError,
@@ -18,7 +18,7 @@ from rankwright import (
     read_document_table,
     read_queries,
 )
-from rankwright.text.features import DocumentTable
+from rankwright.text.search.features import DocumentTable
 
 QUERIES = {"q1": "running wings", "q2": "the of", "q3": "nowhere", "q4": "café x1", "ü5": "漢字 winged"}
 NAMES = ["bm25[porter+stop]", "dirichlet[plain,title]", "log-tf[porter]"]
@@ -153,21 +153,21 @@ def test_queries_from_a_file(index, tmp_path):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"features": []}, "there are no features; expected at least one"),
-        ({"features": "bm25[plain]"}, "the features are one text"),
-        ({"candidates": "judged"}, "candidates are to be the judged documents, but there are no judgements"),
+        ({"features": []}, "no features; expected at least one"),
+        ({"features": "bm25[plain]"}, "the features are a single string"),
+        ({"candidates": "judged"}, 'candidates is "judged", but there are no judgements'),
         ({"candidates": "all"}, 'candidates are \'all\'; expected "union", "judged" or a run'),
-        ({"features": ["log-tf[plain]"]}, "none of the features is a retrieval function; expected judged documents or"),
-        ({"depth": 0}, "depth is 0; expected a whole number from 1"),
-        ({"depth": True}, "depth is True; expected a whole number from 1"),
-        ({"threads": 0}, "threads is 0; expected a whole number from 1"),
-        ({"threads": 1.5}, "threads is 1.5; expected a whole number from 1"),
-        ({"queries": {}}, "there are no queries; expected at least one"),
-        ({"queries": {"1": "nowhere"}}, "no query has a candidate; expected queries with words that the index knows"),
-        ({"qrels": {"1": {"d1": 1}}}, "none of the 5 queries has judgements, the first being 'q1'; expected the same"),
-        ({"table": DocumentTable(("a",), np.zeros((3, 1)))}, "the table has the shape (3, 1); expected (80, 1)"),
-        ({"table": DocumentTable(("a",), np.full((80, 1), 1e39))}, "a number of the table is not finite"),
-        ({"table": DocumentTable(("a",), np.full((80, 1), np.nan))}, "a number of the table is not finite"),
+        ({"features": ["log-tf[plain]"]}, "no feature is a retrieval function; expected one, or candidates from"),
+        ({"depth": 0}, "depth is 0; expected a positive integer"),
+        ({"depth": True}, "depth is True; expected a positive integer"),
+        ({"threads": 0}, "threads is 0; expected a positive integer"),
+        ({"threads": 1.5}, "threads is 1.5; expected a positive integer"),
+        ({"queries": {}}, "no queries; expected at least one"),
+        ({"queries": {"1": "nowhere"}}, "no query has candidates; expected queries with words that occur in the index"),
+        ({"qrels": {"1": {"d1": 1}}}, "none of the 5 queries (the first is 'q1') has judgements; expected the same"),
+        ({"table": DocumentTable(("a",), np.zeros((3, 1)))}, "the table has shape (3, 1); expected (80, 1)"),
+        ({"table": DocumentTable(("a",), np.full((80, 1), 1e39))}, "the table contains a number that is not finite"),
+        ({"table": DocumentTable(("a",), np.full((80, 1), np.nan))}, "the table contains a number that is not finite"),
     ],
 )
 def test_bad_input(index, options, message):
@@ -182,10 +182,10 @@ def test_bad_input(index, options, message):
 def test_bad_input_of_two_sources(index, tmp_path):
     nowhere = TrecTable.from_dict({"q1": {"gone": 1}})
     for options in ({"candidates": nowhere}, {"candidates": "judged", "qrels": nowhere}):
-        with pytest.raises(InputError, match="none of the candidates is in the index; expected documents with the"):
+        with pytest.raises(InputError, match="none of the candidates is in the index; expected the same document ids"):
             make_features(index, QUERIES, **options)
     other = build_index([("d1", "wing")], tmp_path / "other.index")
-    with pytest.raises(InputError, match="the columns are of another index"):
+    with pytest.raises(InputError, match="the columns belong to another index"):
         make_features(index, QUERIES, features=Columns(other, NAMES[:1]))
 
 
@@ -221,19 +221,19 @@ def test_a_table_of_documents(index, tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([], "table.tsv:1: expected a header line: id, then a name for each column"),
+        ([], "table.tsv:1: expected a header line: id, then a unique name for each column"),
         (["id"], "table.tsv:1: expected a header line"),
         (["d0\t0.5"], "table.tsv:1: expected a header line"),
         (["id\ta\ta"], "table.tsv:1: expected a header line"),
         (["id\ta\t"], "table.tsv:1: expected a header line"),
-        (["id\ta", "d0\t1\t2"], "table.tsv:2: 3 cells; expected 2 as in the header"),
-        (["id\ta", "d0"], "table.tsv:2: 1 cells; expected 2 as in the header"),
-        (["id\ta", "", "d0\tmany"], "table.tsv:3: 'many' is not a number; expected numbers after the id"),
-        (["id\ta", "d0\t"], "table.tsv:2: '' is not a number"),
-        (["id\ta", "d0\tnan"], "table.tsv:2: nan is not finite in single precision; expected finite numbers"),
+        (["id\ta", "d0\t1\t2"], "table.tsv:2: 3 cells; expected 2, as in the header"),
+        (["id\ta", "d0"], "table.tsv:2: 1 cells; expected 2, as in the header"),
+        (["id\ta", "", "d0\tmany"], "table.tsv:3: non-numeric value 'many'; expected numbers after the id"),
+        (["id\ta", "d0\t"], "table.tsv:2: non-numeric value ''"),
+        (["id\ta", "d0\tnan"], "table.tsv:2: nan is not finite in single precision"),
         (["id\ta", "d0\t-1e39"], "table.tsv:2: -1e39 is not finite in single precision"),
-        (["id\ta", "d0\t1", "d1\t1", "d0\t2"], "table.tsv:4: document 'd0' stands twice (first on line 2)"),
-        (["id\ta", "d0\t1", "d2\t1"], "table.tsv: has no row for 78 of 80 documents, the first being 'd1'; expected"),
+        (["id\ta", "d0\t1", "d1\t1", "d0\t2"], "table.tsv:4: duplicate document 'd0' (first on line 2)"),
+        (["id\ta", "d0\t1", "d2\t1"], "table.tsv: has no row for 78 of 80 documents, such as 'd1'; expected"),
     ],
 )
 def test_bad_tables(index, tmp_path, lines, message):
@@ -246,5 +246,5 @@ def test_a_table_that_cannot_be_read(index, tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         read_document_table(tmp_path / "none.tsv", index)
     (tmp_path / "latin.tsv").write_bytes(b"id\tyear\n\xe9\t3\n")
-    with pytest.raises(InputError, match=r"latin.tsv:2: the byte 0xe9 is not UTF-8"):
+    with pytest.raises(InputError, match=r"latin.tsv:2: the byte 0xe9 is not valid UTF-8"):
         read_document_table(tmp_path / "latin.tsv", index)

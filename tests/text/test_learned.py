@@ -7,9 +7,9 @@ from rankwright.cli.main import main
 from rankwright.errors import InputError
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import save_model
-from rankwright.text.columns import Columns
-from rankwright.text.indexing import build_index
-from rankwright.text.learned import LearnedSearch
+from rankwright.text.index.index import build_index
+from rankwright.text.search.columns import Columns
+from rankwright.text.search.learned import LearnedSearch
 
 DOCUMENTS = [
     ("a", {"title": "Wings", "text": "lift of a wing in a stream"}),
@@ -45,8 +45,8 @@ def test_documents_are_ranked_by_the_model(index, weights):
 @pytest.mark.parametrize(
     ("names", "message"),
     [
-        (None, "names of its features"),
-        (("a", "b", "c"), "cannot be made from an index"),
+        (None, "has no feature names"),
+        (("a", "b", "c"), "cannot be computed from an index"),
         (("log-tf[plain]", "log-cf[plain]", "log-idf[plain]"), "retrieval function"),
     ],
 )
@@ -63,7 +63,7 @@ def test_on_the_command_line(index, tmp_path, capsys):
     assert "c" in capsys.readouterr().out.split()
     (tmp_path / "q.tsv").write_text("1\tlift\n2\theat\n")
     run = tmp_path / "mine.run"
-    assert main(["search", folder, "--model", str(model), "--queries", str(tmp_path / "q.tsv"), "-o", str(run)]) == 0
+    assert main(["search", folder, "--model", str(model), str(tmp_path / "q.tsv"), "-o", str(run)]) == 0
     assert run.read_text().split()[:3] == ["1", "Q0", "c"]
     assert run.read_text().split()[5] == "model"
     capsys.readouterr()

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import rankwright
 from rankwright import InputError, InputWarning
-from rankwright.text.queries import Queries, read_queries
+from rankwright.text.reading.queries import Queries, read_queries
 
 TOPICS = """
 <top>
@@ -93,14 +93,14 @@ def test_no_text_is_told_once(tmp_path):
 @pytest.mark.parametrize(
     ("text", "line", "said"),
     [
-        ("", None, "holds no queries; expected JSON lines, lines of id, tab and text, or TREC topics"),
-        (" \n\n", None, "holds no queries"),
+        ("", None, "contains no queries; expected JSON lines, lines of id, tab and text, or TREC topics"),
+        (" \n\n", None, "contains no queries"),
         ("1\ta\n2 b\n", 2, "no tab in '2 b'; expected id, tab and text"),
-        ("1\ta\n\n1\tb\n", 3, "query '1' stands twice (first on line 1); expected once"),
+        ("1\ta\n\n1\tb\n", 3, "duplicate query '1' (first on line 1)"),
         ("1\ta\n\tb\n", 2, "the query id is ''; expected one word"),
         ("1 2\ta\n", 1, "the query id is '1 2'; expected one word"),
-        (b"1\ta\n2\t\xff\n", 2, "byte 0xff is not UTF-8 text; expected UTF-8"),
-        ('{"id": 1, "text": "a"}\n{"id": 2,\n', 2, "is not JSON ("),
+        (b"1\ta\n2\t\xff\n", 2, "byte 0xff is not valid UTF-8"),
+        ('{"id": 1, "text": "a"}\n{"id": 2,\n', 2, "invalid JSON ("),
         ('{"id": 1, "text": "a"}\n[1]\n', 2, "a list; expected an object with id and text"),
         ('{"text": "a"}', 1, "an object without id or _id or qid or query_id or num; its keys: text"),
         ("{}", 1, "an object without id or _id or qid or query_id or num; its keys: none"),
@@ -108,7 +108,7 @@ def test_no_text_is_told_once(tmp_path):
         ('{"id": 1.5, "text": "a"}', 1, "the id of a query is 1.5; expected a string"),
         ('{"id": true, "text": "a"}', 1, "the id of a query is True; expected a string"),
         ('{"id": 1, "text": ["a"]}', 1, "the text of a query is ['a']; expected a string"),
-        ('{"id": 1, "text": "\\ud800"}', 1, "the text of a query has half of a surrogate pair; expected text"),
+        ('{"id": 1, "text": "\\ud800"}', 1, "the text of a query contains a lone surrogate; expected text"),
         ("\n<top><title>a</top>", 2, "a topic without <num>; its tags: title"),
         ("<top>\n<num>1\n</top>", 1, "a topic without <title>; its tags: num"),
         ("<top></top>", 1, "a topic without <num>; its tags: none"),
@@ -127,7 +127,7 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path, text, line, said):
 def test_other_errors(tmp_path):
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read_queries(tmp_path / "missing")
-    with pytest.raises(InputError, match="'text' is no part of a topic; expected title, description, narrative"):
+    with pytest.raises(InputError, match="unknown topic part 'text'; expected title, description, narrative"):
         read(tmp_path, TOPICS, part="title+text")
 
 

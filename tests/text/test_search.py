@@ -10,9 +10,9 @@ from toy_views import random_documents, random_query, view_of
 
 import rankwright
 from rankwright import InputError
-from rankwright.text.functions import BM25, parse_function
-from rankwright.text.search import Hits, Scorer, default_analyzer
-from rankwright.text.view import View
+from rankwright.text.index.view import View
+from rankwright.text.search.functions import BM25, parse_function
+from rankwright.text.search.scorer import Hits, Scorer, default_analyzer
 
 FUNCTIONS = ["bm25", "bm25(idf=okapi,k3=0)", "bm25(k1=0)", "tfidf", "cosine", "dirichlet", "dirichlet(mu=5)", "jm"]
 
@@ -201,7 +201,7 @@ def test_progress_is_told():
 
 @pytest.mark.parametrize("k", [0, -1, 1.5, "10", None])
 def test_k_is_a_whole_number(k):
-    with pytest.raises(InputError, match=r"k is .*; expected a whole number from 1"):
+    with pytest.raises(InputError, match=r"k is .*; expected a positive integer"):
         Scorer(view_of([["a"]])).search("a", k)
 
 

@@ -1,4 +1,4 @@
-"""`rankwright collection`: a test collection that needs no download, as files."""
+"""`rankwright collection`: write a test collection that needs no download."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["command"]
     required=True,
     type=click.Path(path_type=Path),
     metavar="FOLDER",
-    help="Where to write docs.jsonl, queries.jsonl and qrels.txt; other files there are left alone.",
+    help="Folder for docs.jsonl, queries.jsonl and qrels.txt; other files in it are kept.",
 )
 def command(name: str, target: Path) -> None:
     """Write the documents, queries and judgements of the collection NAME to a folder.
 
-    python-docs is made of the docstrings of Python's standard library, read from its sources: documents are classes,
-    functions and methods without the first sentence of their docstrings, and queries are such first sentences, of
-    objects (navigational) and of modules (informational). The same Python gives the same collection.
+    python-docs consists of the docstrings of Python's standard library, read from its sources: documents are classes,
+    functions and methods without the first sentence of their docstrings; queries are those first sentences, of objects
+    (navigational) and of modules (informational). The same Python version gives the same collection.
 
     \b
     Example:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
 from rankwright.errors import InputError
+
+if TYPE_CHECKING:
+    from rankwright.data.formats import Detected
 
 __all__ = ["command"]
 
@@ -18,17 +22,25 @@ _TREC_SUFFIXES = {"run": (".run", ".trec", ".txt"), "qrels": (".qrels", ".txt")}
 
 @click.command("convert")
 @click.argument("source", metavar="INPUT", type=click.Path(path_type=Path))
-@click.argument("target", metavar="OUTPUT", type=click.Path(path_type=Path))
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="OUTPUT",
+    help="File or folder to write.",
+)
 @click.option(
     "--dtype",
     type=click.Choice(["float32", "float64"]),
-    help="Type of the features. Unless given, nothing is lost: text is read as float64, the rest keeps its type.",
+    help="Type of the features.  [default: float64 for text, otherwise unchanged]",
 )
 @click.option(
     "--group", type=click.Path(path_type=Path), metavar="FILE", help="Documents per query, for text without qid."
 )
-@click.option("--negative-as-zero", is_flag=True, help="Take labels below 0 as not relevant instead of as an error.")
-@click.option("--sparse/--dense", default=None, help="Store the features sparse or dense, whatever they were.")
+@click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
+@click.option("--sparse/--dense", default=None, help="Store the features sparse or dense.  [default: unchanged]")
 @click.option(
     "--scale",
     type=click.Choice(["minmax", "percentile", "zscore"]),
@@ -43,10 +55,10 @@ def command(
     sparse: bool | None,
     scale: str | None,
 ) -> None:
-    """Convert INPUT to the format that the suffix of OUTPUT names.
+    """Convert INPUT to the format given by the suffix of OUTPUT.
 
-    What INPUT is, is told by what is in it: LETOR text, Parquet, a Rankwright folder, TREC qrels or a TREC run. OUTPUT
-    appears only when it is complete, and may be INPUT itself.
+    The format of INPUT is detected from its content: LETOR text, Parquet, a Rankwright folder, TREC qrels or a TREC
+    run. OUTPUT appears only when it is complete, and may be INPUT itself.
 
     \b
       .txt .letor .svm .dat .libsvm   LETOR text (also with .gz)
@@ -57,74 +69,84 @@ def command(
 
     \b
     Example:
-      rankwright convert train.txt.gz train.rank
-      rankwright convert train.rank train.parquet --scale minmax
-      rankwright convert rank.train train.rank --group rank.train.query
+      rankwright convert train.txt.gz -o train.rank
+      rankwright convert train.rank -o train.parquet --scale minmax
+      rankwright convert rank.train -o train.rank --group rank.train.query
     """
-    from rankwright.data.formats import FEATURE_FORMATS, detect
+    from rankwright.data.formats import FEATURE_FORMATS, detected
 
-    kind = detect(source)
-    if kind == "model":
-        raise InputError("is a model, which no other format can hold; nothing to convert", source)
-    if kind not in FEATURE_FORMATS:
-        given = {"--dtype": dtype, "--group": group, "--sparse or --dense": sparse, "--scale": scale}
-        used = [option for option, value in given.items() if value is not None]
-        if used:
-            raise InputError(f"{used[0]} is for feature data, and this holds none", source)
-        _convert_trec(kind, source, target, negative_as_zero)
-        return
-    _convert_features(kind, source, target, dtype, group, "zero" if negative_as_zero else "error", sparse, scale)
+    with detected(source) as found:
+        if found.kind in ("model", "scores"):
+            what = "is a model" if found.kind == "model" else "holds one score per line"
+            raise InputError(f"{what}, which no other format can hold; nothing to convert", source)
+        if found.kind in FEATURE_FORMATS:
+            negative: Literal["error", "zero"] = "zero" if negative_as_zero else "error"
+            write = _features(found, target, dtype, group, negative, sparse, scale)
+        else:
+            given = {"--dtype": dtype, "--group": group, "--sparse or --dense": sparse, "--scale": scale}
+            used = [option for option, value in given.items() if value is not None]
+            if used:
+                raise InputError(f"{used[0]} is for feature data, and this holds none", source)
+            write = _trec(found, target, negative_as_zero)
+    click.echo(f"wrote {target}: {write()}", err=True)  # when INPUT is closed, as it may be OUTPUT
 
 
-def _convert_features(
-    kind: str,
-    source: Path,
+def _features(
+    found: Detected,
     target: Path,
     dtype: str | None,
     group: Path | None,
     negative: Literal["error", "zero"],
     sparse: bool | None,
     scale: str | None,
-) -> None:
+) -> Callable[[], str]:
+    """Read features; what comes back writes them and says what they are."""
     from rankwright.cli.progress import reading
     from rankwright.data.formats import check_suffix, read_data, suffix_of, write_data
 
     check_suffix(target)
-    if dtype is None and kind == "letor":
+    if dtype is None and found.kind == "letor":
         dtype = "float64"
-    with reading(source) as progress:
-        data = read_data(source, dtype=dtype, group=group, sparse=sparse, negative=negative, progress=progress)
+    with reading(found.path) as progress:
+        data = read_data(found, dtype=dtype, group=group, sparse=sparse, negative=negative, progress=progress)
     if scale is not None:
         from rankwright.data.scaling import QueryScaler
 
         data = QueryScaler(scale).transform(data)
-    write_data(data, target)
-    what = f"documents, {data.n_features:,} {'sparse' if data.is_sparse else 'dense'} {data.X.dtype} features"
-    if suffix_of(target) == ".qrels":
-        what = "judgements"
-    click.echo(f"wrote {target}: {data.n_queries:,} queries, {data.n_docs:,} {what}", err=True)
+
+    def write() -> str:
+        write_data(data, target)
+        what = f"documents, {data.n_features:,} {'sparse' if data.is_sparse else 'dense'} {data.X.dtype} features"
+        if suffix_of(target) == ".qrels":
+            what = "judgements"
+        return f"{data.n_queries:,} queries, {data.n_docs:,} {what}"
+
+    return write
 
 
-def _convert_trec(kind: str, source: Path, target: Path, negative_as_zero: bool) -> None:
+def _trec(found: Detected, target: Path, negative_as_zero: bool) -> Callable[[], str]:
+    """Read judgements or a run; what comes back writes them and says what they are."""
     from rankwright.cli.progress import reading
     from rankwright.data.columns import read_columns
     from rankwright.data.formats import suffix_of
     from rankwright.data.trec import read_qrels, read_run, write_qrels, write_run
 
-    if kind == "scores":
-        raise InputError("holds one score per line, which no other format can hold; nothing to convert", source)
-    if suffix_of(target) not in _TREC_SUFFIXES[kind]:
-        what = "a TREC run" if kind == "run" else "TREC judgements"
-        expected = ", ".join(_TREC_SUFFIXES[kind])
-        raise InputError(f"{source} is {what}; expected the output to end in {expected} (also with .gz)", target)
-    with reading(source) as progress:
-        table = (read_run if kind == "run" else read_qrels)(source, progress)
-    if kind == "run":
-        first = next(read_columns(source, _RUN_COLUMNS, ("tag",)))
-        write_run(table, target, tag=first.fields["tag"][0].decode("utf-8", "replace"))
-    else:
-        if negative_as_zero:
-            table = replace(table, values=table.values.clip(0))
-        write_qrels(table, target)
-    what = "documents" if kind == "run" else "judgements"
-    click.echo(f"wrote {target}: {table.n_queries:,} queries, {table.n_docs:,} {what}", err=True)
+    is_run = found.kind == "run"
+    if suffix_of(target) not in _TREC_SUFFIXES[found.kind]:
+        what = "a TREC run" if is_run else "TREC judgements"
+        expected = ", ".join(_TREC_SUFFIXES[found.kind])
+        raise InputError(f"{found.path} is {what}; expected the output to end in {expected} (also with .gz)", target)
+    with reading(found.path) as progress:
+        table = (read_run if is_run else read_qrels)(found.source, progress)
+    tag = next(read_columns(found.source, _RUN_COLUMNS, ("tag",))).fields["tag"][0] if is_run else b""
+    if negative_as_zero and not is_run:
+        table = replace(table, values=table.values.clip(0))
+
+    def write() -> str:
+        if is_run:
+            write_run(table, target, tag=tag.decode("utf-8", "replace"))
+        else:
+            write_qrels(table, target)
+        return f"{table.n_queries:,} queries, {table.n_docs:,} {'documents' if is_run else 'judgements'}"
+
+    return write

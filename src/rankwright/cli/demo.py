@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from rankwright.data.trec import TrecTable
     from rankwright.datasets import Collection
     from rankwright.evaluation.table import Evaluation
-    from rankwright.text.index import Index
+    from rankwright.text.index.index import Index
 
 __all__ = ["command"]
 
@@ -126,7 +126,7 @@ def _collect(folder: Path) -> Collection:
 
 def _index(collection: Collection, folder: Path) -> Index:
     from rankwright.cli.progress import progress
-    from rankwright.text.indexing import build_index
+    from rankwright.text.index.index import build_index
 
     with _step(2, "indexing") as say:
         with progress("indexing") as update:
@@ -140,8 +140,8 @@ def _index(collection: Collection, folder: Path) -> Index:
 def _features(index: Index, collection: Collection, folder: Path, seed: int) -> _Parts:
     from rankwright.cli.progress import progress
     from rankwright.data.formats import write_data
-    from rankwright.text.columns import feature_set
-    from rankwright.text.features import make_features
+    from rankwright.text.search.columns import feature_set
+    from rankwright.text.search.features import make_features
 
     with _step(3, "features") as say:
         names = [*feature_set("base", index.fields), *feature_set("sigir06")]

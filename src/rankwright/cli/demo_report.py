@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rankwright.data.trec import TrecTable
     from rankwright.datasets import Collection
     from rankwright.evaluation.table import Evaluation
-    from rankwright.text.index import Index
+    from rankwright.text.index.index import Index
 
 __all__ = ["example_queries", "kinds_table", "write_plots"]
 

@@ -1,4 +1,4 @@
-"""`rankwright features`: feature files from an index and queries, or from the runs of several systems."""
+"""`rankwright features`: a feature file from an index and queries, or from the runs of several systems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from rankwright.errors import InputError
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
     from rankwright.data.trec import TrecTable
-    from rankwright.text.features import MadeFeatures
+    from rankwright.text.search.features import MadeFeatures
 
 __all__ = ["command"]
 
@@ -32,51 +32,50 @@ _OF_AN_INDEX = {
     "threads": "--threads",
 }
 _SET_HELP = (
-    "base: 5 retrieval functions × 3 analysers; sigir06: the seven sums of SIGIR'06. Repeat for both.  [default: base]"
+    "base: 5 retrieval functions × 3 analysers; sigir06: seven sums from SIGIR'06. Repeat for both.  [default: base]"
 )
-_FEATURE_HELP = "One feature, such as 'bm25(k1=0.9)[porter]'; may be repeated. Without --set these are all."
-_CANDIDATES_HELP = "Documents of a query: the first of every function, the judged ones, or those of a TREC run."
+_FEATURE_HELP = "A feature, such as 'bm25(k1=0.9)[porter]'; may be repeated. Without --set, these are the only ones."
+_CANDIDATES_HELP = "Documents of a query: the top ones of every function, the judged ones, or those of a TREC run."
 
 
 @click.command("features")
 @click.argument("sources", metavar="INDEX QUERIES", nargs=-1, required=True, type=_FILE)
-@click.option("-o", "--output", "target", required=True, type=_FILE, metavar="FILE", help="Where to write.")
-@click.option("--qrels", type=_FILE, metavar="FILE", help="Judgements, for the labels.")
+@click.option("-o", "--output", "target", required=True, type=_FILE, metavar="FILE", help="The feature file.")
+@click.option("--qrels", type=_FILE, metavar="FILE", help="Relevance judgements, for the labels.")
 @click.option("--set", "sets", multiple=True, type=click.Choice(_SETS), help=_SET_HELP)
 @click.option("--feature", "names", multiple=True, metavar="NAME", help=_FEATURE_HELP)
-@click.option("--per-field", is_flag=True, help="The sets also for every field of the documents.")
+@click.option("--per-field", is_flag=True, help="Add the sets for each field of the documents.")
 @click.option(
-    "--table", type=_FILE, metavar="FILE", help="Features of documents: a header line, then id, TAB, numbers."
+    "--table", type=_FILE, metavar="FILE", help="Features of documents: a header line, then rows of id, TAB, numbers."
 )
 @click.option("--candidates", default="union", metavar="union|judged|RUN", show_default=True, help=_CANDIDATES_HELP)
-@click.option("--depth", type=click.IntRange(1), default=1000, show_default=True, help="How many of every function.")
+@click.option(
+    "--depth", type=click.IntRange(1), default=1000, show_default=True, help="Documents taken from each function."
+)
 @click.option(
     "--part",
     default="title",
     show_default=True,
     metavar="NAME",
-    help="Of TREC topics: title, description, narrative, or several joined by +.",
+    help="Part of a TREC topic to use: title, description, narrative, or several joined by +.",
 )
-@click.option(
-    "--threads", type=click.IntRange(1), default=1, show_default=True, help="The output does not depend on it."
-)
-@click.option("--runs", is_flag=True, help="The arguments are TREC runs, each of which gives features.")
+@click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="Does not affect the output.")
+@click.option("--runs", is_flag=True, help="Make features from TREC runs, given as arguments.")
 @click.option(
     "--normalize",
     type=click.Choice(["minmax", "zscore", "sum", "none"]),
     default="minmax",
     show_default=True,
-    help="With --runs: what is done to the scores of a query.",
+    help="With --runs: normalisation of the scores of a query.",
 )
 def command(
     sources: tuple[Path, ...], target: Path, qrels: Path | None, runs: bool, normalize: str, **options: Any
 ) -> None:
     """Make a feature file for training and ranking.
 
-    From an index (`rankwright index`) and queries (JSON lines with id and text, `id TAB text`, or TREC topics); or,
-    with --runs, from the results of several systems: their scores, brought to one scale within a query, and their
-    reciprocal ranks. The format of the output follows from its name, as for `rankwright convert`; names of features are
-    kept.
+    The input is an index (`rankwright index`) and queries (JSON lines with id and text, `id TAB text`, or TREC topics)
+    or, with --runs, the results of several systems: their scores, normalised within each query, and their reciprocal
+    ranks. The suffix of the output decides its format, as for `rankwright convert`; feature names are kept.
 
     \b
     Example:
@@ -110,38 +109,38 @@ def command(
 
 
 def _check_usage(sources: Sequence[Path], runs: bool) -> None:
-    """Refuse what does not go together, rather than pass over it."""
+    """Refuse arguments and options that do not go together."""
     context = click.get_current_context()
     given = {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
     if not runs:
         if len(sources) != 2:
             raise click.UsageError(f"{len(sources)} arguments; expected an index and a file of queries, or --runs")
         if "normalize" in given:
-            raise click.UsageError("--normalize is for --runs")
+            raise click.UsageError("--normalize needs --runs")
         return
     for name, option in _OF_AN_INDEX.items():
         if name in given:
-            raise click.UsageError(f"{option} is for features of an index; expected runs and --qrels only")
+            raise click.UsageError(f"{option} needs an index; with --runs, expected only runs and --qrels")
     for at, source in enumerate(sources):
         if source in sources[:at]:
-            raise click.UsageError(f"the run {source} is given twice; expected once")
+            raise click.UsageError(f"duplicate run {source}")
 
 
 def _check_target(target: Path, sources: Sequence[Path]) -> None:
-    """Refuse before the work what cannot be written after it."""
+    """Refuse an output that could not be written before doing the work."""
     from rankwright.data.folder import HEADER
     from rankwright.data.formats import check_suffix, suffix_of
 
     check_suffix(target)
     if suffix_of(target) == ".qrels":
-        raise InputError("is a name for judgements, which have no features; expected another suffix", target)
+        raise InputError("has the suffix of judgements, which have no features; expected another suffix", target)
     if not target.parent.is_dir():
         raise InputError("cannot be written: No such file or directory", target)
     if any(target.exists() and source.exists() and target.samefile(source) for source in sources):
-        raise InputError("is what is being read; expected another name for the output", target)
+        raise InputError("is also an input; expected another name for the output", target)
     if suffix_of(target) == ".rank":
         if target.exists() and not (target / HEADER).is_file():
-            raise InputError(f"exists and is no Rankwright folder (no {HEADER} in it); expected a new name", target)
+            raise InputError(f"exists and is not a Rankwright folder (no {HEADER} in it); expected a new name", target)
     elif target.is_dir():
         raise InputError("is a folder; expected a file name to write to", target)
 
@@ -162,10 +161,10 @@ def _from_index(
 ) -> MadeFeatures:
     from rankwright.cli.progress import progress, reading
     from rankwright.data.trec import read_run
-    from rankwright.text.columns import Columns, feature_set
-    from rankwright.text.features import make_features, read_document_table
-    from rankwright.text.index import Index
-    from rankwright.text.queries import read_queries
+    from rankwright.text.index.index import Index
+    from rankwright.text.reading.queries import read_queries
+    from rankwright.text.search.columns import Columns, feature_set
+    from rankwright.text.search.features import make_features, read_document_table
 
     index = Index.open(folder)
     fields = index.fields if per_field and len(index.fields) > 1 else ()
@@ -208,17 +207,17 @@ def _from_runs(sources: Sequence[Path], judgements: TrecTable | None, normalize:
 
 
 def _notes(made: MadeFeatures) -> list[str]:
-    """What was left out."""
+    """What was left out, in words."""
     notes = [
-        f"{_counted(len(queries), 'query', 'queries')} left out, as {why} ({_first(queries)})"
+        f"{_counted(len(queries), 'query', 'queries')} left out: {why} ({_first(queries)})"
         for queries, why in (
-            (made.without_judgements, "there are no judgements"),
-            (made.without_candidates, "no document was found"),
+            (made.without_judgements, "no judgements"),
+            (made.without_candidates, "no document found"),
         )
         if queries
     ]
     if made.unknown_documents:
-        notes.append(f"{_counted(made.unknown_documents, 'document', 'documents')} left out, not being in the index")
+        notes.append(f"{_counted(made.unknown_documents, 'document', 'documents')} left out: not in the index")
     if made.missed_documents:
         what = _counted(made.missed_documents, "relevant document is", "relevant documents are")
         notes.append(f"{what} not among the candidates")

@@ -1,4 +1,4 @@
-"""`rankwright index`: documents in, an index to search and to make features from out."""
+"""`rankwright index`: from documents to an index that can be searched and turned into features."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import click
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.text.index import Index
+    from rankwright.text.index.index import Index
 
 __all__ = ["command"]
 
@@ -19,10 +19,16 @@ _ANALYZERS = ("plain", "porter", "porter+stop")
 
 @click.command("index")
 @click.argument("documents", metavar="DOCS...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("-o", "--output", "target", type=click.Path(path_type=Path), metavar="INDEX", help="The folder to make.")
 @click.option(
-    "--add", type=click.Path(path_type=Path), metavar="INDEX", help="Add the documents to this index instead."
+    "-o",
+    "--output",
+    "target",
+    required=True,
+    type=click.Path(path_type=Path),
+    metavar="INDEX",
+    help="The index folder.",
 )
+@click.option("--add", is_flag=True, help="Add the documents to INDEX instead of replacing it.")
 @click.option(
     "--fields", metavar="NAME,NAME…", help="Fields to index, in this order.  [default: all, in the order of appearance]"
 )
@@ -31,28 +37,28 @@ _ANALYZERS = ("plain", "porter", "porter+stop")
     "analyzers",
     multiple=True,
     type=click.Choice(_ANALYZERS),
-    help="Whose terms to keep ready on disk; may be given several times.  [default: all three]",
+    help="Analyser whose terms to store; may be repeated.  [default: all three]",
 )
-@click.option("--split-identifiers", is_flag=True, help="Cut camelCase and HTTPServer into two words each.")
-@click.option("--field-views", is_flag=True, help="Keep the terms of each single field ready on disk too.")
-@click.option("--no-text", is_flag=True, help="Leave the texts out; results of a search then have no snippets.")
+@click.option("--split-identifiers", is_flag=True, help="Split camelCase and HTTPServer into two words each.")
+@click.option("--field-views", is_flag=True, help="Also store the terms of each field by itself.")
+@click.option("--no-text", is_flag=True, help="Do not store the texts; search then shows no snippets.")
 @click.option(
     "--format",
     "kind",
     type=click.Choice(["jsonl", "tsv", "trec", "folder"]),
-    help="What DOCS are.  [default: found from suffix and first bytes]",
+    help="Format of DOCS.  [default: from suffix or first bytes]",
 )
 @click.option(
     "--errors",
     type=click.Choice(["strict", "replace"]),
     default="strict",
     show_default=True,
-    help="What to do about bytes that are not UTF-8: stop, or replace them and say how many documents had some.",
+    help="What to do about bytes that are not UTF-8: stop, or replace them and count the documents affected.",
 )
 def command(
     documents: tuple[Path, ...],
-    target: Path | None,
-    add: Path | None,
+    target: Path,
+    add: bool,
     fields: str | None,
     analyzers: tuple[str, ...],
     split_identifiers: bool,
@@ -61,21 +67,19 @@ def command(
     kind: str | None,
     errors: Literal["strict", "replace"],
 ) -> None:
-    """Index the documents of DOCS.
+    """Index the documents in DOCS.
 
     DOCS are files, plain or gzip, or folders: JSON lines ({"id": "d1", "title": "...", "text": "..."}), tab-separated
     lines (id, text; or with a first line that names the columns), TREC SGML (<DOC><DOCNO>...), or a folder in which
-    every file is a document. INDEX appears only when it is complete; an index of that name is replaced.
+    every file is a document. INDEX appears once it is complete; an existing index is replaced.
 
     \b
     Example:
       rankwright index docs.jsonl.gz -o docs.index
       rankwright index docs.tsv -o docs.index --fields title,body --analyzer porter+stop
-      rankwright index more.jsonl --add docs.index
+      rankwright index more.jsonl -o docs.index --add
     """
-    if (target is None) == (add is None):
-        raise InputError("expected either -o INDEX, to make an index, or --add INDEX, to add to one")
-    if target is not None:
+    if not add:
         index = _build(
             list(documents),
             target,
@@ -89,16 +93,17 @@ def command(
         )
         click.echo(f"wrote {target}: {_summary(index)}", err=True)
         return
-    assert add is not None
     if fields is not None or analyzers or split_identifiers or field_views or no_text:
-        raise InputError("--add keeps the fields, analysers and texts as they are; expected no options about them")
-    index, n_before = _add(list(documents), add, format=kind, errors=errors)
-    click.echo(f"added {index.n_docs - n_before:,} documents to {add}: {_summary(index)}", err=True)
+        raise InputError("--add keeps the settings of the index; expected no options for fields, analysers or texts")
+    index, n_before = _add(list(documents), target, format=kind, errors=errors)
+    n_added = index.n_docs - n_before
+    shown = "1 document" if n_added == 1 else f"{n_added:,} documents"
+    click.echo(f"added {shown} to {target}: {_summary(index)}", err=True)
 
 
 def _build(documents: list[Path], target: Path, **options: Any) -> Index:
     from rankwright.cli.progress import progress
-    from rankwright.text.indexing import build_index
+    from rankwright.text.index.index import build_index
 
     with progress(f"indexing {documents[0].name}") as update:
         return build_index(documents, target, progress=update, **options)
@@ -106,7 +111,7 @@ def _build(documents: list[Path], target: Path, **options: Any) -> Index:
 
 def _add(documents: list[Path], path: Path, **options: Any) -> tuple[Index, int]:
     from rankwright.cli.progress import progress
-    from rankwright.text.index import Index
+    from rankwright.text.index.index import Index
 
     index = Index.open(path)
     with progress(f"indexing {documents[0].name}") as update:

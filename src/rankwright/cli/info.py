@@ -15,6 +15,7 @@ import numpy as np
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rankwright.data.formats import Detected
     from rankwright.data.summary import FeatureSummary, QrelsSummary, RunSummary, ScoresSummary, Spread
     from rankwright.models.saving import SavedModel
 
@@ -59,22 +60,24 @@ def command(path: Path, as_json: bool, group: Path | None, negative_as_zero: boo
       rankwright info qrels.txt --json
       rankwright info model.rkw
     """
-    from rankwright.data.formats import detect
+    from rankwright.data.formats import detected
 
     if (path / "index.json").is_file():
-        _tell_index(path, as_json)
+        _show_index(path, as_json)
         return
-    kind = detect(path)
     found: Summary | SavedModel
-    if kind == "model":
-        from rankwright.models.saving import load_model
+    with detected(path) as file:
+        kind = file.kind
+        if kind == "model":
+            from rankwright.models.saving import load_model
 
-        found = load_model(path)
-        as_dict = _model_dict(found)
-    else:
-        found = _summary(path, kind, group, "zero" if negative_as_zero else "error")
-        as_dict = found.to_dict()
+            found = load_model(file.source)
+        else:
+            found = _summary(file, group, "zero" if negative_as_zero else "error")
     if as_json:
+        from rankwright.models.saving import SavedModel
+
+        as_dict = _model_dict(found) if isinstance(found, SavedModel) else found.to_dict()
         click.echo(json.dumps({"path": str(path), "format": kind, **as_dict}, ensure_ascii=False))
         return
     from rich.console import Console
@@ -82,8 +85,8 @@ def command(path: Path, as_json: bool, group: Path | None, negative_as_zero: boo
     _show(Console(highlight=False, soft_wrap=True), path, kind, found)
 
 
-def _tell_index(path: Path, as_json: bool) -> None:
-    from rankwright.text.index import Index
+def _show_index(path: Path, as_json: bool) -> None:
+    from rankwright.text.index.index import Index
 
     index = Index.open(path)
     index.verify()
@@ -111,24 +114,24 @@ def _tell_index(path: Path, as_json: bool) -> None:
         click.echo(f"  {name:<{_MARGIN - 4}}{shown}")
 
 
-def _summary(path: Path, kind: str, group: Path | None, negative: Literal["error", "zero"]) -> Summary:
+def _summary(file: Detected, group: Path | None, negative: Literal["error", "zero"]) -> Summary:
     from rankwright.cli.progress import reading
     from rankwright.data import summary as summaries
     from rankwright.data.columns import read_columns
     from rankwright.data.formats import read_data
     from rankwright.data.trec import read_qrels, read_run
 
-    with reading(path) as progress:
-        if kind == "qrels":
-            return summaries.summarize_qrels(read_qrels(path, progress))
-        if kind == "run":
-            return summaries.summarize_run(read_run(path, progress))
-        if kind == "scores":
-            chunks = [part.numbers("score") for part in read_columns(path, ("score",), ("score",), progress)]
+    with reading(file.path) as progress:
+        if file.kind == "qrels":
+            return summaries.summarize_qrels(read_qrels(file.source, progress))
+        if file.kind == "run":
+            return summaries.summarize_run(read_run(file.source, progress))
+        if file.kind == "scores":
+            chunks = [part.numbers("score") for part in read_columns(file.source, ("score",), ("score",), progress)]
             return summaries.summarize_scores(np.concatenate(chunks))
         # Text is read as float64: float32 could make two features or two values look the same.
-        dtype = "float64" if kind == "letor" else None
-        data = read_data(path, dtype=dtype, group=group, negative=negative, progress=progress)
+        dtype = "float64" if file.kind == "letor" else None
+        data = read_data(file, dtype=dtype, group=group, negative=negative, progress=progress)
     return summaries.summarize(data)
 
 

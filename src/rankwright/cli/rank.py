@@ -93,7 +93,7 @@ def command(
 def scored(
     saved: SavedModel, features: Path, group: Path | None, negative: Literal["error", "zero"]
 ) -> tuple[RankingData, Any]:
-    """The data of a feature file, and the score of each of its rows."""
+    """The data of a feature file, and the score of each of its rows in the order of the data."""
     from rankwright.cli.progress import reading
     from rankwright.data.formats import read_data
 

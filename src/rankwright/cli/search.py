@@ -1,4 +1,4 @@
-"""`rankwright search`: documents of an index for one query, to read, or for a file of queries, as a TREC run."""
+"""`rankwright search`: results of one query to read, or a TREC run of a file of queries."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ import click
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.text.index import Index
-    from rankwright.text.search import Hits
-    from rankwright.text.snippets import QueryWords, Snippet
-    from rankwright.text.view import View
+    from rankwright.text.index.index import Index
+    from rankwright.text.index.view import View
+    from rankwright.text.search.scorer import Hits
+    from rankwright.text.search.snippets import QueryWords, Snippet
 
 __all__ = ["Engine", "command"]
 
@@ -28,10 +28,10 @@ _NAMED = 5
 
 
 class Engine(Protocol):
-    """What finds documents: a retrieval function over a view is one."""
+    """Anything that finds documents, such as a retrieval function over a view."""
 
     def search(self, text: str, k: int = ...) -> tuple[Any, Any]:
-        """Numbers and scores of the best k documents, best first."""
+        """Numbers and scores of the top k documents, best first."""
 
     def search_all(
         self,
@@ -46,67 +46,73 @@ class Engine(Protocol):
 
 @click.command("search")
 @click.argument("folder", metavar="INDEX", type=click.Path(path_type=Path))
-@click.argument("words", metavar="[QUERY]", nargs=-1)
+@click.argument("query", metavar="QUERY|QUERIES", nargs=-1, required=True)
 @click.option(
     "--function",
     metavar="NAME",
-    help="bm25, tfidf, cosine, dirichlet or jm; with parameters: 'bm25(k1=0.9,b=0.4)'.  [default: bm25]",
+    help="bm25, tfidf, cosine, dirichlet or jm, with or without parameters: 'bm25(k1=0.9,b=0.4)'.  [default: bm25]",
 )
-@click.option("--analyzer", metavar="NAME", help="How words become terms.  [default: porter+stop if INDEX has it]")
-@click.option("--field", metavar="NAME", help="Search one field.  [default: all]")
+@click.option("--analyzer", metavar="NAME", help="Analyser to use.  [default: porter+stop if INDEX has it]")
+@click.option("--field", metavar="NAME", help="Field to search.  [default: all]")
 @click.option(
-    "-k", type=click.IntRange(1), metavar="N", help=f"Documents at most.  [default: {_FEW}; for a file {_MANY:,}]"
+    "-k",
+    type=click.IntRange(1),
+    metavar="N",
+    help=f"Maximum number of documents.  [default: {_FEW}; for a run {_MANY:,}]",
 )
 @click.option(
-    "--model", type=click.Path(path_type=Path), metavar="FILE", help="Rank by a model trained on `rankwright features`."
+    "--model",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Rank with a model trained on output of `rankwright features`.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--queries", type=click.Path(path_type=Path), metavar="FILE", help="Answer the queries of a file.")
-@click.option("-o", "--output", "target", type=click.Path(path_type=Path), metavar="FILE", help="Where the run goes.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@click.option(
+    "-o", "--output", "target", type=click.Path(path_type=Path), metavar="RUN", help="Write a run of the file QUERIES."
+)
 @click.option(
     "--part",
     default="title",
     show_default=True,
     metavar="NAME",
-    help="Of TREC topics: title, description, narrative, or several joined by +.",
+    help="Part of a TREC topic to use: title, description, narrative, or several joined by +.",
 )
-@click.option("--tag", metavar="NAME", help="Last column of the run.  [default: the function]")
-@click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="The run does not depend on it.")
+@click.option("--tag", metavar="NAME", help="Last column of the run.  [default: the function or model]")
+@click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="Does not affect the run.")
 def command(
     folder: Path,
-    words: tuple[str, ...],
+    query: tuple[str, ...],
     function: str | None,
     analyzer: str | None,
     field: str | None,
     k: int | None,
     model: Path | None,
     as_json: bool,
-    queries: Path | None,
     target: Path | None,
     part: str,
     tag: str | None,
     threads: int,
 ) -> None:
-    """Find documents of INDEX for a QUERY, or for all queries of a file.
+    """Search INDEX for a QUERY or, with -o, for all queries of the file QUERIES.
 
-    A file of queries is JSON lines with id and text, lines of id, tab and text, or TREC topics. Its run is written to
-    the file that -o names, which appears when it is complete. Documents without a term of the query are never found.
+    QUERIES holds JSON lines with id and text, lines of id, tab and text, or TREC topics. RUN appears once it is
+    complete. Documents that share no term with the query are never returned.
 
     \b
     Example:
       rankwright search docs.index lift of a wing
       rankwright search docs.index "lift of a wing" --function dirichlet --analyzer porter -k 3
       rankwright search docs.index "lift of a wing" --model model.rkw
-      rankwright search docs.index --queries queries.jsonl -o bm25.run
+      rankwright search docs.index queries.jsonl -o bm25.run
       rankwright evaluate qrels.txt bm25.run
     """
-    from rankwright.text.functions import parse_function
-    from rankwright.text.index import Index
-    from rankwright.text.search import Scorer, default_analyzer
+    from rankwright.text.index.index import Index
+    from rankwright.text.search.functions import parse_function
+    from rankwright.text.search.scorer import Scorer, default_analyzer
 
-    _check_usage(words, queries, target, as_json)
     if model is not None and (function or field):
-        raise click.UsageError("--model ranks by itself; expected neither --function nor --field with it")
+        raise click.UsageError("--model cannot be combined with --function or --field")
+    queries = None if target is None else _queries_file(query, target, as_json)
     chosen = parse_function(function or "bm25")
     index = Index.open(folder)
     name = analyzer or default_analyzer(index.analyzers)
@@ -114,8 +120,12 @@ def command(
     engine: Engine = Scorer(view, chosen) if model is None else _learned(index, model)
     what = {"function": str(chosen)} if model is None else {"model": str(model)}
     if queries is None:
+        if len(query) == 1 and Path(query[0]).is_file():
+            click.echo(
+                f"note: {query[0]} is taken as a query; to answer the queries in that file, add -o RUN", err=True
+            )
         facts = {**what, "analyzer": name, "field": field}
-        _answer(index, view, engine, " ".join(words), k or _FEW, facts if as_json else None, field)
+        _answer(index, view, engine, " ".join(query), k or _FEW, facts if as_json else None, field)
     else:
         assert target is not None
         _write_run(index, engine, queries, part, k or _MANY, threads, target, tag or (model or Path(chosen.name)).stem)
@@ -123,7 +133,7 @@ def command(
 
 def _learned(index: Index, model: Path) -> Engine:
     from rankwright.models.saving import load_model
-    from rankwright.text.learned import LearnedSearch
+    from rankwright.text.search.learned import LearnedSearch
 
     saved = load_model(model)
     try:
@@ -132,30 +142,29 @@ def _learned(index: Index, model: Path) -> Engine:
         raise InputError(error.message, model) from None
 
 
-def _check_usage(words: tuple[str, ...], queries: Path | None, target: Path | None, as_json: bool) -> None:
-    if (queries is None) == (not words):
-        raise click.UsageError("expected a QUERY or --queries FILE" + (", not both" if words else ""))
-    if queries is None:
-        if target is not None:
-            raise click.UsageError("-o is for the run of --queries FILE")
-        return
+def _queries_file(arguments: tuple[str, ...], target: Path, as_json: bool) -> Path:
+    """The file whose run is to be written to ``target``."""
     if as_json:
-        raise click.UsageError("--json is for one QUERY")
-    if target is None:
-        raise click.UsageError("expected -o FILE for the run of --queries")
+        raise click.UsageError("--json prints the results of one QUERY; expected no -o with it")
+    if len(arguments) != 1:
+        raise click.UsageError(
+            f"-o writes the run of a file; expected one file QUERIES, found {len(arguments)} arguments"
+        )
+    queries = Path(arguments[0])
     if target.is_dir():
         raise InputError("is a folder; expected a file name to write to", target)
     if not target.parent.is_dir():
         raise InputError("cannot be written: No such file or directory", target)
     if target.exists() and queries.exists() and target.samefile(queries):
-        raise InputError("is what is being read; expected another name for the output", target)
+        raise InputError("is also the input; expected another name for the output", target)
+    return queries
 
 
 def _answer(
     index: Index, view: View, engine: Engine, text: str, k: int, facts: dict[str, Any] | None, field: str | None
 ) -> None:
-    """Print what is found for one query: for people, or as JSON with some facts before it."""
-    from rankwright.text.snippets import query_words
+    """Print the results of one query: for people or, given facts to go before them, as JSON."""
+    from rankwright.text.search.snippets import query_words
 
     words = query_words(view, text)
     docs, scores = engine.search(text, k)
@@ -180,8 +189,8 @@ def _answer(
 def _shown(
     index: Index, view: View, doc: int, weights: dict[str, float], field: str | None, width: int
 ) -> tuple[str, Snippet]:
-    """The title of a document and its snippet; both empty where the index has no texts."""
-    from rankwright.text.snippets import Snippet, shorten, snippet
+    """The title and the snippet of a document; both empty if the index has no texts."""
+    from rankwright.text.search.snippets import Snippet, shorten, snippet
 
     if not index.has_text:
         return "", Snippet("")
@@ -192,7 +201,7 @@ def _shown(
 
 
 def _print_result(rank: int, score: float, doc_id: str, title: str, part: Snippet, width: int) -> None:
-    from rankwright.text.snippets import shorten
+    from rankwright.text.search.snippets import shorten
 
     start = f"{rank:>{_INDENT - 2}}. {score:.4f}  {doc_id}"
     room = width - len(start) - 2
@@ -202,16 +211,16 @@ def _print_result(rank: int, score: float, doc_id: str, title: str, part: Snippe
 
 
 def _tell_words(words: QueryWords, is_found: bool) -> None:
-    """Say which words of the query did not count, if there are any."""
+    """Name the words of the query that did not count, if any."""
     if is_found:
         if words.unknown:
             click.echo(f"note: in no document: {', '.join(words.unknown)}", err=True)
     elif words.unknown:
-        click.echo(f"nothing found: no document holds {' or '.join(words.unknown)}", err=True)
+        click.echo(f"nothing found: no document contains {' or '.join(words.unknown)}", err=True)
     elif words.dropped:
         click.echo(f"nothing found: the analyser drops every word ({', '.join(words.dropped)})", err=True)
     else:
-        click.echo("nothing found: there is no word in the query", err=True)
+        click.echo("nothing found: the query has no words", err=True)
 
 
 def _write_run(
@@ -221,7 +230,7 @@ def _write_run(
 
     from rankwright.cli.progress import progress, reading
     from rankwright.data.trec import TrecTable, write_run
-    from rankwright.text.queries import read_queries
+    from rankwright.text.reading.queries import read_queries
 
     with reading(queries) as update:
         asked = read_queries(queries, part=part, progress=update)

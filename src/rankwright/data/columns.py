@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.files import Progress, line_chunks
+from rankwright.data.files import Progress, Source, open_file
 from rankwright.errors import InputError
 
 __all__ = ["Columns", "read_columns"]
@@ -46,7 +46,7 @@ class Columns:
 
 
 def read_columns(
-    path: str | Path,
+    source: Source,
     names: Sequence[str],
     wanted: Sequence[str],
     progress: Progress | None = None,
@@ -54,14 +54,15 @@ def read_columns(
     """Read a file in chunks; every line that is not blank must have as many fields as there are ``names``."""
     first_line = 1
     empty = True
-    for chunk in line_chunks(path, progress):
-        columns = _split(chunk, names, wanted, path, first_line)
-        first_line += chunk.count(b"\n")
-        if len(columns.lines):
-            empty = False
-            yield columns
-    if empty:
-        raise InputError(f"is empty; expected lines of: {' '.join(names)}", path)
+    with open_file(source) as file:
+        for chunk in file.chunks(progress):
+            columns = _split(chunk, names, wanted, file.path, first_line)
+            first_line += chunk.count(b"\n")
+            if len(columns.lines):
+                empty = False
+                yield columns
+        if empty:
+            raise InputError(f"is empty; expected lines of: {' '.join(names)}", file.path)
 
 
 def _split(chunk: bytes, names: Sequence[str], wanted: Sequence[str], path: str | Path, first_line: int) -> Columns:

@@ -1,4 +1,4 @@
-"""Files: plain or gzip in, whole or nothing out.
+"""Files: plain or gzip in, opened once; whole or nothing out.
 
 Reading turns every way a file can be unreadable into an :class:`InputError`; writing goes to a temporary name beside
 the target and is renamed when complete, so a failure never leaves half a file.
@@ -13,12 +13,13 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, cast
 
 from rankwright.errors import InputError
 
-__all__ = ["Progress", "line_chunks", "replace_file", "replace_folder"]
+__all__ = ["OpenFile", "Progress", "Source", "line_chunks", "open_file", "replace_file", "replace_folder"]
 
 Progress = Callable[[int, int], None]
 """Called with (bytes read, bytes in all) of the file on disk."""
@@ -26,36 +27,44 @@ Progress = Callable[[int, int], None]
 CHUNK_BYTES = 1 << 23
 
 
-@contextmanager
-def _open(path: str | Path) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """The file on disk and the plain bytes in it (the same unless it is gzip, told by its first bytes)."""
-    if Path(path).is_dir():
-        raise InputError("is a folder; expected a file", path)
-    try:
-        raw = open(path, "rb")  # noqa: SIM115 - closed below
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", path) from None
-    with raw:
-        is_gzip = raw.read(2) == b"\x1f\x8b"
-        raw.seek(0)
-        yield raw, cast(IO[bytes], gzip.GzipFile(fileobj=raw)) if is_gzip else raw
+@dataclass(frozen=True)
+class OpenFile:
+    """A file that is opened once: its start tells what it is, then it is read from there.
 
+    Attributes
+    ----------
+    path : str or Path
+        The name it was opened by, for messages.
+    raw : file
+        The bytes on disk.
+    """
 
-def line_chunks(path: str | Path, progress: Progress | None = None, size: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """Read a file in pieces of about ``size`` bytes that end where a line ends."""
-    with _open(path) as (raw, plain):
-        total = os.fstat(raw.fileno()).st_size
+    path: str | Path
+    raw: IO[bytes]
+
+    def start(self, size: int) -> bytes:
+        """The first bytes on disk."""
+        self.raw.seek(0)
+        return self.raw.read(size)
+
+    def chunks(self, progress: Progress | None = None, size: int = CHUNK_BYTES) -> Iterator[bytes]:
+        """The plain bytes from the start, in pieces of about ``size`` that end where a line ends."""
+        is_gzip = self.start(2) == b"\x1f\x8b"
+        self.raw.seek(0)
+        plain = cast(IO[bytes], gzip.GzipFile(fileobj=self.raw)) if is_gzip else self.raw
+        total = os.fstat(self.raw.fileno()).st_size
         rest = b""
         while True:
             try:
                 piece = plain.read(size)
             except (EOFError, gzip.BadGzipFile, zlib.error) as error:
                 reason = str(error).rstrip(".")
-                raise InputError(f"damaged or truncated gzip file ({reason}); expected a complete one", path) from None
+                what = f"damaged or truncated gzip file ({reason}); expected a complete one"
+                raise InputError(what, self.path) from None
             except OSError as error:
-                raise InputError(f"cannot be read: {error.strerror or error}", path) from None
+                raise InputError(f"cannot be read: {error.strerror or error}", self.path) from None
             if progress is not None:
-                progress(raw.tell(), total)
+                progress(self.raw.tell(), total)
             if not piece:
                 break
             end = piece.rfind(b"\n") + 1
@@ -66,6 +75,32 @@ def line_chunks(path: str | Path, progress: Progress | None = None, size: int = 
             rest = piece[end:]
         if rest:
             yield rest
+
+
+Source = str | Path | OpenFile
+"""What readers take: the name of a file, or the file already open."""
+
+
+@contextmanager
+def open_file(source: Source) -> Iterator[OpenFile]:
+    """Open a file for the time of the block; one that is already open is left to whoever opened it."""
+    if isinstance(source, OpenFile):
+        yield source
+        return
+    if Path(source).is_dir():
+        raise InputError("is a folder; expected a file", source)
+    try:
+        raw = open(source, "rb")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", source) from None
+    with raw:
+        yield OpenFile(source, raw)
+
+
+def line_chunks(source: Source, progress: Progress | None = None, size: int = CHUNK_BYTES) -> Iterator[bytes]:
+    """Read a file in pieces of about ``size`` bytes that end where a line ends."""
+    with open_file(source) as file:
+        yield from file.chunks(progress, size)
 
 
 @contextmanager
@@ -96,7 +131,7 @@ def replace_folder(path: str | Path, marker: str) -> Iterator[Path]:
     """
     path = Path(path)
     if path.exists() and not (path / marker).is_file():
-        raise InputError(f"exists and is no Rankwright folder (no {marker} in it); expected a new name", path)
+        raise InputError(f"exists and is not a Rankwright folder (no {marker} in it); expected a new name", path)
     temporary = _temporary(path, tempfile.mkdtemp)
     try:
         yield temporary

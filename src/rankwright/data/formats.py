@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,11 +13,11 @@ import numpy.typing as npt
 from scipy import sparse as sp
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.files import Progress, line_chunks
+from rankwright.data.files import OpenFile, Progress, Source, open_file
 from rankwright.data.folder import HEADER, load_folder, save_folder
 from rankwright.errors import InputError
 
-__all__ = ["FEATURE_FORMATS", "check_suffix", "detect", "read_data", "suffix_of", "write_data"]
+__all__ = ["FEATURE_FORMATS", "Detected", "check_suffix", "detect", "detected", "read_data", "suffix_of", "write_data"]
 
 FEATURE_FORMATS = ("letor", "parquet", "folder")
 _WITHOUT = {"qrels": "TREC judgements", "run": "a TREC run", "scores": "one score per line", "model": "a model"}
@@ -44,26 +47,46 @@ def detect(path: str | Path) -> str:
     >>> detect("MQ2008/Fold1/train.txt")  # doctest: +SKIP
     'letor'
     """
-    path = Path(path)
-    if path.is_dir():
-        if (path / HEADER).is_file():
-            return "folder"
-        raise InputError(f"is a folder without {HEADER}; expected a file or a Rankwright data folder", path)
-    try:
-        with open(path, "rb") as file:
-            start = file.read(_LOOK_START)
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or error}", path) from None
+    with detected(path) as found:
+        return found.kind
+
+
+@dataclass(frozen=True)
+class Detected:
+    """A file or folder whose format is known; ``source`` is what to read it from, a file already open."""
+
+    kind: str
+    source: Source
+    path: str | Path
+
+
+@contextmanager
+def detected(path: str | Path | Detected) -> Iterator[Detected]:
+    """Open a file once, for the block, to look at what it is and to read it."""
+    if isinstance(path, Detected):
+        yield path
+        return
+    if Path(path).is_dir():
+        if not (Path(path) / HEADER).is_file():
+            raise InputError(f"is a folder without {HEADER}; expected a file or a Rankwright data folder", path)
+        yield Detected("folder", path, path)
+        return
+    with open_file(path) as file:
+        yield Detected(_kind_of(file), file, path)
+
+
+def _kind_of(file: OpenFile) -> str:
+    start = file.start(_LOOK_START)
     if start.startswith(b"PAR1"):
         return "parquet"
-    if start.startswith(_ZIP) and start.endswith(_MODEL_HEADER):  # the name of the first entry stands at byte 30
+    if start.startswith(_ZIP) and start.endswith(_MODEL_HEADER):  # the name of the first entry is at byte 30
         return "model"
-    return _detect_text(path)
+    return _detect_text(file)
 
 
-def _detect_text(path: Path) -> str:
+def _detect_text(file: OpenFile) -> str:
     """The first line that is not a lone number decides: a LETOR line may be nothing but its label."""
-    chunk = next(iter(line_chunks(path, size=_LOOK_BYTES)), b"")
+    chunk, path = next(file.chunks(size=_LOOK_BYTES), b""), file.path
     if b"\0" in chunk:
         raise InputError(f"is not a text file; expected {_UNDERSTOOD}", path)
     found = None
@@ -105,7 +128,7 @@ def _is_number(word: str) -> bool:
 
 
 def read_data(
-    path: str | Path,
+    path: str | Path | Detected,
     *,
     dtype: npt.DTypeLike | None = None,
     group: Any = None,
@@ -137,22 +160,24 @@ def read_data(
     """
     if negative not in ("error", "zero"):
         raise InputError(f"negative is {negative!r}; expected 'error' or 'zero'")
-    kind = detect(path)
-    if kind == "letor":
-        from rankwright.data.letor import read_letor
+    with detected(path) as found:
+        if found.kind not in FEATURE_FORMATS:
+            what = f"holds {_WITHOUT[found.kind]}, no features"
+            raise InputError(f"{what}; expected LETOR lines, Parquet or a data folder", found.path)
+        if found.kind == "letor":
+            from rankwright.data.letor import read_letor
 
-        wanted = np.float32 if dtype is None else dtype
-        return read_letor(path, group=group, dtype=wanted, sparse=sparse, negative=negative, progress=progress)
-    if kind not in FEATURE_FORMATS:
-        raise InputError(f"holds {_WITHOUT[kind]}, no features; expected LETOR lines, Parquet or a data folder", path)
-    if group is not None:
-        raise InputError("group sizes are for LETOR text without qid; this data has its query ids", path)
-    if kind == "parquet":
-        from rankwright.data.tables import read_parquet
+            wanted = np.float32 if dtype is None else dtype
+            options: dict[str, Any] = {"sparse": sparse, "negative": negative, "progress": progress}
+            return read_letor(found.source, group=group, dtype=wanted, **options)
+        if group is not None:
+            raise InputError("group sizes are for LETOR text without qid; this data has its query ids", found.path)
+        if found.kind == "parquet":
+            from rankwright.data.tables import read_parquet
 
-        data = read_parquet(path, dtype=dtype, negative=negative, progress=progress)
-    else:
-        data = load_folder(path)
+            data = read_parquet(found.source, dtype=dtype, negative=negative, progress=progress)
+        else:
+            data = load_folder(found.path)
     return _as_asked(data, dtype, sparse)
 
 

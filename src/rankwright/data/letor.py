@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from rankwright.data.columns import read_columns
 from rankwright.data.dataset import RankingData
-from rankwright.data.files import Progress, line_chunks
+from rankwright.data.files import OpenFile, Progress, Source, open_file
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ NAMES = b"# features:\t"
 
 
 def read_letor(
-    path: str | Path,
+    path: Source,
     *,
     group: str | Path | npt.ArrayLike | None = None,
     dtype: npt.DTypeLike = np.float32,
@@ -99,30 +99,31 @@ def read_letor(
         raise InputError(f"n_features is {n_features}; expected a number from 0 to {MAX_ID}")
     if not np.isfinite(null):
         raise InputError(f"null is {null}; expected a finite number")
-    names = _feature_names(path)
-    if names is not None and n_features not in (None, len(names)):
-        raise InputError(f"names {len(names)} features; expected {n_features}", path, 1)
-    n_features = n_features if names is None else len(names)
-    table, rows = FeatureTable(wanted, n_features), _Rows(path, negative)
-    # The parser's memory is gone when this returns, before queries are gathered.
-    _parse(path, progress, LineParser(wanted, n_features, null), table, rows, n_features, wanted)
+    with open_file(path) as file:
+        names = _feature_names(file)
+        if names is not None and n_features not in (None, len(names)):
+            raise InputError(f"names {len(names)} features; expected {n_features}", file.path, 1)
+        n_features = n_features if names is None else len(names)
+        table, rows = FeatureTable(wanted, n_features), _Rows(file.path, negative)
+        # The parser's memory is gone when this returns, before queries are gathered.
+        _parse(file, progress, LineParser(wanted, n_features, null), table, rows, n_features, wanted)
     labels, qid, doc_ids = rows.finish(group)
     return RankingData.from_arrays(table.finish(sparse), labels, qid, doc_ids=doc_ids, feature_names=names)
 
 
-def _feature_names(path: str | Path) -> list[str] | None:
+def _feature_names(file: OpenFile) -> list[str] | None:
     """The names in the first line, if it holds some."""
-    first = next(iter(line_chunks(path, size=_CHUNK_BYTES)), b"").removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0]
+    first = next(file.chunks(size=_CHUNK_BYTES), b"").removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0]
     if not first.startswith(NAMES):
         return None
     try:
         return first.removeprefix(NAMES).rstrip(b"\r").decode("utf-8").split("\t")
     except UnicodeDecodeError:
-        raise InputError("names of features that are not UTF-8 text", path, 1) from None
+        raise InputError("the feature names are not UTF-8 text", file.path, 1) from None
 
 
 def _parse(
-    path: str | Path,
+    file: OpenFile,
     progress: Progress | None,
     parser: LineParser,
     table: FeatureTable,
@@ -130,17 +131,17 @@ def _parse(
     n_features: int | None,
     dtype: np.dtype[Any],
 ) -> None:
-    for chunk, first_line, share in _text_chunks(path, progress):
+    for chunk, first_line, share in _text_chunks(file, progress):
         parsed = parser.parse(chunk)
         rows.add_parsed(chunk, parsed, first_line)
         if parsed.fault is not None:
             line = first_line + parsed.fault.line
-            raise InputError(_explain(chunk, parsed.fault, n_features, dtype), path, line)
+            raise InputError(_explain(chunk, parsed.fault, n_features, dtype), file.path, line)
         table.add(parsed.counts, parsed.columns, parsed.values, share)
 
 
 def read_letor_labels(
-    path: str | Path,
+    path: Source,
     *,
     group: str | Path | npt.ArrayLike | None = None,
     negative: Negative = "error",
@@ -170,13 +171,14 @@ def read_letor_labels(
     >>> labels.tolist(), qid.tolist(), doc_ids
     ([2.0, 0.0, 1.0], ['b', 'a', 'b'], None)
     """
-    rows = _Rows(path, negative)
-    for chunk, first_line, _ in _text_chunks(path, progress):
-        rows.add_text(chunk, first_line)
+    with open_file(path) as file:
+        rows = _Rows(file.path, negative)
+        for chunk, first_line, _ in _text_chunks(file, progress):
+            rows.add_text(chunk, first_line)
     return rows.finish(group)
 
 
-def _text_chunks(path: str | Path, progress: Progress | None) -> Iterator[tuple[bytes, int, float]]:
+def _text_chunks(file: OpenFile, progress: Progress | None) -> Iterator[tuple[bytes, int, float]]:
     """Chunks that end with a newline, each with the number of its first line and the share of the file read so far."""
     share = 1.0
 
@@ -187,13 +189,13 @@ def _text_chunks(path: str | Path, progress: Progress | None) -> Iterator[tuple[
             progress(done, total)
 
     first_line = 1
-    for chunk in line_chunks(path, note, _CHUNK_BYTES):
+    for chunk in file.chunks(note, _CHUNK_BYTES):
         if first_line == 1:
             chunk = chunk.removeprefix(b"\xef\xbb\xbf")
         binary = chunk.find(b"\0")
         if binary >= 0:
             line = first_line + chunk.count(b"\n", 0, binary)
-            raise InputError(f"is not a text file (it has a NUL byte); {_EXPECTED}", path, line)
+            raise InputError(f"is not a text file (it has a NUL byte); {_EXPECTED}", file.path, line)
         if not chunk.endswith(b"\n"):
             chunk += b"\n"
         yield chunk, first_line, share

@@ -6,6 +6,7 @@ No table library is imported unless it is used. Parquet files are read in batche
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +16,7 @@ import numpy.typing as npt
 
 from rankwright.data.blocks import query_of_row
 from rankwright.data.dataset import RankingData
-from rankwright.data.files import Progress, replace_file
+from rankwright.data.files import Progress, Source, open_file, replace_file
 from rankwright.data.folder import storable_ids
 from rankwright.data.frames import (
     Columns,
@@ -94,7 +95,7 @@ def to_frame(data: RankingData, library: str = "pandas") -> Any:
 
 
 def read_parquet(
-    path: str | Path,
+    path: Source,
     *,
     qid: str = "qid",
     docid: str = "docid",
@@ -125,20 +126,20 @@ def read_parquet(
     RankingData(784 queries, 15211 documents, 46 dense float64 features)
     """
     arrow, parquet = import_library("pyarrow"), import_library("pyarrow.parquet")
-    if Path(path).is_dir():
-        raise InputError("is a folder; expected a parquet file", path)
-    try:
-        with parquet.ParquetFile(path, pre_buffer=False) as file:  # True would hold the whole file in memory
-            layout = _Layout(columns_of(file.schema_arrow.empty_table()), qid, docid, label, features)
-            n_rows = file.metadata.num_rows
-            batches = _parquet_batches(file, layout, n_rows, Path(path).stat().st_size, progress)
-            return _collect(batches, layout, n_rows, np.dtype(dtype or layout.dtype), negative)
-    except InputError as error:
-        raise InputError(error.message, path) from None
-    except arrow.ArrowException as error:
-        raise InputError(f"is no complete parquet file ({_first_line(error)})", path) from None
-    except OSError as error:
-        raise InputError(f"cannot be read: {error.strerror or _first_line(error)}", path) from None
+    with open_file(path) as source:
+        try:
+            with parquet.ParquetFile(source.raw, pre_buffer=False) as file:  # True would hold the whole file in memory
+                layout = _Layout(columns_of(file.schema_arrow.empty_table()), qid, docid, label, features)
+                n_rows = file.metadata.num_rows
+                n_bytes = os.fstat(source.raw.fileno()).st_size
+                batches = _parquet_batches(file, layout, n_rows, n_bytes, progress)
+                return _collect(batches, layout, n_rows, np.dtype(dtype or layout.dtype), negative)
+        except InputError as error:
+            raise InputError(error.message, source.path) from None
+        except arrow.ArrowException as error:
+            raise InputError(f"not a complete parquet file ({_first_line(error)})", source.path) from None
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror or _first_line(error)}", source.path) from None
 
 
 def write_parquet(data: RankingData, path: str | Path) -> None:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from rankwright.data.blocks import gather_queries, query_of_row, sizes_to_indptr
 from rankwright.data.columns import read_columns
-from rankwright.data.files import Progress, replace_file
+from rankwright.data.files import Progress, Source, open_file, replace_file
 from rankwright.data.order import rank_order
 from rankwright.errors import InputError
 
@@ -112,7 +112,7 @@ class TrecTable:
         return TrecTable(self.query_ids[chosen], indptr, self.doc_ids[rows], self.values[rows], self.name)
 
 
-def read_qrels(path: str | Path, progress: Progress | None = None) -> TrecTable:
+def read_qrels(path: Source, progress: Progress | None = None) -> TrecTable:
     """Read judgements; labels below 0 are kept, and count as not relevant in every measure.
 
     Examples
@@ -122,7 +122,7 @@ def read_qrels(path: str | Path, progress: Progress | None = None) -> TrecTable:
     return _read(path, _QRELS, "label", progress)
 
 
-def read_run(path: str | Path, progress: Progress | None = None) -> TrecTable:
+def read_run(path: Source, progress: Progress | None = None) -> TrecTable:
     """Read a run; the rank column is ignored, as trec_eval does.
 
     Examples
@@ -132,8 +132,10 @@ def read_run(path: str | Path, progress: Progress | None = None) -> TrecTable:
     return _read(path, _RUN, "score", progress)
 
 
-def _read(path: str | Path, names: tuple[str, ...], value: str, progress: Progress | None) -> TrecTable:
-    chunks = list(read_columns(path, names, ("query", "document", value), progress))
+def _read(source: Source, names: tuple[str, ...], value: str, progress: Progress | None) -> TrecTable:
+    with open_file(source) as file:
+        path = file.path
+        chunks = list(read_columns(file, names, ("query", "document", value), progress))
     values = np.concatenate([chunk.numbers(value) for chunk in chunks])
     query = np.concatenate([chunk.fields["query"] for chunk in chunks])
     documents = np.concatenate([chunk.fields["document"] for chunk in chunks])

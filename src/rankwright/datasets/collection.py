@@ -1,4 +1,4 @@
-"""A test collection: documents with fields, queries of some kinds, and graded judgements."""
+"""A test collection: documents with fields, queries of several kinds, and graded judgements."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from rankwright.errors import InputError
 
 __all__ = ["Collection", "by_hash"]
 
-_SHARES = (0.5, 0.2)  # of the queries that train and that validate; the others test
+_SHARES = (0.5, 0.2)  # of the queries for training and validation; the rest are for testing
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,7 +23,7 @@ class Collection:
     Attributes
     ----------
     name : str
-        What it is called.
+        Name of the collection.
     documents : list of (str, dict)
         Id and fields, text by name, of every document, sorted by id.
     queries : dict of str
@@ -31,7 +31,7 @@ class Collection:
     kinds : dict of str
         The kind of every query by its id.
     qrels : TrecTable
-        Grades of the documents that are relevant, at least 1; documents that are not there are not relevant.
+        Grades of the relevant documents, at least 1; all others are not relevant.
     """
 
     name: str
@@ -41,10 +41,10 @@ class Collection:
     qrels: TrecTable
 
     def split(self, seed: int = 0) -> tuple[list[str], list[str], list[str]]:
-        """Query ids to train (a half of every kind), to validate (a fifth) and to test with.
+        """Query ids for training (half of every kind), validation (a fifth) and testing.
 
-        The draw is a hash of the seed and the id: it is the same everywhere, and does not depend on other queries but
-        for where the parts end.
+        Queries are drawn by a hash of the seed and the id: the order is the same everywhere and for any other queries;
+        only the boundaries of the parts depend on their number.
         """
         parts: tuple[list[str], list[str], list[str]] = ([], [], [])
         for kind in sorted(set(self.kinds.values())):
@@ -57,17 +57,17 @@ class Collection:
         return train_ids, valid_ids, test_ids
 
     def write(self, folder: str | Path) -> None:
-        """Write ``docs.jsonl``, ``queries.jsonl`` and ``qrels.txt`` to a folder, which is made if it is not there.
+        """Write ``docs.jsonl``, ``queries.jsonl`` and ``qrels.txt`` to a folder, which is created if necessary.
 
-        A line of ``docs.jsonl`` has the id and the fields of a document, one of ``queries.jsonl`` the id, the text and
-        the kind of a query. Nothing else in the folder is touched.
+        Lines of ``docs.jsonl`` have the id and the fields of a document, lines of ``queries.jsonl`` the id, text and
+        kind of a query. Other files in the folder are not touched.
         """
         folder = Path(folder)
         is_new = not folder.exists()
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InputError(f"cannot be made: {error.strerror or error}", folder) from None
+            raise InputError(f"cannot be created: {error.strerror or error}", folder) from None
         try:
             with replace_file(folder / "docs.jsonl") as docs, replace_file(folder / "queries.jsonl") as queries:
                 for document, fields in self.documents:
@@ -86,7 +86,7 @@ class Collection:
 
 
 def by_hash(ids: list[str], salt: str = "") -> list[str]:
-    """Ids in an order that looks random and is the same everywhere; how two of them stand depends on them alone."""
+    """Ids in an order that looks random but is the same everywhere; the order of two ids depends on them alone."""
     return sorted(ids, key=lambda text: (hashlib.blake2b(f"{salt}:{text}".encode(), digest_size=8).digest(), text))
 
 

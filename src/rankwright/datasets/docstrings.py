@@ -1,7 +1,7 @@
 """The docstrings of Python's standard library, read from its sources with `ast`: nothing is imported or run.
 
-What is private (a leading underscore) is left out, as are tests and modules that are tables or programs rather than a
-library. A few public modules have their Python code in private ones, which go by the public name here.
+Private names (with a leading underscore), tests, and modules that are tables or programs rather than libraries are left
+out. A few public modules have their Python code in private ones, which go by the public name here.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Documented:
     id : str
         The dotted name, such as ``difflib.SequenceMatcher.ratio``.
     module : str
-        The module it stands in.
+        The module that defines it.
     kind : {"module", "class", "function", "method"}
         What it is.
     docstring : str
@@ -71,36 +71,36 @@ class Documented:
 
 
 def standard_library(folder: str | Path | None = None, progress: Progress | None = None) -> list[Documented]:
-    """All that is public and has a docstring, sorted by id; a module comes before what is in it.
+    """Everything public with a docstring, sorted by id; a module comes before its contents.
 
     Parameters
     ----------
     folder : path, optional
-        Where the sources are; by default those of the running Python.
+        The sources; by default those of the running Python.
     progress : callable, optional
-        Called with (files read, files in all).
+        Called with (files read, total files).
     """
     root = Path(folder if folder is not None else sysconfig.get_paths()["stdlib"])
     files = sorted(_sources(root))
     found: dict[str, Documented] = {}
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of old sources that newer Pythons frown at
+        warnings.simplefilter("ignore")  # about old syntax in the sources
         for done, (module, _, path) in enumerate(files, 1):
             try:
                 tree = ast.parse(path.read_bytes())
-            except (OSError, SyntaxError, ValueError):  # a source that cannot be read is as good as missing
+            except (OSError, SyntaxError, ValueError):  # treat an unreadable source as missing
                 continue
             for item in _documented(tree, module):
                 found.setdefault(item.id, item)
             if progress is not None:
                 progress(done, len(files))
     if not any(item.kind != "module" for item in found.values()):
-        raise InputError("holds no Python sources with docstrings; expected those of the standard library", root)
+        raise InputError("contains no Python sources with docstrings; expected those of the standard library", root)
     return sorted(found.values(), key=lambda item: item.id)
 
 
 def _sources(root: Path) -> Iterator[tuple[str, bool, Path]]:
-    """Name, whether it stands in for that name, and file of every module that is wanted."""
+    """Name, whether it is a stand-in for that name, and file of every relevant module."""
     for folder, subfolders, names in os.walk(root):
         subfolders[:] = [name for name in subfolders if name.isidentifier() and name not in _SKIPPED]
         package = Path(folder).relative_to(root).parts
@@ -122,7 +122,7 @@ def _documented(tree: ast.Module, module: str) -> Iterator[Documented]:
 
 
 def _inside(body: list[ast.stmt], module: str, prefix: str, kind: str) -> Iterator[Documented]:
-    """What is defined in a module or a class, whatever conditions it stands under."""
+    """The definitions in a module or class, including conditional ones."""
     for node in body:
         if isinstance(node, _Definition):
             if node.name.startswith("_") or (kind == "function" and node.name in _PROGRAMS):
@@ -141,7 +141,7 @@ def _inside(body: list[ast.stmt], module: str, prefix: str, kind: str) -> Iterat
 
 
 def _arguments(node: _Definition) -> tuple[str, ...]:
-    """The parameters of a function, or those that a class is made with."""
+    """The parameters of a function, or of a class's constructor."""
     if isinstance(node, ast.ClassDef):
         made = (part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__")
         return next((_arguments(part) for part in made), ())
@@ -151,7 +151,7 @@ def _arguments(node: _Definition) -> tuple[str, ...]:
 
 
 def split_summary(docstring: str, name: str = "") -> tuple[str, str]:
-    """The first sentence of a docstring in one line, and the rest of it; signatures of ``name`` at the start go.
+    """The first sentence of a docstring on one line, and the rest; leading signatures of ``name`` are dropped.
 
     Examples
     --------

@@ -1,25 +1,24 @@
-"""The demo collection: Python's own standard library, present wherever Python runs.
+"""The demo collection: Python's own standard library, available wherever Python runs.
 
 Documents are the public classes, functions and methods that have a docstring. A document has the field ``name`` (the
 dotted name in words: ``difflib.SequenceMatcher.real_quick_ratio`` is "difflib sequence matcher real quick ratio"),
-``text`` (the docstring *without its first sentence*, the summary; empty for the many objects that have no more to say)
-and ``arguments`` (the names of the parameters in words). The summaries are what queries are made of:
+``text`` (the docstring *without its first sentence*, the summary; often empty)
+and ``arguments`` (the names of the parameters in words). Queries are made from the summaries:
 
 *navigational*
     The summary of one object. That object has grade 2. Objects of the same kind and name have grade 1: functions and
-    classes wherever they are, methods where they belong to other classes of the same package.
+    classes anywhere, methods in other classes of the same package.
 *informational*
     The summary of a module. The classes and functions of the module have grade 2, the methods of its classes grade 1;
     those of a package include those of its modules.
 
-A query may not give its answer away. It is left out if five words of it in a row (or all, if it has fewer) stand in a
-field of a document that is relevant to it, if it holds the identifier that is sought, if the summary of another object
-or module nearly repeats it, so that nobody could tell which is meant, or if it has fewer than three words of content.
-A navigational query needs an answer whose text has ten words or more, an informational one at least five documents
-and at most a hundred.
+A query must not give its answer away. It is dropped if five consecutive words of it (or all, if it has fewer) occur in
+a field of a relevant document, if it contains the identifier sought, if the summary of another object or module is
+nearly the same, which would make it ambiguous, or if it has fewer than three content words. A navigational query needs
+an answer with at least ten words of text, an informational one between five and a hundred documents.
 
-No package has more than twelve navigational queries. Queries are drawn by hashes of ids: the same Python gives the same
-collection, and other versions of Python one much like it.
+No package has more than twelve navigational queries. Queries are drawn by hashes of ids: the same Python version gives
+the same collection, other versions a similar one.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ from rankwright.errors import InputError
 
 __all__ = ["python_docs"]
 
-_LEAK = 5  # words in a row
-_FEWEST_WORDS, _MOST_WORDS = 3, 30  # of content; in all
+_LEAK = 5  # consecutive words
+_FEWEST_WORDS, _MOST_WORDS = 3, 30  # content words; all words
 _ANSWER_WORDS = 10
 _OBJECTS = (5, 100)
 _PER_PACKAGE = 12
@@ -57,6 +56,7 @@ _NO_CONTENT = """
     those to true false none type types up use used using value values was when where which while will with without
     you your
 """
+# Words without content in a docstring; part of the definition of the collection.
 _SAYS_NOTHING = frozenset(_NO_CONTENT.split())
 
 
@@ -72,11 +72,11 @@ def python_docs(
     Parameters
     ----------
     navigational, informational : int
-        How many queries of each kind there are at most.
+        Maximum number of queries of each kind.
     folder : path, optional
-        Where the sources of the library are; by default those of the running Python.
+        The sources of the library; by default those of the running Python.
     progress : callable, optional
-        Called with (files read, files in all).
+        Called with (files read, total files).
 
     Examples
     --------
@@ -95,7 +95,7 @@ def python_docs(
     chosen = _drawn(usable, {"navigational": navigational, "informational": informational})
     if not chosen:
         where = None if folder is None else str(folder)
-        raise InputError("too few docstrings to make queries of; expected Python's standard library", where)
+        raise InputError("too few docstrings to make queries from; expected Python's standard library", where)
     version = ".".join(map(str, sys.version_info[:3]))
     return Collection(
         f"python-docs-{version}" if folder is None else "python-docs",
@@ -108,7 +108,7 @@ def python_docs(
 
 @dataclass(frozen=True)
 class _Entry:
-    """A document with its summary, which is no part of it."""
+    """A document and its summary, which is not part of it."""
 
     item: Documented
     summary: str
@@ -117,7 +117,7 @@ class _Entry:
 
 @dataclass(frozen=True)
 class _Query:
-    """A query that may be used; ``id`` is the object or module whose summary it is."""
+    """A candidate query; ``id`` is the object or module it summarises."""
 
     id: str
     kind: str
@@ -151,7 +151,7 @@ def _words(text: str) -> list[str]:
 
 
 def _content(text: str) -> frozenset[str]:
-    """The words that say what a text is about, plural and singular alike."""
+    """The content words of a text, with plurals reduced to singulars."""
     words = (word for word in _words(text) if word not in _SAYS_NOTHING and (len(word) > 1 or word.isdigit()))
     return frozenset(word[:-1] if len(word) > 3 and word.endswith("s") else word for word in words)
 
@@ -187,7 +187,7 @@ def _tidy(summary: str) -> str:
 
 
 class _Clear:
-    """Whether a query says enough, and something else than all other summaries."""
+    """Whether a query has enough content and differs from all other summaries."""
 
     def __init__(self, summaries: list[tuple[str, str]]) -> None:
         self._content = {id_: _content(summary) for id_, summary in summaries}
@@ -203,7 +203,7 @@ class _Clear:
             return False
         if len(_parts(sought)) > 1 and re.search(rf"\b{re.escape(sought)}\b", query.text):
             return False
-        # One that is alike has all but a few of the words, so it has one of the few that are rarest.
+        # A similar summary has all but a few of the words, so it has one of the rarest.
         rare = sorted(words, key=lambda word: (len(self._holders[word]), word))[: 1 + int(len(words) * (1 - _ALIKE))]
         others = {other for word in rare for other in self._holders[word]} - {query.id}
         return not any(_overlap(words, self._content[other]) >= _ALIKE for other in others)
@@ -214,7 +214,7 @@ def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
 
 
 def _runs(entry: _Entry) -> str:
-    """The words of all fields, each between spaces: what a run of words is looked for in."""
+    """The words of all fields, separated by spaces, to look for consecutive words in."""
     return " | ".join(f" {' '.join(_words(text))} " for text in entry.fields.values())
 
 
@@ -226,7 +226,7 @@ def _leaks(query: _Query, runs: dict[str, str]) -> bool:
 
 
 def _drawn(usable: dict[str, _Query], most: dict[str, int]) -> dict[str, _Query]:
-    """The queries of the collection under their ids, in the order of what they are about."""
+    """The queries of the collection by id, sorted by the object or module they summarise."""
     chosen: dict[str, _Query] = {}
     for kind, number in most.items():
         of_package: Counter[str] = Counter()

@@ -85,5 +85,5 @@ def _files(
             for path in model.values():
                 load_model(path)
         except InputError as error:
-            problems.add((*place, "model"), f"{found['model']} {error.message}")
+            problems.add((*place, "model"), f"{found['model']}: {error.message}")
     return files

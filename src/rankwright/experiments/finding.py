@@ -161,7 +161,7 @@ class Finder:
 
     def of_collection(self, found: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
         """Documents, queries and judgements in a folder."""
-        from rankwright.text.columns import FEATURE_SETS
+        from rankwright.text.search.columns import FEATURE_SETS
 
         for number, name in enumerate(found.get("feature_sets", [])):
             self._problems.choice(name, (*self._place, "feature_sets", number), FEATURE_SETS, "set of features")
@@ -264,7 +264,7 @@ class Finder:
 
 def _check_texts(problems: Problems, found: Mapping[str, Any], place: Place) -> None:
     """What part of a topic is the query."""
-    from rankwright.text.queries import PARTS
+    from rankwright.text.reading.queries import PARTS
 
     for part in found.get("part", "title").split("+"):
         problems.choice(part.strip().lower(), (*place, "part"), PARTS, "part of a topic")

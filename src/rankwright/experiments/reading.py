@@ -205,9 +205,9 @@ def _read_runs(source: DataSource, folder: Path, threads: int, say: Progress) ->
 
 
 def _read_collection(source: DataSource, folder: Path, threads: int, say: Progress) -> Read:
-    from rankwright.text.columns import feature_set
-    from rankwright.text.features import make_features
-    from rankwright.text.indexing import build_index
+    from rankwright.text.index.index import build_index
+    from rankwright.text.search.columns import feature_set
+    from rankwright.text.search.features import make_features
 
     options = source.options
     if source.files:
@@ -255,7 +255,7 @@ def _of_queries(qrels: TrecTable, data: RankingData) -> TrecTable:
 
 def _texts(source: DataSource) -> dict[str, tuple[str, str]]:
     """Text and, in JSON lines, kind of the queries of the file that the entry names."""
-    from rankwright.text.queries import read_queries
+    from rankwright.text.reading.queries import read_queries
 
     path = source.files.get("queries")
     if path is None:

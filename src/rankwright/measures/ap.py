@@ -10,18 +10,22 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.measures.base import Array, BinaryMeasure, Oracle, Rankings, read_only, register
+from rankwright.measures.base import BinaryMeasure, Rankings, register
+from rankwright.measures.forms import Array, Oracle, read_only
+from rankwright.measures.position_sum import PositionSum
 
 __all__ = ["AP"]
 
 
 @register
 @dataclass(frozen=True)
-class AP(BinaryMeasure):
+class AP(PositionSum, BinaryMeasure):
     """Average precision; its mean over queries is MAP."""
 
     name: ClassVar[str] = "AP"
     aliases: ClassVar[tuple[str, ...]] = ("map", "map_cut")
+    feature_maps: ClassVar[tuple[str, ...]] = ("po",)
+    loss_name: ClassVar[str] = "map"
 
     def value(self, rankings: Rankings) -> Array:
         """Precision at the places of the relevant documents, summed, over all relevant documents."""
@@ -35,33 +39,26 @@ class AP(BinaryMeasure):
         found = Rankings(hits / (top.rank[places] + 1.0), hits_before)
         return found.sum(found.labels) / self.n_relevant(rankings)
 
+    def discounts(self, ranks: Array) -> Array:
+        """One over the number of documents down to each rank."""
+        return np.asarray(1.0 / (ranks + 1.0))
+
+    def credits(self, hits: Array) -> Array:
+        """A relevant document counts as many as there are down to it."""
+        return hits.astype(np.float64)
+
+    def norms(self, rankings: Rankings) -> Array:
+        """All relevant documents."""
+        return self.n_relevant(rankings)
+
     def oracle(self, feature_map: str | None = None) -> Oracle:
         """The best place of every non-relevant document; there is none with a cutoff."""
         if self.cutoff is not None:
             return super().oracle()
-        self.check_feature_map(feature_map, "po")
+        self.check_feature_map(feature_map)
         from rankwright.measures.oracles.partial_order import average_precision  # here, for it loads numba
 
         def harmonic_numbers(longest: int) -> Array:
             return read_only(np.cumsum(np.append(0.0, 1.0 / np.arange(1, longest + 1))))
 
         return Oracle(average_precision, harmonic_numbers, "po")
-
-    def _swap_deltas(self, labels: Array, judged: Array) -> Array:
-        # Lifting the relevant document from rank j to i < j, where a non-relevant one stood, gives i the precision
-        # (hits before i + 1)/(i + 1), adds 1/(r + 1) for every relevant r between them, and takes j's own away.
-        n = len(labels)
-        rel = (labels >= self.rel).astype(np.float64)
-        inside = np.arange(n) < (self.cutoff or n)
-        weight = np.where(inside, 1.0 / (np.arange(n) + 1.0), 0.0)
-        hits = np.cumsum(rel)
-        before = np.concatenate([[0.0], np.cumsum(rel * weight)])[:-1]  # Σ of weights of the relevant above each rank
-        upper, lower = np.triu_indices(n, 1)
-        between = before[lower] - before[upper + 1] if n else np.zeros(0)
-        lift = weight[upper] * (hits[upper] + 1.0) + between - weight[lower] * hits[lower]
-        # The other way round, i relevant and j not: i's precision goes, those between lose one hit, j gets its own.
-        drop = weight[lower] * hits[lower] - between - weight[upper] * hits[upper]
-        change = np.where(rel[lower] > rel[upper], lift, np.where(rel[lower] < rel[upper], drop, 0.0))
-        deltas = np.zeros((n, n))
-        deltas[upper, lower] = deltas[lower, upper] = change
-        return deltas / max((judged >= self.rel).sum(), 1)

@@ -11,7 +11,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.measures.base import Array, BinaryMeasure, Oracle, Rankings, read_only, register
+from rankwright.measures.base import BinaryMeasure, Rankings, register
+from rankwright.measures.forms import Array, Oracle, Swaps, read_only
 
 __all__ = ["AUC"]
 
@@ -24,26 +25,34 @@ class AUC(BinaryMeasure):
     name: ClassVar[str] = "AUC"
     aliases: ClassVar[tuple[str, ...]] = ("roc_auc", "rocarea")
     takes_cutoff: ClassVar[bool] = False
+    feature_maps: ClassVar[tuple[str, ...]] = ("po",)
 
     def value(self, rankings: Rankings) -> Array:
         """Count, for each non-relevant document, the relevant ones above it."""
         relevant = self.relevant(rankings)
         above = rankings.cumsum(relevant)
         ordered = rankings.sum(np.where(relevant, 0.0, above))
-        n_bad = rankings.sum((~relevant).astype(np.float64))
-        pairs = self.n_relevant(rankings) * n_bad
-        return np.where(pairs > 0, ordered / np.maximum(pairs, 1.0), self.has_relevant(rankings))
+        all_relevant = rankings.sum(relevant.astype(np.float64)) == rankings.sizes
+        return np.where(all_relevant, self.has_relevant(rankings), ordered / self.norms(rankings))
+
+    def norms(self, rankings: Rankings) -> Array:
+        """Pairs of a relevant and a retrieved non-relevant document."""
+        n_bad = rankings.sum((~self.relevant(rankings)).astype(np.float64))
+        return np.maximum(self.n_relevant(rankings) * n_bad, 1.0)
+
+    def swaps(self) -> Swaps:
+        """Changes in O(1) each."""
+        return Swaps(_changes)
 
     def oracle(self, feature_map: str | None = None) -> Oracle:
         """Every pair for itself."""
-        self.check_feature_map(feature_map, "po")
+        self.check_feature_map(feature_map)
         from rankwright.measures.oracles.partial_order import auc  # here, for it loads numba
 
         return Oracle(auc, lambda longest: read_only([]), "po")
 
-    def _swap_deltas(self, labels: Array, judged: Array) -> Array:
-        # Swapping a good and a bad document that stand d ranks apart turns d pairs around.
-        rel = (labels >= self.rel).astype(np.float64)
-        places = np.arange(len(labels), dtype=np.float64)
-        pairs = max((judged >= self.rel).sum(), 1) * (rel == 0).sum()
-        return np.subtract.outer(rel, rel) * np.subtract.outer(places, places) / max(pairs, 1)
+
+def _changes(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:
+    """Swapping a relevant and a non-relevant document d ranks apart reverses d pairs."""
+    for j in range(i + 1, worth.size):
+        out[j] = (worth[j] - worth[i]) * (j - i)

@@ -1,14 +1,14 @@
 """What a measure is, and the batch of rankings it is computed on.
 
 A measure is an immutable, printable value (`nDCG@10`). It sees labels in rank order, nothing else: `value` takes many
-queries at once and returns one number per query, `swap_deltas` says what swapping two documents would change.
+queries at once and returns one number per query. A measure also says how it is trained for: `swaps` (what swapping two
+documents changes), `position_sum` (for the line search) and `oracle` (the most violated ranking).
 """
 
 from __future__ import annotations
 
 import dataclasses
 import difflib
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self, TypeVar
@@ -19,10 +19,9 @@ import numpy.typing as npt
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.order import descending
 from rankwright.errors import InputError
+from rankwright.measures.forms import STATE, Array, Oracle, Positions, Swaps
 
-__all__ = ["REGISTRY", "BinaryMeasure", "Measure", "Oracle", "Rankings", "read_only", "register"]
-
-Array = npt.NDArray[Any]
+__all__ = ["REGISTRY", "BinaryMeasure", "Measure", "Rankings", "nearest_names", "register"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,46 +99,26 @@ class Rankings:
         return running[1:] - np.repeat(running[self.indptr[:-1]], self.sizes)
 
 
-@dataclass(frozen=True, eq=False)
-class Oracle:
-    """How the most violated ranking of a loss, 1 − measure, is found; see :mod:`rankwright.measures.oracles`.
-
-    Attributes
-    ----------
-    kernel : compiled function
-        loss = kernel(scores, labels, order, parameters, coef, work) for one query, with labels 0 and 1.
-    parameters : callable
-        ``parameters(longest)``: the kernel's parameters for queries of up to ``longest`` documents.
-    feature_map : {"po", "mrr", "dorm"}
-        What the coefficients belong to: the partial order of all documents, the topmost relevant one, or positions.
-    graded : bool
-        Whether the labels are the grades themselves instead of 0 and 1.
-    library : callable, optional
-        ``loss, coef = library(scores, labels, parameters)``: the same for the queries that are not ``cheap``.
-    cheap : callable, optional
-        ``cheap(labels)``: whether the kernel is the faster way for a query.
-    """
-
-    kernel: Any
-    parameters: Callable[[int], Array]
-    feature_map: str
-    graded: bool = False
-    library: Callable[[Array, Array, Array], tuple[float, Array]] | None = None
-    cheap: Callable[[Array], bool] | None = None
-
-
-def read_only(values: npt.ArrayLike) -> Array:
-    """A float64 copy that cannot be written to, as the parameters of an oracle must be."""
-    array = np.array(values, np.float64, order="C")
-    array.flags.writeable = False
-    return array
-
-
 @dataclass(frozen=True)
 class Measure:
     """Base of all measures: a frozen dataclass of parameters with a name.
 
     A subclass sets ``name`` and writes :meth:`value`; everything else has a working default.
+
+    Attributes
+    ----------
+    name, aliases : str, tuple of str
+        Names users may write.
+    needs_cutoff, takes_cutoff : bool
+        Whether a cutoff is required, and whether there can be one.
+    feature_maps : tuple of str
+        Feature maps that :meth:`oracle` takes, the default first.
+    loss_name : str
+        Name of the loss 1 − measure; by default ``name`` in lower case.
+    loss_has_cutoff : bool
+        Whether the loss has a cutoff unless its name ends with ``-nc``.
+    own_losses : tuple of str
+        Feature maps that make a loss of their own name.
     """
 
     cutoff: int | None = None
@@ -148,6 +127,10 @@ class Measure:
     aliases: ClassVar[tuple[str, ...]] = ()
     needs_cutoff: ClassVar[bool] = False
     takes_cutoff: ClassVar[bool] = True
+    feature_maps: ClassVar[tuple[str, ...]] = ()
+    loss_name: ClassVar[str] = ""
+    loss_has_cutoff: ClassVar[bool] = False
+    own_losses: ClassVar[tuple[str, ...]] = ()
 
     def __post_init__(self) -> None:
         if self.cutoff is not None:
@@ -166,6 +149,25 @@ class Measure:
         """Which queries have something relevant to find; by default a judged label above 0."""
         return rankings.known.max(rankings.known.labels) > 0
 
+    def check_labels(self, labels: Array) -> None:
+        """Raise an InputError if the measure is not defined for one of the labels."""
+
+    def worth(self, labels: Array) -> Array:
+        """What the measure sees of each label: one float64 each, which must not fall as labels rise."""
+        return labels
+
+    def norms(self, rankings: Rankings) -> Array:
+        """What the value of each query is divided by; above 0, and independent of the order of the documents."""
+        return np.ones(rankings.n_queries)
+
+    def swaps(self) -> Swaps | None:
+        """What swapping two documents changes, in a form that can be compiled; None: by brute force, which is slow."""
+        return None
+
+    def position_sum(self) -> Positions | None:
+        """The measure as a sum over positions, if it is one: the line search is then fast."""
+        return None
+
     def swap_deltas(self, labels: npt.ArrayLike, judged: npt.ArrayLike | None = None) -> Array:
         """Change of the value when the documents at two ranks swap, for all pairs of ranks of one query.
 
@@ -183,13 +185,19 @@ class Measure:
         """
         ranked = np.asarray(labels, np.float64)
         known = np.sort(ranked if judged is None else np.asarray(judged, np.float64))[::-1]
-        return self._swap_deltas(ranked, known)
-
-    def _swap_deltas(self, labels: Array, judged: Array) -> Array:
-        return self.brute_force_swap_deltas(labels, judged)
+        swaps = self.swaps()
+        if swaps is None:
+            return self.brute_force_swap_deltas(ranked, known)
+        n = len(ranked)
+        worth, parameters, state = self.worth(ranked), swaps.parameters(n), np.zeros((STATE, n + 1))
+        deltas = np.zeros((n, n))
+        swaps.prepare(worth, self.worth(known), parameters, state)
+        for i in range(n):
+            swaps.changes(i, worth, parameters, state, deltas[i])
+        return (deltas + deltas.T) / self.norms(_copies(ranked[None, :], known))
 
     def brute_force_swap_deltas(self, labels: Array, judged: Array) -> Array:
-        """Every pair swapped and the value computed anew: the definition, and the test of every fast version."""
+        """Swap every pair and compute the value anew: the definition, which every fast version is tested against."""
         n = len(labels)
         before = self.value(_copies(labels[None, :], judged))[0] if n else 0.0
         deltas = np.zeros((n, n))
@@ -201,28 +209,48 @@ class Measure:
         return deltas
 
     def oracle(self, feature_map: str | None = None) -> Oracle:
-        """The most violated ranking, which training for this measure with the max-margin solver needs.
+        """The most violated ranking, which training for this measure with a max-margin solver needs.
 
         Parameters
         ----------
         feature_map : str, optional
-            What a ranking is described by: ``"po"``, ``"mrr"`` or ``"dorm"``; by default what suits the measure.
+            How a ranking is described, one of ``feature_maps``; by default the first.
         """
-        known = sorted({kind.name for kind in REGISTRY.values() if kind.oracle is not Measure.oracle}, key=str.lower)
+        known = sorted({kind.name for kind in REGISTRY.values() if kind.feature_maps}, key=str.lower)
         raise InputError(
             f"{self} has no most violated ranking, so it cannot be trained for with the max-margin solver; "
             f"losses: {', '.join(known)}"
         )
 
-    def check_feature_map(self, feature_map: str | None, *known: str) -> None:
-        """Complain about a feature map that the measure cannot be trained with."""
+    def check_feature_map(self, feature_map: str | None) -> None:
+        """Raise an InputError for a feature map that the measure cannot be trained with."""
         if feature_map is None:
             return
         name, decayed, _ = str(feature_map).partition(":")
-        if name not in known or (decayed and name != "dorm"):
+        if name not in self.feature_maps or (decayed and name not in self.own_losses):
             raise InputError(
-                f"{self} cannot be trained with the feature map {feature_map!r}; expected {' or '.join(known)}"
+                f"{self} cannot be trained with the feature map {feature_map!r}; "
+                f"expected {' or '.join(self.feature_maps)}"
             )
+
+    def method_name(self, feature_map: str | None = None) -> str:
+        """The method that trains for this measure on a feature map, as `rankwright train` calls it.
+
+        Examples
+        --------
+        >>> from rankwright.measures import parse_measure
+        >>> parse_measure("AP").method_name(), parse_measure("nDCG").method_name(), parse_measure("RR@5").method_name()
+        ('svm-map', 'svm-ndcg-nc', 'svm-mrr@5')
+        """
+        map_name = (feature_map or "").partition(":")[0]
+        name = map_name if map_name in self.own_losses else f"svm-{self.loss_name or self.name.lower()}"
+        if self.cutoff is not None:
+            return f"{name}@{self.cutoff}"
+        return f"{name}-nc" if self.loss_has_cutoff else name
+
+    def with_relevant_from(self, label: float | None) -> Self:
+        """The measure with documents relevant from this label on, if it has such a threshold."""
+        return self
 
     def resolve(self, convention: str) -> Self:
         """The measure with everything that a convention (``trec`` or ``letor``) leaves open filled in."""
@@ -264,8 +292,18 @@ class BinaryMeasure(Measure):
         """Whether each ranked document is relevant."""
         return rankings.labels >= self.rel
 
+    def worth(self, labels: Array) -> Array:
+        """1 for relevant documents, 0 for others."""
+        return (labels >= self.rel).astype(np.float64)
+
+    def with_relevant_from(self, label: float | None) -> Self:
+        """The measure with the threshold ``label``, if that is above 0."""
+        if label is None or label <= 0:
+            return self
+        return dataclasses.replace(self, rel=int(label) if float(label).is_integer() else label)
+
     def n_relevant(self, rankings: Rankings) -> Array:
-        """Relevant documents per query, retrieved or not; at least 1, so that it can stand under a fraction."""
+        """Relevant documents per query, retrieved or not; at least 1, as it is divided by."""
         return np.maximum(rankings.known.sum((rankings.known.labels >= self.rel).astype(np.float64)), 1.0)
 
     def has_relevant(self, rankings: Rankings) -> Array:

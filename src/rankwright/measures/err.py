@@ -11,7 +11,8 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.errors import InputError
-from rankwright.measures.base import Array, Measure, Rankings, register
+from rankwright.measures.base import Measure, Rankings, register
+from rankwright.measures.forms import Array, Swaps, read_only
 
 __all__ = ["ERR"]
 
@@ -40,11 +41,9 @@ class ERR(Measure):
 
     def value(self, rankings: Rankings) -> Array:
         """Walk down all lists at once, rank by rank."""
-        highest = rankings.known.labels.max(initial=0.0)
-        if highest > self.max_rel:
-            raise InputError(f"{self} cannot take the label {highest:g}; write ERR(max_rel={highest:g})")
+        self.check_labels(rankings.known.labels)
         top = rankings.top(self.cutoff)
-        stops = (np.exp2(top.labels) - 1.0) / 2.0**self.max_rel
+        stops = self.worth(top.labels)
         total = np.zeros(top.n_queries)
         looking = np.ones(top.n_queries)
         for rank in range(int(top.sizes.max(initial=0))):
@@ -54,6 +53,43 @@ class ERR(Measure):
             looking[here] *= 1.0 - stop
         return total
 
+    def check_labels(self, labels: Array) -> None:
+        """No label may be above the highest grade."""
+        highest = labels.max(initial=0.0)
+        if highest > self.max_rel:
+            raise InputError(f"{self} cannot take the label {highest:g}; write ERR(max_rel={highest:g})")
+
+    def worth(self, labels: Array) -> Array:
+        """The probability of stopping at a document."""
+        self.check_labels(labels)
+        return np.asarray((np.exp2(labels) - 1.0) / 2.0**self.max_rel)
+
+    def swaps(self) -> Swaps:
+        """Changes in O(1) each."""
+
+        def reciprocal_ranks(longest: int) -> Array:
+            ranks = np.arange(longest)
+            return read_only(np.where(ranks < (self.cutoff or longest), 1.0 / (ranks + 1.0), 0.0))
+
+        return Swaps(_changes, _prepare, reciprocal_ranks)
+
     def definition(self) -> str:
         """The scale in words."""
         return f"highest grade {self.max_rel:g}"
+
+
+def _prepare(worth: Array, known: Array, parameters: Array, state: Array) -> None:
+    """The probability of getting to each rank."""
+    looking = 1.0
+    for r in range(worth.size):
+        state[0, r] = looking
+        looking *= 1.0 - worth[r]
+
+
+def _changes(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:
+    """A reader who gets past rank i meets ``found`` on the way to j, in all, and goes on to j with ``looking``."""
+    looking, found = 1.0, 0.0
+    for j in range(i + 1, worth.size):
+        out[j] = state[0, i] * (worth[j] - worth[i]) * (parameters[i] - found - looking * parameters[j])
+        found += looking * worth[j] * parameters[j]
+        looking *= 1.0 - worth[j]

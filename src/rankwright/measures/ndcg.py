@@ -15,7 +15,9 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from rankwright.errors import InputError
-from rankwright.measures.base import Array, Measure, Oracle, Rankings, read_only, register
+from rankwright.measures.base import Measure, Rankings, register
+from rankwright.measures.forms import Array, Oracle, Swaps, read_only
+from rankwright.measures.position_sum import PositionSum
 
 __all__ = ["AveNDCG", "nDCG"]
 
@@ -62,13 +64,17 @@ class _Gained(Measure):
             return {"dcg": "log2" if self.gain == "linear" else "exp-log2"}
         return super()._parameters()
 
-    def gains(self, labels: Array) -> Array:
-        """Gain of every label."""
+    def check_labels(self, labels: Array) -> None:
+        """The gain must be known, and no sum of gains may overflow."""
         if self.gain is None:
             raise InputError(f"{self} leaves the gain open; choose a convention (trec or letor) or write gain=linear")
         highest = labels.max(initial=0.0)
         if highest > _LARGEST[self.gain]:
             raise InputError(f"the label {highest:g} is too large for {self.name} with gain {_GAINS[self.gain]}")
+
+    def worth(self, labels: Array) -> Array:
+        """Gain of every label."""
+        self.check_labels(labels)
         return labels if self.gain == "linear" else np.exp2(labels) - 1.0
 
     def discounts(self, ranks: Array) -> Array:
@@ -80,7 +86,7 @@ class _Gained(Measure):
 
 @register
 @dataclass(frozen=True)
-class nDCG(_Gained):
+class nDCG(_Gained, PositionSum):
     """Normalised discounted cumulative gain, of the first ``cutoff`` ranks or of all.
 
     Parameters
@@ -95,16 +101,16 @@ class nDCG(_Gained):
 
     name: ClassVar[str] = "nDCG"
     aliases: ClassVar[tuple[str, ...]] = ("ndcg_cut",)
+    feature_maps: ClassVar[tuple[str, ...]] = ("po", "dorm")
+    loss_has_cutoff: ClassVar[bool] = True
+    own_losses: ClassVar[tuple[str, ...]] = ("dorm",)
 
-    def value(self, rankings: Rankings) -> Array:
-        """DCG over the DCG of the ideal order; 0 where there is nothing to gain."""
-        dcg, ideal = self._dcg(rankings), self._dcg(rankings.ideal)
-        return dcg / np.where(ideal > 0, ideal, 1.0)
-
-    def _dcg(self, rankings: Rankings) -> Array:
-        top = rankings.top(self.cutoff)
-        longest = int(top.sizes.max(initial=0))
-        return top.sum(self.gains(top.labels) * self.discounts(np.arange(longest))[top.rank])
+    def norms(self, rankings: Rankings) -> Array:
+        """DCG of the ideal order; 1 where there is nothing to gain."""
+        ideal = rankings.ideal.top(self.cutoff)
+        longest = int(ideal.sizes.max(initial=0))
+        best = ideal.sum(self.worth(ideal.labels) * self.discounts(np.arange(longest))[ideal.rank])
+        return np.where(best > 0, best, 1.0)
 
     def oracle(self, feature_map: str | None = None) -> Oracle:
         """The best place of every non-relevant document, or a dynamic programme over the ranks that count.
@@ -113,7 +119,7 @@ class nDCG(_Gained):
         feature map ``"dorm"`` (``"dorm:sqrt"``, ``"dorm:log2@30"``: the decay of the positions, and where it ends)
         labels are grades.
         """
-        self.check_feature_map(feature_map, "po", "dorm")
+        self.check_feature_map(feature_map)
         if feature_map is not None and feature_map.startswith("dorm"):
             return self._assignment(feature_map.partition(":")[2])
         from rankwright.measures.oracles.partial_order import ndcg, ndcg_at  # here, for it loads numba
@@ -142,46 +148,58 @@ class nDCG(_Gained):
             weights = _DECAYS[profile or "log2"](ranks)
             weights[int(cut) if cut else longest :] = 0.0
             head = [float(self.gain != "linear"), float(min(self.cutoff or longest, longest))]
-            return read_only(np.concatenate([head, weights, self._cut_discounts(longest)]))
+            return read_only(np.concatenate([head, weights, self.cut_discounts(longest)]))
 
         def cheap(labels: Array) -> bool:
             return dorm.is_cheap(labels, min(self.cutoff or len(labels), len(labels)))
 
         return Oracle(dorm.dorm, gain_and_positions, "dorm", graded=True, library=dorm.assignment, cheap=cheap)
 
-    def _swap_deltas(self, labels: Array, judged: Array) -> Array:
-        gains, discounts = self.gains(labels), self._cut_discounts(len(labels))
-        ideal = self.gains(judged) @ self._cut_discounts(len(judged))
-        swapped = -np.subtract.outer(gains, gains) * np.subtract.outer(discounts, discounts)
-        return swapped / ideal if ideal > 0 else np.zeros_like(swapped)
-
-    def _cut_discounts(self, n: int) -> Array:
-        discounts = self.discounts(np.arange(n))
-        if self.cutoff is not None:
-            discounts[self.cutoff :] = 0.0
-        return discounts
-
 
 @register
 @dataclass(frozen=True)
 class AveNDCG(_Gained):
-    """Mean of nDCG@1, nDCG@2, … nDCG@k; k is 10 unless a cutoff says otherwise."""
+    """Mean of nDCG@1, nDCG@2, … nDCG@k, with k = 10 by default."""
 
-    cutoff: int | None = 10
+    cutoff: int = 10
 
     name: ClassVar[str] = "AveNDCG"
     aliases: ClassVar[tuple[str, ...]] = ("avendcg",)
 
+    def __post_init__(self) -> None:
+        if self.cutoff is None:
+            object.__setattr__(self, "cutoff", 10)
+        super().__post_init__()
+
     def value(self, rankings: Rankings) -> Array:
         """The mean over the cutoffs."""
-        parts = self._parts()
+        parts = [nDCG(k, self.gain, self.discount) for k in range(1, self.cutoff + 1)]
         return np.asarray(sum(part.value(rankings) for part in parts)) / len(parts)
 
-    def _swap_deltas(self, labels: Array, judged: Array) -> Array:
-        return np.mean([part._swap_deltas(labels, judged) for part in self._parts()], axis=0)
-
-    def _parts(self) -> list[nDCG]:
-        return [nDCG(k, self.gain, self.discount) for k in range(1, (self.cutoff or 10) + 1)]
+    def swaps(self) -> Swaps:
+        """Changes in O(1) each."""
+        return Swaps(_changes, _prepare, lambda longest: read_only(self.discounts(np.arange(self.cutoff))))
 
     def __str__(self) -> str:
         return super().__str__().removesuffix("@10")
+
+
+def _prepare(worth: Array, known: Array, parameters: Array, state: Array) -> None:
+    """What a gain of 1 counts at each rank: its discount over the ideal DCG of every cutoff below it, on average."""
+    last, n = parameters.size, worth.size
+    ideal = total = 0.0
+    for r in range(max(last, n)):
+        if r < n:
+            state[0, r] = total
+        if r < min(last, known.size):
+            ideal += known[r] * parameters[r]
+        if r < last and ideal > 0.0:
+            total += 1.0 / ideal
+    for r in range(n):
+        state[0, r] = parameters[r] * (total - state[0, r]) / last if r < last else 0.0
+
+
+def _changes(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:
+    """Both documents take what the other's rank counts."""
+    for j in range(i + 1, worth.size):
+        out[j] = (worth[j] - worth[i]) * (state[0, i] - state[0, j])

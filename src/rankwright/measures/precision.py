@@ -11,25 +11,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.measures.base import Array, BinaryMeasure, Rankings, register
+from rankwright.measures.base import BinaryMeasure, Rankings, register
+from rankwright.measures.forms import Array
+from rankwright.measures.position_sum import PositionSum
 
 __all__ = ["P", "R", "Success"]
 
 
 @dataclass(frozen=True)
-class _TopSet(BinaryMeasure):
+class _TopSet(PositionSum, BinaryMeasure):
     needs_cutoff: ClassVar[bool] = True
-
-    def hits(self, rankings: Rankings) -> Array:
-        """Relevant documents among the first ``cutoff``."""
-        top = rankings.top(self.cutoff)
-        return top.sum(self.relevant(top).astype(np.float64))
-
-    def hit_changes(self, labels: Array) -> Array:
-        """Change of the number of hits for each swap: a document crosses the cutoff."""
-        rel = (labels >= self.rel).astype(np.float64)
-        inside = (np.arange(len(labels)) < (self.cutoff or 0)).astype(np.float64)
-        return -np.subtract.outer(rel, rel) * np.subtract.outer(inside, inside)
 
 
 @register
@@ -40,12 +31,9 @@ class P(_TopSet):
     name: ClassVar[str] = "P"
     aliases: ClassVar[tuple[str, ...]] = ("precision",)
 
-    def value(self, rankings: Rankings) -> Array:
-        """Hits over the cutoff."""
-        return self.hits(rankings) / (self.cutoff or 1)
-
-    def _swap_deltas(self, labels: Array, judged: Array) -> Array:
-        return self.hit_changes(labels) / (self.cutoff or 1)
+    def norms(self, rankings: Rankings) -> Array:
+        """The cutoff."""
+        return np.full(rankings.n_queries, float(self.cutoff or 1))
 
 
 @register
@@ -56,12 +44,9 @@ class R(_TopSet):
     name: ClassVar[str] = "R"
     aliases: ClassVar[tuple[str, ...]] = ("recall",)
 
-    def value(self, rankings: Rankings) -> Array:
-        """Hits over all relevant documents."""
-        return self.hits(rankings) / self.n_relevant(rankings)
-
-    def _swap_deltas(self, labels: Array, judged: Array) -> Array:
-        return self.hit_changes(labels) / max((judged >= self.rel).sum(), 1)
+    def norms(self, rankings: Rankings) -> Array:
+        """All relevant documents."""
+        return self.n_relevant(rankings)
 
 
 @register
@@ -72,10 +57,6 @@ class Success(_TopSet):
     name: ClassVar[str] = "Success"
     aliases: ClassVar[tuple[str, ...]] = ("hit",)
 
-    def value(self, rankings: Rankings) -> Array:
-        """1 if there is a hit, else 0."""
-        return (self.hits(rankings) > 0).astype(np.float64)
-
-    def _swap_deltas(self, labels: Array, judged: Array) -> Array:
-        hits = (labels[: self.cutoff] >= self.rel).sum()
-        return ((hits + self.hit_changes(labels)) > 0).astype(np.float64) - float(hits > 0)
+    def credits(self, hits: Array) -> Array:
+        """Only the first relevant document counts."""
+        return (hits == 1).astype(np.float64)

@@ -5,16 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
 from rankwright.errors import InputError
-from rankwright.measures.base import Array, BinaryMeasure, Rankings, register
+from rankwright.measures.base import BinaryMeasure, register
+from rankwright.measures.forms import Array
+from rankwright.measures.position_sum import PositionSum
 
 __all__ = ["RBP"]
 
 
 @register
 @dataclass(frozen=True)
-class RBP(BinaryMeasure):
-    """Rank-biased precision: a reader goes on to the next document with probability ``p``."""
+class RBP(PositionSum, BinaryMeasure):
+    """Rank-biased precision: the reader moves on to the next document with probability ``p``."""
 
     p: float = 0.8
 
@@ -25,10 +29,9 @@ class RBP(BinaryMeasure):
         if not isinstance(self.p, int | float) or not 0 < self.p < 1:
             raise InputError(f"p of RBP is {self.p!r}; expected a number between 0 and 1")
 
-    def value(self, rankings: Rankings) -> Array:
-        """The reader's expected share of relevant documents."""
-        top = rankings.top(self.cutoff)
-        return (1 - self.p) * top.sum(self.relevant(top) * self.p**top.rank)
+    def discounts(self, ranks: Array) -> Array:
+        """Probability that the reader reaches each rank, normalised to sum to 1."""
+        return np.asarray((1 - self.p) * self.p**ranks)
 
     def definition(self) -> str:
         """Patience and threshold in words."""

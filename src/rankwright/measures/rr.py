@@ -7,18 +7,23 @@ from typing import ClassVar
 
 import numpy as np
 
-from rankwright.measures.base import Array, BinaryMeasure, Oracle, Rankings, read_only, register
+from rankwright.measures.base import BinaryMeasure, Rankings, register
+from rankwright.measures.forms import Array, Oracle, read_only
+from rankwright.measures.position_sum import PositionSum
 
 __all__ = ["RR"]
 
 
 @register
 @dataclass(frozen=True)
-class RR(BinaryMeasure):
+class RR(PositionSum, BinaryMeasure):
     """Reciprocal rank of the first relevant document; its mean over queries is MRR."""
 
     name: ClassVar[str] = "RR"
     aliases: ClassVar[tuple[str, ...]] = ("mrr", "recip_rank")
+    feature_maps: ClassVar[tuple[str, ...]] = ("mrr", "po")
+    loss_name: ClassVar[str] = "mrr"
+    loss_has_cutoff: ClassVar[bool] = True
 
     def value(self, rankings: Rankings) -> Array:
         """One over the rank of the first relevant document."""
@@ -29,27 +34,18 @@ class RR(BinaryMeasure):
         limit = rankings.sizes if self.cutoff is None else np.minimum(rankings.sizes, self.cutoff)
         return np.where(rank < limit, 1.0 / (rank + 1.0), 0.0)
 
+    def discounts(self, ranks: Array) -> Array:
+        """One over the number of documents down to each rank."""
+        return np.asarray(1.0 / (ranks + 1.0))
+
+    def credits(self, hits: Array) -> Array:
+        """Only the first relevant document counts."""
+        return (hits == 1).astype(np.float64)
+
     def oracle(self, feature_map: str | None = None) -> Oracle:
         """The lowest-scored relevant document under the best others; on the map ``"po"``, the best one."""
         from rankwright.measures.oracles import reciprocal_rank as kernels  # here, for it loads numba
 
-        self.check_feature_map(feature_map, "mrr", "po")
+        self.check_feature_map(feature_map)
         kernel = kernels.reciprocal_rank_of_pairs if feature_map == "po" else kernels.reciprocal_rank
         return Oracle(kernel, lambda longest: read_only([min(self.cutoff or longest, longest)]), feature_map or "mrr")
-
-    def _swap_deltas(self, labels: Array, judged: Array) -> Array:
-        n = len(labels)
-        rel = labels >= self.rel
-        weight = np.where(np.arange(n) < (self.cutoff or n), 1.0 / (np.arange(n) + 1.0), 0.0)
-        deltas = np.zeros((n, n))
-        if not rel.any():
-            return deltas
-        first = int(np.argmax(rel))
-        # A relevant document below rises above the first one …
-        deltas[:first, first:] = np.where(rel[first:], weight[:first, None] - weight[first], 0.0)
-        # … or the first one sinks: what comes to the top is the second, or itself where it lands, if that is higher.
-        second = first + 1 + int(np.argmax(rel[first + 1 :])) if rel[first + 1 :].any() else n
-        lands = np.minimum(np.arange(n), second)
-        sinks = ~rel & (np.arange(n) > first)
-        deltas[first, sinks] = weight[lands[sinks]] - weight[first]
-        return np.triu(deltas, 1) + np.triu(deltas, 1).T

@@ -1,4 +1,4 @@
-"""The kinds of models that a file can hold: how each becomes entries of the header and arrays, and a model again."""
+"""The kinds of models that a file can hold: how each becomes facts of the header and arrays, and a model again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.container import Format
 from rankwright.errors import InputError
+from rankwright.models.base import Model
 from rankwright.models.binned import BinnedModel
 from rankwright.models.linear import LinearModel
 from rankwright.models.net import NetModel
@@ -17,35 +19,43 @@ from rankwright.models.sum import SumModel
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import GradeModel, TreeModel
 
-__all__ = ["HEADER", "KINDS", "Kind", "kind_of"]
+__all__ = ["KINDS", "MODEL", "Kind", "kind_of"]
 
 Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
-HEADER = "model.json"  # first in the archive: formats.detect looks for it there
+Read = Callable[[str, Any, tuple[int | None, ...]], Array]
+"""Gives an array by its name, type and shape; complains if it is not like that."""
+
+MODEL = Format("rankwright-model", "model.json", "model", "`rankwright train`", is_folder=False)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How one kind of model becomes entries of the header and arrays, and a model again."""
+    """How one kind of model becomes facts of the header and arrays, and a model again."""
 
-    model: type
+    model: type[Model]
     to_parts: Callable[[Any], tuple[dict[str, Any], Arrays]]
-    from_parts: Callable[[dict[str, Any], Arrays], Any]
+    from_parts: Callable[[dict[str, Any], Read], Any]
+
+
+def _names_of(model: Model) -> dict[str, Any]:
+    return {"feature_names": None if model.feature_names is None else list(model.feature_names)}
+
+
+def _names_from(facts: dict[str, Any]) -> tuple[str, ...] | None:
+    names = facts["feature_names"]
+    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+        raise InputError("the feature names are not strings")
+    return None if names is None else tuple(names)
 
 
 def _linear_to_parts(model: LinearModel) -> tuple[dict[str, Any], Arrays]:
-    names = None if model.feature_names is None else list(model.feature_names)
     scaling = {} if model.query_scaling is None else {"query_scaling": model.query_scaling}
-    return {"feature_names": names, **scaling}, {"coef": model.coef}
+    return {**_names_of(model), **scaling}, {"coef": model.coef}
 
 
-def _linear_from_parts(header: dict[str, Any], arrays: Arrays) -> LinearModel:
-    names, coef = header["feature_names"], arrays["coef"]
-    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise InputError(f"the feature names in {HEADER} are not strings")
-    if coef.dtype != np.float64 or coef.ndim != 1:
-        raise InputError(f"coef.npy holds {coef.dtype} of shape {coef.shape}; expected one float64 per feature")
-    return LinearModel(coef, None if names is None else tuple(names), header.get("query_scaling"))
+def _linear_from_parts(facts: dict[str, Any], read: Read) -> LinearModel:
+    return LinearModel(read("coef", np.float64, (None,)), _names_from(facts), facts.get("query_scaling"))
 
 
 _FOREST = {
@@ -54,33 +64,15 @@ _FOREST = {
 }  # fmt: skip
 
 
-def _names_from(header: dict[str, Any]) -> tuple[str, ...] | None:
-    names = header["feature_names"]
-    if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        raise InputError(f"the feature names in {HEADER} are not strings")
-    return None if names is None else tuple(names)
-
-
-def _tree_header(model: TreeModel | GradeModel) -> dict[str, Any]:
-    names = None if model.feature_names is None else list(model.feature_names)
-    return {"feature_names": names, "n_features": model.n_features}
-
-
-def _forest_from(arrays: Arrays, prefix: str, n_features: int) -> Forest:
-    """A forest whose nodes lead nowhere but to later nodes of its own, so that no row runs in circles."""
-    parts = {}
-    for name, dtype in _FOREST.items():
-        array = arrays[prefix + name]
-        if array.dtype != dtype or array.ndim != 1:
-            raise InputError(
-                f"{prefix}{name}.npy holds {array.dtype} of shape {array.shape}; expected {dtype.__name__}"
-            )
-        parts[name] = array
+def _forest_from(read: Read, prefix: str, n_features: int) -> Forest:
+    """A forest whose nodes lead only to later nodes of its own, so that no row runs in circles."""
+    parts = {"feature": read(f"{prefix}feature", np.int32, (None,))}
     n = len(parts["feature"])
+    for name, dtype in _FOREST.items():
+        parts[name] = read(prefix + name, dtype, (None,) if name == "roots" else (n,))
     feature, left, nodes = parts["feature"], parts["left"], np.arange(n)
     inner = feature >= 0
-    sound = all(len(parts[name]) == n for name in _FOREST if name != "roots")
-    sound = sound and bool((feature < n_features).all()) and bool((parts["roots"] >= 0).all())
+    sound = bool((feature < n_features).all()) and bool((parts["roots"] >= 0).all())
     sound = sound and bool((parts["roots"] < max(n, 1)).all()) and bool((left[inner] > nodes[inner]).all())
     if not (sound and bool((left[inner] < n - 1).all()) and bool(np.isfinite(parts["value"]).all())):
         raise InputError("the arrays of the trees do not fit together")
@@ -88,76 +80,71 @@ def _forest_from(arrays: Arrays, prefix: str, n_features: int) -> Forest:
 
 
 def _trees_to_parts(model: TreeModel) -> tuple[dict[str, Any], Arrays]:
-    return _tree_header(model), {name: getattr(model.forest, name) for name in _FOREST}
+    facts = {**_names_of(model), "n_features": model.n_features}
+    return facts, {name: getattr(model.forest, name) for name in _FOREST}
 
 
-def _trees_from_parts(header: dict[str, Any], arrays: Arrays) -> TreeModel:
-    n_features = int(header["n_features"])
-    return TreeModel(n_features, _names_from(header), _forest_from(arrays, "", n_features))
+def _trees_from_parts(facts: dict[str, Any], read: Read) -> TreeModel:
+    n_features = int(facts["n_features"])
+    return TreeModel(n_features, _names_from(facts), _forest_from(read, "", n_features))
 
 
 def _grades_to_parts(model: GradeModel) -> tuple[dict[str, Any], Arrays]:
     arrays = {f"{at}_{name}": getattr(forest, name) for at, forest in enumerate(model.forests) for name in _FOREST}
-    header = {**_tree_header(model), "link": model.link, "forests": len(model.forests)}
-    return header, {**arrays, "grades": model.grades, "starts": model.starts}
+    facts = {**_names_of(model), "n_features": model.n_features, "link": model.link, "forests": len(model.forests)}
+    return facts, {**arrays, "grades": model.grades, "starts": model.starts}
 
 
-def _grades_from_parts(header: dict[str, Any], arrays: Arrays) -> GradeModel:
-    n_features = int(header["n_features"])
-    forests = tuple(_forest_from(arrays, f"{at}_", n_features) for at in range(int(header["forests"])))
-    return GradeModel(n_features, _names_from(header), arrays["grades"], forests, arrays["starts"], header["link"])
-
-
-_NET = {"inner": 2, "constants": 1, "outer": 1}  # dimensions
+def _grades_from_parts(facts: dict[str, Any], read: Read) -> GradeModel:
+    n_features = int(facts["n_features"])
+    forests = tuple(_forest_from(read, f"{at}_", n_features) for at in range(int(facts["forests"])))
+    grades, starts = (read(name, np.float64, (None,)) for name in ("grades", "starts"))
+    return GradeModel(n_features, _names_from(facts), grades, forests, starts, facts["link"])
 
 
 def _net_to_parts(model: NetModel) -> tuple[dict[str, Any], Arrays]:
-    names = None if model.feature_names is None else list(model.feature_names)
-    return {"feature_names": names}, {name: getattr(model, name) for name in _NET}
+    return _names_of(model), {"inner": model.inner, "constants": model.constants, "outer": model.outer}
 
 
-def _net_from_parts(header: dict[str, Any], arrays: Arrays) -> NetModel:
-    for name, dimensions in _NET.items():
-        array = arrays[name]
-        if array.dtype != np.float64 or array.ndim != dimensions:
-            raise InputError(f"{name}.npy holds {array.dtype} of shape {array.shape}; expected float64")
-    return NetModel(arrays["inner"], arrays["constants"], arrays["outer"], _names_from(header))
+def _net_from_parts(facts: dict[str, Any], read: Read) -> NetModel:
+    inner = read("inner", np.float64, (None, None))
+    constants, outer = (read(name, np.float64, (len(inner),)) for name in ("constants", "outer"))
+    return NetModel(inner, constants, outer, _names_from(facts))
 
 
 _BINNED = {"thresholds": np.float64, "starts": np.int64, "weights": np.float64}
 
 
 def _binned_to_parts(model: BinnedModel) -> tuple[dict[str, Any], Arrays]:
-    names = None if model.feature_names is None else list(model.feature_names)
-    return {"feature_names": names}, {name: getattr(model, name) for name in _BINNED}
+    return _names_of(model), {name: getattr(model, name) for name in _BINNED}
 
 
-def _binned_from_parts(header: dict[str, Any], arrays: Arrays) -> BinnedModel:
-    for name, dtype in _BINNED.items():
-        array = arrays[name]
-        if array.dtype != dtype or array.ndim != 1:
-            raise InputError(f"{name}.npy holds {array.dtype} of shape {array.shape}; expected {dtype.__name__}")
-    return BinnedModel(arrays["thresholds"], arrays["starts"], arrays["weights"], _names_from(header))
+def _binned_from_parts(facts: dict[str, Any], read: Read) -> BinnedModel:
+    thresholds, starts, weights = (read(name, dtype, (None,)) for name, dtype in _BINNED.items())
+    return BinnedModel(thresholds, starts, weights, _names_from(facts))
 
 
 def _sum_to_parts(model: SumModel) -> tuple[dict[str, Any], Arrays]:
-    headers, arrays = [], {"weights": model.weights}
+    parts, arrays = [], {"weights": model.weights}
     for at, part in enumerate(model.parts):
         name, kind = kind_of(part)
         facts, own = kind.to_parts(part)
-        headers.append({"kind": name, **facts})
+        parts.append({"kind": name, **facts})
         arrays |= {f"{at}_{key}": array for key, array in own.items()}
-    return {"parts": headers}, arrays
+    return {"parts": parts}, arrays
 
 
-def _sum_from_parts(header: dict[str, Any], arrays: Arrays) -> SumModel:
+def _sum_from_parts(facts: dict[str, Any], read: Read) -> SumModel:
     parts = []
-    for at, facts in enumerate(header["parts"]):
-        if facts.get("kind") not in KINDS:
-            raise InputError(f"part {at} is of the kind {facts.get('kind')!r}; expected one of: {', '.join(KINDS)}")
-        own = {key.partition("_")[2]: array for key, array in arrays.items() if key.partition("_")[0] == str(at)}
-        parts.append(KINDS[facts["kind"]].from_parts(facts, own))
-    return SumModel(tuple(parts), arrays["weights"])
+    for at, own in enumerate(facts["parts"]):
+        if own.get("kind") not in KINDS:
+            raise InputError(f"part {at} is of the kind {own.get('kind')!r}; expected one of: {', '.join(KINDS)}")
+        parts.append(KINDS[own["kind"]].from_parts(own, _part_of(read, at)))
+    return SumModel(tuple(parts), read("weights", np.float64, (len(parts),)))
+
+
+def _part_of(read: Read, at: int) -> Read:
+    return lambda name, dtype, shape: read(f"{at}_{name}", dtype, shape)
 
 
 KINDS = {

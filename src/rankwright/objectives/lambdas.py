@@ -17,22 +17,38 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
+from numba import njit, typeof, types
 
-from rankwright.measures import Measure
-from rankwright.measures.ap import AP
-from rankwright.measures.ndcg import nDCG
+from rankwright.data.order import descending
+from rankwright.measures import Measure, Rankings
+from rankwright.measures.forms import STATE, Swaps, read_only
 from rankwright.measures.oracles.common import BINS, WORK, sort_descending
-from rankwright.measures.rr import RR
 from rankwright.models.products import FASTMATH
+from rankwright.objectives.first_class import FirstClass, compiled
 
-__all__ = ["Lambdas", "lambda_space", "query_lambdas", "ranknet_cost"]
+__all__ = ["Lambdas", "ranknet_cost"]
 
 Array = npt.NDArray[Any]
-_PLAIN, _NDCG, _AP, _RR, _TABLE = range(5)
 _REACH = 30.0  # beyond this difference of scores the logistic function is 0 or 1
 _CELLS = 1 << 14  # of its table
 _TASK_DOCS = 8192
+_VECTOR = types.Array(types.float64, 1, "C")
+_FROZEN = types.Array(types.float64, 1, "C", readonly=True)
+_TABLE = types.Array(types.float64, 2, "C")
+_CHANGES = types.void(types.int64, _VECTOR, _FROZEN, _TABLE, _VECTOR)
+_PREPARE = types.void(_VECTOR, _FROZEN, _FROZEN, _TABLE)
+
+
+def _equal_changes(i: int, worth: Any, parameters: Any, state: Any, out: Any) -> None:
+    """RankNet: every pair of different labels counts the same."""
+    for j in range(i + 1, worth.size):
+        out[j] = 1.0 if worth[i] != worth[j] else 0.0
+
+
+def _given_changes(i: int, worth: Any, parameters: Any, state: Any, out: Any) -> None:
+    """The state is the table of all changes."""
+    for j in range(i + 1, worth.size):
+        out[j] = state[i, j]
 
 
 def _logistic_table() -> Array:
@@ -40,94 +56,19 @@ def _logistic_table() -> Array:
     return np.asarray(1.0 / (1.0 + np.exp(np.linspace(-_REACH, _REACH, _CELLS + 1))))
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _one_minus_logistic(o: float, table: Any) -> float:
-    at = (o + _REACH) * (_CELLS / (2.0 * _REACH))
-    if at <= 0.0:
-        return 1.0
-    if at >= _CELLS:
-        return 0.0
-    cell = np.int64(at)
-    low = table[cell]
-    return low + (at - cell) * (table[cell + 1] - low)
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _prepare(kind: int, ranked: Any, top: int, discounts: Any, gains: Any, a: Any, b: Any) -> float:
-    """What the changes of a measure need, per rank, in ``a`` and ``b``; what to divide by, 0 where none counts."""
-    n = ranked.size
-    if kind == _NDCG:
-        for r in range(n):
-            a[r] = gains[np.int64(ranked[r])]
-            b[r] = discounts[r] if r < top else 0.0
-        # The ideal order, by counting: labels are small whole numbers here.
-        ideal, r = 0.0, 0
-        for label in range(gains.size - 1, -1, -1):
-            for i in range(n):
-                if np.int64(ranked[i]) == label and r < top:
-                    ideal += gains[label] * discounts[r]
-                    r += 1
-        return ideal
-    if kind == _AP:
-        found, total = 0.0, 0.0
-        for r in range(n):
-            found += ranked[r] > 0.0
-            total += 1.0 / (r + 1.0) if ranked[r] > 0.0 else 0.0
-            a[r] = found
-            b[r] = total
-        return found
-    if kind == _RR:
-        first, second = n, n
-        for r in range(n - 1, -1, -1):
-            if ranked[r] > 0.0:
-                first, second = r, first
-        a[0], b[0] = first, second
-        return 1.0 if first < n else 0.0
-    return 1.0
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _change(kind: int, i: int, j: int, upper: float, lower: float, top: int, a: Any, b: Any, table: Any) -> float:
-    """|Δ| of swapping ranks i < j with labels ``upper`` and ``lower``."""
-    if kind == _NDCG:
-        return abs((a[i] - a[j]) * (b[i] - b[j]))
-    if kind == _AP:
-        if (upper > 0.0) == (lower > 0.0):
-            return 0.0
-        between = b[j - 1] - b[i]
-        if upper > 0.0:
-            return abs(a[j] / (j + 1.0) - a[i] / (i + 1.0) - between)
-        return abs((a[i] + 1.0) / (i + 1.0) - a[j] / (j + 1.0) + between)
-    if kind == _RR:
-        if (upper > 0.0) == (lower > 0.0):
-            return 0.0
-        first, second = np.int64(a[0]), np.int64(b[0])
-        before = 1.0 / (first + 1.0) if first < top else 0.0
-        after = before
-        if lower > 0.0 and i < first:
-            after = 1.0 / (i + 1.0) if i < top else 0.0
-        elif upper > 0.0 and i == first:
-            lands = j if j < second else second
-            after = 1.0 / (lands + 1.0) if lands < top else 0.0
-        return abs(after - before)
-    if kind == _TABLE:
-        return abs(table[i, j])
-    return 1.0
-
-
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
-def _ndcg_row(i: int, ranked: Any, scores: Any, logistic: Any, a: Any, b: Any, up: Any, curve: Any) -> None:
-    """All pairs of rank ``i`` with lower ranks, for nDCG, without branches: equal labels change nothing."""
-    label, score, gain, discount = ranked[i], scores[i], a[i], b[i]
+def _row(i: int, worth: Any, scores: Any, changes: Any, logistic: Any, up: Any, curve: Any) -> None:
+    """All pairs of rank ``i`` with lower ranks, without branches: equal worths change nothing."""
+    own, score = worth[i], scores[i]
     rises, bends = 0.0, 0.0
-    for j in range(i + 1, ranked.size):
-        sign = 1.0 if label > ranked[j] else -1.0
+    for j in range(i + 1, worth.size):
+        sign = 1.0 if own > worth[j] else -1.0
         at = (sign * (score - scores[j]) + _REACH) * (_CELLS / (2.0 * _REACH))
         at = min(max(at, 0.0), _CELLS - 1e-6)
         cell = np.int64(at)
         low = logistic[cell]
         miss = low + (at - cell) * (logistic[cell + 1] - low)
-        force = abs((gain - a[j]) * (discount - b[j])) * miss
+        force = abs(changes[j]) * miss
         bend = force * (1.0 - miss)
         rises += sign * force
         bends += bend
@@ -137,91 +78,48 @@ def _ndcg_row(i: int, ranked: Any, scores: Any, logistic: Any, a: Any, b: Any, u
     curve[i] += bends
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
-def _query(
-    kind: int, ranked: Any, scores: Any, truncation: int, top: int, logistic: Any, discounts: Any, gains: Any,
-    table: Any, a: Any, b: Any, up: Any, curve: Any,
-) -> None:  # fmt: skip
-    """Residuals and second derivatives of one query, all in rank order."""
-    n = ranked.size
-    for r in range(n):
-        up[r] = curve[r] = 0.0
-    norm = _prepare(kind, ranked, top, discounts, gains, a, b)
-    if norm == 0.0:
-        return
-    for i in range(min(truncation, n - 1)):
-        if kind == _NDCG:
-            _ndcg_row(i, ranked, scores, logistic, a, b, up, curve)
-            continue
-        rises, bends = 0.0, 0.0
-        for j in range(i + 1, n):
-            if ranked[i] == ranked[j]:
-                continue
-            change = _change(kind, i, j, ranked[i], ranked[j], top, a, b, table)
-            if change == 0.0:
-                continue
-            apart = scores[i] - scores[j]
-            sign = 1.0
-            if ranked[i] < ranked[j]:
-                apart, sign = -apart, -1.0
-            miss = _one_minus_logistic(apart, logistic)
-            force = change * miss
-            bend = force * (1.0 - miss)
-            rises += sign * force
-            bends += bend
-            up[j] -= sign * force
-            curve[j] += bend
-        up[i] += rises
-        curve[i] += bends
-    for r in range(n):
-        up[r] /= norm
-        curve[r] /= norm
-
-
 @njit(cache=True)
-def lambda_space(longest: int) -> Any:
-    """Working memory of `query_lambdas` for queries of up to ``longest`` documents."""
+def _space(longest: int, rows: int) -> Any:
+    """Working memory of `_query` for queries of up to ``longest`` documents."""
     places, work = np.empty(longest, np.int64), np.empty(WORK * longest + BINS)
-    ranked, ordered, a, b = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
-    return places, work, ranked, ordered, a, b, np.empty(longest), np.empty(longest), np.empty((0, 0))
+    vectors = (np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest))
+    return places, work, vectors, np.empty((rows, longest + 1))
 
 
-@njit(cache=True, nogil=True)
-def query_lambdas(setup: Any, scores: Any, labels: Any, space: Any, residuals: Any, weights: Any) -> None:
-    """Residuals and second derivatives of one query; of equal scores that which stands first is ranked first.
-
-    ``setup`` is `Lambdas.setup` of a measure that is not ``by_swaps``, ``labels`` are those of the `Lambdas`.
-    """
-    kind, truncation, top, logistic, discounts, gains = setup
-    order, work, ranked, ordered, a, b, up, curve, none = space
-    n = scores.size
+@njit(cache=True, nogil=True, error_model="numpy")
+def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights: Any) -> None:
+    """Residuals and second derivatives of query ``q``, whose documents are given in the order that decides ties."""
+    truncation, parameters, logistic, indptr, worth, known, norms, changes, prepare = setup
+    order, work, (ranked, ordered, change, up, curve), state = space
+    n, start = scores.size, indptr[q]
     sort_descending(scores, order[:n], work)
     for r in range(n):
-        ranked[r] = labels[order[r]]
+        ranked[r] = worth[start + order[r]]
         ordered[r] = scores[order[r]]
-    _query(kind, ranked[:n], ordered[:n], truncation, top, logistic, discounts, gains, none, a, b, up[:n], curve[:n])
+        up[r] = curve[r] = 0.0
+    prepare(ranked[:n], known[start : start + n], parameters, state)
+    for i in range(min(truncation, n - 1)):
+        changes(i, ranked[:n], parameters, state, change[:n])
+        _row(i, ranked[:n], ordered[:n], change[:n], logistic, up[:n], curve[:n])
     for r in range(n):
-        residuals[order[r]] = up[r]
-        weights[order[r]] = curve[r]
+        residuals[order[r]] = up[r] / norms[q]
+        weights[order[r]] = curve[r] / norms[q]
 
 
 @njit(cache=True, nogil=True)
-def _queries(
-    setup: Any, scores: Any, labels: Any, indptr: Any, docs: Any, first: int, last: int, residuals: Any, weights: Any
-) -> None:
+def _queries(setup: Any, scores: Any, docs: Any, first: int, last: int, residuals: Any, weights: Any) -> None:
     """Residuals and second derivatives of the queries ``first`` … ``last − 1``."""
-    longest = 0
+    indptr, longest = setup[3], 0
     for q in range(first, last):
         longest = max(longest, indptr[q + 1] - indptr[q])
-    space = lambda_space(longest)
-    s, z, up, curve = np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest)
+    space = _space(longest, STATE)
+    s, up, curve = np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(first, last):
         start = indptr[q]
         n = indptr[q + 1] - start
         for i in range(n):
             s[i] = scores[docs[start + i]]
-            z[i] = labels[docs[start + i]]
-        query_lambdas(setup, s[:n], z[:n], space, up, curve)
+        _query(q, s[:n], setup, space, up, curve)
         for i in range(n):
             residuals[docs[start + i]] = up[i]
             weights[docs[start + i]] = curve[i]
@@ -235,24 +133,25 @@ class Lambdas:
     labels, indptr : ndarray
         Labels and query boundaries.
     measure : Measure or None
-        What to rise; None: RankNet, where every pair counts the same. nDCG, AP and RR are fast, all others go through
-        their swap deltas.
+        Measure to optimise, with its convention resolved; None: RankNet, where every pair counts the same. A measure
+        without compiled swap changes is slow: all pairs are swapped and the value computed anew.
     truncation : int, optional
         Leave out pairs with both documents at or below this rank (from 0).
     threads : int
         The result does not depend on it.
     ties : ndarray, optional
         The documents, query after query, in the order that decides between equal scores, as
-        :func:`~rankwright.objectives.content_order.content_order` gives it; their own order unless given.
+        :func:`~rankwright.objectives.content_order.content_order` gives it; by default their own order.
     query_weights : ndarray, optional
-        By which the gradients of each query are multiplied.
+        Factors for the gradients of each query.
 
     Attributes
     ----------
-    labels : ndarray
-        Labels as `query_lambdas` wants them.
-    by_swaps : bool
-        Whether the measure has no compiled changes: only `one_query` and `evaluate` can do it.
+    docs : ndarray
+        The documents in the order that decides ties.
+    kernel : tuple or None
+        A compiled ``function(q, scores, setup, space, residuals, weights)`` for one query, and its ``setup``; None if
+        the measure has no compiled changes. Scores, residuals and weights are in the order of ``docs``.
     """
 
     def __init__(
@@ -266,42 +165,48 @@ class Lambdas:
         ties: Array | None = None,
         query_weights: Array | None = None,
     ) -> None:
-        self.indptr, self.measure = indptr, measure
+        self.indptr, self._measure = np.ascontiguousarray(indptr, np.int64), measure
+        self.docs = np.arange(len(labels)) if ties is None else np.ascontiguousarray(ties, np.int64)
+        labels = np.asarray(labels, np.float64)[self.docs]
         longest = int(np.diff(indptr).max(initial=1))
-        self.truncation = longest if truncation is None else truncation
-        self._top = longest
-        self._discounts, self._gains = np.ones(1), np.ones(1)
-        self._kind, self.labels = _PLAIN, np.ascontiguousarray(labels, np.float64)
+        swaps, worth, norms = Swaps(_equal_changes), labels, np.ones(len(indptr) - 1)
+        self._compiled = measure is None
         if measure is not None:
-            self._top = min(measure.cutoff or longest, longest)
-            self._prepare(measure, longest)
-        self._logistic = _logistic_table()
-        self._docs = np.arange(len(labels)) if ties is None else np.ascontiguousarray(ties, np.int64)
+            measure.check_labels(labels)
+            longest_counted = measure.cutoff or longest  # further down nothing changes
+            truncation = longest_counted if truncation is None else min(truncation, longest_counted)
+            own = measure.swaps()
+            if own is not None:
+                swaps, worth, self._compiled = own, np.asarray(measure.worth(labels), np.float64), True
+                norms = np.asarray(measure.norms(Rankings(labels, self.indptr)), np.float64)
+            else:
+                swaps = Swaps(_given_changes)
+        self._setup = (
+            longest if truncation is None else int(truncation),
+            swaps.parameters(longest),
+            read_only(_logistic_table()),
+            self.indptr,
+            worth,
+            read_only(descending(worth, self.indptr)),
+            norms,
+            compiled(swaps.changes, _CHANGES),
+            compiled(swaps.prepare, _PREPARE),
+        )
         self._weights = None if query_weights is None else np.repeat(query_weights, np.diff(indptr))
         self._tasks = _tasks(indptr)
         self._pool = ThreadPoolExecutor(threads) if threads > 1 and len(self._tasks) > 1 else None
 
-    def _prepare(self, measure: Measure, longest: int) -> None:
-        self._kind = _TABLE
-        if isinstance(measure, nDCG):
-            values, codes = np.unique(self.labels, return_inverse=True)
-            self._kind, self.labels = _NDCG, codes.astype(np.float64)
-            self.truncation = min(self.truncation, self._top)  # further down nothing changes
-            self._gains, self._discounts = measure.gains(values), measure.discounts(np.arange(longest))
-        elif isinstance(measure, AP) and measure.cutoff is None:
-            self._kind, self.labels = _AP, (self.labels >= measure.rel).astype(np.float64)
-        elif isinstance(measure, RR):
-            self._kind, self.labels = _RR, (self.labels >= measure.rel).astype(np.float64)
-
     @property
-    def by_swaps(self) -> bool:
-        """Whether the measure goes through its swap deltas."""
-        return self._kind == _TABLE
+    def kernel(self) -> tuple[Any, Any] | None:
+        """The compiled gradients of one query, and what they need to know."""
+        if not self._compiled:
+            return None
+        returned = (types.int64, _VECTOR, typeof(self._setup), typeof(self.space(1)), _VECTOR, _VECTOR)
+        return FirstClass(_query, types.void(*returned)), self._setup
 
-    @property
-    def setup(self) -> tuple[Any, ...]:
-        """What `query_lambdas` has to know of the measure."""
-        return self._kind, self.truncation, self._top, self._logistic, self._discounts, self._gains
+    def space(self, longest: int) -> Any:
+        """Working memory of the kernel for queries of up to ``longest`` documents."""
+        return _space(longest, STATE)
 
     def evaluate(self, scores: Array) -> tuple[Array, Array]:
         """The residual of every document, and its second derivative, at the given scores."""
@@ -309,12 +214,12 @@ class Lambdas:
         scores = np.ascontiguousarray(scores, np.float64)
 
         def run(task: tuple[int, int]) -> None:
-            if self.by_swaps:
-                for q in range(*task):
-                    docs = self._docs[self.indptr[q] : self.indptr[q + 1]]
-                    residuals[docs], weights[docs] = self.one_query(scores[docs], self.labels[docs])
+            if self._compiled:
+                _queries(self._setup, scores, self.docs, *task, residuals, weights)
                 return
-            _queries(self.setup, scores, self.labels, self.indptr, self._docs, *task, residuals, weights)
+            for q in range(*task):
+                docs = self.docs[self.indptr[q] : self.indptr[q + 1]]
+                residuals[docs], weights[docs] = self.one_query(q, scores[docs])
 
         each: Callable[..., Any] = map if self._pool is None else self._pool.map
         list(each(run, self._tasks))
@@ -323,25 +228,20 @@ class Lambdas:
             weights *= self._weights
         return residuals, weights
 
-    def one_query(self, scores: Array, labels: Array) -> tuple[Array, Array]:
-        """The same for one query, its weight left out; of equal scores that which stands first is ranked first."""
-        residuals, weights = np.empty(len(scores)), np.empty(len(scores))
-        if not self.by_swaps:
-            query_lambdas(self.setup, scores, labels, lambda_space(len(scores)), residuals, weights)
-            return residuals, weights
-        assert self.measure is not None
-        order = np.argsort(-scores, kind="stable")
-        up, curve, spare = np.empty(len(order)), np.empty(len(order)), np.empty(len(order))
-        table = np.ascontiguousarray(self.measure.swap_deltas(labels[order]), np.float64)
-        _query(
-            _TABLE, labels[order], scores[order], self.truncation, self._top, self._logistic, self._discounts,
-            self._gains, table, spare, spare, up, curve,
-        )  # fmt: skip
-        residuals[order], weights[order] = up, curve
+    def one_query(self, q: int, scores: Array) -> tuple[Array, Array]:
+        """Residuals and second derivatives of query ``q``, its weight aside; documents are in the order of ``docs``."""
+        n = len(scores)
+        residuals, weights, space = np.empty(n), np.empty(n), _space(n, STATE)
+        if not self._compiled:
+            assert self._measure is not None
+            labels = self._setup[4][self.indptr[q] : self.indptr[q + 1]]
+            table = self._measure.swap_deltas(labels[np.argsort(-scores, kind="stable")])
+            space = (*space[:3], np.ascontiguousarray(table, np.float64))
+        _query(q, np.ascontiguousarray(scores, np.float64), self._setup, space, residuals, weights)
         return residuals, weights
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Shut down the thread pool."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None

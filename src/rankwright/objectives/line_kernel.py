@@ -8,9 +8,8 @@ passes it if it is above at the second, after the share
 of the way. Taken in the order of t, each swap moves one document up by a rank and another one down, and what that
 changes is known in O(1):
 
-    Σ worth · discount(rank)                    nDCG, precision, recall, RBP
-    Σ goods · discount(rank)                    AP; goods: relevant documents at or above a relevant one
-    Σ [goods = 1] · discount(rank)              RR
+    Σ worth · discount(rank)                    nDCG, precision, recall, RBP: no credits are given
+    Σ credit(hits) · discount(rank)             AP, RR, success; hits: relevant documents at or above a relevant one
 
 Every document changes its own part of the sum, so that several which meet in one point may be taken in any order: after
 the last of them the sum is right. With a cutoff, documents that are below the same ``count`` others at both ends are
@@ -29,11 +28,10 @@ import numpy as np
 from numba import njit
 
 __all__ = [
-    "ACROSS", "ALONG", "AP", "FEW", "FIRST", "FULL", "LAST", "LINEAR", "ONE_END", "OTHER_END", "OTHER_FIRST", "RANKS",
-    "RR", "WORTH", "ZERO", "label_rows", "leaders", "put_in_order", "space", "start_value", "sweep_piece",
+    "ACROSS", "ALONG", "FEW", "FIRST", "FULL", "LAST", "ONE_END", "OTHER_END", "OTHER_FIRST", "RANKS",
+    "WORTH", "ZERO", "label_rows", "leaders", "put_in_order", "space", "start_value", "sweep_piece",
 ]  # fmt: skip
 
-LINEAR, AP, RR = range(3)
 FULL = -2  # no room for more changes
 FEW = 64  # so many are put in order by comparing all with all
 LAST = 1.0 - 2.0**-40  # a swap is on its own piece, not at the start of the next one
@@ -41,7 +39,7 @@ LAST = 1.0 - 2.0**-40  # a swap is on its own piece, not at the start of the nex
 _NUMBERS: tuple[Any, ...] = tuple(np.int64(number) for number in range(9))
 ZERO, _1, _2, _3 = _NUMBERS[:4]
 # Rows of numbers: scores of a query's documents on two axes, and at two ends; then of those that matter.
-ALONG, ACROSS, ONE_END, OTHER_END, _OWN_P, _OWN_Q, WORTH, _GOODS, _SOME = _NUMBERS
+ALONG, ACROSS, ONE_END, OTHER_END, _OWN_P, _OWN_Q, WORTH, _HITS, _SOME = _NUMBERS
 # Rows of places: the first documents at two ends; those that matter; the rank of each; what functions need themselves.
 FIRST, OTHER_FIRST, _KEPT, _PLACE, _KNOWN, _SELECTED, RANKS, _ORDER = _NUMBERS[:8]
 
@@ -114,18 +112,18 @@ def leaders(f: Any, row: int, n: int, count: int, hints: Any, number: int, g: An
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def start_value(kind: int, f: Any, n: int, discounts: Any) -> float:
+def start_value(credits: Any, f: Any, n: int, discounts: Any) -> float:
     """The value of the documents with the worths in f, in the order in which they stand, not yet normalised."""
     total, found = 0.0, 0
-    if kind == LINEAR:
+    if credits.size == 0:
         for r in range(n):
             total += f[WORTH, r] * discounts[r]
     else:
         for r in range(n):
             if f[WORTH, r] > 0.0:
                 found += 1
-                total += discounts[r] * (found if kind == AP else found == 1)
-            f[_GOODS, r] = found
+                total += discounts[r] * credits[found]
+            f[_HITS, r] = found
     return total
 
 
@@ -203,40 +201,36 @@ def _sort_times(times: Any, n: int, swaps: Any) -> None:
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _pass(kind: int, a: int, b: int, f: Any, discounts: Any, g: Any) -> float:
-    """Document b goes up by one rank, a down: by how much AP or RR change, not yet normalised."""
+def _pass(credits: Any, a: int, b: int, f: Any, discounts: Any, g: Any) -> float:
+    """Document b goes up by one rank, a down: by how much a sum over hits changes, not yet normalised."""
     down, up, change = g[_PLACE, a], g[_PLACE, b], 0.0
     a_counts, b_counts = f[WORTH, a] > 0.0, f[WORTH, b] > 0.0
     if b_counts:
-        before = f[_GOODS, b]
-        after = before - a_counts
-        f[_GOODS, b] = after
-        change += discounts[up - 1] * (after if kind == AP else after == 1.0)
-        change -= discounts[up] * (before if kind == AP else before == 1.0)
+        hits = np.int64(f[_HITS, b])
+        f[_HITS, b] = hits - a_counts
+        change += discounts[up - 1] * credits[hits - a_counts] - discounts[up] * credits[hits]
     if a_counts:
-        before = f[_GOODS, a]
-        after = before + b_counts
-        f[_GOODS, a] = after
-        change += discounts[down + 1] * (after if kind == AP else after == 1.0)
-        change -= discounts[down] * (before if kind == AP else before == 1.0)
+        hits = np.int64(f[_HITS, a])
+        f[_HITS, a] = hits + b_counts
+        change += discounts[down + 1] * credits[hits + b_counts] - discounts[down] * credits[hits]
     return change
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _apply(
-    kind: int, n: int, f: Any, g: Any, discounts: Any, times: Any, swaps: Any, low: float, high: float, factor: float,
-    at: Any, change: Any, found: int,
+    credits: Any, n: int, f: Any, g: Any, discounts: Any, times: Any, swaps: Any, low: float, high: float,
+    factor: float, at: Any, change: Any, found: int,
 ) -> int:  # fmt: skip
     """Make the swaps one after the other, and write down from ``found`` on what they change; where that ends."""
     for k in range(n):
         e = swaps[2, k]
         a, b = swaps[0, e], swaps[1, e]
         down, up = g[_PLACE, a], g[_PLACE, b]
-        if kind == LINEAR:
+        if credits.size == 0:
             changed = f[WORTH, b] * (discounts[up - 1] - discounts[up])
             changed -= f[WORTH, a] * (discounts[down] - discounts[down + 1])
         else:
-            changed = _pass(kind, a, b, f, discounts, g)
+            changed = _pass(credits, a, b, f, discounts, g)
         g[_PLACE, a], g[_PLACE, b] = down + 1, up - 1
         at[found], change[found] = low - (high - low) * times[0, e], factor * changed
         found += changed != 0.0
@@ -245,9 +239,9 @@ def _apply(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sweep_piece(
-    kind: int, n: int, count: int, near: int, far: int, first: int, last: int, worth: Any, start: int, discounts: Any,
-    f: Any, g: Any, times: Any, swaps: Any, low: float, high: float, factor: float, at: Any, change: Any,
-    found: int,
+    credits: Any, n: int, count: int, near: int, far: int, first: int, last: int, worth: Any, start: int,
+    discounts: Any, f: Any, g: Any, times: Any, swaps: Any, low: float, high: float, factor: float, at: Any,
+    change: Any, found: int,
 ) -> tuple[float, int]:  # fmt: skip
     """The value at the near end, and where it changes from there to the far one, which are places low and high.
 
@@ -260,7 +254,7 @@ def sweep_piece(
         document = g[_KEPT, r]
         f[_OWN_P, r], f[_OWN_Q, r], f[WORTH, r] = f[near, document], f[far, document], worth[start + document]
         g[_PLACE, r] = r
-    value = factor * start_value(kind, f, m, discounts)
+    value = factor * start_value(credits, f, m, discounts)
     n_swaps = _swaps(f, m, g, times, swaps)
     if n_swaps < 0:
         found = -1
@@ -270,7 +264,7 @@ def sweep_piece(
         for r in range(count):  # as the insertion sort has left them
             g[last, r] = g[_KEPT, g[_ORDER, r]]
         _sort_times(times, n_swaps, swaps)
-        found = _apply(kind, n_swaps, f, g, discounts, times, swaps, low, high, factor, at, change, found)
+        found = _apply(credits, n_swaps, f, g, discounts, times, swaps, low, high, factor, at, change, found)
     return value, found
 
 

@@ -35,13 +35,13 @@ _1: Any = np.int64(1)
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _jump(
-    kind: int, n: int, count: int, far: int, last: int, worth: Any, start: int, discounts: Any, f: Any, g: Any
+    credits: Any, n: int, count: int, far: int, last: int, worth: Any, start: int, discounts: Any, f: Any, g: Any
 ) -> float:
     """The value at the far end, not yet normalised, and the first documents there: where very many meet at once."""
     put_in_order(f, far, n, g, last, RANKS)
     for r in range(count):
         f[WORTH, r] = worth[start + g[last, r]]
-    return start_value(kind, f, count, discounts)
+    return start_value(credits, f, count, discounts)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -55,7 +55,7 @@ def _end(ends: Any, piece: int, share: float, n: int, f: Any, row: int) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _sweep_query(
-    kind: int, n: int, count: int, worth: Any, start: int, discounts: Any, ends: Any, hints: Any, number: int,
+    credits: Any, n: int, count: int, worth: Any, start: int, discounts: Any, ends: Any, hints: Any, number: int,
     factor: float, f: Any, g: Any, times: Any, swaps: Any, starts: Any, at: Any, change: Any, found: int,
 ) -> int:  # fmt: skip
     """`sweep` for one query; a piece with too many swaps is divided. FULL where there is no room for the changes."""
@@ -66,7 +66,7 @@ def _sweep_query(
         high = min(low + width, 1.0)
         _end(ends, piece, high, n, f, far)
         value, now = sweep_piece(
-            kind, n, count, near, far, first, last, worth, start, discounts, f, g, times, swaps, piece + low,
+            credits, n, count, near, far, first, last, worth, start, discounts, f, g, times, swaps, piece + low,
             piece + high, factor, at, change, found,
         )  # fmt: skip
         if now == -1 and width > _SMALLEST:
@@ -76,7 +76,7 @@ def _sweep_query(
             now = FULL
         if now == -1:
             at[found] = piece + high * LAST
-            change[found] = factor * _jump(kind, n, count, far, last, worth, start, discounts, f, g) - value
+            change[found] = factor * _jump(credits, n, count, far, last, worth, start, discounts, f, g) - value
             now = found + 1
         if low == 0.0:
             starts[piece] = value
@@ -110,7 +110,7 @@ def _sums(components: Any, base: Any, step: Any, start: int, n: int, f: Any) -> 
 @njit(cache=True, nogil=True, error_model="numpy")
 def values(setup: Any, components: Any, weights: Any, hints: Any, memory: Any) -> float:
     """The sum of the queries' values at some weights of the components, each times its factor; leaves better hints."""
-    kind, top, queries, indptr, worth, discounts, factors = setup
+    credits, top, queries, indptr, worth, discounts, factors = setup
     f, g, _, _ = memory
     total = 0.0
     for number in range(queries.size):
@@ -123,7 +123,7 @@ def values(setup: Any, components: Any, weights: Any, hints: Any, memory: Any) -
             f[WORTH, r] = worth[start + g[FIRST, r]]
         for r in range(min(count, hints.shape[1])):
             hints[number, r] = g[FIRST, r]
-        total += factors[q] * start_value(kind, f, count, discounts)
+        total += factors[q] * start_value(credits, f, count, discounts)
     return total
 
 
@@ -139,7 +139,7 @@ def sweep(
     queries are taken from ``begin`` on, as long as there is room for what they change; returned are the number of
     changes, and where to go on.
     """
-    kind, top, queries, indptr, worth, discounts, factors = setup
+    credits, top, queries, indptr, worth, discounts, factors = setup
     f, g, times, swaps = memory
     found, number, own = ZERO, begin, np.empty(starts.size)
     while number < queries.size:
@@ -147,7 +147,7 @@ def sweep(
         start, n = indptr[q], indptr[q + 1] - indptr[q]
         _sums(components, base, step, start, n, f)
         now = _sweep_query(
-            kind, n, min(top, n), worth, start, discounts, ends, hints, number, factors[q], f, g, times, swaps,
+            credits, n, min(top, n), worth, start, discounts, ends, hints, number, factors[q], f, g, times, swaps,
             own, at, change, found,
         )  # fmt: skip
         if now == FULL:

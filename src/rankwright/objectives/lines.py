@@ -3,7 +3,7 @@
 Scores move as base + t · step, or as c · base + s · step on a circle. The measure of a query changes only where two of
 its documents swap places, so that its values between these breakpoints are all there are. The line is taken in pieces;
 on each one the swaps of every query are found and made in their order (:mod:`rankwright.objectives.line_kernel`), which
-for nDCG, AP, RR, precision, recall and RBP costs O(1) a swap. For other measures the labels in rank order are valued,
+costs O(1) a swap for measures that are sums over positions. For other measures the labels in rank order are valued,
 many rankings at a time.
 """
 
@@ -18,11 +18,6 @@ import numpy.typing as npt
 
 from rankwright.data.blocks import query_of_row
 from rankwright.measures import Measure, Rankings
-from rankwright.measures.ap import AP
-from rankwright.measures.ndcg import nDCG
-from rankwright.measures.precision import P, R
-from rankwright.measures.rbp import RBP
-from rankwright.measures.rr import RR
 from rankwright.objectives import line_kernel as kernel
 from rankwright.objectives import line_sweep
 
@@ -85,18 +80,22 @@ class MeasureOnLines:
         longest = int(sizes.max(initial=1))
         self._top = min(measure.cutoff or longest, longest)
         rankings = Rankings(self._labels, self.indptr)
-        form = _as_sum(measure, rankings, self._top, longest)
+        form = measure.position_sum()
         counts = measure.has_relevant(rankings) & (self._weights > 0)  # the other queries count 0
-        worth = self._labels if form is None else form[1]
+        worth = self._labels if form is None else np.array(form.worth(self._labels), np.float64)
         differ = rankings.max(worth) > -rankings.max(-worth)
         self._queries, still = np.flatnonzero(counts & differ), counts & ~differ  # these are as good in any order
         self._constant = float(self._weights[still] @ np.asarray(measure.value(rankings))[still])
         self._memory = kernel.space(longest, min(_ROOM, longest * (longest - 1) // 2 + 1))
         self._setup: tuple[Any, ...] | None = None
+        each = self._weights
         if form is not None:
-            kind, worth, discounts, norms = form
-            self._setup = (kind, self._top, self._queries, self.indptr, worth, discounts, self._weights / norms)
-        each = self._weights if form is None else self._weights / form[3]
+            each = self._weights / form.norms(rankings)
+            discounts = np.zeros(longest + 2)
+            discounts[: self._top] = form.discounts(np.arange(self._top))
+            credits = form.credits(np.arange(longest + 2))
+            credits = np.empty(0) if credits is None else credits
+            self._setup = (credits, self._top, self._queries, self.indptr, worth, discounts, each)
         each = np.where(np.isin(np.arange(len(sizes)), self._queries), each, 0.0)
         self.targets = worth * np.repeat(each, sizes)
         self.targets -= np.repeat(rankings.sum(self.targets) / np.maximum(sizes, 1), sizes)
@@ -247,30 +246,3 @@ class MeasureOnLines:
         known = Rankings(np.tile(labels, n), np.arange(n + 1) * len(labels))
         ranked = Rankings(lists[:n].ravel(), np.arange(n + 1) * count, known)
         return at[:n], np.asarray(self._measure.value(ranked))
-
-
-def _as_sum(measure: Measure, rankings: Rankings, top: int, longest: int) -> tuple[int, Array, Array, Array] | None:
-    """Kind, worth of documents, discounts of ranks and norms of queries for the kernel; None if it has no such form."""
-    ranks = np.arange(top)
-    ones: Array = np.ones(rankings.n_queries)
-    discounts: Array = np.zeros(longest + 2)
-    kind, norms = kernel.LINEAR, ones
-    worth: Array
-    if isinstance(measure, nDCG):
-        worth = np.array(measure.gains(rankings.labels), np.float64)
-        discounts[:top] = measure.discounts(ranks)
-        ideal = measure._dcg(rankings.ideal)
-        norms = np.where(ideal > 0, ideal, np.inf)
-    elif isinstance(measure, AP | RR | P | R | RBP):
-        worth = 1.0 * (rankings.labels >= measure.rel)
-        norms = measure.n_relevant(rankings) if isinstance(measure, AP | R) else ones
-        if isinstance(measure, AP | RR):
-            kind = kernel.AP if isinstance(measure, AP) else kernel.RR
-            discounts[:top] = 1.0 / (ranks + 1.0)
-        elif isinstance(measure, RBP):
-            discounts[:top] = (1.0 - measure.p) * measure.p**ranks
-        else:
-            discounts[:top] = 1.0 / (measure.cutoff or 1) if isinstance(measure, P) else 1.0
-    else:
-        return None
-    return kind, worth, discounts, norms

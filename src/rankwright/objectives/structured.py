@@ -16,33 +16,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from numba import njit
-from numba.core.types import WrapperAddressProtocol
 
 from rankwright.data.blocks import sizes_to_indptr
-from rankwright.measures.base import Oracle
+from rankwright.measures.forms import Oracle
 from rankwright.measures.oracles.common import BINS, ORACLE, WORK, sort_descending
 from rankwright.models.products import FASTMATH, add_rows, kernel_form, row_scores
+from rankwright.objectives.first_class import FirstClass
 
 __all__ = ["Planes", "StructuredHinge"]
 
 Array = npt.NDArray[Any]
 _TASK_DOCS = 4096  # documents per task of a thread, about
-
-
-class _FirstClass(WrapperAddressProtocol):
-    """A compiled oracle as a value: the pass below is compiled once for all oracles, and cached."""
-
-    def __init__(self, kernel: Any) -> None:
-        kernel.compile(ORACLE.args)
-        self._compiled = kernel.overloads[ORACLE.args]
-
-    def __wrapper_address__(self) -> int:
-        name = self._compiled.fndesc.llvm_cfunc_wrapper_name
-        address: int = self._compiled.library.get_pointer_to_function(name)
-        return address
-
-    def signature(self) -> Any:
-        return ORACLE
 
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
@@ -150,7 +134,7 @@ class StructuredHinge:
         self._rows = kernel_form(self.X)
         self._longest = int(np.diff(self.indptr).max())
         self._parameters = self.oracle.parameters(self._longest)
-        self._kernel = _FirstClass(self.oracle.kernel)
+        self._kernel = FirstClass(self.oracle.kernel, ORACLE)
         self._inverse = 1.0 / self.scale
         self._kept = np.flatnonzero(self._inverse)
         n_blocks = len(self.blocks) - 1

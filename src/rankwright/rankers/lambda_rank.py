@@ -69,10 +69,10 @@ class NetRanker(Ranker):
 
         data, valid, weights = task.data, task.valid, task.weights.queries
         docs, queries = content_order(data.X, data.labels, data.indptr, weights)
+        lambdas = Lambdas(data.labels, data.indptr, self._lambda_measure(), self.truncation, ties=docs)
         trainer = NetTrainer(
             data.X,
-            Lambdas(data.labels, data.indptr, self._lambda_measure(), self.truncation),
-            docs,
+            lambdas,
             queries[task.useful[queries]],
             self._costs(data, weights / weights[task.useful].mean()),
             *moments(data, self.standardize),

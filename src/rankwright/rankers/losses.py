@@ -12,12 +12,10 @@ import numpy as np
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
-from rankwright.measures.ndcg import nDCG
+from rankwright.measures.base import REGISTRY
 from rankwright.rankers.problem import Target
 
 __all__ = ["Loss", "parse_losses"]
-
-_DORM = "dorm"
 
 
 @dataclass(frozen=True)
@@ -41,19 +39,14 @@ class Loss:
     @property
     def method(self) -> str:
         """The name of the method, as `rankwright train` has it."""
-        cutoff = "" if self.measure.cutoff is None else f"@{self.measure.cutoff}"
-        if (self.feature_map or "").startswith(_DORM):
-            return f"{_DORM}{cutoff}"
-        name = {"AP": "map", "RR": "mrr"}.get(self.measure.name, self.measure.name.lower())
-        return f"svm-{name}-nc" if not cutoff and name in ("ndcg", "mrr") else f"svm-{name}{cutoff}"
+        return self.measure.method_name(self.feature_map)
 
     def target(self, data: RankingData, relevant_from: float) -> Target:
         """What the loss makes of the labels of the data."""
         oracle = self.measure.oracle(self.feature_map)
         first = data.indptr[:-1]
         if oracle.graded:
-            if isinstance(self.measure, nDCG):
-                self.measure.resolve("letor").gains(data.labels)  # complains where they are too large
+            self.measure.resolve("letor").check_labels(data.labels)
             low, high = np.minimum.reduceat(data.labels, first), np.maximum.reduceat(data.labels, first)
             return Target(data.labels.astype(np.float64), high > low, oracle, self.weight)
         good = data.labels >= relevant_from
@@ -87,8 +80,12 @@ def _listed(what: str, values: Any, expected: str) -> list[Any]:
 def _parse(name: str | Measure, feature_map: str | None, weight: float) -> Loss:
     if not isinstance(name, str | Measure):
         raise InputError(f"loss is {name!r}; expected a name such as 'map', or several")
-    if isinstance(name, str) and name.lower().partition("@")[0] == _DORM:
-        if feature_map is not None and not str(feature_map).startswith(_DORM):
-            raise InputError(f"DORM has the feature map dorm, not {feature_map!r}")
-        name, feature_map = f"ndcg{name[len(_DORM) :]}", feature_map or _DORM
+    if isinstance(name, str):
+        own, at, cutoff = name.strip().partition("@")
+        own = own.strip().lower()
+        kind = next((kind for kind in REGISTRY.values() if own in kind.own_losses), None)
+        if kind is not None:
+            if feature_map is not None and not str(feature_map).startswith(own):
+                raise InputError(f"{own.upper()} has the feature map {own}, not {feature_map!r}")
+            name, feature_map = f"{kind.name}{at}{cutoff}", feature_map or own
     return Loss(parse_measure(name), feature_map, weight)

@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
-from rankwright.measures import Measure, parse_measure
-from rankwright.measures.ndcg import nDCG
+from rankwright.measures import Measure, Rankings, parse_measure
 
 __all__ = ["grades_of", "query_pair_weights", "rank_pair_weights", "weight_table"]
 
@@ -32,36 +31,37 @@ def _label_counts(data: RankingData) -> tuple[Array, Array]:
 
 
 def rank_pair_weights(data: RankingData, measure: str | Measure = "ndcg@1") -> dict[tuple[float, float], float]:
-    """τ(a, b): the mean drop of nDCG@m when, in a perfect ranking, a random document of label a and one of b swap.
+    """τ(a, b): the mean drop of a measure when, in a perfect ranking, random documents of labels a and b swap places.
 
-    The mean is over the queries that have both labels, and has a closed form for each: (gain_a − gain_b) times the
-    difference of the mean discounts of the places of a and those of b, over the ideal DCG.
+    The mean is over the queries that have both labels, and has a closed form for each: (worth_a − worth_b) times the
+    difference of the mean discounts of the places of a and those of b, over the norm.
 
     Parameters
     ----------
     data : RankingData
         Training data.
     measure : str or Measure
-        nDCG@m; exponential gains unless it says otherwise.
+        A sum over positions, such as nDCG@m; exponential gains unless it says otherwise.
     """
     found = parse_measure(measure).resolve("letor")
-    if not isinstance(found, nDCG):
+    form = found.position_sum()
+    if form is None or form.credits(np.arange(1)) is not None:
         raise InputError(f"rank_weights is {str(found)!r}; expected nDCG@m, such as ndcg@1, or a mapping")
     values, counts = _label_counts(data)
-    gains = found.gains(values)
-    discounts = found.discounts(np.arange(int(data.sizes.max())))
+    worth = form.worth(values)
+    discounts = form.discounts(np.arange(int(data.sizes.max())))
     if found.cutoff is not None:
         discounts[found.cutoff :] = 0.0
     reached = np.concatenate([[0.0], np.cumsum(discounts)])
     stop = np.cumsum(counts[:, ::-1], axis=1)[:, ::-1]  # places of a label in a perfect ranking: start … stop
     sums = reached[stop] - reached[stop - counts]
-    ideal = sums @ gains
     means = np.divide(sums, counts, out=np.zeros_like(sums), where=counts > 0)
+    norms = form.norms(Rankings(data.labels.astype(np.float64), data.indptr))
     weights = {}
     for a in range(len(values)):
         for b in range(a):
-            both = (counts[:, a] > 0) & (counts[:, b] > 0) & (ideal > 0)
-            drops = (gains[a] - gains[b]) * (means[both, a] - means[both, b]) / ideal[both]
+            both = (counts[:, a] > 0) & (counts[:, b] > 0)
+            drops = (worth[a] - worth[b]) * (means[both, a] - means[both, b]) / norms[both]
             weights[float(values[a]), float(values[b])] = float(drops.mean()) if both.any() else 0.0
     return weights
 

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
-from rankwright.measures.base import Oracle
+from rankwright.measures.forms import Oracle
 from rankwright.rankers.cost import Trial
 from rankwright.rankers.scales import scale_of
 from rankwright.solvers.bundle import Check, Solution, solve

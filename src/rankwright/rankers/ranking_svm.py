@@ -17,7 +17,7 @@ import numpy as np
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.measures import Measure
-from rankwright.measures.base import Oracle, read_only
+from rankwright.measures.forms import Oracle, read_only
 from rankwright.rankers.cost import cost
 from rankwright.rankers.max_margin import MaxMarginRanker
 from rankwright.rankers.pair_weights import grades_of, query_pair_weights, rank_pair_weights, weight_table

@@ -1,6 +1,6 @@
-"""The compiled parts of training a net: scores of a query, gradients back through the net, and steps of the weights.
+"""The compiled parts of training a net: scores of a group of rows, gradients back through the net, and weight updates.
 
-The rows of a query are standardised into a block of float64, one line per feature, while the query is worked on; sparse
+The rows of a group are standardised into a block of float64, one line per feature, while they are worked on; sparse
 rows are used as they are, and their means go into the units' constants. The weights are one vector θ:
 
     hidden units     W (features × units), then v (units), then b (units):  score = Σ_u v_u tanh(b_u + Σ_j W_ju x_j)
@@ -17,9 +17,8 @@ from numba import njit, types
 from numba.extending import overload
 
 from rankwright.models.products import FASTMATH
-from rankwright.objectives.lambdas import lambda_space, query_lambdas
 
-__all__ = ["backward", "forward", "net_space", "run_queries", "run_task", "step"]
+__all__ = ["backward", "forward", "net_space", "run_groups", "run_task", "step"]
 
 _LANES = 8
 _FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8  # Adam's usual constants
@@ -33,11 +32,10 @@ def _line(n: int) -> int:
 
 @njit(cache=True)
 def net_space(longest: int, n_cells: int, units: int) -> Any:
-    """Working memory for queries of up to ``longest`` documents: block, units, their gradients, and one query."""
+    """Working memory for groups of up to ``longest`` rows: block, units, gradients, scores, residuals and weights."""
     line = _line(longest)
-    block = np.zeros(line * n_cells)
-    one = (np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest))
-    return block, np.empty(line * units), np.empty(line * units), one, lambda_space(longest)
+    block, scores, up, curve = np.zeros(line * n_cells), np.empty(longest), np.empty(longest), np.empty(longest)
+    return block, np.empty(line * units), np.empty(line * units), scores, up, curve
 
 
 def _fill_units(X: Any, docs: Any, line: int, columns: Any, mean: Any, inverse: Any, theta: Any, block: Any, z: Any,
@@ -144,9 +142,9 @@ def _add_products_of(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inve
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
 def forward(rows: Any, q: int, theta: Any, hidden: int, space: Any) -> int:
-    """Score query ``q``; how many documents it has. Scores and labels are then in ``space[3]``, in their order."""
-    X, docs, indptr, labels, columns, mean, inverse = rows
-    block, z, _, (scores, own, _, _), _ = space
+    """Score the rows of group ``q``, in their order, into ``space[3]``; how many there are."""
+    X, docs, indptr, columns, mean, inverse = rows
+    block, z, _, scores, _, _ = space
     start = indptr[q]
     n = indptr[q + 1] - start
     line, units, d = _line(n), max(hidden, 1), mean.size
@@ -156,7 +154,6 @@ def forward(rows: Any, q: int, theta: Any, hidden: int, space: Any) -> int:
             z[u * line + i] = constant
     _fill_units(X, docs[start : start + n], line, columns, mean, inverse, theta, block, z, units)
     for i in range(n):
-        own[i] = labels[docs[start + i]]
         scores[i] = 0.0 if hidden else z[i]
     for u in range(hidden):
         v = theta[d * units + u]
@@ -168,9 +165,9 @@ def forward(rows: Any, q: int, theta: Any, hidden: int, space: Any) -> int:
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
 def backward(rows: Any, q: int, theta: Any, hidden: int, cost: float, space: Any, grad: Any) -> None:
-    """Add what the residuals ``space[3][2]`` of query ``q``, times ``cost``, say of θ; right after its `forward`."""
-    X, docs, indptr, _, columns, mean, inverse = rows
-    block, z, g, (_, _, up, _), _ = space
+    """Add the gradient of θ by the residuals ``space[4]`` of group ``q``, times ``cost``; right after its `forward`."""
+    X, docs, indptr, columns, mean, inverse = rows
+    block, z, g, _, up, _ = space
     start = indptr[q]
     n = indptr[q + 1] - start
     line, units, d = _line(n), max(hidden, 1), mean.size
@@ -195,15 +192,16 @@ def backward(rows: Any, q: int, theta: Any, hidden: int, cost: float, space: Any
 
 @njit(cache=True, nogil=True)
 def run_task(
-    rows: Any, setup: Any, order: Any, first: int, last: int, costs: Any, theta: Any, hidden: int, space: Any,
-    grad: Any, seen: Any,
+    rows: Any, residuals: Any, setup: Any, order: Any, first: int, last: int, costs: Any, theta: Any, hidden: int,
+    space: Any, memory: Any, grad: Any, seen: Any,
 ) -> bool:  # fmt: skip
-    """The gradient of the queries ``order[first]`` … ``order[last − 1]``; False if a score is not finite.
+    """The gradient of the groups ``order[first]`` … ``order[last − 1]``; False if a score is not finite.
 
-    Their scores are noted in ``seen``.
+    ``residuals(q, scores, setup, memory, up, curve)`` says in ``up`` how much each score of a group should rise. The
+    scores are noted in ``seen``.
     """
     docs, indptr = rows[1], rows[2]
-    scores, own, up, curve = space[3]
+    scores, up, curve = space[3], space[4], space[5]
     for k in range(grad.size):
         grad[k] = 0.0
     for place in range(first, last):
@@ -213,7 +211,7 @@ def run_task(
             seen[docs[indptr[q] + i]] = scores[i]
             if not np.isfinite(scores[i]):
                 return False
-        query_lambdas(setup, scores[:n], own[:n], space[4], up, curve)
+        residuals(q, scores[:n], setup, memory, up, curve)
         backward(rows, q, theta, hidden, costs[q], space, grad)
     return True
 
@@ -243,13 +241,15 @@ def step(theta: Any, grad: Any, share: float, state: Any, rate: float, decay: fl
 
 
 @njit(cache=True, nogil=True)
-def run_queries(
-    rows: Any, setup: Any, order: Any, first: int, last: int, costs: Any, theta: Any, hidden: int, space: Any,
-    grad: Any, seen: Any, state: Any, rate: float, decay: float, decayed: int,
+def run_groups(
+    rows: Any, residuals: Any, setup: Any, order: Any, first: int, last: int, costs: Any, theta: Any, hidden: int,
+    space: Any, memory: Any, grad: Any, seen: Any, state: Any, rate: float, decay: float, decayed: int,
 ) -> bool:  # fmt: skip
-    """An update after each of the queries ``order[first]`` … ``order[last − 1]``; False if a score is not finite."""
+    """An update after each of the groups ``order[first]`` … ``order[last − 1]``; False if a score is not finite."""
     for place in range(first, last):
-        if not run_task(rows, setup, order, place, place + 1, costs, theta, hidden, space, grad, seen):
+        if not run_task(
+            rows, residuals, setup, order, place, place + 1, costs, theta, hidden, space, memory, grad, seen
+        ):
             return False
         step(theta, grad, 1.0, state, rate, decay, decayed)
     return True

@@ -7,16 +7,15 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwright.models.products import kernel_form
-from rankwright.objectives.lambdas import Lambdas
-from rankwright.solvers.net_kernel import backward, forward, net_space, run_queries, run_task, step
+from rankwright.solvers.net_kernel import backward, forward, net_space, run_groups, run_task, step
 
-__all__ = ["Epoch", "NetTrainer", "Trained", "train_net"]
+__all__ = ["Epoch", "GroupGradients", "NetTrainer", "Trained", "train_net"]
 
 Array = npt.NDArray[Any]
 ADAM_RATE = 0.001  # its usual one; on OHSUMED, MQ2008 and MQ2007 half to twice as much is as good, ten times is worse
@@ -58,6 +57,28 @@ class Trained:
     overflow: bool = False  # the rate was too large
 
 
+class GroupGradients(Protocol):
+    """How much each score of a group of rows should rise, given the scores of all rows of the group."""
+
+    @property
+    def indptr(self) -> Array:
+        """Group ``q`` owns the places ``indptr[q]:indptr[q+1]`` of ``docs``."""
+
+    @property
+    def docs(self) -> Array:
+        """The rows, group after group."""
+
+    @property
+    def kernel(self) -> tuple[Any, Any] | None:
+        """A compiled ``function(q, scores, setup, memory, residuals, weights)`` and its setup, if there is one."""
+
+    def space(self, longest: int) -> Any:
+        """Memory of the compiled function for groups of up to ``longest`` rows."""
+
+    def one_query(self, q: int, scores: Array) -> tuple[Array, Array]:
+        """Residuals and second derivatives of group ``q``, if there is no compiled function."""
+
+
 class NetTrainer:
     """A net on given data, and its updates.
 
@@ -65,13 +86,12 @@ class NetTrainer:
     ----------
     X : ndarray or csr_array
         Features.
-    lambdas : Lambdas
-        The gradients, with labels and query boundaries.
-    docs, queries : ndarray
-        The documents, query after query, in the order that decides between equal scores; the queries to train on, in
-        the order from which they are shuffled.
+    gradients : GroupGradients
+        The groups of rows and their gradients.
+    groups : ndarray
+        The groups to train on, in the order from which they are shuffled.
     costs : ndarray
-        By which the gradient of each query is multiplied.
+        Factor for the gradient of each group.
     mean, scale : ndarray
         What is subtracted from each feature, and what it is then divided by; inf leaves the feature out.
     hidden : int
@@ -91,9 +111,8 @@ class NetTrainer:
     def __init__(
         self,
         X: Any,
-        lambdas: Lambdas,
-        docs: Array,
-        queries: Array,
+        gradients: GroupGradients,
+        groups: Array,
         costs: Array,
         mean: Array,
         scale: Array,
@@ -105,7 +124,7 @@ class NetTrainer:
         seed: int = 0,
         threads: int = 1,
     ) -> None:
-        self._lambdas, self._queries, self._costs = lambdas, queries, costs
+        self._gradients, self._groups, self._costs, self._kernel = gradients, groups, costs, gradients.kernel
         self._hidden, self._units, self._batch, self._seed = hidden, max(hidden, 1), batch, seed
         kept = np.flatnonzero(np.isfinite(scale))
         self._mean, self._scale, self._kept, self._n_features = mean[kept], scale[kept], kept, len(scale)
@@ -114,10 +133,10 @@ class NetTrainer:
         if isinstance(form, tuple):
             columns = np.full(self._n_features, -1)
             columns[kept] = np.arange(len(kept))
-        self._rows = (form, docs, lambdas.indptr, lambdas.labels, columns, self._mean, 1.0 / self._scale)
-        longest = int(np.diff(lambdas.indptr).max(initial=1))
+        self._rows = (form, gradients.docs, gradients.indptr, columns, self._mean, 1.0 / self._scale)
+        longest = int(np.diff(gradients.indptr).max(initial=1))
         cells = 0 if isinstance(form, tuple) else len(kept)
-        self._new_space = lambda: net_space(longest, cells, self._units)
+        self._new_space = lambda: (net_space(longest, cells, self._units), gradients.space(longest))
         self._space = self._new_space()
         self.theta = _first_weights(len(kept), hidden, np.random.default_rng([seed, 0]))
         self._steps = (
@@ -131,9 +150,9 @@ class NetTrainer:
 
     def epoch(self, number: int, seen: Array) -> bool:
         """Every query once; its scores, when its turn comes, go to ``seen``. False if one is not finite."""
-        order = np.random.default_rng([self._seed, number]).permutation(self._queries)
-        docs = np.concatenate([[0], np.cumsum(np.diff(self._lambdas.indptr)[order])])
-        if self._batch > 1 or self._lambdas.by_swaps:
+        order = np.random.default_rng([self._seed, number]).permutation(self._groups)
+        docs = np.concatenate([[0], np.cumsum(np.diff(self._gradients.indptr)[order])])
+        if self._batch > 1 or self._kernel is None:
             ends = np.append(np.arange(0, len(order), self._batch), len(order))
             # The tasks of a batch do not depend on the number of threads: sums are rounded the same.
             tasks = np.union1d(ends, np.searchsorted(docs, np.arange(_TASK_DOCS, docs[-1], _TASK_DOCS)))
@@ -142,9 +161,9 @@ class NetTrainer:
         grad = np.empty_like(self.theta)
         looks = np.unique(np.searchsorted(docs, np.arange(0, docs[-1] + _STRETCH_DOCS, _STRETCH_DOCS)))
         return all(
-            run_queries(
-                self._rows, self._lambdas.setup, order, first, min(last, len(order)), self._costs, self.theta,
-                self._hidden, self._space, grad, seen, *self._steps,
+            run_groups(
+                self._rows, *self._kernel, order, first, min(last, len(order)), self._costs, self.theta,
+                self._hidden, *self._space, grad, seen, *self._steps,
             )
             for first, last in pairwise(looks.tolist())
         )  # fmt: skip
@@ -152,15 +171,15 @@ class NetTrainer:
     def _one_batch(self, order: Array, tasks: list[int], seen: Array) -> bool:
         def run(task: tuple[int, int]) -> tuple[bool, Array]:
             grad = np.empty_like(self.theta)
-            if self._lambdas.by_swaps:
-                return self._by_swaps(order[slice(*task)], grad, seen), grad
+            if self._kernel is None:
+                return self._one_by_one(order[slice(*task)], grad, seen), grad
             space = self._space if self._pool is None else self._new_space()
             finite = run_task(
-                self._rows, self._lambdas.setup, order, *task, self._costs, self.theta, self._hidden, space, grad, seen
+                self._rows, *self._kernel, order, *task, self._costs, self.theta, self._hidden, *space, grad, seen
             )
             return bool(finite), grad
 
-        each: Callable[..., Any] = map if self._pool is None or self._lambdas.by_swaps else self._pool.map
+        each: Callable[..., Any] = map if self._pool is None or self._kernel is None else self._pool.map
         total = np.zeros_like(self.theta)
         for finite, grad in each(run, pairwise(tasks)):
             if not finite:
@@ -169,17 +188,18 @@ class NetTrainer:
         step(self.theta, total, 1.0 / (tasks[-1] - tasks[0]), *self._steps)
         return True
 
-    def _by_swaps(self, queries: Array, grad: Array, seen: Array) -> bool:
+    def _one_by_one(self, groups: Array, grad: Array, seen: Array) -> bool:
         grad[:] = 0.0
         docs, indptr = self._rows[1], self._rows[2]
-        scores, labels, residuals, _ = self._space[3]
-        for q in queries:
-            n = forward(self._rows, q, self.theta, self._hidden, self._space)
+        space, _ = self._space
+        scores, residuals = space[3], space[4]
+        for q in groups:
+            n = forward(self._rows, q, self.theta, self._hidden, space)
             seen[docs[indptr[q] : indptr[q + 1]]] = scores[:n]
             if not np.isfinite(scores[:n]).all():
                 return False
-            residuals[:n] = self._lambdas.one_query(scores[:n], labels[:n])[0]
-            backward(self._rows, q, self.theta, self._hidden, self._costs[q], self._space, grad)
+            residuals[:n] = self._gradients.one_query(q, scores[:n])[0]
+            backward(self._rows, q, self.theta, self._hidden, self._costs[q], space, grad)
         return True
 
     def raw_weights(self, theta: Array) -> tuple[Array, Array, Array]:

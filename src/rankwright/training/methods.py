@@ -5,7 +5,6 @@ The names are those of `rankwright train --method` and of experiment files. Esti
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 import importlib
 import inspect
@@ -104,18 +103,14 @@ class Method:
         relevant_from : float, optional
             Labels from here on are relevant.
         """
-        from rankwright.measures import BinaryMeasure, parse_measure
+        from rankwright.measures import parse_measure
 
         loss = losses or self.loss
         if loss is None:
             return parse_measure("nDCG@10")
         from rankwright.rankers.losses import parse_losses
 
-        measure = parse_losses(loss)[0].measure
-        if relevant_from is not None and relevant_from > 0 and isinstance(measure, BinaryMeasure):
-            rel = int(relevant_from) if float(relevant_from).is_integer() else relevant_from
-            return dataclasses.replace(measure, rel=rel)
-        return measure
+        return parse_losses(loss)[0].measure.with_relevant_from(relevant_from)
 
 
 def parse_method(text: str) -> Method:

@@ -366,7 +366,9 @@ def test_damaged_trees_are_refused(what, tmp_path):
     broken = dataclasses.replace(FOREST, **DAMAGED[what])
     for model in (TreeModel(D, None, broken), dataclasses.replace(MODELS["ordinal"], forests=(FOREST, broken))):
         save_model(model, tmp_path / "m", method="m", parameters={})
-        with pytest.raises(InputError, match="damaged model file: the arrays of the trees do not fit") as caught:
+        with pytest.raises(
+            InputError, match=r"damaged model: (the arrays of the trees do not fit|.*\.npy has the shape)"
+        ) as caught:
             load_model(tmp_path / "m")
         assert "\n" not in str(caught.value)
 
@@ -375,10 +377,10 @@ def test_damaged_trees_are_refused(what, tmp_path):
 def test_arrays_of_another_type_are_refused(name, tmp_path):
     array = getattr(FOREST, name)
     other = array.astype(np.float32)
-    for changed, message in ((other, "float32"), (array[:, None], "of shape")):
+    for changed, message in ((other, "holds float32"), (array[:, None], "has the shape")):
         model = TreeModel(D, None, dataclasses.replace(FOREST, **{name: changed}))
         save_model(model, tmp_path / "m", method="m", parameters={})
-        with pytest.raises(InputError, match=f"damaged model file: {name}.npy holds .*{message}"):
+        with pytest.raises(InputError, match=f"damaged model: {name}.npy {message}"):
             load_model(tmp_path / "m")
 
 
@@ -395,5 +397,5 @@ def test_what_is_left_out_is_named(kind, tmp_path):
             for entry, part in (content | {"model.json": json.dumps(less).encode()}).items():
                 archive.writestr(entry, part)
         (tmp_path / "m").write_bytes(stream.getvalue())
-        with pytest.raises(InputError, match=r"damaged model file: .* is missing"):
+        with pytest.raises(InputError, match=rf"damaged model: {array}\.npy is missing"):
             load_model(tmp_path / "m")

@@ -1,0 +1,344 @@
+"""The container: a JSON header and plain .npy arrays, which is how models, indexes and data folders are stored.
+
+There are two forms, with the same header and the same checks. A folder holds the header and one file per array: arrays
+are written in pieces and mapped into memory, so they may be larger than it. A single file is an uncompressed zip
+archive of the same files, read whole: a model is something to copy and send. :mod:`~rankwright.data.container_write`
+writes both.
+
+The header names the format and its version and describes each array by type, shape, size on disk and CRC-32 of its
+values; in a folder it is written last. Reading takes numbers and text only and never runs code: array headers are
+matched by a pattern, as numpy's own reader evaluates them. Anything else is an :class:`InputError` of one line.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.files import OpenFile, Source, open_file
+from rankwright.errors import InputError
+
+__all__ = ["NAME", "Container", "Format", "checksum", "map_bytes", "parse_npy", "reason"]
+
+Array = npt.NDArray[Any]
+NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
+_NPY = re.compile(
+    rb"\x93NUMPY\x01\x00..\{'descr': '([<|][biuf][1248]|<U[1-9][0-9]*)', 'fortran_order': False, "
+    rb"'shape': \(([0-9, ]*)\), \} *\n",
+    re.DOTALL,
+)
+_HEAD_BYTES = 10 + (1 << 16)
+_BLOCK_BYTES = 1 << 22
+_LAST_CHARACTER = 0x10FFFF
+_ZIP = b"PK\x03\x04"
+_BROKEN_ZIP = (
+    zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, KeyError, ValueError, OverflowError, struct.error,
+    zlib.error,
+)  # fmt: skip
+_DESCRIPTION = {"dtype": str, "shape": list, "bytes": int, "crc32": str}
+
+
+@dataclass(frozen=True)
+class Format:
+    """What is stored.
+
+    Attributes
+    ----------
+    name : str
+        The format in the header.
+    header : str
+        The name of the header; in a single file it comes first.
+    what : str
+        What it is called in messages.
+    written_by : str
+        What writes it, for messages.
+    is_folder : bool
+        A folder, or a single file.
+    version : int
+        The version that is written, and the latest that is read.
+    """
+
+    name: str
+    header: str
+    what: str
+    written_by: str
+    is_folder: bool
+    version: int = 1
+
+    def damaged(self, path: Path, what: str) -> InputError:
+        """The error for one that cannot be used."""
+        return InputError(f"damaged {self.what}: {what}", path)
+
+    def foreign(self, path: Path, why: str) -> InputError:
+        """The error for something else."""
+        return InputError(f"not a Rankwright {self.what}: {why}; expected one written by {self.written_by}", path)
+
+
+class Container:
+    """A container that was opened: its header checked, the size of each array too; arrays are checked when read.
+
+    Attributes
+    ----------
+    path : Path
+        Where it is.
+    format : Format
+        What it is.
+    header : dict
+        All of the header.
+    n_bytes : int
+        Size on disk.
+    """
+
+    def __init__(self, path: Path, format: Format, header: dict[str, Any], members: _Members) -> None:
+        self.path, self.format, self.header = path, format, header
+        self._described: dict[str, dict[str, Any]] = header["arrays"]
+        self._members = members
+        for name, described in self._described.items():
+            file = f"{name}.npy"
+            if (size := members.size(file)) is None:
+                raise self.damaged(f"{file} is missing")
+            if size != described["bytes"]:
+                raise self.damaged(f"{file} has {size:,} bytes; expected {described['bytes']:,}")
+        self.n_bytes = sum(members.size(f"{name}.npy") or 0 for name in self._described)
+        self.n_bytes += members.size(format.header) or 0
+
+    @classmethod
+    def open(cls, source: Source, format: Format) -> Container:
+        """Open a folder or read a file."""
+        path = Path(source.path if isinstance(source, OpenFile) else source)
+        if not path.exists():
+            raise InputError("cannot be read: No such file or directory", path)
+        members = _Folder(path, format) if format.is_folder else _File(source, path, format)
+        return cls(path, format, _checked_header(path, format, members.read(format.header)), members)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of the arrays."""
+        return tuple(self._described)
+
+    def array(
+        self, name: str, types: type | tuple[type, ...], shape: tuple[int | None, ...] | None, *, copy: bool = False
+    ) -> Array:
+        """An array, read-only; mapped into memory from a folder.
+
+        Parameters
+        ----------
+        name : str
+            Its name.
+        types : type or tuple of types
+            What it may hold, such as ``np.float64`` or ``(np.integer, np.str_)``.
+        shape : tuple
+            Its shape, None in it for any length, and None for any shape.
+        copy : bool, default=False
+            Read it into memory instead of mapping it.
+        """
+        if name not in self._described:
+            raise self.damaged(f"{name}.npy is missing")
+        buffer, start, array = self._parsed(name)
+        wanted = types if isinstance(types, tuple) else (types,)
+        if not any(np.issubdtype(array.dtype, one) for one in wanted):
+            expected = " or ".join(one.__name__ for one in wanted)
+            raise self.damaged(f"{name}.npy holds {array.dtype}; expected {expected}")
+        if shape is not None and not _fits(array.shape, shape):
+            expected = ", ".join("any" if n is None else str(n) for n in shape)
+            raise self.damaged(f"{name}.npy has the shape {array.shape}; expected ({expected})")
+        if not self.format.is_folder:
+            self._check_sum(name, buffer[start:])
+        if array.dtype.kind == "U" and array.size and array.reshape(-1).view("<u4").max() > _LAST_CHARACTER:
+            raise self.damaged(f"{name}.npy holds something that is not text")
+        if copy or not (array.dtype.isnative and array.flags.aligned):
+            array = np.array(array, array.dtype.newbyteorder("="))
+        array = np.asarray(array)  # a plain array over the map: slices of it are plain arrays too
+        array.flags.writeable = False
+        return array
+
+    def verify(self) -> None:
+        """Read all arrays and compare their checksums."""
+        for name in self._described:
+            buffer, start, _ = self._parsed(name)
+            self._check_sum(name, buffer[start:])
+
+    def damaged(self, what: str) -> InputError:
+        """The error for a container that cannot be used."""
+        return self.format.damaged(self.path, what)
+
+    @contextmanager
+    def understood(self) -> Iterator[None]:
+        """Turn what goes wrong while the header is made sense of into one line."""
+        try:
+            yield
+        except InputError as error:
+            raise (error if error.path is not None else self.damaged(error.message)) from None
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            raise self.damaged(f"{self.format.header} is incomplete ({error!r})") from None
+
+    def _parsed(self, name: str) -> tuple[Array, int, Array]:
+        """The bytes of an array's file, where its values start, and the values."""
+        file = f"{name}.npy"
+        try:
+            buffer = self._members.map(file)
+        except (OSError, ValueError) as error:
+            raise self.damaged(f"{file} cannot be read: {reason(error)}") from None
+        parsed = parse_npy(buffer)
+        if parsed is None:
+            raise self.damaged(f"{file} is not a plain array")
+        start, dtype, shape = parsed
+        n_bytes = buffer.size - start
+        if math.prod(shape) * dtype.itemsize != n_bytes:
+            raise self.damaged(f"{file} holds {n_bytes:,} bytes for {dtype} of shape {shape}")
+        described = self._described[name]
+        if (described["dtype"], described["shape"]) != (dtype.str, list(shape)):
+            raise self.damaged(f"{file} holds {dtype} of shape {shape}; {self.format.header} says otherwise")
+        return buffer, start, buffer[start:].view(dtype).reshape(shape)
+
+    def _check_sum(self, name: str, values: Array) -> None:
+        found, expected = checksum(values), self._described[name]["crc32"]
+        if found != expected:
+            raise self.damaged(f"the checksum of {name}.npy is {found}; expected {expected}")
+
+
+class _Folder:
+    """The files of a folder."""
+
+    def __init__(self, path: Path, format: Format) -> None:
+        self._path, self._format = path, format
+        if not (path / format.header).is_file():
+            raise format.foreign(path, f"there is no {format.header} in it, or it is not complete")
+
+    def size(self, name: str) -> int | None:
+        """Bytes of a file; None if there is no such file."""
+        file = self._path / name
+        return file.stat().st_size if file.is_file() else None
+
+    def read(self, name: str) -> bytes:
+        """All of a file."""
+        try:
+            return (self._path / name).read_bytes()
+        except OSError as error:
+            raise self._format.damaged(self._path, f"{name} cannot be read: {reason(error)}") from None
+
+    def map(self, name: str) -> Array:
+        """The bytes of a file, mapped into memory."""
+        return map_bytes(self._path / name)
+
+
+class _File:
+    """The entries of an uncompressed zip archive, all in memory: no more than the file has bytes."""
+
+    def __init__(self, source: Source, path: Path, format: Format) -> None:
+        if path.is_dir():
+            raise format.foreign(path, "it is a folder")
+        try:
+            with open_file(source) as file:
+                if file.start(len(_ZIP)) != _ZIP:
+                    raise format.foreign(path, "it starts with other bytes")
+                with zipfile.ZipFile(file.raw) as archive:
+                    self._check(path, format, archive, os.fstat(file.raw.fileno()).st_size)
+                    self._entries = {entry.filename: archive.read(entry) for entry in archive.infolist()}
+        except InputError:
+            raise
+        except _BROKEN_ZIP as error:
+            raise format.damaged(path, f"it is not complete ({reason(error)})") from None
+        except OSError as error:
+            raise InputError(f"cannot be read: {reason(error)}", path) from None
+
+    @staticmethod
+    def _check(path: Path, format: Format, archive: zipfile.ZipFile, size: int) -> None:
+        entries = archive.infolist()
+        if format.header not in archive.namelist():
+            raise format.foreign(path, f"it is a zip archive without {format.header}")
+        if len(set(archive.namelist())) < len(entries):
+            raise format.damaged(path, "two entries have the same name")
+        for entry in entries:
+            if entry.compress_type != zipfile.ZIP_STORED or entry.flag_bits & 1:
+                raise format.damaged(path, f"{entry.filename} is compressed or encrypted; expected plain entries")
+        if sum(max(entry.file_size, entry.compress_size) for entry in entries) > size:
+            raise format.damaged(path, f"its entries claim more than the {size:,} bytes of the file")
+
+    def size(self, name: str) -> int | None:
+        """Bytes of an entry; None if there is no such entry."""
+        return len(self._entries[name]) if name in self._entries else None
+
+    def read(self, name: str) -> bytes:
+        """All of an entry."""
+        return self._entries[name]
+
+    def map(self, name: str) -> Array:
+        """The bytes of an entry."""
+        return np.frombuffer(self._entries[name], np.uint8)
+
+
+_Members = _Folder | _File
+
+
+def _checked_header(path: Path, format: Format, text: bytes) -> dict[str, Any]:
+    try:
+        header = json.loads(text.decode("utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise format.damaged(path, f"{format.header} cannot be read ({reason(error)})") from None
+    if not isinstance(header, dict) or header.get("format") != format.name:
+        raise format.foreign(path, f"the format in {format.header} is not {format.name!r}")
+    version = header.get("version")
+    if not isinstance(version, int) or version < 1:
+        raise format.damaged(path, f"the version in {format.header} is {version!r}; expected {format.version}")
+    if version > format.version:
+        raise InputError(f"written by a newer Rankwright: version {version}, this one reads {format.version}", path)
+    arrays = header.get("arrays")
+    if not isinstance(arrays, dict):
+        raise format.damaged(path, f"{format.header} lists no arrays")
+    for name, described in arrays.items():
+        if not (NAME.fullmatch(name) and isinstance(described, dict) and described.keys() == _DESCRIPTION.keys()):
+            raise format.damaged(path, f"{format.header} describes the array {name!r} incompletely")
+        if not all(isinstance(described[key], kind) for key, kind in _DESCRIPTION.items()):
+            raise format.damaged(path, f"{format.header} describes the array {name!r} incompletely")
+    return header
+
+
+def parse_npy(buffer: Array) -> tuple[int, np.dtype[Any], tuple[int, ...]] | None:
+    """Where the values of an .npy file start, their type and shape; None for anything but a plain array."""
+    head = buffer[:_HEAD_BYTES].tobytes()
+    found = _NPY.match(head)
+    if found is None or found.end() != 10 + int.from_bytes(head[8:10], "little"):
+        return None
+    try:
+        shape = tuple(int(side) for side in found[2].split(b",") if side.strip())
+        return found.end(), np.dtype(found[1].decode()), shape
+    except (TypeError, ValueError):
+        return None
+
+
+def _fits(found: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
+    return len(found) == len(shape) and all(n in (None, m) for n, m in zip(shape, found, strict=True))
+
+
+def map_bytes(file: Path) -> Array:
+    """The bytes of a file, mapped into memory."""
+    with open(file, "rb") as opened:
+        return np.memmap(opened, np.uint8, "r")
+
+
+def checksum(values: Array) -> str:
+    """CRC-32 of bytes."""
+    found = 0
+    for at in range(0, values.size, _BLOCK_BYTES):
+        found = zlib.crc32(values[at : at + _BLOCK_BYTES].data, found)
+    return f"{found:08x}"
+
+
+def reason(error: BaseException) -> str:
+    """An error in a few words of one line."""
+    text = " ".join(str(getattr(error, "strerror", None) or error).split())
+    return text[:100] if text else type(error).__name__

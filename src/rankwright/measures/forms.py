@@ -1,0 +1,100 @@
+"""How a measure can be trained for: the forms that a measure may give of itself, and training asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["STATE", "Oracle", "Positions", "Swaps", "read_only"]
+
+Array = npt.NDArray[Any]
+
+STATE = 4
+"""Rows of the table in which the functions of `Swaps` keep what they know of a query."""
+
+
+def read_only(values: npt.ArrayLike) -> Array:
+    """A float64 copy that cannot be written to, as the parameters of compiled functions must be."""
+    array = np.array(values, np.float64, order="C")
+    array.flags.writeable = False
+    return array
+
+
+class Positions(Protocol):
+    """A measure as a sum over positions; see :mod:`rankwright.measures.position_sum`."""
+
+    def worth(self, labels: Array) -> Array:
+        """Worth of each label."""
+
+    def discounts(self, ranks: Array) -> Array:
+        """Discount of each rank, the cutoff aside."""
+
+    def credits(self, hits: Array) -> Array | None:
+        """Credit of a relevant document by the number of relevant ones down to it; None: its worth counts."""
+
+    def norms(self, rankings: Any) -> Array:
+        """What the sum of each query is divided by."""
+
+
+@dataclass(frozen=True, eq=False)
+class Oracle:
+    """How the most violated ranking of a loss, 1 − measure, is found; see :mod:`rankwright.measures.oracles`.
+
+    Attributes
+    ----------
+    kernel : compiled function
+        loss = kernel(scores, labels, order, parameters, coef, work) for one query, with labels 0 and 1.
+    parameters : callable
+        ``parameters(longest)``: the kernel's parameters for queries of up to ``longest`` documents.
+    feature_map : {"po", "mrr", "dorm"}
+        What the coefficients belong to: the partial order of all documents, the topmost relevant one, or positions.
+    graded : bool
+        Whether the labels are the grades themselves instead of 0 and 1.
+    library : callable, optional
+        ``loss, coef = library(scores, labels, parameters)``: the same for the queries that are not ``cheap``.
+    cheap : callable, optional
+        ``cheap(labels)``: whether the kernel is the faster way for a query.
+    """
+
+    kernel: Any
+    parameters: Callable[[int], Array]
+    feature_map: str
+    graded: bool = False
+    library: Callable[[Array, Array, Array], tuple[float, Array]] | None = None
+    cheap: Callable[[Array], bool] | None = None
+
+
+def _no_parameters(longest: int) -> Array:
+    return read_only([])
+
+
+def _prepare_nothing(worth: Array, known: Array, parameters: Array, state: Array) -> None:
+    """Leave the state alone."""
+
+
+@dataclass(frozen=True, eq=False)
+class Swaps:
+    """What swapping two documents changes, as functions that training compiles.
+
+    Both are plain functions at module level, written as numba can compile them: numbers, arrays and loops. They see
+    `Measure.worth` of the labels, and their results are divided by `Measure.norms`.
+
+    Attributes
+    ----------
+    changes : function
+        ``changes(i, worth, parameters, state, out)`` sets ``out[j]``, for every rank j > i, to what the value changes
+        by if the documents at ranks i and j swap; ``worth`` is in rank order.
+    prepare : function
+        ``prepare(worth, known, parameters, state)`` is called first, once for a ranking. ``known`` is the worth of all
+        judged documents, highest first; ``state`` has `STATE` rows, and a column more than there are ranks.
+    parameters : callable
+        ``parameters(longest)``: a read-only array for queries of up to ``longest`` documents.
+    """
+
+    changes: Callable[[int, Array, Array, Array, Array], None]
+    prepare: Callable[[Array, Array, Array, Array], None] = _prepare_nothing
+    parameters: Callable[[int], Array] = _no_parameters

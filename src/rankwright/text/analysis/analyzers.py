@@ -1,0 +1,185 @@
+"""Analysers: from a text to its index terms.
+
+An analyser has two stages. The first splits a text into words (:mod:`rankwright.text.analysis.words`). The second maps
+a word to a term or drops it: ``plain`` keeps it unchanged, ``porter`` takes its stem (M. Porter, An algorithm for
+suffix stripping, Program 14(3), 1980, as implemented by PyStemmer), ``porter+stop`` drops stop words first. As the
+second stage sees one word at a time, an index applies it to its vocabulary rather than its documents: texts are read
+once, whatever the number of analysers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from rankwright.errors import InputError
+from rankwright.text.analysis.stop_words import STOP_WORDS
+from rankwright.text.analysis.words import split_words
+
+__all__ = ["BUILT_IN", "Analyzer", "Own", "analyzer", "checked_words", "recalled", "recorded", "with_one_tokenizer"]
+
+BUILT_IN = ("plain", "porter", "porter+stop")
+
+
+@dataclass(frozen=True)
+class Analyzer:
+    """Turns a text into terms.
+
+    Parameters
+    ----------
+    name : str
+        ``"plain"``, ``"porter"``, ``"porter+stop"``, or a name for your own.
+    map_term : callable, optional
+        For your own: maps a word to its term, or to None to drop it. By default a word is its own term.
+    tokenize : callable, optional
+        For your own: splits a text into a list of words. By default, words of any script in lower case.
+    split_identifiers : bool, default=False
+        Split ``camelCase`` and ``HTTPServer`` into two words each (``snake_case`` always is).
+
+    Examples
+    --------
+    >>> Analyzer("porter+stop")("The runners were running")
+    ['runner', 'run']
+    >>> Analyzer("first-five", map_term=lambda word: word[:5])("Information retrieval")
+    ['infor', 'retri']
+    """
+
+    name: str
+    map_term: Callable[[str], str | None] | None = None
+    tokenize: Callable[[str], Sequence[str]] | None = None
+    split_identifiers: bool = False
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name or any(c == "," or c.isspace() for c in self.name):
+            raise InputError(f"the analyser's name is {self.name!r}; expected a word without commas or whitespace")
+        if self.name in BUILT_IN and self.map_term is not None:
+            raise InputError(f"{self.name!r} is a built-in analyser; expected another name for your own")
+        if self.name not in BUILT_IN and self.map_term is None and self.tokenize is None:
+            raise InputError(f"unknown analyser {self.name!r}; expected {', '.join(BUILT_IN)}, or map_term=…")
+        if self.tokenize is not None and self.split_identifiers:
+            raise InputError("split_identifiers applies to the built-in tokeniser; expected no tokenize with it")
+
+    def __call__(self, text: str) -> list[str]:
+        """The terms of a text, in order."""
+        return [term for term in self.map(self.words(text)) if term]
+
+    def words(self, text: str) -> list[str]:
+        """The first stage: the words of a text."""
+        if self.tokenize is None:
+            return split_words(text, self.split_identifiers)
+        return checked_words(self.tokenize(text), self.name)
+
+    def map(self, words: list[str]) -> list[str | None]:
+        """The second stage: the term of each word, or None."""
+        if self.name == "porter":
+            return list(_stems(words))
+        if self.name == "porter+stop":
+            stems = _stems(words)
+            return [None if word in STOP_WORDS else stem for word, stem in zip(words, stems, strict=True)]
+        if self.map_term is None:
+            return list(words)
+        terms = [self.map_term(word) for word in words]
+        for word, term in zip(words, terms, strict=True):
+            if not (term is None or isinstance(term, str)):
+                what = f"the analyser {self.name!r} maps {word!r} to {term!r}"
+                raise InputError(f"{what}; expected a string or None")
+            if term and "\n" in term:
+                raise InputError(f"the analyser {self.name!r} maps {word!r} to {term!r}; expected no line ends")
+        return [term or None for term in terms]
+
+    @property
+    def keeps_words(self) -> bool:
+        """Whether every word is its own term."""
+        return self.map_term is None and self.name not in ("porter", "porter+stop")
+
+
+Own = Analyzer | Callable[[str], str | None]
+"""An analyser of your own, or just its map from a word to a term."""
+
+
+def analyzer(which: str | Analyzer, split_identifiers: bool = False) -> Analyzer:
+    """An analyser by name; an Analyzer is returned unchanged.
+
+    Examples
+    --------
+    >>> analyzer("porter")("Many words")
+    ['mani', 'word']
+    """
+    return which if isinstance(which, Analyzer) else Analyzer(which, split_identifiers=split_identifiers)
+
+
+def with_one_tokenizer(
+    analyzers: Sequence[str | Analyzer] | str | Analyzer, split_identifiers: bool = False
+) -> tuple[Analyzer, ...]:
+    """The analysers of an index: unique, and with a common first stage, as an index tokenises its texts once."""
+    if isinstance(analyzers, str | Analyzer):
+        analyzers = (analyzers,)
+    made = [analyzer(which) for which in analyzers]
+    if not made:
+        raise InputError(f"no analysers; expected at least one of {', '.join(BUILT_IN)}, or your own")
+    names = [one.name for one in made]
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"duplicate analyser {name!r}")
+    own = {one.tokenize for one in made if one.tokenize is not None}
+    split = split_identifiers or any(one.split_identifiers for one in made)
+    if len(own) > 1 or (own and split):
+        raise InputError("the analysers tokenise differently; expected one tokeniser, as texts are read once")
+    return tuple(replace(one, tokenize=next(iter(own), None), split_identifiers=split) for one in made)
+
+
+def checked_words(words: Any, name: str) -> list[str]:
+    """The output of a custom tokeniser as a list of strings, without empty ones."""
+    found = [words] if isinstance(words, str) else list(words)
+    for word in found:
+        if not isinstance(word, str) or "\n" in word:
+            raise InputError(f"the tokeniser of {name!r} returned {word!r}; expected strings without line ends")
+    return [word for word in found if word]
+
+
+def recorded(analyzers: Sequence[Analyzer]) -> dict[str, Any]:
+    """What an index records about its analysers; of custom ones, only the names."""
+    first = analyzers[0]
+    tokenizer: dict[str, Any] = {"split_identifiers": first.split_identifiers}
+    if first.tokenize is not None:
+        own = [one.name for one in analyzers if one.name not in BUILT_IN]
+        tokenizer = {"own": (own or [first.name])[0]}
+    named = [{"name": one.name, "own": one.name not in BUILT_IN} for one in analyzers]
+    return {"tokenizer": tokenizer, "analyzers": named}
+
+
+def recalled(kept: Mapping[str, Any], given: Mapping[str, Own]) -> dict[str, Analyzer]:
+    """The analysers that can be used with an index: its own, the built-in ones, and those given.
+
+    Parameters
+    ----------
+    kept : mapping
+        What :func:`recorded` returned.
+    given : mapping of str to Analyzer or callable
+        Must include the custom analysers of the index.
+    """
+    own = {name: one if isinstance(one, Analyzer) else Analyzer(name, map_term=one) for name, one in given.items()}
+    for name, one in own.items():
+        if one.name != name:
+            raise InputError(f"the analyser given as {name!r} is named {one.name!r}; expected the same name")
+    bringer = kept["tokenizer"].get("own")
+    needed = [entry["name"] for entry in kept["analyzers"] if entry["own"]]
+    for name in needed if bringer is None else [*needed, bringer]:
+        if name not in own or (name == bringer and own[name].tokenize is None):
+            what = "a tokeniser" if name == bringer else "an analyser"
+            raise InputError(f"was built with {what} of your own; expected it again, as analyzers={{{name!r}: …}}")
+    tokenize = None if bringer is None else own[bringer].tokenize
+    split = bool(kept["tokenizer"].get("split_identifiers", False))
+    found = {name: Analyzer(name) for name in BUILT_IN} | own
+    if any(one.tokenize not in (None, tokenize) for one in found.values()):
+        raise InputError("an analyser given tokenises differently from the index; expected the same tokeniser")
+    return {name: replace(one, tokenize=tokenize, split_identifiers=split) for name, one in found.items()}
+
+
+def _stems(words: Sequence[str]) -> list[str]:
+    import Stemmer
+
+    # A stemmer is cheap to create and not thread-safe; its own cache costs more than it saves.
+    stems: list[str] = Stemmer.Stemmer("porter", 0).stemWords(words)
+    return stems

@@ -1,0 +1,312 @@
+"""The index: documents, words and postings on disk, mapped into memory, and the views made from them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.container import Container
+from rankwright.data.files import Progress
+from rankwright.errors import InputError
+from rankwright.text.analysis.analyzers import BUILT_IN, Analyzer, Own, recalled, with_one_tokenizer
+from rankwright.text.index.contents import INDEX, load_contents
+from rankwright.text.index.view import View
+from rankwright.text.index.view_factory import direct_view, merged_view, stored_view, view_name
+from rankwright.text.index.vocabulary import Vocabulary
+from rankwright.text.reading.records import Errors
+from rankwright.text.reading.sources import Documents
+
+__all__ = ["Index", "build_index"]
+
+Array = npt.NDArray[Any]
+_SEGMENT_POSTINGS = 1 << 25
+
+
+class Index:
+    """A searchable collection of documents.
+
+    Created by :func:`build_index`, opened by :meth:`open`. Nothing is read into memory before it is used.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    n_docs, n_tokens, n_terms, n_empty : int
+        Number of documents, words, distinct words, and documents without words.
+    fields : tuple of str
+        The fields of the documents.
+    analyzers : tuple of str
+        The analysers whose terms are stored.
+    has_text : bool
+        Whether the texts are stored.
+
+    Examples
+    --------
+    >>> index = Index.open("wings.index")  # doctest: +SKIP
+    >>> view = index.view("porter+stop")  # doctest: +SKIP
+    >>> view.doc_counts[view.terms["wing"]]  # doctest: +SKIP
+    167
+    """
+
+    def __init__(self, stored: Container, usable: dict[str, Analyzer]) -> None:
+        header = stored.header
+        self.path = stored.path
+        self._container = stored
+        self._usable = usable
+        self._views: dict[tuple[str, str | None], View] = {}
+        self.contents = load_contents(stored)
+        self.n_docs, self.n_tokens, self.n_terms, self.n_empty = (
+            int(header[key]) for key in ("documents", "tokens", "terms", "empty")
+        )
+        self.fields = self.contents.fields
+        self.analyzers = tuple(str(entry["name"]) for entry in header["analyzers"])
+        self.has_text = bool(header["texts"])
+        self.fixed_fields = bool(header["fixed_fields"])
+        self.field_views = bool(header["field_views"])
+        self._stored = {(one["analyzer"], one["field"]): str(one["file"]) for one in header["views"]}
+
+    @classmethod
+    def open(cls, path: str | Path, analyzers: Mapping[str, Own] | None = None) -> Index:
+        """Open an index.
+
+        Presence and size of every file are checked, which costs next to nothing; :meth:`verify` checks their contents.
+
+        Parameters
+        ----------
+        path : path
+            The folder.
+        analyzers : mapping of str to Analyzer or callable, optional
+            Analysers of your own by name: those the index was built with, and any others you want to use.
+        """
+        stored = Container.open(path, INDEX)
+        with stored.understood():
+            try:
+                usable = recalled(stored.header, analyzers or {})
+            except InputError as error:
+                raise InputError(error.message, stored.path) from None
+            return cls(stored, usable)
+
+    def __repr__(self) -> str:
+        what = f"{self.n_docs:,} documents, {self.n_tokens:,} tokens, {self.n_terms:,} terms"
+        return f"<Index {str(self.path)!r}: {what}, fields {', '.join(self.fields)}>"
+
+    def __len__(self) -> int:
+        return self.n_docs
+
+    @property
+    def chosen(self) -> tuple[Analyzer, ...]:
+        """The analysers whose terms are stored."""
+        return tuple(self._usable[name] for name in self.analyzers)
+
+    @property
+    def n_bytes(self) -> int:
+        """Size on disk."""
+        return self._container.n_bytes
+
+    @cached_property
+    def terms(self) -> Vocabulary:
+        """The number of every plain word."""
+        return Vocabulary(*self.contents.words)
+
+    @cached_property
+    def doc_ids(self) -> Array:
+        """All document ids, as bytes in UTF-8."""
+        return np.array(self.contents.ids[0].tobytes().split(b"\n")[:-1], dtype=bytes)
+
+    def doc_id(self, doc: int) -> str:
+        """The id of a document, by number."""
+        data, offsets = self.contents.ids
+        self._check(doc)
+        return data[offsets[doc] : offsets[doc + 1] - 1].tobytes().decode()
+
+    def find(self, doc_id: str) -> int | None:
+        """The number of the document with this id, or None."""
+        return self._numbers.get(doc_id)
+
+    def text(self, doc: int, field: str | None = None) -> str:
+        """The text of one field of a document; without ``field``, of all fields, separated by line ends."""
+        self._check(doc)
+        if self.contents.texts is None:
+            raise InputError("has no texts; expected an index built with them", self.path)
+        data, offsets = self.contents.texts
+        numbers = range(len(self.fields)) if field is None else [self._field_number(field)]
+        rows = [doc * len(self.fields) + number for number in numbers]
+        found = [data[offsets[row] : offsets[row + 1]].tobytes().decode() for row in rows]
+        return "\n".join(text for text in found if text)
+
+    def view(self, analyzer: str = "porter+stop", field: str | None = None) -> View:
+        """The postings of all fields or of one field under an analyser: what retrieval functions score.
+
+        Parameters
+        ----------
+        analyzer : str
+            One of the index, a built-in one, or one given to :meth:`open`. A view that is not stored is built and kept
+            in memory.
+        field : str, optional
+            One field; by default all of them together.
+        """
+        key = (analyzer, field)
+        if key not in self._views:
+            try:
+                self._views[key] = self._made_view(analyzer, field)
+            except InputError as error:
+                raise (error if error.path is not None else InputError(error.message, self.path)) from None
+        return self._views[key]
+
+    def verify(self) -> None:
+        """Read every file and compare its checksum; raises on damage."""
+        self._container.verify()
+
+    def add(
+        self,
+        documents: Documents,
+        *,
+        format: str | None = None,
+        errors: Errors = "strict",
+        progress: Progress | None = None,
+        segment_postings: int = _SEGMENT_POSTINGS,
+    ) -> Index:
+        """Add documents: a new index replaces this one once it is complete.
+
+        Parameters
+        ----------
+        documents : path, list of Path, or iterable
+            As for :func:`build_index`.
+        format, errors, progress
+            As for :func:`build_index`.
+
+        Returns
+        -------
+        Index
+            The new index, identical to one built from all documents at once.
+        """
+        from rankwright.text.index.writer import write_index  # compiled: only where an index is written
+
+        if Container.open(self.path, INDEX).header != self._container.header:
+            raise InputError("has changed since it was opened; expected it to be reopened before adding", self.path)
+        write_index(
+            documents,
+            self.path,
+            self.chosen,
+            self.fields if self.fixed_fields else None,
+            store=self.has_text,
+            field_views=self.field_views,
+            old=self.contents,
+            format=format,
+            errors=errors,
+            progress=progress,
+            segment_postings=segment_postings,
+        )
+        return _reopened(self.path, self.chosen)
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        ids = self.contents.ids[0].tobytes().decode().split("\n")[:-1]
+        return dict(zip(ids, range(len(ids)), strict=True))
+
+    def _made_view(self, name: str, field: str | None) -> View:
+        if name not in self._usable:
+            raise InputError(f"unknown analyser {name!r}; expected {', '.join(self._usable)}", self.path)
+        analyzer, shown = self._usable[name], view_name(name, field)
+        fields = list(range(len(self.fields))) if field is None else [self._field_number(field)]
+        held = self.contents
+        if (name, field) in self._stored:
+            return stored_view(self._container, self._stored[name, field], analyzer, shown, self.n_docs)
+        if len(fields) == 1:
+            if analyzer.keeps_words:
+                return direct_view(analyzer, shown, held.words, held.postings, fields[0], held.lengths)
+            if field is not None and len(self.fields) == 1:
+                whole = self.view(name)
+                return View(whole.terms, whole.indptr, whole.docs, whole.counts, whole.lengths, analyzer, shown)
+        return merged_view(analyzer, shown, self.terms.words(), held.postings, fields, self.n_docs)
+
+    def _field_number(self, field: str) -> int:
+        if field not in self.fields:
+            raise InputError(f"unknown field {field!r}; expected {', '.join(self.fields)}", self.path)
+        return self.fields.index(field)
+
+    def _check(self, doc: int) -> None:
+        if not 0 <= doc < self.n_docs:
+            raise IndexError(f"document number {doc} is out of range; the index has {self.n_docs:,} documents")
+
+
+def build_index(
+    documents: Documents,
+    path: str | Path,
+    *,
+    fields: Sequence[str] | None = None,
+    analyzers: Sequence[str | Analyzer] | str | Analyzer = BUILT_IN,
+    store: bool = True,
+    split_identifiers: bool = False,
+    field_views: bool = False,
+    format: str | None = None,
+    errors: Errors = "strict",
+    progress: Progress | None = None,
+    segment_postings: int = _SEGMENT_POSTINGS,
+) -> Index:
+    """Index documents.
+
+    Parameters
+    ----------
+    documents : path, list of Path, or iterable
+        Files or folders, as for :func:`~rankwright.text.reading.documents.read_documents`, or documents:
+        ``(id, text)``, ``(id, {field: text})`` or ``{"id": id, field: text}``.
+    path : path
+        The folder to create. It appears once it is complete; an existing index is replaced.
+    fields : sequence of str, optional
+        The fields to index, in this order; by default all, in order of appearance. A missing field counts as empty.
+    analyzers : sequence of str or Analyzer
+        Analysers whose terms to store. Built-in analysers work with every index; the terms of those not stored are
+        computed on first use.
+    store : bool, default=True
+        Store the texts.
+    split_identifiers : bool, default=False
+        Split ``camelCase`` and ``HTTPServer`` into two words each (``snake_case`` always is).
+    field_views : bool, default=False
+        Also store the terms of every analyser for each field by itself.
+    format, errors
+        For files, see :func:`~rankwright.text.reading.documents.read_documents`.
+    progress : callable, optional
+        Called with (done, total): bytes of files, or documents of a list.
+    segment_postings : int
+        Maximum number of postings held in memory, at about 16 bytes each.
+
+    Returns
+    -------
+    Index
+        The index, open.
+
+    Examples
+    --------
+    >>> index = build_index([("d1", "A wing in a slipstream")], "wings.index")  # doctest: +SKIP
+    >>> index.view("porter").terms["wing"]  # doctest: +SKIP
+    3
+    """
+    from rankwright.text.index.writer import write_index
+
+    path = Path(path)
+    chosen = with_one_tokenizer(analyzers, split_identifiers)
+    write_index(
+        documents,
+        path,
+        chosen,
+        fields,
+        store=store,
+        field_views=field_views,
+        format=format,
+        errors=errors,
+        progress=progress,
+        segment_postings=segment_postings,
+    )
+    return _reopened(path, chosen)
+
+
+def _reopened(path: Path, analyzers: Sequence[Analyzer]) -> Index:
+    """Open the index just written, with the analysers it cannot load by itself."""
+    own = {one.name: one for one in analyzers if one.name not in BUILT_IN or one.tokenize is not None}
+    return Index.open(path, own)

@@ -1,0 +1,1 @@
+"""Documents and queries from files and from Python objects."""

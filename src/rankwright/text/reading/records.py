@@ -1,0 +1,114 @@
+"""What all document readers share: the record, its id, its fields, and the tally of what had to be replaced."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from rankwright.data.files import Progress, line_chunks
+from rankwright.errors import InputError, InputWarning
+
+__all__ = ["BOM", "ID_KEYS", "Errors", "Record", "Tally", "as_fields", "check_id"]
+
+Errors = Literal["strict", "replace"]
+Record = tuple[str, dict[str, str], Path, int | None]
+"""Id, fields, file and line."""
+
+ID_KEYS = ("id", "_id", "docno")
+BOM = "\ufeff"
+_BAD_BYTES = re.compile("[\udc80-\udcff]+")  # what Python's decoder leaves for bytes that are not UTF-8
+_HALF_PAIRS = re.compile("[\ud800-\udfff]")
+_REPLACEMENT = "\ufffd"
+
+
+def check_id(doc_id: str, path: Path | None = None, line: int | None = None) -> None:
+    """Refuse ids that cannot be written to a TREC file."""
+    if doc_id.split() != [doc_id]:
+        if not doc_id:
+            raise InputError("empty document id; expected a word", path, line)
+        raise InputError(
+            f"the document id {doc_id!r} contains whitespace; expected one word (for TREC files)", path, line
+        )
+
+
+class Tally:
+    """What is reported once everything is read: replaced bytes, and keys that are not text."""
+
+    def __init__(self, path: Path, errors: Errors, wanted: Sequence[str] | None = None) -> None:
+        self.path = path
+        self._replace = errors == "replace"
+        self._wanted = wanted
+        self._replaced = 0
+        self._keys: dict[str, None] = {}
+
+    def chunks(self, path: Path, progress: Progress | None) -> Iterator[tuple[str, int, bool]]:
+        """The text of a file in pieces of whole lines, the number of the first line, and whether bytes are invalid."""
+        line = 1
+        for chunk in line_chunks(path, progress):
+            try:
+                text, is_bad = chunk.decode(), False
+            except UnicodeDecodeError as error:
+                if not self._replace:
+                    where = line + chunk.count(b"\n", 0, error.start)
+                    what = f"the byte 0x{chunk[error.start]:02x} is not valid UTF-8"
+                    raise InputError(f"{what}; expected UTF-8, or errors='replace'", path, where) from None
+                text, is_bad = chunk.decode(errors="surrogateescape"), True
+            if line == 1:
+                text = text.removeprefix(BOM)
+            yield text, line, is_bad
+            line += chunk.count(b"\n")
+
+    def clean(self, text: str) -> str:
+        """The text of a document with invalid bytes replaced; the document is counted."""
+        found, n = _BAD_BYTES.subn(_REPLACEMENT, text)
+        self._replaced += n > 0
+        return found
+
+    def whole_pairs(self, fields: dict[str, str], line: int) -> dict[str, str]:
+        """Fields without lone surrogates, which JSON can encode and UTF-8 cannot."""
+        if not any(_HALF_PAIRS.search(text) for text in fields.values()):
+            return fields
+        if not self._replace:
+            what = "a lone surrogate, such as \\ud800, which is not a character"
+            raise InputError(f"{what}; expected text, or errors='replace'", self.path, line)
+        self._replaced += 1
+        return {name: _HALF_PAIRS.sub(_REPLACEMENT, text) for name, text in fields.items()}
+
+    def note_key(self, key: str) -> None:
+        """Remember a key whose value is not text."""
+        if self._wanted is None or key in self._wanted:
+            self._keys[key] = None
+
+    def tell(self) -> None:
+        """Warn about everything noted."""
+        if self._keys:
+            names = ", ".join(self._keys)
+            warnings.warn(f"{self.path}: ignored keys that are not text: {names}", InputWarning, stacklevel=3)
+        if self._replaced:
+            documents = "document" if self._replaced == 1 else "documents"
+            what = f"replaced bytes that are not UTF-8 in {self._replaced:,} {documents}"
+            warnings.warn(f"{self.path}: {what}", InputWarning, stacklevel=3)
+
+
+def as_fields(found: Mapping[str, Any], tally: Tally) -> tuple[str, dict[str, str]]:
+    """The id and the fields in ``{"id": …, field: text}``."""
+    key = next((key for key in ID_KEYS if key in found), None)
+    if key is None:
+        raise InputError(f"document without an id; expected the key {', '.join(ID_KEYS[:-1])} or {ID_KEYS[-1]}")
+    doc_id = found[key]
+    if isinstance(doc_id, int) and not isinstance(doc_id, bool):
+        doc_id = str(doc_id)
+    if not isinstance(doc_id, str):
+        raise InputError(f"the document id is {doc_id!r}; expected a string")
+    fields = {}
+    for name, text in found.items():
+        if name == key or text is None:
+            continue
+        if isinstance(text, str):
+            fields[name] = text
+        else:
+            tally.note_key(str(name))
+    return doc_id, fields

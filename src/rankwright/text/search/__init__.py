@@ -1,0 +1,1 @@
+"""Search: retrieval functions, the features they make, learned models, snippets."""

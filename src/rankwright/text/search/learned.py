@@ -1,0 +1,78 @@
+"""Search with a learned model: its retrieval-function features find the candidates, its scores rank them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.blocks import sizes_to_indptr
+from rankwright.errors import InputError
+from rankwright.text.search.columns import Columns
+from rankwright.text.search.scorer import Hits
+
+if TYPE_CHECKING:
+    from rankwright.text.index.index import Index
+
+__all__ = ["LearnedSearch"]
+
+Array = npt.NDArray[Any]
+
+
+class LearnedSearch:
+    """Search an index with a model whose features can be computed from an index.
+
+    Parameters
+    ----------
+    index : Index
+        Where the documents are.
+    model : model
+        A model, or the result of :func:`rankwright.load_model`, trained on features from `rankwright features` or
+        :func:`rankwright.make_features`.
+    depth : int
+        Candidates are the top ``depth`` documents of each retrieval function among the features.
+
+    Examples
+    --------
+    >>> engine = LearnedSearch(index, load_model("model.rkw"))  # doctest: +SKIP
+    >>> docs, scores = engine.search("lift of a wing")  # doctest: +SKIP
+    """
+
+    def __init__(self, index: Index, model: Any, depth: int = 1000) -> None:
+        self._model = getattr(model, "model", model)
+        names = self._model.feature_names
+        if names is None:
+            raise InputError("the model has no feature names; expected one trained on named features")
+        self.columns, self._depth = Columns(index, names), depth
+        if not self.columns.functions:
+            raise InputError("none of the model's features is a retrieval function; expected one, to find candidates")
+
+    def search(self, text: str, k: int = 10) -> tuple[Array, Array]:
+        """Numbers and scores of the top k documents, best first, ties in ascending order of numbers."""
+        docs = self.columns.candidates(text, self._depth)
+        if not len(docs):
+            return docs, np.empty(0)
+        X = self.columns.values(text, docs).astype(np.float32)
+        scores = np.asarray(self._model.score(X, self.columns.names, np.array([0, len(docs)])), np.float64)
+        best = np.argsort(-scores, kind="stable")[:k]
+        return docs[best], scores[best]
+
+    def search_all(
+        self,
+        texts: Sequence[str],
+        k: int = 1000,
+        *,
+        threads: int = 1,
+        progress: Callable[[int, int], None] | None = None,
+    ) -> Hits:
+        """The top k documents of each query; ``threads`` is accepted for compatibility with Scorer."""
+        found = []
+        for done, text in enumerate(texts, 1):
+            found.append(self.search(text, k))
+            if progress is not None:
+                progress(done, len(texts))
+        docs = np.concatenate([np.empty(0, np.int64), *(docs for docs, _ in found)])
+        scores = np.concatenate([np.empty(0), *(scores for _, scores in found)])
+        return Hits(sizes_to_indptr(np.array([len(docs) for docs, _ in found], np.int64)), docs, scores)

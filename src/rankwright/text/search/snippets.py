@@ -1,0 +1,169 @@
+"""Snippets: the part of a document that best shows why it matches; and the query words that match nothing.
+
+A snippet is a window of limited width. Windows are compared by the total weight of the distinct query terms in them,
+then by the number of matching words; the first of the best wins.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from rankwright.text.index.view import View
+
+__all__ = ["QueryWords", "Snippet", "query_words", "shorten", "snippet"]
+
+_LONGEST = 200_000
+_REPEATED = 1e-6
+_MORE = "…"
+# Runs between whitespace and punctuation; the analyser decides what the words inside them are.
+_PIECE = re.compile(r"[^\s!-/:-@\[-`{-~¡§«¶·»¿‐-‧‰-⁞、-〃〈-】〔-〟]+")
+
+
+@dataclass(frozen=True)
+class Snippet:
+    """Part of a text, and where the matching words start and end in it."""
+
+    text: str
+    marks: tuple[tuple[int, int], ...] = ()
+
+    def marked(self, mark: Callable[[str], str]) -> str:
+        """The text with every matching word replaced by ``mark(word)``."""
+        parts, end = [], 0
+        for start, stop in self.marks:
+            parts += [self.text[end:start], mark(self.text[start:stop])]
+            end = stop
+        return "".join([*parts, self.text[end:]])
+
+
+@dataclass(frozen=True)
+class QueryWords:
+    """How a view treats the words of a query.
+
+    Attributes
+    ----------
+    weights : dict of str to float
+        The terms that occur in documents, with ln(1 + N / df).
+    unknown : list of str
+        Words whose terms occur in no document.
+    dropped : list of str
+        Words that the analyser drops.
+    """
+
+    weights: dict[str, float]
+    unknown: list[str]
+    dropped: list[str]
+
+
+def query_words(view: View, text: str) -> QueryWords:
+    """Classify the words of a query."""
+    weights: dict[str, float] = {}
+    for term in view.analyze(text):
+        number = view.terms.get(term)
+        if number is not None and view.doc_counts[number]:
+            weights[term] = float(np.log1p(view.n_docs / view.doc_counts[number]))
+    unknown: dict[str, None] = {}
+    dropped: dict[str, None] = {}
+    for word in _PIECE.findall(text):
+        terms = view.analyze(word)
+        if not terms:
+            dropped[word] = None
+        elif not any(term in weights for term in terms):
+            unknown[word] = None
+    return QueryWords(weights, list(unknown), list(dropped))
+
+
+def snippet(text: str, weights: Mapping[str, float], analyze: Callable[[str], list[str]], width: int) -> Snippet:
+    """The part of a text, at most ``width`` characters long, that shows the weighted terms best.
+
+    Parameters
+    ----------
+    text : str
+        The text; runs of whitespace become one blank.
+    weights : mapping of str to float
+        The terms to show, and their weights.
+    analyze : callable
+        Maps a word to its terms.
+    width : int
+        Maximum number of characters, including ellipses.
+
+    Examples
+    --------
+    >>> part = snippet("The wing of a bird and the wings of two planes", {"wing": 1.0}, lambda w: [w.rstrip("s")], 30)
+    >>> part.marked(str.upper)
+    'The WING of a bird and the …'
+    """
+    text = " ".join(text[:_LONGEST].split())
+    matches = _matches(text, weights, analyze)
+    if len(text) <= width:
+        return Snippet(text, tuple((start, stop) for start, stop, _ in matches))
+    inner = max(width - 2 * len(_MORE + " "), 1)
+    first, last = _best_window(matches, weights, inner)
+    start, stop = _with_context(text, first, last, inner)
+    before, after = _MORE + " " if start else "", " " + _MORE if stop < len(text) else ""
+    shift = len(before) - start
+    marks = tuple((a + shift, b + shift) for a, b, _ in matches if a >= start and b <= stop)
+    return Snippet(before + text[start:stop] + after, marks)
+
+
+def shorten(text: str, width: int) -> str:
+    """The start of a text: whole words, at most ``width`` characters.
+
+    Examples
+    --------
+    >>> shorten("a study of the wing", 14)
+    'a study of …'
+    """
+    return snippet(text, {}, str.split, width).text
+
+
+def _matches(
+    text: str, weights: Mapping[str, float], analyze: Callable[[str], list[str]]
+) -> list[tuple[int, int, set[str]]]:
+    """Start, end and terms of the matching words."""
+    if not weights:
+        return []
+    seen: dict[str, set[str]] = {}
+    found = []
+    for match in _PIECE.finditer(text):
+        word = match[0]
+        if word not in seen:
+            seen[word] = {term for term in analyze(word) if term in weights}
+        if seen[word]:
+            found.append((match.start(), match.end(), seen[word]))
+    return found
+
+
+def _best_window(matches: list[tuple[int, int, set[str]]], weights: Mapping[str, float], width: int) -> tuple[int, int]:
+    """Where the first match of the best window starts and its last match ends."""
+    best, where = 0.0, (0, 0)
+    for i, (start, _, _) in enumerate(matches):
+        terms: set[str] = set()
+        end, n = start, 0
+        for _, stop, found in matches[i:]:
+            if stop - start > width:
+                break
+            terms |= found
+            end, n = stop, n + 1
+        value = sum(weights[term] for term in sorted(terms)) + _REPEATED * n
+        if value > best:
+            best, where = value, (start, end)
+    return where
+
+
+def _with_context(text: str, first: int, last: int, width: int) -> tuple[int, int]:
+    """A window of at most ``width`` characters around a span, cut between words."""
+    start = max(min(first - (width - (last - first)) // 3, len(text) - width), 0)
+    if start and text[start - 1] != " ":
+        blank = text.find(" ", start, first)
+        start = blank + 1 if blank >= 0 else first
+    stop = min(start + width, len(text))
+    if stop < len(text) and text[stop] != " ":
+        blank = text.rfind(" ", max(last, start + 1), stop)
+        stop = blank if blank >= 0 else last if last > start else stop
+    return start, stop
