@@ -384,7 +384,7 @@ def test_nothing_to_order_for_any_loss():
     assert not ranker.coef_.any()
 
 
-def test_labels_too_large_for_a_gain_are_told():
+def test_labels_too_large_for_a_gain_give_one_line():
     X, y, qid = random_queries(21)
     with pytest.raises(InputError, match=r"the label 2000 is too large for nDCG with gain 2\^rel−1"):
         StructuredSVM(["map", "dorm"]).fit(X, y * 1000.0, qid)

@@ -191,7 +191,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_wrong_input_is_told_in_one_line(ranker, what):
+def test_wrong_input_gives_one_line(ranker, what):
     X, y, qid = make()
     given, message = WRONG[what]
     labels = np.asarray(given.get("labels", y.astype(float)))

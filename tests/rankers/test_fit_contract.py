@@ -124,7 +124,7 @@ def test_validation_columns_are_those_of_the_training_data(ranker):
     assert facts(one) == facts(other)
 
 
-def test_wrong_validation_data_is_told_in_one_line(ranker):
+def test_wrong_validation_data_gives_one_line(ranker):
     if not ranker._validates:
         return
     X, y, qid = valid = make(seed=1)

@@ -255,7 +255,7 @@ SETTINGS = [
 
 
 @pytest.mark.parametrize(("cls", "settings", "message"), SETTINGS, ids=[str(row[1]) for row in SETTINGS])
-def test_wrong_settings_are_told_by_fit(cls, settings, message):
+def test_wrong_settings_give_one_line(cls, settings, message):
     ranker = cls(**settings)
     with pytest.raises(InputError) as caught:
         ranker.fit(*make(n_queries=5))

@@ -286,7 +286,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("what", WRONG)
-def test_wrong_settings_are_told_in_one_line(what):
+def test_wrong_settings_give_one_line(what):
     settings, message = WRONG[what]
     ranker = RankingSVM(**settings)
     with pytest.raises(InputError) as caught:
