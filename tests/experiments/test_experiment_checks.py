@@ -138,7 +138,7 @@ MISTAKES = {
     ),
     "parameter": ("toll", "tol = 0.01", "toll = 0.01", "svm-map has no parameter 'toll'; did you mean tol?"),
     "value": ("tol = -1", "tol = 0.01", "tol = -1", "tol is -1; expected a number above 0"),
-    "value type": ("= 'x'", "tol = 0.01", "max_passes = 'x'", "max_passes is 'x', which cannot be used (TypeError"),
+    "value type": ("= 'x'", "tol = 0.01", "max_passes = 'x'", "max_passes is 'x'; expected a whole number from 1"),
     "set by us": ("n_jobs", "tol = 0.01", "n_jobs = 4", "n_jobs cannot be set here: use --threads"),
     "the loss": ("loss", "tol = 0.01", 'loss = "auc"', "loss cannot be set here"),
     "no losses": ("svm-combo", 'method = "svm-map"', 'method = "svm-combo"', "svm-combo needs losses"),
