@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.errors import InputError
-from rankwright.evaluation.render import _DRAW, FORMATS, Table, _csv, _figure, _plain
+from rankwright.evaluation.render import FORMATS, Table, csv_text, draw, figure, plain
 from rankwright.training.health_fit import FitHealth
 from rankwright.training.health_plot import write_plot
 
@@ -71,14 +71,14 @@ class TrainingHealth:
             raise InputError(f"unknown format {kind!r}; expected one of {', '.join(FORMATS)}")
         columns = self.to_dict()
         if kind == "csv":
-            return _csv(list(columns), list(zip(*columns.values(), strict=True)))
+            return csv_text(list(columns), list(zip(*columns.values(), strict=True)))
         if kind == "json":
             facts: dict[str, Any] = {"standardize": self.standardize, "tol": self.tol, "max_passes": self.max_passes}
             facts |= {"rows": [_record(row) for row in self.rows], "findings": list(self.findings)}
             return (
-                json.dumps(_plain(facts | {"definitions": list(self.definitions)}), indent=2, ensure_ascii=False) + "\n"
+                json.dumps(plain(facts | {"definitions": list(self.definitions)}), indent=2, ensure_ascii=False) + "\n"
             )
-        return _DRAW[kind](_table(self))
+        return draw(_table(self), kind)
 
     def plot(self, path: str | Path) -> None:
         """Plot the table into a ``.png`` or ``.svg`` file."""
@@ -104,7 +104,7 @@ def _table(health: TrainingHealth) -> Table:
         rules.add(len(rows))
         for row in health.of(loss):
             own = [row.own_training, *([row.own_validation] if has_valid else [])]
-            values = [_figure(value) for value in [*own, *(value for _, value in row.measures)]]
+            values = [figure(value) for value in [*own, *(value for _, value in row.measures)]]
             rows.append((*_cells(row), *values))
     features = "standardised features" if health.standardize else "raw features"
     whose = ", ".join(f"{health.of(loss)[0].own_measure} for {loss}" for loss in health.losses)
