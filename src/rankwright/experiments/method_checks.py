@@ -132,7 +132,7 @@ def _check_feature(problems: Problems, found: Mapping[str, Any], place: Place, v
 
 def _adapt_names() -> list[str]:
     """The adaptations, and auto, as methods of an experiment."""
-    from rankwright.adaptation.choice import METHODS
+    from rankwright.adaptation.methods import METHODS
 
     return [ADAPT + name for name in (*METHODS, "auto")]
 
