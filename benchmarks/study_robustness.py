@@ -142,7 +142,7 @@ def _has_better(data: RankingData, ranker: StructuredSVM | RankingSVM) -> bool:
 
     The solver reports a negative gap as 0; this check tells rounding from a wrong bound.
     """
-    other = clone(ranker).set_params(solver="cutting-plane", tol=1e-8)
+    other = clone(ranker).set_params(solver="one-slack-cutting-plane", tol=1e-8)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
         return bool(other.fit(data).objective_ < ranker.objective_ * (1 - 1e-9))

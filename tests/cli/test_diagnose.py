@@ -81,7 +81,7 @@ def test_all_losses_of_the_help_are_the_default(files, capsys):
     ("args", "line"),
     [
         (["nothing.txt"], "nothing.txt: cannot be read: No such file or directory"),
-        (["equal.txt"], "equal.txt: no query has both relevant and other documents: there is nothing to order, and"),
+        (["equal.txt"], "equal.txt: no query has both relevant and other documents: there is nothing to train map on"),
         (["equal.txt", "--losses", "pairs"], "equal.txt: no query has documents of different labels"),
         (
             ["train.txt", "--losses", "map,,auc"],

@@ -76,7 +76,7 @@ def test_gathering_agrees_with_a_dictionary(ids):
         pl.Series([4, 2, 4]),
         iter(["x", "y", "x"]),
     ],
-    ids=str,
+    ids=lambda qid: "iterator" if hasattr(qid, "__next__") else str(qid),
 )
 def test_query_ids_of_any_type(qid):
     data = RankingData.from_arrays(np.zeros((3, 1)), [0, 1, 2], qid)

@@ -133,7 +133,7 @@ def test_rows_of_a_path_are_relative_to_weights_of_zero(loss):
     same(again.C_path_[0], by_hand(HINGES[loss], data, again.coef_, 0.1))
 
 
-@pytest.mark.parametrize("options", [{"solver": "gd"}, {"solver": "cutting-plane"}, {"standardize": False}])
+@pytest.mark.parametrize("options", [{"solver": "gd"}, {"solver": "one-slack-cutting-plane"}, {"standardize": False}])
 def test_whatever_the_solver(options):
     data = binary(5)
     ranker = RankingSVM(0.1, **options).fit(data)

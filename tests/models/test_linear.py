@@ -138,7 +138,7 @@ def test_features_that_cannot_be_scored(X, message):
         ([[1.0]], None, "one weight per feature"),
         ([1.0, np.nan], None, "weight of feature 1"),
         (["x"], None, "must be numbers"),
-        ([1.0], ("a", "b"), "1 weights but 2 feature names"),
+        ([1.0], ("a", "b"), "1 features but 2 feature names"),
     ],
 )
 def test_weights_that_cannot_be_used(coef, names, message):

@@ -150,7 +150,7 @@ def fails(path, message):
     [
         ({"kind": "forest"}, "holds a model of the kind 'forest'; expected one of: linear"),
         ({"method": None}, "damaged model: 'method' in model.json is missing or not a str"),
-        ({"feature_names": ["a"]}, "20 weights but 1 feature names"),
+        ({"feature_names": ["a"]}, "20 features but 1 feature names"),
         ({"feature_names": [1] * 20}, "the feature names are not strings"),
         ({"query_scaling": "ranks"}, "scaling 'ranks' is not known; expected one of minmax, percentile, zscore"),
         ({"query_scaling": {"kind": []}}, "query_scaling is {'kind': []}; expected the name of a scaling, or None"),

@@ -17,7 +17,7 @@ from rankwright.measures.oracles import position_decay
 from rankwright.models.saving import load_model
 from rankwright.rankers.max_margin import StructuredSVM
 
-SOLVERS = ["frank-wolfe", "cutting-plane"]
+SOLVERS = ["bundle", "one-slack-cutting-plane"]
 SLACKS = ["separate", "shared"]
 
 # Losses, their feature maps as StructuredSVM wants them, their weights.
@@ -260,7 +260,7 @@ def test_the_library_and_the_programme_train_the_same_model(loss, slack, solver,
     X, y, qid = random_queries(8, n_queries=10, n_features=4, sizes=(4, 12))
     settings = {"slack": slack, "solver": solver, "tol": 1e-6, "n_jobs": 2}
     start = np.array([0.3, -0.2, 0.1, 0.5])  # at 0 all scores are equal, and several rankings the most violated ones
-    compiled = StructuredSVM(loss, 5.0, **settings)._start_from(start).fit(X, y, qid)
+    compiled = StructuredSVM(loss, 5.0, **settings).start_from(start).fit(X, y, qid)
     calls = []
     assignment = position_decay.assignment
 
@@ -272,7 +272,7 @@ def test_the_library_and_the_programme_train_the_same_model(loss, slack, solver,
     for limit in (0, 50):  # in cells: for all queries, for some of them
         monkeypatch.setattr(position_decay, "_MOST_CELLS", limit)
         calls.clear()
-        ranker = StructuredSVM(loss, 5.0, **settings)._start_from(start).fit(X, y, qid)
+        ranker = StructuredSVM(loss, 5.0, **settings).start_from(start).fit(X, y, qid)
         hard = [q for q in set(qid) if not position_decay.is_cheap(y[qid == q], 5 if loss == "dorm@5" else 99)]
         assert set(calls) == {int((qid == q).sum()) for q in hard}
         assert len(hard) == 10 if limit == 0 else 0 < len(hard) < 10
@@ -405,22 +405,22 @@ WRONG = {
     "another map for DORM": ({"loss": "dorm", "feature_map": "po"}, "DORM has the feature map dorm, not 'po'"),
     "unknown loss": ({"loss": ["map", "nonsense"]}, "unknown measure 'nonsense'"),
     "no training loss": ({"loss": ["map", "P@5"]}, "P@5 has no most violated ranking"),
-    "no loss": ({"loss": []}, "no loss was given"),
+    "no loss": ({"loss": []}, "loss is []; expected a name"),
     "a number for a loss": ({"loss": ["map", 3]}, "loss is 3; expected a name"),
     "None for a loss": ({"loss": None}, "loss is None; expected a name"),
     "negative weight": ({"loss": ["map", "auc"], "loss_weights": [1.0, -2.0]},
-                        "loss_weights holds -2.0; expected numbers above 0"),
-    "weight of 0": ({"loss": ["map", "auc"], "loss_weights": [0, 1.0]}, "loss_weights holds 0; expected"),
-    "nan for a weight": ({"loss": ["map", "auc"], "loss_weights": [np.nan, 1.0]}, "loss_weights holds nan; expected"),
-    "text for a weight": ({"loss": ["map", "auc"], "loss_weights": ["much", 1.0]}, "loss_weights holds much; expected"),
-    "weights that are none": ({"loss": "map", "loss_weights": 0.5}, "loss_weights is 0.5; expected one number"),
+                        "loss_weights is [1.0, -2.0]; expected numbers above 0"),
+    "weight of 0": ({"loss": ["map", "auc"], "loss_weights": [0, 1.0]}, "loss_weights is [0, 1.0]; expected"),
+    "nan for a weight": ({"loss": ["map", "auc"], "loss_weights": [np.nan, 1.0]}, "loss_weights is [nan, 1.0]"),
+    "text for a weight": ({"loss": ["map", "auc"], "loss_weights": ["much", 1.0]}, "loss_weights is"),
+    "weights that are none": ({"loss": "map", "loss_weights": 0.5}, "loss_weights is 0.5; expected numbers above 0"),
     "too few weights": ({"loss": ["map", "auc"], "loss_weights": [1.0]}, "2 losses but 1 loss_weights; expected one"),
     "too many maps": ({"loss": "mrr", "feature_map": ["po", "mrr"]}, "1 losses but 2 feature maps; expected one"),
     "unknown slack": ({"loss": ["map", "auc"], "slack": "common"}, "slack is 'common'; expected separate or shared"),
     "unknown decay": ({"loss": "dorm", "feature_map": "dorm:cube"}, "the decay of the feature map is 'cube'; expected"),
     "unknown map": ({"loss": "mrr", "feature_map": "tree"}, "RR cannot be trained with the feature map 'tree'"),
-    "a number for a map": ({"loss": "dorm", "feature_map": 3}, "feature_map is 3; expected a name, or one per loss"),
-    "the solver of another ranker": ({"loss": "map", "solver": "gd"}, "solver is 'gd'; expected one of"),
+    "a number for a map": ({"loss": "dorm", "feature_map": 3}, "feature_map is 3; expected a name, or one per"),
+    "the solver of another ranker": ({"loss": "map", "solver": "gd"}, "solver is 'gd'; expected bundle or one-slack"),
 }  # fmt: skip
 
 

@@ -118,15 +118,15 @@ def test_weights_of_queries():
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"rankers": []}, "rankers is empty"),
-        ({"rankers": "ab"}, "no list"),
-        ({"rankers": [None]}, "is None"),
+        ({"rankers": []}, r"rankers is \[\]; expected fitted rankers, models, or features, or None"),
+        ({"rankers": "ab"}, "rankers is 'ab'; expected"),
+        ({"rankers": [None]}, r"rankers is \[None\]; expected"),
         ({"rankers": ["nothing"]}, "no feature 'nothing'"),
         ({"rankers": [7]}, "no feature 7"),
         ({"rankers": [RankingSVM()]}, "not fitted"),
         ({"rankers": [0, 1], "weights": "magic"}, "magic"),
-        ({"rankers": [0, 1], "weights": [1.0]}, "a finite number for each"),
-        ({"rankers": [0, 1], "weights": [1.0, np.inf]}, "a finite number for each"),
+        ({"rankers": [0, 1], "weights": [1.0]}, "expected one for each of 2 rankers"),
+        ({"rankers": [0, 1], "weights": [1.0, np.inf]}, "expected powell or lambdarank, or finite numbers"),
         ({"rankers": [0, 1], "measure": "nonsense"}, "nonsense"),
     ],
 )

@@ -28,6 +28,8 @@ from rankwright.objectives.lambdas import Lambdas
 from rankwright.rankers.background import background_model, background_scores
 from rankwright.rankers.validation import validation_value
 
+GIVEN = {"float64": np.asarray, "float32": lambda X: X.astype(np.float32), "csr": sparse.csr_array}
+
 
 def make(n_queries=25, seed=0, noise=1.0):
     rng = np.random.default_rng(seed)
@@ -66,7 +68,7 @@ def by_definition(data, n_rounds, rate, standardize=True, weights=None, start=0.
 
 
 @pytest.mark.parametrize("standardize", [True, False])
-@pytest.mark.parametrize("as_given", [np.asarray, lambda X: X.astype(np.float32), sparse.csr_array], ids=str)
+@pytest.mark.parametrize("as_given", GIVEN.values(), ids=GIVEN)
 def test_rounds_are_those_of_the_definition(standardize, as_given):
     X, y, qid = make()
     X[:, :3] *= np.abs(X[:, :3]) > [0.3, 45.0, 0.03]
@@ -206,8 +208,7 @@ def test_features_of_the_background_are_found_by_name(tmp_path):
     ranker.save(tmp_path / "model.rkw")
     model = load_model(tmp_path / "model.rkw").model
     assert model.score(X[:, ::-1], list("fedcba")).tobytes() == bits(ranker, frame)
-    told = pytest.warns(InputWarning, match="1 of 2 features")
-    with told, pytest.raises(InputError, match="background model does not fit the data: the data lacks 1 of"):
+    with pytest.raises(InputError, match="background model does not fit the data: the data lacks 1 of"):
         LambdaBoost(10, background=part).fit(frame[["a", "b"]], y, qid)
 
 
@@ -230,7 +231,7 @@ WRONG_BACKGROUNDS = {
     "a class": (RankingSVM, "background is the class RankingSVM"),
     "not fitted": (RankingSVM(), "background is a RankingSVM that is not fitted"),
     "something with a score": (pd.DataFrame(), "background is a DataFrame"),
-    "more features": (LinearModel(np.ones(5)), "does not fit the data: the data has 6 features.* trained on 5"),
+    "more features": (LinearModel(np.ones(5)), "does not fit the data: the data has 6 features, but the model has 5"),
 }
 
 
@@ -280,24 +281,6 @@ def test_nothing_to_order(backgrounds):
         assert (ranker.n_rounds_, ranker.path_, ranker.n_queries_) == (0, (), 0)
         want = np.zeros(len(X)) if background is None else background.predict(X)
         assert bits(ranker, X) == want.tobytes()
-
-
-WRONG = {
-    "n_rounds": (0, 2.5, None),
-    "learning_rate": (0, -1.0, np.inf, None),
-    "truncation": (0, 2.5),
-    "patience": (0, 0.5),
-    "measure": ("nonsense", 3, None),
-    "eval_measure": ("nonsense", 3),
-    "n_jobs": (0,),
-}
-
-
-@pytest.mark.parametrize(("name", "value"), [(name, value) for name, values in WRONG.items() for value in values])
-def test_wrong_settings_are_told_in_one_line(name, value):
-    with pytest.raises(InputError, match="nonsense" if value == "nonsense" else name) as caught:
-        LambdaBoost(**{name: value}).fit(*make())
-    assert "\n" not in str(caught.value)
 
 
 REPEATED = "a document given twice is ranked twice, which is another ranking, not a document that weighs double"

@@ -1,7 +1,6 @@
 """McRank: expected grades from class probabilities, as classes and as thresholds."""
 
 import dataclasses
-import itertools
 
 import numpy as np
 import pytest
@@ -173,28 +172,6 @@ def test_queries_count_by_their_weight(link):
         alone = McRank(link=link, **QUICK).fit(X[mine], y[mine], qid[mine])
         left_out = McRank(link=link, **QUICK).fit(X, y, qid, sample_weight=mine.astype(float))
         assert bits(left_out.predict(X)) == bits(alone.predict(X))
-
-
-WRONG = [
-    *itertools.product(["n_trees", "max_leaves", "min_rows", "patience"], [0, 2.5, "10", True]),
-    *itertools.product(["max_bins"], [1, 256, None]),
-    *itertools.product(["tree_rows", "tree_features"], [0, 1.01, None]),
-    *itertools.product(["learning_rate"], [0, np.inf, "fast"]),
-    *itertools.product(["link"], ["logit", None, 3]),
-    ("randomize_nodes", 2),
-    ("random_state", -1),
-    ("eval_measure", "nonsense"),
-    ("n_jobs", 0),
-]
-
-
-@pytest.mark.parametrize(("name", "value"), WRONG, ids=str)
-def test_bad_parameters_are_told_in_one_line(name, value):
-    X, y, qid = make(3)
-    with pytest.raises(InputError) as caught:
-        McRank(**{**QUICK, name: value}).fit(X, y, qid)
-    assert "\n" not in str(caught.value)
-    assert "measure" in name or f"{name} is {value!r}; expected" in str(caught.value)
 
 
 @LINKS

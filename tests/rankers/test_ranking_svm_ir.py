@@ -152,7 +152,7 @@ def objective(w, rows, costs):
 
 
 @all_weights
-@pytest.mark.parametrize("solver", ["qp", "frank-wolfe", "cutting-plane"])
+@pytest.mark.parametrize("solver", ["bundle", "one-slack-cutting-plane"])
 def test_the_objective_is_the_sum_over_listed_pairs_and_no_other_solver_finds_less(weights, solver):
     for seed, C in enumerate([0.1, 1.0, 10.0]):
         X, y, qid = random_queries(seed)
@@ -334,7 +334,7 @@ def test_a_long_query_takes_little_memory():
     y = rng.integers(0, 5, n)  # 160 million pairs
     X = rng.normal(size=(n, 3)) + y[:, None]
     data = RankingData.from_arrays(X, y, np.zeros(n))
-    for solver in ("frank-wolfe", "gd"):
+    for solver in ("bundle", "gd"):
         ranker = RankingSVM(rank_weights="ndcg@10", query_weights=True, solver=solver, max_passes=2)
         with pytest.warns(ConvergenceWarning):  # what is compiled and imported is no part of it
             clone(ranker).fit(X[:50], y[:50])
@@ -419,13 +419,13 @@ WRONG = {
                          "query_weights must be finite and at least 0"),
     "text for a query": ({"query_weights": dict.fromkeys(QUERIES, "much")}, "query_weights holds what is no number"),
     "no weight at all": ({"query_weights": dict.fromkeys(QUERIES, 0)}, "all query_weights are zero"),
-    "a number for queries": ({"query_weights": 2.0}, "query_weights is 2.0; expected True, False or {qid: weight}"),
-    "None for queries": ({"query_weights": None}, "query_weights is None; expected True, False or {qid: weight}"),
+    "a number for queries": ({"query_weights": 2.0}, "query_weights is 2.0; expected True or False, or {qid: weight}"),
+    "None for queries": ({"query_weights": None}, "query_weights is None; expected True or False, or {qid: weight}"),
     "lam and C='auto'": ({"lam": 1.0, "C": "auto"}, "C='auto' chooses C; leave out lam"),
     "lam of 0": ({"lam": 0}, "lam is 0; expected a number above 0"),
     "text for lam": ({"lam": "small"}, "lam is 'small'; expected a number above 0"),
     "a negative rate": ({"solver": "gd", "rate": -0.1}, "rate is -0.1; expected a number above 0"),
-    "unknown solver": ({"solver": "newton"}, "solver is 'newton'; expected one of qp, frank-wolfe, cutting-plane, gd"),
+    "unknown solver": ({"solver": "newton"}, "solver is 'newton'; expected one of bundle, one-slack-cutting-plane, gd"),
 }  # fmt: skip
 
 

@@ -39,9 +39,9 @@ def cannot_apply(ranker):
     [
         StructuredSVM(),
         StructuredSVM(relevant_from=2),
-        StructuredSVM("ndcg@10", relevant_from=2, solver="cutting-plane"),
+        StructuredSVM("ndcg@10", relevant_from=2, solver="one-slack-cutting-plane"),
         RankingSVM(),
-        RankingSVM(solver="cutting-plane"),
+        RankingSVM(solver="one-slack-cutting-plane"),
         LambdaMART(n_trees=10, min_rows=2),
         LambdaMART(n_trees=10, min_rows=1, tree_rows=0.7, tree_features=0.7, randomize_nodes=True),
         McRank(n_trees=5, min_rows=2),

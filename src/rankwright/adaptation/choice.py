@@ -247,7 +247,7 @@ class Adaptation:
             raise InputError(
                 "the validation data has no query with a relevant document, so nothing can be chosen on it"
             )
-        notices: tuple[Notice, ...] = compare_features(self.background, self.train) or ()
+        notices = compare_features(self.background, self.train)
         candidates: list[Candidate] = []
         failures: dict[str, str] = {}
         for done, name in enumerate(names, 1):

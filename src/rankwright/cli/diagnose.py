@@ -72,7 +72,7 @@ def command(
       rankwright diagnose train.txt --losses map,ndcg,pairs --valid vali.txt -m nDCG@10 -o health.png -o health.svg
     """
     from rankwright.measures import parse_measure
-    from rankwright.rankers.max_margin import DEFAULT_GRID
+    from rankwright.rankers.cost import DEFAULT_GRID
     from rankwright.training.health import check_losses, training_health
     from rankwright.training.train import TRAINING, VALIDATION
 

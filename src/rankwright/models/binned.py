@@ -69,12 +69,7 @@ class BinnedModel(Model):
         for name, part in (("thresholds", thresholds), ("weights", weights), ("starts", starts)):
             part.flags.writeable = False
             object.__setattr__(self, name, part)
-        if self.feature_names is None:
-            return
-        names = tuple(str(name) for name in self.feature_names)
-        if len(names) != self.n_features:
-            raise InputError(f"{self.n_features} features but {len(names)} feature names")
-        object.__setattr__(self, "feature_names", names)
+        self._check_names()
 
     @property
     def n_features(self) -> int:
@@ -95,15 +90,6 @@ class BinnedModel(Model):
         for start, levels in self._parts(X, feature_names):
             scores[start : start + levels.shape[1]] = np.add.reduce(levels, axis=0)
         return scores + 0.0  # −0 becomes 0
-
-    def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
-        """Rows as dense float64 with the model's features as columns, for a few rows to look at."""
-        X = as_table(X)
-        part = pick_columns(X, self._columns(X.shape[1], feature_names))
-        part = part.toarray() if sparse.issparse(part) else part
-        rows = np.zeros((X.shape[0], self.n_features))
-        rows[:, : part.shape[1]] = part
-        return rows
 
     def contributions(
         self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None

@@ -74,12 +74,7 @@ class LinearModel(Model):
         coef.flags.writeable = False
         object.__setattr__(self, "coef", coef)
         _check_scaling(self.query_scaling)
-        if self.feature_names is None:
-            return
-        names = tuple(str(name) for name in self.feature_names)
-        if len(names) != len(coef):
-            raise InputError(f"{len(coef)} weights but {len(names)} feature names")
-        object.__setattr__(self, "feature_names", names)
+        self._check_names()
 
     @property
     def n_features(self) -> int:
@@ -91,20 +86,7 @@ class LinearModel(Model):
         return self.coef
 
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
-        """Scores, higher is better, one float64 per row.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse
-            Features; memory-mapped arrays are read a block at a time, and float32 is never copied whole to float64.
-        feature_names : sequence of str, optional
-            Names of the columns. Where the model has names too, columns are found by name, and columns that the model
-            does not know are left out. Otherwise they are found by position; without names (or with the names f1, f2,
-            … that converting gives them) the last ones may be missing and are then 0, as LETOR text leaves zeros out.
-        indptr : array-like of int, optional
-            Query ``q`` owns the rows ``indptr[q]:indptr[q+1]``. Matters with ``query_scaling`` only; without it all
-            rows are then one query.
-        """
+        """Scores, higher is better, one float64 per row; see :meth:`Model.score`."""
         X = as_table(X)
         columns = self._columns(X.shape[1], feature_names)
         if self.query_scaling is None:
@@ -122,16 +104,15 @@ class LinearModel(Model):
     def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
         """Rows as dense float64 with the model's features as columns, for a few rows to look at.
 
-        With ``query_scaling`` they are scaled, and X must hold all documents of its queries: ``indptr`` says which, and
+        With ``query_scaling`` they are scaled, and X must hold all documents of its queries: ``indptr`` says which;
         without it all rows are one query.
         """
+        if self.query_scaling is None:
+            return super().aligned(X, feature_names)
         X = as_table(X)
-        columns = self._columns(X.shape[1], feature_names)
         rows = np.zeros((X.shape[0], self.n_features))
-        parts = [(0, pick_columns(X, columns))] if self.query_scaling is None else self._scaled(X, columns, indptr)
-        for start, part in parts:
-            here = slice(start, start + part.shape[0])
-            rows[here, : part.shape[1]] = part.toarray() if sparse.issparse(part) else part
+        for start, part in self._scaled(X, self._columns(X.shape[1], feature_names), indptr):
+            rows[start : start + part.shape[0]] = part.toarray() if sparse.issparse(part) else part
         return rows
 
     def contributions(

@@ -61,16 +61,11 @@ class NetModel(Model):
                 raise InputError(f"{name} of a net must be finite and have {dimensions} dimensions, got {array.shape}")
             array.flags.writeable = False
             object.__setattr__(self, name, array)
-        units, n_features = self.inner.shape
+        units = len(self.inner)
         if self.constants.shape != (units,) or self.outer.shape != (units,):
             sizes = f"{len(self.constants)} constants and {len(self.outer)} outer weights"
             raise InputError(f"a net of {units} units with {sizes}; expected one of each for every unit")
-        if self.feature_names is None:
-            return
-        names = tuple(str(name) for name in self.feature_names)
-        if len(names) != n_features:
-            raise InputError(f"{n_features} features but {len(names)} feature names")
-        object.__setattr__(self, "feature_names", names)
+        self._check_names()
 
     @property
     def n_features(self) -> int:
@@ -132,14 +127,6 @@ class NetModel(Model):
         for weight, unit in zip(self.outer, np.tanh(sums), strict=True):
             scores += weight * unit
         return scores + 0.0  # −0 becomes 0
-
-    def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
-        """Rows as dense float64 with the model's features as columns: for a few rows to look at."""
-        X = as_table(X)
-        part = pick_columns(X, self._columns(X.shape[1], feature_names))
-        rows = np.zeros((X.shape[0], self.n_features))
-        rows[:, : part.shape[1]] = part.toarray() if sparse.issparse(part) else part
-        return rows
 
     def contributions(
         self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None

@@ -55,6 +55,10 @@ class SumModel(Model):
         """Number of the last part's features."""
         return int(self.parts[-1].n_features)
 
+    def _frame_columns(self) -> tuple[str, ...] | None:
+        wanted = [part._frame_columns() for part in self.parts]
+        return None if None in wanted else tuple({name for names in wanted for name in names})
+
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         """The weighted sum of the parts' scores."""
         scores = self.weights[0] * self.parts[0].score(X, feature_names, indptr)

@@ -14,31 +14,30 @@ is then whatever is left. ``balance=True`` does not have that trouble.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
-from numbers import Integral, Real
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.scaling import QueryScaler, Standardizer
-from rankwright.errors import InputError, InputWarning
-from rankwright.evaluation.table import evaluate
+from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
-from rankwright.rankers.base import LinearRanker, _row_weights, weight_of_queries
-from rankwright.rankers.max_margin import DEFAULT_GRID
+from rankwright.rankers.base import Task
+from rankwright.rankers.cost import CostRanker, Trial, cost, with_relevance
+from rankwright.rankers.facts import Kind, Notice, Outcome
+from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, SEED, Rule, parameter, seed_of, whole
+from rankwright.rankers.scales import largest, varies
 
 __all__ = ["AccuracySVM"]
 
 Array = npt.NDArray[Any]
-_NO_SPREAD = 1e-10  # of the largest value: a feature that varies less is taken as constant
+_SCALING = Rule("a name such as 'minmax'", lambda value: isinstance(value, str) and bool(QueryScaler(value)))
 _DENSE_BYTES = 1 << 32  # that sparse features may take when standardising makes them dense
 _METHODS = {
     (False, None): "svm-acc",
@@ -48,7 +47,8 @@ _METHODS = {
 }
 
 
-class AccuracySVM(LinearRanker):
+@dataclass(eq=False, repr=False)
+class AccuracySVM(CostRanker):
     """Classification SVM on relevant or not, as a ranker: SVMacc, acc2, acc3 and acc4 of SIGIR'07.
 
     SVMacc is the default; acc2 is ``balance=True``, acc3 ``query_scaling="percentile"``, acc4
@@ -117,162 +117,63 @@ class AccuracySVM(LinearRanker):
     True
     """
 
-    __metadata_request__predict = {"qid": True}  # noqa: RUF012 - read by scikit-learn
+    C: float | str = cost()
+    _: KW_ONLY
+    balance: bool = parameter(False, FLAG)
+    query_scaling: str | None = parameter(None, _SCALING, NONE)
+    relevant_from: float = parameter(1, POSITIVE)
+    standardize: bool = parameter(True, FLAG)
+    tol: float = parameter(1e-4, POSITIVE)
+    max_iter: int = parameter(100_000, whole(1, np.iinfo(np.int32).max))
+    random_state: Any = parameter(0, SEED, NONE)
 
-    def __init__(
-        self,
-        C: float | str = 1.0,
-        *,
-        balance: bool = False,
-        query_scaling: str | None = None,
-        relevant_from: float = 1,
-        standardize: bool = True,
-        tol: float = 1e-4,
-        max_iter: int = 100_000,
-        random_state: int | None = 0,
-        C_grid: Sequence[float] | None = None,
-        eval_measure: str | Measure | None = None,
-    ) -> None:
-        self.C = C
-        self.balance = balance
-        self.query_scaling = query_scaling
-        self.relevant_from = relevant_from
-        self.standardize = standardize
-        self.tol = tol
-        self.max_iter = max_iter
-        self.random_state = random_state
-        self.C_grid = C_grid
-        self.eval_measure = eval_measure
+    def _model_of(self, coef: Array) -> LinearModel:
+        return LinearModel(coef, self._names(), self.query_scaling_)
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        qid: Any = None,
-        *,
-        group: Any = None,
-        sample_weight: Any = None,
-        query_weight: Any = None,
-        eval_set: Any = None,
-    ) -> Self:
-        """Train.
+    def _useful(self, data: RankingData) -> Array:
+        return np.ones(data.n_queries, bool)
 
-        Parameters
-        ----------
-        X : array-like, scipy sparse or RankingData
-            Features; a RankingData brings its labels and queries along.
-        y : array-like
-            One label per row, at least 0.
-        qid : array-like, optional
-            Query id per row, of any type, in any order. Matters with ``query_scaling``, ``query_weight`` only.
-        group : array-like of int, optional
-            Instead of ``qid``: rows per query.
-        sample_weight : array-like, optional
-            Weight per row; rows of weight 0 are left out.
-        query_weight : mapping or array-like, optional
-            Weight of each query's documents, as ``{qid: weight}`` or per row.
-        eval_set : (X, y, qid) or RankingData, optional
-            Validation data; needed for ``C="auto"``.
-        """
-        self._check_parameters()
-        data = self._gather(X, y, qid, group, reset=True)
-        weights = _weight_of_documents(data, sample_weight, query_weight)
-        valid = None if eval_set is None else self._validation(eval_set)
-        if self.C == "auto" and valid is None:
-            raise InputError("C='auto' chooses C on validation data; give eval_set=(X, y, qid)")
-        kept = weights > 0
-        good = data.labels[kept] >= self.relevant_from
+    def _train(self, task: Task) -> Outcome:
+        kept = task.weights.documents > 0
+        good = task.data.labels[kept] >= self.relevant_from
         self.n_docs_, self.n_relevant_ = len(good), int(good.sum())
-        self.n_queries_ = len(np.unique(data.query_of_row()[kept]))
         self.query_scaling_ = self.query_scaling
-        if good.all() or not good.any():
-            return self._keep_nothing(data, "all documents are" if good.all() else "no document is")
-        problem = _Problem.of(self, data, weights)
-        self._fit_path(problem, valid)
+        if good.any() and not good.all():
+            return super()._train(task)
+        which = "all documents are" if good.all() else "no document is"
+        what = f"{which} relevant: there is nothing to tell apart, and all weights are 0"
+        return replace(self._learn_nothing(task), notices=(Notice(Kind.NOTHING_TO_ORDER, what),))
+
+    def _path(self, task: Task) -> _Problem:
+        data, weights = task.data, task.weights.documents
+        kept = weights > 0
+        X, weights = data.X if kept.all() else data.X[kept], weights[kept]
+        good = data.labels[kept] >= self.relevant_from
+        if self.query_scaling is not None:
+            sizes = np.bincount(data.query_of_row()[kept], minlength=data.n_queries)
+            X = QueryScaler(self.query_scaling).transform_arrays(X, np.concatenate([[0], np.cumsum(sizes)]))
+        order = _row_order(X, good, weights)
+        X, good, weights = X[order], good[order], weights[order]
+        X, scale = _standardized(X) if self.standardize else (_for_liblinear(X), np.ones(X.shape[1]))
+        costs = weights / weights.sum()
+        if self.balance:
+            costs = costs * np.where(good, weights[~good].sum() / weights[good].sum(), 1.0)
+        settings = {"tol": self.tol, "max_iter": self.max_iter, "random_state": seed_of(self.random_state)}
+        return _Problem(X, good, costs, scale, settings)
+
+    def _keep(self, solution: _Solution | None, interrupted: bool) -> Outcome:
+        self.objective_, self.n_iter_ = (0.0, 0) if solution is None else (solution.objective, solution.n_iter)
+        notices = []
+        if interrupted:
+            notices.append(Notice(Kind.INTERRUPTED, "training was interrupted; the model is the best so far"))
         if self.n_iter_ >= self.max_iter:
             what = f"stopped at max_iter={self.max_iter} before the weights were within tol={self.tol:g}"
-            warnings.warn(f"{what} (C={self.C_:g})", ConvergenceWarning, stacklevel=2)
-        return self
+            values = {"max_iter": self.max_iter, "tol": self.tol, "C": self.C_}
+            notices.append(Notice(Kind.NOT_CONVERGED, f"{what} (C={self.C_:g})", values))
+        return Outcome(notices=tuple(notices))
 
-    def predict(self, X: Any, qid: Any = None, group: Any = None) -> Array:
-        """Scores of documents, one per row in the order given, higher is better.
-
-        Parameters
-        ----------
-        X : array-like, scipy sparse or RankingData
-            Features; a RankingData brings its queries along.
-        qid, group : array-like, optional
-            Query id per row, or rows per query. They matter with ``query_scaling`` only; without them all rows are then
-            one query.
-        """
-        check_is_fitted(self, "coef_")
-        if not isinstance(X, RankingData):
-            X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=[np.float64, np.float32])
-            if qid is None and group is None:
-                return self.model_.score(X)
-            X = RankingData.from_arrays(X, np.zeros(X.shape[0]), qid, group=group)
-        elif qid is not None or group is not None:
-            raise InputError("a RankingData has its queries; leave out qid and group")
-        return X.to_caller_order(self.model_.score(X.X, X.feature_names, X.indptr))
-
-    @property
-    def model_(self) -> LinearModel:
-        """The fitted model, apart from its training."""
-        plain = super().model_
-        return LinearModel(plain.coef, plain.feature_names, self.query_scaling_)
-
-    def _fit_path(self, problem: _Problem, valid: RankingData | None) -> None:
-        tried = DEFAULT_GRID if self.C_grid is None else self.C_grid
-        grid = sorted(float(C) for C in tried) if self.C == "auto" else [float(self.C)]
-        measure = parse_measure(self.eval_measure or "AP")
-        best: tuple[float, float, _Solution] | None = None
-        rows = []
-        for C in grid:
-            solution = problem.solve(C)
-            value = float("nan")
-            if valid is not None:
-                self.coef_ = solution.coef
-                value = evaluate(valid, self.predict(valid), measures=[measure]).means[str(measure)]
-                row = {"C": C, str(measure): value, "objective": solution.objective}
-                rows.append({**row, "iterations": solution.n_iter})
-            if best is None or value > best[1]:
-                best = (C, value, solution)
-        assert best is not None
-        self.C_, _, solution = best
-        self.coef_, self.objective_, self.n_iter_ = solution.coef, solution.objective, solution.n_iter
-        self.C_path_ = rows
-
-    def _keep_nothing(self, data: RankingData, which: str) -> Self:
-        what = f"{which} relevant: there is nothing to tell apart, and all weights are 0"
-        warnings.warn(what, InputWarning, stacklevel=3)
-        self.coef_ = np.zeros(data.n_features)
-        self.C_ = float("nan") if self.C == "auto" else float(self.C)
-        self.objective_, self.n_iter_, self.C_path_ = 0.0, 0, []
-        return self
-
-    def _check_parameters(self) -> None:
-        if self.C != "auto" and not _is_positive(self.C):
-            raise InputError(f"C is {self.C!r}; expected a number above 0, or 'auto'")
-        if self.query_scaling is not None:
-            if not isinstance(self.query_scaling, str):
-                raise InputError(f"query_scaling is {self.query_scaling!r}; expected a name such as 'minmax', or None")
-            QueryScaler(self.query_scaling)
-        for name in ("relevant_from", "tol"):
-            if not _is_positive(getattr(self, name)):
-                raise InputError(f"{name} is {getattr(self, name)!r}; expected a number above 0")
-        if not isinstance(self.max_iter, Integral) or self.max_iter < 1:
-            raise InputError(f"max_iter is {self.max_iter!r}; expected a whole number from 1")
-        if self.C_grid is not None and len(self.C_grid) == 0:
-            raise InputError("C_grid is empty; expected numbers above 0")
-        for C in () if self.C_grid is None else self.C_grid:
-            if not _is_positive(C):
-                raise InputError(f"C_grid holds {C!r}; expected numbers above 0")
-
-    def _validation(self, eval_set: Any) -> RankingData:
-        if isinstance(eval_set, RankingData):
-            return eval_set
-        X, y, qid = eval_set
-        return self._gather(X, y, qid, None, reset=False)
+    def _own_measure(self) -> Measure:
+        return with_relevance(parse_measure("AP"), self.relevant_from)
 
     def _method(self) -> str:
         named = _METHODS.get((bool(self.balance), self.query_scaling_))
@@ -284,6 +185,7 @@ class AccuracySVM(LinearRanker):
             "objective": self.objective_,
             "iterations": self.n_iter_,
             "queries": self.n_queries_,
+            "queries_skipped": self.n_queries_skipped_,
             "documents": self.n_docs_,
             "relevant": self.n_relevant_,
         }
@@ -291,7 +193,6 @@ class AccuracySVM(LinearRanker):
 
 @dataclass(frozen=True)
 class _Solution:
-    coef: Array
     objective: float
     n_iter: int
 
@@ -306,24 +207,7 @@ class _Problem:
     scale: Array  # of each feature; inf leaves it out
     settings: dict[str, Any]
 
-    @classmethod
-    def of(cls, ranker: AccuracySVM, data: RankingData, weights: Array) -> _Problem:
-        kept = weights > 0
-        X, weights = data.X if kept.all() else data.X[kept], weights[kept]
-        good = data.labels[kept] >= ranker.relevant_from
-        if ranker.query_scaling is not None:
-            sizes = np.bincount(data.query_of_row()[kept], minlength=data.n_queries)
-            X = QueryScaler(ranker.query_scaling).transform_arrays(X, np.concatenate([[0], np.cumsum(sizes)]))
-        order = _row_order(X, good, weights)
-        X, good, weights = X[order], good[order], weights[order]
-        X, scale = _standardized(X) if ranker.standardize else (_for_liblinear(X), np.ones(X.shape[1]))
-        costs = weights / weights.sum()
-        if ranker.balance:
-            costs = costs * np.where(good, weights[~good].sum() / weights[good].sum(), 1.0)
-        settings = {name: getattr(ranker, name) for name in ("tol", "max_iter", "random_state")}
-        return cls(X, good, costs, scale, settings)
-
-    def solve(self, C: float) -> _Solution:
+    def solve(self, C: float) -> Trial:
         """Train for one C."""
         svm = LinearSVC(loss="hinge", C=C, **self.settings)
         with warnings.catch_warnings():
@@ -332,17 +216,11 @@ class _Problem:
         w, b = svm.coef_.ravel(), float(svm.intercept_[0])
         hinges = np.maximum(0.0, 1.0 - np.where(self.good, 1.0, -1.0) * (self.X @ w + b))
         objective = 0.5 * (w @ w + b * b) + C * (self.costs @ hinges)
-        return _Solution(w / self.scale, float(objective), int(np.max(svm.n_iter_)))
+        solution = _Solution(float(objective), int(np.max(svm.n_iter_)))
+        return Trial(w / self.scale, {"objective": solution.objective, "iterations": solution.n_iter}, solution)
 
-
-def _weight_of_documents(data: RankingData, sample_weight: Any, query_weight: Any) -> Array:
-    """One weight per row of the data, from weights in the caller's order of rows."""
-    weights = weight_of_queries(data, None, query_weight)[data.query_of_row()]
-    if sample_weight is not None:
-        weights = weights * _row_weights(data, sample_weight, "sample_weight")
-    if not weights.any():
-        raise InputError("all weights are zero; expected a document that counts")
-    return weights
+    def close(self) -> None:
+        """Nothing to shut down."""
 
 
 def _row_order(X: Any, good: Array, weights: Array) -> Array:
@@ -350,8 +228,8 @@ def _row_order(X: Any, good: Array, weights: Array) -> Array:
 
     Rows are sorted by a fixed random combination of their features: only equal ones have the same.
     """
-    largest = np.maximum(_largest(X), np.finfo(np.float64).tiny)
-    mix = np.random.default_rng(0).uniform(0.5, 1.0, X.shape[1]) / largest
+    size = np.maximum(largest(X), np.finfo(np.float64).tiny)
+    mix = np.random.default_rng(0).uniform(0.5, 1.0, X.shape[1]) / size
     return np.lexsort((weights, good, LinearModel(mix).score(X)))
 
 
@@ -364,7 +242,7 @@ def _standardized(X: Any) -> tuple[Array, Array]:
         X = X.toarray()
     X = X.astype(np.float64, copy=False)
     standardizer = Standardizer.fit(X)
-    flat = (X.min(axis=0) == X.max(axis=0)) | (standardizer.scale <= _NO_SPREAD * _largest(X))
+    flat = ~varies(X, standardizer.scale)
     X = standardizer.transform(X)
     X[:, flat] = 0.0
     return X, np.where(flat, np.inf, standardizer.scale)
@@ -377,14 +255,3 @@ def _for_liblinear(X: Any) -> Any:
         parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
         X = sparse.csr_matrix(parts, shape=X.shape)
     return X
-
-
-def _largest(X: Any) -> Array:
-    """The largest absolute value of each column."""
-    ends = (X.min(axis=0), X.max(axis=0))
-    low, high = (np.asarray(end.toarray() if sparse.issparse(end) else end, np.float64).ravel() for end in ends)
-    return np.maximum(np.abs(low), np.abs(high))
-
-
-def _is_positive(value: Any) -> bool:
-    return isinstance(value, Real) and 0 < float(value) < np.inf

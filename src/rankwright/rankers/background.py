@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import copy
-import warnings
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils.validation import validate_data
 
 from rankwright.data.dataset import RankingData
-from rankwright.errors import InputError, InputWarning
+from rankwright.errors import InputError
 from rankwright.models.kinds import kind_of
 from rankwright.models.saving import SavedModel
 from rankwright.rankers.base import Ranker
+from rankwright.rankers.facts import Kind, Notice
+from rankwright.rankers.parameters import Rule
 
-__all__ = ["background_model", "background_scores", "compare_features"]
+__all__ = ["BACKGROUND", "background_model", "background_scores", "compare_features", "start_scores"]
 
 Array = npt.NDArray[Any]
 _FITTED = ("background", "rankers")  # parameters that hold fitted rankers
@@ -59,25 +59,35 @@ def background_scores(model: Any, data: RankingData) -> Array:
     return np.array(scores, np.float64)
 
 
-def compare_features(model: Any, data: RankingData, stacklevel: int = 2) -> None:
-    """Warn where a background model and the new data do not know the same features."""
+def start_scores(model: Any, data: RankingData) -> Array:
+    """The scores that boosting starts from: those of the background model, 0 without one."""
+    return np.zeros(data.n_docs) if model is None else background_scores(model, data)
+
+
+def compare_features(model: Any, data: RankingData) -> tuple[Notice, ...]:
+    """A notice where a background model and the new data do not know the same features."""
+    if model is None:
+        return ()
     theirs, ours = model.feature_names, data.feature_names
     if theirs is not None and ours is not None:
-        further = [name for name in ours if name not in set(theirs)]
+        known = set(theirs)
+        further = [name for name in ours if name not in known]
         if further:
             what = f"{len(further):,} of {len(ours):,} features are unknown to the background model ({further[0]}, …)"
-            warnings.warn(f"{what}; features are matched by name", InputWarning, stacklevel=stacklevel + 1)
+            values = {"unknown": len(further), "features": len(ours)}
+            return (Notice(Kind.OTHER_FEATURES, f"{what}; features are matched by name", values),)
     elif data.n_features < model.n_features:  # more is an error
         what = f"the background model has {model.n_features:,} features, the data {data.n_features:,}, without names on"
-        warnings.warn(f"{what} both sides to match them by", InputWarning, stacklevel=stacklevel + 1)
+        values = {"background": model.n_features, "features": data.n_features}
+        return (Notice(Kind.OTHER_FEATURES, f"{what} both sides to match them by", values),)
+    return ()
+
+
+BACKGROUND = Rule(_EXPECTED.removeprefix("expected "), lambda value: background_model(value) is not None)
 
 
 class FromBackground(Ranker):
-    """Base of rankers with a parameter ``background``: it stays fitted in clones, and finds its features by name."""
-
-    background: Any
-
-    __metadata_request__predict = {"qid": True}  # noqa: RUF012 - read by scikit-learn
+    """Base of rankers with a parameter that holds fitted rankers: they stay fitted in clones."""
 
     def __sklearn_clone__(self) -> Self:
         """As scikit-learn clones, except that the background is kept as it is: a clone of it would not be fitted."""
@@ -87,26 +97,3 @@ class FromBackground(Ranker):
             if kept in vars(self):
                 setattr(cloned, kept, copy.deepcopy(getattr(self, kept)))
         return cloned
-
-    def predict(self, X: Any, qid: Any = None, group: Any = None) -> Array:
-        """One score per row, higher is better.
-
-        Parameters
-        ----------
-        X : array-like, scipy sparse or RankingData
-            Features; a RankingData brings its queries along.
-        qid, group : array-like, optional
-            Query id per row, or rows per query. They matter only with a background that scales features within each
-            query; without them all rows are then one query.
-        """
-        model = self.model_
-        if not isinstance(X, RankingData):
-            X = validate_data(self, X, reset=False, accept_sparse="csr", **self._rules())
-            names = getattr(self, "feature_names_in_", None)
-            if qid is None and group is None:
-                return np.asarray(model.score(X, None if names is None else tuple(map(str, names))))
-            y, missing = np.zeros(X.shape[0]), self._allow_missing
-            X = RankingData.from_arrays(X, y, qid, group=group, feature_names=names, allow_missing=missing)
-        elif qid is not None or group is not None:
-            raise InputError("a RankingData has its queries; leave out qid and group")
-        return X.to_caller_order(model.score(X.X, X.feature_names, X.indptr))

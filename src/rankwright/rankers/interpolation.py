@@ -2,29 +2,49 @@
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Sequence
-from typing import Any, Self
+from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
-from rankwright.errors import InputError, InputWarning
+from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
 from rankwright.models.sum import interpolate
 from rankwright.rankers.background import FromBackground, background_model, background_scores
-from rankwright.rankers.base import weight_of_queries
-from rankwright.rankers.problem import threads_of
+from rankwright.rankers.base import Task
+from rankwright.rankers.facts import Notice, Outcome
+from rankwright.rankers.parameters import (
+    FLAG,
+    MEASURE,
+    NONE,
+    SEED,
+    THREADS,
+    Rule,
+    is_list,
+    is_number,
+    one_of,
+    parameter,
+    seed_of,
+    shown,
+)
 
 __all__ = ["Interpolation"]
 
 Array = npt.NDArray[Any]
-_SEARCHES = ("powell", "lambdarank")
 _STARTS = 3  # components that the search starts from, besides equal weights
 
 
+_RANKERS = Rule(
+    "fitted rankers, models, or features", lambda value: is_list(value) and all(part is not None for part in value)
+)
+_NUMBERS = Rule("finite numbers", lambda value: is_list(value) and all(map(is_number, value)))
+
+
+@dataclass(eq=False, repr=False)
 class Interpolation(FromBackground):
     """The weighted sum of rankers that are fitted already; only the weights are fitted.
 
@@ -68,73 +88,53 @@ class Interpolation(FromBackground):
     1.0
     """
 
-    background = None  # what FromBackground keeps is in ``rankers``
+    _validates: ClassVar[bool] = False
+    _nothing: ClassVar[str] = "all weights are equal"
 
-    def __init__(
-        self,
-        rankers: Sequence[Any] | None = None,
-        weights: str | Sequence[float] = "powell",
-        *,
-        measure: str | Measure = "ndcg@10",
-        scale: bool = True,
-        random_state: int = 0,
-        n_jobs: int | None = None,
-    ) -> None:
-        self.rankers = rankers
-        self.weights = weights
-        self.measure = measure
-        self.scale = scale
-        self.random_state = random_state
-        self.n_jobs = n_jobs
+    rankers: Sequence[Any] | None = parameter(None, _RANKERS, NONE)
+    weights: str | Sequence[float] = parameter("powell", one_of("powell", "lambdarank"), _NUMBERS)
+    _: KW_ONLY
+    measure: str | Measure = parameter("ndcg@10", MEASURE)
+    scale: bool = parameter(True, FLAG)
+    random_state: Any = parameter(0, SEED, NONE)
+    n_jobs: int | None = parameter(None, THREADS, NONE)
 
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        qid: Any = None,
-        *,
-        group: Any = None,
-        sample_weight: Any = None,
-        query_weight: Any = None,
-    ) -> Self:
-        """Find the weights.
+    def _check_together(self) -> None:
+        if self.rankers is None or isinstance(self.weights, str) or len(self.weights) == len(self.rankers):
+            return
+        raise InputError(f"weights is {shown(self.weights)}; expected one for each of {len(self.rankers)} rankers")
 
-        Parameters
-        ----------
-        X : array-like, scipy sparse or RankingData
-            Features of the rankers; a RankingData brings its labels and queries along.
-        y : array-like
-            One label per row, at least 0.
-        qid : array-like, optional
-            Query id per row, of any type, in any order.
-        group : array-like of int, optional
-            Instead of ``qid``: rows per query.
-        sample_weight : array-like, optional
-            Weight per row; a query counts as the mean of its rows' weights.
-        query_weight : mapping or array-like, optional
-            Weight of each query, as ``{qid: weight}`` or per row.
-        """
-        self._check_parameters()
-        data = self._gather(X, y, qid, group, reset=True)
-        query_weights = weight_of_queries(data, sample_weight, query_weight)
+    def _method(self) -> str:
+        return "interpolation"
+
+    def _own_measure(self) -> Measure:
+        return parse_measure(self.measure)
+
+    def _train(self, task: Task) -> Outcome:
+        return self._combine(task, self._find)
+
+    def _learn_nothing(self, task: Task) -> Outcome:
+        return self._combine(task, lambda scores, _: (_equal(scores.shape[1]), ()))
+
+    def _combine(self, task: Task, find: Callable[[Array, Task], tuple[Array, tuple[Notice, ...]]]) -> Outcome:
+        data = task.data
         models = self._models(data)
         scores = np.column_stack([background_scores(model, data) for model in models])
         self.scales_ = _spreads(scores, data) if self.scale else np.ones(len(models))
         scores = scores / self.scales_
-        low = np.minimum.reduceat(data.labels, data.indptr[:-1])
-        useful = (np.maximum.reduceat(data.labels, data.indptr[:-1]) > low) & (query_weights > 0)
-        self.n_queries_, self.n_queries_skipped_ = int(useful.sum()), int((~useful).sum())
-        if not useful.any():
-            what = "no query has documents of different labels: there is nothing to order, and all weights are equal"
-            warnings.warn(what, InputWarning, stacklevel=2)
-        self.weights_ = self._find(scores, data, query_weights, useful)
-        self.value_ = self._on_lines(data, query_weights).value(scores @ self.weights_)
+        notices: tuple[Notice, ...] = ()
+        if isinstance(self.weights, str):
+            self.weights_, notices = find(scores, task)
+        else:
+            self.weights_ = np.asarray(self.weights, np.float64)
+            if len(self.weights_) != len(models):
+                raise InputError(f"weights is {shown(self.weights)}; expected one for each of {len(models)} features")
+        self.value_ = self._on_lines(task).value(scores @ self.weights_)
         self._model = interpolate(models, self.weights_ / self.scales_)
-        return self
+        return Outcome(notices=notices)
 
     def _models(self, data: RankingData) -> list[Any]:
-        names = getattr(self, "feature_names_in_", None)
-        known = None if names is None else tuple(map(str, names))
+        known = self._names()
         rankers = range(data.n_features) if self.rankers is None else self.rankers
         models = []
         for ranker in rankers:
@@ -150,62 +150,42 @@ class Interpolation(FromBackground):
                 models.append(background_model(ranker))
         return models
 
-    def _on_lines(self, data: RankingData, query_weights: Array) -> Any:
+    def _on_lines(self, task: Task) -> Any:
         from rankwright.objectives.lines import MeasureOnLines
 
-        return MeasureOnLines(data.labels, data.indptr, parse_measure(self.measure).resolve("letor"), query_weights)
+        data, measure = task.data, parse_measure(self.measure).resolve("letor")
+        return MeasureOnLines(data.labels, data.indptr, measure, task.weights.queries)
 
-    def _find(self, scores: Array, data: RankingData, query_weights: Array, useful: Array) -> Array:
-        n_parts = scores.shape[1]
-        if not isinstance(self.weights, str):
-            return np.asarray(self.weights, np.float64)
-        if not useful.any():
-            return np.full(n_parts, 1.0 / np.sqrt(n_parts))
+    def _find(self, scores: Array, task: Task) -> tuple[Array, tuple[Notice, ...]]:
+        """Weights of the scores."""
         if self.weights == "lambdarank":
-            return self._by_lambdas(scores, data, query_weights)
+            return self._by_lambdas(scores, task)
         from rankwright.solvers.direction_set import direction_set_search
 
-        on_lines = self._on_lines(data, query_weights)
+        n_parts, on_lines = scores.shape[1], self._on_lines(task)
         alone = [on_lines.value(scores[:, part]) for part in range(n_parts)]
         best = np.argsort(-np.array(alone), kind="stable")[:_STARTS]
         starts = [np.ones(n_parts), *np.eye(n_parts)[best]]
-        return direction_set_search(scores, on_lines, starts, seed=self.random_state).weights
+        return direction_set_search(scores, on_lines, starts, seed=seed_of(self.random_state)).weights, ()
 
-    def _by_lambdas(self, scores: Array, data: RankingData, query_weights: Array) -> Array:
+    def _by_lambdas(self, scores: Array, task: Task) -> tuple[Array, tuple[Notice, ...]]:
         from rankwright.rankers.lambda_rank import LambdaRank
 
-        parts = data.with_features(scores)
-        settings: dict[str, Any] = {"measure": self.measure, "random_state": self.random_state, "n_jobs": self.n_jobs}
-        ranker = LambdaRank(hidden=0, standardize=False, **settings)
-        weights = np.repeat(query_weights, data.sizes)
-        # The best epoch on the data itself: there are as many weights as components only.
-        ranker.fit(parts, eval_set=parts, query_weight=parts.to_caller_order(weights))
-        coef = ranker.model_.coef if isinstance(ranker.model_, LinearModel) else ranker.coef_
-        length = np.linalg.norm(coef)
-        return np.asarray(coef / length if length > 0 else np.full(len(coef), 1.0 / np.sqrt(len(coef))))
-
-    def _check_parameters(self) -> None:
-        parse_measure(self.measure)
-        threads_of(self.n_jobs)
-        if isinstance(self.weights, str) and self.weights not in _SEARCHES:
-            raise InputError(f"weights is {self.weights!r}; expected powell, lambdarank, or numbers")
-        if self.rankers is not None:
-            if isinstance(self.rankers, str) or not isinstance(self.rankers, Sequence) or not len(self.rankers):
-                raise InputError("rankers is empty or no list; expected fitted rankers, models, or features")
-            if any(ranker is None for ranker in self.rankers):
-                raise InputError("one of the rankers is None; expected fitted rankers, models, or features")
-        if not isinstance(self.weights, str):
-            weights = np.asarray(self.weights, np.float64)
-            n_parts = None if self.rankers is None else len(self.rankers)
-            if weights.ndim != 1 or not np.isfinite(weights).all() or n_parts not in (None, len(weights)):
-                raise InputError(f"weights are {weights.tolist()}; expected a finite number for each ranker")
-
-    def _method(self) -> str:
-        return "interpolation"
+        settings: dict[str, Any] = {"random_state": self.random_state, "n_jobs": self.n_jobs}
+        ranker = LambdaRank(self.measure, hidden=0, standardize=False, **settings)
+        parts = task.data.with_features(scores)
+        # The best epoch on the data itself: there are no more weights than components.
+        fitted = ranker.fit_data(parts, parts, weights=task.weights.queries)
+        length = np.linalg.norm(ranker.coef_)
+        return ranker.coef_ / length if length > 0 else _equal(len(ranker.coef_)), fitted.notices
 
     def _training_facts(self) -> dict[str, Any]:
         facts: dict[str, Any] = {"weights": self.weights_.tolist(), "scales": self.scales_.tolist()}
-        return {**facts, "queries": self.n_queries_, "value": self.value_}
+        return {**facts, **super()._training_facts(), "value": self.value_}
+
+
+def _equal(n_parts: int) -> Array:
+    return np.full(n_parts, 1.0 / np.sqrt(n_parts))
 
 
 def _spreads(scores: Array, data: RankingData) -> Array:

@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from rankwright.data.dataset import RankingData
-from rankwright.measures import Measure, parse_measure
+from rankwright.measures import Measure
 from rankwright.models.sum import add_models
 from rankwright.models.trees.forest import Forest
-from rankwright.models.trees.model import TreeModel
-from rankwright.rankers.background import FromBackground, background_model, background_scores, compare_features
-from rankwright.rankers.problem import threads_of
-from rankwright.rankers.tree_ranker import TreeRanker, check_count, dense_features, names_of
-from rankwright.solvers.boosting import Boosted, Round, boost
+from rankwright.rankers.background import BACKGROUND, FromBackground, background_model, compare_features, start_scores
+from rankwright.rankers.base import Task
+from rankwright.rankers.boosted import lambda_gradients
+from rankwright.rankers.facts import Outcome
+from rankwright.rankers.parameters import MEASURE, NONE, parameter, whole
+from rankwright.rankers.tree_ranker import TreeRanker, dense_features
+from rankwright.solvers.boosting import Boosted, boost
 
 __all__ = ["LambdaMART"]
 
-Array = npt.NDArray[Any]
 
-
+@dataclass(eq=False, repr=False)
 class LambdaMART(TreeRanker, FromBackground):
     """LambdaMART: every round a regression tree is grown on the lambda gradients of a measure.
 
@@ -82,97 +80,34 @@ class LambdaMART(TreeRanker, FromBackground):
     np.True_
     """
 
-    def __init__(
-        self,
-        n_trees: int = 300,
-        learning_rate: float = 0.1,
-        max_leaves: int = 20,
-        *,
-        measure: str | Measure = "ndcg",
-        truncation: int | None = 100,
-        max_bins: int = 255,
-        min_rows: int = 20,
-        tree_rows: float = 1.0,
-        tree_features: float = 1.0,
-        randomize_nodes: bool | float = False,
-        patience: int | None = 50,
-        background: Any = None,
-        eval_measure: str | Measure | None = None,
-        random_state: int = 0,
-        n_jobs: int | None = None,
-        callback: Callable[[Round], Any] | None = None,
-    ) -> None:
-        super().__init__(
-            n_trees,
-            learning_rate,
-            max_leaves,
-            max_bins=max_bins,
-            min_rows=min_rows,
-            tree_rows=tree_rows,
-            tree_features=tree_features,
-            randomize_nodes=randomize_nodes,
-            patience=patience,
-            eval_measure=eval_measure,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            callback=callback,
-        )
-        self.measure = measure
-        self.truncation = truncation
-        self.background = background
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        parse_measure(self.measure)
-        if self.truncation is not None:
-            check_count("truncation", self.truncation, 1, or_none=True)
-
-    def _grow_all(self, data: RankingData, weights: Array, valid: RankingData | None, *, nothing: bool) -> None:
-        from rankwright.objectives.content_order import content_order
-        from rankwright.objectives.lambdas import Lambdas
-        from rankwright.solvers.tree_learner import TreeLearner
-
-        background = background_model(self.background)
-        if background is not None:
-            compare_features(background, data, stacklevel=3)
-        scores = np.zeros(data.n_docs) if background is None else background_scores(background, data)
-        valid_scores = None
-        if valid is not None:
-            valid_scores = np.zeros(valid.n_docs) if background is None else background_scores(background, valid)
-        boosted, trees = Boosted(0, ()), []
-        if not nothing:
-            X = dense_features(data)
-            measure = parse_measure(self.measure).resolve("letor")
-            threads = threads_of(self.n_jobs)
-            ties, _ = content_order(X, data.labels, data.indptr)
-            lambdas = Lambdas(
-                data.labels, data.indptr, measure, self.truncation, threads, ties=ties, query_weights=weights
-            )
-            grower = self._grower(X)
-            X_valid = None if valid is None else dense_features(valid)
-            learner = TreeLearner(grower, X, X_valid=X_valid, **self._learner_settings())
-            try:
-                boosted = boost(
-                    lambdas,
-                    learner,
-                    scores,
-                    n_rounds=self.n_trees,
-                    valid=self._value_on(valid),
-                    valid_scores=valid_scores,
-                    patience=self.patience,
-                    callback=self.callback,
-                )
-            finally:
-                grower.close()
-                lambdas.close()
-            trees = learner.trees[: boosted.n_rounds]
-        self._keep(boosted)
-        self._trees = TreeModel(data.n_features, names_of(self), Forest.of(trees))
-        self._model = self._trees if background is None else add_models(background, self._trees)
-
-    def _learnt(self) -> TreeModel:
-        _ = self.model_  # complains where nothing was fitted
-        return self._trees
+    _: KW_ONLY
+    measure: str | Measure = parameter("ndcg", MEASURE)
+    truncation: int | None = parameter(100, whole(1), NONE)
+    background: Any = parameter(None, BACKGROUND, NONE)
 
     def _method(self) -> str:
         return "lambdamart"
+
+    def _train(self, task: Task) -> Outcome:
+        data, valid, background = task.data, task.valid, background_model(self.background)
+        scores = start_scores(background, data)
+        valid_scores = None if valid is None else start_scores(background, valid)
+        dense = replace(data, X=dense_features(data))
+        lambdas = lambda_gradients(dense, self.measure, self.truncation, self.n_jobs, task.weights.queries)
+        grower, (learner,) = self._grow(dense.X, valid, 1)
+        try:
+            boosted = boost(lambdas, learner, scores, valid_scores=valid_scores, **self._rounds(task))
+        finally:
+            grower.close()
+            lambdas.close()
+        return self._keep(learner.trees[: boosted.n_rounds], boosted, data)
+
+    def _learn_nothing(self, task: Task) -> Outcome:
+        start_scores(background_model(self.background), task.data)  # complains where it does not fit
+        return self._keep([], Boosted(0, ()), task.data)
+
+    def _keep(self, trees: list[Any], boosted: Boosted, data: RankingData) -> Outcome:
+        background = background_model(self.background)
+        grown = self._grown(Forest.of(trees))
+        self._model = grown if background is None else add_models(background, grown)
+        return self._outcome(boosted, compare_features(background, data))

@@ -7,183 +7,76 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
-from numbers import Real
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
 
 from rankwright.data.dataset import RankingData
-from rankwright.errors import InputError, InputWarning
-from rankwright.evaluation.table import evaluate
-from rankwright.measures import Measure, parse_measure
-from rankwright.rankers.base import LinearRanker, weight_of_queries
+from rankwright.errors import InputError
+from rankwright.measures import Measure
+from rankwright.rankers.base import Task
+from rankwright.rankers.cost import DEFAULT_GRID, CostRanker, cost, with_relevance
+from rankwright.rankers.facts import Certificate, Kind, Notice, Outcome
 from rankwright.rankers.losses import Loss, parse_losses
-from rankwright.rankers.problem import SOLVERS, Problem, Target, without_weightless_rows
+from rankwright.rankers.parameters import (
+    FLAG,
+    FUNCTION,
+    NONE,
+    POSITIVE,
+    POSITIVES,
+    THREADS,
+    Rule,
+    is_list,
+    one_of,
+    parameter,
+    threads_of,
+    whole,
+)
+from rankwright.rankers.problem import BUNDLE, SOLVERS, Problem, Settings, Target
 from rankwright.solvers.bundle import Check, Solution
 
-__all__ = ["StructuredSVM"]
+__all__ = ["DEFAULT_GRID", "StructuredSVM"]
 
 Array = npt.NDArray[Any]
-DEFAULT_GRID = tuple(10.0**power for power in range(-4, 4))
+_LOSSES = Rule("a name such as 'map', or several", lambda value: isinstance(value, str | Measure) or is_list(value))
+_NAME = Rule("a name", lambda value: isinstance(value, str))
+_PER_LOSS = Rule(
+    "one per loss", lambda value: is_list(value) and all(part is None or isinstance(part, str) for part in value)
+)
 
 
-class MaxMarginRanker(LinearRanker):
-    """Fitting, C paths and the certificate; subclasses say what the labels mean and which oracle to use."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class MaxMarginRanker(CostRanker):
+    """The certificate; subclasses say what the labels mean and which oracle to use."""
 
-    _solvers: ClassVar[tuple[str, ...]] = SOLVERS
+    tol: float = parameter(1e-3, POSITIVE)
+    max_passes: int = parameter(200, whole(1))
+    standardize: bool = parameter(True, FLAG)
+    solver: str = parameter(BUNDLE, one_of(*SOLVERS))
+    warm_start: bool = parameter(False, FLAG)
+    n_jobs: int | None = parameter(None, THREADS, NONE)
+    callback: Callable[[Check], Any] | None = parameter(None, FUNCTION, NONE)
 
-    def __init__(
-        self,
-        C: float | str = 1.0,
-        *,
-        tol: float = 1e-3,
-        max_passes: int = 200,
-        standardize: bool = True,
-        solver: str = "frank-wolfe",
-        C_grid: Sequence[float] | None = None,
-        eval_measure: str | Measure | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        callback: Callable[[Check], Any] | None = None,
-    ) -> None:
-        self.C = C
-        self.tol = tol
-        self.max_passes = max_passes
-        self.standardize = standardize
-        self.solver = solver
-        self.C_grid = C_grid
-        self.eval_measure = eval_measure
-        self.warm_start = warm_start
-        self.n_jobs = n_jobs
-        self.callback = callback
-
-    def fit(
-        self,
-        X: Any,
-        y: Any = None,
-        qid: Any = None,
-        *,
-        group: Any = None,
-        sample_weight: Any = None,
-        query_weight: Any = None,
-        eval_set: Any = None,
-    ) -> Self:
-        """Train.
-
-        Parameters
-        ----------
-        X : array-like, scipy sparse or RankingData
-            Features; a RankingData brings its labels and queries along.
-        y : array-like
-            One label per row, at least 0.
-        qid : array-like, optional
-            Query id per row, of any type, in any order.
-        group : array-like of int, optional
-            Instead of ``qid``: rows per query.
-        sample_weight : array-like, optional
-            Weight per row; a query counts as the mean of its rows' weights, and rows of weight 0 are left out.
-        query_weight : mapping or array-like, optional
-            Weight of each query, as ``{qid: weight}`` or per row.
-        eval_set : (X, y, qid) or RankingData, optional
-            Validation data; needed for ``C="auto"``.
-        """
-        self._check_parameters()
-        data = self._gather(X, y, qid, group, reset=True)
-        weights = weight_of_queries(data, sample_weight, query_weight)
-        data, weights = without_weightless_rows(data, weights, sample_weight)
-        weights = self._weigh(data, weights)
-        training, targets, weights = self._orderable(data, weights)
-        valid = None if eval_set is None else self._validation(eval_set)
-        if self.C == "auto" and valid is None:
-            raise InputError("C='auto' chooses C on validation data; give eval_set=(X, y, qid)")
+    def _path(self, task: Task) -> Problem:
+        data, useful = task.data, task.useful
         initial = self._initial(data)
-        if training is None:
-            return self._keep_nothing(data)
-        problem = Problem(training, targets, weights, self, initial)
-        try:
-            self._fit_path(problem, valid, self._cost(training.n_queries))
-        finally:
-            problem.close()
-        return self
+        targets, weights = self._targets(data), task.weights.queries
+        if not useful.all():
+            targets, weights = [target.of(useful, data) for target in targets], weights[useful]
+            data = data.select(useful)
+        return Problem(data, targets, weights, self._settings(), initial)
 
-    def _cost(self, n_queries: int) -> float | None:
-        """The C to train for; None: that which is best on validation data."""
-        return None if self.C == "auto" else float(self.C)
+    def _settings(self) -> Settings:
+        kept = {name: getattr(self, name) for name in ("solver", "tol", "max_passes", "standardize", "callback")}
+        return Settings(threads=threads_of(self.n_jobs), **kept)
 
-    def _weigh(self, data: RankingData, weights: Array) -> Array:
-        """Weights of the queries that the ranker itself wants, on top of those given."""
-        return weights
-
-    def _fit_path(self, problem: Problem, valid: RankingData | None, cost: float | None) -> None:
-        tried = DEFAULT_GRID if self.C_grid is None else self.C_grid
-        grid = sorted(float(C) for C in tried) if cost is None else [cost]
-        measure = self._measure_to_choose_by()
-        best: tuple[float, float, Array, Solution] | None = None
-        rows: list[dict[str, float]] = []
-        passes = 0
-        interrupted = False
-        try:
-            for C in grid:
-                solution = problem.solve(C)
-                passes += len(solution.path)
-                coef = problem.coefficients(solution.w)
-                row, value = {"C": C}, float("nan")
-                if valid is not None:
-                    self.coef_ = coef
-                    value = evaluate(valid, self.predict(valid), measures=[measure]).means[str(measure)]
-                    row[str(measure)] = value
-                row |= {"objective": solution.objective, "gap": solution.gap, "passes": len(solution.path)}
-                rows.append(row | problem.health(solution))
-                if best is None or value > best[1]:
-                    best = (C, value, coef, solution)
-                if solution.interrupted:
-                    interrupted = True
-                    break
-        except KeyboardInterrupt:
-            if best is None:
-                raise
-            interrupted = True
-        assert best is not None
-        self.C_, _, self.coef_, solution = best
-        self.objective_, self.gap_ = solution.objective, solution.gap
-        self.n_passes_, self.path_ = len(solution.path), solution.path
-        self.n_passes_total_ = passes
-        self.C_path_ = rows
-        self._warn(solution, interrupted)
-
-    def _warn(self, solution: Solution, interrupted: bool) -> None:
-        if interrupted:
-            what = f"training was interrupted; the model is the best so far, within {self.gap_:.2g} of the optimum"
-            warnings.warn(what, InputWarning, stacklevel=4)
-        elif self.gap_ > self.tol and (solution.stalled or len(solution.path) >= self.max_passes):
-            where = f"after {self.n_passes_} passes" if solution.stalled else f"at max_passes={self.max_passes}"
-            what = f"stopped {where} with a relative duality gap of {self.gap_:.2g}; asked for {self.tol:g}"
-            warnings.warn(what, ConvergenceWarning, stacklevel=4)
-
-    def _check_parameters(self) -> None:
-        if self.C != "auto" and (not isinstance(self.C, Real) or not 0 < self.C < np.inf):
-            raise InputError(f"C is {self.C!r}; expected a number above 0, or 'auto'")
-        if self.solver not in self._solvers:
-            raise InputError(f"solver is {self.solver!r}; expected one of {', '.join(self._solvers)}")
-        if not self.tol > 0:
-            raise InputError(f"tol is {self.tol!r}; expected a number above 0")
-        if self.max_passes < 1:
-            raise InputError(f"max_passes is {self.max_passes!r}; expected at least 1")
-        if self.C_grid is not None and len(self.C_grid) == 0:
-            raise InputError("C_grid is empty; expected numbers above 0")
-        for C in () if self.C_grid is None else self.C_grid:
-            if not 0 < C < np.inf:
-                raise InputError(f"C_grid holds {C!r}; expected numbers above 0")
-
-    def _validation(self, eval_set: Any) -> RankingData:
-        if isinstance(eval_set, RankingData):
-            return eval_set
-        X, y, qid = eval_set
-        return self._gather(X, y, qid, None, reset=False)
+    def _learn_nothing(self, task: Task) -> Outcome:
+        self._initial(task.data)
+        self._targets(task.data)
+        return super()._learn_nothing(task)
 
     def _initial(self, data: RankingData) -> Array | None:
         coef = getattr(self, "_initial_coef", None)
@@ -194,44 +87,39 @@ class MaxMarginRanker(LinearRanker):
             raise InputError(f"{data.n_features} features but a starting model of {len(coef)}")
         return coef
 
-    def _orderable(self, data: RankingData, weights: Array) -> tuple[RankingData | None, Sequence[Target], Array]:
-        """The queries that say something about order, and what every loss makes of them."""
-        targets = self._targets(data)
-        useful = np.any([target.useful for target in targets], axis=0) & (weights > 0)
-        self.n_queries_, self.n_queries_skipped_ = int(useful.sum()), int((~useful).sum())
-        if not useful.any():
-            return None, targets, weights
-        if useful.all():
-            return data, targets, weights
-        return data.select(useful), [target.of(useful, data) for target in targets], weights[useful]
-
     def _targets(self, data: RankingData) -> Sequence[Target]:
+        """What every loss makes of the labels."""
         raise NotImplementedError
 
-    def _measure_to_choose_by(self) -> Measure:
-        raise NotImplementedError
+    def _keep(self, solution: Solution | None, interrupted: bool) -> Outcome:
+        self.objective_, self.gap_ = (0.0, 0.0) if solution is None else (solution.objective, solution.gap)
+        self.path_ = () if solution is None else solution.path
+        self.n_passes_ = len(self.path_)
+        self.n_passes_total_ = int(sum(row["passes"] for row in self.C_path_))
+        reached = bool(self.gap_ <= self.tol)
+        certificate = Certificate(self.objective_, self.gap_, self.n_passes_, self.n_passes_total_, reached)
+        notice = self._notice(solution, interrupted)
+        return Outcome(notices=() if notice is None else (notice,), certificate=certificate)
 
-    def _keep_nothing(self, data: RankingData) -> Self:
-        what = "no query has documents of different labels: there is nothing to order, and all weights are 0"
-        warnings.warn(what, InputWarning, stacklevel=3)
-        self.coef_ = np.zeros(data.n_features)
-        self.C_ = float("nan") if self.C == "auto" else float(self.C)
-        self.objective_ = self.gap_ = 0.0
-        self.n_passes_ = self.n_passes_total_ = 0
-        self.path_, self.C_path_ = (), []
-        return self
+    def _notice(self, solution: Solution | None, interrupted: bool) -> Notice | None:
+        if interrupted:
+            what = f"training was interrupted; the model is the best so far, within {self.gap_:.2g} of the optimum"
+            return Notice(Kind.INTERRUPTED, what, {"gap": self.gap_})
+        if solution is None or self.gap_ <= self.tol:
+            return None
+        if not solution.stalled and self.n_passes_ < self.max_passes:
+            return None  # the callback wanted it to stop
+        where = f"after {self.n_passes_} passes" if solution.stalled else f"at max_passes={self.max_passes}"
+        what = f"stopped {where} with a relative duality gap of {self.gap_:.2g}; asked for {self.tol:g}"
+        values = {"max_passes": self.max_passes, "passes": self.n_passes_, "stalled": solution.stalled}
+        return Notice(Kind.NOT_CONVERGED, what, values | {"gap": self.gap_, "tol": self.tol})
 
     def _training_facts(self) -> dict[str, Any]:
-        return {
-            "C": self.C_,
-            "objective": self.objective_,
-            "gap": self.gap_,
-            "passes": self.n_passes_,
-            "queries": self.n_queries_,
-            "queries_skipped": self.n_queries_skipped_,
-        }
+        facts = {"C": self.C_, "objective": self.objective_, "gap": self.gap_, "passes": self.n_passes_}
+        return facts | super()._training_facts()
 
 
+@dataclass(eq=False, repr=False)
 class StructuredSVM(MaxMarginRanker):
     """Structured SVM, trained directly for a ranking measure, with a duality gap as proof.
 
@@ -260,7 +148,7 @@ class StructuredSVM(MaxMarginRanker):
     standardize : bool
         Divide features by their standard deviation, folded back into ``coef_``. (Means cancel.) False is exactly the
         papers' problem on the features as they are.
-    solver : {"frank-wolfe", "cutting-plane"}
+    solver : {"bundle", "one-slack-cutting-plane"}
         One cached set of planes per query, or the papers' 1-slack cutting plane: the same objective and certificate.
     C_grid : sequence of float, optional
         For ``C="auto"``; powers of ten from 1e-4 to 1e3 unless given.
@@ -299,59 +187,40 @@ class StructuredSVM(MaxMarginRanker):
     (True, np.int64(2))
     """
 
-    def __init__(
-        self,
-        loss: str | Measure | Sequence[str | Measure] = "map",
-        C: float | str = 1.0,
-        *,
-        relevant_from: float = 1,
-        feature_map: str | Sequence[str | None] | None = None,
-        loss_weights: Sequence[float] | None = None,
-        slack: str = "separate",
-        tol: float = 1e-3,
-        max_passes: int = 200,
-        standardize: bool = True,
-        solver: str = "frank-wolfe",
-        C_grid: Sequence[float] | None = None,
-        eval_measure: str | Measure | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        callback: Callable[[Check], Any] | None = None,
-    ) -> None:
-        super().__init__(
-            C,
-            tol=tol,
-            max_passes=max_passes,
-            standardize=standardize,
-            solver=solver,
-            C_grid=C_grid,
-            eval_measure=eval_measure,
-            warm_start=warm_start,
-            n_jobs=n_jobs,
-            callback=callback,
-        )
-        self.loss = loss
-        self.relevant_from = relevant_from
-        self.feature_map = feature_map
-        self.loss_weights = loss_weights
-        self.slack = slack
+    loss: str | Measure | Sequence[str | Measure] = parameter("map", _LOSSES)
+    C: float | str = cost()
+    _: KW_ONLY
+    relevant_from: float = parameter(1, POSITIVE)
+    feature_map: str | Sequence[str | None] | None = parameter(None, _NAME, _PER_LOSS, NONE)
+    loss_weights: Sequence[float] | None = parameter(None, POSITIVES, NONE)
+    slack: str = parameter("separate", one_of("separate", "shared"))
 
-    def _losses(self) -> list[Loss]:
-        return parse_losses(self.loss, self.feature_map, self.loss_weights)
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if not self.relevant_from > 0:
-            raise InputError(f"relevant_from is {self.relevant_from!r}; expected a number above 0")
-        if self.slack not in ("separate", "shared"):
-            raise InputError(f"slack is {self.slack!r}; expected separate or shared")
+    def _check_together(self) -> None:
+        for loss in self._losses():
+            loss.measure.oracle(loss.feature_map)
 
     def _method(self) -> str:
         losses = self._losses()
         return losses[0].method if len(losses) == 1 else "svm-combo"
 
+    def _losses(self) -> list[Loss]:
+        """The losses, parsed once for the parameters that they come from."""
+        parameters = (self.loss, self.feature_map, self.loss_weights)
+        key = repr(parameters)
+        known, losses = getattr(self, "_parsed", ("", []))
+        if known != key:
+            losses = parse_losses(*parameters)
+            self._parsed = key, losses
+        return losses
+
+    def _settings(self) -> Settings:
+        return replace(super()._settings(), slack=self.slack)
+
     def _targets(self, data: RankingData) -> Sequence[Target]:
         return [loss.target(data, self.relevant_from) for loss in self._losses()]
 
-    def _measure_to_choose_by(self) -> Measure:
-        return self._losses()[0].measure if self.eval_measure is None else parse_measure(self.eval_measure)
+    def _useful(self, data: RankingData) -> Array:
+        return np.any([target.useful for target in self._targets(data)], axis=0)
+
+    def _own_measure(self) -> Measure:
+        return with_relevance(self._losses()[0].measure, self.relevant_from)

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from rankwright.data.dataset import RankingData
-from rankwright.errors import InputError
-from rankwright.measures import Measure
 from rankwright.models.trees.forest import Forest
-from rankwright.models.trees.model import GradeModel, TreeModel, expected_grade
-from rankwright.rankers.tree_ranker import TreeRanker, dense_features, names_of
-from rankwright.solvers.boosting import Boosted, Round, boost
+from rankwright.models.trees.model import GradeModel, expected_grade
+from rankwright.rankers.base import Task
+from rankwright.rankers.facts import Outcome
+from rankwright.rankers.parameters import one_of, parameter, whole
+from rankwright.rankers.tree_ranker import TreeRanker, dense_features
+from rankwright.solvers.boosting import Boosted, boost
 
 __all__ = ["McRank"]
 
-Array = npt.NDArray[Any]
-_LINKS = ("softmax", "ordinal")
 
-
+@dataclass(eq=False, repr=False)
 class McRank(TreeRanker):
     """McRank: the score of a document is Σ grade · Pr(grade), the probabilities from boosted trees.
 
@@ -58,83 +55,47 @@ class McRank(TreeRanker):
     True
     """
 
-    def __init__(
-        self,
-        n_trees: int = 100,
-        learning_rate: float = 0.1,
-        max_leaves: int = 20,
-        *,
-        link: str = "softmax",
-        max_bins: int = 255,
-        min_rows: int = 20,
-        tree_rows: float = 1.0,
-        tree_features: float = 1.0,
-        randomize_nodes: bool | float = False,
-        patience: int | None = 50,
-        eval_measure: str | Measure | None = None,
-        random_state: int = 0,
-        n_jobs: int | None = None,
-        callback: Callable[[Round], Any] | None = None,
-    ) -> None:
-        super().__init__(
-            n_trees,
-            learning_rate,
-            max_leaves,
-            max_bins=max_bins,
-            min_rows=min_rows,
-            tree_rows=tree_rows,
-            tree_features=tree_features,
-            randomize_nodes=randomize_nodes,
-            patience=patience,
-            eval_measure=eval_measure,
-            random_state=random_state,
-            n_jobs=n_jobs,
-            callback=callback,
-        )
-        self.link = link
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        if self.link not in _LINKS:
-            raise InputError(f"link is {self.link!r}; expected {' or '.join(_LINKS)}")
-
-    def _grow_all(self, data: RankingData, weights: Array, valid: RankingData | None, *, nothing: bool) -> None:
-        from rankwright.objectives.classes import Grades
-        from rankwright.solvers.tree_learner import TreeLearner, TreesPerClass
-
-        objective = Grades(data.labels, np.repeat(weights, data.sizes), self.link)
-        self.grades_, starts = objective.grades, objective.starts
-        boosted, forests = Boosted(0, ()), [Forest.of([])] * len(starts)
-        if not nothing:
-            X = dense_features(data)
-            X_valid = None if valid is None else dense_features(valid)
-            grower = self._grower(X)
-            learner = TreesPerClass(
-                [TreeLearner(grower, X, X_valid=X_valid, **self._learner_settings(at)) for at in range(len(starts))]
-            )
-            value = self._value_on(valid)
-            try:
-                boosted = boost(
-                    objective,
-                    learner,
-                    np.tile(starts[:, None], data.n_docs),
-                    n_rounds=self.n_trees,
-                    valid=None if value is None else lambda F: value(expected_grade(F, self.grades_, self.link)),
-                    valid_scores=None if valid is None else np.tile(starts[:, None], valid.n_docs),
-                    patience=self.patience,
-                    callback=self.callback,
-                )
-            finally:
-                grower.close()
-            forests = [Forest.of(one.trees[: boosted.n_rounds]) for one in learner.learners]
-        self._keep(boosted)
-        names = names_of(self)
-        self._trees = TreeModel(data.n_features, names, Forest.join(forests) if forests else Forest.of([]))
-        self._model = GradeModel(data.n_features, names, self.grades_, tuple(forests), starts, self.link)
-
-    def _learnt(self) -> TreeModel:
-        _ = self.model_  # complains where nothing was fitted
-        return self._trees
+    n_trees: int = parameter(100, whole(1))
+    _: KW_ONLY
+    link: str = parameter("softmax", one_of("softmax", "ordinal"))
 
     def _method(self) -> str:
         return "mcrank" if self.link == "softmax" else "mcrank-ordinal"
+
+    def _train(self, task: Task) -> Outcome:
+        from rankwright.solvers.tree_learner import TreesPerClass
+
+        data, valid, objective = task.data, task.valid, self._objective(task)
+        starts = objective.starts
+        rounds = self._rounds(task)
+        if valid is not None:
+            of_scores, grades, link = rounds["valid"], objective.grades, self.link
+            rounds["valid"] = lambda F: of_scores(expected_grade(F, grades, link))
+        grower, learners = self._grow(dense_features(data), valid, len(starts))
+        try:
+            boosted = boost(
+                objective,
+                TreesPerClass(learners),
+                np.tile(starts[:, None], data.n_docs),
+                valid_scores=None if valid is None else np.tile(starts[:, None], valid.n_docs),
+                **rounds,
+            )
+        finally:
+            grower.close()
+        return self._keep(objective, [Forest.of(one.trees[: boosted.n_rounds]) for one in learners], boosted)
+
+    def _learn_nothing(self, task: Task) -> Outcome:
+        objective = self._objective(task)
+        return self._keep(objective, [Forest.of([])] * len(objective.starts), Boosted(0, ()))
+
+    def _objective(self, task: Task) -> Any:
+        from rankwright.objectives.classes import Grades
+
+        return Grades(task.data.labels, np.repeat(task.weights.queries, task.data.sizes), self.link)
+
+    def _keep(self, objective: Any, forests: list[Forest], boosted: Boosted) -> Outcome:
+        self.grades_ = objective.grades
+        grown = self._grown(Forest.join(forests) if forests else Forest.of([]))
+        kept = (self.grades_, tuple(forests), objective.starts, self.link)
+        self._model = GradeModel(grown.n_features, grown.feature_names, *kept)
+        return self._outcome(boosted)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,24 +10,23 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.scaling import Standardizer
-from rankwright.errors import InputError
 from rankwright.measures.forms import Oracle
-from rankwright.solvers.bundle import Solution, solve
+from rankwright.rankers.cost import Trial
+from rankwright.rankers.scales import scale_of
+from rankwright.solvers.bundle import Check, Solution, solve
 from rankwright.solvers.gradient_descent import descend
 
-__all__ = ["SOLVERS", "Problem", "Target", "fit_health", "threads_of", "without_weightless_rows"]
+__all__ = ["SOLVERS", "Problem", "Settings", "Target", "fit_health"]
 
 Array = npt.NDArray[Any]
-_PLANES = {"frank-wolfe": 16, "cutting-plane": 200}  # per block, at least
+BUNDLE, ONE_SLACK, DESCENT = "bundle", "one-slack-cutting-plane", "gd"
+SOLVERS = (BUNDLE, ONE_SLACK)  # with a certificate
+_PLANES = {BUNDLE: 16, ONE_SLACK: 200, DESCENT: 16}  # per block, at least
 _PLANES_IN_ALL = 200  # at least: few blocks need more planes each
 _FEW_BLOCKS = 112  # up to which every query has a block of its own
 _PLANE_BYTES = 0.5  # of the features' bytes, that cached planes may take
 _FEW_BYTES = 1 << 25  # that they may take in any case
-_NO_SPREAD = 1e-10  # of the largest value: a feature that varies less is taken as constant
 _NO_GAIN = 0.01  # of the objective: weights that are better than 0 by less are as good as 0
-_CHUNK_VALUES = 1 << 18  # that stay in cache
-SOLVERS = tuple(_PLANES)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,23 +55,55 @@ class Target:
         return replace(self, labels=data.with_labels(self.labels).select(queries).labels, useful=self.useful[queries])
 
 
+@dataclass(frozen=True)
+class Settings:
+    """How a problem is solved.
+
+    Attributes
+    ----------
+    solver : str
+        ``"bundle"``, ``"one-slack-cutting-plane"`` or ``"gd"``.
+    tol, max_passes
+        The relative duality gap at which training stops, and the passes at which it stops anyway.
+    standardize : bool
+        Divide features by their standard deviation.
+    slack : {"separate", "shared"}
+        Several losses: add up a query's hinges, or take the largest one.
+    rate : float or None
+        Learning rate of ``"gd"``; None: a line search.
+    threads : int
+        Threads.
+    callback : callable or None
+        Called after every pass.
+    """
+
+    solver: str
+    tol: float
+    max_passes: int
+    standardize: bool
+    slack: str = "separate"
+    rate: float | None = None
+    threads: int = 1
+    callback: Callable[[Check], Any] | None = None
+
+
 class Problem:
     """One training set as the solver sees it, for a path of C values: planes are kept from one C to the next."""
 
     def __init__(
-        self, data: RankingData, targets: Sequence[Target], weights: Array, ranker: Any, initial: Array | None
+        self, data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, initial: Array | None
     ) -> None:
         from rankwright.objectives.combined import SeparateSlacks, SharedSlack
         from rankwright.objectives.structured import StructuredHinge, equal_blocks
         from rankwright.solvers.planes import PlaneBook
 
-        scale = _scale(data) if ranker.standardize else np.ones(data.n_features)
-        self._ranker = ranker
+        scale = scale_of(data) if settings.standardize else np.ones(data.n_features)
+        self._settings = settings
         self._C: float | None = None
         self._slack_at_zero: float | None = None
         self._last: Solution | None = None
-        capacity = _PLANES.get(ranker.solver, _PLANES["frank-wolfe"])
-        n_blocks = 1 if ranker.solver in ("cutting-plane", "gd") else _n_blocks(data, capacity)
+        capacity = _PLANES[settings.solver]
+        n_blocks = _n_blocks(data, capacity) if settings.solver == BUNDLE else 1
         hinges = [
             StructuredHinge(
                 data.X,
@@ -83,37 +113,38 @@ class Problem:
                 target.weight * weights * target.useful / data.n_queries,
                 scale,
                 equal_blocks(data.n_queries, n_blocks),
-                threads_of(ranker.n_jobs),
+                settings.threads,
             )
             for target in targets
         ]
-        together = SharedSlack if getattr(ranker, "slack", None) == "shared" else SeparateSlacks
+        together = SharedSlack if settings.slack == "shared" else SeparateSlacks
         self._objective = hinges[0] if len(hinges) == 1 else together(hinges)
         capacity = max(capacity, -(-_PLANES_IN_ALL // self._objective.n_blocks))
-        self.coefficients = self._objective.coefficients
         self._book = PlaneBook(self._objective.n_blocks, capacity, self._objective.n_features)
         if initial is not None:
             self._book.w[:] = self._objective.weights(initial)
 
-    def solve(self, C: float) -> Solution:
+    def solve(self, C: float) -> Trial:
         """Train for one C from where the last one ended."""
         factor = C if self._C is None else C / self._C
         self._C = C
         self._objective.rescale(factor)
         self._book.rescale(factor)
-        ranker = self._ranker
-        rules = {"tol": ranker.tol, "max_passes": ranker.max_passes, "callback": ranker.callback}
+        settings = self._settings
+        rules: dict[str, Any] = {name: getattr(settings, name) for name in ("tol", "max_passes", "callback")}
         if self._slack_at_zero is None and self._book.w.any():
             self._slack_at_zero = float(self._objective.evaluate(np.zeros_like(self._book.w)).values.sum()) / C
-        if ranker.solver == "gd":
-            solution = descend(self._objective, self._book.w, rate=ranker.rate, **rules)
+        if settings.solver == DESCENT:
+            solution = descend(self._objective, self._book.w, rate=settings.rate, **rules)
             self._book.w[:] = solution.w
         else:
             solution = solve(self._objective, self._book, known=self._known(C, factor), **rules)
             self._last = solution
         if self._slack_at_zero is None:  # the first pass was there
             self._slack_at_zero = solution.path[0].primal / C
-        return solution
+        figures = {"objective": solution.objective, "gap": solution.gap, "passes": len(solution.path)}
+        figures |= fit_health(C, solution.objective, solution.w, self._slack_at_zero)
+        return Trial(self._objective.coefficients(solution.w), figures, solution, solution.interrupted)
 
     def _known(self, C: float, factor: float) -> tuple[Array, float] | None:
         """The weights of the last C and their hinge for this one; None where they are no better than 0."""
@@ -124,14 +155,8 @@ class Problem:
         hinge = factor * max(0.0, self._last.objective - square)
         return (w, hinge) if square + hinge < (1.0 - _NO_GAIN) * C * self._slack_at_zero else None
 
-    def health(self, solution: Solution) -> dict[str, float]:
-        """How the last training fared, against weights of 0."""
-        assert self._C is not None
-        assert self._slack_at_zero is not None
-        return fit_health(self._C, solution.objective, solution.w, self._slack_at_zero)
-
     def close(self) -> None:
-        """Let threads go."""
+        """Shut down the thread pool."""
         self._objective.close()
 
 
@@ -169,61 +194,9 @@ def _frozen(labels: Array) -> Array:
     return labels
 
 
-def _scale(data: RankingData) -> Array:
-    """Standard deviations; inf for features that do not vary, which leaves them out."""
-    low, high = _column(data.X.min(axis=0)), _column(data.X.max(axis=0))
-    spread = np.where(low < high, _deviations(data), 0.0)
-    return np.where(spread > _NO_SPREAD * np.maximum(np.abs(low), np.abs(high)), spread, np.inf)
-
-
-def _deviations(data: RankingData) -> Array:
-    """One pass, some rows at a time, shifted by the first row; the careful way only for sparse and for huge values."""
-    if data.is_sparse:
-        return Standardizer.fit(data).scale
-    shift = data.X[0].astype(np.float64)
-    total, squares = np.zeros(data.n_features), np.zeros(data.n_features)
-    step = max(1, _CHUNK_VALUES // data.n_features)
-    with np.errstate(over="ignore", invalid="ignore"):
-        for start in range(0, data.n_docs, step):
-            rows = data.X[start : start + step] - shift
-            total += rows.sum(axis=0)
-            squares += np.einsum("ij,ij->j", rows, rows)
-        deviations = np.sqrt(np.maximum(squares / data.n_docs - (total / data.n_docs) ** 2, 0.0))
-    return deviations if np.isfinite(deviations).all() else Standardizer.fit(data).scale
-
-
-def _column(values: Any) -> Array:
-    return np.asarray(values.todense() if hasattr(values, "todense") else values, np.float64).ravel()
-
-
 def _n_blocks(data: RankingData, capacity: int) -> int:
     """One block per query, unless there are so many that the work on planes, or their memory, would outgrow a pass."""
     size = data.X.data.nbytes * 2 if data.is_sparse else data.X.nbytes
     affordable = int(max(_PLANE_BYTES * size, _FEW_BYTES) / (capacity * data.n_features * 8))
     worthwhile = max(_FEW_BLOCKS, data.n_docs // (8 * data.n_features))
     return max(1, min(data.n_queries, worthwhile, affordable))
-
-
-def threads_of(n_jobs: int | None) -> int:
-    """How many threads ``n_jobs`` asks for."""
-    if n_jobs is None:
-        return 1
-    if n_jobs == 0:
-        raise InputError("n_jobs is 0; expected a number of threads, or -1 for all cores")
-    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
-
-
-def without_weightless_rows(data: RankingData, weights: Array, sample_weight: Any) -> tuple[RankingData, Array]:
-    """Leave out rows whose sample weight is 0; queries keep the weight of the rows that are left."""
-    if sample_weight is None:
-        return data, weights
-    rows = np.asarray(sample_weight, np.float64)
-    rows = rows if data.rows is None else rows[data.rows]
-    kept = rows > 0
-    if kept.all():
-        return data, weights
-    query = data.query_of_row()
-    left = np.bincount(query[kept], minlength=data.n_queries)
-    weights = weights * data.sizes / np.maximum(left, 1)
-    smaller = RankingData.from_arrays(data.X[kept], data.labels[kept], query[kept], feature_names=data.feature_names)
-    return replace(smaller, query_ids=data.query_ids[left > 0]), weights[left > 0]

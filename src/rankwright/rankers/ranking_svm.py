@@ -8,24 +8,32 @@ Without weights, C is svm_rank_learn's -c (with its default loss, -l 1).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from numbers import Real
-from typing import Any, ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
-from rankwright.measures import Measure, parse_measure
+from rankwright.measures import Measure
 from rankwright.measures.forms import Oracle, read_only
+from rankwright.rankers.cost import cost
 from rankwright.rankers.max_margin import MaxMarginRanker
 from rankwright.rankers.pair_weights import grades_of, query_pair_weights, rank_pair_weights, weight_table
-from rankwright.rankers.problem import SOLVERS, Target
-from rankwright.solvers.bundle import Check
+from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, Rule, one_of, parameter
+from rankwright.rankers.problem import BUNDLE, DESCENT, SOLVERS, Settings, Target
 
 __all__ = ["RankingSVM"]
 
+_MAPPING = Rule("{qid: weight}", lambda value: isinstance(value, Mapping))
+_RANK_WEIGHTS = (
+    Rule("nDCG@m, such as ndcg@1", lambda value: isinstance(value, str | Measure)),
+    Rule("a mapping", lambda value: isinstance(value, Mapping)),
+)
 
+
+@dataclass(eq=False, repr=False)
 class RankingSVM(MaxMarginRanker):
     """Ranking SVM, and Ranking SVM for IR: a hinge for every pair of documents of one query with different labels.
 
@@ -44,8 +52,8 @@ class RankingSVM(MaxMarginRanker):
         Weight μ of a query. True: the pairs of the query with most of them, divided by its own. {qid: weight}.
     tol, max_passes, standardize, C_grid, warm_start, n_jobs, callback
         As for :class:`StructuredSVM`.
-    solver : {"qp", "frank-wolfe", "cutting-plane", "gd"}
-        ``"qp"`` is ``"frank-wolfe"``. ``"gd"``: the paper's full-batch gradient descent, which ends when ten passes
+    solver : {"bundle", "one-slack-cutting-plane", "gd"}
+        ``"gd"``: the paper's full-batch gradient descent, which ends when ten passes
         lower the objective by less than ``tol`` / 10 of it; its ``gap_`` is true, but far from tight.
     rate : float, optional
         Learning rate of ``"gd"``; a line search unless given.
@@ -71,55 +79,19 @@ class RankingSVM(MaxMarginRanker):
     >>> ranker = RankingSVM(rank_weights="ndcg@1", query_weights=True)
     """
 
-    def __init__(
-        self,
-        C: float | str = 1.0,
-        *,
-        lam: float | None = None,
-        rank_weights: str | Measure | Mapping[tuple[float, float], float] | None = None,
-        query_weights: bool | Mapping[Any, float] = False,
-        tol: float = 1e-3,
-        max_passes: int = 200,
-        standardize: bool = True,
-        solver: str = "frank-wolfe",
-        rate: float | None = None,
-        C_grid: Sequence[float] | None = None,
-        eval_measure: str | Measure | None = None,
-        warm_start: bool = False,
-        n_jobs: int | None = None,
-        callback: Callable[[Check], Any] | None = None,
-    ) -> None:
-        super().__init__(
-            C,
-            tol=tol,
-            max_passes=max_passes,
-            standardize=standardize,
-            solver=solver,
-            C_grid=C_grid,
-            eval_measure=eval_measure,
-            warm_start=warm_start,
-            n_jobs=n_jobs,
-            callback=callback,
-        )
-        self.lam = lam
-        self.rank_weights = rank_weights
-        self.query_weights = query_weights
-        self.rate = rate
+    C: float | str = cost()
+    _: KW_ONLY
+    lam: float | None = parameter(None, POSITIVE, NONE)
+    rank_weights: str | Measure | Mapping[tuple[float, float], float] | None = parameter(None, *_RANK_WEIGHTS, NONE)
+    query_weights: bool | Mapping[Any, float] = parameter(False, FLAG, _MAPPING)
+    solver: str = parameter(BUNDLE, one_of(*SOLVERS, DESCENT))
+    rate: float | None = parameter(None, POSITIVE, NONE)
 
-    _solvers: ClassVar[tuple[str, ...]] = ("qp", *SOLVERS, "gd")
-
-    def _check_parameters(self) -> None:
-        super()._check_parameters()
-        for name in ("lam", "rate"):
-            value = getattr(self, name)
-            if value is not None and not (isinstance(value, Real) and 0 < float(value) < np.inf):
-                raise InputError(f"{name} is {value!r}; expected a number above 0")
+    def _check_together(self) -> None:
         if self.lam is not None and self.C == "auto":
             raise InputError("C='auto' chooses C; leave out lam")
-        if not isinstance(self.query_weights, bool | np.bool_ | Mapping):
-            raise InputError(f"query_weights is {self.query_weights!r}; expected True, False or {{qid: weight}}")
-        if not (self.rank_weights is None or isinstance(self.rank_weights, str | Measure | Mapping)):
-            raise InputError(f"rank_weights is {self.rank_weights!r}; expected nDCG@m, such as ndcg@1, or a mapping")
+        if isinstance(self.rank_weights, str | Measure):  # whether there are pair weights for this measure
+            rank_pair_weights(RankingData.from_arrays([[1.0], [0.0]], [1, 0], group=[2]), self.rank_weights)
 
     def _method(self) -> str:
         return "rsvm-ir" if self.rank_weights is not None or self._weighs_queries() else "rank-svm"
@@ -127,8 +99,11 @@ class RankingSVM(MaxMarginRanker):
     def _weighs_queries(self) -> bool:
         return isinstance(self.query_weights, Mapping) or bool(self.query_weights)
 
-    def _cost(self, n_queries: int) -> float | None:
-        return super()._cost(n_queries) if self.lam is None else n_queries / (2.0 * float(self.lam))
+    def _grid(self, n_queries: int) -> list[float]:
+        return super()._grid(n_queries) if self.lam is None else [n_queries / (2.0 * float(self.lam))]
+
+    def _settings(self) -> Settings:
+        return replace(super()._settings(), rate=self.rate)
 
     def _weigh(self, data: RankingData, weights: Any) -> Any:
         if not self._weighs_queries():
@@ -148,9 +123,4 @@ class RankingSVM(MaxMarginRanker):
             (float(values[a]), float(values[b])): float(table[a, b]) for a in range(len(values)) for b in range(a)
         }
         parameters = read_only(np.concatenate([[len(values)], table.ravel()]))
-        low = np.minimum.reduceat(data.labels, data.indptr[:-1])
-        high = np.maximum.reduceat(data.labels, data.indptr[:-1])
-        return [Target(grades, high > low, Oracle(pairs, lambda longest: parameters, "pairs"))]
-
-    def _measure_to_choose_by(self) -> Measure:
-        return parse_measure(self.eval_measure or "nDCG@10")
+        return [Target(grades, data.has_order, Oracle(pairs, lambda longest: parameters, "pairs"))]

@@ -22,7 +22,8 @@ from rankwright.errors import InputError
 from rankwright.evaluation.table import Evaluation, evaluate
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.products import FASTMATH, add_rows, kernel_form, row_scores
-from rankwright.rankers.max_margin import DEFAULT_GRID, StructuredSVM
+from rankwright.rankers.cost import DEFAULT_GRID
+from rankwright.rankers.max_margin import StructuredSVM
 from rankwright.rankers.ranking_svm import RankingSVM
 from rankwright.training.health_fit import FitHealth
 from rankwright.training.health_table import TrainingHealth
@@ -182,10 +183,10 @@ def _plans(data: RankingData, losses: Any, settings: dict[str, Any], measures: S
     for loss in losses:
         name = _name(loss)
         ranker = ranker_for(loss, **settings)
-        useful = [target.useful for target in ranker._targets(data)]
+        useful = ranker._useful(data)
+        n_losses = 1 if isinstance(loss, str | Measure) else len(loss)
         own = ranker.measure_to_choose_by()
-        every = np.any(useful, axis=0)
-        if not every.any():
+        if not useful.any():
             what = (
                 "documents of different labels"
                 if isinstance(ranker, RankingSVM)
@@ -193,7 +194,7 @@ def _plans(data: RankingData, losses: Any, settings: dict[str, Any], measures: S
             )
             message = f"no query has {what}: there is nothing to train {name} on"
             raise InputError(message, "training data")
-        plans[name] = _Plan(name, loss, every, len(useful), own, tuple(dict.fromkeys(measures)))
+        plans[name] = _Plan(name, loss, useful, n_losses, own, tuple(dict.fromkeys(measures)))
     if not plans:
         raise InputError("no loss given; expected for example map, ndcg@10 or pairs")
     return list(plans.values())

@@ -116,7 +116,7 @@ class Plan:
             return ()
         if ranker.C != "auto":
             return (float(ranker.C),)
-        from rankwright.rankers.max_margin import DEFAULT_GRID
+        from rankwright.rankers.cost import DEFAULT_GRID
 
         return tuple(sorted(float(C) for C in ranker.C_grid or DEFAULT_GRID))
 
@@ -163,13 +163,13 @@ class Plan:
             ranker.callback = None
         model = ranker.model_ if bins is None else bins.collapse(ranker.model_)
         parts = {"training": data} | ({} if valid is None else {"validation": valid})
-        return Trained(ranker._method(), self.measure, model, ranker, facts, parts)
+        return Trained(ranker.method_name(), self.measure, model, ranker, facts, parts)
 
     def _start(self, ranker: Any, start: Any, data: RankingData) -> None:
         if not hasattr(ranker, "warm_start") or self.bins is not None:
             what = self.method.name if self.bins is None else "bins"
             raise InputError(f"{what} cannot continue from a model; expected a max-margin method on raw features")
-        ranker._start_from(_weights(getattr(start, "model", start), data))
+        ranker.start_from(_weights(getattr(start, "model", start), data))
 
 
 def plan(
@@ -215,11 +215,14 @@ def plan(
         shared["eval_measure"] = parse_measure(measure)
     if validated and given.get("lam") is None:
         shared["C"] = "auto"
+    if "measure" in known:
+        given["measure"] = parse_measure(given.get("measure", known["measure"]))
     ranker = method.make(**{name: value for name, value in shared.items() if name in known} | given)
     ranker.check_parameters()
     if bins is not None and getattr(ranker, "query_scaling", None) is not None:
         raise InputError("bins are of the features as they are; expected no query_scaling with them")
-    return Plan(method, ranker, ranker.measure_to_choose_by(), bins)
+    ranker.eval_measure = ranker.measure_to_choose_by()
+    return Plan(method, ranker, ranker.eval_measure, bins)
 
 
 def train(

@@ -34,8 +34,7 @@ class _OnTrees(Model):
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
-        if self.feature_names is not None and len(self.feature_names) != self.n_inputs:
-            raise InputError(f"{self.n_inputs} features but {len(self.feature_names)} feature names")
+        self._check_names()
 
     @property
     def n_features(self) -> int:
@@ -52,11 +51,6 @@ class _OnTrees(Model):
             if part.dtype not in (np.float32, np.float64):
                 part = part.astype(np.float64)
             yield start, np.ascontiguousarray(widen(part, self.n_inputs))
-
-    def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
-        """Rows as dense float64 with the model's features as columns: for a few rows to look at."""
-        blocks = [part.astype(np.float64) for _, part in self._blocks(X, feature_names)]
-        return np.concatenate(blocks) if blocks else np.zeros((0, self.n_inputs))
 
 
 @dataclass(frozen=True, eq=False)

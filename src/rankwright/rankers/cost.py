@@ -1,0 +1,165 @@
+"""Linear rankers with a cost C: training for one C, or for a path of them, the best chosen on validation data."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+from sklearn.utils.validation import check_is_fitted
+
+from rankwright.data.dataset import RankingData
+from rankwright.errors import InputError
+from rankwright.measures import BinaryMeasure, Measure
+from rankwright.models.linear import LinearModel
+from rankwright.rankers.base import Ranker, Task
+from rankwright.rankers.facts import Outcome
+from rankwright.rankers.parameters import MEASURE, NONE, POSITIVE, POSITIVES, one_of, parameter
+from rankwright.rankers.validation import validation_value
+
+__all__ = ["DEFAULT_GRID", "Trial", "cost", "with_relevance"]
+
+Array = npt.NDArray[Any]
+DEFAULT_GRID = tuple(10.0**power for power in range(-4, 4))
+
+
+def cost() -> Any:
+    """The parameter C."""
+    return parameter(1.0, POSITIVE, one_of("auto"))
+
+
+@dataclass(frozen=True, eq=False)
+class Trial:
+    """Training for one C.
+
+    Attributes
+    ----------
+    coef : ndarray
+        Weights of the raw features.
+    figures : mapping
+        What its row of ``C_path_`` says, besides C and the value on validation data.
+    solution : object
+        What the solver gave.
+    interrupted : bool
+        Whether Ctrl-C ended it early.
+    """
+
+    coef: Array
+    figures: Mapping[str, float]
+    solution: Any
+    interrupted: bool = False
+
+
+class CostPath(Protocol):
+    """A training set, to train for one C after the other."""
+
+    def solve(self, C: float) -> Trial:
+        """Train for one C."""
+
+    def close(self) -> None:
+        """Shut down the thread pool."""
+
+
+class LinearRanker(Ranker):
+    """A ranker whose scores are ``X @ coef_``."""
+
+    C: float | str  # a parameter of the subclasses, each with its own place for it
+    coef_: Array
+    C_: float
+    C_path_: list[dict[str, float]]
+
+    @property
+    def model_(self) -> LinearModel:
+        """The fitted model, apart from its training."""
+        check_is_fitted(self, "coef_")
+        return self._model_of(self.coef_)
+
+    def _model_of(self, coef: Array) -> LinearModel:
+        return LinearModel(coef, self._names())
+
+    def start_from(self, coef: Array | None) -> Self:
+        """Start the next ``fit`` from weights, such as those of a saved model."""
+        self._initial_coef = coef
+        return self
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class CostRanker(LinearRanker):
+    """Choosing C; subclasses say which problem is solved for each, and what is kept of its solution."""
+
+    C_grid: Sequence[float] | None = parameter(None, POSITIVES, NONE)
+    eval_measure: str | Measure | None = parameter(None, MEASURE, NONE)
+
+    def _check_data(self, data: RankingData, valid: RankingData | None) -> None:
+        if self.C == "auto" and valid is None:
+            raise InputError("C='auto' chooses C on validation data; give eval_set=(X, y, qid)")
+
+    def _grid(self, n_queries: int) -> list[float]:
+        """The values of C to try."""
+        if self.C != "auto":
+            return [float(self.C)]
+        return sorted(map(float, DEFAULT_GRID if self.C_grid is None else self.C_grid))
+
+    def _train(self, task: Task) -> Outcome:
+        grid = self._grid(self.n_queries_)
+        measure, valid = self.measure_to_choose_by(), task.valid
+        value_of = None if valid is None else validation_value(valid, measure)
+        rows: list[dict[str, float]] = []
+        best: tuple[float, float, Trial] | None = None
+        interrupted = False
+        path = self._path(task)
+        try:
+            for C in grid:
+                trial = path.solve(C)
+                row, value = {"C": C}, float("nan")
+                if valid is not None and value_of is not None:
+                    scores = self._model_of(trial.coef).score(valid.X, valid.feature_names, valid.indptr)
+                    value = row[str(measure)] = value_of(scores)
+                rows.append(row | dict(trial.figures))
+                if best is None or value > best[1]:
+                    best = (C, value, trial)
+                if trial.interrupted:
+                    interrupted = True
+                    break
+        except KeyboardInterrupt:
+            if best is None:
+                raise
+            interrupted = True
+        finally:
+            path.close()
+        assert best is not None
+        self.C_, _, trial = best
+        self.coef_, self.C_path_ = trial.coef, rows
+        outcome = self._keep(trial.solution, interrupted)
+        return dataclasses.replace(outcome, C=self.C_, tried=tuple(rows), C_left=len(grid) - len(rows))
+
+    def _learn_nothing(self, task: Task) -> Outcome:
+        self.coef_, self.C_path_ = np.zeros(task.data.n_features), []
+        self.C_ = float("nan") if self.C == "auto" else float(self.C)
+        return dataclasses.replace(self._keep(None, False), C=self.C_)
+
+    def _path(self, task: Task) -> CostPath:
+        """The problem to solve for each C."""
+        raise NotImplementedError
+
+    def _keep(self, solution: Any, interrupted: bool) -> Outcome:
+        """Set the fitted attributes that tell of the solution; None where there was nothing to learn."""
+        raise NotImplementedError
+
+
+def with_relevance(measure: Measure, relevant_from: float) -> Measure:
+    """The measure with labels from ``relevant_from`` on as relevant, as they are in training.
+
+    Examples
+    --------
+    >>> from rankwright.measures import parse_measure
+    >>> str(with_relevance(parse_measure("AP"), 2)), str(with_relevance(parse_measure("nDCG@10"), 2))
+    ('AP(rel=2)', 'nDCG@10')
+    """
+    if relevant_from == 1 or not isinstance(measure, BinaryMeasure):
+        return measure
+    rel = int(relevant_from) if float(relevant_from).is_integer() else float(relevant_from)
+    return dataclasses.replace(measure, rel=rel)

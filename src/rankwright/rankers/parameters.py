@@ -1,0 +1,130 @@
+"""Parameters of estimators: each is declared once, with its default and the values it accepts.
+
+    C: float | str = parameter(1.0, POSITIVE, one_of("auto"))
+
+An estimator is a dataclass of such fields. A value that no rule accepts gives ``C is -1; expected a number above 0, or
+'auto'``. Also here: what ``n_jobs`` and ``random_state`` mean.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+from rankwright.errors import InputError
+from rankwright.measures import Measure, parse_measure
+
+__all__ = ["Rule", "check_parameters", "one_of", "parameter", "seed_of", "threads_of", "whole"]
+
+_LONGEST = 60  # of a value as a message shows it
+_FEW = 2  # names that are not introduced as a list
+_SEEDS = 1 << 32
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Values that a parameter may have.
+
+    Attributes
+    ----------
+    expected : str
+        The values, in words.
+    accepts : callable
+        Whether a value, of any type, is one of them. It may raise an InputError that says more.
+    """
+
+    expected: str
+    accepts: Callable[[Any], bool]
+
+
+def parameter(default: Any, *rules: Rule) -> Any:
+    """A field of an estimator; without rules, the estimator checks it itself."""
+    return dataclasses.field(default=default, metadata={"rules": rules})
+
+
+def check_parameters(estimator: Any) -> None:
+    """Check all fields of an estimator."""
+    for field in dataclasses.fields(estimator):
+        value, rules = getattr(estimator, field.name), field.metadata["rules"]
+        if rules and not any(rule.accepts(value) for rule in rules):
+            expected = ", or ".join(rule.expected for rule in rules)
+            raise InputError(f"{field.name} is {shown(value)}; expected {expected}")
+
+
+def shown(value: Any) -> str:
+    """A value on one line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def is_number(value: Any) -> bool:
+    """Whether it is a finite number, and not True or False."""
+    return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and bool(np.isfinite(float(value)))
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool | np.bool_)
+
+
+def is_list(value: Any) -> bool:
+    """Whether it is a sequence or an array of at least one item, and no text."""
+    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str | bytes) and len(value) > 0
+
+
+def _is_measure(value: Any) -> bool:
+    if isinstance(value, str):
+        parse_measure(value)  # raises with a hint
+    return isinstance(value, str | Measure)
+
+
+NONE = Rule("None", lambda value: value is None)
+FLAG = Rule("True or False", lambda value: isinstance(value, bool | np.bool_))
+POSITIVE = Rule("a number above 0", lambda value: is_number(value) and value > 0)
+POSITIVES = Rule("numbers above 0", lambda value: is_list(value) and all(map(POSITIVE.accepts, value)))
+NOT_NEGATIVE = Rule("a number of at least 0", lambda value: is_number(value) and value >= 0)
+SHARE = Rule("a share above 0 and up to 1", lambda value: is_number(value) and 0 < value <= 1)
+MEASURE = Rule("a measure such as 'ndcg@10'", _is_measure)
+FUNCTION = Rule("a function", callable)
+THREADS = Rule("a number of threads, or -1 for all cores", lambda value: _is_whole(value) and value != 0)
+SEED = Rule(
+    f"a whole number from 0 to {_SEEDS - 1}, or a RandomState",
+    lambda value: (_is_whole(value) and 0 <= value < _SEEDS) or isinstance(value, np.random.RandomState),
+)
+
+
+def whole(least: int, most: int | None = None) -> Rule:
+    """Whole numbers of a range."""
+    until = "" if most is None else f" to {most}"
+    return Rule(
+        f"a whole number from {least}{until}",
+        lambda value: _is_whole(value) and value >= least and (most is None or value <= most),
+    )
+
+
+def one_of(*names: str) -> Rule:
+    """Some names."""
+    listed = repr(names[0]) if len(names) == 1 else " or ".join(names)
+    expected = listed if len(names) <= _FEW else "one of " + ", ".join(names)
+    return Rule(expected, lambda value: isinstance(value, str) and value in names)
+
+
+def threads_of(n_jobs: int | None) -> int:
+    """How many threads ``n_jobs`` asks for: 1 for None, all cores for -1."""
+    if n_jobs is None:
+        return 1
+    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
+
+
+def seed_of(random_state: Any) -> int:
+    """The seed that ``random_state`` asks for: a random one for None, one drawn from a RandomState."""
+    if random_state is None:
+        return int(np.random.default_rng().integers(np.iinfo(np.int32).max))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(np.iinfo(np.int32).max))
+    return int(random_state)

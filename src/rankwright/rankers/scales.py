@@ -1,0 +1,71 @@
+"""Scales of features for training: standard deviations and means, which are folded back into the weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from rankwright.data.dataset import RankingData
+from rankwright.data.scaling import Standardizer
+
+__all__ = ["largest", "moments", "scale_of", "varies"]
+
+Array = npt.NDArray[Any]
+_NO_SPREAD = 1e-10  # of the largest value: a feature that varies less is taken as constant
+_CHUNK_VALUES = 1 << 18  # that stay in cache
+
+
+def scale_of(data: RankingData) -> Array:
+    """Standard deviations; inf for features that do not vary, which leaves them out."""
+    deviations = _deviations(data)
+    return np.where(varies(data.X, deviations), deviations, np.inf)
+
+
+def moments(data: RankingData, standardize: bool) -> tuple[Array, Array]:
+    """What to subtract from each feature and what to divide it by; inf for features that do not vary."""
+    scale = scale_of(data)
+    if not standardize:
+        return np.zeros(data.n_features), np.where(np.isfinite(scale), 1.0, np.inf)
+    if data.is_sparse:
+        return np.bincount(data.X.indices, data.X.data, data.n_features) / data.n_docs, scale
+    with np.errstate(over="ignore"):
+        mean = data.X.mean(axis=0, dtype=np.float64)
+    return mean if np.isfinite(mean).all() else Standardizer.fit(data).mean, scale
+
+
+def varies(X: Any, deviations: Array) -> Array:
+    """Which features vary by more than rounding."""
+    low, high = _ends(X)
+    return (low < high) & (deviations > _NO_SPREAD * np.maximum(np.abs(low), np.abs(high)))
+
+
+def largest(X: Any) -> Array:
+    """The largest absolute value of each feature."""
+    low, high = _ends(X)
+    return np.maximum(np.abs(low), np.abs(high))
+
+
+def _ends(X: Any) -> tuple[Array, Array]:
+    """The smallest and the largest value of each feature."""
+    ends = (end.toarray() if sparse.issparse(end) else end for end in (X.min(axis=0), X.max(axis=0)))
+    low, high = (np.asarray(end, np.float64).ravel() for end in ends)
+    return low, high
+
+
+def _deviations(data: RankingData) -> Array:
+    """One pass, some rows at a time, shifted by the first row; the careful way only for sparse and for huge values."""
+    if data.is_sparse:
+        return Standardizer.fit(data).scale
+    shift = data.X[0].astype(np.float64)
+    total, squares = np.zeros(data.n_features), np.zeros(data.n_features)
+    step = max(1, _CHUNK_VALUES // data.n_features)
+    with np.errstate(over="ignore", invalid="ignore"):
+        for start in range(0, data.n_docs, step):
+            rows = data.X[start : start + step] - shift
+            total += rows.sum(axis=0)
+            squares += np.einsum("ij,ij->j", rows, rows)
+        deviations = np.sqrt(np.maximum(squares / data.n_docs - (total / data.n_docs) ** 2, 0.0))
+    return deviations if np.isfinite(deviations).all() else Standardizer.fit(data).scale
