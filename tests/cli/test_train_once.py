@@ -1,4 +1,4 @@
-"""`rankwright train` does everything once: every file is opened once, every part evaluated once, the measure parsed once."""
+"""`rankwright train` opens every file once, evaluates every part of the data once, and parses every measure once."""
 
 import builtins
 import io

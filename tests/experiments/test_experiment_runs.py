@@ -63,7 +63,7 @@ def test_trials_by_hand(folder):
     results = run_experiment(write_experiment(folder))
     data = read_data(folder / "all.txt")
     expected = {}
-    for number, split in enumerate(QueryTrials(3, train=10, valid=8, test=12, seed=0).split_queries(data), 1):
+    for number, split in enumerate(QueryTrials(3, train=10, valid=8, test=12, random_state=0).split_queries(data), 1):
         train, valid, test = split.apply(data)
         ranker = StructuredSVM("map", "auto", C_grid=[0.1, 1, 10], max_passes=20).fit(train, eval_set=valid)
         for method, scores in (("first", test.X[:, 0]), ("svm-map", ranker.predict(test))):

@@ -140,7 +140,7 @@ def test_ranking_data_is_its_arrays():
     short = plain.with_features(plain.X[:, :3])
     full = plain.with_features(np.column_stack([plain.X[:, :3], np.zeros(plain.n_docs)]))
     np.testing.assert_array_equal(again.transform_data(short).X.toarray(), again.transform_data(full).X.toarray())
-    with pytest.raises(InputError, match="the data lacks 1 of the model's 4 features: 'one'"):
+    with pytest.raises(InputError, match="the data lacks 1 of the training data's 4 features: 'one'"):
         ThresholdBins().fit(data).transform_data(data.with_features(data.X[:, :3], data.feature_names[:3]))
 
 

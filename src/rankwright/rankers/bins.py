@@ -7,7 +7,6 @@ functions need not be on one scale, nor be linear in what they measure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -20,7 +19,6 @@ from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.models.binned import BinnedModel, steps_reached
-from rankwright.models.features import NamedFeatures, picked
 from rankwright.models.linear import LinearModel
 
 __all__ = ["ThresholdBins"]
@@ -121,9 +119,8 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
     def transform_data(self, data: RankingData) -> RankingData:
         """The same documents with 0/1 features and their names; columns are found by name where there are names."""
         check_is_fitted(self, "thresholds_")
-        columns = _Columns(self.n_features_in_, self._names())
-        coded = _coded(columns.of(data.X, data.feature_names), self.thresholds_)
-        return data.with_features(coded, self._names_out(columns.names))
+        matched = data.matched_to(self.n_features_in_, self._names())
+        return data.with_features(_coded(matched.X, self.thresholds_), self._names_out(matched.names))
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
         """Names such as ``bm25≥3.21``, with as many digits as tell the thresholds of a feature apart."""
@@ -159,21 +156,6 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
     def _names_out(self, names: Sequence[str]) -> list[str]:
         parts = zip(names, map(_written, self.thresholds_), strict=True)
         return [f"{name}≥{limit}" for name, limits in parts for limit in limits]
-
-
-@dataclass(frozen=True)
-class _Columns(NamedFeatures):
-    """Where the features of the training data stand in other data."""
-
-    n_inputs: int
-    feature_names: tuple[str, ...] | None
-
-    @property
-    def n_features(self) -> int:
-        return self.n_inputs
-
-    def of(self, X: Any, feature_names: Sequence[str] | None) -> Any:
-        return picked(X, self._columns(X.shape[1], feature_names))
 
 
 def _distinct_values(X: Any) -> Iterator[Array]:
