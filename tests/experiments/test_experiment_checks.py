@@ -245,6 +245,16 @@ def test_whatever_a_value_is_the_check_has_an_answer(folder, number):
         assert (experiment is None) == bool(problems)
 
 
+@pytest.mark.parametrize("method", NAMES)
+def test_whatever_a_parameter_is_the_check_has_an_answer(folder, method):
+    data = '[[data]]\nname = "f"\ntrain = "train.txt"\ntest = "test.txt"\n'
+    for key in parse_method(method).defaults():
+        for value in ('"x"', "[1]", "1979-05-27"):
+            text = f'{data}[[method]]\nmethod = "{method}"\n[method.parameters]\n{key} = {value}\n'
+            experiment, problems = check_text(text, folder / "exp.toml")
+            assert (experiment is None) == bool(problems)
+
+
 @pytest.mark.parametrize("text", ["data = 3\nmethod = 'x'", "data = [3]\nmethod = [3]", "experiment = 1\nprotocol = 2"])
 def test_sections_that_are_no_tables(folder, text):
     experiment, problems = check_text(text, folder / "exp.toml")
