@@ -24,7 +24,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright import LambdaMART, RankingData, adapt, build_index, evaluate, feature_set, make_features, read_qrels
-from rankwright.adaptation.choice import model_scores
 from rankwright.adaptation.robustness import learning_curve, write_curve
 from rankwright.evaluation.significance import p_value
 from rankwright.text.reading.documents import read_documents
@@ -145,7 +144,7 @@ def _task_pages(task: Task) -> Iterable[str]:
     for train, valid, tests in task.splits:
         for name, model in _models(task, train, valid).items():
             for test, data in tests.items():
-                found = evaluate(data, model_scores(model, data), measures=MEASURES)
+                found = evaluate(data, model.predict(data), measures=MEASURES)
                 per_query = values.setdefault(test, {}).setdefault(name, {})
                 for query, row in zip(found.query_ids.tolist(), found.values, strict=True):
                     per_query.setdefault(str(query), []).append(row)

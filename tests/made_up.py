@@ -161,7 +161,7 @@ class MadeUp:
         if name == "python-docs-results":
             return "experiment", "run", self.path("text/exp.toml")
         if name == "demo":
-            return "demo", "--out", path
+            return "demo", "-o", path
         if name == "docs.index":
             return "index", self.path("text/docs.jsonl"), "-o", path
         if name == "model.rkw":

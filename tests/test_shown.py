@@ -15,7 +15,7 @@ import pytest
 
 from made_up import MadeUp, small_collection
 from rankwright.cli.main import cli, main
-from rankwright.experiments.checking import check_text
+from rankwright.experiments.checks import check_text
 from shown import DOCS, FILES, LANGUAGES, PAGES, ROOT, languages, name_of, shown, text_of
 
 COMMANDS = DOCS / "reference" / "commands.md"  # generated from the help of every command
@@ -174,9 +174,7 @@ def find_command(words):
 def check_experiment(file):
     """Check that the missing data are the only problem of a file."""
     _, problems = check_text(file.read_text(), file)
-    others = [
-        str(problem) for problem in problems if not re.search(r"there is no \S+ in|is no folder in", str(problem))
-    ]
+    others = [str(problem) for problem in problems if not re.search(r": no (folder )?\S+ in ", str(problem))]
     assert not others
 
 

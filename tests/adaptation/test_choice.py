@@ -7,7 +7,7 @@ import pytest
 
 import rankwright
 from rankwright import InputError, LambdaMART, RankingData, RankingSVM, evaluate, load_model
-from rankwright.adaptation.choice import METHODS, adapt, model_scores
+from rankwright.adaptation.choice import METHODS, adapt
 from rankwright.adaptation.robustness import learning_curve, robustness, write_curve
 from rankwright.errors import InputWarning
 from rankwright.models.linear import LinearModel
@@ -33,7 +33,7 @@ def background():
 
 
 def mean(model, data, measure="nDCG@10"):
-    return evaluate(data, model_scores(model, data), measures=[measure]).means[measure]
+    return evaluate(data, model.predict(data), measures=[measure]).means[measure]
 
 
 def test_every_method_is_tried_and_the_new_domain_is_learnt(background):
@@ -48,7 +48,7 @@ def test_every_method_is_tried_and_the_new_domain_is_learnt(background):
     assert found.chosen.name != "background"
     assert found.chosen.name in found.reason
     assert mean(found.model, test) > mean(background.model_, test) + 0.05
-    assert found.predict(test).tolist() == model_scores(found.model, test).tolist()
+    assert found.predict(test).tolist() == found.model.predict(test).tolist()
     apart, (low, high), p = found.differences(found.chosen.name)
     assert low < apart < high
     assert p < 0.05
@@ -74,7 +74,7 @@ def test_a_method_that_is_asked_for(background, method, tmp_path):
     found.save(tmp_path / "m.rkw")
     saved = load_model(tmp_path / "m.rkw")
     assert saved.method == f"adapted-{method}"
-    assert model_scores(saved.model, test).tobytes() == found.predict(test).tobytes()
+    assert saved.model.predict(test).tobytes() == found.predict(test).tobytes()
 
 
 def test_a_perfect_background_is_not_made_worse():
@@ -140,7 +140,7 @@ def test_it_is_reachable_and_deterministic(background):
     one = rankwright.adapt(background, train, valid, n_jobs=1)
     other = rankwright.adapt(background, train, valid, n_jobs=2)
     for a, b in zip(one.candidates, other.candidates, strict=True):
-        assert model_scores(a.model, valid).tobytes() == model_scores(b.model, valid).tobytes()
+        assert a.model.predict(valid).tobytes() == b.model.predict(valid).tobytes()
 
 
 def test_robustness_counts_queries(background):
@@ -152,8 +152,7 @@ def test_robustness_counts_queries(background):
         data = {"closed": closed, "open": later}[row.test]
         model = next(one.model for one in found.candidates if one.name == row.method)
         values = [
-            evaluate(data, model_scores(some, data), measures=["nDCG@10"]).values[:, 0]
-            for some in (model, background.model_)
+            evaluate(data, some.predict(data), measures=["nDCG@10"]).values[:, 0] for some in (model, background.model_)
         ]
         apart = values[0] - values[1]
         assert (row.wins, row.ties, row.losses) == ((apart > 0).sum(), (apart == 0).sum(), (apart < 0).sum())

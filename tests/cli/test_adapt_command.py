@@ -30,7 +30,7 @@ def files(tmp_path, monkeypatch):
     return tmp_path
 
 
-BASE = ["adapt", "--background", "web.rkw", "--train", "train.txt", "--valid", "valid.txt", "-o", "m.rkw"]
+BASE = ["adapt", "web.rkw", "train.txt", "--valid", "valid.txt", "-o", "m.rkw"]
 
 
 def test_everything_at_once(files, capsys):
@@ -65,8 +65,8 @@ def test_json(files, capsys):
         ([*BASE, "--method", "augment"], "background_data"),
         ([*BASE, "--measure", "nonsense"], "nonsense"),
         ([*BASE[:-1], "missing/m.rkw"], "missing/m.rkw"),
-        ([*BASE[:2], "train.txt", *BASE[3:]], "train.txt"),
-        ([*BASE[:4], "nothing.txt", *BASE[5:]], "nothing.txt"),
+        (["adapt", "train.txt", *BASE[2:]], "train.txt"),
+        ([*BASE[:2], "nothing.txt", *BASE[3:]], "nothing.txt"),
     ],
 )
 def test_bad_input_is_one_line_and_leaves_nothing(files, capsys, arguments, message):

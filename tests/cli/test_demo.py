@@ -64,5 +64,5 @@ def test_every_step_and_what_it_leaves(small, tmp_path, monkeypatch, capsys):
 
 def test_a_folder_that_cannot_be_made(tmp_path, capsys):
     (tmp_path / "file").write_text("")
-    assert main(["demo", "--out", str(tmp_path / "file" / "x")]) == 2
+    assert main(["demo", "-o", str(tmp_path / "file" / "x")]) == 2
     assert capsys.readouterr().err.count("\n") == 1

@@ -89,14 +89,14 @@ def test_a_run_with_unknown_queries_warns_with_the_count(files, capsys):
     (files / "more.run").write_text(RUN + "9 Q0 e 1 1 x\n")
     code, _, err = run(capsys, "evaluate", "qrels", "more.run")
     assert code == 0
-    assert err == "warning: more.run: ignored 1 documents of 1 queries that are not in the judgements\n"
+    assert err == "warning: more.run: ignored 1 documents of 1 unjudged queries\n"
 
 
 BAD = {
-    "score count": (["f.txt", "short"], "short: 2 scores, but f.txt has 4 documents; expected one a line"),
-    "scores with qrels": (["qrels", "short"], "short: holds scores without document ids"),
+    "score count": (["f.txt", "short"], "short: 2 scores, but f.txt has 4 documents; expected one score per document"),
+    "scores with qrels": (["qrels", "short"], "short: contains scores without document ids"),
     "run as qrels": (["x.run", "x.run"], "x.run: is a TREC run; expected qrels or a feature file"),
-    "qrels as run": (["qrels", "qrels"], "qrels: is neither a TREC run"),
+    "qrels as run": (["qrels", "qrels"], "qrels: neither a TREC run"),
     "missing file": (["nowhere", "x.run"], "nowhere: cannot be read: No such file or directory"),
     "folder": (["dir", "x.run"], "dir: "),
     "empty": (["empty", "x.run"], "empty: "),
@@ -109,7 +109,7 @@ BAD = {
     "no run": (["qrels"], "Missing argument"),
     "unknown option": (["qrels", "x.run", "--nope"], "No such option"),
     "short line": (["qrels", "short.run"], "short.run:2: 5 fields; expected 6"),
-    "twice": (["qrels", "twice.run"], "twice.run:5: document 'a' stands twice in query '1' (first on line 1)"),
+    "twice": (["qrels", "twice.run"], "twice.run:5: duplicate document 'a' in query '1' (first on line 1)"),
     "nan": (["qrels", "nan.run"], "nan.run:1: score is 'nan'; expected a finite number"),
 }
 

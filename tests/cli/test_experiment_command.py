@@ -50,7 +50,7 @@ def test_check_shows_all_mistakes(folder, capsys):
 
 
 def test_run_and_table(folder, capsys):
-    code, out, err = run(capsys, "run", "exp.toml", "--jobs", "1")
+    code, out, err = run(capsys, "run", "exp.toml", "--threads", "1")
     assert code == 0
     assert out.splitlines()[0].split() == ["data", "method", "AP", "w/l", "nDCG@5", "w/l"]
     assert err.startswith("6 of 6 cells in exp-results (")
@@ -59,13 +59,13 @@ def test_run_and_table(folder, capsys):
     assert code == 0
     assert "| all | AP | svm-map | **" in out
     code, _, err = run(capsys, "table", "nowhere")
-    assert (code, err.startswith("rankwright: nowhere: is no folder of results")) == (2, True)
-    assert run(capsys, "run", "exp.toml", "--jobs", "1", "-o", "other")[0] == 0
+    assert (code, err.startswith("rankwright: nowhere: not a results folder")) == (2, True)
+    assert run(capsys, "run", "exp.toml", "--threads", "1", "-o", "other")[0] == 0
     assert (folder / "other" / "runs.csv").is_file()
 
 
 def test_report(folder, capsys):
-    assert run(capsys, "run", "exp.toml", "--jobs", "1")[0] == 0
+    assert run(capsys, "run", "exp.toml", "--threads", "1")[0] == 0
     code, _, err = run(capsys, "report", "exp-results", "--title", "My <title>")
     assert (code, err) == (0, "wrote exp-results/report.html\n")
     page = (folder / "exp-results" / "report.html").read_text()
@@ -76,11 +76,11 @@ def test_report(folder, capsys):
 
 def test_failures_are_told(folder, capsys):
     write_experiment(folder, TRIALS + '[[method]]\nmethod = "feature:nothing"\n')
-    code, out, err = run(capsys, "run", "exp.toml", "--jobs", "1")
+    code, out, err = run(capsys, "run", "exp.toml", "--threads", "1")
     assert code == 1
     assert "3 of 9 cells are missing" in out
     assert "rankwright: 3 cells failed:" in err
-    reason = "there is no feature 'nothing'; expected a number from 1 to 4"
+    reason = "no feature 'nothing'; expected a number from 1 to 4"
     assert f"  feature:nothing on all, split 2: {reason}\n" in err
 
 
@@ -89,16 +89,16 @@ def test_an_interruption_says_how_to_go_on(folder, capsys, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(running, "run_cell", pressed)
-    code, _, err = run(capsys, "run", "exp.toml", "--jobs", "1")
+    code, _, err = run(capsys, "run", "exp.toml", "--threads", "1")
     assert code == 130
-    assert "what is finished is in exp-results; the same command goes on from there" in err
+    assert "finished results are in exp-results; run the same command again to resume" in err
 
 
 def test_progress_in_a_log_and_on_a_terminal(folder, capsys, monkeypatch):
     from rankwright.cli import experiment
 
     monkeypatch.setattr(experiment, "_LOG_INTERVAL", 0.0)
-    _, _, err = run(capsys, "run", "exp.toml", "--jobs", "1")
+    _, _, err = run(capsys, "run", "exp.toml", "--threads", "1")
     assert "reading all\n" in err
     assert "1 of 6 cells, about " in err
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)

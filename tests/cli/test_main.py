@@ -92,7 +92,7 @@ def test_errors_become_one_line(monkeypatch, capsys, error, code, line):
         raise error
 
     monkeypatch.setattr("rankwright.cli.demo._collect", broken)
-    assert program.main(["demo", "--out", "."]) == code
+    assert program.main(["demo", "-o", "."]) == code
     assert capsys.readouterr().err.endswith(line)
 
 

@@ -282,7 +282,7 @@ def test_ctrl_c_while_choosing_C(files, keyboard, capsys, monkeypatch):
     assert facts["C_left"] + len(facts["C_tried"]) == 8
     assert facts["C_left"] > 0
     code, _, err = run(capsys, *options)
-    assert (code, f"; {facts['C_left']} more were not tried" in err) == (130, True)
+    assert (code, f"; {facts['C_left']} more not tried" in err) == (130, True)
 
 
 def test_ctrl_c_in_the_first_pass_waits_for_weights(files, keyboard, capsys, monkeypatch):
@@ -355,25 +355,25 @@ def one_line(result, *parts):
         (["--method", "lambdamart", "--C", "1"], ["--C does not go with the method lambdamart"]),
         (
             ["--method", "lambdamart", "--set", "trees=5"],
-            ["--set is given 'trees=5'; expected NAME=VALUE with one of "],
+            ["--set is 'trees=5'; expected NAME=VALUE with one of "],
         ),
-        (["--method", "lambdamart", "--set", "n_trees=x"], ["expected a number for n_trees"]),
+        (["--method", "lambdamart", "--set", "n_trees=x"], ["n_trees is 'x'; expected a whole number from 1"]),
         (["--method", "svm-map", "--losses", "map,auc"], ["--losses does not go with the method svm-map"]),
-        (["--method", "svm-combo"], ["--losses is needed; expected at least two"]),
-        (["--method", "svm-combo", "--losses", "map,auc", "--loss-weights", "1,-1"], ["--loss-weights is given '-1'"]),
+        (["--method", "svm-combo"], ["svm-combo needs at least two losses; expected --losses"]),
+        (["--method", "svm-combo", "--losses", "map,auc", "--loss-weights", "1,-1"], ["--loss-weights is '-1'"]),
         (["--method", "svm-map", "--feature-map", "dorm"], ["AP cannot be trained with the feature map 'dorm'"]),
         (["--method", "svm-ndcg@0"], ["the cutoff of the method 'svm-ndcg@0' is '0'; expected a whole number from 1"]),
         (["--method", "svm-mrr@x"], ["the cutoff of the method"]),
         (["--method", "svm-map@5"], ["unknown method 'svm-map@5'; did you mean svm-map"]),
-        (["--C", "0"], ["--C is given '0'; expected a number above 0, or auto"]),
-        (["--C", "much"], ["--C is given 'much'"]),
-        (["--C", "inf"], ["--C is given 'inf'"]),
-        (["--C", "nan"], ["--C is given 'nan'"]),
+        (["--C", "0"], ["--C is '0'; expected a number above 0, or auto"]),
+        (["--C", "much"], ["--C is 'much'"]),
+        (["--C", "inf"], ["--C is 'inf'"]),
+        (["--C", "nan"], ["--C is 'nan'"]),
         (["--C", "auto"], ["--C auto chooses C on validation data; expected --valid FILE"]),
-        (["--C-grid", "1,2"], ["--C-grid holds the values that --C auto tries"]),
-        (["--C-grid", "1,2", "--C", "1", "--valid", "vali.txt"], ["--C-grid holds the values"]),
-        (["--C-grid", "1,,2", "--valid", "vali.txt"], ["--C-grid is given ''; expected numbers above 0"]),
-        (["--C-grid", "1;2", "--valid", "vali.txt"], ["--C-grid is given '1;2'"]),
+        (["--C-grid", "1,2"], ["--C-grid lists the values that --C auto tries"]),
+        (["--C-grid", "1,2", "--C", "1", "--valid", "vali.txt"], ["--C-grid lists the values"]),
+        (["--C-grid", "1,,2", "--valid", "vali.txt"], ["--C-grid is ''; expected numbers above 0"]),
+        (["--C-grid", "1;2", "--valid", "vali.txt"], ["--C-grid is '1;2'"]),
         (["--measure", "ndgc"], ["unknown measure 'ndgc'; did you mean"]),
         (["--measure", "P"], ["P needs a cutoff"]),
         (["--tol", "0"], ["tol is 0.0; expected a number above 0"]),
@@ -392,14 +392,14 @@ def one_line(result, *parts):
         (["-o", "."], [".: is a folder"]),
         (["-o", "-"], ["expected a file name after -o"]),
         (["-o", "m.rkw.gz"], ["model files are not gzip"]),
-        (["-o", "train.txt"], ["train.txt: is what is being read"]),
-        (["-o", "vali.txt", "--valid", "vali.txt"], ["vali.txt: is what is being read"]),
+        (["-o", "train.txt"], ["train.txt: is also an input"]),
+        (["-o", "vali.txt", "--valid", "vali.txt"], ["vali.txt: is also an input"]),
         (["--valid", "nothing.txt"], ["nothing.txt: cannot be read: No such file"]),
         (["--valid", "wide.txt"], ["wide.txt: the data has 7 features, but the training data has 5"]),
         (["--valid", "broken.txt"], ["broken.txt:2: "]),
         (["--continue", "nothing.rkw"], ["nothing.rkw: cannot be read"]),
+        (["--continue", "wide.rkw"], ["wide.rkw: has 7 features, but the training data has 5"]),
         (["--continue", "train.txt"], ["train.txt: not a Rankwright model"]),
-        (["--continue", "wide.rkw"], ["wide.rkw: has 7 features, but the training data 5"]),
         (["--group", "vali.txt"], ["train.txt: has qid:Q in its lines, and group was given too"]),
     ],
 )
@@ -422,7 +422,7 @@ def test_bad_options_are_one_line_before_any_training(files, capsys, monkeypatch
         ("1 qid:1 1:1\n-1 qid:1 1:2\n", "f.txt:2: "),
         ("1 qid:1 1:1\n1 qid:1 1:2\n0 qid:2 1:1\n", "f.txt: no query has documents of different labels"),
         ("2000 qid:1 1:1\n0 qid:1 1:2\n", "f.txt: the label 2000 is too large for nDCG"),
-        ("1 0 d1 2\n", "f.txt: holds TREC judgements, no features"),
+        ("1 0 d1 2\n", "f.txt: contains TREC judgements, not features"),
     ],
 )
 def test_bad_feature_files_are_one_line(files, capsys, text, part):
@@ -458,4 +458,4 @@ def test_bins_make_a_model_over_the_raw_features(tmp_path, monkeypatch, capsys):
         assert main(["train", "train.txt", *refused, "-o", "x.rkw"]) == 2
         assert "--bins" in capsys.readouterr().err
     assert main(["train", "train.txt", "--method", "svm-map", "--continue", "m.rkw", "-o", "x.rkw"]) == 2
-    assert "m.rkw: holds no linear model" in capsys.readouterr().err
+    assert "m.rkw: not a linear model" in capsys.readouterr().err

@@ -15,10 +15,10 @@ FAMILY = {
     "svm-mrr --feature-map po": ("svm-mrr@10", "RR@10"),
     "rsvm-ir": ("rsvm-ir", "nDCG@10"),
     "rank-svm --rank-weights ndcg@3 --query-weights pairs": ("rsvm-ir", "nDCG@10"),
-    "svm-acc": ("svm-acc", "nDCG@10"),
-    "svm-acc2": ("svm-acc2", "nDCG@10"),
-    "svm-acc3": ("svm-acc3", "nDCG@10"),
-    "svm-acc4": ("svm-acc4", "nDCG@10"),
+    "svm-acc": ("svm-acc", "AP"),
+    "svm-acc2": ("svm-acc2", "AP"),
+    "svm-acc3": ("svm-acc3", "AP"),
+    "svm-acc4": ("svm-acc4", "AP"),
 }
 ROUNDS = {
     "lambdamart --set n_trees=20 --set min_rows=5": "trees",

@@ -69,7 +69,7 @@ def test_group_sizes():
         ({"labels": [1, 0, -1, 0, 0]}, "the label of row 2 (from 0) is -1; labels must be finite and at least 0"),
         ({"convention": "mine"}, "expected trec or letor"),
         ({"empty": 2}, "expected 0, 1 or skip"),
-        ({"measures": []}, "no measure was asked for"),
+        ({"measures": []}, "no measures; expected"),
         ({"measures": ["nDGC@5"]}, "did you mean nDCG"),
         ({"qid": [1, 2]}, "expected one query id per row"),
     ],
@@ -81,7 +81,7 @@ def test_bad_arguments_are_explained(arguments, message):
 
 
 def test_a_measure_that_was_not_evaluated_is_named():
-    with pytest.raises(InputError, match="RR was not evaluated; there are AP"):
+    with pytest.raises(InputError, match="RR was not evaluated; expected one of AP"):
         evaluate(LABELS, SCORES, QID, measures=["AP"]).column("RR")
 
 
@@ -100,7 +100,7 @@ def test_queries_that_a_run_lacks_count_zero_or_are_skipped():
 
 
 def test_documents_of_unknown_queries_are_ignored_with_a_warning():
-    with pytest.warns(InputWarning, match="run: ignored 2 documents of 1 queries that are not in the judgements"):
+    with pytest.warns(InputWarning, match="run: ignored 2 documents of 1 unjudged queries"):
         table = evaluate_run(QRELS, {"1": {"a": 1.0}, "9": {"x": 1.0, "y": 2.0}}, ["AP"])
     assert table.query_ids.tolist() == ["1", "2", "3"]
 

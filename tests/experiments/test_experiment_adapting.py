@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import warnings
 
 import numpy as np
 import pytest
@@ -19,15 +18,16 @@ from tests.experiments.experiment_files import (
 )
 from tests.experiments.test_experiment_runs import TIMES, counting, replaced, rows
 
-from rankwright import LambdaMART, RankingData, RankingSVM, adapt, evaluate, read_data
-from rankwright.adaptation.choice import METHODS, model_scores
+from rankwright import LambdaMART, RankingData, adapt, evaluate, read_data
+from rankwright.adaptation.choice import METHODS
 from rankwright.data.folder import save_folder
 from rankwright.data.letor_write import write_letor
-from rankwright.errors import InputError, InputWarning
-from rankwright.experiments import adapting, backgrounds, load_experiment, run_experiment
+from rankwright.errors import InputError
+from rankwright.experiments import backgrounds, load_experiment, run_experiment
 from rankwright.experiments.preparing import pieces_of, prepare, splits_of
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import load_model, save_model
+from rankwright.training.train import Plan
 
 ALL = [*METHODS, "auto"]
 
@@ -64,9 +64,9 @@ def test_every_way_is_that_of_adapt(folder):
             forest, train, valid, background_data=RankingData.concatenate(rich), method=name, measure="AP",
             leaves=3 if name == "lambdamart" else 10,
         )  # fmt: skip
-        scores = model_scores(found.model, test)
+        scores = found.model.predict(test)
         saved = load_model(results.folder / runs[name]["model"]).model
-        assert np.array_equal(model_scores(saved, test), scores)
+        assert np.array_equal(saved.predict(test), scores)
         for measure in ("AP", "nDCG@10"):
             expected = evaluate(test, scores, measures=[measure])
             assert list(values_of(results, name, measure).values()) == expected.values[:, 0].tolist()
@@ -85,7 +85,7 @@ def test_every_way_is_that_of_adapt(folder):
 
 def test_the_number_of_jobs_does_not_matter(folder):
     path = write_experiment(folder, HEAD + FIXED + BACKGROUND + methods("background", "interpolate"))
-    one, two = (run_experiment(path, jobs=jobs, output=folder / f"{jobs}") for jobs in (1, 2))
+    one, two = (run_experiment(path, n_jobs=jobs, output=folder / f"{jobs}") for jobs in (1, 2))
     assert rows(one, "per_query") == rows(two, "per_query")
     assert rows(one, "runs", TIMES) == rows(two, "runs", TIMES)
 
@@ -240,7 +240,7 @@ def test_fewer_queries_are_the_same_for_every_method(folder):
     about = results.manifest["data"][0]
     assert (about["train_queries"], about["valid_queries"], about["queries"]) == (5, 4, 30)
     path.write_text(text.replace("train_queries = 5", "train_queries = 12"))
-    with pytest.raises(InputError, match=r"all, split 1: train_queries is 12; there are \d+ queries that have"):
+    with pytest.raises(InputError, match=r"all, split 1: train_queries is 12; only \d+ queries have"):
         run_experiment(path)
 
 
@@ -288,7 +288,7 @@ def test_an_open_test_is_that_of_every_split(folder):
     for one, other in zip(runs[:3], runs[3:], strict=True):
         bytes_of = [(results.folder / row["model"]).read_bytes() for row in (one, other)]
         assert bytes_of[0] == bytes_of[1]  # the same training queries, and nothing else
-        scores = model_scores(load_model(results.folder / other["model"]).model, test)
+        scores = load_model(results.folder / other["model"]).predict(test)
         expected = evaluate(test, scores, measures=["AP"]).values[:, 0]
         at = (frame["data"] == "later") & (frame["split"] == int(other["split"])) & (frame["measure"] == "AP")
         assert frame[at]["query"].tolist() == test.query_ids.tolist()
@@ -330,13 +330,19 @@ def test_an_open_test_of_runs_is_judged_by_its_file(folder):
 
 
 def test_an_interrupted_adaptation_is_no_result(folder, monkeypatch):
-    def interrupted(self, *args, **kwargs):
-        warnings.warn("training was interrupted; the model is the best so far", InputWarning, stacklevel=2)
+    train, checks = Plan.train, []
 
-    monkeypatch.setattr(RankingSVM, "fit", interrupted)
-    monkeypatch.setattr(adapting, "_load_code", lambda *_: None)
+    def press(check):
+        checks.append(check)
+        if len(checks) > 3:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(backgrounds, "_load_code", lambda *_: None)
+    monkeypatch.setattr(Plan, "train", lambda self, *data, **_: train(self, *data, callback=press))
+    text = HEAD + FIXED + "[data.background]\nmodel = 'b.rkw'\n" + methods("in-domain")
+    save_model(LinearModel(np.ones(4)), folder / "b.rkw", method="linear", parameters={})
     with pytest.raises(KeyboardInterrupt):
-        run_experiment(write_experiment(folder, HEAD + FIXED + BACKGROUND + methods("in-domain")))
+        run_experiment(write_experiment(folder, text))
 
 
 def test_what_cannot_be_adapted_is_told(folder):

@@ -1,11 +1,13 @@
 """Experiment files: what is read from them, and every mistake with its line."""
 
+from importlib import resources
+
 import pytest
 from tests.experiments.experiment_files import TRIALS, write_all, write_experiment
 
 from rankwright.errors import InputError
 from rankwright.experiments import Protocol, check_text, load_experiment
-from rankwright.experiments.example import EXAMPLE
+from rankwright.training.methods import NAMES, parse_method
 
 GOOD = """\
 [experiment]
@@ -61,14 +63,14 @@ def line_with(text, part):
 def test_what_is_read(folder):
     experiment = load_experiment(write_experiment(folder, GOOD))
     assert (experiment.name, experiment.seed, experiment.correction) == ("x", 0, "none")
-    assert experiment.measures == ("AP", "nDCG@5")
+    assert list(map(str, experiment.measures)) == ["AP", "nDCG@5"]
     assert experiment.output == folder / "out"
     assert [(source.name, source.kind) for source in experiment.data] == [("all", "features"), ("parts", "parts")]
     assert experiment.protocol == Protocol("folds", folds=3)
     first, svm, trees = experiment.methods
     assert (first.name, svm.name, trees.name) == ("first", "svm-map", "lambdamart")
-    assert (svm.choose_by, svm.trained_for, svm.grid) == ("AP", "AP", {"C": [1, 10]})
-    assert (trees.choose_by, trees.trained_for, trees.random) == ("nDCG@10", "nDCG", 4)
+    assert (str(svm.choose_by), svm.trained_for, svm.grid) == ("AP", "AP", {"C": [1, 10]})
+    assert (str(trees.choose_by), trees.trained_for, trees.random) == ("nDCG@10", "nDCG", 4)
     assert experiment.text == GOOD
 
 
@@ -77,34 +79,34 @@ def test_what_is_left_out_has_a_default(folder):
     experiment = load_experiment(write_experiment(folder, text, "small.toml"))
     assert (experiment.name, experiment.baseline, experiment.tests) == ("small", "svm-ndcg@3", ("wilcoxon",))
     assert experiment.output == folder / "small-results"
-    assert experiment.measures == ("AP", "nDCG@10", "RR", "P@10")
-    assert experiment.methods[0].choose_by == "nDCG@3"
+    assert list(map(str, experiment.measures)) == ["AP", "nDCG@10", "RR", "P@10"]
+    assert str(experiment.methods[0].choose_by) == "nDCG@3"
 
 
 # What is replaced in the good file, by what, and what is said on the line where the new text stands.
 MISTAKES = {
-    "no toml": ("seed", 'name = "x"', "name = x", "is no TOML"),
+    "no toml": ("seed", 'name = "x"', "name = x", "not valid TOML"),
     "section": ("[protocoll]", "[protocol]", "[protocoll]", "unknown section 'protocoll'; did you mean protocol?"),
     "key": ("mesures", "measures =", "mesures =", "unknown key 'mesures' in [experiment]; did you mean measures?"),
     "far key": ("zzz", "measures =", "zzz =", "unknown key 'zzz' in [experiment]; expected one of name, seed"),
-    "type": ('"holm"]', '"none"', '["holm"]', "correction is ['holm']; expected a text"),
-    "seed": ("seed", 'name = "x"', "seed = true", "seed is True; expected a whole number from 0"),
-    "list of texts": ("measures = [1]", '["AP", "ndcg@5"]', "[1]", "measures is [1]; expected a list of texts"),
+    "type": ('"holm"]', '"none"', '["holm"]', "correction is ['holm']; expected a string"),
+    "seed": ("seed", 'name = "x"', "seed = true", "seed is True; expected an integer of at least 0"),
+    "list of texts": ("measures = [1]", '["AP", "ndcg@5"]', "[1]", "measures is [1]; expected a list of strings"),
     "no measures": ("measures = []", '["AP", "ndcg@5"]', "[]", "measures is empty"),
     "measure": ("ndgc", "ndcg@5", "ndgc@5", "unknown measure 'ndgc'; did you mean"),
     "test": ("sing", '"sign"', '"sing"', "unknown test 'sing'; did you mean sign?"),
     "correction": ("hollm", '"none"', '"hollm"', "unknown correction 'hollm'; did you mean holm?"),
     "baseline": ('"firts"', 'baseline = "first"', 'baseline = "firts"', "unknown method for the baseline 'firts'"),
-    "missing file": ("none.txt", '"all.txt"', '"none.txt"', "there is no none.txt in"),
-    "missing part": ("S9", '"S2.txt"', '"S9.txt"', "there is no S9.txt in"),
+    "missing file": ("none.txt", '"all.txt"', '"none.txt"', "no none.txt in"),
+    "missing part": ("S9", '"S2.txt"', '"S9.txt"', "no S9.txt in"),
     "few parts": ("S1.txt", ', "S2.txt", "S3.txt"', "", "folds has 1 part; expected at least 3"),
     "no format": ("exp.toml", '"all.txt"', '"exp.toml"', "a line of an unknown format"),
     "no features": ("features = []", '"all.txt"', "[]", "features is empty"),
     "two sources": ("[[data]]", 'features = "all.txt"', 'features = "all.txt"\ntrain = "x"', "has features and train"),
-    "no source": ("[[data]]", 'features = "all.txt"', "", "does not say where the data are; expected one of features"),
+    "no source": ("[[data]]", 'features = "all.txt"', "", "names no source; expected one of features"),
     "data key": ("depht", 'features = "all.txt"', 'features = "all.txt"\ndepht = 3', "unknown key 'depht' in [[data]]"),
     "no name": ("[[data]]", 'name = "all"\n', "", "[[data]] has no name"),
-    "same names": ('name = "all"', 'name = "parts"', 'name = "all"', "the name 'all' is taken"),
+    "same names": ('name = "all"', 'name = "parts"', 'name = "all"', "duplicate name 'all'"),
     "protocol": (
         "trails",
         'kind = "folds"',
@@ -116,7 +118,7 @@ MISTAKES = {
         "fold =",
         "folds = 3",
         "fold = 3",
-        "unknown key 'fold' in [protocol] of the kind folds; did you mean",
+        "unknown key 'fold' in [protocol] of kind folds; did you mean",
     ),
     "few folds": ("folds = 2", "folds = 3", "folds = 2", "2 folds, 1 of them for validation, leave none to train on"),
     "size": (
@@ -137,7 +139,7 @@ MISTAKES = {
     "parameter": ("toll", "tol = 0.01", "toll = 0.01", "svm-map has no parameter 'toll'; did you mean tol?"),
     "value": ("tol = -1", "tol = 0.01", "tol = -1", "tol is -1; expected a number above 0"),
     "value type": ("= 'x'", "tol = 0.01", "max_passes = 'x'", "max_passes is 'x'; expected a whole number from 1"),
-    "set by us": ("n_jobs", "tol = 0.01", "n_jobs = 4", "n_jobs cannot be set here: use --jobs"),
+    "set by us": ("n_jobs", "tol = 0.01", "n_jobs = 4", "n_jobs cannot be set here: use --threads"),
     "the loss": ("loss", "tol = 0.01", 'loss = "auc"', "loss cannot be set here"),
     "no losses": ("svm-combo", 'method = "svm-map"', 'method = "svm-combo"', "svm-combo needs losses"),
     "losses": ("losses", "tol = 0.01", 'losses = ["map"]', "svm-map has no parameter 'losses'"),
@@ -145,15 +147,15 @@ MISTAKES = {
     "empty grid": ("C = []", "C = [1, 10]", "C = []", "the grid of C is empty; expected at least one value"),
     "grid type": ("C = 1", "C = [1, 10]", "C = 1", "the grid of C is 1; expected a list of values, or a range"),
     "grid value": ("C = [1, -1]", "C = [1, 10]", "C = [1, -1]", "C is -1; expected a number above 0"),
-    "grid twice": ("tol = [", "C = [1, 10]", "C = [1, 10]\ntol = [0.1]", "tol is among the parameters too"),
+    "grid twice": ("tol = [", "C = [1, 10]", "C = [1, 10]\ntol = [0.1]", "tol is also among the parameters"),
     "range": ("C = {", "C = [1, 10]", "C = { low = 1, high = 2 }", "the grid of C is a range; expected random"),
     "range ends": (
         "low = 2",
         "low = 0.01, high = 0.3",
         "low = 2, high = 0.3",
-        "is from 2 to 0.3; expected a low below",
+        "is from 2 to 0.3; expected low below",
     ),
-    "range of logs": ("low = 0,", "low = 0.01,", "low = 0,", "begins at 0; expected a number above 0 for log"),
+    "range of logs": ("low = 0,", "low = 0.01,", "low = 0,", "starts at 0; expected a number above 0 for log"),
     "range key": ("hi = 1", "high = 0.3", "hi = 1", "unknown key 'hi' in the range of learning_rate"),
     "random": ("{ m = 4 }", "{ n = 4 }", "{ m = 4 }", "random has no n; expected the number of points to draw"),
     "nothing to draw": (
@@ -176,7 +178,7 @@ MISTAKES = {
         "grid = {",
         'method = "feature:1"',
         'method = "feature:1"\ngrid = { C = [1] }',
-        "does not go with",
+        "feature:1 does not take grid",
     ),
 }
 
@@ -210,17 +212,17 @@ def test_all_mistakes_are_found_at_once_from_top_to_end(folder):
     ("data", "said"),
     [
         ("", "no [[data]]"),
-        ("[data]\nname = 'a'\n", "expected a list of them, [[data]]"),
+        ("[data]\nname = 'a'\n", "expected a list of tables, [[data]]"),
         ("[[data]]\nname = 'a'\nfeatures = 'all.txt'\n", "a has no split of its own; expected a section [protocol]"),
-        ("[[data]]\nname = 'a'\ntrain = 'train.txt'\n", "there is no test"),
+        ("[[data]]\nname = 'a'\ntrain = 'train.txt'\n", "no test; expected a file"),
         ("[[data]]\nname = 'a'\ntrain = 'train.txt'\ntest = 'train.txt'\n", "train and test are the same file"),
-        ("[[data]]\nname = 'a'\nruns = ['*.run']\nqrels = 'q'\n", "there is no *.run in"),
-        ("[[data]]\nname = 'a'\ncollection = 'nowhere'\n", "nowhere is no folder in"),
+        ("[[data]]\nname = 'a'\nruns = ['*.run']\nqrels = 'q'\n", "no *.run in"),
+        ("[[data]]\nname = 'a'\ncollection = 'nowhere'\n", "no folder nowhere in"),
         ("[[data]]\nname = 'a'\ncollection = 'python-docs'\nfeature_sets = ['bas']\n", "did you mean base?"),
         ("[[data]]\nname = 'a'\ncollection = 'python-docs'\npart = 'titel'\n", "did you mean title?"),
         ("[[data]]\nname = 'a'\ncollection = 'python-docs'\ncandidates = 'all'\n", "unknown candidates 'all'"),
-        ("[[data]]\nname = 'a'\ncollection = 'empty'\n", "has not one file whose name begins with docs: none"),
-        ("[[data]]\nname = 'a'\nfolds = 'empty'\n", "has not one file whose name begins with train: none"),
+        ("[[data]]\nname = 'a'\ncollection = 'empty'\n", "has no single file whose name starts with docs: none"),
+        ("[[data]]\nname = 'a'\nfolds = 'empty'\n", "has no single file whose name starts with train: none"),
     ],
 )
 def test_data_that_cannot_be_used(folder, data, said):
@@ -254,7 +256,7 @@ def test_a_choice_needs_validation_queries(folder):
     data = "[[data]]\nname = 'a'\ntrain = 'train.txt'\ntest = 'test.txt'\n"
     for method in ("method = 'best-feature'", "method = 'svm-map'\n[method.grid]\nC = [1, 2]"):
         _, problems = check_text(f"{data}[[method]]\n{method}\n", folder / "exp.toml")
-        assert "not all data have some" in problems[0].message
+        assert "not every data set has some" in problems[0].message
     experiment, problems = check_text(f"{data}[[method]]\nmethod = 'svm-map'\n", folder / "exp.toml")
     assert (experiment is not None, problems) == (True, [])
 
@@ -263,7 +265,7 @@ def test_files_are_looked_for_in_the_folder_of_the_data_too(folder, tmp_path, mo
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     path = write_experiment(elsewhere, TRIALS)
-    with pytest.raises(InputError, match=r"there is no all.txt"):
+    with pytest.raises(InputError, match=r"no all.txt in"):
         load_experiment(path)
     assert load_experiment(path, data=folder).data[0].files["1"] == folder / "all.txt"
     monkeypatch.setenv("RANKWRIGHT_DATA", str(folder))
@@ -283,15 +285,25 @@ def test_folders_of_folds(folder):
 
 
 def test_the_example_is_without_mistakes(tmp_path):
-    experiment, problems = check_text(EXAMPLE, tmp_path / "exp.toml")
+    text = resources.files("rankwright.experiments").joinpath("example.toml").read_text(encoding="utf-8")
+    experiment, problems = check_text(text, tmp_path / "exp.toml")
     assert problems == []
     assert experiment is not None
     assert experiment.baseline == "bm25"
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_a_method_chooses_by_what_its_estimator_does(folder, method):
+    parameters = {"losses": ["auc", "map"]} if "losses" in parse_method(method).defaults() else {}
+    written = f"parameters = {{ losses = {parameters['losses']} }}\n" if parameters else ""
+    data = '[[data]]\nname = "f"\ntrain = "train.txt"\nvalid = "vali.txt"\ntest = "test.txt"\n'
+    experiment, _ = check_text(f'{data}[[method]]\nmethod = "{method}"\n{written}', folder / "exp.toml")
+    assert experiment.methods[0].choose_by == parse_method(method).make(**parameters).measure_to_choose_by()
 
 
 def test_what_is_no_file(tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         load_experiment(tmp_path / "none.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe")
-    with pytest.raises(InputError, match="no UTF-8"):
+    with pytest.raises(InputError, match="not UTF-8"):
         load_experiment(tmp_path / "bytes.toml")

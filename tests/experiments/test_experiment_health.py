@@ -156,12 +156,11 @@ def folder(tmp_path_factory):
 
 def run(folder, name, *, valid):
     parts = {"valid": 'valid = "vali.txt"' if valid else "", "path": f"grid = {{ C = {GRID} }}" if valid else ""}
-    return run_experiment(write_experiment(folder, EXPERIMENT.format(**parts), f"{name}.toml"), jobs=1)
+    return run_experiment(write_experiment(folder, EXPERIMENT.format(**parts), f"{name}.toml"), n_jobs=1)
 
 
 def rows_of(results):
-    columns = results._columns("health")
-    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+    return results.health().to_dict("records")
 
 
 def test_the_files_say_what_the_weights_give(folder):
@@ -172,7 +171,7 @@ def test_the_files_say_what_the_weights_give(folder):
     asked = {"svm-map": GRID, "pairs": [0.02], "by lambda": [of_lambda], "binned": [0.5], "svm-combo": GRID}
     assert {name: [row["C"] for row in rows if row["method"] == name] for name in asked} == asked
     assert {row["method"] for row in rows} == set(asked)
-    runs = results._columns("runs")
+    runs = results.runs().to_dict("list")
     for name, hinge in (("svm-map", map_hinge), ("pairs", pair_hinge), ("by lambda", pair_hinge)):
         at = runs["method"].index(name)
         C = json.loads(runs["parameters"][at]).get("C", asked[name][0])
@@ -185,11 +184,15 @@ def test_without_validation_queries_there_is_health_and_no_path(folder):
     results = run(folder, "untuned", valid=False)
     of_lambda = len(orderable(read_data(folder / "train.txt"))) / 400
     assert [row["C"] for row in rows_of(results)] == [1.0, 0.02, of_lambda, 0.5, 1.0]
-    assert results._columns("paths")["method"] == []
+    assert results.paths()["method"].tolist() == []
 
 
 def test_the_report_draws_them(folder, tmp_path):
     results = run(folder, "tuned", valid=True)
     text = write_report(results.folder, tmp_path / "report.html").read_text()
-    for words in ("average slack / that at weights of 0", "objective / that at weights of 0", "length of the weights"):
+    for words in (
+        "average slack / its value at zero weights",
+        "objective / its value at zero weights",
+        "length of the weights",
+    ):
         assert words in text

@@ -5,9 +5,6 @@ import dataclasses
 import hashlib
 import json
 import sys
-from collections import deque
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 import pytest
@@ -22,6 +19,7 @@ from rankwright.experiments import Results, load_experiment, run_experiment, tun
 from rankwright.experiments import running as running_module
 from rankwright.experiments.cells import run_cell
 from rankwright.models.saving import load_model
+from rankwright.training.train import Plan
 
 TIMES = ("seconds_train", "seconds_tune")
 FIXED = """
@@ -65,7 +63,7 @@ def test_trials_by_hand(folder):
     results = run_experiment(write_experiment(folder))
     data = read_data(folder / "all.txt")
     expected = {}
-    for number, split in enumerate(QueryTrials(3, train=10, valid=8, test=12, seed=0).split_queries(data), 1):
+    for number, split in enumerate(QueryTrials(3, train=10, valid=8, test=12, random_state=0).split_queries(data), 1):
         train, valid, test = split.apply(data)
         ranker = StructuredSVM("map", "auto", C_grid=[0.1, 1, 10], max_passes=20).fit(train, eval_set=valid)
         for method, scores in (("first", test.X[:, 0]), ("svm-map", ranker.predict(test))):
@@ -114,7 +112,7 @@ def test_without_pandas_there_are_columns(folder, monkeypatch):
 def test_the_number_of_jobs_does_not_matter(folder):
     path = write_experiment(folder, TRIALS.replace("trials = 3", "trials = 2"))
     one = run_experiment(path, output=folder / "one")
-    two = run_experiment(path, jobs=2, output=folder / "two")
+    two = run_experiment(path, n_jobs=2, output=folder / "two")
     assert two.manifest["cells"]["done"] == 4
     same_results(one, two)
     files = {path.name for path in (folder / "one" / "cells").iterdir()}
@@ -178,16 +176,16 @@ def test_only_what_has_changed_is_computed_again(folder, monkeypatch):
 
 def test_a_method_that_fails_in_one_cell(folder, monkeypatch):
     calls = []
-    fit = StructuredSVM.fit
+    train = Plan.train
 
-    def failing(self, X, *args, **kwargs):
+    def failing(self, *args):
         calls.append(1)
         if len(calls) == 2:
             raise ValueError("the second\ntime")
-        return fit(self, X, *args, **kwargs)
+        return train(self, *args)
 
     monkeypatch.setattr(tuning, "_load_code", lambda *_: None)
-    monkeypatch.setattr(StructuredSVM, "fit", failing)
+    monkeypatch.setattr(Plan, "train", failing)
     path = write_experiment(folder)
     results = run_experiment(path)
     (failure,) = results.failures
@@ -371,51 +369,9 @@ def test_too_few_queries_for_the_protocol(folder):
 def test_folders_that_are_not_ours(folder):
     (folder / "mine").mkdir()
     (folder / "mine" / "letter.txt").write_text("dear")
-    with pytest.raises(InputError, match="exists and holds no results of an experiment"):
+    with pytest.raises(InputError, match="exists and contains no results of an experiment"):
         run_experiment(write_experiment(folder), output=folder / "mine")
-    with pytest.raises(InputError, match="is no folder of results"):
+    with pytest.raises(InputError, match="not a results folder"):
         Results.open(folder / "mine")
-    with pytest.raises(InputError, match="jobs is 0"):
-        run_experiment(load_experiment(folder / "exp.toml"), jobs=0)
-
-
-def test_progress_tells_what_is_left(folder):
-    seen = []
-    run_experiment(write_experiment(folder), progress=seen.append)
-    cells = [status for status in seen if status.total]
-    assert [status.done for status in cells] == sorted(status.done for status in cells)
-    assert (cells[-1].done, cells[-1].total, cells[-1].left) == (6, 6, 0.0)
-    assert cells[0].left is None
-    assert any(status.left and status.left > 0 for status in cells)
-    assert "split 1" in cells[0].doing
-
-
-class _Pool:
-    """Stands for a pool of processes of which one dies at its second cell."""
-
-    def __init__(self):
-        self.cells = []
-
-    def submit(self, function, cell):
-        if len(self.cells) == 3:
-            raise BrokenProcessPool
-        self.cells.append(cell)
-        future = Future()
-        if len(self.cells) == 1:
-            future.set_result(function(cell))
-        else:
-            future.set_exception(BrokenProcessPool())
-        return future
-
-
-def test_a_process_that_dies_fails_only_the_cells_that_were_computed(folder):
-    experiment = load_experiment(write_experiment(folder))
-    running_module._make_folder(experiment.output)
-    prepared = [running_module.prepare(experiment.data[0], experiment.output / "cache")]
-    cells = running_module._cells(experiment, prepared)
-    watch = running_module._Watch(cells, cells, 2, lambda _: None)
-    queue = deque(cells)
-    running_module._run_until_broken(_Pool(), queue, 2, watch)
-    assert (watch.done, len(watch.failures), len(queue)) == (1, 1, 4)
-    assert all("process ended at once" in failure.reason for failure in watch.failures)
-    assert [cell.file for cell in queue] == [cell.file for cell in cells[2:]]
+    with pytest.raises(InputError, match="n_jobs is 0"):
+        run_experiment(load_experiment(folder / "exp.toml"), n_jobs=0)

@@ -10,7 +10,7 @@ from scipy import stats
 
 from rankwright.errors import InputError
 from rankwright.experiments import Results
-from rankwright.experiments.results import COLUMNS
+from rankwright.reports.results import COLUMNS
 
 METHODS = {"base": None, "svm-map": "AP", "svm-mrr": "RR", "other": None}
 SPLITS, QUERIES = 4, 20
@@ -154,22 +154,22 @@ def test_a_baseline_without_values_is_not_compared_with(tmp_path):
     assert "0/" not in text
     manifest = results.manifest | {"methods": [{"name": "other"}]}
     (tmp_path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(InputError, match="no method says what it was trained for"):
+    with pytest.raises(InputError, match="no method has trained_for"):
         Results.open(tmp_path).table("criterion")
     assert set(Results.open(tmp_path).tables()) == {"means", "times"}
 
 
 def test_what_is_no_result(tmp_path):
     results = write_results(tmp_path)
-    with pytest.raises(InputError, match="there is no data set 'c'; expected one of a, b"):
+    with pytest.raises(InputError, match="no data set 'c'; expected one of a, b"):
         results.evaluations("c")
     with pytest.raises(InputError, match=r"paths.csv: cannot be read"):
         results.paths()
     (tmp_path / "manifest.json").write_text("[]")
-    with pytest.raises(InputError, match="is no manifest"):
+    with pytest.raises(InputError, match="contains a list"):
         Results.open(tmp_path)
     (tmp_path / "manifest.json").write_text("{")
-    with pytest.raises(InputError, match="cannot be read"):
+    with pytest.raises(InputError, match="not valid JSON"):
         Results.open(tmp_path)
 
 

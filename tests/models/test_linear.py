@@ -138,7 +138,7 @@ def test_features_that_cannot_be_scored(X, message):
         ([[1.0]], None, "one weight per feature"),
         ([1.0, np.nan], None, "weight of feature 1"),
         (["x"], None, "must be numbers"),
-        ([1.0], ("a", "b"), "1 weights but 2 feature names"),
+        ([1.0], ("a", "b"), "1 features but 2 feature names"),
     ],
 )
 def test_weights_that_cannot_be_used(coef, names, message):
@@ -242,7 +242,7 @@ def test_boundaries_that_do_not_fit(indptr):
 
 
 def test_scalings_that_cannot_be_used():
-    with pytest.raises(InputError, match="scaling 'ranks' is not known; expected one of minmax, percentile, zscore"):
+    with pytest.raises(InputError, match="unknown scaling 'ranks'; expected one of minmax, percentile, zscore"):
         LinearModel([1.0], query_scaling="ranks")
     with pytest.raises(InputError, match=r"query_scaling is \['minmax'\]; expected the name of a scaling, or None"):
         LinearModel([1.0], query_scaling=["minmax"])

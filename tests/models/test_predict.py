@@ -99,6 +99,12 @@ def test_data_frames_by_name_whatever_else_they_hold(model, frame):
     assert model.predict(frame(columns), columns["qid"]).tobytes() == expected(model).tobytes()
 
 
+def test_a_data_frame_for_a_sum_of_models_with_different_features():
+    model = SumModel((LinearModel([2.0], ("old",)), LinearModel([1.0], ("new",))), [1.0, 1.0])
+    frame = pd.DataFrame({"id": ["u", "v"], "new": [1.0, 2.0], "old": [3.0, 4.0]})
+    assert model.predict(frame).tolist() == [7.0, 10.0]
+
+
 def test_a_data_frame_and_a_model_without_names():
     model = LinearModel([1.0, -2.0, 0.5])
     frame = pd.DataFrame(X, columns=["x", "y", "z"])

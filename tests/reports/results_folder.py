@@ -1,6 +1,7 @@
 """A results folder as an experiment leaves it, made up: methods that differ by a known amount on random queries."""
 
 import csv
+import itertools
 import json
 from pathlib import Path
 
@@ -39,35 +40,16 @@ def write_results(
         for q in range(n_queries):
             words = text or " ".join(rng.choice(WORDS, rng.integers(3, 12)))
             queries.append([name, f"q{q}", words, "informational" if q % 3 else "navigational"])
-        for size in sizes or [40]:
-            for split in range(n_splits):
-                label = f"{size}/{split}" if sizes else str(split)
-                for method, goal in methods.items():
-                    gain = gains[method] * (1 if not sizes else np.log(size) / np.log(max(sizes)))
-                    for q in range(split, n_queries, n_splits):
-                        for m, measure in enumerate(MEASURES):
-                            value = np.clip(ease[q] + gain + rng.normal(0.02 * m, 0.08), 0, 1)
-                            value = ease[q] if q % 9 == 0 else value  # some ties
-                            scores.append([name, label, method, f"q{q}", measure, f"{value:.6f}"])
-                    tuned = {"C": float(rng.choice(GRID[2:5])), "loss": goal} if goal else {}
-                    seconds = [f"{rng.uniform(0.1, 0.4):.3f}", f"{rng.uniform(2, 4):.3f}"] if goal else ["0", "0"]
-                    if method == "lambdamart":
-                        tuned = {"learning_rate": 0.1, "max_leaves": 8, "measure": goal}
-                        seconds = ["12.5", "120.1"]
-                    note = "stopped at 200 passes, gap 0.0021" if method == "svm-mrr" and split == 1 else ""
-                    row = [json.dumps(tuned), 0.41, 0.47, *seconds, size, note]
-                    runs.append([name, label, method, *row])
-                    if method == "lambdamart":
-                        rounds += [[name, label, method, r, 0.45 - 0.1 / r - r / 9000] for r in range(1, 81 + split)]
-                        for rate in (0.03, 0.1, 0.3):
-                            for leaves in (4, 8, 16):
-                                point = {"learning_rate": rate, "max_leaves": leaves}
-                                value = 0.45 - abs(np.log10(rate / 0.1)) / 20 - leaves / 1000 + rng.normal(0, 0.003)
-                                paths.append([name, label, method, json.dumps(point), value])
-                    elif goal:
-                        for C in GRID:
-                            value = 0.42 + 0.02 * np.exp(-(np.log10(C) ** 2)) + rng.normal(0, 0.004)
-                            paths.append([name, label, method, json.dumps({"C": C}), value])
+        for size, split in itertools.product(sizes or [40], range(n_splits)):
+            label = f"{size}/{split}" if sizes else str(split)
+            for method, goal in methods.items():
+                place = [name, label, method]
+                gain = gains[method] * (1 if not sizes else np.log(size) / np.log(max(sizes)))
+                scores += [[*place, *row] for row in _scores(rng, ease, gain, range(split, n_queries, n_splits))]
+                runs.append([*place, *_run(rng, method, goal, split, size)])
+                if method == "lambdamart":
+                    rounds += [[*place, r, 0.45 - 0.1 / r - r / 9000] for r in range(1, 81 + split)]
+                paths += [[*place, json.dumps(point), value] for point, value in _points(rng, method, goal)]
         for method in ("svm-map", "svm-mrr", *list(methods)[len(METHODS) :]):
             for at, C in enumerate(GRID):
                 slack = 1.0 if method == "svm-mrr" else 0.95 - 0.03 * at
@@ -97,6 +79,35 @@ def write_results(
         _write(folder / "rounds.csv", "data,split,method,round,validation", rounds)
         _write(folder / "health.csv", "data,method,C,slack_ratio,objective_ratio,norm,passes", health)
     return folder
+
+
+def _scores(rng, ease, gain, queries):
+    """Query, measure and value; every ninth query is a tie."""
+    for q in queries:
+        for m, measure in enumerate(MEASURES):
+            value = np.clip(ease[q] + gain + rng.normal(0.02 * m, 0.08), 0, 1)
+            yield f"q{q}", measure, f"{ease[q] if q % 9 == 0 else value:.6f}"
+
+
+def _run(rng, method, goal, split, size):
+    """A row of runs.csv without its place."""
+    tuned = {"C": float(rng.choice(GRID[2:5])), "loss": goal} if goal else {}
+    seconds = [f"{rng.uniform(0.1, 0.4):.3f}", f"{rng.uniform(2, 4):.3f}"] if goal else ["0", "0"]
+    if method == "lambdamart":
+        tuned, seconds = {"learning_rate": 0.1, "max_leaves": 8, "measure": goal}, ["12.5", "120.1"]
+    note = "stopped at 200 passes, gap 0.0021" if method == "svm-mrr" and split == 1 else ""
+    return [json.dumps(tuned), 0.41, 0.47, *seconds, size, note]
+
+
+def _points(rng, method, goal):
+    """The points that a method has tried, and their values."""
+    if method == "lambdamart":
+        for rate, leaves in itertools.product((0.03, 0.1, 0.3), (4, 8, 16)):
+            value = 0.45 - abs(np.log10(rate / 0.1)) / 20 - leaves / 1000 + rng.normal(0, 0.003)
+            yield {"learning_rate": rate, "max_leaves": leaves}, value
+    elif goal:
+        for C in GRID:
+            yield {"C": C}, 0.42 + 0.02 * np.exp(-(np.log10(C) ** 2)) + rng.normal(0, 0.004)
 
 
 def _write(path, header, rows):

@@ -230,7 +230,7 @@ def test_choosing_data_measure_and_method(opened):
     assert title.text_content() == "Difference in nDCG@10 on every query of python-docs"
     assert "lambdamart against bm25" in page.locator("figure[data-plot=queries] svg desc").text_content()
     assert page.locator("#differences .chosen:visible caption").all_inner_texts() == [
-        "python-docs, nDCG@10: against bm25"
+        "python-docs, nDCG@10: compared with bm25"
     ]
     assert page.locator("[data-table=hardest] caption").inner_text().startswith("python-docs")
 

@@ -91,7 +91,7 @@ def test_means_and_differences_are_those_of_the_file(tmp_path):
             for measure, text in zip(MEASURES, row[1:4], strict=True):
                 expected = fmean(values[data, measure, method, query] for query in queries)
                 assert number(text) == pytest.approx(expected, abs=5e-5)
-        table = page.tables[f"{data}, nDCG@10: against bm25"]
+        table = page.tables[f"{data}, nDCG@10: compared with bm25"]
         p = []
         for row in table[2:]:
             gains = [values[data, "nDCG@10", row[0], q] - values[data, "nDCG@10", "bm25", q] for q in queries]
@@ -160,7 +160,7 @@ def test_what_was_run_and_what_was_not(tmp_path):
     manifest = json.loads((folder / "manifest.json").read_text()) | more
     (folder / "manifest.json").write_text(json.dumps(manifest))
     text = " ".join("".join(Page(write_report(folder, tmp_path / "r.html").read_text()).text).split())
-    assert "These results are not complete: of 50 cells, 2 failed." in text
+    assert "These results are incomplete: of 50 cells, 2 failed." in text
     assert "svm-map: grid (C = 1, 2)" in text
     assert "failures" not in text
     assert "rankwright experiment run demo.toml" in text
@@ -290,8 +290,8 @@ def test_the_same_results_give_the_same_bytes(tmp_path):
         ("per_query.csv", "method,query,measure,value\nx,1,AP,high\n", "per_query.csv:2: value is 'high'"),
         ("per_query.csv", "method,query,measure,value\nx,1,AP\n", "per_query.csv:2: 3 fields; expected 4"),
         ("per_query.csv", "method,query,measure,value\n", "per_query.csv: has no values"),
-        ("manifest.json", "[1]", "manifest.json: is a list; expected a JSON object"),
-        ("manifest.json", "{", "manifest.json: is no JSON"),
+        ("manifest.json", "[1]", "manifest.json: contains a list; expected a JSON object"),
+        ("manifest.json", "{", "manifest.json: not valid JSON"),
         ("runs.csv", "method,parameters\nx,{C}\n", "runs.csv:2: parameters is '{C}'"),
         ("paths.csv", "method,parameters,validation\nx,{},much\n", "paths.csv:2: validation is 'much'"),
     ],
@@ -305,7 +305,7 @@ def test_files_that_cannot_be_understood(tmp_path, name, text, told):
 
 
 def test_folders_that_are_none(tmp_path):
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="not a folder"):
         write_report(tmp_path / "nowhere", tmp_path / "r.html")
     with pytest.raises(InputError, match=r"has no per_query\.csv"):
         write_report(tmp_path, tmp_path / "r.html")
@@ -318,7 +318,7 @@ def test_equal_values_everywhere(tmp_path):
     lines = [f"{m},{q},AP,0.5" for m in "xy" for q in range(5)]
     (tmp_path / "per_query.csv").write_text("\n".join(["method,query,measure,value", *lines]) + "\n")
     page = Page(write_report(tmp_path, tmp_path / "r.html").read_text())
-    row = page.tables["all queries, AP: against x"][2]
+    row = page.tables["all queries, AP: compared with x"][2]
     assert row[2] == "+0.0000"
     assert row[5] == "0/5/0"
     assert all(math.isfinite(difference["p"]) for difference in page.data["data"][0]["differences"][0])

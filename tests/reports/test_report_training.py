@@ -72,19 +72,19 @@ def test_health_in_figures_and_in_words(tmp_path):
     page = changed(folder)
     panels = {panel["figure"]: lines_of(panel) for panel in page.data["data"][0]["health"]}
     assert list(panels) == [
-        "average slack / that at weights of 0",
-        "objective / that at weights of 0",
+        "average slack / its value at zero weights",
+        "objective / its value at zero weights",
         "length of the weights ‖w‖",
         "passes over the data",
-        "gap that was proved",
+        "proven gap",
     ]
     for of in panels.values():
         assert {method: len(points) for method, points in of.items()} == {**dict.fromkeys(ratios, 6), "lambdamart": 1}
-    last = panels["average slack / that at weights of 0"]["svm-map"][-1]
+    last = panels["average slack / its value at zero weights"]["svm-map"][-1]
     assert last == pytest.approx([100, 0.8, 0.8, 0.8, 2, 0])
     text = words(page)
-    assert "Lowest average slack along C, in % of that at weights of 0: svm-map (80) and svm-ndcg (90)." in text
-    assert "For svm-mrr the objective stays within 1 % of that at weights of 0, whatever C: its hinge" in text
+    assert "Lowest average slack along C, in % of its value at zero weights: svm-map (80) and svm-ndcg (90)." in text
+    assert "For svm-mrr the objective stays within 1 % of its value at zero weights for every C: its hinge" in text
 
 
 def test_many_methods_are_not_all_named(tmp_path):
@@ -99,7 +99,7 @@ def test_health_without_ratios_is_drawn_and_nothing_is_claimed(tmp_path):
     panels = {panel["figure"]: lines_of(panel)["svm-map"] for panel in page.data["data"][0]["health"]}
     assert [point[1] for point in panels["objective / C"]] == [0.5] * 6
     assert [point[1] for point in panels["average slack"]] == [0.4] * 6
-    assert "that at weights of 0" not in words(page)
+    assert "value at zero weights" not in words(page)
 
 
 def test_one_C_for_all_is_no_path(tmp_path):
@@ -107,7 +107,7 @@ def test_one_C_for_all_is_no_path(tmp_path):
     write(folder / "health.csv", "data,method,C,norm", [["a", name, 1.0, 0.4] for name in ("svm-map", "svm-mrr")])
     page = changed(folder)
     assert page.data["data"][0]["health"] == []
-    assert "Health of training" not in words(page)
+    assert "Training health" not in words(page)
 
 
 def test_notes_that_differ_in_numbers_are_one_line(tmp_path):

@@ -1,8 +1,8 @@
-"""Neighbour augmentation: background documents that look like in-domain ones, and are labelled like them.
+"""Neighbour augmentation: background documents that resemble in-domain ones and are labelled like them.
 
-S1 is made of the in-domain queries whose labels have the lowest entropy, the least noisy ones. A document of the
-background data is taken, in its own query, if its three nearest neighbours in S1 by cosine are all within a small
-distance, and one of them has exactly its label.
+S1 consists of the in-domain queries whose labels have the lowest entropy, the least noisy ones. A background document
+is taken, in its own query, if its three nearest neighbours in S1 by cosine are all within a small distance and one of
+them has exactly its label.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ _DOUBT = 1e-4  # more than the error of a cosine in single precision
 
 @dataclass(frozen=True, eq=False)
 class Augmentation:
-    """What was taken.
+    """The background documents taken.
 
     Attributes
     ----------
     data : RankingData
-        The documents taken, in their own queries; may be empty of queries.
+        The documents taken, in their own queries; may be empty.
     rows : ndarray
-        Which rows of the background data they are.
+        Their rows in the background data.
     seeds : ndarray
         The in-domain queries that make up S1.
     distance : float
-        The largest cosine distance that was allowed.
+        The largest cosine distance allowed.
     taken : dict
-        How many documents were taken from each background query.
+        Number of documents taken from each background query.
     by_label : dict
-        For every label: documents taken, and documents there are.
+        For every label: documents taken, and documents in total.
     """
 
     data: RankingData
@@ -61,7 +61,7 @@ class Augmentation:
 
 
 def label_entropy(data: RankingData) -> Array:
-    """Entropy of the labels of every query, in bits: 0 where all documents have one label."""
+    """Entropy of the labels of each query, in bits; 0 if all its documents have the same label."""
     grades, number = np.unique(data.labels, return_inverse=True)
     counts = np.zeros((data.n_queries, len(grades)))
     np.add.at(counts, (data.query_of_row(), number), 1.0)
@@ -79,23 +79,23 @@ def augment(
     distance: float | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Augmentation:
-    """Take the background documents that look like documents of the new domain.
+    """Take the background documents that resemble documents of the new domain.
 
     Parameters
     ----------
     background, in_domain : RankingData
-        With the same features. Both are standardised by the means and deviations of the in-domain data first, since
-        the scales of raw features would decide the cosine.
+        With the same features. Both are first standardised by the means and deviations of the in-domain data;
+        otherwise the scales of raw features would dominate the cosine.
     share : float
-        Of the in-domain queries that make up S1: those of the lowest label entropy. Queries whose labels are all the
-        same tell nothing apart and come last.
+        Share of the in-domain queries in S1: those with the lowest label entropy. Queries whose labels are all equal
+        distinguish nothing and come last.
     neighbours : int
-        How many must be near.
+        Number of neighbours that must be near.
     distance : float, optional
-        How near: the largest cosine distance, 1 − cosine. Unless given, the median distance of the documents of S1 to
-        their own ``neighbours``-th neighbour in S1.
+        Largest cosine distance, 1 − cosine. By default the median distance of the documents of S1 to their own
+        ``neighbours``-th neighbour in S1.
     progress : callable, optional
-        Called with (rows done, rows in all).
+        Called with (rows done, rows in total).
     """
     if not 0 < share <= 1:
         raise InputError(f"share is {share!r}; expected a number above 0 and up to 1")
@@ -109,7 +109,7 @@ def augment(
     seeds = _least_noisy(in_domain, share)
     chosen = in_domain.select(seeds)
     if chosen.n_docs <= neighbours:
-        raise InputError(f"{chosen.n_docs} in-domain documents to look near to; expected more than {neighbours}")
+        raise InputError(f"{chosen.n_docs} in-domain documents to compare with; expected more than {neighbours}")
     mean, scale = _moments(in_domain)
     points = _directions(chosen.X, mean, scale)
     if distance is None:

@@ -1,11 +1,14 @@
-"""`adapt`: the ways to use a background ranker in a new domain, compared on validation data, and one of them chosen."""
+"""`adapt`: the ways to use a background ranker in a new domain, compared on validation data, and one of them chosen.
+
+An `Adaptation` trains each way once, through `training.train`; what users should know comes back as notices.
+"""
 
 from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -17,26 +20,25 @@ from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.significance import bootstrap_interval, p_value
 from rankwright.evaluation.table import Evaluation, evaluate
-from rankwright.measures import Measure, parse_measure
+from rankwright.measures import Measure, Rankings, parse_measure
 from rankwright.models.saving import save_model
 from rankwright.rankers.background import background_model, compare_features
+from rankwright.rankers.facts import Fitted, Kind, Notice
 from rankwright.rankers.interpolation import Interpolation
-from rankwright.rankers.lambda_boost import LambdaBoost
-from rankwright.rankers.lambda_mart import LambdaMART
-from rankwright.rankers.ranking_svm import RankingSVM
+from rankwright.training.train import train as train_method
 
-__all__ = ["METHODS", "Adapted", "Candidate", "adapt", "model_scores"]
+__all__ = ["METHODS", "Adaptation", "Adapted", "Candidate", "adapt"]
 
 Array = npt.NDArray[Any]
 
 METHODS = {
-    "background": "the background ranker as it is",
-    "in-domain": "a linear ranker (RankingSVM) of the in-domain data alone",
+    "background": "the background ranker unchanged",
+    "in-domain": "a linear ranker (RankingSVM) trained on the in-domain data alone",
     "interpolate": "background and in-domain ranker, interpolated",
-    "augment": "a linear ranker of the in-domain data and its neighbours in the background data",
+    "augment": "a linear ranker trained on the in-domain data and its neighbours in the background data",
     "interpolate-3": "background, in-domain and augmented ranker, interpolated",
-    "lambdaboost": "LambdaBoost from the background",
-    "lambdamart": "LambdaMART from the background",
+    "lambdaboost": "LambdaBoost starting from the background",
+    "lambdamart": "LambdaMART starting from the background",
 }
 """The ways to adapt, the simplest first."""
 
@@ -52,31 +54,44 @@ class Candidate:
     ----------
     name : str
         One of ``METHODS``.
-    model : model
-        What it gave; the background is part of it where it is needed.
+    model : Model
+        What came of it; contains the background if it needs it.
     evaluation : Evaluation
         On the validation data.
     seconds : float
-        Of training.
-    facts : dict
-        What is known of the training.
+        Training time.
+    training : Fitted or None
+        The facts of its training; None for the background.
+    details : mapping
+        Figures of this way alone: weights of an interpolation, documents taken.
     """
 
     name: str
     model: Any
     evaluation: Evaluation
     seconds: float
-    facts: dict[str, Any]
+    training: Fitted | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def value(self) -> float:
         """The mean of the first measure on validation data."""
         return float(np.nanmean(self.evaluation.values[:, 0]))
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What was chosen or found in training, as plain values."""
+        found: dict[str, Any] = {}
+        if self.training is not None and self.training.C is not None:
+            found = {"C": float(self.training.C), "queries": self.training.n_queries}
+        if self.training is not None and self.training.rounds is not None:
+            found[self.training.rounds.unit] = self.training.rounds.kept
+        return found | dict(self.details)
+
 
 @dataclass(frozen=True, eq=False)
 class Adapted:
-    """What came of an adaptation.
+    """The outcome of an adaptation.
 
     Attributes
     ----------
@@ -88,12 +103,15 @@ class Adapted:
         Why the others could not be.
     reason : str
         Why this one was chosen.
+    notices : tuple of Notice
+        What the user should know.
     """
 
     chosen: Candidate
     candidates: tuple[Candidate, ...]
     failures: dict[str, str]
     reason: str
+    notices: tuple[Notice, ...] = ()
 
     @property
     def model(self) -> Any:
@@ -101,8 +119,9 @@ class Adapted:
         return self.chosen.model
 
     def predict(self, data: RankingData) -> Array:
-        """Scores of the chosen model, in the order in which the rows of the data were given."""
-        return model_scores(self.model, data)
+        """Scores of the chosen model, in the caller's order."""
+        scores: Array = self.model.predict(data)
+        return scores
 
     def save(self, path: str | Path) -> None:
         """Write the chosen model to one file; it needs no other file."""
@@ -144,57 +163,159 @@ def adapt(
     Parameters
     ----------
     background : fitted ranker, model or SavedModel
-        From the rich domain.
+        Trained on the rich domain.
     train, valid : RankingData
-        The little data there is of the new domain: to train on, and to choose by.
+        The little data of the new domain: to train on, and to choose by.
     background_data : RankingData, optional
         Data of the rich domain, from which neighbours of the in-domain documents are taken.
     method : {"auto", "interpolate", "lambdaboost", "lambdamart", "augment", "in-domain", "interpolate-3"}
-        What to do; ``"auto"`` tries all and prefers the simplest that is not significantly worse than the best on
-        ``valid`` (paired t-test, p < .05).
+        How to adapt; ``"auto"`` tries every way and prefers the simplest that is not significantly worse than the best
+        on ``valid`` (paired t-test, p < .05).
     measure : str or Measure
-        What to rise, and to choose by.
+        Measure to optimise and to choose by.
     leaves, randomize_nodes : int, bool
         Of LambdaMART's trees.
     random_state : int
-        Seed of all that is drawn.
+        Random seed.
     n_jobs : int, optional
-        Threads. The result does not depend on it.
+        Number of threads; the result does not depend on it.
     progress : callable, optional
-        Called with (methods done, methods in all).
+        Called with (ways done, ways in total).
 
     Examples
     --------
     >>> found = adapt(ranker, train, valid, method="auto")  # doctest: +SKIP
     >>> found.chosen.name, found.reason  # doctest: +SKIP
     """
-    model = background_model(background)
-    if model is None:
-        raise InputError("background is None; expected a fitted ranker, a model, or what load_model gives")
-    wanted = parse_measure(measure)
-    names = _names(method, background_data)
-    for part, data in (("train", train), ("valid", valid)):
-        if not isinstance(data, RankingData):
-            raise InputError(f"{part} is a {type(data).__name__}; expected a RankingData")
-    _check_validation(valid, wanted)
-    for notice in compare_features(model, train):
+    adaptation = Adaptation(
+        background,
+        train,
+        valid,
+        background_data=background_data,
+        measure=measure,
+        leaves=leaves,
+        randomize_nodes=randomize_nodes,
+        random_state=random_state,
+        n_jobs=n_jobs,
+    )
+    found = adaptation.run(method, progress)
+    for notice in found.notices:
         warnings.warn(notice.text, InputWarning, stacklevel=2)
-    work = _Work(model, train, valid, background_data, wanted, leaves, randomize_nodes, random_state, n_jobs)
-    candidates: list[Candidate] = []
-    failures: dict[str, str] = {}
-    for done, name in enumerate(names, 1):
-        try:
-            candidates.append(work.candidate(name))
-        except InputError as error:
-            failures[name] = error.message
-        if progress is not None:
-            progress(done, len(names))
-    if method != "auto":
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class Adaptation:
+    """A background ranker and the data of a new domain; the attributes are those of :func:`adapt`.
+
+    Later ways reuse the models of earlier ones.
+    """
+
+    background: Any
+    train: RankingData
+    valid: RankingData
+    background_data: RankingData | None = None
+    measure: str | Measure = "ndcg@10"
+    leaves: int = 10
+    randomize_nodes: bool = True
+    random_state: int = 0
+    n_jobs: int | None = None
+    _tried: dict[str, Candidate] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        model = background_model(self.background)
+        if model is None:
+            raise InputError("background is None; expected a fitted ranker, a model, or what load_model gives")
+        object.__setattr__(self, "background", model)
+        object.__setattr__(self, "measure", parse_measure(self.measure))
+        for part in ("train", "valid"):
+            data = getattr(self, part)
+            if not isinstance(data, RankingData):
+                raise InputError(f"{part} is a {type(data).__name__}; expected a RankingData")
+
+    def run(self, method: str = "auto", progress: Callable[[int, int], Any] | None = None) -> Adapted:
+        """Try one way, or all that can be tried, and choose; without Python warnings.
+
+        Parameters
+        ----------
+        method, progress
+            As for :func:`adapt`.
+        """
+        names = _names(method, self.background_data)
+        measure = parse_measure(self.measure)
+        if not measure.resolve("letor").has_relevant(Rankings(self.valid.labels, self.valid.indptr)).any():
+            raise InputError(
+                "the validation data has no query with a relevant document, so nothing can be chosen on it"
+            )
+        notices = compare_features(self.background, self.train)
+        candidates: list[Candidate] = []
+        failures: dict[str, str] = {}
+        for done, name in enumerate(names, 1):
+            try:
+                candidates.append(self.candidate(name))
+            except InputError as error:
+                failures[name] = error.message
+            if progress is not None:
+                progress(done, len(names))
+        notices += _other_notices(candidates)
         if method in failures:
             raise InputError(f"the method {method} cannot be used here: {failures[method]}")
-        chosen = next(candidate for candidate in candidates if candidate.name == method)
-        return Adapted(chosen, tuple(candidates), failures, "it was asked for")
-    return _choose(candidates, failures, wanted, valid.n_queries)
+        chosen, reason = candidates[-1], "as requested"
+        if method == "auto":
+            chosen, reason = _choose(candidates, measure, self.valid.n_queries)
+        return Adapted(chosen, tuple(candidates), failures, reason, notices)
+
+    def candidate(self, name: str) -> Candidate:
+        """Train and evaluate one way, once; InputError if it cannot be used, KeyboardInterrupt if interrupted."""
+        if name not in self._tried:
+            began = time.perf_counter()
+            model, facts, details = self._train(name)
+            if facts is not None:
+                _check_facts(facts)
+            seconds = time.perf_counter() - began
+            found = evaluate(self.valid, model.predict(self.valid), measures=[self.measure], name=name)
+            self._tried[name] = Candidate(name, model, found, seconds, facts, details)
+        return self._tried[name]
+
+    def _train(self, name: str) -> tuple[Any, Fitted | None, dict[str, Any]]:
+        """A way by name: its model, the facts of its training, and figures of its own."""
+        boosting = {"background": self.background, "measure": self.measure}
+        match name:
+            case "background":
+                return self.background, None, {}
+            case "in-domain":
+                return self._method("rank-svm", self.train)
+            case "augment":
+                return self._augmented()
+            case "interpolate":
+                return self._interpolated("in-domain")
+            case "interpolate-3":
+                return self._interpolated("in-domain", "augment")
+            case "lambdaboost":
+                return self._method("lambdaboost", self.train, **boosting)
+        trees = {"max_leaves": self.leaves, "randomize_nodes": self.randomize_nodes}
+        return self._method("lambdamart", self.train, **boosting, **trees)
+
+    def _method(self, name: str, data: RankingData, **settings: Any) -> tuple[Any, Fitted, dict[str, Any]]:
+        shared: dict[str, Any] = {"measure": self.measure, "seed": self.random_state, "threads": self.n_jobs}
+        trained = train_method(name, data, self.valid, settings=settings, **shared)
+        return trained.model, trained.facts, {}
+
+    def _augmented(self) -> tuple[Any, Fitted, dict[str, Any]]:
+        assert self.background_data is not None
+        ours = self.train
+        rich = self.background_data.matched_to(ours.n_features, ours.feature_names, what="the in-domain data")
+        found = augment(rich, ours)
+        if not found.data.n_docs:
+            raise InputError("no background document is close enough to the in-domain documents")
+        model, facts, _ = self._method("rank-svm", RankingData.concatenate([ours, found.data]))
+        return model, facts, {"documents taken": int(found.data.n_docs)}
+
+    def _interpolated(self, *others: str) -> tuple[Any, Fitted, dict[str, Any]]:
+        parts = [self.background, *(self.candidate(name).model for name in others)]
+        joined = Interpolation(parts, measure=self.measure, random_state=self.random_state, n_jobs=self.n_jobs)
+        facts = joined.fit_data(self.valid)
+        return joined.model_, facts, {"weights": [float(weight) for weight in joined.weights_]}
 
 
 def _names(method: str, background_data: RankingData | None) -> list[str]:
@@ -208,107 +329,23 @@ def _names(method: str, background_data: RankingData | None) -> list[str]:
     return ["background", method] if method != "background" else [method]
 
 
-def _check_validation(valid: RankingData, measure: Measure) -> None:
-    values = evaluate(valid, np.zeros(valid.n_docs), measures=[measure], empty="skip").values
-    if np.isnan(values).all():
-        raise InputError("the validation data has no query with a relevant document; nothing could be chosen by it")
+def _check_facts(facts: Fitted) -> None:
+    """Half a training is no candidate, and neither is one with nothing to learn from."""
+    if facts.interrupted:
+        raise KeyboardInterrupt
+    for notice in facts.notices:
+        if notice.kind is Kind.NOTHING_TO_ORDER:
+            raise InputError(notice.text)
 
 
-def model_scores(model: Any, data: RankingData) -> Array:
-    """Scores of a model, in the order in which the rows of the data were given."""
-    return data.to_caller_order(np.asarray(model.score(data.X, data.feature_names, data.indptr)))
+def _other_notices(candidates: Sequence[Candidate]) -> tuple[Notice, ...]:
+    """The notices of all trainings; what they say of the background's features is known already."""
+    found = [notice for one in candidates if one.training is not None for notice in one.training.notices]
+    return tuple(notice for notice in found if notice.kind is not Kind.OTHER_FEATURES)
 
 
-class _Work:
-    """Trains each method once; later ones use what earlier ones made."""
-
-    def __init__(
-        self,
-        background: Any,
-        train: RankingData,
-        valid: RankingData,
-        background_data: RankingData | None,
-        measure: Measure,
-        leaves: int,
-        randomize_nodes: bool,
-        random_state: int,
-        n_jobs: int | None,
-    ) -> None:
-        self.background, self.train, self.valid, self.background_data = background, train, valid, background_data
-        self.measure, self.leaves, self.randomize_nodes = measure, leaves, randomize_nodes
-        self.random_state, self.n_jobs = random_state, n_jobs
-        self._made: dict[str, tuple[Any, float, dict[str, Any]]] = {}
-
-    def candidate(self, name: str) -> Candidate:
-        model, seconds, facts = self._trained(name)
-        scores = model_scores(model, self.valid)
-        return Candidate(name, model, evaluate(self.valid, scores, measures=[self.measure], name=name), seconds, facts)
-
-    def _trained(self, name: str) -> tuple[Any, float, dict[str, Any]]:
-        if name not in self._made:
-            began = time.perf_counter()
-            with warnings.catch_warnings():
-                warnings.simplefilter("error", InputWarning)
-                warnings.filterwarnings("ignore", ".*background model.*", InputWarning)  # told already
-                try:
-                    model, facts = getattr(self, "_" + name.replace("-", "_"))()
-                except InputWarning as warning:
-                    if str(warning).startswith("training was interrupted"):  # by Ctrl-C, which ends everything
-                        raise KeyboardInterrupt from None
-                    raise InputError(str(warning)) from None
-            self._made[name] = model, time.perf_counter() - began, facts
-        return self._made[name]
-
-    def _background(self) -> tuple[Any, dict[str, Any]]:
-        return self.background, {}
-
-    def _linear(self, data: RankingData) -> tuple[Any, dict[str, Any]]:
-        ranker = RankingSVM(C="auto", eval_measure=self.measure, n_jobs=self.n_jobs).fit(data, eval_set=self.valid)
-        return ranker.model_, {"C": float(ranker.C_), "queries": int(ranker.n_queries_)}
-
-    def _in_domain(self) -> tuple[Any, dict[str, Any]]:
-        return self._linear(self.train)
-
-    def _augment(self) -> tuple[Any, dict[str, Any]]:
-        assert self.background_data is not None
-        found = augment(self.background_data, self.train)
-        if not found.data.n_docs:
-            raise InputError("no background document is near enough to the in-domain documents")
-        model, facts = self._linear(RankingData.concatenate([self.train, found.data]))
-        return model, {**facts, "documents taken": int(found.data.n_docs)}
-
-    def _interpolated(self, *others: str) -> tuple[Any, dict[str, Any]]:
-        parts = [self.background, *(self._trained(name)[0] for name in others)]
-        joined = Interpolation(parts, measure=self.measure, random_state=self.random_state, n_jobs=self.n_jobs)
-        joined.fit(self.valid)
-        return joined.model_, {"weights": [float(weight) for weight in joined.weights_]}
-
-    def _interpolate(self) -> tuple[Any, dict[str, Any]]:
-        return self._interpolated("in-domain")
-
-    def _interpolate_3(self) -> tuple[Any, dict[str, Any]]:
-        return self._interpolated("in-domain", "augment")
-
-    def _lambdaboost(self) -> tuple[Any, dict[str, Any]]:
-        ranker = LambdaBoost(background=self.background, measure=self.measure, n_jobs=self.n_jobs)
-        ranker.fit(self.train, eval_set=self.valid)
-        return ranker.model_, {"rounds": int(ranker.n_rounds_)}
-
-    def _lambdamart(self) -> tuple[Any, dict[str, Any]]:
-        ranker = LambdaMART(
-            max_leaves=self.leaves,
-            measure=self.measure,
-            background=self.background,
-            eval_measure=self.measure,
-            randomize_nodes=self.randomize_nodes,
-            random_state=self.random_state,
-            n_jobs=self.n_jobs,
-        )
-        ranker.fit(self.train, eval_set=self.valid)
-        return ranker.model_, {"trees": int(ranker.n_trees_)}
-
-
-def _choose(candidates: Sequence[Candidate], failures: dict[str, str], measure: Measure, n_queries: int) -> Adapted:
+def _choose(candidates: Sequence[Candidate], measure: Measure, n_queries: int) -> tuple[Candidate, str]:
+    """The simplest that is not significantly worse than the best, and why."""
     best = max(candidates, key=lambda candidate: candidate.value)
     for candidate in candidates:
         apart = best.evaluation.values[:, 0] - candidate.evaluation.values[:, 0]
@@ -317,11 +354,11 @@ def _choose(candidates: Sequence[Candidate], failures: dict[str, str], measure: 
             break
     queries = f"{n_queries} validation {'query' if n_queries == 1 else 'queries'}"
     if candidate is best:
-        reason = f"{best.name} is the best by {measure} on {queries} ({best.value:.4f})"
+        reason = f"{best.name} is best by {measure} on {queries} ({best.value:.4f})"
         reason += ", and every simpler method is significantly worse" if candidate is not candidates[0] else ""
     else:
         reason = (
             f"{candidate.name} is the simplest that is not significantly worse by {measure} on {queries} than "
             f"{best.name}, the best ({candidate.value:.4f} against {best.value:.4f}, p = {p:.2g} by the paired t-test)"
         )
-    return Adapted(candidate, tuple(candidates), failures, reason)
+    return candidate, reason

@@ -1,8 +1,7 @@
-"""Whether an adapted ranker holds: closed and open test side by side, harm per query, and a learning curve."""
+"""Is an adapted ranker safe? Closed and open tests side by side, harm per query, and a learning curve."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.adaptation.choice import Adapted, adapt, model_scores
+from rankwright.adaptation.choice import Adaptation, Adapted
 from rankwright.data.dataset import RankingData
-from rankwright.errors import InputError, InputWarning
+from rankwright.errors import InputError
 from rankwright.evaluation.render import Table, draw
 from rankwright.evaluation.significance import p_value
 from rankwright.evaluation.table import evaluate
@@ -33,13 +32,13 @@ class Row:
     Attributes
     ----------
     test, method : str
-        Which.
+        Names of the test set and of the method.
     mean, difference : float
-        Of the measure, and against the background.
+        Mean of the measure, and its difference from the background.
     wins, ties, losses : int
-        Queries that got better, stayed, got worse.
+        Queries that got better, stayed the same, got worse.
     harm : float
-        Share of the queries that got clearly worse.
+        Share of queries that got clearly worse.
     p : float
         Paired t-test, two-tailed.
     """
@@ -57,7 +56,7 @@ class Row:
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """A method after so many in-domain queries: the mean over repeated samples, the lowest and the highest value."""
+    """A method trained on a number of in-domain queries: mean, lowest and highest value over repeated samples."""
 
     method: str
     n_queries: int
@@ -68,7 +67,7 @@ class CurvePoint:
 
 @dataclass(frozen=True)
 class RobustnessReport:
-    """Rows of all methods on all test sets, and the learning curve, if there is one."""
+    """All methods on all test sets, and the learning curve if there is one."""
 
     measure: str
     harm_from: float
@@ -80,7 +79,7 @@ class RobustnessReport:
         return "\n".join(draw(table, kind) for table in self.tables())
 
     def tables(self) -> list[Table]:
-        """The rows as a table, and the curve as another."""
+        """One table of the rows, and one of the curve."""
         header = ("test", "method", self.measure, "diff", "w/t/l", "harm", "p t-test")
         lines, rules, before = [], set(), ""
         for at, row in enumerate(self.rows):
@@ -105,8 +104,8 @@ class RobustnessReport:
                 )
             )
         notes = (
-            "against the background ranker; * p < 0.05, not corrected",
-            f"harm: share of the queries whose {self.measure} falls by more than {self.harm_from:g}",
+            "differences from the background ranker; * p < 0.05, not corrected",
+            f"harm: share of queries whose {self.measure} drops by more than {self.harm_from:g}",
         )
         tables = [Table(header, tuple(lines), notes, 2, frozenset(rules))]
         if self.curve:
@@ -126,24 +125,24 @@ def _shown(point: CurvePoint | None) -> str:
 def robustness(
     adapted: Adapted, tests: dict[str, RankingData], *, measure: str | Measure | None = None, harm_from: float = 0.05
 ) -> RobustnessReport:
-    """Every candidate of an adaptation on test sets, such as ``{"closed": …, "open": …}``.
+    """Evaluate every candidate of an adaptation on test sets, such as ``{"closed": …, "open": …}``.
 
     Parameters
     ----------
     adapted : Adapted
-        From :func:`adapt`.
+        Returned by :func:`adapt`.
     tests : dict of RankingData
-        By name: a closed test has the distribution of the adaptation data, an open one another.
+        By name: a closed test has the same distribution as the adaptation data, an open one a different one.
     measure : str or Measure, optional
-        That of the adaptation unless given.
+        By default the measure of the adaptation.
     harm_from : float
-        A fall of the measure beyond this is harm.
+        A query is harmed if its measure drops by more than this.
     """
     wanted = parse_measure(measure) if measure is not None else adapted.chosen.evaluation.measures[0]
     rows = []
     for test, data in tests.items():
         found = {
-            one.name: evaluate(data, model_scores(one.model, data), measures=[wanted]).values[:, 0]
+            one.name: evaluate(data, one.model.predict(data), measures=[wanted]).values[:, 0]
             for one in adapted.candidates
         }
         start = found["background"]
@@ -170,41 +169,31 @@ def learning_curve(
     n_jobs: int | None = None,
     progress: Callable[[int, int], Any] | None = None,
 ) -> tuple[CurvePoint, ...]:
-    """The value on a test set by the number of in-domain training queries, over repeated samples of these.
+    """Value on a test set by number of in-domain training queries, over repeated random samples.
 
-    Sizes beyond the number of training queries become one point with all of them. The validation data stays whole.
+    Sizes beyond the number of training queries become one point with all of them. Every sample is validated on all
+    of the validation data.
     """
     if repeats < 1 or not sizes or min(sizes) < 1:
         raise InputError(f"sizes {list(sizes)} and {repeats} repeats; expected whole numbers from 1")
     wanted = parse_measure(measure)
     amounts = sorted({min(size, train.n_queries) for size in sizes})
-    values: dict[tuple[str, int], list[float]] = {}
+    settings: dict[str, Any] = {"measure": wanted, "random_state": random_state, "n_jobs": n_jobs}
+    before = Adaptation(background, train, valid, **settings)
+    start = _mean(before.background, test, wanted)
+    values: dict[tuple[str, int], list[float]] = {("background", amount): [start] for amount in amounts}
     total, done = len(amounts) * repeats, 0
     for amount in amounts:
         for repeat in range(repeats if amount < train.n_queries else 1):
             rng = np.random.default_rng([random_state, repeat])
             part = train.select(np.sort(rng.permutation(train.n_queries)[:amount]))
+            adaptation = Adaptation(background, part, valid, **settings)
             for method in methods:
                 try:
-                    with warnings.catch_warnings():
-                        warnings.simplefilter("ignore", InputWarning)
-                        found = adapt(
-                            background,
-                            part,
-                            valid,
-                            method=method,
-                            measure=wanted,
-                            random_state=random_state,
-                            n_jobs=n_jobs,
-                        )
-                except InputError:  # too little to learn from: nothing changes
+                    model = adaptation.candidate(method).model
+                except InputError:  # too little to learn from
                     continue
-                value = evaluate(test, found.predict(test), measures=[wanted]).values[:, 0].mean()
-                values.setdefault((method, amount), []).append(float(value))
-                if ("background", amount) not in values:
-                    start = next(one for one in found.candidates if one.name == "background")
-                    scores = model_scores(start.model, test)
-                    values["background", amount] = [float(evaluate(test, scores, measures=[wanted]).values.mean())]
+                values.setdefault((method, amount), []).append(_mean(model, test, wanted))
             done += 1
             if progress is not None:
                 progress(done, total)
@@ -213,8 +202,12 @@ def learning_curve(
     return tuple(sorted(points, key=lambda point: (order[point.method], point.n_queries)))
 
 
+def _mean(model: Any, data: RankingData, measure: Measure) -> float:
+    return float(evaluate(data, model.predict(data), measures=[measure]).values.mean())
+
+
 def write_curve(curve: Sequence[CurvePoint], measure: str, path: str | Path) -> None:
-    """Draw a learning curve: means with bands from the lowest to the highest sample; PNG or SVG by the file's name."""
+    """Draw a learning curve, means with bands from the lowest to the highest sample, as PNG or SVG by file name."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
@@ -222,7 +215,7 @@ def write_curve(curve: Sequence[CurvePoint], measure: str, path: str | Path) -> 
 
     path = Path(path)
     if path.suffix.lower() not in (".png", ".svg"):
-        raise InputError("expected a name that ends in .png or .svg for the plot", path)
+        raise InputError("the plot has another format; expected a name that ends in .png or .svg", path)
     style: Any = {"font.size": 9, "axes.spines.top": False, "axes.spines.right": False, "svg.hashsalt": "rankwright"}
     with rc_context(style):
         figure = Figure(figsize=(7, 4.2), dpi=150, layout="constrained")

@@ -25,30 +25,30 @@ __all__ = ["command"]
     "tests",
     multiple=True,
     type=click.Choice(list(TESTS)),
-    help="Which tests; repeat for several.  [default: all]",
+    help="Significance test; repeat for several.  [default: all]",
 )
 @click.option(
     "--correction",
     type=click.Choice(CORRECTIONS),
     default="holm",
     show_default=True,
-    help="For the number of systems compared on a measure.",
+    help="Correction for the number of systems compared on a measure.",
 )
 @click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="Level of the bootstrap intervals.",
+    help="Confidence level of the bootstrap intervals.",
 )
 @click.option(
     "--resamples",
     type=click.IntRange(1),
     default=9999,
     show_default=True,
-    help="For the randomisation test and the bootstrap.",
+    help="Resamples of the randomisation test and the bootstrap.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the random numbers.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
 def command(
     judgements: str,
     baseline: str,
@@ -69,7 +69,7 @@ def command(
       rankwright compare qrels.txt bm25.run mine.run yours.run -m nDCG@10
       rankwright compare test.txt old.scores new.scores --test wilcoxon --format latex
 
-    Queries are matched by id. p-values are two-tailed, and corrected for the number of systems.
+    Queries are matched by id. p-values are two-tailed and corrected for the number of systems.
     """
     evaluations = evaluate_files(judgements, (baseline, *systems), **options)
     with progress("comparing") as moved:
@@ -79,7 +79,7 @@ def command(
             correction=correction,
             confidence=confidence,
             n_resamples=resamples,
-            seed=seed,
+            random_state=seed,
             progress=moved,
         )
     click.echo(render(result, "json" if as_json else kind), nl=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankwright.cli.main import cli
+from rankwright.cli.options import seed_option, threads_option
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -27,14 +27,21 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _BM25 = "bm25[porter+stop]"
-_DEPTH = 100  # candidates of every retrieval function
+_DEPTH = 100  # candidates per retrieval function
 _MEASURES = ("AP", "nDCG@10", "RR")
 _STEPS = 6
+_TRAINED: dict[str, dict[str, Any]] = {  # methods, and their settings
+    "svm-map": {},
+    "svm-mrr": {},
+    "svm-ndcg": {},
+    "svm-combo": {"losses": ["map", "ndcg@10", "mrr@10"]},
+    "lambdamart": {"n_trees": 100, "learning_rate": 0.2, "max_leaves": 8, "patience": 20},
+}
 
 
 @dataclass(eq=False)
 class _Parts:
-    """The queries in three parts."""
+    """The data of training, validation and test queries."""
 
     train: RankingData
     valid: RankingData
@@ -43,34 +50,39 @@ class _Parts:
 
 @click.command("demo")
 @click.option(
-    "--out", type=click.Path(file_okay=False), default="demo", show_default=True, help="Folder for the files."
+    "-o",
+    "--output",
+    "folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default="demo",
+    show_default=True,
+    help="Folder to write to.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the split of the queries.")
-@click.option("--threads", type=click.IntRange(1), default=2, show_default=True, help="Results do not depend on it.")
-def command(out: str, seed: int, threads: int) -> None:
+@seed_option
+@threads_option(2)
+def command(folder: Path, seed: int, threads: int) -> None:
     """Learn to rank the documentation of Python's standard library, and compare with BM25.
 
-    Makes a judged collection from the sources of the Python that runs this, indexes it, makes features, trains five
+    Builds a judged collection from the sources of the running Python, indexes it, computes features, trains five
     rankers, and compares them with BM25 and the best single retrieval function on held-out queries. Takes about a
-    minute; the first time half of it is compiling.
+    minute, half of it compiling the first time.
 
     \b
     Example:
-      rankwright demo --out demo
+      rankwright demo -o demo
     """
     from rankwright.cli.demo_report import example_queries, kinds_table, write_plots
 
-    folder = Path(out)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(f"cannot be made: {error.strerror}", out) from None
+        raise InputError(f"cannot be created: {error.strerror}", folder) from None
     began = time.monotonic()
     collection = _collect(folder)
     index = _index(collection, folder)
     parts = _features(index, collection, folder, seed)
-    rankers = _train(parts, folder, threads)
-    runs = _rank(parts, rankers, folder)
+    models = _train(parts, folder, seed, threads)
+    runs = _rank(parts, models, folder)
     with _step(6, "comparing on the held-out queries") as say:
         qrels = _judgements_of(collection, parts.test, folder)
         evaluations = _evaluate(qrels, runs)
@@ -81,7 +93,7 @@ def command(out: str, seed: int, threads: int) -> None:
     click.echo(kinds_table(evaluations, collection.kinds))
     click.echo(example_queries(index, collection, qrels, evaluations, runs))
     click.echo(f"Everything is in {folder}/ ({time.monotonic() - began:.0f} s); plots: {', '.join(plots)}.")
-    click.echo("What to try next:")
+    click.echo("Try next:")
     for line in _next(folder, str(parts.test.query_ids[0])):
         click.echo(f"  {line}")
 
@@ -93,13 +105,13 @@ def _next(folder: Path, query: str) -> list[str]:
         f"rankwright info {folder}/lambdamart.rkw",
         f"rankwright train {folder}/train.rank --method lambdarank --valid {folder}/valid.rank -o net.rkw",
         f"rankwright fuse {folder}/bm25.run {folder}/svm-map.run -o fused.run",
-        "rankwright index YOUR_DOCUMENTS.jsonl -o your.index       (your own text: see docs/text.md)",
+        "rankwright index YOUR_DOCUMENTS.jsonl -o your.index       (your own text, see docs/text.md)",
     ]
 
 
 @contextmanager
 def _step(number: int, what: str) -> Iterator[Callable[[str], None]]:
-    """Say what is being done, and when it is, how long it took and what came of it."""
+    """Announce a step; when it is done, say how long it took and what came of it."""
     if sys.stderr.isatty():
         click.echo(click.style(f"[{number}/{_STEPS}] {what} …", dim=True), err=True, nl=False)
     began = time.monotonic()
@@ -160,29 +172,23 @@ def _features(index: Index, collection: Collection, folder: Path, seed: int) -> 
     return parts
 
 
-def _train(parts: _Parts, folder: Path, threads: int) -> dict[str, Any]:
-    from rankwright import LambdaMART, StructuredSVM
+def _train(parts: _Parts, folder: Path, seed: int, threads: int) -> dict[str, Any]:
     from rankwright.cli.training import must_compile
+    from rankwright.training.train import train
 
-    rankers: dict[str, Any] = {
-        "svm-map": StructuredSVM("map", C="auto", n_jobs=threads),
-        "svm-mrr": StructuredSVM("mrr@10", C="auto", n_jobs=threads),
-        "svm-ndcg": StructuredSVM("ndcg@10", C="auto", n_jobs=threads),
-        "svm-combo": StructuredSVM(["map", "ndcg@10", "mrr@10"], C="auto", n_jobs=threads),
-        "lambdamart": LambdaMART(100, 0.2, 8, eval_measure="nDCG@10", patience=20, n_jobs=threads),
-    }
+    models: dict[str, Any] = {}
     with _step(4, "training five rankers, with validation" + (", compiling first" * must_compile())) as say:
-        for name, ranker in rankers.items():
-            began = time.monotonic()
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", UserWarning)
-                ranker.fit(parts.train, eval_set=parts.valid)
-            ranker.save(folder / f"{name}.rkw")
-            say(f"{name} {time.monotonic() - began:.1f} s")
-    return rankers
+        for name, settings in _TRAINED.items():
+            trained = train(name, parts.train, parts.valid, settings=settings, seed=seed, threads=threads)
+            if trained.facts.interrupted:
+                raise KeyboardInterrupt
+            trained.save(folder / f"{name}.rkw")
+            models[name] = trained.model
+            say(f"{name} {trained.facts.seconds:.1f} s")
+    return models
 
 
-def _rank(parts: _Parts, rankers: dict[str, Any], folder: Path) -> dict[str, TrecTable]:
+def _rank(parts: _Parts, models: dict[str, Any], folder: Path) -> dict[str, TrecTable]:
     from rankwright.data.trec import TrecTable, write_run
 
     with _step(5, "ranking the held-out queries") as say:
@@ -192,17 +198,17 @@ def _rank(parts: _Parts, rankers: dict[str, Any], folder: Path) -> dict[str, Tre
         scores = {"bm25": parts.test.X[:, names.index(_BM25)]}
         if best != _BM25:
             scores["best-single"] = parts.test.X[:, names.index(best)]
-        scores |= {name: ranker.predict(parts.test) for name, ranker in rankers.items()}
+        scores |= {name: model.predict(parts.test) for name, model in models.items()}
         runs = {}
         for name, values in scores.items():
             runs[name] = TrecTable.from_columns(parts.test.qid, parts.test.doc_ids, values, name)
             write_run(runs[name], folder / f"{name}.run", tag=name)
-        say(f"the best single function on the other queries is {best}")
+        say(f"the best single function on training and validation queries is {best}")
     return runs
 
 
 def _best_function(parts: _Parts) -> str:
-    """The feature with the highest mean AP on the queries that are not held out."""
+    """The feature with the highest mean AP on the training and validation queries."""
     from rankwright.evaluation.table import evaluate
 
     names = parts.train.feature_names or ()
@@ -214,15 +220,9 @@ def _best_function(parts: _Parts) -> str:
 
 
 def _judgements_of(collection: Collection, test: RankingData, folder: Path) -> TrecTable:
-    import numpy as np
+    from rankwright.data.trec import write_qrels
 
-    from rankwright.data.trec import TrecTable, write_qrels
-
-    qrels = collection.qrels
-    queries = np.repeat(qrels.query_ids, np.diff(qrels.indptr))
-    kept = np.isin(queries, test.query_ids.astype(str))
-    documents = np.char.decode(qrels.doc_ids[kept], "utf-8")
-    held_out = TrecTable.from_columns(queries[kept], documents, qrels.values[kept], "qrels.txt")
+    held_out = collection.qrels.select(test.query_ids)
     write_qrels(held_out, folder / "qrels.txt")
     return held_out
 

@@ -1,4 +1,4 @@
-"""What `rankwright demo` shows of its results: means by kind of query, example queries, and two plots."""
+"""The results of `rankwright demo`: means by kind of query, example queries, and two plots."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _sorted_kinds(evaluation: Evaluation, kinds: Mapping[str, str]) -> list[str]
 
 
 def kinds_table(evaluations: Sequence[Evaluation], kinds: Mapping[str, str]) -> str:
-    """Means of every system for each kind of query; the best of each column is marked."""
+    """Means of every system for each kind of query, with the best of each column marked."""
     names = _sorted_kinds(evaluations[0], kinds)
     measures = [str(measure) for measure in evaluations[0].measures]
     means = np.array([[_of_kind(one, kinds, kind).mean(axis=0) for kind in names] for one in evaluations])
@@ -48,7 +48,7 @@ def kinds_table(evaluations: Sequence[Evaluation], kinds: Mapping[str, str]) -> 
         cells = [f"{value:.4f}{'*' if value == top else ' '}" for value, top in zip(row.flat, best.flat, strict=True)]
         rows.append((one.name, *cells))
     sizes = [f"{len(_of_kind(evaluations[0], kinds, kind))} {kind}" for kind in names]
-    note = f"by kind of query ({' and '.join(sizes)}); * the best of its column"
+    note = f"by kind of query ({' and '.join(sizes)}); * best of its column"
     return draw(Table(tuple(header), tuple(rows), (note,)))
 
 
@@ -59,7 +59,7 @@ def example_queries(
     evaluations: Sequence[Evaluation],
     runs: Mapping[str, TrecTable],
 ) -> str:
-    """Three held-out queries answered twice: the largest gain of each kind, and the largest loss."""
+    """Held-out queries answered by two systems: the largest gain of each kind, and the largest loss."""
     by_name = {one.name: one for one in evaluations}
     gains = by_name[_LEARNED].values[:, 0] - by_name["bm25"].values[:, 0]
     queries = [str(query) for query in by_name["bm25"].query_ids]
@@ -96,7 +96,7 @@ def _ranked(table: TrecTable, query: str, most: int | None) -> list[tuple[bytes,
 
 
 def write_plots(evaluations: Sequence[Evaluation], kinds: Mapping[str, str], folder: Path) -> list[str]:
-    """Means with 95 % intervals by kind of query, and the difference to BM25 query by query; the names of the files."""
+    """Plot means with 95 % intervals by kind of query, and differences from BM25 by query; return the file names."""
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 

@@ -2,52 +2,48 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import click
 
-from rankwright.cli.progress import progress, reading
-from rankwright.cli.training import must_compile
+from rankwright.cli.files import check_target, naming_files, read_features
+from rankwright.cli.options import FILE, numbers
+from rankwright.cli.progress import progress
+from rankwright.cli.training import COMPILING, must_compile
 from rankwright.errors import InputError
-
-if TYPE_CHECKING:
-    from rankwright.data.dataset import RankingData
 
 __all__ = ["command"]
 
-_FILE = click.Path(path_type=Path)
 _OUTSIDE_BRACKETS = re.compile(r",(?![^(]*\))")
 _DEFAULT_LOSSES = "map,ndcg@10,mrr@10,auc,pairs"
 _LOSSES_HELP = (
-    "What to train for: map, auc, ndcg, ndcg@10, mrr@10, dorm@10, …; pairs is RankingSVM, map+auc both at once."
+    "Losses to train for: map, auc, ndcg, ndcg@10, mrr@10, dorm@10, …; pairs is RankingSVM, map+auc both at once."
 )
 _GRID_HELP = "Values of C.  [default: 0.0001, 0.001, … 1000]"
-_MEASURE_HELP = "Evaluate this too, besides the measure of each loss; repeat for several."
-_OUTPUT_HELP = "Draw into this file, .png or .svg; repeat for several."
-_TOL_HELP = "Train until the objective is proved to be this close to the best possible (0.001 is 0.1 %)."
+_MEASURE_HELP = "Measure to evaluate besides each loss's own; may be repeated."
+_OUTPUT_HELP = "Plot to write, .png or .svg; may be repeated."
+_TOL_HELP = "Train until the objective is proved to be this close to the optimum (0.001 is 0.1 %)."
 
 
 @click.command("diagnose")
-@click.argument("features", metavar="FEATURES", type=_FILE)
+@click.argument("features", metavar="FEATURES", type=FILE)
 @click.option("--losses", default=_DEFAULT_LOSSES, show_default=True, metavar="LIST", help=_LOSSES_HELP)
-@click.option("--C-grid", "grid", metavar="0.01,0.1,1", help=_GRID_HELP)
-@click.option("--valid", type=_FILE, metavar="FILE", help="Validation data, to evaluate on.")
+@click.option("--C-grid", "C_grid", metavar="0.01,0.1,1", callback=numbers, help=_GRID_HELP)
+@click.option("--valid", type=FILE, metavar="FILE", help="Validation data, to evaluate on.")
 @click.option("-m", "--measure", "measures", multiple=True, metavar="NAME", help=_MEASURE_HELP)
-@click.option("-o", "--output", "plots", multiple=True, type=_FILE, metavar="FILE", help=_OUTPUT_HELP)
-@click.option("--csv", "csv_file", type=_FILE, metavar="FILE", help="Write the table with all digits.")
-@click.option("--no-standardize", is_flag=True, help="Train on the features as they are, as the papers do.")
+@click.option("-o", "--output", "plots", multiple=True, type=FILE, metavar="FILE", help=_OUTPUT_HELP)
+@click.option("--csv", "csv_file", type=FILE, metavar="FILE", help="Write the table with all digits.")
+@click.option("--no-standardize", is_flag=True, help="Train on the raw features, as the papers do.")
 @click.option("--tol", type=float, default=1e-3, show_default=True, help=_TOL_HELP)
 @click.option(
     "--max-passes", type=click.IntRange(1), default=200, show_default=True, help="Passes over the data, per fit."
 )
-@click.option("--group", type=_FILE, metavar="FILE", help="Documents per query, for text without qid.")
-@click.option("--valid-group", type=_FILE, metavar="FILE", help="The same for the validation data.")
-@click.option("--negative-as-zero", is_flag=True, help="Take labels below 0 as not relevant instead of as an error.")
-@click.option("--json", "as_json", is_flag=True, help="Print the table and what it says as one JSON object.")
+@click.option("--group", type=FILE, metavar="FILE", help="Documents per query, for text without qid.")
+@click.option("--valid-group", type=FILE, metavar="FILE", help="The same for the validation data.")
+@click.option("--negative-as-zero", is_flag=True, help="Treat labels below 0 as not relevant; otherwise an error.")
+@click.option("--json", "as_json", is_flag=True, help="Print the table and the findings as one JSON object.")
 def command(
     features: Path,
     valid: Path | None,
@@ -55,15 +51,20 @@ def command(
     csv_file: Path | None,
     as_json: bool,
     losses: str,
-    grid: str | None,
+    C_grid: list[float] | None,
     measures: tuple[str, ...],
-    **options: Any,
+    no_standardize: bool,
+    tol: float,
+    max_passes: int,
+    group: Path | None,
+    valid_group: Path | None,
+    negative_as_zero: bool,
 ) -> None:
-    """Train on FEATURES for every loss and C, and show whether training is well.
+    """Train on FEATURES for every loss and C, and show whether training is healthy.
 
-    For each: the average slack, the objective relative to that at weights of 0, the length of the weights, passes over
-    the data, the gap that was proved, seconds and how they split, and the loss's own measure. What is certain is
-    said in words under the table: a loss whose objective stays at 1 for every C cannot be reduced on this data.
+    For each, the table shows the average slack, the objective relative to that at weights of 0, the norm of the
+    weights, passes over the data, the proved gap, seconds and how they split, and the loss's own measure. Findings
+    below the table say what is certain: a loss whose objective stays at 1 for every C cannot be reduced on this data.
 
     \b
     Example:
@@ -71,20 +72,24 @@ def command(
       rankwright diagnose train.txt --losses map,ndcg,pairs --valid vali.txt -m nDCG@10 -o health.png -o health.svg
     """
     from rankwright.measures import parse_measure
+    from rankwright.rankers.cost import DEFAULT_GRID
+    from rankwright.training.health import check_losses, training_health
+    from rankwright.training.train import TRAINING, VALIDATION
 
     targets = [*plots, *([] if csv_file is None else [csv_file])]
-    _check_targets(plots, targets, [features, *([] if valid is None else [valid])])
-    settings: dict[str, Any] = {"measures": [parse_measure(measure) for measure in measures]}
-    if grid is not None:
-        settings["C_grid"] = _numbers(grid)
-    settings |= {"standardize": not options["no_standardize"], "tol": options["tol"]}
-    chosen = _chosen(losses, options["tol"])
-    negative: Literal["error", "zero"] = "zero" if options["negative_as_zero"] else "error"
-    data = _read(features, options["group"], negative)
-    if valid is not None:
-        settings["eval_set"] = _read(valid, options["valid_group"], negative)
-    files = {"training data": features, "validation data": valid}
-    health = _trained(data, chosen, files, settings | {"max_passes": options["max_passes"]})
+    _check_targets(plots, targets, [features, valid])
+    asked = [parse_measure(measure) for measure in measures]
+    chosen = _losses(losses)
+    settings: dict[str, Any] = {"standardize": not no_standardize, "tol": tol, "max_passes": max_passes}
+    check_losses(chosen, **settings)
+    data = read_features(features, group, negative_as_zero=negative_as_zero)
+    held_out = None if valid is None else read_features(valid, valid_group, negative_as_zero=negative_as_zero)
+    if must_compile():
+        click.echo(COMPILING, err=True)
+    with naming_files({TRAINING: features, VALIDATION: valid}), progress("training") as update:
+        health = training_health(
+            data, chosen, C_grid or DEFAULT_GRID, eval_set=held_out, measures=asked, progress=update, **settings
+        )
     text = health.render("json" if as_json else "text")
     for plot in plots:
         health.plot(plot)
@@ -95,70 +100,27 @@ def command(
         click.echo(f"wrote {target}", err=True)
 
 
-def _chosen(text: str, tol: float) -> list[Any]:
-    """The losses of a list, checked before anything is read."""
-    from rankwright.training.health import check_losses
-
+def _losses(text: str) -> list[Any]:
+    """The losses of a list."""
     chosen: list[Any] = []
     for part in _OUTSIDE_BRACKETS.split(text):
         names = [name.strip() for name in part.split("+")]
         if not all(names):
-            raise InputError(f"--losses is given {text!r}; expected names with commas between them, such as map,pairs")
+            raise InputError(f"--losses is {text!r}; expected names separated by commas, such as map,pairs")
         chosen.append(names[0] if len(names) == 1 else names)
-    check_losses(chosen, tol=tol)
     return chosen
 
 
-def _numbers(text: str) -> list[float]:
-    values = []
-    for part in text.split(","):
-        try:
-            value = float(part)
-        except ValueError:
-            value = 0.0
-        if not 0 < value < float("inf"):
-            raise InputError(f"--C-grid is given {part.strip()!r}; expected numbers above 0 with commas between them")
-        values.append(value)
-    return values
-
-
-def _check_targets(plots: Sequence[Path], targets: Sequence[Path], sources: Sequence[Path]) -> None:
-    """Refuse before the training what cannot be written after it."""
+def _check_targets(plots: tuple[Path, ...], targets: list[Path], sources: list[Path | None]) -> None:
+    """Complain before the training about files that cannot be written after it."""
     from rankwright.training.health_plot import check_plot_name
 
     for plot in plots:
         check_plot_name(plot)
     for number, target in enumerate(targets):
-        if target.is_dir():
-            raise InputError("is a folder; expected a file name to write to", target)
-        if not target.parent.is_dir():
-            raise InputError("cannot be written: No such file or directory", target)
-        if not os.access(target.parent, os.W_OK | os.X_OK):
-            raise InputError("cannot be written: Permission denied", target)
-        if any(target.exists() and source.exists() and target.samefile(source) for source in sources):
-            raise InputError("is what is being read; expected another name to write to", target)
+        check_target(target, sources)
         if target in targets[:number]:
-            raise InputError("is named twice; expected different files to write to", target)
-
-
-def _read(path: Path, group: Path | None, negative: Literal["error", "zero"]) -> RankingData:
-    from rankwright.data.formats import read_data
-
-    with reading(path) as moved:
-        return read_data(path, group=group, negative=negative, progress=moved)
-
-
-def _trained(data: RankingData, losses: Sequence[Any], files: dict[str, Path | None], settings: dict[str, Any]) -> Any:
-    """The table; what is wrong with the data is said with the file's name."""
-    from rankwright.training.health import training_health
-
-    if must_compile():
-        click.echo("compiling the training code, once on this machine: about 15 seconds …", err=True)
-    try:
-        with progress("training") as moved:
-            return training_health(data, losses, progress=moved, **settings)
-    except InputError as error:
-        raise InputError(error.message, files.get(str(error.path))) from None
+            raise InputError("is given twice; expected different files to write to", target)
 
 
 def _write(path: Path, text: str) -> None:

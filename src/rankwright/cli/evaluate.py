@@ -16,7 +16,7 @@ __all__ = ["command"]
 @click.argument("judgements", metavar="QRELS|FEATURES", type=click.Path())
 @click.argument("systems", metavar="RUN|SCORES...", nargs=-1, required=True, type=click.Path())
 @measure_options
-@click.option("-q", "--per-query", is_flag=True, help="Show every query, not only the means.")
+@click.option("-q", "--per-query", is_flag=True, help="Show every query, not just the means.")
 def command(
     judgements: str, systems: tuple[str, ...], per_query: bool, kind: str, as_json: bool, **options: Any
 ) -> None:
@@ -27,8 +27,8 @@ def command(
       rankwright evaluate qrels.txt bm25.run mine.run.gz -m AP -m nDCG@10
       rankwright evaluate test.txt scores.txt -m ndcg@10 -q
 
-    Equal scores are ordered by document id, descending (trec_eval's rule). The definition of every measure is printed
-    under the table.
+    Equal scores are ordered by document id, descending, as in trec_eval. The table ends with the definition of every
+    measure.
     """
     evaluations = evaluate_files(judgements, systems, **options)
     click.echo(render(evaluations, "json" if as_json else kind, per_query=per_query), nl=False)

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import sys
 import time
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["command"]
 
 _FILE = click.Path(path_type=Path)
-_DATA_HELP = "Where the files are that are not beside FILE.  [default: the folder in RANKWRIGHT_DATA]"
-_JOBS_HELP = "How many methods are trained at a time; the results do not depend on it.  [default: all cores]"
+_DATA_HELP = "Folder for data files that are not next to FILE.  [default: the folder in RANKWRIGHT_DATA]"
+_THREADS_HELP = "Number of methods to train in parallel; the results do not depend on it.  [default: all cores]"
 _INTERVAL = 0.2  # seconds between two updates of the line on a terminal
 _LOG_INTERVAL = 10.0  # and of lines in a log
 _SHOWN_FAILURES = 20
@@ -44,19 +45,19 @@ def command() -> None:
 @command.command("init")
 @click.argument("file", metavar="[FILE]", type=_FILE, default=Path("experiment.toml"))
 def init(file: Path) -> None:
-    """Write a commented example, which runs as it is, to FILE (experiment.toml unless given).
+    """Write a commented example, ready to run, to FILE (default: experiment.toml).
 
     \b
     Example:
       rankwright experiment init exp.toml
     """
     from rankwright.data.files import replace_file
-    from rankwright.experiments.example import EXAMPLE
 
     if file.exists():
         raise InputError("exists; expected the name of a new file", file)
     with replace_file(file) as out:
-        out.write(EXAMPLE.replace(" FILE ", f" {file} ").encode())
+        text = resources.files("rankwright.experiments").joinpath("example.toml").read_text(encoding="utf-8")
+        out.write(text.replace(" FILE ", f" {file} ").encode())
     click.echo(f"wrote {file}; next: rankwright experiment run {file}", err=True)
 
 
@@ -71,8 +72,7 @@ def check(ctx: click.Context, file: Path, data: Path | None) -> None:
     Example:
       rankwright experiment check exp.toml
     """
-    from rankwright.experiments.checking import check_text
-    from rankwright.experiments.config import read_text
+    from rankwright.experiments.checks import check_text, read_text
 
     experiment, problems = check_text(read_text(file), file, data=data)
     for problem in problems:
@@ -87,33 +87,35 @@ def check(ctx: click.Context, file: Path, data: Path | None) -> None:
 
 @command.command("run")
 @click.argument("file", metavar="FILE", type=_FILE)
-@click.option("--jobs", type=click.IntRange(1), metavar="N", help=_JOBS_HELP)
+@click.option("--threads", type=click.IntRange(1), metavar="N", help=_THREADS_HELP)
 @click.option("--data", type=_FILE, metavar="FOLDER", help=_DATA_HELP)
-@click.option("-o", "--output", type=_FILE, metavar="FOLDER", help="Instead of the output that FILE names.")
+@click.option("-o", "--output", type=_FILE, metavar="FOLDER", help="Results folder, instead of the output in FILE.")
 @click.pass_context
-def run(ctx: click.Context, file: Path, jobs: int | None, data: Path | None, output: Path | None) -> None:
-    """Run the experiment of FILE, or what is left of it after an interruption.
+def run(ctx: click.Context, file: Path, threads: int | None, data: Path | None, output: Path | None) -> None:
+    """Run the experiment in FILE, or resume it after an interruption.
 
-    Every method that is trained on a split is written at once: run the same command again to go on. The results are
-    plain files: per_query.csv, runs.csv, paths.csv, rounds.csv, health.csv, queries.csv, manifest.json.
+    Results are written after every method on every split: run the same command again to resume. They are plain files:
+    per_query.csv, runs.csv, paths.csv, rounds.csv, health.csv, queries.csv, manifest.json.
 
     \b
     Example:
       rankwright experiment run exp.toml
-      rankwright experiment run exp.toml --jobs 4 --data ~/letor
+      rankwright experiment run exp.toml --threads 4 --data ~/letor
     """
-    from rankwright.experiments.config import load_experiment
+    from rankwright.experiments.checks import load_experiment
     from rankwright.experiments.running import cores, run_experiment
 
     experiment = load_experiment(file, data=data)
     line = _Line()
     began = time.monotonic()
     try:
-        results = run_experiment(experiment, jobs=jobs or cores(), output=output, progress=line, command=_command())
+        results = run_experiment(
+            experiment, n_jobs=threads or cores(), output=output, progress=line, command=_command()
+        )
     except KeyboardInterrupt:
         line.clear()
         folder = output or experiment.output
-        click.echo(f"what is finished is in {folder}; the same command goes on from there", err=True)
+        click.echo(f"finished results are in {folder}; run the same command again to resume", err=True)
         raise click.Abort from None
     finally:
         line.clear()
@@ -134,7 +136,7 @@ def run(ctx: click.Context, file: Path, jobs: int | None, data: Path | None, out
     type=click.Choice(["means", "criterion", "times"]),
     default="means",
     show_default=True,
-    help="Which table.",
+    help="Table to show.",
 )
 @click.option(
     "--format",
@@ -142,14 +144,14 @@ def run(ctx: click.Context, file: Path, jobs: int | None, data: Path | None, out
     type=click.Choice(["text", "markdown", "latex", "csv"]),
     default="text",
     show_default=True,
-    help="How to print it; LaTeX needs booktabs, CSV has all digits.",
+    help="Output format; LaTeX needs booktabs, CSV has all digits.",
 )
 def table(folder: Path, kind: str, form: str) -> None:
     """Show the results in FOLDER as a table.
 
     means: every method on every data set, with significance, wins and losses against the baseline. criterion: rows are
-    what was trained for, columns what it is tested on, the best of each column marked. times: seconds to train what was
-    chosen and to try everything, and their ratios to the baseline.
+    the measures trained for, columns the measures tested on, the best of each column marked. times: seconds to train
+    the chosen model and everything that was tried, and their ratios to the baseline.
 
     \b
     Example:
@@ -164,9 +166,9 @@ def table(folder: Path, kind: str, form: str) -> None:
 @command.command("report")
 @click.argument("folder", metavar="FOLDER", type=_FILE)
 @click.option("-o", "--output", "target", type=_FILE, metavar="FILE", help="[default: report.html in FOLDER]")
-@click.option("--title", metavar="TEXT", help="The heading.  [default: the name of the experiment]")
+@click.option("--title", metavar="TEXT", help="Heading.  [default: the name of the experiment]")
 def report(folder: Path, target: Path | None, title: str | None) -> None:
-    """Write the results in FOLDER as one HTML file to read, which needs no network.
+    """Write the results in FOLDER as one HTML report, which needs no network.
 
     \b
     Example:
@@ -181,12 +183,12 @@ def report(folder: Path, target: Path | None, title: str | None) -> None:
 
 
 def _command() -> str:
-    """What was typed, without the folder of the program."""
+    """The command as typed, without the folder of the program."""
     return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
 
 
 def _show_failures(results: Results) -> None:
-    """What failed, and why."""
+    """List failed cells, with the reasons."""
     failures = results.failures
     click.echo(f"rankwright: {len(failures)} cell{'s' * (len(failures) != 1)} failed:", err=True)
     for failure in failures[:_SHOWN_FAILURES]:
@@ -194,11 +196,11 @@ def _show_failures(results: Results) -> None:
         click.echo(f"  {place}: {failure['reason']}", err=True)
     if len(failures) > _SHOWN_FAILURES:
         click.echo(f"  … and {len(failures) - _SHOWN_FAILURES} more; all are in runs.csv", err=True)
-    click.echo("  run the experiment again to try them again", err=True)
+    click.echo("  run the experiment again to retry them", err=True)
 
 
 class _Line:
-    """How far the experiment is: a line that is rewritten on a terminal, now and then a new one in a log."""
+    """Progress of an experiment: one line that is rewritten on a terminal, a new line now and then in a log."""
 
     def __init__(self) -> None:
         self._live = sys.stderr.isatty()
@@ -223,7 +225,7 @@ class _Line:
             click.echo(text, err=True)
 
     def clear(self) -> None:
-        """Leave an empty line."""
+        """Erase the line."""
         if self._width:
             click.echo("\r" + " " * self._width + "\r", err=True, nl=False)
             self._width = 0

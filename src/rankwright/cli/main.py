@@ -1,6 +1,6 @@
 """The `rankwright` program: finds the command, and turns errors into one clear line.
 
-Exit codes: 0 done, 1 something unexpected, 2 bad input or bad usage, 130 interrupted.
+Exit codes: 0 success, 1 unexpected error, 2 bad input or usage, 130 interrupted.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from rankwright.errors import InputError, InputWarning
 __all__ = ["cli", "main"]
 
 _COMMANDS = {
-    "adapt": "Bring a ranker from a rich domain to one with few judgements.",
+    "adapt": "Adapt a ranker from a rich domain to one with few judgements.",
     "collection": "Write a test collection that needs no download: documents, queries, judgements.",
     "compare": "Compare runs or score files with a baseline, with significance tests.",
     "convert": "Convert between LETOR text, Parquet, memory-mapped folders and TREC files.",
-    "demo": "From the text of Python's documentation to learned rankers, compared with BM25.",
-    "diagnose": "Show whether training for several losses is well as C grows: table and plot.",
+    "demo": "Go from the text of Python's documentation to learned rankers, compared with BM25.",
+    "diagnose": "Show whether training is healthy as C grows, for several losses: table and plot.",
     "evaluate": "Evaluate runs against judgements, or score files against feature files.",
-    "experiment": "Run an experiment from one file: data sets, methods, protocol; tables and report.",
+    "experiment": "Run an experiment described in one file: data sets, methods, protocol; tables and report.",
     "explain": "Show why a model ranks one document above another.",
-    "features": "Make a feature file from an index and queries, or from TREC runs.",
-    "fuse": "Join the runs of several systems into one, without training.",
+    "features": "Compute a feature file from an index and queries, or from TREC runs.",
+    "fuse": "Merge the runs of several systems into one, without training.",
     "index": "Index documents: JSON lines, tab-separated, TREC SGML or a folder of text files.",
-    "info": "Show what is in a file.",
+    "info": "Describe a file.",
     "rank": "Score documents with a trained model: a TREC run or plain scores.",
-    "search": "Find documents of an index: results to read, or a TREC run.",
+    "search": "Search an index: results to read, or a TREC run.",
     "train": "Train a ranker for the measure you are judged by.",
 }
 
 
 class _LazyGroup(click.Group):
-    """Knows its commands by name and help line; imports one only when it is called."""
+    """Lists its commands without importing them; a command is imported when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -78,7 +78,7 @@ def main(args: list[str] | None = None) -> int:
 def _run(args: list[str] | None) -> int:
     try:
         code = cli.main(args=args, prog_name="rankwright", standalone_mode=False)
-        return code if isinstance(code, int) else 0  # what ctx.exit() was given
+        return code if isinstance(code, int) else 0  # the argument of ctx.exit()
     except InputError as error:
         return _fail(str(error))
     except click.Abort:
@@ -93,7 +93,7 @@ def _run(args: list[str] | None) -> int:
     except MemoryError:
         return _fail("not enough memory for this input")
     except BrokenPipeError:
-        # The reader of our output went away (`| head`): not an error of ours. Keep Python from flushing into the void.
+        # The reader of our output is gone (`| head`), which is no error. Keep Python from flushing into a closed pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error))

@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar that appears when something takes more than two seconds and a person is watching."""
+"""Progress on stderr: a bar for anything that takes more than two seconds, on a terminal only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people see of a training: its progress while it runs, and what came of it."""
+"""A training as people see it: progress while it runs, notices, and the outcome as facts or in words."""
 
 from __future__ import annotations
 
@@ -7,45 +7,34 @@ import signal
 import sys
 import threading
 import time
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from decimal import ROUND_CEILING, Context
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.errors import InputError, InputWarning
+from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.data.dataset import RankingData
+    from rankwright.rankers.facts import Notice
+    from rankwright.training.train import Plan, Trained
 
-__all__ = ["Watch", "must_compile", "show", "train"]
+__all__ = ["COMPILING", "Watch", "facts_of", "must_compile", "notices", "show", "watched"]
 
+COMPILING = "compiling the training code, once on this machine: about 15 seconds …"
 _INTERVAL = 0.25  # seconds between two updates of the progress line
 _MARGIN = 14
 _A_LINE = 4  # values of C
-_NO_PAIRS = "no query has documents of different labels"
-_ALL_ZERO = "all weights are 0, which for this C is near enough to the best; a larger --C or a smaller --tol may help"
-_ROUNDS = {"n_trees_": "trees", "n_rounds_": "rounds", "best_epoch_": "epochs"}
-_FACTS = {
-    "queries": "n_queries_",
-    "queries_skipped": "n_queries_skipped_",
-    "C": "C_",
-    "objective": "objective_",
-    "gap": "gap_",
-    "passes": "n_passes_",
-    "passes_total": "n_passes_total_",
-}
+_ALL_ZERO = "all weights are 0, which is close enough to optimal for this C; try a larger --C or a smaller --tol"
 
 
 class Watch:
     """Called after every pass: rewrites the progress line, and ends the training when Ctrl-C was pressed."""
 
-    def __init__(self, tried: Sequence[float], starts: bool) -> None:
-        self.stopped = False
-        self._tried = tried
+    def __init__(self, costs: Sequence[float], starts: bool) -> None:
+        self._costs = costs
         self._at = -1
         self._starts = starts
         self._asked = False
@@ -54,39 +43,26 @@ class Watch:
         self._width = 0
 
     def __call__(self, check: Any) -> None:
-        """Show a check, if it is time to."""
-        if not hasattr(check, "passes"):
-            self._show_round(check)
-            return
-        self._at += check.passes == 1
+        """Show a pass or a round, if it is time to."""
+        by_passes = hasattr(check, "passes")
+        self._at += by_passes and check.passes == 1
         now = time.monotonic()
         if self._live and now - self._shown_at >= _INTERVAL:
             self._shown_at = now
-            several = f"  C {self._tried[self._at]:g} ({self._at + 1} of {len(self._tried)})"
-            self._write(
-                f"pass {check.passes}  gap {_percent(check.gap)}  objective {check.primal:.5g}"
-                f"  bound {check.dual + 0.0:.5g}{several if len(self._tried) > 1 else ''}"
-            )
-        # The first pass of all only looks at weights of 0, which are not worth keeping.
-        if self._asked and (self._starts or self._at > 0 or check.passes > 1):
-            self.stopped = True
+            self._write(self._pass(check) if by_passes else _round(check))
+        # The very first pass only looks at weights of 0, which are not worth keeping.
+        if self._asked and (not by_passes or self._starts or self._at > 0 or check.passes > 1):
             raise KeyboardInterrupt
 
-    def _show_round(self, row: Any) -> None:
-        """A round of boosting, or an epoch."""
-        now = time.monotonic()
-        if self._live and now - self._shown_at >= _INTERVAL:
-            self._shown_at = now
-            number = getattr(row, "round", getattr(row, "epoch", 0))
-            value = "" if row.value != row.value else f"  validation {row.value:.4f}"
-            self._write(f"round {number}{value}  {row.seconds:.0f} s")
-        if self._asked:
-            self.stopped = True
-            raise KeyboardInterrupt
+    def _pass(self, check: Any) -> str:
+        several = len(self._costs) > 1
+        which = f"  C {self._costs[self._at]:g} ({self._at + 1} of {len(self._costs)})" if several else ""
+        figures = f"gap {_percent(check.gap)}  objective {check.primal:.5g}  bound {check.dual + 0.0:.5g}"
+        return f"pass {check.passes}  {figures}{which}"
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
-        """Let the first Ctrl-C wait for the end of the pass, when the gap is known, and the second one not."""
+        """Let the first Ctrl-C wait for the end of the pass, when the gap is known; the second stops at once."""
         in_charge = threading.current_thread() is threading.main_thread()
         in_charge = in_charge and signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if in_charge:
@@ -100,14 +76,13 @@ class Watch:
 
     def _pressed(self, *_: Any) -> None:
         if self._asked:
-            self.stopped = True
             raise KeyboardInterrupt
         self._asked = True
         self._write("")
         click.echo(("\r" if self._live else "") + "stopping after this pass (Ctrl-C again: at once) …", err=True)
 
     def _write(self, text: str) -> None:
-        """Rewrite the line; nothing clears it."""
+        """Rewrite the line; an empty text clears it."""
         if not self._live or (not text and not self._width):
             return
         text = text[: shutil.get_terminal_size().columns - 1]
@@ -115,8 +90,15 @@ class Watch:
         self._width = len(text)
 
 
+def _round(row: Any) -> str:
+    """A round of boosting, or an epoch."""
+    number = getattr(row, "round", getattr(row, "epoch", 0))
+    value = "" if row.value != row.value else f"  validation {row.value:.4f}"
+    return f"round {number}{value}  {row.seconds:.0f} s"
+
+
 def must_compile() -> bool:
-    """Whether numba has no compiled training code on disk; False when that cannot be told."""
+    """Whether numba has no compiled training code on disk; False if unknown."""
     try:
         from rankwright.objectives.structured import _evaluate
         from rankwright.solvers.smoothed import minimise
@@ -135,69 +117,87 @@ def must_compile() -> bool:
     return False
 
 
-def train(ranker: Any, data: RankingData, valid: RankingData | None, path: Path, *, starts: bool) -> dict[str, Any]:
-    """Fit; what is known afterwards. Warnings become one line each."""
-    tried = _tried(ranker)
-    watched = hasattr(ranker, "callback")
-    compiles = watched and hasattr(ranker, "C") and must_compile()
+def watched(plan: Plan, train: Callable[[Watch | None], Trained], *, starts: bool) -> tuple[Trained, bool]:
+    """Train with a progress line and Ctrl-C under control; the outcome, and whether code had to be compiled."""
+    if not hasattr(plan.ranker, "callback"):
+        return train(None), False
+    compiles = hasattr(plan.ranker, "C") and must_compile()
     if compiles:
-        click.echo("compiling the training code, once on this machine: about 15 seconds …", err=True)
-    watch = Watch(tried, starts)
-    if watched:
-        ranker.callback = watch
-    began = time.perf_counter()
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
-        with watch.interruptible() if watched else nullcontext():
-            ranker.fit(data, eval_set=valid)
-    seconds = time.perf_counter() - began
-    if watched:
-        ranker.callback = None
-    if ranker.n_queries_ == 0:
-        what = "no query has both relevant and other documents" if hasattr(ranker, "relevant_from") else _NO_PAIRS
-        raise InputError(f"{what}: there is nothing to order, and nothing to train on", path)
-    _repeat(caught, watch.stopped)
-    if hasattr(ranker, "C") and not ranker.coef_.any():
+        click.echo(COMPILING, err=True)
+    watch = Watch(plan.costs, starts)
+    with watch.interruptible():
+        return train(watch), compiles
+
+
+def notices(trained: Trained) -> None:
+    """Print what the user should know, one line each; InputError if nothing could be learnt."""
+    from rankwright.rankers.facts import Kind
+    from rankwright.training.train import TRAINING
+
+    for notice in trained.facts.notices:
+        if notice.kind is Kind.NOTHING_TO_ORDER:
+            binary = hasattr(trained.ranker, "relevant_from")
+            what = "both relevant and other documents" if binary else "documents of different labels"
+            raise InputError(f"no query has {what}: there is nothing to train on", TRAINING)
+        if notice.kind is not Kind.INTERRUPTED:  # said at the end
+            click.echo(f"warning: {_worded(notice)}", err=True)
+    if hasattr(trained.ranker, "C") and not trained.ranker.coef_.any():
         click.echo(f"warning: {_ALL_ZERO}", err=True)
-    facts = {name: getattr(ranker, attribute, None) for name, attribute in _FACTS.items()}
-    unit = next((word for attribute, word in _ROUNDS.items() if hasattr(ranker, attribute)), None)
-    kept = next((int(getattr(ranker, attribute)) for attribute in _ROUNDS if hasattr(ranker, attribute)), None)
-    automatic = len(tried) > 0 and ranker.C == "auto"
-    return facts | {
-        "documents": data.n_docs,
-        "n_features": data.n_features,
-        "C_tried": ranker.C_path_ if automatic else [],
-        "C_left": len(tried) - len(ranker.C_path_) if automatic else 0,
-        "unit": unit,
-        "rounds": kept,
-        "rounds_run": None if unit is None else len(ranker.path_),
-        "seconds": seconds,
-        "compiled": compiles,
-        "interrupted": watch.stopped,
+
+
+def _worded(notice: Notice) -> str:
+    """A notice in the words of the command line."""
+    from rankwright.rankers.facts import Kind
+
+    values = notice.values
+    if notice.kind is Kind.NOT_CONVERGED and "max_passes" in values:
+        where = f"at --max-passes {values['max_passes']}"
+        return f"stopped {where} with a relative duality gap of {values['gap']:.2g}; --tol asks for {values['tol']:g}"
+    return notice.text
+
+
+def facts_of(trained: Trained, compiled: bool) -> dict[str, Any]:
+    """All that is known of a training, as ``--json`` prints it."""
+    facts, proof, rounds = trained.facts, trained.facts.certificate, trained.facts.rounds
+    chosen = getattr(trained.ranker, "C", None) == "auto"
+    return {
+        "method": trained.method,
+        "measure": str(trained.measure),
+        "queries": facts.n_queries,
+        "queries_skipped": facts.n_queries_skipped,
+        "documents": facts.n_docs,
+        "n_features": trained.parts["training"].n_features,
+        "C": facts.C,
+        "C_tried": [dict(row) for row in facts.tried] if chosen else [],
+        "C_left": facts.C_left,
+        "objective": None if proof is None else proof.objective,
+        "gap": None if proof is None else proof.gap,
+        "passes": None if proof is None else proof.passes,
+        "passes_total": None if proof is None else proof.passes_total,
+        "unit": None if rounds is None else rounds.unit,
+        "rounds": None if rounds is None else rounds.kept,
+        "rounds_run": None if rounds is None else len(rounds.values),
+        "seconds": facts.seconds,
+        "compiled": compiled,
+        "interrupted": facts.interrupted,
+        "measures": {f"{part} {trained.measure}": value for part, value in trained.values.items()},
+        "definitions": _definitions(trained),
     }
 
 
-def _tried(ranker: Any) -> list[Any]:
-    from rankwright.rankers.max_margin import DEFAULT_GRID
-
-    if not hasattr(ranker, "C"):
-        return []
-    return sorted(ranker.C_grid or DEFAULT_GRID) if ranker.C == "auto" else [ranker.C]
-
-
-def _repeat(caught: Sequence[warnings.WarningMessage], stopped: bool) -> None:
-    """The warnings of an estimator in the words of the command."""
-    for one in caught:
-        text = str(one.message)
-        if not issubclass(one.category, UserWarning):
-            warnings.showwarning(one.message, one.category, one.filename, one.lineno)
-        elif not (stopped and issubclass(one.category, InputWarning) and "interrupted" in text):
-            text = text.replace("max_passes=", "--max-passes ").replace("; asked for ", "; --tol asks for ")
-            click.echo(f"warning: {text}", err=True)
+def _definitions(trained: Trained) -> list[str]:
+    """What the values mean: what holds for all data once, the rest with the name of the part."""
+    lines = {part: (*found.definitions, *found.notes) for part, found in trained.evaluations.items()}
+    own = [
+        line if all(line in of for of in lines.values()) else f"{part}: {line}"
+        for part in lines
+        for line in lines[part]
+    ]
+    return list(dict.fromkeys(own))
 
 
-def show(facts: dict[str, Any]) -> None:
-    """The facts in words, on stderr."""
+def show(facts: Mapping[str, Any]) -> None:
+    """Print the facts in words, on stderr."""
     features, valid = Path(facts["features"]).name, Path(facts["valid"] or "").name
     what = f"{_queries(facts['queries'])} of {features}, {facts['n_features']:,} features"
     click.echo(click.style(f"trained {facts['method']}", bold=True) + f" on {what}", err=True)
@@ -205,23 +205,8 @@ def show(facts: dict[str, Any]) -> None:
         binary = facts["method"].startswith("svm-")
         why = "all relevant, or none" if binary else "all labels equal"
         _line("skipped", f"{_queries(facts['queries_skipped'])} with nothing to order ({why})")
-    if facts["C"] is not None:
-        _line("C", _chosen(facts, valid))
-    if facts["unit"] is not None:
-        chosen = f", the best of {facts['rounds_run']:,} by {facts['measure']} on {valid}" if valid else ""
-        _line(facts["unit"], f"{facts['rounds']:,}{chosen}, {facts['seconds']:.2f} s")
-    if len(facts["C_tried"]) > 1:
-        tried = [f"{row['C']:g}: {row[facts['measure']]:.4f}" for row in facts["C_tried"]]
-        for at in range(0, len(tried), _A_LINE):
-            _line("", "".join(f"{text:<17}" for text in tried[at : at + _A_LINE]).rstrip())
-    if facts["gap"] is not None:
-        _line("objective", f"{facts['objective']:.5g}, {_proof(facts)}")
-    several = f" for {len(facts['C_tried'])} values of C" if len(facts["C_tried"]) > 1 else ""
-    compiled = ", compiling included" if facts["compiled"] else ""
-    if facts["passes_total"] is None and facts["unit"] is None:
-        _line("time", f"{facts['seconds']:.2f} s{several}")
-    elif facts["passes_total"] is not None:
-        _line("passes", f"{facts['passes_total']:,} over the data{several}, {facts['seconds']:.2f} s{compiled}")
+    _show_choice(facts, valid)
+    _show_work(facts)
     values = {part.partition(" ")[0]: value for part, value in facts["measures"].items()}
     found = [f"{values['validation']:.4f} on {valid} (validation)"] if valid else []
     _line(facts["measure"], ", ".join([*found, f"{values['training']:.4f} on {features} (training)"]))
@@ -231,23 +216,48 @@ def show(facts: dict[str, Any]) -> None:
     click.echo(f"wrote {facts['model']}{so_far}", err=True)
 
 
+def _show_choice(facts: Mapping[str, Any], valid: str) -> None:
+    """What was chosen on validation data, and from what."""
+    if facts["C"] is not None:
+        _line("C", _chosen(facts, valid))
+    if facts["unit"] is not None:
+        chosen = f", the best of {facts['rounds_run']:,} by {facts['measure']} on {valid}" if valid else ""
+        _line(facts["unit"], f"{facts['rounds']:,}{chosen}, {facts['seconds']:.2f} s")
+    if len(facts["C_tried"]) > 1:
+        tried = [f"{row['C']:g}: {row[facts['measure']]:.4f}" for row in facts["C_tried"]]
+        for at in range(0, len(tried), _A_LINE):
+            _line("", "".join(f"{text:<17}" for text in tried[at : at + _A_LINE]).rstrip())
+
+
+def _show_work(facts: Mapping[str, Any]) -> None:
+    """The certificate, and what it took."""
+    if facts["gap"] is not None:
+        _line("objective", f"{facts['objective']:.5g}, {_proof(facts)}")
+    several = f" for {len(facts['C_tried'])} values of C" if len(facts["C_tried"]) > 1 else ""
+    compiled = ", compiling included" if facts["compiled"] else ""
+    if facts["passes_total"] is not None:
+        _line("passes", f"{facts['passes_total']:,} over the data{several}, {facts['seconds']:.2f} s{compiled}")
+    elif facts["unit"] is None:
+        _line("time", f"{facts['seconds']:.2f} s{several}")
+
+
 def _queries(count: int) -> str:
     return f"{count:,} {'query' if count == 1 else 'queries'}"
 
 
-def _chosen(facts: dict[str, Any], valid: str) -> str:
+def _chosen(facts: Mapping[str, Any], valid: str) -> str:
     tried = [row["C"] for row in facts["C_tried"]]
     if not tried:
         return f"{facts['C']:g}"
     text = f"{facts['C']:g}, the best of {len(tried)} by {facts['measure']} on {valid}"
     if facts["C_left"]:
-        return f"{text}; {facts['C_left']} more were not tried"
+        return f"{text}; {facts['C_left']} more not tried"
     if len(tried) > 1 and facts["C"] in (tried[0], tried[-1]):
         return f"{text}, at the {'low' if facts['C'] == tried[0] else 'high'} end: --C-grid can go further"
     return text
 
 
-def _proof(facts: dict[str, Any]) -> str:
+def _proof(facts: Mapping[str, Any]) -> str:
     """The certificate, for someone who has never seen one."""
     if facts["gap"] == 0:
         return "proved to be the best possible"

@@ -1,1 +1,1 @@
-"""Evaluation: the per-query table, runs against judgements, significance, comparison and how they are shown."""
+"""Evaluation: the per-query table, runs against judgements, significance, comparison and rendering."""

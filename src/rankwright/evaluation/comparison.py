@@ -31,13 +31,13 @@ class Difference:
     queries : int
         Queries that both have.
     mean, baseline_mean, difference : float
-        Means over those queries, and the mean difference.
+        Means over these queries, and the mean difference.
     wins, ties, losses : int
-        Queries on which the system is better, equal, worse.
+        Number of queries on which the system is better, equal, worse.
     interval : tuple of float
         Confidence interval of the mean difference.
     p, p_corrected : dict
-        By test: the p-value, and the one corrected for the number of systems compared on this measure.
+        By test: the p-value, raw and corrected for the number of systems compared on this measure.
     """
 
     system: str
@@ -56,7 +56,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """All systems against the baseline on all measures, and how it was done."""
+    """All systems against the baseline on all measures, and the methods used."""
 
     baseline: str
     baseline_means: dict[str, float]
@@ -67,18 +67,18 @@ class Comparison:
     correction: str
     confidence: float
     n_resamples: int
-    seed: int
+    random_state: int
 
     @property
     def method(self) -> tuple[str, ...]:
-        """How the figures were made, in words."""
+        """How the figures were computed, in words."""
         tests = ", ".join(TESTS[test][0] for test in self.tests)
         name = self.correction.capitalize()
         family = "not corrected" if name == "None" else f"{name}-corrected for the systems compared on a measure"
         return (
             f"p-values: two-tailed {tests}; {family}",
             f"intervals: {self.confidence:.0%} bootstrap (BCa) of the mean difference; "
-            f"{self.n_resamples} resamples, seed {self.seed}",
+            f"{self.n_resamples} resamples, seed {self.random_state}",
         )
 
 
@@ -90,10 +90,10 @@ def compare(
     correction: str = "holm",
     confidence: float = 0.95,
     n_resamples: int = 9999,
-    seed: int = 0,
+    random_state: int = 0,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
-    """Compare evaluations with one of them, the baseline.
+    """Compare systems with a baseline.
 
     Parameters
     ----------
@@ -104,11 +104,11 @@ def compare(
     tests : sequence of {"t", "wilcoxon", "sign", "randomization"}
         Paired tests, two-tailed.
     correction : {"holm", "bonferroni", "none"}
-        For the number of systems compared on a measure.
+        Correction for the number of systems compared on a measure.
     confidence : float
         Level of the bootstrap intervals of the mean difference.
-    n_resamples, seed : int
-        For the randomisation test and the bootstrap.
+    n_resamples, random_state : int
+        Number of resamples and random seed, for the randomisation test and the bootstrap.
 
     Examples
     --------
@@ -130,9 +130,11 @@ def compare(
         rows = []
         pairs = [_matched(system, base, measure, m) for system in others]
         gains = [ours - theirs for ours, theirs in pairs]
-        intervals = bootstrap_intervals(gains, confidence=confidence, n_resamples=n_resamples, seed=seed)
+        intervals = bootstrap_intervals(
+            gains, confidence=confidence, n_resamples=n_resamples, random_state=random_state
+        )
         for i, (system, pair, interval) in enumerate(zip(others, pairs, intervals, strict=True)):
-            p = {test: p_value(test, gains[i], n_resamples=n_resamples, seed=seed) for test in tests}
+            p = {test: p_value(test, gains[i], n_resamples=n_resamples, random_state=random_state) for test in tests}
             rows.append(_difference(system.name, str(measure), *pair, interval, p))
             if progress is not None:
                 progress(m * len(others) + i + 1, len(measures) * len(others))
@@ -152,20 +154,20 @@ def compare(
         correction,
         confidence,
         n_resamples,
-        seed,
+        random_state,
     )
 
 
 def _baseline(evaluations: Sequence[Evaluation], baseline: str | int) -> Evaluation:
     if len(evaluations) < 2:
-        raise InputError("a comparison needs a baseline and at least one other system")
+        raise InputError("nothing to compare; expected a baseline and at least one other system")
     names = [evaluation.name for evaluation in evaluations]
     if len(set(names)) < len(names):
-        raise InputError(f"systems need different names to be compared; got {', '.join(map(repr, names))}")
+        raise InputError(f"duplicate names of systems: {', '.join(map(repr, names))}; expected different ones")
     if isinstance(baseline, int):
         return evaluations[baseline]
     if baseline not in names:
-        raise InputError(f"there is no system {baseline!r} to be the baseline; expected one of {', '.join(names)}")
+        raise InputError(f"unknown baseline {baseline!r}; expected one of {', '.join(names)}")
     return evaluations[names.index(baseline)]
 
 
@@ -214,7 +216,7 @@ def _difference(
 
 
 def _matched(system: Evaluation, base: Evaluation, measure: Measure, column: int) -> tuple[Array, Array]:
-    """Values of the queries that both have, in the baseline's order."""
+    """Values of the queries that both have, in the order of the baseline."""
     place = {query: i for i, query in enumerate(system.query_ids.tolist())}
     pairs = [(place[query], i) for i, query in enumerate(base.query_ids.tolist()) if query in place]
     rows = np.array(pairs, dtype=np.int64).reshape(-1, 2)
@@ -228,4 +230,4 @@ def _matched(system: Evaluation, base: Evaluation, measure: Measure, column: int
 def _unmatched(system: Evaluation, base: Evaluation) -> list[str]:
     ours, theirs = set(system.query_ids.tolist()), set(base.query_ids.tolist())
     pairs = ((system.name, base.name, len(ours - theirs)), (base.name, system.name, len(theirs - ours)))
-    return [f"queries of {one} that are not in {other}: {n}, left out" for one, other, n in pairs if n]
+    return [f"queries of {one} not in {other}: {n}, left out" for one, other, n in pairs if n]

@@ -7,15 +7,17 @@ import dataclasses
 import io
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+import numpy as np
 
 from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Comparison, Difference
 from rankwright.evaluation.table import Evaluation, shared_notes
 
-__all__ = ["FORMATS", "Table", "comparison_table", "draw", "evaluation_table", "render"]
+__all__ = ["FORMATS", "Table", "comparison_table", "csv_text", "draw", "evaluation_table", "figure", "plain", "render"]
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
 _ALPHA = 0.05
@@ -24,7 +26,7 @@ _SHORT = {"t": "t-test", "wilcoxon": "Wilcoxon", "sign": "sign", "randomization"
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under a header, with notes below; ``rules`` are the rows before which a line is drawn."""
+    """Rows of text under a header, with notes below; a line is drawn before each of the rows ``rules``."""
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
@@ -34,7 +36,7 @@ class Table:
 
 
 def render(result: Sequence[Evaluation] | Comparison, kind: str = "text", *, per_query: bool = False) -> str:
-    """Turn evaluations or a comparison into text of one of the ``FORMATS``.
+    """Render evaluations or a comparison in one of the ``FORMATS``.
 
     Examples
     --------
@@ -47,28 +49,28 @@ def render(result: Sequence[Evaluation] | Comparison, kind: str = "text", *, per
         raise InputError(f"unknown format {kind!r}; expected one of {', '.join(FORMATS)}")
     if isinstance(result, Comparison):
         if kind == "json":
-            return json.dumps(_plain(dataclasses.asdict(result)), indent=2, ensure_ascii=False) + "\n"
+            return json.dumps(plain(dataclasses.asdict(result)), indent=2, ensure_ascii=False) + "\n"
         if kind == "csv":
-            return _csv(*_comparison_records(result))
+            return csv_text(*_comparison_records(result))
         return _DRAW[kind](comparison_table(result))
     if kind == "json":
-        return json.dumps(_plain(_evaluation_dict(result, per_query)), indent=2, ensure_ascii=False) + "\n"
+        return json.dumps(plain(_evaluation_dict(result, per_query)), indent=2, ensure_ascii=False) + "\n"
     if kind == "csv":
-        return _csv(*_evaluation_records(result, per_query))
+        return csv_text(*_evaluation_records(result, per_query))
     return _DRAW[kind](evaluation_table(result, per_query))
 
 
 def evaluation_table(evaluations: Sequence[Evaluation], per_query: bool = False) -> Table:
-    """One row per system (and per query if asked), one column per measure."""
+    """One row per system (and per query on request), one column per measure."""
     measures = tuple(map(str, evaluations[0].measures))
     rows: list[tuple[str, ...]] = []
     rules = set()
     for evaluation in evaluations:
-        means = tuple(_figure(mean) for mean in evaluation.means.values())
+        means = tuple(figure(mean) for mean in evaluation.means.values())
         if per_query:
             rules.add(len(rows))
             for query, values in zip(evaluation.query_ids.tolist(), evaluation.values, strict=True):
-                rows.append((evaluation.name, str(query), *(_figure(value) for value in values)))
+                rows.append((evaluation.name, str(query), *(figure(value) for value in values)))
             rules.add(len(rows))
             rows.append((evaluation.name, "mean", *means))
         else:
@@ -79,14 +81,14 @@ def evaluation_table(evaluations: Sequence[Evaluation], per_query: bool = False)
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """The baseline's row, then a row per system, for each measure."""
+    """For each measure, the row of the baseline, then a row per system."""
     tests = tuple(f"p {_SHORT[test]}" for test in comparison.tests)
     header = ("measure", "system", "mean", "diff", "diff %", f"{comparison.confidence:.0%} interval", "w/t/l", *tests)
     rows: list[tuple[str, ...]] = []
     rules = set()
     for measure, mean in comparison.baseline_means.items():
         rules.add(len(rows))
-        rows.append((measure, f"{comparison.baseline} (baseline)", _figure(mean), *("",) * (4 + len(tests))))
+        rows.append((measure, f"{comparison.baseline} (baseline)", figure(mean), *("",) * (4 + len(tests))))
         rows.extend(_difference_row(row) for row in comparison.differences if row.measure == measure)
     marks = f"* p < {_ALPHA:g}" + ("" if comparison.correction == "none" else " after the correction")
     notes = (*comparison.definitions, *comparison.method, marks, *comparison.notes)
@@ -99,10 +101,11 @@ def _difference_row(row: Difference) -> tuple[str, ...]:
     p_values = (_p(p) for p in row.p_corrected.values())
     counts = f"{row.wins}/{row.ties}/{row.losses}"
     interval = f"[{low:+.4f}, {high:+.4f}]"
-    return ("", row.system, _figure(row.mean), f"{row.difference:+.4f}", relative, interval, counts, *p_values)
+    return ("", row.system, figure(row.mean), f"{row.difference:+.4f}", relative, interval, counts, *p_values)
 
 
-def _figure(value: float) -> str:
+def figure(value: float) -> str:
+    """A value with four digits; a dash for nan."""
     return "–" if math.isnan(value) else f"{value:.4f}"
 
 
@@ -171,8 +174,8 @@ def draw(table: Table, kind: str = "text") -> str:
     return _DRAW[kind](table)
 
 
-def _csv(header: Sequence[str], records: Sequence[Sequence[Any]]) -> str:
-    """Numbers in full, for programs; what was left out is an empty field."""
+def csv_text(header: Sequence[str], records: Iterable[Sequence[Any]]) -> str:
+    """CSV with all digits; nan is an empty field."""
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
     writer.writerow(header)
@@ -220,10 +223,12 @@ def _evaluation_dict(evaluations: Sequence[Evaluation], per_query: bool) -> dict
     return {"definitions": list(evaluations[0].definitions), "systems": systems}
 
 
-def _plain(value: Any) -> Any:
-    """JSON knows no nan: null instead."""
+def plain(value: Any) -> Any:
+    """A value as plain JSON, with null for numbers that are not finite."""
+    if isinstance(value, np.generic):
+        value = value.item()
     if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
+        return {key: plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and math.isnan(value) else value
+        return [plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

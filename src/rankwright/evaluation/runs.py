@@ -1,7 +1,7 @@
-"""Runs against judgements, as trec_eval sees them.
+"""Runs against judgements, evaluated as trec_eval does.
 
-Documents that were not judged are not relevant; labels below 0 count as 0; the ranking follows the scores, compared in
-single precision, then document id descending; judged queries that a run lacks count 0 (trec_eval's `-c`).
+Unjudged documents are not relevant; labels below 0 count as 0; documents are ranked by score, compared in single
+precision, then by document id, descending; judged queries missing from a run count 0 (trec_eval's `-c`).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True, eq=False)
 class Judgements:
-    """Qrels made ready to look documents up; worth keeping when several runs are evaluated."""
+    """Qrels indexed by query and document; worth keeping to evaluate several runs."""
 
     qrels: TrecTable
 
@@ -49,7 +49,7 @@ class Judgements:
 
     @cached_property
     def labels(self) -> Array:
-        """Labels, with those below 0 as 0."""
+        """Labels; those below 0 are 0."""
         return np.maximum(self.qrels.values, 0.0)
 
     @cached_property
@@ -85,13 +85,13 @@ def evaluate_run(
     qrels, run : path, TrecTable or dict
         Files in TREC format, tables, or ``{query: {document: number}}``.
     measures : sequence of str or Measure
-        What to compute.
+        The measures.
     convention : {"trec", "letor"}
-        What a measure leaves open: nDCG's gain is ``label`` for ``trec``, ``2^label − 1`` for ``letor``.
+        The gain of nDCG if it does not say: ``label`` for ``trec``, ``2^label − 1`` for ``letor``.
     empty : {0, 1, "skip"}
-        What a query without a relevant document counts as.
+        Value of a query without a relevant document.
     missing : {0, "skip"}
-        What a judged query that the run lacks counts as.
+        Value of a judged query that is missing from the run.
 
     Examples
     --------
@@ -124,7 +124,7 @@ def evaluate_run(
 
 
 def _ranked(judged: Judgements, run: TrecTable) -> tuple[Rankings, Array]:
-    """Labels of the run's documents in rank order, in the queries of the judgements; which of those the run lacks."""
+    """Labels in rank order for every judged query, and which of these queries are missing from the run."""
     scores = np.clip(run.values, -_LARGEST, _LARGEST).astype(np.float32)
     order = rank_order(scores, run.indptr, run.doc_ids)
     bounds = run.indptr.tolist()
@@ -148,5 +148,5 @@ def _ranked(judged: Judgements, run: TrecTable) -> tuple[Rankings, Array]:
 def _warn_unknown(judged: Judgements, run: TrecTable, unknown: int) -> None:
     stranger = np.array([query not in judged.label_of for query in run.query_ids.tolist()])
     documents = int(np.diff(run.indptr)[stranger].sum())
-    what = f"ignored {documents} documents of {unknown} queries that are not in the judgements"
+    what = f"ignored {documents} documents of {unknown} unjudged queries"
     warnings.warn(f"{run.name or 'the run'}: {what}", InputWarning, stacklevel=3)

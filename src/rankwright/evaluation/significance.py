@@ -1,7 +1,6 @@
-"""Paired tests on per-query differences, all two-tailed, from scipy.stats; corrections; bootstrap intervals.
+"""Paired two-tailed tests on per-query differences, from scipy.stats; corrections; bootstrap intervals.
 
-Every test takes one difference per query (system minus baseline) and gives a p-value. Where all differences are 0 there
-is nothing to test, and p is 1.
+Every test takes one difference per query (system minus baseline) and returns a p-value: 1 if all differences are 0.
 """
 
 from __future__ import annotations
@@ -19,27 +18,26 @@ __all__ = ["CORRECTIONS", "TESTS", "bootstrap_interval", "bootstrap_intervals", 
 
 Array = npt.NDArray[Any]
 CORRECTIONS = ("holm", "bonferroni", "none")
-_BATCH = 1 << 22  # random numbers held at a time
-_FEW = 13  # queries up to which scipy counts all signs where ranks are shared, which takes it seconds
+_BATCH = 1 << 22  # random numbers in memory at a time
+_FEW = 13  # up to this many queries scipy enumerates all signs if ranks are tied, which takes it seconds
 
 
-def _t(differences: Array, n_resamples: int, seed: int) -> float:
-    if np.ptp(differences) == 0:  # the same gain everywhere: no variance, and no doubt
+def _t(differences: Array, n_resamples: int, random_state: int) -> float:
+    if np.ptp(differences) == 0:  # the same gain everywhere: no variance
         return 0.0
     return float(stats.ttest_1samp(differences, 0.0).pvalue)
 
 
-def _wilcoxon(differences: Array, n_resamples: int, seed: int) -> float:
+def _wilcoxon(differences: Array, n_resamples: int, random_state: int) -> float:
     if len(differences) <= _FEW:
         return _signed_ranks(differences[differences != 0])
     return float(stats.wilcoxon(differences, zero_method="wilcox").pvalue)
 
 
 def _signed_ranks(differences: Array) -> float:
-    """Wilcoxon's p-value over all signs, as scipy has it for few queries; tied differences share their mean rank.
+    """Wilcoxon's exact p-value, as scipy computes it for few queries; tied differences share their mean rank.
 
-    The number of ways to each sum of ranks comes from one rank after the other. Ranks are doubled, which makes them
-    whole.
+    Counts the ways to reach each sum of ranks, adding one rank at a time. Ranks are doubled to make them integers.
     """
     ranks = np.rint(2 * stats.rankdata(np.abs(differences))).astype(np.int64)
     ways = np.zeros(int(ranks.sum()) + 1)
@@ -51,12 +49,12 @@ def _signed_ranks(differences: Array) -> float:
     return float(min(1.0, 2.0 * tail / 2.0 ** len(ranks)))
 
 
-def _sign(differences: Array, n_resamples: int, seed: int) -> float:
+def _sign(differences: Array, n_resamples: int, random_state: int) -> float:
     wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
     return float(stats.binomtest(wins, wins + losses).pvalue)
 
 
-def _randomization(differences: Array, n_resamples: int, seed: int) -> float:
+def _randomization(differences: Array, n_resamples: int, random_state: int) -> float:
     result = stats.permutation_test(
         (differences,),
         np.mean,
@@ -64,7 +62,7 @@ def _randomization(differences: Array, n_resamples: int, seed: int) -> float:
         n_resamples=n_resamples,
         vectorized=True,
         batch=max(1, _BATCH // len(differences)),
-        rng=np.random.default_rng(seed),
+        rng=np.random.default_rng(random_state),
     )
     return float(result.pvalue)
 
@@ -75,20 +73,20 @@ TESTS: dict[str, tuple[str, Callable[[Array, int, int], float]]] = {
     "sign": ("sign test", _sign),
     "randomization": ("paired randomisation test", _randomization),
 }
-"""Tests by name, with their name in words."""
+"""Tests by name, with a description."""
 
 
-def p_value(test: str, differences: npt.ArrayLike, *, n_resamples: int = 9999, seed: int = 0) -> float:
+def p_value(test: str, differences: npt.ArrayLike, *, n_resamples: int = 9999, random_state: int = 0) -> float:
     """The two-tailed p-value of one paired test.
 
     Parameters
     ----------
     test : {"t", "wilcoxon", "sign", "randomization"}
-        Which test.
+        The test.
     differences : array-like
         One number per query: system minus baseline.
-    n_resamples, seed : int
-        For the randomisation test: random sign flips (all of them where there are no more than that), and their seed.
+    n_resamples, random_state : int
+        For the randomisation test: number of random sign flips (all, if there are no more), and random seed.
 
     Examples
     --------
@@ -100,8 +98,8 @@ def p_value(test: str, differences: npt.ArrayLike, *, n_resamples: int = 9999, s
     array = np.asarray(differences, np.float64)
     if len(array) < 2 or not array.any():
         return 1.0
-    # Differences equal up to rounding are equal: ranks and signs must not hang on the last bit.
-    return TESTS[test][1](np.round(array, 12), n_resamples, seed)
+    # Differences that are equal up to rounding are equal: ranks and signs must not depend on the last bit.
+    return TESTS[test][1](np.round(array, 12), n_resamples, random_state)
 
 
 def corrected(p_values: Sequence[float], method: str = "holm") -> list[float]:
@@ -127,9 +125,9 @@ def corrected(p_values: Sequence[float], method: str = "holm") -> list[float]:
 
 
 def bootstrap_interval(
-    differences: npt.ArrayLike, *, confidence: float = 0.95, n_resamples: int = 9999, seed: int = 0
+    differences: npt.ArrayLike, *, confidence: float = 0.95, n_resamples: int = 9999, random_state: int = 0
 ) -> tuple[float, float]:
-    """Confidence interval of the mean difference over queries: bias-corrected and accelerated (BCa), as scipy has it.
+    """Confidence interval of the mean difference over queries: bias-corrected and accelerated (BCa), as in scipy.
 
     Examples
     --------
@@ -137,13 +135,15 @@ def bootstrap_interval(
     >>> 0 < low < 0.14 < high < 0.3
     True
     """
-    return bootstrap_intervals([differences], confidence=confidence, n_resamples=n_resamples, seed=seed)[0]
+    return bootstrap_intervals(
+        [differences], confidence=confidence, n_resamples=n_resamples, random_state=random_state
+    )[0]
 
 
 def bootstrap_intervals(
-    columns: Sequence[npt.ArrayLike], *, confidence: float = 0.95, n_resamples: int = 9999, seed: int = 0
+    columns: Sequence[npt.ArrayLike], *, confidence: float = 0.95, n_resamples: int = 9999, random_state: int = 0
 ) -> list[tuple[float, float]]:
-    """Like :func:`bootstrap_interval`, of several columns of differences: those of equal length share their draws.
+    """Like :func:`bootstrap_interval`, for several columns of differences; columns of equal length share their draws.
 
     Examples
     --------
@@ -157,16 +157,16 @@ def bootstrap_intervals(
     varying = [at for at, array in enumerate(arrays) if len(array) and np.ptp(array) > 0]
     for n in dict.fromkeys(len(arrays[at]) for at in varying):
         same = [at for at in varying if len(arrays[at]) == n]
-        resampled = _resampled_means([arrays[at] for at in same], n_resamples, seed)
+        resampled = _resampled_means([arrays[at] for at in same], n_resamples, random_state)
         for at, means in zip(same, resampled, strict=True):
             found[at] = _bias_corrected(arrays[at], means, confidence)
     return found
 
 
-def _resampled_means(columns: Sequence[Array], n_resamples: int, seed: int) -> Array:
-    """Means of resamples, one row per column: to the bit those of scipy.stats.bootstrap with the same generator."""
+def _resampled_means(columns: Sequence[Array], n_resamples: int, random_state: int) -> Array:
+    """Means of resamples, one row per column; bit-equal to those of scipy.stats.bootstrap with the same generator."""
     n = len(columns[0])
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(random_state)
     means = np.empty((len(columns), n_resamples))
     step = max(1, _BATCH // n)
     for start in range(0, n_resamples, step):
@@ -178,14 +178,14 @@ def _resampled_means(columns: Sequence[Array], n_resamples: int, seed: int) -> A
 
 
 def _bias_corrected(differences: Array, means: Array, confidence: float) -> tuple[float, float]:
-    """BCa: percentiles of the resampled means, moved by their bias and by the skewness.
+    """BCa: percentiles of the resampled means, corrected for bias and skewness.
 
     The jackknife of a mean leaves out x_i and gets (Σx − x_i)/(n − 1); its skewness is that of the x themselves.
     """
     apart = differences - differences.mean()
     below = np.mean(means < differences.mean()) / 2 + np.mean(means <= differences.mean()) / 2
     bias = special.ndtri(below)
-    if not np.isfinite(bias):  # no resample on one side: too few of them
+    if not np.isfinite(bias):  # too few resamples: none on one side
         return float("nan"), float("nan")
     acceleration = np.sum(apart**3) / np.sum(apart**2) ** 1.5 / 6
     ends = bias + special.ndtri((1 - confidence) / 2) * np.array([1.0, -1.0])

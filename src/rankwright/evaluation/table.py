@@ -1,4 +1,4 @@
-"""The one path from labels, scores and query boundaries to a table of one row per query and one column per measure."""
+"""The one way from labels, scores and query boundaries to a table with a row per query and a column per measure."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ class Evaluation:
     query_ids : ndarray
         The queries.
     measures : tuple of Measure
-        The columns, as they were asked for.
+        The columns, as requested.
     values : ndarray of shape (queries, measures)
-        nan where a query is left out of a measure's mean.
+        nan if a query is left out of the mean of a measure.
     definitions : tuple of str
-        What each column means, with everything that the convention filled in.
+        Full definition of each column, including what the convention filled in.
     name : str
         What was evaluated.
     notes : tuple of str
         What a reader should know, such as how many queries were missing.
     facts : dict
-        The same as numbers, for programs.
+        The same in numbers, for programs.
     """
 
     query_ids: Array
@@ -54,14 +54,14 @@ class Evaluation:
 
     @property
     def means(self) -> dict[str, float]:
-        """Mean of every measure over the queries that count; nan where none does."""
+        """Mean of every measure over the queries that count; nan if none does."""
         return {str(m): mean_of(column) for m, column in zip(self.measures, self.values.T, strict=True)}
 
     def column(self, measure: str | Measure) -> Array:
         """The values of one measure, query by query."""
         wanted = parse_measure(measure)
         if wanted not in self.measures:
-            raise InputError(f"{wanted} was not evaluated; there are {', '.join(map(str, self.measures))}")
+            raise InputError(f"{wanted} was not evaluated; expected one of {', '.join(map(str, self.measures))}")
         return self.values[:, self.measures.index(wanted)]
 
 
@@ -72,7 +72,7 @@ def mean_of(values: Array) -> float:
 
 
 def shared_notes(evaluations: Sequence[Evaluation]) -> list[str]:
-    """What is true of all systems once, the rest with the system's name."""
+    """Notes shared by all systems, then the others, each with the name of its system."""
     shared = [note for note in evaluations[0].notes if all(note in evaluation.notes for evaluation in evaluations)]
     own = [f"{e.name}: {note}" for e in evaluations for note in e.notes if note not in shared]
     return shared + own
@@ -95,21 +95,21 @@ def evaluate(
     Parameters
     ----------
     labels : array-like or RankingData
-        One label per document, at least 0.
+        One label per document, 0 or above.
     scores : array-like
-        One score per document, higher is better, in the order in which the documents were given.
+        One score per document, higher is better, in the caller's order.
     qid : array-like, optional
         Query id per document, of any type, in any order.
     group : array-like of int, optional
         Instead of ``qid``: documents per query.
     measures : sequence of str or Measure
-        What to compute.
+        The measures.
     convention : {"letor", "trec"}
-        What a measure leaves open: nDCG's gain is ``2^label − 1`` for ``letor``, ``label`` for ``trec``.
+        The gain of nDCG if it does not say: ``2^label − 1`` for ``letor``, ``label`` for ``trec``.
     empty : {0, 1, "skip"}
-        What a query without a relevant document counts as.
+        Value of a query without a relevant document.
     doc_ids : array-like, optional
-        Ids that decide between equal scores (descending as strings); without them, input order does.
+        Ids that order equal scores (descending as strings); without them, input order does.
 
     Examples
     --------
@@ -150,7 +150,7 @@ def evaluate_rankings(
         raise InputError(f"empty is {empty!r}; expected 0, 1 or skip")
     asked = tuple(dict.fromkeys(parse_measure(measure) for measure in measures))
     if not asked:
-        raise InputError("no measure was asked for")
+        raise InputError("no measures; expected at least one")
     values = np.empty((rankings.n_queries, len(asked)))
     definitions = []
     without = np.zeros(rankings.n_queries, bool)

@@ -1,6 +1,6 @@
 """Experiments: data sets, methods and a protocol in one file, run on all cores, with results as plain files.
 
-Names are loaded when they are first used.
+Names are loaded on first use.
 """
 
 from __future__ import annotations
@@ -15,12 +15,10 @@ _HOMES = {
         "Experiment",
         "MethodSpec",
         "Protocol",
-        "load_experiment",
     ),
-    "rankwright.experiments.checking": ("check_text",),
+    "rankwright.experiments.checks": ("check_text", "load_experiment"),
     "rankwright.experiments.results": ("Results",),
     "rankwright.experiments.running": ("Status", "run_experiment"),
-    "rankwright.experiments.tables": ("make_table", "render_table"),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 

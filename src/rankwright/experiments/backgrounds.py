@@ -1,35 +1,46 @@
-"""The background of a data set: the ranker of a rich domain, trained once, and the data it knows.
+"""Backgrounds and the methods ``adapt:…``: the ranker of a rich domain, trained once, and adapted in every cell.
 
-It is kept in the cache of the results folder under a hash of all that decides about it, which is part of the key of
-every cell that uses it. Every file of the background has queries of its own: their ids begin with the number of the
-file, so that they are mixed neither with each other nor with those of the new domain.
+A background is kept in the cache of the results folder under a hash of everything that affects it, which is part of the
+key of every cell that uses it. Every file of a background has queries of its own: the number of the file is put before
+their ids, so that they are confused neither with each other nor with those of the new domain. The adaptation itself is
+:class:`~rankwright.adaptation.choice.Adaptation`'s; as everywhere, nothing here sees the test queries.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from scipy import sparse
+from threadpoolctl import threadpool_limits
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import replace_file
 from rankwright.data.folder import load_folder, save_folder
 from rankwright.data.formats import read_data
 from rankwright.errors import InputError
-from rankwright.experiments.config import BackgroundSource, DataSource, MethodSpec
-from rankwright.experiments.reading import Progress, code_version, file_hashes, joined, widened
+from rankwright.evaluation.table import evaluate
+from rankwright.experiments.config import ADAPT, BackgroundSource, DataSource, MethodSpec
+from rankwright.experiments.reading import Progress, code_version, file_hashes, joined
 from rankwright.experiments.tuning import Outcome, run_method
+from rankwright.models.saving import load_model
 
-__all__ = ["Background", "prepare_background", "settings_of"]
+if TYPE_CHECKING:
+    from rankwright.adaptation.choice import Adapted
+
+__all__ = ["Background", "prepare_background", "run_adapt", "settings_of"]
 
 _FACTS = "background.json"
 _MODEL = "background.rkw"
 _DATA = "background.rank"
+_AUTO = "auto"
 
 
 @dataclass(frozen=True)
@@ -41,11 +52,11 @@ class Background:
     model : Path
         The ranker.
     data : Path or None
-        All its feature data, those for validation too, of which neighbours are taken.
+        All its feature data, including validation data, from which neighbours are taken.
     content : str
-        Hash of all that decides about it.
+        Hash of everything that affects it.
     facts : dict
-        For the manifest: its hash, method, seconds of training, what was chosen, sizes, files.
+        For the manifest: hash, method, seconds of training, chosen parameters, sizes, files.
     """
 
     model: Path
@@ -55,7 +66,7 @@ class Background:
 
 
 def settings_of(spec: MethodSpec) -> dict[str, Any]:
-    """What decides about the outcome of a method; a model file that it starts from counts by what is in it."""
+    """Everything that affects the outcome of a method; a model file counts by its content."""
     path = spec.parameters.get("background")
     return spec.settings() | (
         {} if path is None else {"background": hashlib.sha256(Path(path).read_bytes()).hexdigest()}
@@ -71,20 +82,20 @@ def prepare_background(
     threads: int = 1,
     say: Progress | None = None,
 ) -> Background:
-    """Train the background ranker of a data set, or find it in the cache.
+    """Train the background ranker of a data set, or take it from the cache.
 
     Parameters
     ----------
     source : DataSource
         The data set, with its background.
     parts : sequence of Path
-        Its prepared feature data; background data get as many features.
+        Its prepared feature data, whose features the background data will have.
     cache : Path
-        The folder that keeps it.
+        The cache folder.
     seed, threads : int
-        Of the training; the ranker does not depend on the threads.
+        Random seed, and number of threads; the ranker does not depend on the threads.
     say : callable, optional
-        Told what is being done.
+        Called with a line about each step.
     """
     background = source.background
     assert background is not None
@@ -118,19 +129,20 @@ def prepare_background(
 def _make(
     background: BackgroundSource, folder: Path, n_features: int, negative: str, seed: int, threads: int, say: Progress
 ) -> None:
-    """Read, train and keep; the facts last, so that they stand for a complete folder."""
+    """Read, train and save; the facts come last, to mark the folder as complete."""
     data = _read(background.files, n_features, negative, say)
     facts: dict[str, Any] = {}
     if background.spec is not None:
         say(f"training the background ranker ({background.spec.method})")
         valid = data.get("valid")
         if valid is not None:  # the same width for both
-            data["features"] = widened(data["features"], valid.n_features)
-            valid = data["valid"] = widened(valid, data["features"].n_features)
-        outcome = _trained(background.spec, data["features"], valid, seed, threads)
+            data["features"] = data["features"].widened(valid.n_features)
+            valid = data["valid"] = valid.widened(data["features"].n_features)
+        with threadpool_limits(limits=1):  # as in cells: sums must not depend on the number of cores
+            outcome = run_method(background.spec, data["features"], valid, seed=seed, threads=threads)
         facts = {"method": background.spec.method, "parameters": dict(background.spec.parameters)}
         facts |= {"seconds": outcome.seconds_tune, "chosen": outcome.chosen, "notes": outcome.notes}
-        _save(outcome, background.spec, folder / _MODEL)
+        outcome.save(folder / _MODEL)
     everything = None
     if data:
         everything = joined(list(data.values()))
@@ -144,38 +156,100 @@ def _make(
 
 
 def _read(files: Mapping[str, Path], n_features: int, negative: Any, say: Progress) -> dict[str, RankingData]:
-    """The feature data by role, all with at least so many features; ids begin with the number of their file."""
+    """The feature data by role, at least ``n_features`` wide; query ids start with the number of their file."""
     read: dict[str, list[RankingData]] = {}
     for number, (role, path) in enumerate(files.items(), 1):
         if role != "model":
             say(f"reading {path.name}")
             data = read_data(path, negative=negative)
             ids = np.char.add(f"background-{number}-", data.query_ids.astype(str))
-            renamed = RankingData(data.X, data.labels, data.indptr, ids, data.doc_ids, data.feature_names, data.rows)
-            read.setdefault(role.partition(" ")[0], []).append(renamed)
-    return {role: widened(joined(parts), n_features) for role, parts in read.items()}
-
-
-def _trained(spec: MethodSpec, train: RankingData, valid: RankingData | None, seed: int, threads: int) -> Outcome:
-    from threadpoolctl import threadpool_limits
-
-    with threadpool_limits(limits=1):  # as in cells: sums do not depend on the number of cores
-        return run_method(spec, train, valid, seed=seed, threads=threads)
-
-
-def _save(outcome: Outcome, spec: MethodSpec, path: Path) -> None:
-    from rankwright.models.saving import save_model
-
-    if outcome.ranker is not None:
-        outcome.ranker.save(path, model=outcome.model)
-    else:
-        save_model(outcome.model, path, method=spec.method, parameters={})
+            read.setdefault(role.partition(" ")[0], []).append(replace(data, query_ids=ids))
+    return {role: joined(parts).widened(n_features) for role, parts in read.items()}
 
 
 def _check_fit(folder: Path, background: BackgroundSource, ours: RankingData) -> None:
-    """Whether the ranker can score the data of the new domain."""
-    from rankwright.models.saving import load_model
+    """Check that the ranker can score the data of the new domain."""
+    load_model(background.files.get("model", folder / _MODEL)).predict(ours.select([0]))
 
-    path = background.files.get("model", folder / _MODEL)
-    some = ours.select([0])
-    load_model(path).model.score(some.X, some.feature_names, some.indptr)
+
+def run_adapt(
+    spec: MethodSpec,
+    train: RankingData,
+    valid: RankingData | None,
+    background: Background,
+    *,
+    seed: int = 0,
+    threads: int = 1,
+) -> Outcome:
+    """Adapt a background ranker to the training queries of a split, and choose on its validation queries.
+
+    Parameters
+    ----------
+    spec : MethodSpec
+        Its method is ``adapt:`` and an adaptation, or ``adapt:auto``.
+    train, valid : RankingData
+        The queries of the new domain.
+    background : Background
+        The ranker of the rich domain, and its data.
+    seed, threads : int
+        Random seed, and number of threads; the outcome does not depend on the threads.
+    """
+    name = spec.method.removeprefix(ADAPT)
+    if valid is None:
+        raise InputError(f"{spec.method} chooses on validation queries; there are none")
+    model = load_model(background.model).model
+    rich = None if background.data is None else load_folder(background.data)
+    width = max(train.n_features, 0 if rich is None else rich.n_features, model.n_features)
+    train, valid, rich = _wide(train, width), _wide(valid, width), None if rich is None else _wide(rich, width)
+    settings: dict[str, Any] = {**spec.parameters, "measure": spec.choose_by, "random_state": seed, "n_jobs": threads}
+    shape = (train.n_features, str(train.X.dtype), train.is_sparse, rich is not None)
+    _load_code(background.model, name, tuple(sorted(settings.items())), shape)
+    began = time.perf_counter()
+    found = _adapted(name, model, train, valid, background_data=rich, **settings)
+    seconds = time.perf_counter() - began
+    choice = {"method": found.chosen.name} if name == _AUTO else {}
+    tried = found.candidates if choice else (found.chosen,)
+    path = [{"parameters": {"method": one.name} if choice else {}, "validation": one.value} for one in tried]
+    measured = evaluate(train, found.model.predict(train), measures=[spec.choose_by])
+    notes = [*dict.fromkeys(notice.text for notice in found.notices), *([found.reason] if choice else [])]
+    notes += [f"{way} could not be used: {why}" for way, why in found.failures.items()]
+    return Outcome(
+        spec,
+        found.model,
+        choice | found.chosen.facts,
+        found.chosen.value,
+        measured.means[str(spec.choose_by)],
+        found.chosen.seconds,
+        seconds,
+        path,
+        notes=notes,
+    )
+
+
+def _wide(data: RankingData, width: int) -> RankingData:
+    """Data with at least ``width`` features, as text leaves out features that are 0; named ones are found by name."""
+    return data if data.feature_names is not None else data.widened(width)
+
+
+def _adapted(name: str, *given: Any, **settings: Any) -> Adapted:
+    from rankwright.adaptation.choice import Adaptation  # slow to import, and tables of results do without
+
+    return Adaptation(*given, **settings).run(name)
+
+
+@cache
+def _load_code(
+    path: Path, name: str, settings: tuple[tuple[str, Any], ...], shape: tuple[int, str, bool, bool]
+) -> None:
+    """Compile the code, or load it from disk, on a few made-up queries: that time is not the method's own."""
+    n_features, dtype, is_sparse, has_data = shape
+    rng = np.random.default_rng(0)
+    X: Any = rng.random((96, n_features)).astype(dtype)
+    if is_sparse:
+        X = sparse.csr_array(X)
+    data = RankingData.from_arrays(X, np.arange(96) % 3, group=[12] * 8)
+    try:
+        rich = data if has_data else None
+        _adapted(name, load_model(path).model, data, data, background_data=rich, **dict(settings))
+    except Exception:  # the adaptation itself will say what is wrong
+        return

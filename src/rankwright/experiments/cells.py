@@ -1,14 +1,13 @@
-"""A cell of an experiment: one method on one split of one data set, trained, chosen, tested, and written to a file.
+"""A cell of an experiment: one method on one split of one data set, trained, chosen, tested and written to a file.
 
-The file is named by a hash of all that decides about its content, so a finished cell is never computed twice, and one
-that would come out differently is never taken for it.
+The name of the file is a hash of everything that affects its content: a finished cell is never computed twice, and
+never reused for another one.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import math
 import time
 import traceback
 from collections.abc import Sequence
@@ -16,21 +15,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
+from threadpoolctl import threadpool_limits
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import replace_file
 from rankwright.data.trec import TrecTable, read_qrels
 from rankwright.errors import InputError
+from rankwright.evaluation.render import plain
 from rankwright.evaluation.runs import Judgements, evaluate_run
 from rankwright.evaluation.table import Evaluation, evaluate
-from rankwright.experiments.adapting import run_adapt
-from rankwright.experiments.backgrounds import Background, settings_of
+from rankwright.experiments.backgrounds import Background, run_adapt, settings_of
 from rankwright.experiments.config import ADAPT, Experiment, MethodSpec
 from rankwright.experiments.preparing import Prepared, pieces_of
 from rankwright.experiments.reading import Split, code_version
-from rankwright.experiments.tuning import Outcome, run_method, scores_of
+from rankwright.experiments.tuning import Outcome, run_method
+from rankwright.measures import Measure
 
 __all__ = ["Cell", "Failure", "make_cell", "read_cell", "run_cell"]
 
@@ -40,7 +40,7 @@ _FORMAT = 1
 
 @dataclass(frozen=True)
 class Cell:
-    """What one process needs to know to compute a cell."""
+    """Everything that a process needs to compute a cell."""
 
     data: str
     split: int
@@ -48,7 +48,7 @@ class Cell:
     parts: Sequence[Path]
     pieces: Split
     qrels: Path | None
-    measures: tuple[str, ...]
+    measures: tuple[Measure, ...]
     convention: str
     empty: Any
     seed: int
@@ -59,13 +59,13 @@ class Cell:
 
     @property
     def is_done(self) -> bool:
-        """Whether its file is there, and its model if that is wanted."""
+        """Whether its file exists, and its model if models are kept."""
         return self.file.is_file() and (self.model is None or self.model.is_file())
 
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a cell could not be computed."""
+    """Why a cell failed."""
 
     data: str
     split: int
@@ -79,14 +79,14 @@ def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Sp
     convention = experiment.convention or ("letor" if prepared.qrels is None else "trec")
     background = prepared.background if spec.method.startswith(ADAPT) else None
     if spec.method.startswith(ADAPT) and background is None:
-        raise InputError(f"{spec.method} adapts a background ranker, and {prepared.name} has none")
+        raise InputError(f"{spec.method} adapts a background ranker; {prepared.name} has none")
     made_of = {
         "format": _FORMAT,
         "rankwright": code_version(),
         "method": settings_of(spec),
         "data": prepared.content,
         "split": vars(split),
-        "measures": experiment.measures,
+        "measures": [str(measure) for measure in experiment.measures],
         "convention": convention,
         "empty": experiment.empty,
         "seed": experiment.seed,
@@ -112,12 +112,10 @@ def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Sp
 
 
 def run_cell(cell: Cell) -> Failure | None:
-    """Compute a cell and write its file; what goes wrong is told, not raised."""
-    from threadpoolctl import threadpool_limits
-
+    """Compute a cell and write its file; errors are returned, not raised."""
     began = time.perf_counter()
     try:
-        with threadpool_limits(limits=1):  # all cores are at work on other cells
+        with threadpool_limits(limits=1):  # the other cores compute other cells
             train, valid, test = (
                 pieces_of(cell.parts, p) for p in (cell.pieces.train, cell.pieces.valid, cell.pieces.test)
             )
@@ -128,9 +126,9 @@ def run_cell(cell: Cell) -> Failure | None:
                 outcome = run_method(cell.spec, train, valid, **settings)
             else:
                 outcome = run_adapt(cell.spec, train, valid, cell.background, **settings)
-            found = _tested(cell, test, scores_of(outcome.model, test))
+            found = _tested(cell, test, outcome.model.predict(test))
             if cell.model is not None:
-                _save(cell, outcome)
+                outcome.save(cell.model)
             record = _record(outcome, found, train.n_queries, time.perf_counter() - began)
             with replace_file(cell.file) as out:
                 out.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode())
@@ -141,38 +139,18 @@ def run_cell(cell: Cell) -> Failure | None:
 
 
 def _tested(cell: Cell, test: RankingData, scores: Array) -> Evaluation:
-    """The test queries evaluated; with all judgements of them, where the data set has some beyond its rows."""
+    """The test queries evaluated, with all their judgements if the data set has more than its rows."""
     options: dict[str, Any] = {"measures": cell.measures, "convention": cell.convention, "empty": cell.empty}
     if cell.qrels is None:
         return evaluate(test, scores, **options)
     assert test.doc_ids is not None
-    qrels = read_qrels(cell.qrels)
-    queries = np.repeat(qrels.query_ids, np.diff(qrels.indptr))
-    kept = np.isin(queries, test.query_ids.astype(str))
-    documents = np.char.decode(qrels.doc_ids[kept], "utf-8")
-    judged = Judgements(TrecTable.from_columns(queries[kept], documents, qrels.values[kept]))
-    rows = test.qid if test.rows is None else test.to_caller_order(test.qid)
-    doc_ids = test.doc_ids if test.rows is None else test.to_caller_order(test.doc_ids)
-    return evaluate_run(judged, TrecTable.from_columns(rows, doc_ids, scores), **options)
-
-
-def _save(cell: Cell, outcome: Outcome) -> None:
-    from rankwright.models.saving import save_model
-
-    assert cell.model is not None
-    measures = {
-        f"validation {cell.spec.choose_by}": outcome.validation,
-        f"training {cell.spec.choose_by}": outcome.training,
-    }
-    measures = {name: value for name, value in measures.items() if not math.isnan(value)}
-    if outcome.ranker is not None:
-        outcome.ranker.save(cell.model, measures=measures, model=outcome.model)
-    else:
-        save_model(outcome.model, cell.model, method=cell.spec.method, parameters={}, measures=measures)
+    judged = Judgements(read_qrels(cell.qrels).select(test.query_ids))
+    run = TrecTable.from_columns(test.to_caller_order(test.qid), test.to_caller_order(test.doc_ids), scores)
+    return evaluate_run(judged, run, **options)
 
 
 def _record(outcome: Outcome, found: Evaluation, n_train: int, seconds: float) -> dict[str, Any]:
-    """A cell as its file has it."""
+    """The content of a cell's file."""
     record = {
         "seconds": seconds,
         "chosen": outcome.chosen,
@@ -190,18 +168,7 @@ def _record(outcome: Outcome, found: Evaluation, n_train: int, seconds: float) -
         "definitions": list(found.definitions),
         "evaluation": list(found.notes),
     }
-    return {key: _plain(value) for key, value in record.items()}
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can hold: null for nan."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, dict):
-        return {key: _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    return {key: plain(value) for key, value in record.items()}
 
 
 def read_cell(cell: Cell) -> dict[str, Any]:
@@ -209,5 +176,5 @@ def read_cell(cell: Cell) -> dict[str, Any]:
     try:
         record: dict[str, Any] = json.loads(cell.file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise InputError(f"is no finished cell ({error}); delete it and run again", cell.file) from None
+        raise InputError(f"not a finished cell ({error}); delete it and run again", cell.file) from None
     return record

@@ -1,8 +1,8 @@
-"""The data of an experiment made ready: read once, kept as memory-mapped folders, and split.
+"""Prepares the data of an experiment: read once, kept as memory-mapped folders, and split.
 
-A data set is a few parts (feature data), and splits that say which queries of which parts train, validate and test.
-Parts are kept in the cache of the results folder, from where every process maps them; an interrupted experiment finds
-them there. Everything is named by hashes of what it was made of.
+A data set consists of parts (feature data) and splits, which say which queries of which parts train, validate and test.
+Parts are kept in the cache of the results folder, from where every process maps them, also after an interruption. Names
+in the cache are hashes of everything that affects the content.
 """
 
 from __future__ import annotations
@@ -42,29 +42,29 @@ class Prepared:
     Attributes
     ----------
     name, kind : str
-        Of the data set.
+        Name and kind of the data set.
     parts : list of Path
         Folders of feature data.
     qrels : Path or None
-        All judgements of its queries, where the features do not have all of the judged documents.
+        All judgements of its queries, if the features lack some judged documents.
     own_splits : list of Split or None
-        None where the protocol splits it.
+        None if the protocol splits it.
     content : str
-        Hash of everything in it.
+        Hash of its content.
     queries : dict of str to (str, str)
-        Text and kind of the queries, where they are known.
+        Text and kind of the queries, where known.
     sizes : dict
-        Queries, documents and features.
+        Numbers of queries, documents and features.
     files : dict
-        What was read: path, bytes and SHA-256 by role.
+        Files read: path, size and SHA-256 by role.
     notes : list of str
         What a reader should know.
     open_part : int or None
         The part that is the test set of every split.
     train_queries, valid_queries : int or None
-        How many queries of a split are used.
+        Number of queries to use from each split.
     background : Background or None
-        What methods adapt from.
+        The background that methods adapt.
     """
 
     name: str
@@ -83,7 +83,7 @@ class Prepared:
     background: Background | None = None
 
     def as_dict(self) -> dict[str, Any]:
-        """What the manifest says of it."""
+        """Its entry in the manifest."""
         used = {"train_queries": self.train_queries, "valid_queries": self.valid_queries}
         return {
             "name": self.name,
@@ -98,18 +98,18 @@ class Prepared:
 
 
 def prepare(source: DataSource, cache: Path, *, threads: int = 1, say: Progress | None = None) -> Prepared:
-    """Read a data set, or find it in the cache.
+    """Read a data set, or take it from the cache.
 
     Parameters
     ----------
     source : DataSource
-        Where it is.
+        The source.
     cache : Path
-        The folder that keeps what was read.
+        The cache folder.
     threads : int
-        For the features of a collection.
+        Number of threads for the features of a collection.
     say : callable, optional
-        Told what is being done.
+        Called with a line about each step.
     """
     say = say or (lambda _: None)
     say(f"reading {source.name}")
@@ -145,23 +145,22 @@ def prepare(source: DataSource, cache: Path, *, threads: int = 1, say: Progress 
 
 
 def splits_of(prepared: Prepared, protocol: Protocol | None, seed: int) -> list[Split]:
-    """The splits of a data set: its own, or those of the protocol; with the queries and the test that it asks for."""
+    """The splits of a data set: its own or the protocol's, with its numbers of queries and its open test."""
     splits = prepared.own_splits
     if splits is None:
         assert protocol is not None
         splits = _drawn_splits(prepared, protocol, seed)
     if prepared.open_part is not None:
         splits = [replace(split, test=[(prepared.open_part, None)]) for split in splits]
-    useful: dict[int, Array] = {}
-    return [_reduced(prepared, split, number, seed, useful) for number, split in enumerate(splits, 1)]
+    return [_reduced(prepared, split, number, seed) for number, split in enumerate(splits, 1)]
 
 
-def _reduced(prepared: Prepared, split: Split, number: int, seed: int, useful: dict[int, Array]) -> Split:
-    """A split with as many training and validation queries as are asked for."""
+def _reduced(prepared: Prepared, split: Split, number: int, seed: int) -> Split:
+    """A split with the number of training and validation queries asked for."""
     for role, count in (("train", prepared.train_queries), ("valid", prepared.valid_queries)):
         if count is not None:
             try:
-                some = _some(prepared.parts, getattr(split, role), count, seed, useful)
+                some = _some(prepared.parts, getattr(split, role), count, seed)
             except InputError as error:
                 what = f"{prepared.name}, split {number}: {role}_queries is {count}"
                 raise InputError(f"{what}; {error.message}") from None
@@ -169,20 +168,14 @@ def _reduced(prepared: Prepared, split: Split, number: int, seed: int, useful: d
     return split
 
 
-def _some(
-    parts: Sequence[Path], pieces: Sequence[Piece], count: int, seed: int, useful: dict[int, Array]
-) -> list[Piece]:
-    """Some of the queries that teach something: that have documents with different labels."""
+def _some(parts: Sequence[Path], pieces: Sequence[Piece], count: int, seed: int) -> list[Piece]:
+    """A random choice of queries that have an order to learn."""
     places: list[tuple[int, int]] = []
     for part, queries in pieces:
-        if part not in useful:
-            data = load_folder(parts[part])
-            lowest = np.minimum.reduceat(data.labels, data.indptr[:-1])
-            useful[part] = np.maximum.reduceat(data.labels, data.indptr[:-1]) > lowest
-        asked = range(len(useful[part])) if queries is None else queries
-        places += [(part, query) for query in asked if useful[part][query]]
+        has_order = load_folder(parts[part]).has_order
+        places += [(part, q) for q in (range(len(has_order)) if queries is None else queries) if has_order[q]]
     if len(places) < count:
-        raise InputError(f"there are {len(places)} queries that have documents with different labels")
+        raise InputError(f"only {len(places)} queries have documents with different labels")
     drawn = np.sort(np.random.default_rng(seed).permutation(len(places))[:count])
     some: dict[int, list[int]] = {}
     for part, query in (places[at] for at in drawn):
@@ -191,19 +184,19 @@ def _some(
 
 
 def _drawn_splits(prepared: Prepared, protocol: Protocol, seed: int) -> list[Split]:
-    """The splits of the protocol; with an open test no queries need be left to test."""
+    """The splits of the protocol; with an open test, none of the queries need be left for testing."""
     n = prepared.sizes["queries"]
     try:
         if protocol.kind == "folds":
-            splitter: Any = QueryKFold(protocol.folds, valid_folds=protocol.valid_folds, seed=seed)
+            splitter: Any = QueryKFold(protocol.folds, valid_folds=protocol.valid_folds, random_state=seed)
         else:
             train, valid = _size(protocol.train, n), _size(protocol.valid, n)
             test = n - train - valid if protocol.test is None else _size(protocol.test, n)
             trials = protocol.trials if protocol.kind == "trials" else 1
             if test == 0 and prepared.open_part is not None:
-                splitter = QueryTrials(trials, train=train, valid=0, test=valid, seed=seed)
+                splitter = QueryTrials(trials, train=train, valid=0, test=valid, random_state=seed)
                 return [_split(s.train, s.test, s.valid) for s in splitter.split_queries(n)]
-            splitter = QueryTrials(trials, train=train, valid=valid, test=test, seed=seed)
+            splitter = QueryTrials(trials, train=train, valid=valid, test=test, random_state=seed)
         drawn = list(splitter.split_queries(n))
     except InputError as error:
         raise InputError(f"{prepared.name} has {n} queries: {error.message}") from None
@@ -220,7 +213,7 @@ def _size(asked: int | float, n: int) -> int:
 
 
 def pieces_of(parts: Sequence[Path], pieces: Sequence[Piece]) -> RankingData | None:
-    """The data of some pieces; None where there are none."""
+    """The data of the pieces; None if there are none."""
     found = []
     for part, queries in pieces:
         data = load_folder(parts[part])
@@ -231,7 +224,7 @@ def pieces_of(parts: Sequence[Path], pieces: Sequence[Piece]) -> RankingData | N
 
 
 def _keep(read: Read, folder: Path) -> None:
-    """Write what was read; the facts last, so that they stand for a complete folder."""
+    """Write what was read; the facts come last, to mark the folder as complete."""
     parts = alike(read.parts)
     names = [f"part-{number}.rank" for number in range(len(parts))]
     digest = hashlib.sha256()
@@ -243,7 +236,7 @@ def _keep(read: Read, folder: Path) -> None:
         digest.update((folder / _QRELS).read_bytes())
     if read.splits is None:
         sizes = {"queries": parts[0].n_queries, "documents": parts[0].n_docs}
-    else:  # a query may stand in several files
+    else:  # a query may be in several files
         tested = [piece for split in read.splits for piece in split.test or split.train]
         ids = {str(query) for part, _ in tested for query in parts[part].query_ids.tolist()}
         sizes = {"queries": len(ids), "documents": sum(parts[part].n_docs for part, _ in tested)}

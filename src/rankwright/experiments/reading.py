@@ -1,4 +1,4 @@
-"""The data of one ``[[data]]`` entry, read: feature files, folds, a collection of text, or runs of several systems."""
+"""Reads the data of a ``[[data]]`` entry: feature files, folds, a text collection, or runs of several systems."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from scipy import sparse
 
 import rankwright
@@ -19,7 +18,6 @@ from rankwright.data.files import line_chunks
 from rankwright.data.formats import read_data
 from rankwright.data.splits import letor_folds
 from rankwright.data.trec import TrecTable, read_qrels, read_run
-from rankwright.errors import InputError
 from rankwright.experiments.config import DataSource
 
 __all__ = [
@@ -33,22 +31,21 @@ __all__ = [
     "file_hashes",
     "joined",
     "read_source",
-    "widened",
 ]
 
 Progress = Callable[[str], None]
 Piece = tuple[int, list[int] | None]
-"""The number of a part, and positions of queries in it; None: all of them."""
+"""The number of a part, and positions of its queries; None: all queries."""
 
-OPEN = "open "  # how the roles of the files of an open test begin
+OPEN = "open "  # prefix of the roles of an open test's files
 _CHUNK = 1 << 20
-_NO_RESULTS = ("cli", "reports")  # packages that compute nothing
+_NO_RESULTS = ("cli", "reports")  # packages that do not affect results
 _IDS = ("id", "_id", "qid", "query_id", "num")
 
 
 @dataclass(frozen=True)
 class Split:
-    """Which queries train, validate and test."""
+    """The queries to train, validate and test on."""
 
     train: Sequence[Piece]
     valid: Sequence[Piece]
@@ -57,7 +54,7 @@ class Split:
 
 @dataclass
 class Read:
-    """Data as they were read; ``open_part`` is the number of the part that is the test set of every split."""
+    """A data set as read; ``open_part`` is the number of the part that is the test set of every split."""
 
     parts: list[RankingData]
     splits: list[Split] | None = None
@@ -73,13 +70,13 @@ def read_source(source: DataSource, folder: Path, threads: int, say: Progress) -
     Parameters
     ----------
     source : DataSource
-        Where it is.
+        The source.
     folder : Path
-        For the index of a collection.
+        Folder for the index of a collection.
     threads : int
-        For the features of a collection.
+        Number of threads for the features of a collection.
     say : callable
-        Told what is being done.
+        Called with a line about each step.
     """
     read = _READERS[source.kind](source, folder, threads, say)
     files = _read_files(source, say, later=True)
@@ -87,14 +84,14 @@ def read_source(source: DataSource, folder: Path, threads: int, say: Progress) -
         later = joined(list(files.values()))
         read.open_part = len(read.parts)
         read.parts.append(later)
-        read.qrels = None  # the judgements of an open test are those of its files
+        read.qrels = None  # the files of an open test have its judgements
         read.notes.append(f"open test: {later.n_queries} queries, {later.n_docs} documents")
     return read
 
 
 @cache
 def code_version() -> str:
-    """The version of the package and a hash of its code: what other code has computed is computed again."""
+    """The version of the package and a hash of its code, so that results of other code are not reused."""
     folder, digest = Path(rankwright.__file__).parent, hashlib.sha256()
     for path in sorted(folder.rglob("*.py")):
         if path.relative_to(folder).parts[0] not in _NO_RESULTS:
@@ -103,7 +100,7 @@ def code_version() -> str:
 
 
 def file_hashes(files: Mapping[str, Path]) -> dict[str, Any]:
-    """Path, bytes and SHA-256 of files by their roles; a folder counts as its files."""
+    """Path, size and SHA-256 of files by role; a folder counts as the files in it."""
     found = {}
     for role, path in files.items():
         digest, size = hashlib.sha256(), 0
@@ -118,35 +115,22 @@ def file_hashes(files: Mapping[str, Path]) -> dict[str, Any]:
 
 
 def alike(parts: list[RankingData]) -> list[RankingData]:
-    """Parts with the same number of features, and all dense or all sparse: text leaves out features that are 0."""
+    """Parts with the same number of features, all dense or all sparse: text leaves out features that are 0."""
     most = max(part.n_features for part in parts)
-    is_sparse = any(part.is_sparse for part in parts)
-    return [widened(part, most, is_sparse) for part in parts]
-
-
-def widened(data: RankingData, n_features: int, is_sparse: bool | None = None) -> RankingData:
-    """Data with at least so many features, the further ones 0; sparse if asked for, else as they are."""
-    is_sparse = data.is_sparse if is_sparse is None else is_sparse
-    X = sparse.csr_array(data.X) if is_sparse and not data.is_sparse else data.X
-    if data.n_features < n_features:
-        if data.feature_names is not None:
-            what = f"files have {data.n_features} and {n_features} named features"
-            raise InputError(f"{what}; expected the same features")
-        if is_sparse:
-            X = sparse.csr_array((X.data, X.indices, X.indptr), shape=(data.n_docs, n_features))
-        else:
-            X = np.pad(X, ((0, 0), (0, n_features - data.n_features)))
-    return data if X is data.X else data.with_features(X)
+    wide = [part.widened(most) for part in parts]
+    if any(part.is_sparse for part in wide):
+        wide = [part if part.is_sparse else part.with_features(sparse.csr_array(part.X)) for part in wide]
+    return wide
 
 
 def joined(parts: list[RankingData]) -> RankingData:
-    """Parts as one; a query that stands in several of them is one query."""
+    """All parts as one; a query that is in several of them is one query."""
     parts = alike(parts)
     return parts[0] if len(parts) == 1 else RankingData.concatenate(parts)
 
 
 def _read_files(source: DataSource, say: Progress, *, later: bool = False) -> dict[str, RankingData]:
-    """The feature files of a data set by role, or those of its open test; the same file is read once."""
+    """The feature files of a data set by role, or those of its open test; each file is read once."""
     negative: Any = "zero" if source.options.get("negative_as_zero") else "error"
     files = {role: path for role, path in source.files.items() if role.startswith(OPEN) == later and role != "queries"}
     read: dict[Path, RankingData] = {}
@@ -182,7 +166,7 @@ def _read_folds(source: DataSource, folder: Path, threads: int, say: Progress) -
 
 def _read_parts(source: DataSource, folder: Path, threads: int, say: Progress) -> Read:
     parts = alike(list(_read_files(source, say).values()))
-    next(iter(letor_folds(parts)))  # complains about parts that have a query in common
+    next(iter(letor_folds(parts)))  # raises if parts have a query in common
     n = len(parts)
     turns = [[(at % n, None) for at in range(first, first + n)] for first in range(n)]
     splits = [Split([*turn[:-2]], [turn[-2]], [turn[-1]]) for turn in turns]
@@ -201,7 +185,7 @@ def _read_runs(source: DataSource, folder: Path, threads: int, say: Progress) ->
     data = runs_to_data(
         runs, qrels, **{key: source.options[key] for key in ("normalize", "documents") if key in source.options}
     )
-    return Read([data], queries=_texts(source), qrels=_of_queries(qrels, data))
+    return Read([data], queries=_texts(source), qrels=qrels.select(data.query_ids))
 
 
 def _read_collection(source: DataSource, folder: Path, threads: int, say: Progress) -> Read:
@@ -225,7 +209,7 @@ def _read_collection(source: DataSource, folder: Path, threads: int, say: Progre
     fields = index.fields if options.get("per_field") and len(index.fields) > 1 else ()
     sets = options.get("feature_sets", [] if options.get("feature_names") else ["base"])
     names = [name for one in sets for name in feature_set(one, fields)] + list(options.get("feature_names", []))
-    say(f"making the features of {source.name}")
+    say(f"computing the features of {source.name}")
     made = make_features(
         index,
         {query: text for query, (text, _) in queries.items()},
@@ -237,24 +221,16 @@ def _read_collection(source: DataSource, folder: Path, threads: int, say: Progre
     )
     left_out = {
         "queries without judgements, left out": len(made.without_judgements),
-        "queries for which nothing was found, left out": len(made.without_candidates),
-        "judged documents that are not in the collection": made.unknown_documents,
-        "relevant documents that are not among the candidates": made.missed_documents,
+        "queries without results, left out": len(made.without_candidates),
+        "judged documents not in the collection": made.unknown_documents,
+        "relevant documents not among the candidates": made.missed_documents,
     }
     notes = [f"{what}: {number}" for what, number in left_out.items() if number]
-    return Read([made.data], queries=queries, qrels=_of_queries(qrels, made.data), notes=notes)
-
-
-def _of_queries(qrels: TrecTable, data: RankingData) -> TrecTable:
-    """The judgements of the queries of some data."""
-    wanted = set(map(str, data.query_ids.tolist()))
-    queries = np.repeat(qrels.query_ids, np.diff(qrels.indptr))
-    kept = np.isin(queries, list(wanted))
-    return TrecTable.from_columns(queries[kept], np.char.decode(qrels.doc_ids[kept], "utf-8"), qrels.values[kept])
+    return Read([made.data], queries=queries, qrels=qrels.select(made.data.query_ids), notes=notes)
 
 
 def _texts(source: DataSource) -> dict[str, tuple[str, str]]:
-    """Text and, in JSON lines, kind of the queries of the file that the entry names."""
+    """Text and, for JSON lines, kind of the queries in the entry's file of queries."""
     from rankwright.text.reading.queries import read_queries
 
     path = source.files.get("queries")

@@ -1,72 +1,56 @@
-"""The results of an experiment, opened: its tables as columns or data frames, and what is made of them."""
+"""The results folder of an experiment: written from its cells as plain files, and opened again.
+
+The columns of its tables, and how a table is read, are those of :mod:`rankwright.reports.results`.
+"""
 
 from __future__ import annotations
 
 import csv
+import io
 import json
-from collections.abc import Callable
+import math
+import os
+import platform
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import cached_property
+from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
+import rankwright
+from rankwright.data.files import replace_file
 from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Comparison, compare
+from rankwright.evaluation.render import Table
 from rankwright.evaluation.table import Evaluation
-from rankwright.measures import parse_measure
+from rankwright.experiments.cells import Cell, Failure, read_cell
+from rankwright.experiments.config import Experiment
+from rankwright.experiments.preparing import Prepared
+from rankwright.experiments.tables import KINDS, make_table, render_table
+from rankwright.measures import Measure, parse_measure
+from rankwright.reports.results import COLUMNS, MANIFEST, Score, read_manifest, read_rows, read_scores
+from rankwright.reports.statistics import averaged
 
-if TYPE_CHECKING:
-    from rankwright.evaluation.render import Table
+__all__ = ["Results", "write_results"]
 
-__all__ = ["COLUMNS", "EXPERIMENT", "MANIFEST", "Results", "read_manifest"]
-
-MANIFEST = "manifest.json"
-EXPERIMENT = "experiment.toml"
-_PLACE = ("data", "split", "method")
-COLUMNS: dict[str, tuple[str, ...]] = {
-    "per_query": (*_PLACE, "query", "measure", "value"),
-    "runs": (
-        *_PLACE,
-        "parameters",
-        "validation",
-        "training",
-        "seconds_train",
-        "seconds_tune",
-        "n_train_queries",
-        "note",
-        "model",
-    ),
-    "queries": ("data", "query", "text", "kind"),
-    "paths": (*_PLACE, "parameters", "validation"),
-    "rounds": (*_PLACE, "round", "validation"),
-    "health": (
-        *_PLACE,
-        "C",
-        "objective",
-        "gap",
-        "passes",
-        "norm",
-        "slack",
-        "slack_ratio",
-        "objective_ratio",
-    ),
-}
-"""The columns of every table."""
-
-_WHOLE = ("split", "n_train_queries", "round", "passes")
-_NUMBERS = ("value", "validation", "training", "seconds_train", "seconds_tune", *COLUMNS["health"][3:])
+_EXPERIMENT = "experiment.toml"
+_LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn")
+_INTEGERS = ("split", "n_train_queries", "round", "passes")
+_HEALTH = COLUMNS["health"][3:]
 
 
 @dataclass(frozen=True, eq=False)
 class Results:
-    """What came of an experiment; made by :meth:`open` or :func:`~rankwright.experiments.run_experiment`.
+    """The results of an experiment; made by :meth:`open` or :func:`~rankwright.experiments.run_experiment`.
 
     Attributes
     ----------
     folder : Path
-        Where the files are.
+        The results folder.
     manifest : dict
         What was run: versions, data and their hashes, seed, times, failures.
 
@@ -81,8 +65,13 @@ class Results:
 
     @classmethod
     def open(cls, folder: str | Path) -> Self:
-        """Open the folder of an experiment that was run, or is being run."""
-        return cls(Path(folder), read_manifest(folder))
+        """Open the folder of an experiment that has run, or is running."""
+        manifest = read_manifest(folder)
+        if not (Path(folder) / MANIFEST).is_file():
+            raise InputError(f"not a results folder (no {MANIFEST} in it); expected one", folder)
+        if not {"data", "methods", "measures"} <= set(manifest):
+            raise InputError("not the manifest of an experiment", Path(folder) / MANIFEST)
+        return cls(Path(folder), manifest)
 
     @property
     def data(self) -> list[str]:
@@ -94,14 +83,14 @@ class Results:
         """The names of the methods, in the order of the experiment."""
         return [one["name"] for one in self.manifest["methods"]]
 
-    @property
-    def measures(self) -> list[str]:
+    @cached_property
+    def measures(self) -> list[Measure]:
         """The measures."""
-        return list(self.manifest["measures"])
+        return [parse_measure(name) for name in self.manifest["measures"]]
 
     @property
     def failures(self) -> list[dict[str, Any]]:
-        """Cells that could not be computed: data, split, method, reason and traceback."""
+        """Failed cells: data, split, method, reason and traceback."""
         return list(self.manifest["failures"])
 
     def per_query(self) -> Any:
@@ -109,11 +98,11 @@ class Results:
         return self._frame("per_query")
 
     def runs(self) -> Any:
-        """One row per cell: what was chosen, validation and training value, seconds, notes."""
+        """One row per cell: chosen parameters, validation and training value, seconds, notes."""
         return self._frame("runs")
 
     def queries(self) -> Any:
-        """Text and kind of the test queries, where they are known."""
+        """Text and kind of the test queries, where known."""
         return self._frame("queries")
 
     def paths(self) -> Any:
@@ -121,56 +110,33 @@ class Results:
         return self._frame("paths")
 
     def rounds(self) -> Any:
-        """Value on the validation queries after every round of boosting or epoch of a net that was chosen."""
+        """Value on the validation queries after every round of boosting or epoch of a net, for the chosen model."""
         return self._frame("rounds")
 
     def health(self) -> Any:
-        """Of every C that was tried: objective, gap, passes, ‖w‖, slack; slack and objective also against ‖w‖ = 0."""
+        """For every C tried: objective, gap, passes, ‖w‖, slack; slack and objective also relative to ‖w‖ = 0."""
         return self._frame("health")
 
     def _frame(self, table: str) -> Any:
-        """A pandas data frame; without pandas a dictionary of lists."""
-        columns = self._columns(table)
+        """A pandas data frame; a dictionary of lists if pandas is not installed."""
+        rows = list(read_rows(self.folder / f"{table}.csv", COLUMNS[table]))
+        columns = {name: _column(name, [row[name] for row in rows]) for name in COLUMNS[table]}
         try:
             import pandas as pd
         except ImportError:
             return columns
         return pd.DataFrame(columns)
 
-    def _columns(self, table: str) -> dict[str, list[Any]]:
-        path = self.folder / f"{table}.csv"
-        try:
-            with open(path, encoding="utf-8", newline="") as file:
-                header, *rows = csv.reader(file)
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror or error}", path) from None
-        except ValueError:
-            raise InputError("is empty; expected a table", path) from None
-        columns = {}
-        for at, name in enumerate(header):
-            convert: Callable[[str], Any] = str
-            if name in _WHOLE and all(row[at] for row in rows):
-                convert = int
-            elif name in _WHOLE or name in _NUMBERS:
-                convert = _number
-            columns[name] = [convert(row[at]) for row in rows]
-        return columns
-
     @cached_property
-    def _means(self) -> dict[tuple[str, str], dict[str, dict[str, float]]]:
-        """By data and method, by query: the value of every measure, averaged over the splits that test the query."""
-        columns = self._columns("per_query")
-        sums: dict[tuple[str, str], dict[str, dict[str, list[float]]]] = {}
-        order = ("data", "method", "query", "measure", "value")
-        for data, method, query, measure, value in zip(*(columns[name] for name in order), strict=True):
-            sums.setdefault((data, method), {}).setdefault(query, {}).setdefault(measure, []).append(value)
-        return {
-            place: {query: {name: _mean(values) for name, values in found.items()} for query, found in of.items()}
-            for place, of in sums.items()
-        }
+    def _scores(self) -> dict[tuple[str, str], list[Score]]:
+        """By data and method."""
+        found: dict[tuple[str, str], list[Score]] = {}
+        for score in read_scores(self.folder):
+            found.setdefault((score.data, score.method), []).append(score)
+        return found
 
     def evaluations(self, data: str) -> list[Evaluation]:
-        """The methods on a data set, one row per query: its mean over the splits that test it.
+        """The methods on a data set, one row per query: the mean over the splits that test it.
 
         Parameters
         ----------
@@ -178,15 +144,17 @@ class Results:
             Name of the data set.
         """
         if data not in self.data:
-            raise InputError(f"there is no data set {data!r}; expected one of {', '.join(self.data)}")
-        measures = tuple(parse_measure(name) for name in self.measures)
+            raise InputError(f"no data set {data!r}; expected one of {', '.join(self.data)}")
         definitions = tuple(self.manifest["definitions"].get(data, ()))
+        names = [str(measure) for measure in self.measures]
         found = []
         for method in self.methods:
-            of = self._means.get((data, method))
-            if of:
-                values = np.array([[row[str(measure)] for measure in measures] for row in of.values()])
-                found.append(Evaluation(np.array(list(of), dtype=object), measures, values, definitions, method))
+            scores = self._scores.get((data, method), [])
+            if scores:
+                queries = list(dict.fromkeys(score.query for score in scores))
+                values = averaged(scores, [method], names, queries)[0].T
+                ids = np.array(queries, dtype=object)
+                found.append(Evaluation(ids, tuple(self.measures), values, definitions, method))
         return found
 
     def compare(self, data: str, **options: Any) -> Comparison:
@@ -199,52 +167,160 @@ class Results:
         **options
             As for :func:`rankwright.compare`.
         """
-        asked = {key: self.manifest[key] for key in ("baseline", "tests", "correction", "seed")}
-        return compare(self.evaluations(data), **{**asked, **options})
+        asked = {key: self.manifest[key] for key in ("baseline", "tests", "correction")}
+        return compare(self.evaluations(data), **{**asked, "random_state": self.manifest["seed"], **options})
+
+    def seconds(self, data: str) -> dict[str, tuple[float, float]]:
+        """By method: mean seconds of a split, to train the chosen model, and to train everything that was tried.
+
+        Parameters
+        ----------
+        data : str
+            Name of the data set.
+        """
+        found: dict[str, list[tuple[float, float]]] = {}
+        for row in read_rows(self.folder / "runs.csv", COLUMNS["runs"]):
+            if row["data"] == data and not math.isnan(row["seconds_tune"]):  # failed cells have no times
+                found.setdefault(row["method"], []).append((row["seconds_train"], row["seconds_tune"]))
+        means = {method: np.mean(found[method], axis=0).tolist() for method in self.methods if method in found}
+        return {method: (train, tune) for method, (train, tune) in means.items()}
 
     def tables(self) -> dict[str, Table]:
-        """The tables by kind: ``means``, and ``criterion`` where a method says what it was trained for."""
-        from rankwright.experiments.tables import KINDS, make_table
-
-        return {kind: make_table(self, kind) for kind in KINDS if kind != "criterion" or self._has_criteria}
-
-    @property
-    def _has_criteria(self) -> bool:
-        return any(one.get("trained_for") for one in self.manifest["methods"])
+        """The tables by kind; ``criterion`` is there if a method says what it was trained for."""
+        has_criteria = any(one.get("trained_for") for one in self.manifest["methods"])
+        return {kind: make_table(self, kind) for kind in KINDS if kind != "criterion" or has_criteria}
 
     def table(self, kind: str = "means", format: str = "text") -> str:
         """One of the tables as text.
 
         Parameters
         ----------
-        kind : {"means", "criterion"}
-            Means with significance against the baseline, or what was trained for against what it is tested on.
+        kind : {"means", "criterion", "times"}
+            Means with significance against the baseline; measures trained for against measures tested on; or times.
         format : {"text", "markdown", "latex", "csv"}
-            LaTeX needs booktabs; CSV has all digits.
+            LaTeX needs booktabs. CSV has all digits, one row per data set, method and, except for times, measure.
         """
-        from rankwright.experiments.tables import render_table
-
         return render_table(self, kind, format)
 
 
-def _number(text: str) -> float:
-    return float(text) if text else float("nan")
+def _column(name: str, values: list[Any]) -> list[Any]:
+    """A column of a data frame: integers and JSON text as the file has them."""
+    if name == "parameters":
+        return [_json(value) for value in values]
+    if name in _INTEGERS and all(str(value) not in ("", "nan") for value in values):
+        return [int(value) for value in values]
+    return values
 
 
-def _mean(values: list[float]) -> float:
-    known = [value for value in values if value == value]
-    return sum(known) / len(known) if known else float("nan")
+def write_results(
+    experiment: Experiment,
+    prepared: Sequence[Prepared],
+    cells: Sequence[Cell],
+    failures: Sequence[Failure],
+    session: dict[str, Any],
+) -> None:
+    """Write the tables of all finished cells, and the manifest.
+
+    Parameters
+    ----------
+    experiment, prepared, cells
+        What was run.
+    failures : sequence of Failure
+        The failed cells.
+    session : dict
+        When and how it was run.
+    """
+    folder = experiment.output
+    reasons = {(failure.data, failure.split, failure.method): failure.reason for failure in failures}
+    tested: dict[str, dict[str, None]] = {one.name: {} for one in prepared}
+    definitions: dict[str, list[str]] = {}
+    done = 0
+    names = ("per_query", "runs", "paths", "rounds", "health")
+    with _tables(folder, names) as rows:
+        for cell in cells:
+            place = [cell.data, cell.split, cell.spec.name]
+            failure = reasons.get((cell.data, cell.split, cell.spec.name))
+            if failure is not None:
+                rows["runs"]([*place, "", "", "", "", "", "", f"failed: {failure}", ""])
+            if failure is not None or not cell.file.is_file():
+                continue
+            record = read_cell(cell)
+            done += 1
+            tested[cell.data].update(dict.fromkeys(record["queries"]))
+            definitions.setdefault(cell.data, record["definitions"])
+            _write_cell(cell, record, place, rows)
+    with _tables(folder, ("queries",)) as rows:
+        for one in prepared:
+            for query in tested[one.name]:
+                rows["queries"]([one.name, query, *one.queries.get(query, ("", ""))])
+    with replace_file(folder / _EXPERIMENT) as out:
+        out.write(experiment.text.encode())
+    counts = {"total": len(cells), "done": done, "failed": len(failures), "missing": len(cells) - done - len(failures)}
+    manifest = _manifest(experiment, prepared, failures) | {"cells": counts, "definitions": definitions}
+    sessions = read_manifest(folder).get("sessions", [])
+    if not sessions or session["cells"] or failures:
+        sessions = [*sessions, session]
+    manifest |= {"complete": done == len(cells), "sessions": sessions}
+    manifest |= {"command": sessions[-1]["command"], "started": sessions[0]["started"]}
+    manifest["finished"] = sessions[-1]["finished"]
+    manifest["seconds"] = sum(one["seconds"] for one in sessions)
+    with replace_file(folder / MANIFEST) as out:
+        out.write((json.dumps(manifest, indent=1, ensure_ascii=False) + "\n").encode())
 
 
-def read_manifest(folder: str | Path) -> dict[str, Any]:
-    """The manifest of a folder of results."""
-    path = Path(folder) / MANIFEST
-    if not path.is_file():
-        raise InputError(f"is no folder of results (no {MANIFEST} in it); expected one", folder)
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"cannot be read: {error}", path) from None
-    if not isinstance(found, dict) or not {"data", "methods", "measures"} <= set(found):
-        raise InputError("is no manifest of an experiment", path)
-    return found
+def _write_cell(cell: Cell, record: dict[str, Any], place: list[Any], rows: dict[str, Any]) -> None:
+    for query, values in zip(record["queries"], record["values"], strict=True):
+        for measure, value in zip(record["measures"], values, strict=True):
+            rows["per_query"]([*place, query, measure, value])
+    figures = [record[key] for key in COLUMNS["runs"][4:9]]
+    model = "" if cell.model is None else f"models/{cell.model.name}"
+    rows["runs"]([*place, _json(record["chosen"]), *figures, "; ".join(record["notes"]), model])
+    for point in record["path"]:
+        if record["validation"] is not None:
+            rows["paths"]([*place, _json(point["parameters"]), point["validation"]])
+        if "gap" in point:
+            rows["health"]([*place, *(point[key] for key in _HEALTH)])
+    for number, value in enumerate(record["rounds"], 1):
+        rows["rounds"]([*place, number, value])
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
+
+
+@contextmanager
+def _tables(folder: Path, names: Iterable[str]) -> Iterator[dict[str, Any]]:
+    """A row writer for every table; the files appear when all are complete."""
+    with ExitStack() as stack:
+        rows = {}
+        for name in names:
+            raw = stack.enter_context(replace_file(folder / f"{name}.csv"))
+            text = io.TextIOWrapper(raw, encoding="utf-8", newline="", write_through=True)
+            stack.callback(text.detach)
+            writer = csv.writer(text, lineterminator="\n")
+            writer.writerow(COLUMNS[name])
+            rows[name] = writer.writerow
+        yield rows
+
+
+def _manifest(experiment: Experiment, prepared: Sequence[Prepared], failures: Sequence[Failure]) -> dict[str, Any]:
+    """What was run, on which data, with which versions."""
+    return {
+        "format": 1,
+        "name": experiment.name,
+        "seed": experiment.seed,
+        "measures": [str(measure) for measure in experiment.measures],
+        "baseline": experiment.baseline,
+        "tests": list(experiment.tests),
+        "correction": experiment.correction,
+        "protocol": None if experiment.protocol is None else experiment.protocol.as_dict(),
+        "methods": [spec.as_dict() for spec in experiment.methods],
+        "data": [one.as_dict() for one in prepared],
+        "versions": {
+            "rankwright": rankwright.__version__,
+            "python": platform.python_version(),
+            **{name: metadata.version(name) for name in _LIBRARIES},
+        },
+        "platform": {"system": platform.platform(), "machine": platform.machine(), "cores": os.cpu_count()},
+        "failures": [vars(failure) for failure in failures],
+    }

@@ -1,8 +1,8 @@
-"""An experiment run: its data made ready, its cells computed on all cores, its results written.
+"""Runs an experiment: prepares its data, computes its cells on all cores, writes its results.
 
-Cells are computed by processes that map the data from disk. Each writes its own file, so an experiment that was
-interrupted goes on where it was; what a cell gives does not depend on how many there are at a time. A cell that fails
-is recorded with the reason, and tried again when the experiment is run again.
+Cells are computed by processes that map the data from disk. Each writes its own file, so an interrupted experiment
+resumes where it stopped; results do not depend on the number of processes. A cell that fails is recorded with the
+reason, and tried again when the experiment is run again.
 """
 
 from __future__ import annotations
@@ -23,28 +23,29 @@ from typing import Any
 from rankwright.errors import InputError
 from rankwright.experiments.backgrounds import prepare_background
 from rankwright.experiments.cells import Cell, Failure, make_cell, run_cell
-from rankwright.experiments.config import ADAPT, DataSource, Experiment, load_experiment
+from rankwright.experiments.checks import load_experiment
+from rankwright.experiments.config import ADAPT, DataSource, Experiment
 from rankwright.experiments.preparing import Prepared, prepare, splits_of
-from rankwright.experiments.results import MANIFEST, Results
-from rankwright.experiments.writing import write_results
+from rankwright.experiments.results import Results, write_results
+from rankwright.reports.results import MANIFEST
 
 __all__ = ["Status", "cores", "run_experiment"]
 
-_DIED = "its process ended at once, perhaps for want of memory; run again with fewer --jobs"
+_DIED = "its process died, perhaps out of memory; run again with fewer --threads"
 
 
 @dataclass(frozen=True)
 class Status:
-    """How far an experiment is.
+    """Progress of an experiment.
 
     Attributes
     ----------
     doing : str
-        What is being done.
+        The current step.
     done, failed, total : int
-        Cells.
+        Numbers of cells.
     left : float or None
-        Seconds that are left, as far as the finished cells tell.
+        Estimated seconds left.
     """
 
     doing: str
@@ -57,42 +58,42 @@ class Status:
 def run_experiment(
     experiment: Experiment | str | Path,
     *,
-    jobs: int = 1,
+    n_jobs: int = 1,
     data: str | Path | None = None,
     output: str | Path | None = None,
     progress: Callable[[Status], None] | None = None,
     command: str | None = None,
 ) -> Results:
-    """Run an experiment, or what is left of it.
+    """Run an experiment, or resume it.
 
     Parameters
     ----------
     experiment : Experiment or path
         What to run.
-    jobs : int
-        How many cells are computed at a time, each by a process of its own if there are several; the results do not
-        depend on it. A script that asks for several must be safe to import (``if __name__ == "__main__":``).
+    n_jobs : int
+        Number of cells to compute in parallel, each in a process of its own; the results do not depend on it. A script
+        that asks for more than one must be safe to import (``if __name__ == "__main__":``).
     data : path, optional
-        Where a file's paths are looked for that are not beside it; RANKWRIGHT_DATA unless given.
+        Folder for data files that are not next to the experiment file. Default: RANKWRIGHT_DATA.
     output : path, optional
-        Another folder for the results.
+        Results folder, instead of the one in the file.
     progress : callable, optional
-        Called with a :class:`Status` whenever something has changed.
+        Called with a :class:`Status` at every change.
     command : str, optional
-        What to record as the command.
+        The command, for the manifest.
 
     Returns
     -------
     Results
-        Of all cells that could be computed; ``failures`` are the others.
+        Results of all cells that succeeded; ``failures`` has the others.
 
     Examples
     --------
-    >>> results = run_experiment("exp.toml", jobs=4)  # doctest: +SKIP
+    >>> results = run_experiment("exp.toml", n_jobs=4)  # doctest: +SKIP
     >>> print(results.table("means"))  # doctest: +SKIP
     """
-    if isinstance(jobs, bool) or not isinstance(jobs, int) or jobs < 1:
-        raise InputError(f"jobs is {jobs!r}; expected a whole number from 1")
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or n_jobs < 1:
+        raise InputError(f"n_jobs is {n_jobs!r}; expected a positive integer")
     if not isinstance(experiment, Experiment):
         experiment = load_experiment(experiment, data=data)
     if output is not None:
@@ -100,26 +101,26 @@ def run_experiment(
     _make_folder(experiment.output)
     tell = progress or (lambda _: None)
     started, began = datetime.now(UTC), time.perf_counter()
-    prepared = [_prepared(experiment, source, jobs, tell) for source in experiment.data]
+    prepared = [_prepared(experiment, source, n_jobs, tell) for source in experiment.data]
     cells = _cells(experiment, prepared)
     waiting = [cell for cell in cells if not cell.is_done]
-    threads = max(1, jobs // max(1, len(waiting)))
+    threads = max(1, n_jobs // max(1, len(waiting)))
     waiting = [dataclasses.replace(cell, threads=threads) for cell in waiting]
-    watch = _Watch(cells, waiting, jobs, tell)
+    watch = _Watch(cells, waiting, n_jobs, tell)
     try:
-        if jobs == 1 or len(waiting) < 2:
+        if n_jobs == 1 or len(waiting) < 2:
             for cell in waiting:
                 watch.begun(cell)
                 watch.ended(cell, run_cell(cell))
         else:
-            _run_all(waiting, jobs, watch)
-    finally:  # also when it was interrupted: what there is by then can be looked at
+            _run_all(waiting, n_jobs, watch)
+    finally:  # also after an interruption: the results so far can be looked at
         session = {
             "command": command or "",
             "started": started.isoformat(timespec="seconds"),
             "finished": datetime.now(UTC).isoformat(timespec="seconds"),
             "seconds": time.perf_counter() - began,
-            "jobs": jobs,
+            "threads": n_jobs,
             "cells": watch.done,
         }
         write_results(experiment, prepared, cells, watch.failures, session)
@@ -127,10 +128,10 @@ def run_experiment(
 
 
 def _make_folder(folder: Path) -> None:
-    """The folder of the results; another folder of that name is not ours to fill."""
+    """Make the results folder; a folder with other files in it is left alone."""
     ours = (folder / MANIFEST).is_file() or (folder / "cells").is_dir()
     if folder.exists() and not ours and (not folder.is_dir() or any(folder.iterdir())):
-        raise InputError("exists and holds no results of an experiment; expected a new name for the output", folder)
+        raise InputError("exists and contains no results of an experiment; expected a new name for the output", folder)
     try:
         for name in ("cells", "cache", "models"):
             (folder / name).mkdir(parents=True, exist_ok=True)
@@ -138,9 +139,9 @@ def _make_folder(folder: Path) -> None:
         raise InputError(f"cannot be made: {error.strerror or error}", folder) from None
 
 
-def _prepared(experiment: Experiment, source: DataSource, jobs: int, tell: Callable[[Status], None]) -> Prepared:
-    """A data set made ready, with its background if a method adapts from it."""
-    settings: Any = {"threads": jobs, "say": lambda doing: tell(Status(doing))}
+def _prepared(experiment: Experiment, source: DataSource, threads: int, tell: Callable[[Status], None]) -> Prepared:
+    """A prepared data set, with its background if a method adapts it."""
+    settings: Any = {"threads": threads, "say": lambda doing: tell(Status(doing))}
     cache = experiment.output / "cache"
     prepared = prepare(source, cache, **settings)
     if source.background is None or not any(spec.method.startswith(ADAPT) for spec in experiment.methods):
@@ -159,7 +160,7 @@ def _cells(experiment: Experiment, prepared: Sequence[Prepared]) -> list[Cell]:
 
 
 class _Watch:
-    """Counts cells, keeps what failed, and estimates the time that is left from the cells that are finished."""
+    """Counts cells, keeps failures, and estimates the time left from the finished cells."""
 
     def __init__(
         self, cells: Sequence[Cell], waiting: Sequence[Cell], jobs: int, tell: Callable[[Status], None]
@@ -173,12 +174,12 @@ class _Watch:
         self._seconds: dict[tuple[str, str], list[float]] = {}
 
     def begun(self, cell: Cell) -> None:
-        """A cell is being computed."""
+        """A cell has started."""
         self._began[cell.file] = time.perf_counter()
         self._show(cell)
 
     def ended(self, cell: Cell, failure: Failure | None) -> None:
-        """A cell is finished, or has failed."""
+        """A cell has finished or failed."""
         self._waiting.pop(cell.file, None)
         taken = time.perf_counter() - self._began[cell.file]
         self._seconds.setdefault((cell.data, cell.spec.name), []).append(taken)
@@ -194,7 +195,7 @@ class _Watch:
         self._tell(Status(doing, done, len(self.failures), self._total, self._left()))
 
     def _left(self) -> float | None:
-        """Every cell that is left is expected to take as long as others like it did."""
+        """Every cell left is expected to take as long as similar ones took."""
         if not self._seconds:
             return None
         means = {place: sum(seconds) / len(seconds) for place, seconds in self._seconds.items()}
@@ -213,7 +214,7 @@ class _Watch:
 
 
 def _run_all(waiting: Sequence[Cell], jobs: int, watch: _Watch) -> None:
-    """Compute cells by several processes, as many of them at work as there are jobs."""
+    """Compute cells in several processes, ``jobs`` at a time."""
     queue = deque(waiting)
     while queue:
         others = set(multiprocessing.active_children())
@@ -229,7 +230,7 @@ def _run_all(waiting: Sequence[Cell], jobs: int, watch: _Watch) -> None:
 
 
 def _run_until_broken(pool: ProcessPoolExecutor, queue: deque[Cell], jobs: int, watch: _Watch) -> None:
-    """Compute cells until there are none left, or one of the processes has died and taken the others along."""
+    """Compute cells until none is left, or a process has died, which breaks the whole pool."""
     running: dict[Future[Failure | None], Cell] = {}
     broken = False
     while running or (queue and not broken):
@@ -252,10 +253,10 @@ def _run_until_broken(pool: ProcessPoolExecutor, queue: deque[Cell], jobs: int, 
 
 
 def _begin_worker() -> None:
-    """Let Ctrl-C end a process of ours at once: half a cell is no result."""
+    """Let Ctrl-C end a worker immediately: half a cell is no result."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
 
 def cores() -> int:
-    """How many cells can be computed at the same time."""
+    """Number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -62,7 +62,7 @@ class PositionSum(Measure):
 
     def _discounts_and_credits(self, longest: int) -> Array:
         hits = np.arange(longest + 2)
-        return read_only(np.concatenate([self.cut_discounts(longest + 2), self.credits(hits)]))  # type: ignore[arg-type]
+        return read_only(np.concatenate([self.cut_discounts(longest + 2), self.credits(hits)]))
 
 
 def _changes(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.frames import frame_features, is_frame
-from rankwright.data.matching import default_names, find_columns
+from rankwright.data.matching import default_names, find_columns, pick_columns, widen
 from rankwright.errors import InputError
 
 __all__ = ["Model", "as_row", "as_table"]
@@ -70,7 +70,7 @@ class Model:
             return X.to_caller_order(np.asarray(self.score(X.X, X.feature_names, X.indptr), np.float64))
         names = None
         if is_frame(X):
-            X, names = frame_features(X, self.feature_names)
+            X, names = frame_features(X, self._frame_columns())
         if qid is None and group is None:
             return np.asarray(self.score(X, names), np.float64)
         X = as_table(X)
@@ -82,6 +82,43 @@ class Model:
     def importance(self) -> Array:
         """How much each feature matters; signed where it has a direction."""
         raise NotImplementedError
+
+    def contributions(
+        self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
+    ) -> Array:
+        """How much each feature adds to score(a) − score(b), in the order of the model's features.
+
+        Parameters
+        ----------
+        row_a, row_b : array-like or scipy sparse
+            The features of two documents.
+        feature_names : sequence of str, optional
+            Names of the columns.
+        query : array-like or scipy sparse, optional
+            The features of all documents of the query, a and b among them: only needed by models that scale features
+            within each query.
+        """
+        raise NotImplementedError
+
+    def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
+        """Rows as dense float64 with the model's features as columns, for a few rows to look at."""
+        X = as_table(X)
+        part = pick_columns(X, self._columns(X.shape[1], feature_names))
+        part = part.toarray() if sparse.issparse(part) else part
+        return widen(np.array(part, np.float64), self.n_features)
+
+    def _frame_columns(self) -> tuple[str, ...] | None:
+        """The columns of a data frame that the model looks at; None for all."""
+        return self.feature_names
+
+    def _check_names(self) -> None:
+        """Keep the feature names as strings, one for each feature."""
+        if self.feature_names is None:
+            return
+        names = tuple(str(name) for name in self.feature_names)
+        if len(names) != self.n_features:
+            raise InputError(f"{self.n_features} features but {len(names)} feature names")
+        object.__setattr__(self, "feature_names", names)
 
     def _columns(self, n_columns: int, feature_names: Sequence[str] | None) -> Array | None:
         """Where the model's features are in the data; None if they are its first columns."""

@@ -3,8 +3,8 @@
 A model may scale the features within each query first (``query_scaling``); x is then the scaled row.
 
 The products are summed in float64 from the first feature to the last. That fixes every bit of a score: it does not
-depend on the other rows, on whether X is dense or sparse, or on whether zeros at the end were left out, which a BLAS
-product does not promise. The cost is about three times that of BLAS, far below that of reading the features.
+depend on the other rows, on whether X is dense or sparse, or on whether trailing zeros were left out, which BLAS does
+not guarantee. It takes about three times as long as BLAS, far less than reading the features.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class LinearModel(Model):
     feature_names : tuple of str or None
         One name per weight.
     query_scaling : str or None
-        How features are scaled within each query before they are weighted, as :class:`rankwright.QueryScaler` does it:
-        ``"minmax"``, ``"percentile"`` or ``"zscore"``. None: they are weighted as they are.
+        How features are scaled within each query first, as by :class:`rankwright.QueryScaler`: ``"minmax"``,
+        ``"percentile"`` or ``"zscore"``; None for unscaled features.
 
     Examples
     --------
@@ -74,12 +74,7 @@ class LinearModel(Model):
         coef.flags.writeable = False
         object.__setattr__(self, "coef", coef)
         _check_scaling(self.query_scaling)
-        if self.feature_names is None:
-            return
-        names = tuple(str(name) for name in self.feature_names)
-        if len(names) != len(coef):
-            raise InputError(f"{len(coef)} weights but {len(names)} feature names")
-        object.__setattr__(self, "feature_names", names)
+        self._check_names()
 
     @property
     def n_features(self) -> int:
@@ -91,20 +86,7 @@ class LinearModel(Model):
         return self.coef
 
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
-        """Scores, higher is better, one float64 per row.
-
-        Parameters
-        ----------
-        X : array-like or scipy sparse
-            Features; memory-mapped arrays are read a block at a time, and float32 is never copied whole to float64.
-        feature_names : sequence of str, optional
-            Names of the columns. Where the model has names too, columns are found by name, and columns that the model
-            does not know are left out. Otherwise they are found by position; without names (or with the names f1, f2,
-            … that converting gives them) the last ones may be missing and are then 0, as LETOR text leaves zeros out.
-        indptr : array-like of int, optional
-            Query ``q`` owns the rows ``indptr[q]:indptr[q+1]``. Matters with ``query_scaling`` only; without it all
-            rows are then one query.
-        """
+        """Scores, higher is better, one float64 per row; see :meth:`Model.score`."""
         X = as_table(X)
         columns = self._columns(X.shape[1], feature_names)
         if self.query_scaling is None:
@@ -122,32 +104,21 @@ class LinearModel(Model):
     def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
         """Rows as dense float64 with the model's features as columns, for a few rows to look at.
 
-        With ``query_scaling`` they are scaled, and X must hold all documents of its queries: ``indptr`` says which, and
+        With ``query_scaling`` they are scaled, and X must hold all documents of its queries: ``indptr`` says which;
         without it all rows are one query.
         """
+        if self.query_scaling is None:
+            return super().aligned(X, feature_names)
         X = as_table(X)
-        columns = self._columns(X.shape[1], feature_names)
         rows = np.zeros((X.shape[0], self.n_features))
-        parts = [(0, pick_columns(X, columns))] if self.query_scaling is None else self._scaled(X, columns, indptr)
-        for start, part in parts:
-            here = slice(start, start + part.shape[0])
-            rows[here, : part.shape[1]] = part.toarray() if sparse.issparse(part) else part
+        for start, part in self._scaled(X, self._columns(X.shape[1], feature_names), indptr):
+            rows[start : start + part.shape[0]] = part.toarray() if sparse.issparse(part) else part
         return rows
 
     def contributions(
         self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
     ) -> Array:
-        """What each feature adds to score(a) − score(b): ``coef * (a - b)``, in the order of the model's features.
-
-        Parameters
-        ----------
-        row_a, row_b : array-like or scipy sparse
-            The features of two documents.
-        feature_names : sequence of str, optional
-            Names of the columns.
-        query : array-like or scipy sparse, optional
-            The features of all documents of the query, a and b among them: needed with ``query_scaling``, where a and b
-            are the scaled rows, and of no effect otherwise.
+        """How much each feature adds to score(a) − score(b): ``coef * (a - b)``; see :meth:`Model.contributions`.
 
         Examples
         --------
@@ -168,11 +139,11 @@ class LinearModel(Model):
         return self.coef * (a - b)
 
     def _products(self, X: Any, columns: Array | None) -> Array:
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is reported by the caller
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller reports scores that are not finite
             return self._sparse(X, columns) if sparse.issparse(X) else self._dense(X, columns)
 
     def _scaled(self, X: Any, columns: Array | None, indptr: npt.ArrayLike | None) -> Iterator[tuple[int, Any]]:
-        """The model's features, scaled, of some queries at a time, each with its first row."""
+        """The model's features, scaled, in blocks of queries, each with its first row."""
         assert self.query_scaling is not None
         scaler = QueryScaler(self.query_scaling)
         X = checked_features(X)
@@ -182,7 +153,7 @@ class LinearModel(Model):
             yield int(bounds[first]), scaler.transform_arrays(part, bounds[first : last + 1] - bounds[first])
 
     def _dense(self, X: Array, columns: Array | None) -> Array:
-        # Transposed blocks of one shape, whatever X is: adding up their rows keeps the order of the features.
+        # Transposed blocks of one shape, whatever X is: summing their rows keeps the order of the features.
         n_rows = X.shape[0]
         scores = np.zeros(n_rows)
         if not self.n_features:
@@ -227,7 +198,7 @@ def _query_bounds(indptr: npt.ArrayLike | None, n_rows: int) -> Array:
 
 
 def _query_chunks(bounds: Array, n_rows: int) -> Iterator[tuple[int, int]]:
-    """Queries to look at together: at least one, at most about ``n_rows`` rows."""
+    """Ranges of queries: at least one query, at most about ``n_rows`` rows."""
     first, n_queries = 0, len(bounds) - 1
     while first < n_queries:
         last = int(np.searchsorted(bounds, bounds[first] + n_rows, side="right")) - 1
@@ -237,7 +208,7 @@ def _query_chunks(bounds: Array, n_rows: int) -> Iterator[tuple[int, int]]:
 
 
 def _place(row: Array, documents: Array) -> int:
-    """Where a row stands; equal ones are scaled to equal ones, so any will do."""
+    """The position of a row; equal rows are scaled alike, so any will do."""
     found = np.flatnonzero((documents == row).all(axis=1))
     if not len(found):
         raise InputError("a document to compare is not among the documents of the query")
@@ -245,7 +216,7 @@ def _place(row: Array, documents: Array) -> int:
 
 
 def _row_chunks(indptr: Array) -> Iterator[tuple[int, int]]:
-    """Rows to look at together: at least one, at most about ``_SPARSE_VALUES`` values."""
+    """Ranges of rows: at least one row, at most about ``_SPARSE_VALUES`` values."""
     start, n_rows = 0, len(indptr) - 1
     while start < n_rows:
         stop = int(np.searchsorted(indptr, int(indptr[start]) + _SPARSE_VALUES, side="right")) - 1

@@ -35,7 +35,7 @@ class NetModel(Model):
     inner : ndarray of shape (units, features)
         Weights of the features in each unit, finite.
     constants, outer : ndarray
-        What is added in each unit, and the unit's weight in the score.
+        The constant of each unit, and its weight in the score.
     feature_names : tuple of str or None
         One name per feature.
 
@@ -61,16 +61,11 @@ class NetModel(Model):
                 raise InputError(f"{name} of a net must be finite and have {dimensions} dimensions, got {array.shape}")
             array.flags.writeable = False
             object.__setattr__(self, name, array)
-        units, n_features = self.inner.shape
+        units = len(self.inner)
         if self.constants.shape != (units,) or self.outer.shape != (units,):
             sizes = f"{len(self.constants)} constants and {len(self.outer)} outer weights"
             raise InputError(f"a net of {units} units with {sizes}; expected one of each for every unit")
-        if self.feature_names is None:
-            return
-        names = tuple(str(name) for name in self.feature_names)
-        if len(names) != n_features:
-            raise InputError(f"{n_features} features but {len(names)} feature names")
-        object.__setattr__(self, "feature_names", names)
+        self._check_names()
 
     @property
     def n_features(self) -> int:
@@ -83,11 +78,11 @@ class NetModel(Model):
         return len(self.outer)
 
     def importance(self) -> Array:
-        """Σ |outer · inner| over the units: the steepest that the score can change with each feature."""
+        """Σ |outer · inner| over the units: the steepest possible change of the score with each feature."""
         return np.asarray(np.abs(self.outer[:, np.newaxis] * self.inner).sum(axis=0))
 
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
-        """Scores, higher is better, one float64 per row; columns are found as :class:`LinearModel` finds them."""
+        """Scores, higher is better, one float64 per row; see :meth:`Model.score`."""
         X = as_table(X)
         columns = self._columns(X.shape[1], feature_names)
         scores = np.zeros(X.shape[0])
@@ -105,7 +100,7 @@ class NetModel(Model):
         return scores
 
     def _sums_dense(self, part: Array, block: Array) -> Array:
-        # Transposed blocks of one shape, whatever X is: adding up their rows keeps the order of the features.
+        # Transposed blocks of one shape, whatever X is: summing their rows keeps the order of the features.
         values, products = block
         part = part.T
         values[: part.shape[0], : part.shape[1]] = part
@@ -133,21 +128,13 @@ class NetModel(Model):
             scores += weight * unit
         return scores + 0.0  # −0 becomes 0
 
-    def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
-        """Rows as dense float64 with the model's features as columns: for a few rows to look at."""
-        X = as_table(X)
-        part = pick_columns(X, self._columns(X.shape[1], feature_names))
-        rows = np.zeros((X.shape[0], self.n_features))
-        rows[:, : part.shape[1]] = part.toarray() if sparse.issparse(part) else part
-        return rows
-
     def contributions(
         self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
     ) -> Array:
-        """What each feature adds to score(a) − score(b), in the order of the model's features.
+        """How much each feature adds to score(a) − score(b), in the order of the model's features.
 
-        The slope of the score in a feature, averaged on the straight way from b to a, times the difference of its
-        values: Σ_u outer_u inner_uj (tanh z_a − tanh z_b)/(z_a − z_b) · (a_j − b_j), z the sums of unit u.
+        The slope of the score in a feature, averaged on the line from b to a, times the difference of its values:
+        Σ_u outer_u inner_uj (tanh z_a − tanh z_b)/(z_a − z_b) · (a_j − b_j), z the sums of unit u.
 
         Examples
         --------

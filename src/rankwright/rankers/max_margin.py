@@ -206,7 +206,14 @@ class StructuredSVM(MaxMarginRanker):
         return losses[0].method if len(losses) == 1 else "svm-combo"
 
     def _losses(self) -> list[Loss]:
-        return parse_losses(self.loss, self.feature_map, self.loss_weights)
+        """The losses, parsed once for the parameters that they come from."""
+        parameters = (self.loss, self.feature_map, self.loss_weights)
+        key = repr(parameters)
+        known, losses = getattr(self, "_parsed", ("", []))
+        if known != key:
+            losses = parse_losses(*parameters)
+            self._parsed = key, losses
+        return losses
 
     def _settings(self) -> Settings:
         return replace(super()._settings(), slack=self.slack)

@@ -1,4 +1,4 @@
-"""Reports: the results of an experiment as one HTML file to read. Reads plain files; knows no experiment code."""
+"""Reports: the results of an experiment as one HTML file. Reads plain files; knows nothing of experiment code."""
 
 from rankwright.reports.page import write_report
 

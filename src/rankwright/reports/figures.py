@@ -1,4 +1,4 @@
-"""What the plots of a report are drawn from: plain lists and numbers, embedded in the page as JSON."""
+"""The data behind the plots of a report: plain lists and numbers, embedded in the page as JSON."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Any
 import numpy as np
 
 from rankwright.evaluation.significance import TESTS
-from rankwright.reports.results import HEALTH_COLUMNS, Query, Results, Run
-from rankwright.reports.statistics import DataSummary, Protocol, canonical, train_sizes, verdict
+from rankwright.reports.results import HEALTH_COLUMNS, Query, Results, Run, canonical
+from rankwright.reports.statistics import DataSummary, Protocol, train_sizes, verdict
 
 __all__ = ["figures", "trained_for"]
 
 _DIGITS = 6
-_TEXT = 400  # characters of a query that are kept
-_NAMES = 12  # values that are no numbers, in one panel
+_TEXT = 400  # most characters of a query
+_NAMES = 12  # most non-numeric values in a panel
 _CRITERIA = ("trained_for", "losses", "loss", "measure")
 
 
 def figures(results: Results, protocol: Protocol, data: Sequence[DataSummary]) -> dict[str, Any]:
-    """Everything that is drawn, data set by data set."""
+    """The data of all plots, by data set."""
     return {
         "methods": list(protocol.methods),
         "measures": list(protocol.measures),
@@ -52,7 +52,7 @@ def _of_data(results: Results, protocol: Protocol, one: DataSummary) -> dict[str
 
 
 def _queries(results: Results, one: DataSummary) -> list[list[str]]:
-    """Id, text and kind of every query; a text for all data sets has no name of data."""
+    """Id, text and kind of every query; texts without a data set belong to all of them."""
     known = results.queries or {}
     nothing = Query("", "")
     rows = []
@@ -86,11 +86,11 @@ def _differences(one: DataSummary, measure: str, protocol: Protocol) -> list[dic
 
 
 def trained_for(method: str, runs: Iterable[Run], manifest: dict[str, Any]) -> str | None:
-    """What a method says it was trained for: in the manifest's ``methods``, or among the parameters of its runs."""
+    """What a method was trained for: from the manifest's ``methods``, or the parameters of its runs."""
     tables = _listed_methods(manifest)
     places = [tables.get(method, {})]
     keys: tuple[str, ...] = _CRITERIA
-    if any(one.get("trained_for") for one in tables.values()):  # then those that do not say it do not want to
+    if any(one.get("trained_for") for one in tables.values()):  # then methods without it are left out on purpose
         keys = _CRITERIA[:1]
     else:
         places += [place["parameters"] for place in places if isinstance(place.get("parameters"), dict)]
@@ -106,7 +106,7 @@ def trained_for(method: str, runs: Iterable[Run], manifest: dict[str, Any]) -> s
 
 
 def _criteria(results: Results, one: DataSummary, runs: Sequence[Run]) -> list[list[Any]]:
-    """Method, what it was trained for, and its mean of every measure."""
+    """Method, measure trained for, and mean of every measure."""
     rows = []
     for method in one.methods:
         goal = trained_for(method, runs, results.manifest)
@@ -116,7 +116,7 @@ def _criteria(results: Results, one: DataSummary, runs: Sequence[Run]) -> list[l
 
 
 def _paths(results: Results, data: str, runs: Sequence[Run], protocol: Protocol) -> list[dict[str, Any]]:
-    """A panel per parameter and measure; a line per method: for each value the best over the other parameters."""
+    """A panel per parameter and measure, a line per method: for each value, the best over the other parameters."""
     values: dict[tuple[str, str], dict[str, dict[Any, list[float]]]] = defaultdict(dict)
     chooses = _choosing(results.manifest)
     by_method: dict[str, list[Any]] = defaultdict(list)
@@ -144,7 +144,7 @@ def _paths(results: Results, data: str, runs: Sequence[Run], protocol: Protocol)
 
 
 def _rounds(results: Results, data: str) -> dict[str, dict[Any, list[float]]]:
-    """By method and round; as far as all splits go, because a mean of fewer would jump where one of them ends."""
+    """By method and round, up to the end of the shortest split: a mean over fewer splits would jump there."""
     found: dict[str, dict[Any, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in results.rounds:
         if row.data == data:
@@ -156,13 +156,13 @@ def _rounds(results: Results, data: str) -> dict[str, dict[Any, list[float]]]:
 
 
 def _choosing(manifest: dict[str, Any]) -> dict[str, str]:
-    """The measure that each method is chosen by, where the manifest says so."""
+    """The measure that each method is chosen by, if the manifest says."""
     found = {name: one.get("choose_by") for name, one in _listed_methods(manifest).items()}
     return {name: canonical(measure) for name, measure in found.items() if isinstance(measure, str) and measure}
 
 
 def _listed_methods(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """What the manifest tells about methods, by name."""
+    """The methods of the manifest, by name."""
     listed = manifest.get("methods")
     if isinstance(listed, list):
         listed = {one["name"]: one for one in listed if isinstance(one, dict) and "name" in one}
@@ -170,7 +170,7 @@ def _listed_methods(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _panel(name: str, measure: str, lines: dict[str, dict[Any, list[float]]], runs: Sequence[Run]) -> dict[str, Any]:
-    """Along numbers in their order; along names, the best ones only, best first."""
+    """Numbers in ascending order; of names only the best, best first."""
     keys = list(dict.fromkeys(value for found in lines.values() for value in found))
     numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in keys)
     if numeric:
@@ -205,7 +205,7 @@ def _health(results: Results, data: str) -> list[dict[str, Any]]:
     panels = []
     relative = any("slack_ratio" in row.figures for row in rows)
     for name, words in HEALTH_COLUMNS.items():
-        if name == "slack" and relative:  # of several losses it cannot be compared
+        if name == "slack" and relative:  # not comparable between losses
             continue
         lines: dict[str, dict[float, list[float]]] = defaultdict(lambda: defaultdict(list))
         for row in rows:
@@ -229,11 +229,10 @@ def _curves(results: Results, one: DataSummary, runs: Sequence[Run]) -> list[lis
     if not sizes:
         return []
     of_run = {(run.split, run.method): run.n_train_queries for run in runs}
-    names = {measure: canonical(measure) for measure in {score.measure for score in results.scores}}
     total: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for score in results.scores:
         if score.data == one.name and math.isfinite(score.value):
-            total[score.split, score.method, names[score.measure]].append(score.value)
+            total[score.split, score.method, score.measure].append(score.value)
     panels = []
     for measure in one.measures:
         lines = []
@@ -250,7 +249,7 @@ def _curves(results: Results, one: DataSummary, runs: Sequence[Run]) -> list[lis
 
 
 def _times(one: DataSummary, runs: Sequence[Run]) -> list[list[Any]]:
-    """Method, mean seconds of a training, and mean seconds of a tuning."""
+    """Method, and mean seconds of training and of tuning."""
     rows: list[list[Any]] = []
     for method in one.methods:
         own = [run for run in runs if run.method == method]
@@ -262,22 +261,22 @@ def _times(one: DataSummary, runs: Sequence[Run]) -> list[list[Any]]:
 
 
 def _spread(numbers: Sequence[float]) -> list[Any]:
-    """Mean, lowest and highest of some splits, and how many there are."""
+    """Mean, lowest and highest over splits, and the number of splits."""
     return [_number(float(np.mean(numbers))), _number(min(numbers)), _number(max(numbers)), len(numbers)]
 
 
 def _is_log(values: Sequence[float]) -> bool:
-    """Whether values are spread so far that equal distances would crowd the small ones."""
+    """Whether values are spread so widely that a linear axis would crowd the small ones."""
     return min(values) > 0 and max(values) / min(values) > 8
 
 
 def _plain(value: Any) -> Any:
-    """Something that can be a key; numbers stay numbers."""
+    """A value as a dictionary key; numbers stay numbers."""
     return value if isinstance(value, str | int | float | bool) else json.dumps(value, sort_keys=True)
 
 
 def _number(value: float) -> float | None:
-    """Short enough to embed; JSON knows no nan."""
+    """A number with few digits, to embed; JSON has no nan."""
     return float(f"{value:.{_DIGITS}g}") if math.isfinite(value) else None
 
 

@@ -1,4 +1,4 @@
-// Panels of lines: values on validation data, health of training, learning curves.
+// Panels of lines: values on validation data, training health, learning curves.
 // A panel is {parameter, figure, values, numeric, log, lines: [{method, points: [x, mean, low, high, splits, chosen]}]}.
 
 const highest = (points) => points.reduce((a, b) => (b[1] > a[1] ? b : a));
@@ -36,7 +36,7 @@ function linePanels(width, panels, title, chosenWord) {
   return { svg: picture, marks: drawn.marks, leave: () => stress(drawn, null), header, rows: drawn.rows };
 }
 
-// While a line is pointed at, those of the other methods step back.
+// While one line is highlighted, those of the other methods are dimmed.
 function stress(drawn, method) {
   for (const [name, group] of drawn.groups) group.classList.toggle("back", method !== null && name !== method);
 }
@@ -62,7 +62,7 @@ function alongNumbers(drawn, panel, { left, top, wide, tall }) {
   const x = (panel.log ? logarithmic : linear)(panel.values[0], panel.values.at(-1), box.left + 8, box.right - 8);
   if (panel.values.length <= 10) x.ticks = () => panel.values.map((value) => ({ value, label: shortNumber(value) }));
   yAxis(drawn.picture, y, box, shortened(panel.figure, wide));
-  xAxis(drawn.picture, x, box, panel.parameter + (panel.parameter === "round" ? " (as far as all splits go)" : ""));
+  xAxis(drawn.picture, x, box, panel.parameter + (panel.parameter === "round" ? " (up to the shortest split)" : ""));
   for (const one of panel.lines) {
     const style = drawn.styles.get(one.method),
       group = groupOf(drawn, one.method);
@@ -114,7 +114,7 @@ function plotPaths(width, chosen) {
 
 function plotHealth(width, chosen) {
   const panels = chosen.data.health;
-  return panels.length ? linePanels(width, panels, `Health of training, ${chosen.data.name}`, "") : null;
+  return panels.length ? linePanels(width, panels, `Training health, ${chosen.data.name}`, "") : null;
 }
 
 function plotCurves(width, chosen) {

@@ -1,7 +1,6 @@
-"""One HTML file that needs nothing else: style, script and data are inside, and its policy forbids the network.
+"""One self-contained HTML file: style, script and data are inside, and its policy forbids network access.
 
-Tables and sentences are plain HTML, written here. Plots are drawn by the script from the embedded JSON, at the width of
-the window.
+Tables and sentences are plain HTML, written here. The script draws the plots from the embedded JSON, to fit the window.
 """
 
 from __future__ import annotations
@@ -47,19 +46,19 @@ def write_report(
     Parameters
     ----------
     results_folder : path
-        The folder with ``per_query.csv`` and, as far as there are any, ``manifest.json``, ``runs.csv``,
-        ``queries.csv``, ``paths.csv`` and ``health.csv``.
+        The folder with ``per_query.csv`` and optionally ``manifest.json``, ``runs.csv``, ``queries.csv``,
+        ``paths.csv``, ``rounds.csv`` and ``health.csv``.
     target_html : path
-        The file to write; it appears when it is complete.
+        The file to write; it appears only when complete.
     title : str, optional
-        The heading; the name in the manifest unless given.
+        The heading. Default: the name in the manifest.
     progress : callable, optional
-        Called with comparisons done and in all: the intervals of many methods on many queries take seconds.
+        Called with the number of comparisons done and the total: many methods on many queries take seconds.
 
     Returns
     -------
     Path
-        The file that was written.
+        The file written.
     """
     results = read_results(results_folder)
     target = Path(target_html)
@@ -80,7 +79,7 @@ def _page(results: Results, title: str | None, progress: Callable[[int, int], No
         one["name"] = name
     heading = title or str(results.manifest.get("title") or results.manifest.get("name") or results.folder.name)
     sections = [
-        ("summary", "In short", _missing(results) + _summary(data, names, protocol)),
+        ("summary", "Summary", _missing(results) + _summary(data, names, protocol)),
         ("means", "Means", _means(data, names, protocol) + _definitions(results)),
         ("differences", "Against the baseline", _against(data, names, protocol)),
         ("queries", "Query by query", _by_query(drawn)),
@@ -163,23 +162,23 @@ def _summary(data: Sequence[DataSummary], names: Sequence[str], protocol: Protoc
             parts.append(f"{head}<p{kind}>{sentences[0]}</p>" + (f"<ul>{rest}</ul>" if rest else ""))
     how = "".join(f"<li>{line}</li>" for line in about_tests(data, protocol))
     if how:
-        parts.append(f'<details class="how"><summary>How this was decided</summary><ul>{how}</ul></details>')
+        parts.append(f'<details class="how"><summary>How significance is decided</summary><ul>{how}</ul></details>')
     return "".join(parts)
 
 
 def _missing(results: Results) -> str:
-    """A warning where cells failed or have not been computed."""
+    """A warning if cells failed or are missing."""
     cells = results.manifest.get("cells")
     counts = {k: v for k, v in cells.items() if isinstance(v, int)} if isinstance(cells, dict) else {}
     parts = [f"{counts[key]:,} {key}" for key in ("failed", "missing") if counts.get(key)]
     if not parts:
         return ""
     some = f"of {counts.get('total', 0):,} cells, {' and '.join(parts)}"
-    return f'<p class="warning">These results are not complete: {some}.</p>'
+    return f'<p class="warning">These results are incomplete: {some}.</p>'
 
 
 def _definitions(results: Results) -> str:
-    """What the measures mean: once what holds for all data, the rest with its name."""
+    """The definitions of the measures; those that do not hold for all data sets have the name of theirs."""
     found = results.manifest.get("definitions")
     by_data = found if isinstance(found, dict) else {"": found}
     lists = {str(name): [str(x) for x in lines] for name, lines in by_data.items() if isinstance(lines, list)}
@@ -196,15 +195,15 @@ def _means(data: Sequence[DataSummary], names: Sequence[str], protocol: Protocol
     tables = [means_table(one, protocol, name) for one, name in zip(data, names, strict=True) if one.measures]
     base = escape(protocol.baseline)
     legend = (
-        f'<p class="note"><b>Bold</b>: the best of a column. <span class="mark better">▲</span> and '
+        f'<p class="note"><b>Bold</b>: best in column. <span class="mark better">▲</span> and '
         f'<span class="mark worse">▼</span>: significantly better and worse than {base}. w/t/l: queries on which a '
-        'method is better, equal, worse. <span class="screen">Click on a heading to sort.</span></p>'
+        'method is better, equal or worse. <span class="screen">Click a heading to sort.</span></p>'
     )
     return legend + "".join(tables)
 
 
 def _against(data: Sequence[DataSummary], names: Sequence[str], protocol: Protocol) -> str:
-    """The chooser of data and measure, which holds for all that follows, and the first plot."""
+    """The chooser of data and measure, which applies to everything below, and the first plot."""
     if not any(one.comparisons for one in data):
         return ""
     shown = []
@@ -213,18 +212,18 @@ def _against(data: Sequence[DataSummary], names: Sequence[str], protocol: Protoc
             at = protocol.measures.index(measure)
             made = differences_table(one, measure, protocol, name)
             shown.append(f'<div class="chosen" data-data="{place}" data-measure="{at}">{made}</div>')
-    caption = f"Mean difference to {protocol.baseline} with its {protocol.confidence:.0%} interval"
+    caption = f"Mean difference from {protocol.baseline}, with {protocol.confidence:.0%} interval"
     return _figure("differences", caption, numbers=False) + "".join(shown)
 
 
 def _by_query(drawn: dict[str, Any]) -> str:
     if not any(rows for one in drawn["data"] for rows in one["differences"]):
         return ""
-    plot = _figure("queries", "Difference to the baseline on every query, largest gain first", choose="method")
+    plot = _figure("queries", "Difference from the baseline on every query, largest gain first", choose="method")
     kinds = any(len({query[2] for query in one["queries"]}) > 1 for one in drawn["data"])
     by_kind = '<h3>By kind of query</h3><div data-table="kinds"></div>' if kinds else ""
     hardest = (
-        '<h3>The hardest queries</h3><p class="note">Lowest mean over all methods.</p><div data-table="hardest"></div>'
+        '<h3>Hardest queries</h3><p class="note">Lowest mean over all methods.</p><div data-table="hardest"></div>'
     )
     return plot + by_kind + hardest
 
@@ -236,16 +235,16 @@ def _health_words(results: Results, data: Sequence[DataSummary], names: Sequence
 
 
 def _plots(drawn: dict[str, Any], words: dict[str, str]) -> list[tuple[str, str, str]]:
-    """The sections of plots that some data set has something for, with what is said about them in words."""
+    """The sections of plots that at least one data set has data for, with their sentences."""
     sections = (
         (
             "criteria",
             "Trained for, tested on",
             "criteria",
-            "Mean of every measure (columns) by what was trained for (rows)",
+            "Mean of every measure (columns) by the measure trained for (rows)",
         ),
         ("paths", "Choosing parameters", "paths", "Mean value on validation data along each parameter"),
-        ("health", "Health of training", "health", "How training fares as C grows"),
+        ("health", "Training health", "health", "State of training as C grows"),
         ("curves", "Learning curves", "curves", "Mean on test queries against the number of training queries"),
         ("time", "Time and quality", "times", "Mean on test queries against seconds of training"),
     )
@@ -257,10 +256,10 @@ def _plots(drawn: dict[str, Any], words: dict[str, str]) -> list[tuple[str, str,
 
 
 def _figure(plot: str, caption: str, *, choose: str = "", numbers: bool = True) -> str:
-    """The place of a plot, with its buttons and the table of its numbers; filled by the script."""
+    """The frame of a plot, with its buttons and the table of its numbers; filled by the script."""
     save = "".join(f'<button type="button" data-save="{kind}">{kind.upper()}</button>' for kind in ("svg", "png"))
     choice = f'<label class="choice">{choose} <select data-choose="{choose}"></select></label>' if choose else ""
-    table = '<details class="numbers"><summary>The numbers</summary><div></div></details>' if numbers else ""
+    table = '<details class="numbers"><summary>Numbers</summary><div></div></details>' if numbers else ""
     return (
         f'<figure data-plot="{plot}"><figcaption><span>{escape(caption)}<span class="of"></span></span>'
         f'<span class="save">{save}</span>'
@@ -278,7 +277,7 @@ def _what_was_run(results: Results) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON that cannot end the script element it stands in."""
+    """JSON that cannot close the script element around it."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 

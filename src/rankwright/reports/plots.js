@@ -1,5 +1,5 @@
-// The plots: each takes a width and what is chosen, and gives {svg, marks, header, rows}, or null if there is nothing.
-// marks are {x, y, lines}: what is said about a point when it is pointed at or reached with the arrow keys.
+// The plots: each takes a width and the current choice, and returns {svg, marks, header, rows}, or null if empty.
+// marks are {x, y, lines}: the text shown when a point is hovered over or reached with the arrow keys.
 
 const place = (method) => report.methods.indexOf(method);
 
@@ -22,7 +22,7 @@ function plotDifferences(width, chosen) {
   const picture = drawing(
     width,
     box.bottom + 48,
-    `Differences to ${report.baseline} in ${chosen.measure} on ${chosen.data.name}`,
+    `Differences from ${report.baseline} in ${chosen.measure} on ${chosen.data.name}`,
     said.join("; "),
   );
   xAxis(picture, x, box, `difference in ${chosen.measure}`, true);
@@ -39,7 +39,7 @@ function plotDifferences(width, chosen) {
     const kind = row.sign > 0 ? "better" : row.sign < 0 ? "worse" : "unsure";
     const name = shortened(row.method, narrow ? width - 10 : gutter - 8);
     if (narrow) {
-      // A halo keeps the name readable where it crosses the line of zero.
+      // A halo keeps the name readable where it crosses the zero line.
       picture.append(label(0, top + 15, name, { kind: "ink halo" }));
     } else picture.append(label(gutter, y + 4, name, { anchor: "end" }));
     if (row.low !== null) {
@@ -149,7 +149,7 @@ function plotCriteria(width, chosen) {
         lines: [
           `${method}, trained for ${goal}`,
           `${measures[at]} ${fixed(value)}`,
-          isBest ? "the best of the column" : `${fixed(best[at] - value)} below the best`,
+          isBest ? "best in the column" : `${fixed(best[at] - value)} below the best`,
         ],
       });
     });
@@ -157,7 +157,7 @@ function plotCriteria(width, chosen) {
   const y = top + rows.length * tall + 22;
   picture.append(
     svg("rect", { x: 1, y: y - 11, width: 16, height: 13, rx: 2, class: "ring" }),
-    label(23, y, "best of a column", { size: 11, kind: "soft" }),
+    label(23, y, "best in column", { size: 11, kind: "soft" }),
     svg("path", { d: `M${136},${y - 10}H${146}V${y}Z`, class: "corner" }),
     label(152, y, "trained for this", { size: 11, kind: "soft" }),
   );
@@ -169,7 +169,7 @@ function plotCriteria(width, chosen) {
   };
 }
 
-// A place for the name beside every spot, or null if they do not all find one.
+// A place for the name next to every point, or null if not all of them fit.
 function namesBeside(spots, width, bottom) {
   const taken = spots.map((spot) => [spot.x - 7, spot.y - 7, spot.x + 7, spot.y + 7]);
   const free = (b) =>
@@ -228,7 +228,7 @@ function plotTime(width, chosen) {
   };
   let spots = placed();
   const names = namesBeside(spots, width, box.bottom);
-  const list = svg("g", {}); // of names, where they do not fit beside their marks
+  const list = svg("g", {}); // names that do not fit next to their marks
   if (!names) {
     const entries = rows.map((row) => ({ name: row.method, style: look(place(row.method)) }));
     const above = legend(list, entries, 0, width, 0);

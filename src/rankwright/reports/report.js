@@ -1,4 +1,4 @@
-// The page: choosing, sorting, pointing, saving, and the theme.
+// The page: choosing, sorting, hovering, saving, and the theme.
 
 const report = JSON.parse(document.getElementById("data").textContent);
 const PLOTS = {
@@ -10,7 +10,7 @@ const PLOTS = {
   curves: plotCurves,
   time: plotTime,
 };
-const MEASURED = ["differences", "queries", "curves", "time"]; // the others show all measures, or none
+const MEASURED = ["differences", "queries", "curves", "time"]; // the others show all measures or none
 const TABLES = { kinds: kindsTable, hardest: hardestTable };
 const state = { data: 0, measure: 0, method: "" };
 const drawn = new Map();
@@ -27,7 +27,7 @@ function choose() {
   return { data, measure, measureAt: data.measures.indexOf(measure), method: state.method };
 }
 
-// Tables that the script makes: text columns first, then numbers.
+// Tables made by the script: text columns first, then numbers.
 function makeTable(wanted) {
   const { caption, textColumns = 1 } = wanted;
   const used = wanted.header.map((_, at) => at).filter((at) => wanted.rows.some((row) => row[at] !== ""));
@@ -68,7 +68,7 @@ function makeTable(wanted) {
   );
   return html(
     "div",
-    { class: "wide", tabindex: 0, role: "region", "aria-label": caption || "the numbers of the plot" },
+    { class: "wide", tabindex: 0, role: "region", "aria-label": caption || "numbers of the plot" },
     table,
   );
 }
@@ -91,13 +91,13 @@ function sortBy(button) {
       );
     const x = key(a),
       y = key(b);
-    if (x === undefined || y === undefined) return (x === undefined) - (y === undefined); // what has no number goes last
+    if (x === undefined || y === undefined) return (x === undefined) - (y === undefined); // cells without a number go last
     return (Number(x) - Number(y)) * (down ? -1 : 1);
   };
   table.tBodies[0].append(...rows.sort(compare));
 }
 
-// Pointing: the nearest mark is told in words, for the mouse, the finger and the keyboard.
+// Hovering: the nearest mark is described in words, for mouse, touch and keyboard.
 const tip = document.getElementById("tip");
 function tell(canvas, plot, mark) {
   const [first, ...rest] = mark.lines;
@@ -158,7 +158,7 @@ function listen(figure) {
   });
 }
 
-// Saving: a copy whose style is written into the elements, so that it looks the same elsewhere.
+// Saving: a copy with styles written into its elements, so that it looks the same elsewhere.
 const STYLES = [
   "fill",
   "fill-opacity",
@@ -219,7 +219,7 @@ function save(figure, kind) {
   image.src = url;
 }
 
-const PAPER = { width: 680, height: 880 }; // of what can be drawn on a page, below a heading
+const PAPER = { width: 680, height: 880 }; // printable area below a heading
 let paperWidth = 0; // while printing
 function draw(figure) {
   const canvas = figure.querySelector(".canvas"),
@@ -241,7 +241,7 @@ function draw(figure) {
   drawn.set(figure, plot);
   canvas.tabIndex = 0;
   canvas.setAttribute("role", "group");
-  canvas.setAttribute("aria-label", "Plot; the arrow keys go from point to point");
+  canvas.setAttribute("aria-label", "Plot; use the arrow keys to move from point to point");
   canvas.replaceChildren(plot.svg);
   if (numbers?.open) fill(figure);
   else numbers?.lastElementChild.replaceChildren();
@@ -318,12 +318,12 @@ const bar = document.querySelector(".chooser");
 if (bar) bar.hidden = report.data.length < 2 && report.measures.length < 2;
 if (matchMedia("(max-width: 1080px)").matches) document.querySelector("nav details").open = false;
 
-let headings = []; // texts in place of buttons, while printing
+let headings = []; // text in place of buttons while printing
 addEventListener("beforeprint", () => {
   paperWidth = PAPER.width;
   document.querySelectorAll("details.how").forEach((details) => (details.open = true));
   drawAll();
-  // The heading of a table is repeated on every page only if there are no buttons in it.
+  // Browsers repeat a table heading on every page only if it contains no buttons.
   headings = [...document.querySelectorAll("button.sort")].map((button) => [html("span", {}, button.textContent), button]);
   for (const [text, button] of headings) button.replaceWith(text);
 });

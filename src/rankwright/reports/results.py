@@ -1,9 +1,9 @@
-"""The plain files of a results folder, read into tables.
+"""A results folder: its plain files and their columns, and the one reader of them.
 
-``manifest.json``: what was run. ``per_query.csv``: data, split, method, query, measure, value. ``runs.csv``: one row
-per data, split and method. Optional: ``queries.csv`` (texts), ``paths.csv`` (points tried on validation data),
-``rounds.csv`` (validation data after every round of boosting) and ``health.csv`` (how training fared along C). Columns
-that are not needed may be missing, and others may be there.
+``manifest.json``: what was run. ``per_query.csv``: the value of every measure on every query. ``runs.csv``: one row per
+data set, split and method. ``queries.csv``: texts of the queries. ``paths.csv``: points tried on validation data.
+``rounds.csv``: validation data after every round of boosting. ``health.csv``: the state of training along C. A report
+needs only ``per_query.csv`` with method, query, measure and value, from any program; other columns may be there.
 """
 
 from __future__ import annotations
@@ -17,21 +17,53 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.errors import InputError
+from rankwright.measures import parse_measure
 
-__all__ = ["HEALTH_COLUMNS", "Health", "PathPoint", "Query", "Results", "Round", "Run", "Score", "read_results"]
+__all__ = [
+    "COLUMNS",
+    "HEALTH_COLUMNS",
+    "MANIFEST",
+    "Health",
+    "PathPoint",
+    "Query",
+    "Results",
+    "Round",
+    "Run",
+    "Score",
+    "canonical",
+    "read_manifest",
+    "read_results",
+    "read_rows",
+    "read_scores",
+]
+
+MANIFEST = "manifest.json"
+_PLACE = ("data", "split", "method")
+_FIGURES = ("validation", "training", "seconds_train", "seconds_tune", "n_train_queries")
+_HEALTH = ("C", "objective", "gap", "passes", "norm", "slack", "slack_ratio", "objective_ratio")
+COLUMNS: dict[str, tuple[str, ...]] = {
+    "per_query": (*_PLACE, "query", "measure", "value"),
+    "runs": (*_PLACE, "parameters", *_FIGURES, "note", "model"),
+    "queries": ("data", "query", "text", "kind"),
+    "paths": (*_PLACE, "parameters", "validation"),
+    "rounds": (*_PLACE, "round", "validation"),
+    "health": (*_PLACE, *_HEALTH),
+}
+"""The tables that an experiment writes, and their columns."""
 
 HEALTH_COLUMNS = {
-    "slack_ratio": "average slack / that at weights of 0",
+    "slack_ratio": "average slack / its value at zero weights",
     "slack": "average slack",
-    "objective_ratio": "objective / that at weights of 0",
+    "objective_ratio": "objective / its value at zero weights",
     "objective_per_C": "objective / C",
     "norm": "length of the weights ‖w‖",
     "passes": "passes over the data",
-    "gap": "gap that was proved",
+    "gap": "proven gap",
 }
-"""Columns of ``health.csv`` that are drawn, with their names in words."""
+"""The columns of ``health.csv`` that are plotted, and their labels."""
 
-_FIGURES = ("validation", "training", "seconds_train", "seconds_tune", "n_train_queries")
+_NUMBERS = frozenset(("value", "round", "objective_per_C", *_FIGURES, *_HEALTH))
+_OBJECTS = ("parameters",)
 
 
 @dataclass(frozen=True)
@@ -48,7 +80,7 @@ class Score:
 
 @dataclass(frozen=True)
 class Run:
-    """One training: what was chosen, how it fared on validation and training data, and how long it took."""
+    """One training: the chosen parameters, its value on validation and training data, and its time."""
 
     data: str
     split: str
@@ -64,7 +96,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Query:
-    """What a query asks, and of which kind it is."""
+    """The text of a query, and its kind."""
 
     text: str
     kind: str
@@ -93,7 +125,7 @@ class Round:
 
 @dataclass(frozen=True)
 class Health:
-    """One fit of a path of C values; figures by the names of ``HEALTH_COLUMNS``."""
+    """One fit of a path of C values; its figures by the names of ``HEALTH_COLUMNS``."""
 
     data: str
     method: str
@@ -103,7 +135,7 @@ class Health:
 
 @dataclass(frozen=True)
 class Results:
-    """All that the files of a folder say."""
+    """The content of a results folder."""
 
     folder: Path
     manifest: dict[str, Any]
@@ -121,30 +153,31 @@ def read_results(folder: str | Path) -> Results:
     Raises
     ------
     InputError
-        Where the folder, ``per_query.csv`` or one of its columns is missing, or a file cannot be understood.
+        If the folder, ``per_query.csv`` or one of its columns is missing, or a file is malformed.
     """
     folder = Path(folder)
     if not folder.is_dir():
-        raise InputError("is no folder; expected the results of an experiment", folder)
+        raise InputError("not a folder; expected the results of an experiment", folder)
     if not (folder / "per_query.csv").is_file():
         raise InputError("has no per_query.csv; expected the results of an experiment", folder)
-    scores = tuple(_scores(folder / "per_query.csv"))
+    scores = tuple(read_scores(folder))
     if not any(math.isfinite(score.value) for score in scores):
         raise InputError("has no values; expected at least one query", folder / "per_query.csv")
-    queries = {(one, query): Query(text, kind) for one, query, text, kind in _queries(folder / "queries.csv")}
     return Results(
         folder,
-        _manifest(folder / "manifest.json"),
+        read_manifest(folder),
         scores,
         tuple(_runs(folder / "runs.csv")),
-        queries,
+        dict(_queries(folder / "queries.csv")),
         tuple(_paths(folder / "paths.csv")),
         tuple(_rounds(folder / "rounds.csv")),
         tuple(_health(folder / "health.csv")),
     )
 
 
-def _manifest(path: Path) -> dict[str, Any]:
+def read_manifest(folder: str | Path) -> dict[str, Any]:
+    """The manifest of a results folder; empty if there is none."""
+    path = Path(folder) / MANIFEST
     if not path.is_file():
         return {}
     try:
@@ -152,67 +185,85 @@ def _manifest(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", path) from None
     except ValueError as error:
-        raise InputError(f"is no JSON ({error}); expected the manifest of an experiment", path) from None
+        raise InputError(f"not valid JSON ({error}); expected the manifest of an experiment", path) from None
     if not isinstance(found, dict):
-        raise InputError(f"is a {type(found).__name__}; expected a JSON object", path)
+        raise InputError(f"contains a {type(found).__name__}; expected a JSON object", path)
     return found
 
 
-def _scores(path: Path) -> Iterator[Score]:
-    for line, row in _rows(path, ("method", "query", "measure", "value")):
-        value = _number(row["value"], "value", path, line)
-        yield Score(row.get("data", ""), row.get("split", ""), row["method"], row["query"], row["measure"], value)
+def canonical(measure: str) -> str:
+    """The name of a measure as the toolkit writes it; unknown names stay unchanged."""
+    try:
+        return str(parse_measure(measure))
+    except InputError:
+        return measure
+
+
+def read_scores(folder: str | Path) -> Iterator[Score]:
+    """The rows of ``per_query.csv``, with canonical names of measures."""
+    names: dict[str, str] = {}
+    for row in read_rows(Path(folder) / "per_query.csv", ("method", "query", "measure", "value")):
+        measure = row["measure"]
+        if measure not in names:
+            names[measure] = canonical(measure)
+        place = row.get("data", ""), row.get("split", ""), row["method"]
+        yield Score(*place, row["query"], names[measure], row["value"])
 
 
 def _runs(path: Path) -> Iterator[Run]:
-    for line, row in _rows(path, ("method",), optional=True):
-        figure = {name: _number(row.get(name, ""), name, path, line) for name in _FIGURES}
+    for row in read_rows(path, ("method",), optional=True):
         yield Run(
             row.get("data", ""),
             row.get("split", ""),
             row["method"],
-            _object(row.get("parameters", ""), "parameters", path, line),
-            **figure,
+            row.get("parameters", {}),
             note=row.get("note", "").strip(),
+            **{name: row.get(name, math.nan) for name in _FIGURES},
         )
 
 
-def _queries(path: Path) -> Iterator[tuple[str, str, str, str]]:
-    for _, row in _rows(path, ("query",), optional=True):
-        yield row.get("data", ""), row["query"], row.get("text", ""), row.get("kind", "")
+def _queries(path: Path) -> Iterator[tuple[tuple[str, str], Query]]:
+    for row in read_rows(path, ("query",), optional=True):
+        yield (row.get("data", ""), row["query"]), Query(row.get("text", ""), row.get("kind", ""))
 
 
 def _paths(path: Path) -> Iterator[PathPoint]:
-    for line, row in _rows(path, ("method",), optional=True):
-        point = _object(row.get("parameters", ""), "parameters", path, line)
-        value = _number(row.get("validation", ""), "validation", path, line)
-        yield PathPoint(row.get("data", ""), row.get("split", ""), row["method"], point, value)
+    for row in read_rows(path, ("method",), optional=True):
+        place = row.get("data", ""), row.get("split", ""), row["method"]
+        yield PathPoint(*place, row.get("parameters", {}), row.get("validation", math.nan))
 
 
 def _rounds(path: Path) -> Iterator[Round]:
-    for line, row in _rows(path, ("method", "round", "validation"), optional=True):
-        number, value = (_number(row[name], name, path, line) for name in ("round", "validation"))
-        if math.isfinite(number) and math.isfinite(value):
-            yield Round(row.get("data", ""), row["method"], int(number), value)
+    for row in read_rows(path, ("method", "round", "validation"), optional=True):
+        if math.isfinite(row["round"]) and math.isfinite(row["validation"]):
+            yield Round(row.get("data", ""), row["method"], int(row["round"]), row["validation"])
 
 
 def _health(path: Path) -> Iterator[Health]:
-    for line, row in _rows(path, ("C",), optional=True):
-        figures = {name: _number(row.get(name, ""), name, path, line) for name in (*HEALTH_COLUMNS, "objective")}
-        C = _number(row["C"], "C", path, line)
-        if C > 0 and "objective_ratio" not in row:  # at weights of 0 it is C times the mean loss, which is 1 or near it
-            figures["objective_per_C"] = figures["objective"] / C
-        del figures["objective"]
+    for row in read_rows(path, ("C",), optional=True):
+        figures = {name: row.get(name, math.nan) for name in HEALTH_COLUMNS}
+        if row["C"] > 0 and "objective_ratio" not in row:  # at zero weights it is C times the mean loss, about 1
+            figures["objective_per_C"] = row.get("objective", math.nan) / row["C"]
         yield Health(
             row.get("data", ""),
             row.get("method", row.get("loss", "")),
-            C,
+            row["C"],
             {name: value for name, value in figures.items() if math.isfinite(value)},
         )
 
 
-def _rows(path: Path, needed: Sequence[str], *, optional: bool = False) -> Iterator[tuple[int, dict[str, str]]]:
-    """Rows by the names of their columns, with the line on which they end."""
+def read_rows(path: Path, needed: Sequence[str], *, optional: bool = False) -> Iterator[dict[str, Any]]:
+    """The rows of a table by column name, numbers and JSON objects parsed.
+
+    Parameters
+    ----------
+    path : Path
+        The CSV file.
+    needed : sequence of str
+        Columns that must be there.
+    optional : bool
+        Whether the file may be missing.
+    """
     if optional and not path.is_file():
         return
     try:
@@ -222,18 +273,25 @@ def _rows(path: Path, needed: Sequence[str], *, optional: bool = False) -> Itera
             missing = [name for name in needed if name not in header]
             if missing:
                 raise InputError(f"has no column {missing[0]!r}; expected {', '.join(needed)}", path, 1)
+            numbers = [name for name in header if name in _NUMBERS]
+            objects = [name for name in header if name in _OBJECTS]
             for fields in reader:
                 if not fields:
                     continue
                 if len(fields) != len(header):
                     raise InputError(f"{len(fields)} fields; expected {len(header)}", path, reader.line_num)
-                yield reader.line_num, dict(zip(header, fields, strict=True))
+                row: dict[str, Any] = dict(zip(header, fields, strict=True))
+                for name in numbers:
+                    row[name] = _number(row[name], name, path, reader.line_num)
+                for name in objects:
+                    row[name] = _object(row[name], name, path, reader.line_num)
+                yield row
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", path) from None
     except UnicodeDecodeError:
-        raise InputError("is no UTF-8 text; expected a CSV file", path) from None
+        raise InputError("not UTF-8 text; expected a CSV file", path) from None
     except csv.Error as error:
-        raise InputError(f"is no CSV ({error})", path) from None
+        raise InputError(f"not valid CSV ({error})", path) from None
 
 
 def _number(text: str, name: str, path: Path, line: int) -> float:

@@ -1,4 +1,4 @@
-"""The summary in sentences: which method is best on what, by how much, and whether that can be told from chance.
+"""The summary in sentences: which method is best, by how much, and whether the difference is significant.
 
 Sentences are HTML; every name from the data is escaped.
 """
@@ -16,8 +16,8 @@ from rankwright.reports.statistics import ALPHA, DataSummary, Protocol, verdict
 
 __all__ = ["about_data", "about_health", "about_tests", "counted", "overall", "p_text", "signed"]
 
-_NAMED = 5  # methods that are named one by one
-_STILL = 0.99  # of the objective at weights of 0: above it nothing much was learnt
+_NAMED = 5  # methods to list by name
+_STILL = 0.99  # of the objective at zero weights: above it, hardly anything was learnt
 
 
 def counted(number: int, one: str, several: str | None = None) -> str:
@@ -26,7 +26,7 @@ def counted(number: int, one: str, several: str | None = None) -> str:
 
 
 def signed(value: float) -> str:
-    """A difference with its sign, and a real minus."""
+    """A difference with its sign, using a true minus sign."""
     return f"{value:+.4f}".replace("-", "−")
 
 
@@ -40,7 +40,7 @@ def p_text(p: float) -> str:
 
 
 def overall(data: Sequence[DataSummary], protocol: Protocol) -> list[str]:
-    """What holds over several data sets; nothing for one."""
+    """Sentences about all data sets together; empty for a single one."""
     measure = protocol.measures[0]
     with_measure = [one for one in data if measure in one.measures]
     if len(with_measure) < 2:
@@ -88,23 +88,23 @@ def about_data(one: DataSummary, protocol: Protocol) -> list[str]:
 
 
 def about_tests(data: Sequence[DataSummary], protocol: Protocol) -> list[str]:
-    """How significance was decided, and what the means are over."""
+    """How significance is decided, and what is averaged."""
     made = next((comparison for one in data for comparison in one.comparisons.values()), None)
     if made is None:
         return []
     deciding = TESTS[protocol.tests[0]][0]
-    several = " (the first test asked for)" if len(protocol.tests) > 1 else ""
+    several = " (the first test requested)" if len(protocol.tests) > 1 else ""
     lines = [
-        f"significant: {deciding}{several}, two-tailed over queries, p < {ALPHA:g} after the correction",
+        f"significant: {deciding}{several}, two-tailed over queries, p < {ALPHA:g} after correction",
         *made.method,
     ]
     if any(one.splits > 1 for one in data):
-        lines.append("a query that is tested in several splits counts once, with the mean of its values")
+        lines.append("a query tested in several splits counts once, with the mean of its values")
     return [escape(line[0].upper() + line[1:] + ".") for line in lines]
 
 
 def about_health(results: Results, data: str, methods: Sequence[str]) -> str:
-    """How far training got for each method along C on a data set; nothing where that is not known."""
+    """How far training got for each method along C on a data set; empty if unknown."""
     best: dict[str, dict[str, float]] = {}
     for method in methods:
         rows = [row for row in results.health if row.method == method and row.data in (data, "")]
@@ -122,18 +122,18 @@ def about_health(results: Results, data: str, methods: Sequence[str]) -> str:
         if len(shares) > _NAMED + 1:
             rest = f"{len(shares) - _NAMED} others (up to {100 * best[moved[-1]]['slack_ratio']:.0f})"
             shares = [*shares[:_NAMED], rest]
-        sentences.append(f"Lowest average slack along C, in % of that at weights of 0: {_list(shares)}.")
+        sentences.append(f"Lowest average slack along C, in % of its value at zero weights: {_list(shares)}.")
     if still:
         whose = "its hinge" if len(still) == 1 else "their hinges"
         sentences.append(
-            f"For {_list(still)} the objective stays within 1 % of that at weights of 0, whatever C: "
+            f"For {_list(still)} the objective stays within 1 % of its value at zero weights for every C: "
             f"{whose} can hardly be reduced on these training queries."
         )
     return " ".join(sentences)
 
 
 def _distance(row: Difference, protocol: Protocol) -> str:
-    sure = "significant" if verdict(row, protocol.tests[0]) else "not significant: so much may be chance"
+    sure = "significant" if verdict(row, protocol.tests[0]) else "not significant: this may be chance"
     p = escape(p_text(row.p_corrected[protocol.tests[0]]))
     wins = f"better on {counted(row.wins, 'query', 'queries')}, worse on {row.losses:,}"
     gain = f"{signed(row.difference)}{_percent(row)} against the baseline {escape(protocol.baseline)}"
@@ -157,7 +157,7 @@ def _baseline_first(one: DataSummary, measure: str, ranked: Sequence[str], proto
 
 
 def _disagreement(row: Difference, protocol: Protocol) -> list[str]:
-    """Tests that say something else than the deciding one."""
+    """Tests that disagree with the deciding one."""
     said = verdict(row, protocol.tests[0]) != 0
     others = [test for test in protocol.tests[1:] if (verdict(row, test) != 0) != said]
     if not others:
@@ -176,7 +176,7 @@ def _groups(one: DataSummary, measure: str, best: str, protocol: Protocol) -> li
     base = escape(protocol.baseline)
     texts = (
         (1, f"{also} above {base}"),
-        (0, f"No significant difference to {base}"),
+        (0, f"No significant difference from {base}"),
         (-1, f"Significantly below {base}"),
     )
     return [f"{text}: {_list(groups[sign])}." for sign, text in texts if groups[sign]]

@@ -1,7 +1,7 @@
-"""From per-query values to what is said about them: means, and comparisons with the baseline, data set by data set.
+"""Means of per-query values, and comparisons with the baseline, for each data set.
 
-The values of a query are averaged over the splits in which it is tested. Where training sets differ in size, the tables
-are about the largest ones, and the others are in the learning curves.
+The values of a query are averaged over the splits that test it. If training sets differ in size, tables are about the
+largest ones; the others appear in the learning curves.
 """
 
 from __future__ import annotations
@@ -16,19 +16,18 @@ from typing import Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Comparison, Difference, compare
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.evaluation.table import Evaluation, mean_of
-from rankwright.measures import Measure, parse_measure
-from rankwright.reports.results import Results, Score
+from rankwright.measures import Measure
+from rankwright.reports.results import Results, Score, canonical
 
-__all__ = ["ALPHA", "DataSummary", "Protocol", "canonical", "protocol_of", "summaries", "train_sizes", "verdict"]
+__all__ = ["ALPHA", "DataSummary", "Protocol", "averaged", "protocol_of", "summaries", "train_sizes", "verdict"]
 
 Array = npt.NDArray[Any]
 ALPHA = 0.05
-_GROWN = 1.5  # training sets that differ by less are parts of one size
-_SAME = 1.1  # sizes within this factor are one size
+_GROWN = 1.5  # training sets whose sizes differ by a smaller factor count as one size
+_SAME = 1.1  # sizes within this factor are the same size
 
 
 @dataclass(frozen=True)
@@ -52,17 +51,17 @@ class DataSummary:
     Attributes
     ----------
     name : str
-        Of the data set.
+        Name of the data set.
     methods, measures, query_ids : tuple of str
         The three axes of ``values``.
     values : ndarray of shape (methods, measures, queries)
-        Means over splits; nan where there is no value.
+        Means over splits; nan if there is no value.
     comparisons : dict of str to Comparison
-        By measure, where the baseline and another method have queries in common.
+        By measure, if the baseline and another method have queries in common.
     splits : int
-        From how many splits the values are.
+        Number of splits behind the values.
     train_size : int or None
-        Training queries of these splits, where there are splits with fewer.
+        Training queries of these splits, if other splits have fewer.
     """
 
     name: str
@@ -90,29 +89,21 @@ class DataSummary:
         return next((row for row in rows if row.system == method), None)
 
 
-def canonical(measure: str) -> str:
-    """A measure's name as the toolkit writes it; a name that it does not know stays."""
-    try:
-        return str(parse_measure(measure))
-    except InputError:
-        return measure
-
-
 def verdict(row: Difference | None, test: str) -> int:
-    """1 if a method is significantly better than the baseline by a test, −1 if worse, 0 if it cannot be told."""
+    """1 if a method is significantly better than the baseline by a test, −1 if worse, 0 if neither."""
     if row is None or not row.p_corrected.get(test, 1.0) < ALPHA or row.difference == 0:
         return 0
     return 1 if row.difference > 0 else -1
 
 
 def protocol_of(results: Results) -> Protocol:
-    """What the manifest says about the comparison, with defaults for what it leaves open."""
+    """How the manifest says to compare, with defaults for what it does not say."""
     manifest = results.manifest
     found = _unique(score.method for score in results.scores)
     methods = _listed(manifest.get("methods"), found)
     measures = _listed(
         [canonical(name) for name in _names(manifest.get("measures"))],
-        _unique(map(canonical, _unique(score.measure for score in results.scores))),
+        _unique(score.measure for score in results.scores),
     )
     baseline = manifest.get("baseline")
     tests = tuple(test for test in _names(manifest.get("tests", manifest.get("test"))) if test in TESTS)
@@ -132,7 +123,7 @@ def protocol_of(results: Results) -> Protocol:
 
 
 def train_sizes(results: Results, data: str) -> dict[str, float]:
-    """Training queries by split, where training sets of a data set clearly differ in size; else nothing."""
+    """Training queries by split, if the training sets of a data set clearly differ in size; otherwise empty."""
     sizes: dict[str, float] = {}
     for run in results.runs:
         if run.data == data and run.n_train_queries > 0:
@@ -143,7 +134,7 @@ def train_sizes(results: Results, data: str) -> dict[str, float]:
 def summaries(
     results: Results, protocol: Protocol, progress: Callable[[int, int], None] | None = None
 ) -> list[DataSummary]:
-    """One summary per data set, in the order of the file; ``progress`` gets comparisons done and in all."""
+    """One summary per data set, in file order; ``progress`` gets the number of comparisons done and the total."""
     by_data: dict[str, list[Score]] = defaultdict(list)
     for score in results.scores:
         by_data[score.data].append(score)
@@ -170,10 +161,10 @@ def _summary(
     kept = [score for score in scores if sizes.get(score.split, largest) * _SAME >= largest] if sizes else scores
     names = {score.method for score in kept}
     methods = tuple(method for method in protocol.methods if method in names)
-    used = {measure: canonical(measure) for measure in {score.measure for score in kept}}
-    measures = tuple(measure for measure in protocol.measures if measure in used.values())
+    used = {score.measure for score in kept}
+    measures = tuple(measure for measure in protocol.measures if measure in used)
     queries = tuple(_unique(score.query for score in kept))
-    values = _averaged(kept, methods, measures, used, queries)
+    values = averaged(kept, methods, measures, queries)
     comparisons = {}
     for column, measure in enumerate(measures):
         found = _compared(methods, values[:, column], measure, queries, protocol)
@@ -185,14 +176,12 @@ def _summary(
     return DataSummary(name, methods, measures, queries, values, comparisons, splits, round(largest) if sizes else None)
 
 
-def _averaged(
-    scores: list[Score], methods: Sequence[str], measures: Sequence[str], used: dict[str, str], queries: Sequence[str]
-) -> Array:
-    """Means over splits, as an array of methods × measures × queries."""
+def averaged(scores: Sequence[Score], methods: Sequence[str], measures: Sequence[str], queries: Sequence[str]) -> Array:
+    """Means over splits, as an array of methods × measures × queries; nan where there is no value."""
     places = [{name: at for at, name in enumerate(names)} for names in (methods, measures, queries)]
-    at = np.array(
-        [(places[0][s.method], places[1][used[s.measure]], places[2][s.query]) for s in scores], np.int64
-    ).reshape(-1, 3)
+    at = np.array([(places[0][s.method], places[1][s.measure], places[2][s.query]) for s in scores], np.int64).reshape(
+        -1, 3
+    )
     value = np.array([score.value for score in scores])
     at, value = at[~np.isnan(value)], value[~np.isnan(value)]
     shape = (len(methods), len(measures), len(queries))
@@ -210,7 +199,7 @@ def _compared(
     if protocol.baseline not in methods:
         return None
     base = ~np.isnan(values[methods.index(protocol.baseline)])
-    label = cast(Measure, measure)  # a name is enough for what follows, and the measure may be of somebody else
+    label = cast(Measure, measure)  # a name is enough here, and the measure may be unknown
     evaluations = [
         Evaluation(np.array(queries), (label,), values[at][:, None], (measure,), method)
         for at, method in enumerate(methods)
@@ -225,7 +214,7 @@ def _compared(
         correction=protocol.correction,
         confidence=protocol.confidence,
         n_resamples=protocol.n_resamples,
-        seed=protocol.seed,
+        random_state=protocol.seed,
     )
 
 
@@ -234,7 +223,7 @@ def _unique(names: Iterable[str]) -> list[str]:
 
 
 def _names(listed: Any) -> list[str]:
-    """Names from what a manifest has: a list of them or of tables with a name, a table by name, or one name."""
+    """Names in a manifest: a list of names or of tables with a name, a table by name, or a single name."""
     if isinstance(listed, str):
         return [listed]
     if isinstance(listed, dict):
@@ -245,5 +234,5 @@ def _names(listed: Any) -> list[str]:
 
 
 def _listed(wanted: Any, found: Sequence[str]) -> tuple[str, ...]:
-    """What was found, in the order of what was listed, then the rest."""
+    """The names found: first those listed, in that order, then the rest."""
     return tuple(_unique([*(name for name in _names(wanted) if name in found), *found]))

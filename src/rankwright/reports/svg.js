@@ -12,7 +12,7 @@ function build(make, tag, attributes, children) {
   for (const child of children) if (child !== null && child !== undefined) element.append(child);
   return element;
 }
-// Strings become text nodes: nothing from the data is ever read as markup.
+// Strings become text nodes: nothing from the data is ever parsed as markup.
 const html = (tag, attributes, ...children) => build((t) => document.createElement(t), tag, attributes, children);
 const svg = (tag, attributes, ...children) => build((t) => document.createElementNS(NS, t), tag, attributes, children);
 
@@ -142,9 +142,9 @@ const POINTS = {
   plus: (r) => `M${-1.2 * r},0H${1.2 * r}M0,${-1.2 * r}V${1.2 * r}`,
   bar: (r) => `M${-r / 2},${-1.2 * r}H${r / 2}V${1.2 * r}H${-r / 2}Z`,
 };
-// One look per method in all plots: colour, shape and dashes, so that colour is never needed.
+// One style per method in all plots: colour, shape and dashes, so that nothing depends on colour alone.
 function look(place) {
-  const round = Math.floor(place / 8); // of colours; after each, other shapes go with them
+  const round = Math.floor(place / 8); // each cycle of colours uses other shapes
   return { kind: `s${place % 8}`, shape: SHAPES[(place + 3 * round) % 8], dash: DASHES[(place + 5 * round) % 8] };
 }
 function marker(x, y, style, r = 4.5) {
@@ -152,7 +152,7 @@ function marker(x, y, style, r = 4.5) {
   if (style.shape === "circle") return svg("circle", { cx: x, cy: y, r, class: kind });
   return svg("path", { d: POINTS[style.shape](r), transform: `translate(${x},${y})`, class: kind });
 }
-// Names with their marks, in as many rows as needed; gives the height.
+// Names with their marks, in as many rows as needed; returns the height.
 function legend(parent, entries, left, right, top) {
   let x = left,
     y = top + 8;

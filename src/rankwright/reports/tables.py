@@ -1,4 +1,4 @@
-"""The tables of a report as HTML. Every text from the data is escaped; cells carry the number that they sort by."""
+"""The tables of a report as HTML. Text from the data is escaped; cells carry the number to sort by."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _FIRST_KEYS = ("name", "title", "description", "command", "started", "finished",
 
 
 def cell(text: str, value: float | None = None, *, tag: str = "td", kind: str = "") -> str:
-    """One cell; ``text`` is HTML, ``value`` what a numeric column sorts by."""
+    """One cell; ``text`` is HTML, ``value`` the number to sort by."""
     sort = "" if value is None or not math.isfinite(value) else f' data-value="{value:.10g}"'
     attributes = (f' class="{kind}"' if kind else "") + sort + (' scope="row"' if tag == "th" else "")
     return f"<{tag}{attributes}>{text}</{tag}>"
@@ -69,7 +69,7 @@ def means_table(one: DataSummary, protocol: Protocol, title: str) -> str:
 
 
 def differences_table(one: DataSummary, measure: str, protocol: Protocol, title: str) -> str:
-    """Everything about one measure: difference, interval, wins, p-values."""
+    """Details of one measure: difference, interval, wins, p-values."""
     level = f"{protocol.confidence:.0%} interval"
     tests = [f"p, {_SHORT[test]}" for test in protocol.tests]
     header = ["method", "mean", "difference", "in %", level, "w/t/l", *tests]
@@ -92,7 +92,7 @@ def differences_table(one: DataSummary, measure: str, protocol: Protocol, title:
                 *(_p(found.p_corrected[test]) for test in protocol.tests),
             ]
         rows.append(row)
-    return table(header, rows, f"{title}, {measure}: against {protocol.baseline}")
+    return table(header, rows, f"{title}, {measure}: compared with {protocol.baseline}")
 
 
 def runs_table(runs: Sequence[Run]) -> str:
@@ -116,7 +116,7 @@ def runs_table(runs: Sequence[Run]) -> str:
 
 
 def notes_list(runs: Sequence[Run]) -> str:
-    """The notes of all trainings, method by method; those that differ in their numbers alone are one line."""
+    """The notes of all trainings, by method; notes that differ only in numbers share a line."""
     found: dict[str, dict[str, list[list[str]]]] = {run.method: defaultdict(list) for run in runs}
     for run in runs:
         for note in run.note.split("; ") if run.note else ():
@@ -130,7 +130,7 @@ def notes_list(runs: Sequence[Run]) -> str:
 
 
 def _filled(words: str, numbers: Sequence[Sequence[str]]) -> str:
-    """A note with its numbers, or from which to which they go."""
+    """A note with its numbers, or their ranges."""
     first, *rest = words.split("\0")
     for column, text in zip(zip(*numbers, strict=True), rest, strict=True):
         low, high = min(column, key=float), max(column, key=float)
@@ -139,7 +139,7 @@ def _filled(words: str, numbers: Sequence[Sequence[str]]) -> str:
 
 
 def manifest_list(results: Results) -> str:
-    """What the manifest says, as a list of names and values; what is empty, or stands elsewhere, is left out."""
+    """The manifest as a list of names and values, without empty ones and those shown elsewhere."""
     keys = [key for key in _FIRST_KEYS if key in results.manifest]
     keys += [key for key in results.manifest if key not in keys]
     shown = [(key, results.manifest[key]) for key in keys if key not in _ELSEWHERE]
@@ -150,7 +150,7 @@ def manifest_list(results: Results) -> str:
 
 
 def _value(value: Any) -> str:
-    """A table of names and values, a list of things in a line each, or one of them."""
+    """A value as HTML: a table of names and values, a list, or a single item."""
     if isinstance(value, dict):
         rows = "".join(
             f"<dt>{escape(_words(str(key)))}</dt><dd>{_inline(item)}</dd>"
@@ -164,7 +164,7 @@ def _value(value: Any) -> str:
 
 
 def _inline(value: Any) -> str:
-    """In one line: a name in bold, then what is known about it."""
+    """A value in one line: its name in bold, then the rest."""
     if isinstance(value, dict):
         known = {str(key): item for key, item in value.items() if item not in _NOTHING}
         name = known.pop("name", None)
@@ -179,12 +179,12 @@ def _inline(value: Any) -> str:
 
 
 def _is_table(value: Any) -> bool:
-    """Whether something is several things of the same kind by name, such as the files of a data set."""
+    """Whether a value maps names to tables, such as the files of a data set."""
     return isinstance(value, dict) and len(value) > 0 and all(isinstance(row, dict) and row for row in value.values())
 
 
 def _folded(key: str, value: dict[str, dict[str, Any]]) -> str:
-    """A table that opens when it is asked for."""
+    """A table that is folded away at first."""
     header = list(dict.fromkeys(name for row in value.values() for name in row))
     rows = [
         [
@@ -198,7 +198,7 @@ def _folded(key: str, value: dict[str, dict[str, Any]]) -> str:
 
 
 def _nested(value: Any) -> str:
-    """In parentheses if it has parts of its own."""
+    """A value in one line, in parentheses if it has parts."""
     if isinstance(value, dict):
         parts = [f"{escape(str(key))} = {_nested(item)}" for key, item in value.items() if item not in _NOTHING]
         return f"({', '.join(parts)})"
@@ -228,7 +228,7 @@ def _best(one: DataSummary, measure: str) -> str:
 
 
 def _mark(sign: int, baseline: str) -> str:
-    """A triangle, with its meaning for those who do not see it; the same width without one."""
+    """A triangle, with its meaning for screen readers; an empty mark of the same width if there is none."""
     if sign not in _MARKS:
         return '<span class="mark"></span>'
     symbol, kind, words = _MARKS[sign]

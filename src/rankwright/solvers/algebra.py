@@ -84,7 +84,7 @@ def add_products(M: Any, n: int, length: int, A: Any) -> None:
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def newton_direction(rows: Any, n: int, mu: float, g: Any, A: Any, few: Any, x: Any, out: Any) -> None:
+def newton_direction(rows: Any, n: int, mu: float, g: Any, A: Any, few: Any, x: Any, out: Any) -> None:  # noqa: C901
     """Put −(I + RᵀR/μ)⁻¹ g into ``out``, R the first ``n`` rows, solved in the smaller of the two spaces.
 
     ``A``, ``few`` and ``x`` are from `working_space`; ``rows`` has room for three more.

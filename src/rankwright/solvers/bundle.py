@@ -96,84 +96,105 @@ def solve(
     known: tuple[Array, float] | None = None,
     callback: Callable[[Check], Any] | None = None,
 ) -> Solution:
-    """Train from the weights and planes in ``book`` until the certificate is reached, or ``max_passes``.
+    """Train from the weights and planes in ``book`` until the certificate is reached, or for ``max_passes``.
 
     From nothing, large costs are approached in steps: the first planes are true only near 0, and a problem that trusts
     them too much looks for its weights far out, where they say nothing. Each step multiplies the costs, which scales
-    the planes, and goes on from the weights it has. The path tells of the whole problem all the time.
+    the planes, and goes on from the weights it has. The path describes the whole problem throughout.
 
-    ``known`` are weights and their hinge, from a training with other costs: where to start. The planes alone would
-    point too far.
+    ``known`` are weights and their hinge from a training with other costs, to start from. The planes alone would point
+    too far.
 
     A callback that returns True stops training; so does Ctrl-C. Either way the best weights so far are returned, with
     the gap that they have.
     """
     began = time.perf_counter()
-    on_planes = 0.0
-    steps = _STEPS[objective.n_blocks < _MANY]
-    book.resume(_ACCURACY, steps)
-    centre = _Centre(book.w.copy()) if known is None else _Centre(*known)
-    share, growth = 1.0, 1.0  # of the costs: now, and from step to step
-    reach, idle, flat = (_REACH if known is None else _FIRST_REACH), 0, 0
-    best_w, best, dual = centre.w, centre.value(1.0), book.dual
+    run = _Run(objective, book, known)
     path: list[Check] = []
     interrupted = stalled = False
     try:
         for passes in range(1, max_passes + 1):
-            # Far out the planes say little: go only part of the way from the best point while that does not pay.
-            w = centre.w + reach * (book.w - centre.w)
-            planes = objective.evaluate(w)
-            here = _Centre(w, float(planes.values.sum()))
-            better = here.value(share) < centre.value(share)
-            reach = min(_REACH, 1.2 * reach) if better else max(_LEAST_REACH, 0.7 * reach)
-            centre = here if better else centre
-            if here.value(1.0) < best:
-                best_w, best = here.w, here.value(1.0)
-            if _gap(best, dual) > tol:
-                started = time.perf_counter()
-                if passes == 1 and not book.w.any() and book.n_planes == 0:
-                    share, growth = _first_share(planes)
-                given = book.add(share * planes.losses, share * planes.vectors)
-                idle = 0 if given else idle + 1
-                if share < 1.0 and centre.value(share) - book.dual <= _STEP_GAP * centre.value(share):
-                    wider = share * growth if share * growth < 0.99 else 1.0
-                    book.rescale(wider / share)
-                    share, reach = wider, _FIRST_REACH
-                room = max(centre.value(share) - book.dual, 1e-300)
-                if idle:  # nothing new to learn here: go all the way, to the exact solution of the small problem
-                    reach = 1.0
-                    book.solve_exactly(0.1**idle * room)
-                elif flat >= _FLAT:
-                    book.solve_exactly(_ACCURACY * room)
-                else:
-                    book.improve(room, _ACCURACY, steps)
-                flat = 0 if book.dual > dual else flat + 1
-                dual = max(dual, book.dual)  # a bound for part of the costs is one for all of them
-                on_planes += time.perf_counter() - started
-            path.append(_checked(passes, best, dual, began, on_planes))
+            planes = run.evaluate()
+            if _gap(run.best.value(1.0), run.dual) > tol:
+                run.learn(planes, first=passes == 1)
+            path.append(run.check(passes, began))
             stop = callback(path[-1]) if callback is not None else False
-            stalled = idle > _IDLE and path[-1].gap > tol
+            stalled = run.idle > _IDLE and path[-1].gap > tol
             if path[-1].gap <= tol or stop is True or stalled:
                 break
     except KeyboardInterrupt:
-        if best == np.inf:
+        if run.best.hinge == np.inf:
             raise
         interrupted = True
-        if not path or best < path[-1].primal:
-            path.append(_checked(passes, best, dual, began, on_planes))
-    if share < 1.0:
-        book.rescale(1.0 / share)
-    return Solution(best_w, path[-1].primal, path[-1].gap, tuple(path), interrupted, stalled)
+        if not path or run.best.value(1.0) < path[-1].primal:
+            path.append(run.check(passes, began))
+    run.finish()
+    return Solution(run.best.w, path[-1].primal, path[-1].gap, tuple(path), interrupted, stalled)
+
+
+class _Run:
+    """Where a training stands: the best point for all costs, the centre for a share of them, and the bound."""
+
+    def __init__(self, objective: Objective, book: PlaneBook, known: tuple[Array, float] | None) -> None:
+        self._objective, self._book = objective, book
+        self._steps = _STEPS[objective.n_blocks < _MANY]
+        book.resume(_ACCURACY, self._steps)
+        self._centre = _Centre(book.w.copy()) if known is None else _Centre(*known)
+        self.best, self.dual = self._centre, book.dual
+        self._share, self._growth = 1.0, 1.0  # of the costs: now, and from step to step
+        self._reach = _REACH if known is None else _FIRST_REACH
+        self.idle, self._flat, self._on_planes = 0, 0, 0.0
+
+    def evaluate(self) -> Any:
+        """One pass over the data, on the way from the centre to where the planes point; the planes found there."""
+        # Far out the planes say little: go only part of the way from the best point while that does not pay.
+        w = self._centre.w + self._reach * (self._book.w - self._centre.w)
+        planes = self._objective.evaluate(w)
+        here = _Centre(w, float(planes.values.sum()))
+        better = here.value(self._share) < self._centre.value(self._share)
+        self._reach = min(_REACH, 1.2 * self._reach) if better else max(_LEAST_REACH, 0.7 * self._reach)
+        self._centre = here if better else self._centre
+        if here.value(1.0) < self.best.value(1.0):
+            self.best = here
+        return planes
+
+    def learn(self, planes: Any, first: bool) -> None:
+        """Add the planes to the book and solve the small problem over them."""
+        started, book = time.perf_counter(), self._book
+        if first and not book.w.any() and book.n_planes == 0:
+            self._share, self._growth = _first_share(planes)
+        given = book.add(self._share * planes.losses, self._share * planes.vectors)
+        self.idle = 0 if given else self.idle + 1
+        objective = self._centre.value(self._share)
+        if self._share < 1.0 and objective - book.dual <= _STEP_GAP * objective:
+            wider = self._share * self._growth if self._share * self._growth < 0.99 else 1.0
+            book.rescale(wider / self._share)
+            self._share, self._reach = wider, _FIRST_REACH
+        room = max(self._centre.value(self._share) - book.dual, 1e-300)
+        if self.idle:  # nothing new to learn here: go all the way, to the exact solution of the small problem
+            self._reach = 1.0
+            book.solve_exactly(0.1**self.idle * room)
+        elif self._flat >= _FLAT:
+            book.solve_exactly(_ACCURACY * room)
+        else:
+            book.improve(room, _ACCURACY, self._steps)
+        self._flat = 0 if book.dual > self.dual else self._flat + 1
+        self.dual = max(self.dual, book.dual)  # a bound for part of the costs is one for all of them
+        self._on_planes += time.perf_counter() - started
+
+    def check(self, passes: int, began: float) -> Check:
+        """What is known now. Rounding may put the bound above the objective by a hair; a gap is not negative."""
+        primal, seconds = self.best.value(1.0), time.perf_counter() - began
+        return Check(passes, primal, min(self.dual, primal), _gap(primal, self.dual), seconds, self._on_planes)
+
+    def finish(self) -> None:
+        """Leave the planes in the book as those of all costs."""
+        if self._share < 1.0:
+            self._book.rescale(1.0 / self._share)
 
 
 def _gap(primal: float, dual: float) -> float:
     return max(0.0, primal - dual) / primal if primal > 0 else 0.0
-
-
-def _checked(passes: int, primal: float, dual: float, began: float, on_planes: float) -> Check:
-    """What is known now. Rounding may put the bound above the objective by a hair; a gap is not negative."""
-    seconds = time.perf_counter() - began
-    return Check(passes, primal, min(dual, primal), _gap(primal, dual), seconds, on_planes)
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,7 +51,7 @@ def _add_products(X: Any, docs: Any, line: int, columns: Any, mean: Any, inverse
 
 
 @overload(_fill_units, jit_options={"fastmath": FASTMATH, "cache": True})
-def _fill_units_of(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inverse: Any, theta: Any, block: Any, z: Any,
+def _fill_units_of(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inverse: Any, theta: Any, block: Any, z: Any,  # noqa: C901
                    units: Any) -> Any:  # fmt: skip
     if isinstance(X, types.Array):
 

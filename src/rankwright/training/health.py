@@ -1,15 +1,14 @@
-"""The health of training: what becomes of slack, objective, weights and time as C grows, for one or several losses.
+"""The health of training: slack, objective, weights and time as C grows, for one or several losses.
 
     average slack  s = (1/|Q|) Σ_q H_q(w) = (P(w) − ½‖w‖²) / C          P(0) = C · (slack at weights of 0)
 
-As C grows, a healthy loss loses slack, and its objective falls below that at weights of 0; one that stays at P(0) can
-not be reduced on this data (Chakrabarti et al., KDD'08, Figures 4–6 and 8).
+As C grows, the slack of a healthy loss falls, and its objective drops below P(0); a loss that stays at P(0) cannot be
+reduced on this data (Chakrabarti et al., KDD'08, Figures 4–6 and 8).
 """
 
 from __future__ import annotations
 
 import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,24 +16,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from numba import njit
-from sklearn.exceptions import ConvergenceWarning
 
 from rankwright.data.dataset import RankingData
-from rankwright.errors import InputError, InputWarning
-from rankwright.evaluation.table import evaluate
+from rankwright.errors import InputError
+from rankwright.evaluation.table import Evaluation, evaluate
 from rankwright.measures import Measure, parse_measure
-from rankwright.models.linear import LinearModel
 from rankwright.models.products import FASTMATH, add_rows, kernel_form, row_scores
-from rankwright.rankers.max_margin import DEFAULT_GRID, StructuredSVM
+from rankwright.rankers.cost import DEFAULT_GRID
+from rankwright.rankers.max_margin import StructuredSVM
 from rankwright.rankers.ranking_svm import RankingSVM
 from rankwright.training.health_fit import FitHealth
 from rankwright.training.health_table import TrainingHealth
+from rankwright.training.train import TRAINING, VALIDATION, about, check_labels
 
 __all__ = ["LOSSES", "check_losses", "ranker_for", "training_health"]
 
 Array = npt.NDArray[Any]
 LOSSES = ("map", "ndcg@10", "mrr@10", "auc", "pairs")
-_REPEATS = 3  # of short fits and of the products, of which the best counts
+_REPEATS = 3  # of short fits and of the products; the fastest counts
 _SHORT = 0.1  # seconds
 _WARM_QUERIES = 8
 _WARM_FITS = ((1e-6, 25), (1.0, 5))  # C and passes
@@ -48,10 +47,9 @@ def ranker_for(loss: Any, **settings: Any) -> Any:
 
 
 def check_losses(losses: Sequence[Any], **settings: Any) -> None:
-    """Complain about losses and settings that nothing can be trained with, whatever the data."""
+    """Complain about losses and settings that cannot be trained with on any data."""
     for loss in losses:
-        ranker = ranker_for(loss, **settings)
-        ranker.check_parameters()
+        ranker_for(loss, **settings).check_parameters()
 
 
 def training_health(
@@ -66,34 +64,34 @@ def training_health(
     measures: Sequence[str | Measure] = (),
     progress: Callable[[int, int], None] | None = None,
 ) -> TrainingHealth:
-    """Train for every loss and C, and keep what tells whether training is well.
+    """Train for every loss and C, and record whether training is healthy.
 
     Every fit starts from weights of 0, so that passes and seconds do not depend on the grid.
 
-    Where the seconds go: the small problem over planes is timed during training. A pass computes scores, most violated
-    rankings and planes in one go, so its two products with the features are timed apart, after each fit: scores and
-    sums of rows of the same queries, with coefficients of ±1, the best of 3, times the number of passes. The oracle has
-    the rest of the passes. Products leave out rows of coefficient 0 in training (most of them for MRR), so theirs is
-    the most they can have taken, and the oracle's the least. What is left of a fit is its preparation. A fit of less
-    than 0.1 s is repeated, and the fastest of three counts. Compiling is in none of these.
+    How the seconds are split: the small problem over planes is timed during training. A pass computes scores, most
+    violated rankings and planes together, so its two products with the features are timed separately after each fit:
+    scores and sums of rows of the same queries, with coefficients of ±1, the fastest of 3, times the number of passes.
+    The rest of the passes is the oracle's. In training, products skip rows of coefficient 0 (most of them for MRR), so
+    the products' share is an upper bound, and the oracle's a lower bound. The rest of a fit is its preparation. A fit
+    of less than 0.1 s is repeated, and the fastest of three counts. Compiling is not included.
 
     Parameters
     ----------
     data : RankingData or (X, y, qid)
         Training data.
     losses : sequence
-        What to train for: anything that :class:`StructuredSVM` takes as its loss, and ``"pairs"`` for
+        Losses to train for: anything that :class:`StructuredSVM` takes as its loss, and ``"pairs"`` for
         :class:`RankingSVM`.
     C_grid : iterable of float
-        Values of C; powers of ten from 1e-4 to 1e3 unless given.
+        Values of C; by default powers of ten from 1e-4 to 1e3.
     standardize, tol, max_passes
         As for :class:`StructuredSVM`.
     eval_set : RankingData or (X, y, qid), optional
         Validation data, to evaluate on.
     measures : sequence of str or Measure
-        What to evaluate, on training and validation data, besides each loss's own measure (nDCG@10 for pairs).
+        Measures to evaluate on training and validation data, besides each loss's own (nDCG@10 for pairs).
     progress : callable, optional
-        Called with (fits done, fits in all), also during a fit.
+        Called with (fits done, fits in total), also during a fit.
 
     Returns
     -------
@@ -108,26 +106,31 @@ def training_health(
     (6, True)
     """
     data = _as_data(data)
-    parts = {"training": data} | ({} if eval_set is None else {"validation": _as_data(eval_set)})
     grid = _grid(C_grid)
     settings = {"standardize": standardize, "tol": tol, "max_passes": max_passes}
     plans = _plans(data, losses, settings, [parse_measure(measure) for measure in measures])
-    definitions = _definitions(plans, parts, data)
+    parts = _checked_parts(data, eval_set, plans)
     rows: list[FitHealth] = []
+    definitions: dict[str, None] = {}  # in order, each once
+    notes: dict[str, None] = {}
     total = len(plans) * len(grid)
     for plan in plans:
         training = data if plan.useful.all() else data.select(plan.useful)
         _warm_up(plan, training, settings)
         for C in grid:
-            rows.append(_fit(plan, C, settings, parts, training, _Reporter(progress, len(rows), total)))
+            row, found = _fit(plan, C, settings, parts, training, _Reporter(progress, len(rows), total))
+            rows.append(row)
+            for part, of in found.items():
+                definitions |= dict.fromkeys(of.definitions)
+                notes |= dict.fromkeys(f"{part}: {note}" for note in of.notes)
     if progress is not None:
         progress(total, total)
-    return TrainingHealth(tuple(rows), standardize, tol, max_passes, definitions)
+    return TrainingHealth(tuple(rows), standardize, tol, max_passes, (*definitions, *notes))
 
 
 @dataclass(frozen=True, eq=False)
 class _Plan:
-    """One loss: its name, the queries that say something about order to it, and what is evaluated."""
+    """One loss: its name, the queries it can learn from, and what is evaluated."""
 
     name: str
     loss: Any
@@ -138,12 +141,12 @@ class _Plan:
 
     @property
     def measures(self) -> tuple[Measure, ...]:
-        """Its own measure, and those that were asked for."""
+        """Its own measure, and those asked for."""
         return tuple(dict.fromkeys([self.own, *self.asked]))
 
 
 class _Reporter:
-    """A callback of the solver that says how many fits are done."""
+    """A callback of the solver that reports how many fits are done."""
 
     def __init__(self, progress: Callable[[int, int], None] | None, done: int, total: int) -> None:
         self._progress, self._done, self._total = progress, done, total
@@ -168,32 +171,32 @@ def _grid(values: Iterable[float]) -> list[float]:
         raise InputError("C_grid is empty; expected numbers above 0")
     for C in grid:
         if not 0 < C < np.inf:
-            raise InputError(f"C_grid holds {C!r}; expected numbers above 0")
+            raise InputError(f"C_grid contains {C!r}; expected numbers above 0")
     return grid
 
 
 def _plans(data: RankingData, losses: Any, settings: dict[str, Any], measures: Sequence[Measure]) -> list[_Plan]:
-    """Every loss, checked before the first of them is trained for."""
+    """Every loss, all checked before the first is trained for."""
     plans: dict[str, _Plan] = {}
     losses = [losses] if isinstance(losses, str | Measure) else list(losses)
     check_losses(losses, **settings)
     for loss in losses:
         name = _name(loss)
         ranker = ranker_for(loss, **settings)
-        useful = [target.useful for target in ranker._targets(data)]
+        useful = ranker._useful(data)
+        n_losses = 1 if isinstance(loss, str | Measure) else len(loss)
         own = ranker.measure_to_choose_by()
-        every = np.any(useful, axis=0)
-        if not every.any():
+        if not useful.any():
             what = (
                 "documents of different labels"
                 if isinstance(ranker, RankingSVM)
                 else "both relevant and other documents"
             )
-            message = f"no query has {what}: there is nothing to order, and nothing to train {name} on"
+            message = f"no query has {what}: there is nothing to train {name} on"
             raise InputError(message, "training data")
-        plans[name] = _Plan(name, loss, every, len(useful), own, tuple(dict.fromkeys(measures)))
+        plans[name] = _Plan(name, loss, useful, n_losses, own, tuple(dict.fromkeys(measures)))
     if not plans:
-        raise InputError("no loss was given; expected for example map, ndcg@10 or pairs")
+        raise InputError("no loss given; expected for example map, ndcg@10 or pairs")
     return list(plans.values())
 
 
@@ -203,26 +206,23 @@ def _name(loss: Any) -> str:
     return str(loss) if isinstance(loss, Measure) else "+".join(map(_name, loss))
 
 
-def _definitions(plans: Sequence[_Plan], parts: dict[str, RankingData], data: RankingData) -> tuple[str, ...]:
-    """What the measures mean, by evaluating weights of 0: what does not suit the data is found before training."""
-    names = None if data.feature_names is None else tuple(map(str, data.feature_names))
-    nothing = LinearModel(np.zeros(data.n_features), names)
-    lines: dict[str, None] = {}
-    for part, of in parts.items():
-        try:
-            scores = of.to_caller_order(nothing.score(of.X, of.feature_names))
-            for plan in plans:
-                found = evaluate(of, scores, measures=plan.measures)
-                lines |= dict.fromkeys(found.definitions) | {f"{part}: {note}": None for note in found.notes}
-        except InputError as error:
-            raise InputError(error.message, f"{part} data") from None
-    return tuple(sorted(lines, key=lambda line: line.startswith(tuple(f"{part}: " for part in parts))))
+def _checked_parts(data: RankingData, eval_set: Any, plans: Sequence[_Plan]) -> dict[str, RankingData]:
+    """Training and validation data, whose labels suit all measures."""
+    parts = {"training": data}
+    if eval_set is not None:
+        with about(VALIDATION):
+            parts["validation"] = _as_data(eval_set).matched_to(data.n_features, data.feature_names)
+    for part, name in zip(parts, (TRAINING, VALIDATION), strict=False):
+        with about(name):
+            for measure in {measure for plan in plans for measure in plan.measures}:
+                check_labels(measure, parts[part])
+    return parts
 
 
 def _warm_up(plan: _Plan, training: RankingData, settings: dict[str, Any]) -> None:
-    """Have everything compiled, or loaded from disk, on a few queries from the shortest to the longest.
+    """Compile everything, or load it from disk, on a few queries from the shortest to the longest.
 
-    At a tiny C no plane is new after a few passes: then comes the exact solution of the small problem.
+    At a tiny C no plane is new after a few passes, which triggers the exact solution of the small problem.
     """
     places = np.linspace(0, training.n_queries - 1, min(_WARM_QUERIES, training.n_queries)).astype(np.int64)
     few = training.select(np.argsort(training.sizes, kind="stable")[places])
@@ -231,20 +231,15 @@ def _warm_up(plan: _Plan, training: RankingData, settings: dict[str, Any]) -> No
 
 
 def _train(ranker: Any, data: RankingData) -> float:
-    """Fit; the seconds it took. The gap is in the table, so no warning is needed; Ctrl-C ends everything."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)
-        warnings.filterwarnings("error", "training was interrupted", InputWarning)
-        began = time.perf_counter()
-        try:
-            ranker.fit(data)
-        except InputWarning:
-            raise KeyboardInterrupt from None
-        return time.perf_counter() - began
+    """Fit; the seconds it took. Ctrl-C ends everything."""
+    facts = ranker.fit_data(data)
+    if facts.interrupted:
+        raise KeyboardInterrupt
+    return float(facts.seconds)
 
 
 def _fastest(make: Callable[[], Any], data: RankingData) -> tuple[Any, float]:
-    """A fitted ranker and its seconds; a short fit, which a moment of other work would spoil, is the best of three."""
+    """A fitted ranker and its seconds; of a short fit, easily disturbed by other work, the fastest of three."""
     fits: list[tuple[Any, float]] = []
     while not fits or (len(fits) < _REPEATS and fits[-1][1] < _SHORT):
         ranker = make()
@@ -259,8 +254,8 @@ def _fit(
     parts: dict[str, RankingData],
     training: RankingData,
     callback: _Reporter,
-) -> FitHealth:
-    """Train for one C, and measure."""
+) -> tuple[FitHealth, dict[str, Evaluation]]:
+    """Train for one C, and evaluate."""
     ranker, seconds = _fastest(lambda: ranker_for(plan.loss, C=C, callback=callback, **settings), parts["training"])
     last = ranker.path_[-1]
     in_passes = max(0.0, last.seconds - last.seconds_planes)
@@ -268,7 +263,7 @@ def _fit(
     products = min(last.passes * once, in_passes)
     figures = ranker.C_path_[0]
     found = {part: evaluate(of, ranker.predict(of), measures=plan.measures) for part, of in parts.items()}
-    return FitHealth(
+    row = FitHealth(
         loss=plan.name,
         C=C,
         slack=figures["slack"],
@@ -287,10 +282,11 @@ def _fit(
         own_validation=found["validation"].means[str(plan.own)] if "validation" in found else float("nan"),
         measures=tuple((f"{part} {m}", of.means[str(m)]) for part, of in found.items() for m in plan.asked),
     )
+    return row, found
 
 
 def _products_seconds(data: RankingData, coef: Array) -> float:
-    """Seconds of the products of one pass with the features, at best."""
+    """Seconds of the products of one pass with the features, at their fastest."""
     rows = kernel_form(data.X)
     longest = int(data.sizes.max())
     signs, scores, plane = np.ones(longest), np.empty(longest), np.zeros(data.n_features)
@@ -305,7 +301,7 @@ def _products_seconds(data: RankingData, coef: Array) -> float:
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
 def _products(X: Any, indptr: Any, weights: Any, coef: Any, scores: Any, plane: Any) -> None:
-    """The two products of a pass, and nothing else of it."""
+    """The two products of a pass, and nothing else."""
     for q in range(indptr.size - 1):
         start, stop = indptr[q], indptr[q + 1]
         row_scores(X, start, stop, weights, scores)

@@ -1,7 +1,7 @@
-"""The plot of the health of training: small multiples over C, and how the seconds of every loss split.
+"""The plot of the health of training: small multiples over C, and how the seconds of each loss split.
 
-Readable in black and white: losses differ in marker and line style, parts of the time in hatches. matplotlib is loaded
-here only; pyplot is not, and matplotlib's settings are changed only while drawing.
+Readable in black and white: losses differ in marker and line style, parts of the time in hatches. matplotlib is
+imported only when something is drawn, without pyplot, and its settings are changed only while drawing.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ _PARTS = {  # of the seconds: name, shade, hatch
     "seconds_rest": ("preparation", "0.9", "xxxx"),
 }
 _A_ROW = 5  # losses in a row of bars
-_LEAST_BARS = 4  # that a loss has room for
+_LEAST_BARS = 4  # room for at least this many per loss
 
 
 def check_plot_name(path: str | Path) -> str:
-    """The format that a file's name asks for."""
+    """The format of a plot, by its file name."""
     suffix = Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError(f"plots end in {' or '.join(SUFFIXES)}, not in {suffix or 'nothing'!r}", path)
@@ -59,7 +59,7 @@ def check_plot_name(path: str | Path) -> str:
 
 
 def write_plot(fits: Fits, path: str | Path) -> None:
-    """Draw the table into a PNG or SVG file; it appears whole or not at all."""
+    """Draw the fits into a PNG or SVG file, written whole or not at all."""
     kind = check_plot_name(path)
     from matplotlib import style
     from matplotlib.figure import Figure
@@ -88,9 +88,9 @@ def _draw_lines(figure: Any, fits: Fits) -> None:
     panels: list[tuple[str, str, Callable[[FitHealth], float]]] = [
         ("Average slack", "relative to weights of 0", lambda row: row.slack_ratio),
         ("Objective", "relative to weights of 0", lambda row: row.objective_ratio),
-        ("Length of the weights", "‖w‖", lambda row: row.norm),
+        ("Norm of the weights", "‖w‖", lambda row: row.norm),
         ("Passes over the data", "passes", lambda row: row.passes),
-        ("Time of training", "seconds", lambda row: row.seconds),
+        ("Training time", "seconds", lambda row: row.seconds),
         (f"Own measure, {part} data", "mean over queries", lambda row: getattr(row, f"own_{part}")),
     ]
     for axis, (title, label, value) in zip(axes, panels, strict=True):
@@ -115,7 +115,7 @@ def _draw_lines(figure: Any, fits: Fits) -> None:
 
 
 def _look(number: int) -> dict[str, Any]:
-    """Colour, marker and line of a loss; every second marker is open, so that lines on top of each other show."""
+    """Colour, marker and line of a loss; every second marker is open, so that overlapping lines show."""
     colour = _COLOURS[number % len(_COLOURS)]
     return {
         "color": colour,
@@ -131,7 +131,7 @@ def _label(fits: Fits, loss: str) -> str:
 
 
 def _log_axis(axis: Any, columns: Sequence[Sequence[float]]) -> list[list[float]]:
-    """A logarithmic axis on which 0 has a place of its own, a decade below everything else."""
+    """A logarithmic axis with a place for 0, a decade below everything else."""
     positive = [value for column in columns for value in column if value > 0]
     if not positive:
         axis.set_ylim(-0.05, 1)
@@ -156,7 +156,7 @@ def _log_axis(axis: Any, columns: Sequence[Sequence[float]]) -> list[list[float]
 
 
 def _draw_bars(figure: Any, fits: Fits, n_rows: int) -> None:
-    """For every loss a bar per C, of what took how much of the time."""
+    """For every loss and C a bar that shows how its time splits."""
     n_columns = min(_A_ROW, max(3, len(fits)))
     axes = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False)
     for axis in axes.ravel()[len(fits) :]:
@@ -183,7 +183,7 @@ def _draw_bars(figure: Any, fits: Fits, n_rows: int) -> None:
 
 
 def _power(value: float) -> str:
-    """A number for an axis: powers of ten as such."""
+    """A number for an axis; powers of ten as powers."""
     exponent = math.log10(value)
     if abs(exponent - round(exponent)) < 1e-9:
         return f"$10^{{{round(exponent)}}}$"

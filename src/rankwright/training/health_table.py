@@ -1,4 +1,4 @@
-"""The table that `training_health` gives: its rows, what can be said about them in words, and its text and CSV."""
+"""The table that `training_health` returns: its rows, what they say in words, and how it is written."""
 
 from __future__ import annotations
 
@@ -11,30 +11,30 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.errors import InputError
-from rankwright.evaluation.render import _DRAW, FORMATS, Table, _csv, _figure, _plain
+from rankwright.evaluation.render import FORMATS, Table, csv_text, draw, figure, plain
 from rankwright.training.health_fit import FitHealth
 from rankwright.training.health_plot import write_plot
 
 __all__ = ["TrainingHealth"]
 
-_FALLS = 0.01  # of the slack: less is no fall worth a larger C
-_GONE = 1e-3  # of the slack at weights of 0: less is none
+_FALLS = 0.01  # of the slack: a smaller fall is not worth a larger C
+_GONE = 1e-3  # of the slack at weights of 0: less counts as none
 _HEADER = ("loss", "C", "slack", "obj/obj(0)", "‖w‖", "passes", "gap", "seconds", "oracle", "products", "QP", "rest")
 _SHORT = {"training": "train", "validation": "valid"}
 
 
 @dataclass(frozen=True)
 class TrainingHealth:
-    """What training did for every loss and C; made by :func:`rankwright.training_health`.
+    """The health of training for every loss and C; made by :func:`rankwright.training_health`.
 
     Attributes
     ----------
     rows : tuple of FitHealth
-        Loss after loss, by C.
+        Loss by loss, by ascending C.
     standardize, tol, max_passes
-        What was asked for.
+        The settings of the fits.
     definitions : tuple of str
-        What the measures mean.
+        Definitions of the measures.
     """
 
     rows: tuple[FitHealth, ...]
@@ -52,12 +52,12 @@ class TrainingHealth:
         """The rows of one loss, by C."""
         found = tuple(row for row in self.rows if row.loss == loss)
         if not found:
-            raise InputError(f"{loss!r} is not in the table; there are {', '.join(self.losses)}")
+            raise InputError(f"{loss!r} is not in the table; expected one of {', '.join(self.losses)}")
         return found
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What the rows say for certain, in words."""
+        """What the rows prove, in words."""
         return tuple(line for loss in self.losses for line in _findings(self.of(loss), self))
 
     def to_dict(self) -> dict[str, list[Any]]:
@@ -71,17 +71,17 @@ class TrainingHealth:
             raise InputError(f"unknown format {kind!r}; expected one of {', '.join(FORMATS)}")
         columns = self.to_dict()
         if kind == "csv":
-            return _csv(list(columns), list(zip(*columns.values(), strict=True)))
+            return csv_text(list(columns), list(zip(*columns.values(), strict=True)))
         if kind == "json":
             facts: dict[str, Any] = {"standardize": self.standardize, "tol": self.tol, "max_passes": self.max_passes}
             facts |= {"rows": [_record(row) for row in self.rows], "findings": list(self.findings)}
             return (
-                json.dumps(_plain(facts | {"definitions": list(self.definitions)}), indent=2, ensure_ascii=False) + "\n"
+                json.dumps(plain(facts | {"definitions": list(self.definitions)}), indent=2, ensure_ascii=False) + "\n"
             )
-        return _DRAW[kind](_table(self))
+        return draw(_table(self), kind)
 
     def plot(self, path: str | Path) -> None:
-        """Draw the table; ``.png`` or ``.svg``, as the name of the file says."""
+        """Plot the table into a ``.png`` or ``.svg`` file."""
         write_plot({loss: self.of(loss) for loss in self.losses}, path)
 
     def __str__(self) -> str:
@@ -104,9 +104,9 @@ def _table(health: TrainingHealth) -> Table:
         rules.add(len(rows))
         for row in health.of(loss):
             own = [row.own_training, *([row.own_validation] if has_valid else [])]
-            values = [_figure(value) for value in [*own, *(value for _, value in row.measures)]]
+            values = [figure(value) for value in [*own, *(value for _, value in row.measures)]]
             rows.append((*_cells(row), *values))
-    features = "standardised features" if health.standardize else "the features as they are"
+    features = "standardised features" if health.standardize else "raw features"
     whose = ", ".join(f"{health.of(loss)[0].own_measure} for {loss}" for loss in health.losses)
     notes = (
         *health.findings,
@@ -159,13 +159,13 @@ def _about_slack(rows: Sequence[FitHealth]) -> str:
         return ""
     text = f"average slack falls to {100 * last.slack_ratio:.3g} % of that at weights of 0 by C = {last.C:g}"
     if last.slack_ratio <= _GONE:
-        return f"{text}: every training query is ordered with all but the whole margin"
+        return f"{text}: nearly every training query is ordered with the full margin"
     before = rows[max(0, len(rows) - 2)]
     fall = before.slack - before._slack_error() - last.slack - last._slack_error()
     if fall <= _FALLS * before.slack:
         return text
     share = 100 * (1 - last.slack / before.slack)
-    return f"{text} and still falls there (by {share:.2g} % from C = {before.C:g}): a larger C may help"
+    return f"{text} and is still falling (by {share:.2g} % from C = {before.C:g}): a larger C may help"
 
 
 def _about_gap(rows: Sequence[FitHealth], tol: float) -> str:

@@ -1,59 +1,22 @@
-"""Methods by name (``svm-map``, ``dorm@5``, ``lambdamart``): which estimator each one is, and with which parameters.
+"""Methods by name (``svm-map``, ``dorm@5``, ``lambdamart``): one table says which estimator each one is.
 
-The names are those of `rankwright train --method` and of experiment files. Estimators are imported when they are made.
+The names are those of `rankwright train --method` and of experiment files. What can be set follows from the estimator's
+own parameters. Estimators are imported when first needed.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import importlib
 import inspect
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rankwright.errors import InputError
 
-if TYPE_CHECKING:
-    from rankwright.measures import Measure
-
-__all__ = ["ACCURACY", "LISTED", "LOSSES", "NAMES", "PAIRS", "ROUNDS", "Method", "method_name", "parse_method"]
-
-LISTED = (
-    "svm-map, svm-auc, svm-ndcg, svm-ndcg@K, svm-ndcg-nc, svm-mrr, svm-mrr@K, dorm, dorm@K, dorm-nc, svm-combo, "
-    "rank-svm, rsvm-ir, svm-acc, svm-acc2, svm-acc3, svm-acc4, ranknet, lambdarank, lambdaboost, lambdamart, mcrank, "
-    "mcrank-ordinal"
-)
-LOSSES = {
-    "svm-map": "map",
-    "svm-auc": "auc",
-    "svm-ndcg": "ndcg@10",
-    "svm-ndcg-nc": "ndcg",
-    "svm-mrr": "mrr@10",
-    "dorm": "dorm@10",
-    "dorm-nc": "dorm",
-}
-PAIRS: dict[str, dict[str, Any]] = {
-    "rank-svm": {},
-    "rsvm-ir": {"rank_weights": "ndcg@1", "query_weights": True},
-}
-ACCURACY: dict[str, dict[str, Any]] = {
-    "svm-acc": {},
-    "svm-acc2": {"balance": True},
-    "svm-acc3": {"query_scaling": "percentile"},
-    "svm-acc4": {"query_scaling": "minmax"},
-}
-ROUNDS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "ranknet": ("lambda_rank", "RankNet", {}),
-    "lambdarank": ("lambda_rank", "LambdaRank", {}),
-    "lambdaboost": ("lambda_boost", "LambdaBoost", {}),
-    "lambdamart": ("lambda_mart", "LambdaMART", {}),
-    "mcrank": ("mc_rank", "McRank", {}),
-    "mcrank-ordinal": ("mc_rank", "McRank", {"link": "ordinal"}),
-}
-NAMES = (*LOSSES, "svm-combo", *PAIRS, *ACCURACY, *ROUNDS)
-_WITH_CUTOFF = re.compile(r"(svm-ndcg|svm-mrr|dorm)@(.*)")
+__all__ = ["LISTED", "METHODS", "NAMES", "Method", "parse_method"]
 
 
 @dataclass(frozen=True)
@@ -64,19 +27,29 @@ class Method:
     ----------
     name : str
         Without a cutoff.
-    loss : str or None
-        What a structured SVM is trained for, the cutoff included; None for all others, and for svm-combo.
     module, kind : str
         Where its estimator is, and what that is called.
     presets : dict
         The parameters that make the estimator this method.
+    without : tuple of str
+        Parameters of the estimator that mean nothing to this method.
     """
 
     name: str
-    loss: str | None
     module: str
     kind: str
     presets: Mapping[str, Any] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
+
+    @property
+    def loss(self) -> str | None:
+        """The loss that a structured SVM is trained for, cutoff included; None for all others and for svm-combo."""
+        return self.presets.get("loss")
+
+    @property
+    def takes_cutoff(self) -> bool:
+        """Whether the name may end in a cutoff, as in ``dorm@5``."""
+        return "@" in (self.loss or "")
 
     @property
     def estimator(self) -> type:
@@ -85,65 +58,83 @@ class Method:
         return found
 
     def defaults(self) -> dict[str, Any]:
-        """All parameters of the estimator, with the values they have unless they are given."""
-        signature = inspect.signature(self.estimator).parameters
-        return {name: parameter.default for name, parameter in signature.items()} | dict(self.presets)
+        """Everything that can be set, with its default: the estimator's parameters, and ``bins`` for linear methods.
 
-    def make(self, **parameters: Any) -> Any:
-        """An estimator with these parameters."""
-        return self.estimator(**dict(self.presets) | parameters)
-
-    def measure(self, losses: Any = None, relevant_from: float | None = None) -> Measure:
-        """The measure that a model is chosen by unless another is asked for: that of the (first) loss, or nDCG@10.
-
-        Parameters
-        ----------
-        losses : list of str, optional
-            Of svm-combo.
-        relevant_from : float, optional
-            Labels from here on are relevant.
+        ``losses`` takes the place of ``loss`` where there may be several.
         """
-        from rankwright.measures import parse_measure
+        signature = inspect.signature(self.estimator).parameters
+        known = {name: parameter.default for name, parameter in signature.items()} | dict(self.presets)
+        known = {name: value for name, value in known.items() if name not in self.without}
+        if "loss" in known:
+            known["losses"] = known.pop("loss")
+        if "C" in known and not known.get("query_scaling"):  # linear, over the features as they are
+            known["bins"] = None
+        return known
 
-        loss = losses or self.loss
-        if loss is None:
-            return parse_measure("nDCG@10")
-        from rankwright.rankers.losses import parse_losses
+    def make(self, **settings: Any) -> Any:
+        """An estimator with these settings."""
+        if "losses" in settings:
+            settings["loss"] = settings.pop("losses")
+        return self.estimator(**dict(self.presets) | settings)
 
-        return parse_losses(loss)[0].measure.with_relevant_from(relevant_from)
+    def at(self, cutoff: int) -> Method:
+        """The method for the first ``cutoff`` ranks."""
+        loss = f"{(self.loss or '').partition('@')[0]}@{cutoff}"
+        return dataclasses.replace(self, presets={**self.presets, "loss": loss})
+
+
+def _for_loss(name: str, loss: str, *without: str) -> Method:
+    """A structured SVM for one loss."""
+    return Method(name, "max_margin", "StructuredSVM", {"loss": loss}, ("loss", "loss_weights", "slack", *without))
+
+
+METHODS = {
+    method.name: method
+    for method in (
+        _for_loss("svm-map", "map"),
+        _for_loss("svm-auc", "auc"),
+        _for_loss("svm-ndcg", "ndcg@10"),
+        _for_loss("svm-ndcg-nc", "ndcg"),
+        _for_loss("svm-mrr", "mrr@10"),
+        _for_loss("dorm", "dorm@10", "relevant_from"),
+        _for_loss("dorm-nc", "dorm", "relevant_from"),
+        Method("svm-combo", "max_margin", "StructuredSVM"),
+        Method("rank-svm", "ranking_svm", "RankingSVM"),
+        Method("rsvm-ir", "ranking_svm", "RankingSVM", {"rank_weights": "ndcg@1", "query_weights": True}),
+        Method("svm-acc", "accuracy", "AccuracySVM"),
+        Method("svm-acc2", "accuracy", "AccuracySVM", {"balance": True}),
+        Method("svm-acc3", "accuracy", "AccuracySVM", {"query_scaling": "percentile"}),
+        Method("svm-acc4", "accuracy", "AccuracySVM", {"query_scaling": "minmax"}),
+        Method("ranknet", "lambda_rank", "RankNet"),
+        Method("lambdarank", "lambda_rank", "LambdaRank"),
+        Method("lambdaboost", "lambda_boost", "LambdaBoost"),
+        Method("lambdamart", "lambda_mart", "LambdaMART"),
+        Method("mcrank", "mc_rank", "McRank"),
+        Method("mcrank-ordinal", "mc_rank", "McRank", {"link": "ordinal"}),
+    )
+}
+"""Every method, by its name without a cutoff."""
+
+NAMES = tuple(METHODS)
+LISTED = ", ".join(f"{name}, {name}@K" if METHODS[name].takes_cutoff else name for name in NAMES)
 
 
 def parse_method(text: str) -> Method:
-    """The method of a name.
+    """Look up a method by name.
 
     Examples
     --------
     >>> parse_method("svm-ndcg@5").loss, parse_method("lambdamart").kind
     ('ndcg@5', 'LambdaMART')
     """
-    name = text.strip().lower()
-    if name in LOSSES or name == "svm-combo":
-        loss = LOSSES.get(name)
-        return Method(name, loss, "max_margin", "StructuredSVM", {} if loss is None else {"loss": loss})
-    if name in PAIRS:
-        return Method(name, None, "ranking_svm", "RankingSVM", PAIRS[name])
-    if name in ACCURACY:
-        return Method(name, None, "accuracy", "AccuracySVM", ACCURACY[name])
-    if name in ROUNDS:
-        module, kind, presets = ROUNDS[name]
-        return Method(name, None, module, kind, presets)
-    match = _WITH_CUTOFF.fullmatch(name)
-    if match is not None:
-        if not (match[2].isdecimal() and int(match[2]) > 0):
-            raise InputError(f"the cutoff of the method {text!r} is {match[2]!r}; expected a whole number from 1")
-        loss = f"{match[1].removeprefix('svm-')}@{int(match[2])}"
-        return Method(match[1], loss, "max_margin", "StructuredSVM", {"loss": loss})
-    near = difflib.get_close_matches(name.replace("_", "-").partition("@")[0], NAMES, n=3, cutoff=0.55)
+    name, at, cutoff = text.strip().lower().partition("@")
+    method = METHODS.get(name)
+    if method is not None and not at:
+        return method
+    if method is not None and method.takes_cutoff:
+        if not (cutoff.isdecimal() and int(cutoff) > 0):
+            raise InputError(f"the cutoff of the method {text!r} is {cutoff!r}; expected a whole number from 1")
+        return method.at(int(cutoff))
+    near = difflib.get_close_matches(name.replace("_", "-"), NAMES, n=3, cutoff=0.55)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     raise InputError(f"unknown method {text!r}; {hint}methods: {LISTED}")
-
-
-def method_name(ranker: Any, method: str) -> str:
-    """The method with its cutoff written out."""
-    name = parse_method(method).name
-    return name if name in (*ACCURACY, *ROUNDS) else str(ranker.method_name())

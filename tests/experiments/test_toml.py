@@ -5,7 +5,7 @@ import tomllib
 import pytest
 
 from rankwright.errors import InputError
-from rankwright.experiments.toml_lines import line_of, parse_toml
+from rankwright.experiments.toml import line_of, parse_toml
 
 
 def values(tables, place=()):
@@ -83,6 +83,6 @@ def test_the_nearest_line_around():
     ("text", "line"), [("a = 1\nb = \n", 2), ("a = 1\na = 2\n", 2), ("[a\n", 1), ("a = [1,\n2", 2)]
 )
 def test_what_is_no_toml(text, line):
-    with pytest.raises(InputError, match="is no TOML") as caught:
+    with pytest.raises(InputError, match="not valid TOML") as caught:
         parse_toml(text, "x.toml")
     assert (caught.value.path, caught.value.line) == ("x.toml", line)

@@ -1,4 +1,4 @@
-"""The files of a ``[[data]]`` entry: found beside the experiment file or in the folder of the data, and looked into."""
+"""Checks a ``[[data]]`` entry: finds its files next to the experiment file or in the data folder, and their formats."""
 
 from __future__ import annotations
 
@@ -11,38 +11,37 @@ from rankwright.data.formats import FEATURE_FORMATS, detect
 from rankwright.data.run_features import NORMALIZATIONS
 from rankwright.errors import InputError
 from rankwright.experiments.config import DataSource
-from rankwright.experiments.problems import Problems
 from rankwright.experiments.reading import OPEN
-from rankwright.experiments.toml_lines import Place
+from rankwright.experiments.toml import Place, Problems
 
 __all__ = ["PYTHON_DOCS", "Finder", "check_data", "find"]
 
 PYTHON_DOCS = "python-docs"
 _SOURCES = ("features", "folds", "train", "collection", "runs")
-_PATHS = "a text or a list of texts"
+_PATHS = "a string or a list of strings"
 _ANY = {
-    "name": "a text",
-    "queries": "a text",
-    "part": "a text",
-    "train_queries": "a whole number from 1",
-    "valid_queries": "a whole number from 1",
+    "name": "a string",
+    "queries": "a string",
+    "part": "a string",
+    "train_queries": "a positive integer",
+    "valid_queries": "a positive integer",
     "open_test": _PATHS,
     "background": "a table",
 }
 _KEYS: dict[str, dict[str, str]] = {
     "features": {"features": _PATHS, "negative_as_zero": "true or false"},
     "folds": {"folds": _PATHS, "negative_as_zero": "true or false"},
-    "train": {"train": "a text", "valid": "a text", "test": "a text", "negative_as_zero": "true or false"},
+    "train": {"train": "a string", "valid": "a string", "test": "a string", "negative_as_zero": "true or false"},
     "collection": {
-        "collection": "a text",
-        "qrels": "a text",
-        "feature_sets": "a list of texts",
-        "feature_names": "a list of texts",
+        "collection": "a string",
+        "qrels": "a string",
+        "feature_sets": "a list of strings",
+        "feature_names": "a list of strings",
         "per_field": "true or false",
-        "depth": "a whole number from 1",
-        "candidates": "a text",
+        "depth": "a positive integer",
+        "candidates": "a string",
     },
-    "runs": {"runs": _PATHS, "qrels": "a text", "normalize": "a text", "documents": "a text"},
+    "runs": {"runs": _PATHS, "qrels": "a string", "normalize": "a string", "documents": "a string"},
 }
 _NO_OPTIONS = ("name", "queries", "qrels", "train_queries", "valid_queries", "open_test", "background")
 _CHOICES = {
@@ -57,27 +56,27 @@ _COLLECTION = ("docs", "queries", "qrels")
 
 
 def check_data(problems: Problems, table: Any, place: Place, folders: Sequence[Path]) -> DataSource | None:
-    """One entry; None, and what is wrong noted, where it cannot be used."""
+    """One entry; None, with the mistakes recorded, if it cannot be used."""
     if not isinstance(table, dict):
         problems.add(place, f"[[data]] is {table!r}; expected a table")
         return None
     known = {key for keys in _KEYS.values() for key in keys} | set(_ANY)
     sources = [key for key in _SOURCES if key in table]
     if len(sources) != 1:
-        what = f"has {' and '.join(sources)}" if sources else "does not say where the data are"
+        what = f"has {' and '.join(sources)}" if sources else "names no source"
         problems.add(place, f"[[data]] {what}; expected one of {', '.join(_SOURCES)}")
         for key in (key for key in table if key not in known):
-            problems.table({key: None}, place, dict.fromkeys(sorted(known), "a text"), "[[data]]")
+            problems.table({key: None}, place, dict.fromkeys(sorted(known), "a string"), "[[data]]")
         return None
     source = sources[0]
-    before = len(problems.found)
+    before = len(problems)
     found = problems.table(table, place, _ANY | _KEYS[source], f"[[data]] with {source}")
     if "name" not in table:
-        problems.add(place, "[[data]] has no name; expected one, for the results")
+        problems.add(place, "[[data]] has no name; expected one for the results")
     for key, choices in _CHOICES.items():
         if key in found:
             problems.choice(found[key], (*place, key), choices, key)
-    if len(problems.found) > before:
+    if len(problems) > before:
         return None
     finder = Finder(problems, place, folders)
     kind, files = getattr(finder, f"of_{source}")(found)
@@ -88,21 +87,21 @@ def check_data(problems: Problems, table: Any, place: Place, folders: Sequence[P
     _check_texts(problems, found, place)
     options = {key: value for key, value in found.items() if key not in (*_NO_OPTIONS, *_paths(source))}
     used = {key: found.get(key) for key in ("train_queries", "valid_queries")}
-    return None if len(problems.found) > before else DataSource(found["name"], kind, files, options, **used)
+    return None if len(problems) > before else DataSource(found["name"], kind, files, options, **used)
 
 
 def _paths(source: str) -> tuple[str, ...]:
-    """The keys that hold paths; the name of a collection that is no folder stays."""
+    """The keys of paths; ``collection`` stays an option, as it may be a name instead."""
     return {"train": ("train", "valid", "test"), "collection": ()}.get(source, (source,))
 
 
 def find(text: str, folders: Sequence[Path]) -> Path | None:
-    """A file or folder in the first of some folders that has it."""
+    """A file or folder in the first of the folders that has it."""
     return next((folder / text for folder in folders if (folder / text).exists()), None)
 
 
 class Finder:
-    """Finds files, and notes those that are not there or are something else."""
+    """Finds files, and records those that are missing or of another format."""
 
     def __init__(self, problems: Problems, place: Place, folders: Sequence[Path]) -> None:
         self._problems, self._place, self._folders = problems, place, folders
@@ -119,14 +118,14 @@ class Finder:
             if role in found:
                 files |= self._checked(role, self.one(role, found[role]), FEATURE_FORMATS)
             elif role == "test" and "open_test" not in found:
-                self._add("train", "there is no test; expected a file to test on")
+                self._add("train", "no test; expected a file to test on")
         for one, other in (("train", "test"), ("valid", "test"), ("train", "valid")):
             if one in files and other in files and files[one].samefile(files[other]):
                 self._add(other, f"{one} and {other} are the same file; expected different queries")
         return "fixed", files
 
     def of_folds(self, found: Mapping[str, Any]) -> tuple[str, dict[str, Path]]:
-        """Folders of folds, or the parts S1 … S5."""
+        """Folders with a fold each, or the parts S1 … S5."""
         paths = list(self._several("folds", found["folds"]).values())
         if len(paths) < (1 if isinstance(found["folds"], str) else len(found["folds"])):
             return "parts", {}
@@ -154,7 +153,7 @@ class Finder:
             here = sorted(path for path in folder.iterdir() if path.name.lower().startswith(start))
             if len(here) != 1:
                 found = ", ".join(path.name for path in here) or "none"
-                self._add("folds", f"{folder} has not one file whose name begins with {start}: {found}")
+                self._add("folds", f"{folder} has no single file whose name starts with {start}: {found}")
             else:
                 files[role] = here[0]
         return files
@@ -166,13 +165,13 @@ class Finder:
         for number, name in enumerate(found.get("feature_sets", [])):
             self._problems.choice(name, (*self._place, "feature_sets", number), FEATURE_SETS, "set of features")
         if not found.get("feature_sets", ["base"]) and not found.get("feature_names"):
-            self._add("feature_sets", "there are no features; expected feature_sets or feature_names")
+            self._add("feature_sets", "no features; expected feature_sets or feature_names")
         if found["collection"] == PYTHON_DOCS:
             return "collection", {}
         folder = find(found["collection"], self._folders)
         if folder is None or not folder.is_dir():
             where = " or ".join(map(str, self._folders))
-            what = f"{found['collection']} is no folder in {where}"
+            what = f"no folder {found['collection']} in {where}"
             self._add("collection", f"{what}; expected {PYTHON_DOCS} or a folder with {', '.join(_COLLECTION)}")
             return "collection", {}
         files: dict[str, Path] = {}
@@ -182,7 +181,7 @@ class Finder:
                 files |= self.one(role, found[role])
             elif len(here) != 1:
                 names = ", ".join(path.name for path in here) or "none"
-                self._add("collection", f"{folder} has not one file whose name begins with {role}: {names}")
+                self._add("collection", f"{folder} has no single file whose name starts with {role}: {names}")
             else:
                 files[role] = here[0]
         return "collection", files
@@ -199,37 +198,37 @@ class Finder:
             for path in sorted(folder.glob(pattern), key=_natural):
                 name = path.name.removesuffix(".gz").removesuffix(".run")
                 if f"run {name}" in files:
-                    self._add("runs", f"two runs are called {name}; expected different names")
+                    self._add("runs", f"duplicate run name {name}; expected different names")
                 files[f"run {name}"] = path
         files = self._checked("runs", files, ("run",))
         if "qrels" not in found:
-            self._add("runs", "there is no qrels; expected the judgements that go with the runs")
+            self._add("runs", "no qrels; expected the judgements for the runs")
         else:
             files |= self._checked("qrels", self.one("qrels", found["qrels"]), ("qrels",))
         return "runs", files
 
     def open_test(self, texts: str | list[str], others: Mapping[str, Path]) -> dict[str, Path]:
-        """Feature files to test on, which are none of the others."""
+        """Feature files to test on, all different from the others."""
         files = self.feature_files("open_test", texts, others)
         return {f"{OPEN}{number}": path for number, path in files.items()}
 
     def feature_files(self, key: str, texts: str | list[str], others: Mapping[str, Path]) -> dict[str, Path]:
-        """The feature files of a key by their numbers; they are other data than some."""
+        """The feature files of a key by number, all different from ``others``."""
         files = self._checked(key, self._several(key, texts), FEATURE_FORMATS)
         for path in files.values():
             if any(path.samefile(other) for other in others.values()):
-                self._add(key, f"{path.name} is among the files of the data set already; expected other data")
+                self._add(key, f"{path.name} is already used by the data set; expected other data")
         return files
 
     def one(self, key: str, text: str) -> dict[str, Path]:
-        """The file of a key, by that key; nothing where it is not there."""
+        """The file of a key, by that key; empty if it is missing."""
         path = find(text, self._folders)
         if path is None:
             self._missing((key,), text)
         return {} if path is None else {key: path}
 
     def _several(self, key: str, texts: str | list[str]) -> dict[str, Path]:
-        """Files by their numbers."""
+        """Files by number."""
         files: dict[str, Path] = {}
         listed = [texts] if isinstance(texts, str) else texts
         if not listed:
@@ -244,18 +243,18 @@ class Finder:
 
     def _missing(self, place: Place, text: str) -> None:
         where = " or ".join(str(folder) for folder in self._folders)
-        self._problems.add((*self._place, *place), f"there is no {text} in {where}; expected a file or folder")
+        self._problems.add((*self._place, *place), f"no {text} in {where}; expected a file or folder")
 
     def _checked(self, key: str, files: dict[str, Path], kinds: Sequence[str]) -> dict[str, Path]:
-        """Files that are of one of some formats."""
+        """Files, all checked to be of one of the formats."""
         for path in files.values():
             try:
                 kind = detect(path)
             except InputError as error:
-                self._add(key, f"{path} {error.message}")
+                self._add(key, f"{path}: {error.message}")
                 continue
             if kind not in kinds:
-                self._add(key, f"{path} holds {kind}; expected {' or '.join(kinds)}")
+                self._add(key, f"{path} contains {kind}; expected {' or '.join(kinds)}")
         return files
 
     def _add(self, key: str, message: str) -> None:
@@ -263,7 +262,7 @@ class Finder:
 
 
 def _check_texts(problems: Problems, found: Mapping[str, Any], place: Place) -> None:
-    """What part of a topic is the query."""
+    """The part of a topic that is used as the query."""
     from rankwright.text.reading.queries import PARTS
 
     for part in found.get("part", "title").split("+"):
@@ -271,5 +270,5 @@ def _check_texts(problems: Problems, found: Mapping[str, Any], place: Place) -> 
 
 
 def _natural(path: Path) -> list[Any]:
-    """Fold2 before Fold10."""
+    """Sort key that puts Fold2 before Fold10."""
     return [int(piece) if piece.isdecimal() else piece for piece in re.split(r"(\d+)", path.name)]

@@ -1,0 +1,48 @@
+"""Files of a command: read with a progress bar, and checked before hours of work end in one that cannot be written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rankwright.cli.progress import reading
+from rankwright.errors import InputError
+
+if TYPE_CHECKING:
+    from rankwright.data.dataset import RankingData
+
+__all__ = ["check_target", "naming_files", "read_features"]
+
+
+def read_features(path: Path, group: Path | None = None, *, negative_as_zero: bool = False) -> RankingData:
+    """The feature data of a file."""
+    from rankwright.data.formats import read_data
+
+    with reading(path) as update:
+        return read_data(path, group=group, negative="zero" if negative_as_zero else "error", progress=update)
+
+
+def check_target(target: Path, sources: Iterable[Path | None]) -> None:
+    """Complain about a file that cannot be written, or that is being read."""
+    if target.is_dir():
+        raise InputError("is a folder; expected a file name to write to", target)
+    if not target.parent.is_dir():
+        raise InputError("cannot be written: No such file or directory", target)
+    if not os.access(target.parent, os.W_OK | os.X_OK):
+        raise InputError("cannot be written: Permission denied", target)
+    if target.exists() and any(source and source.exists() and target.samefile(source) for source in sources):
+        raise InputError("is also an input; expected another name to write to", target)
+
+
+@contextmanager
+def naming_files(files: Mapping[str, Path | None]) -> Iterator[None]:
+    """Name the file in errors about a part of the data, such as ``training data``."""
+    try:
+        yield
+    except InputError as error:
+        if str(error.path) not in files:
+            raise
+        raise InputError(error.message, files[str(error.path)], error.line) from None

@@ -1,0 +1,228 @@
+"""A TOML text with the line number of every key and list element, which `tomllib` does not give, and its mistakes.
+
+A place is the path to a value in the parsed tables: ``("method", 0, "grid", "C")``.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from rankwright.errors import InputError
+
+__all__ = ["Place", "Problems", "line_of", "nearest", "parse_toml"]
+
+Place = tuple[str | int, ...]
+_TOKEN = re.compile(
+    r'"""(?:\\.|[^\\])*?"""|\'\'\'.*?\'\'\'|"(?:\\.|[^"\\\n])*"|\'[^\'\n]*\''  # strings
+    r"|\#[^\n]*|[ \t\r]+"  # comments and spaces
+    r"|\n|[\[\]{}=,.]|[^\s\"'\#\[\]{}=,.]+",
+    re.DOTALL,
+)
+_ERROR = re.compile(r" \(at line (\d+), column \d+\)$")
+_ENDS = ("\n", ",", "]", "}")
+
+
+def parse_toml(text: str, path: str | Path | None = None) -> tuple[dict[str, Any], dict[Place, int]]:
+    """Parse a TOML text into its tables and the line number of every place.
+
+    Examples
+    --------
+    >>> tables, lines = parse_toml('[[data]]\\nname = "a"\\n[[data]]\\nname = "b"\\nlist = [1,\\n 2]')
+    >>> lines["data", 1, "name"], lines["data", 1, "list", 1]
+    (4, 6)
+    """
+    try:
+        tables = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        found = _ERROR.search(str(error))
+        line = int(found[1]) if found else text.count("\n") + 1
+        raise InputError(f"not valid TOML: {_ERROR.sub('', str(error))}", path, line) from None
+    return tables, _Scanner(text).lines
+
+
+def line_of(lines: dict[Place, int], place: Place) -> int | None:
+    """The line of a place, or of the innermost enclosing place that has one."""
+    while place:
+        if place in lines:
+            return lines[place]
+        place = place[:-1]
+    return None
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_strings(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+
+
+_KINDS: dict[str, Callable[[Any], bool]] = {
+    "a string": lambda value: isinstance(value, str),
+    "a positive integer": lambda value: _is_integer(value) and value >= 1,
+    "an integer of at least 2": lambda value: _is_integer(value) and value >= 2,
+    "an integer of at least 0": lambda value: _is_integer(value) and value >= 0,
+    "a number": _is_number,
+    "true or false": lambda value: isinstance(value, bool),
+    "a list of strings": _is_strings,
+    "a string or a list of strings": lambda value: isinstance(value, str) or _is_strings(value),
+    "a table": lambda value: isinstance(value, dict),
+    "a number of queries, or a fraction such as 0.5": lambda value: (
+        _is_integer(value) or (_is_number(value) and 0 <= value < 1)
+    ),
+    '0, 1 or "skip"': lambda value: value in (0, 1, "skip") and not isinstance(value, bool | float),
+}
+"""The kinds of values a key can take, by their description in error messages."""
+
+
+class Problems:
+    """Collects the mistakes in a file, each with its line, instead of stopping at the first."""
+
+    def __init__(self, lines: dict[Place, int], path: str | Path) -> None:
+        self._lines, self._path = lines, path
+        self._found: list[InputError] = []
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    @property
+    def found(self) -> list[InputError]:
+        """All mistakes, in the order of their lines."""
+        return sorted(self._found, key=lambda problem: problem.line or 0)
+
+    def add(self, place: Place, message: str) -> None:
+        """Record a mistake."""
+        self._found.append(InputError(message, self._path, line_of(self._lines, place)))
+
+    def table(self, value: Any, place: Place, kinds: Mapping[str, str], title: str) -> dict[str, Any]:
+        """The entries of a table that have a known key and a value of the right kind; records the others."""
+        if not isinstance(value, dict):
+            self.add(place, f"{title} is {value!r}; expected a table")
+            return {}
+        kept = {}
+        for key, entry in value.items():
+            if key not in kinds:
+                self.add((*place, key), f"unknown key {key!r} in {title}; {nearest(key, kinds)}")
+            elif not _KINDS[kinds[key]](entry):
+                self.add((*place, key), f"{key} is {entry!r}; expected {kinds[key]}")
+            else:
+                kept[key] = entry
+        return kept
+
+    def choice(self, value: Any, place: Place, known: Iterable[str], what: str) -> bool:
+        """Whether a value is one of the known ones; records a mistake if not."""
+        known = list(known)
+        if value in known:
+            return True
+        self.add(place, f"unknown {what} {value!r}; {nearest(str(value), known)}")
+        return False
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A hint: the closest known name, or all of them."""
+    known = list(known)
+    near = difflib.get_close_matches(name, known, n=1, cutoff=0.6)
+    return f"did you mean {near[0]}?" if near else f"expected one of {', '.join(known)}"
+
+
+class _Scanner:
+    """Records line numbers while walking through valid TOML."""
+
+    def __init__(self, text: str) -> None:
+        self.lines: dict[Place, int] = {}
+        self._tokens: list[tuple[str, int]] = []
+        self._at = 0
+        self._lists: dict[Place, int] = {}  # tables seen so far in each list of tables
+        line = 1
+        for token in _TOKEN.findall(text):
+            if token[0] not in "# \t\r":
+                self._tokens.append((token, line))
+            line += token.count("\n")
+        self._document()
+
+    def _peek(self) -> str:
+        return self._tokens[self._at][0] if self._at < len(self._tokens) else ""
+
+    def _next(self) -> tuple[str, int]:
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _skip(self, *tokens: str) -> None:
+        while self._peek() in tokens and self._peek():
+            self._at += 1
+
+    def _document(self) -> None:
+        table: Place = ()
+        self._skip("\n")
+        while self._peek():
+            if self._peek() == "[":
+                table = self._header()
+            else:
+                self._entry(table)
+            self._skip("\n")
+
+    def _header(self) -> Place:
+        """`[a.b]` or `[[a.b]]`; the name of a list refers to its last table."""
+        _, line = self._next()
+        several = self._peek() == "["
+        self._skip("[")
+        names = self._key("]")
+        self._skip("]")
+        place: Place = ()
+        for name in names[:-1]:
+            place = self._inside((*place, name))
+        place = (*place, names[-1])
+        if several:
+            self._lists[place] = self._lists.get(place, 0) + 1
+        place = self._inside(place)
+        self.lines.setdefault(place, line)
+        return place
+
+    def _inside(self, place: Place) -> Place:
+        return (*place, self._lists[place] - 1) if place in self._lists else place
+
+    def _key(self, end: str) -> list[str]:
+        names = []
+        while self._peek() != end:
+            token, _ = self._next()
+            if token != ".":
+                names.append(next(iter(tomllib.loads(f"{token} = 0"))))
+        return names
+
+    def _entry(self, table: Place) -> None:
+        line = self._tokens[self._at][1]
+        place = (*table, *self._key("="))
+        self._next()
+        self.lines.setdefault(place, line)
+        self._value(place)
+
+    def _value(self, place: Place) -> None:
+        if self._peek() == "{":
+            self._next()
+            self._skip("\n", ",")
+            while self._peek() != "}":
+                self._entry(place)
+                self._skip("\n", ",")
+            self._next()
+        elif self._peek() == "[":
+            self._next()
+            self._skip("\n", ",")
+            number = 0
+            while self._peek() != "]":
+                self.lines.setdefault((*place, number), self._tokens[self._at][1])
+                self._value((*place, number))
+                number += 1
+                self._skip("\n", ",")
+            self._next()
+        else:
+            while self._peek() and self._peek() not in _ENDS:
+                self._next()

@@ -1,0 +1,281 @@
+"""One training: a method, its settings and data in; a model and typed facts out.
+
+A `Plan` is all that is decided before there is data, checked; `Plan.train` is the training of every command, experiment
+and adaptation. Errors about the data name the part that is wrong where a file name would be: ``training data``,
+``validation data``, ``starting model``.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.dataset import RankingData
+from rankwright.errors import InputError
+from rankwright.evaluation.table import Evaluation, evaluate
+from rankwright.measures import Measure, Rankings, parse_measure
+from rankwright.models.linear import LinearModel
+from rankwright.rankers.facts import Fitted
+from rankwright.training.methods import Method, parse_method
+
+__all__ = [
+    "STARTING_MODEL",
+    "TRAINING",
+    "VALIDATION",
+    "Plan",
+    "Trained",
+    "about",
+    "check_labels",
+    "plan",
+    "train",
+]
+
+Array = npt.NDArray[Any]
+TRAINING, VALIDATION, STARTING_MODEL = "training data", "validation data", "starting model"
+
+
+@dataclass(frozen=True, eq=False)
+class Trained:
+    """A trained model, and what is known of its training.
+
+    Attributes
+    ----------
+    method : str
+        What was trained, cutoff included.
+    measure : Measure
+        What was chosen by, and what the evaluations are of.
+    model : Model
+        Scores the features of the training data, threshold bins included.
+    ranker : Ranker
+        The fitted estimator.
+    facts : Fitted
+        What was chosen, the certificate, the rounds, notices, and whether training was interrupted.
+    parts : dict of RankingData
+        The ``training`` data, and the ``validation`` data if there is some.
+    """
+
+    method: str
+    measure: Measure
+    model: Any
+    ranker: Any
+    facts: Fitted
+    parts: Mapping[str, RankingData]
+
+    @cached_property
+    def evaluations(self) -> dict[str, Evaluation]:
+        """The measure on every part; evaluated once, when first asked for."""
+        return {
+            part: evaluate(data, self.model.predict(data), measures=[self.measure]) for part, data in self.parts.items()
+        }
+
+    @property
+    def values(self) -> dict[str, float]:
+        """Mean of the measure on every part."""
+        return {part: found.means[str(self.measure)] for part, found in self.evaluations.items()}
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to one file, with the values of the measure."""
+        measures = {f"{part} {self.measure}": value for part, value in self.values.items()}
+        self.ranker.save(path, measures=measures, model=self.model)
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """What to train; everything in it is checked.
+
+    Attributes
+    ----------
+    method : Method
+        By name.
+    ranker : Ranker
+        The estimator, not fitted.
+    measure : Measure
+        What is chosen by on validation data, and reported.
+    bins : int or None
+        Threshold bins per feature.
+    """
+
+    method: Method
+    ranker: Any
+    measure: Measure
+    bins: int | None = None
+
+    @property
+    def costs(self) -> tuple[float, ...]:
+        """The values of C to train for, ascending; none for methods without C, or where λ decides."""
+        ranker = self.ranker
+        if not hasattr(ranker, "C") or getattr(ranker, "lam", None) is not None:
+            return ()
+        if ranker.C != "auto":
+            return (float(ranker.C),)
+        from rankwright.rankers.cost import DEFAULT_GRID
+
+        return tuple(sorted(float(C) for C in ranker.C_grid or DEFAULT_GRID))
+
+    def train(
+        self,
+        data: RankingData,
+        valid: RankingData | None = None,
+        *,
+        start: Any = None,
+        callback: Callable[[Any], Any] | None = None,
+    ) -> Trained:
+        """Train.
+
+        Parameters
+        ----------
+        data, valid : RankingData
+            To train on, and to choose by.
+        start : SavedModel or LinearModel, optional
+            A linear model of the same features to continue from.
+        callback : callable, optional
+            Called after every pass or round; methods without any ignore it.
+        """
+        with about(TRAINING):
+            check_labels(self.measure, data)
+        if valid is not None:
+            with about(VALIDATION):
+                valid = valid.matched_to(data.n_features, data.feature_names)
+                check_labels(self.measure, valid)
+        ranker = copy.copy(self.ranker)
+        if start is not None:
+            with about(STARTING_MODEL):
+                self._start(ranker, start, data)
+        bins = None
+        given, checked = data, valid
+        if self.bins is not None:
+            from rankwright.rankers.bins import ThresholdBins
+
+            bins = ThresholdBins(self.bins).fit(data)
+            given, checked = bins.transform_data(data), None if valid is None else bins.transform_data(valid)
+        if callback is not None and hasattr(ranker, "callback"):
+            ranker.callback = callback
+        facts = ranker.fit_data(given, checked)
+        if hasattr(ranker, "callback"):
+            ranker.callback = None
+        model = ranker.model_ if bins is None else bins.collapse(ranker.model_)
+        parts = {"training": data} | ({} if valid is None else {"validation": valid})
+        return Trained(ranker.method_name(), self.measure, model, ranker, facts, parts)
+
+    def _start(self, ranker: Any, start: Any, data: RankingData) -> None:
+        if not hasattr(ranker, "warm_start") or self.bins is not None:
+            what = self.method.name if self.bins is None else "bins"
+            raise InputError(f"{what} cannot continue from a model; expected a max-margin method on raw features")
+        ranker.start_from(_weights(getattr(start, "model", start), data))
+
+
+def plan(
+    method: str | Method,
+    settings: Mapping[str, Any] | None = None,
+    *,
+    measure: str | Measure | None = None,
+    validated: bool = False,
+    seed: int = 0,
+    threads: int | None = 1,
+) -> Plan:
+    """Decide what to train, and check it.
+
+    Parameters
+    ----------
+    method : str or Method
+        Such as ``"svm-map"`` or ``"lambdamart"``.
+    settings : mapping, optional
+        Parameters of the method by name, see :meth:`Method.defaults`.
+    measure : str or Measure, optional
+        What to choose by on validation data, and to report; by default what the estimator chooses by.
+    validated : bool
+        Whether there is validation data: C is then chosen on it, unless C or λ is among the settings.
+    seed : int
+        Random seed, for methods that draw anything.
+    threads : int, optional
+        Number of threads; the model does not depend on it.
+    """
+    if isinstance(method, str):
+        method = parse_method(method)
+    known = method.defaults()
+    given = dict(settings or {})
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise InputError(f"{method.name} has no parameter {unknown[0]!r}; expected one of {', '.join(sorted(known))}")
+    bins = given.pop("bins", None)
+    if bins is not None and (not isinstance(bins, int) or isinstance(bins, bool) or bins < 1):
+        raise InputError(f"bins is {bins!r}; expected a whole number from 1")
+    if "losses" in known and len(given.get("losses", ())) < 2:
+        raise InputError(f"{method.name} trains for several losses at once; expected losses such as map and mrr@10")
+    shared: dict[str, Any] = {"n_jobs": threads, "random_state": seed}
+    if measure is not None:
+        shared["eval_measure"] = parse_measure(measure)
+    if validated and given.get("lam") is None:
+        shared["C"] = "auto"
+    if "measure" in known:
+        given["measure"] = parse_measure(given.get("measure", known["measure"]))
+    ranker = method.make(**{name: value for name, value in shared.items() if name in known} | given)
+    ranker.check_parameters()
+    if bins is not None and getattr(ranker, "query_scaling", None) is not None:
+        raise InputError("bins are of the features as they are; expected no query_scaling with them")
+    ranker.eval_measure = ranker.measure_to_choose_by()
+    return Plan(method, ranker, ranker.eval_measure, bins)
+
+
+def train(
+    method: str | Method,
+    data: RankingData,
+    valid: RankingData | None = None,
+    *,
+    settings: Mapping[str, Any] | None = None,
+    measure: str | Measure | None = None,
+    seed: int = 0,
+    threads: int | None = 1,
+    start: Any = None,
+    callback: Callable[[Any], Any] | None = None,
+) -> Trained:
+    """Train a method by name; see :func:`plan` and :meth:`Plan.train` for the parameters.
+
+    Examples
+    --------
+    >>> data = RankingData.from_arrays([[1.0], [0.0], [3.0], [2.0]], [1, 0, 2, 0], ["a", "a", "b", "b"])
+    >>> trained = train("svm-map", data, settings={"C": 10})
+    >>> trained.values, trained.facts.certificate.reached
+    ({'training': 1.0}, True)
+    """
+    decided = plan(method, settings, measure=measure, validated=valid is not None, seed=seed, threads=threads)
+    return decided.train(data, valid, start=start, callback=callback)
+
+
+def check_labels(measure: Measure, data: RankingData) -> None:
+    """Complain about labels that are too large for a measure."""
+    highest = data.labels.max(keepdims=True)
+    measure.resolve("letor").value(Rankings(highest, np.array([0, 1])))
+
+
+def _weights(model: Any, data: RankingData) -> Array:
+    """The weights of a linear model, in the order of the data's features."""
+    if not isinstance(model, LinearModel):
+        raise InputError("not a linear model over these features; expected one to continue from")
+    names = data.feature_names
+    if model.feature_names is not None and names is not None and model.feature_names != names:
+        weights = dict(zip(model.feature_names, model.coef.tolist(), strict=True))
+        if weights.keys() != set(names):
+            raise InputError("was trained on features of other names; expected those of the training data")
+        return np.array([weights[name] for name in names])
+    if model.n_features != data.n_features:
+        what = f"has {model.n_features:,} features, but the training data has {data.n_features:,}"
+        raise InputError(f"{what}; expected a model of the same features")
+    return model.coef
+
+
+@contextmanager
+def about(part: str) -> Iterator[None]:
+    """Name the part that an error is about."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(error.message, part) from None
