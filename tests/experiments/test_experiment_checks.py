@@ -138,7 +138,7 @@ MISTAKES = {
     ),
     "parameter": ("toll", "tol = 0.01", "toll = 0.01", "svm-map has no parameter 'toll'; did you mean tol?"),
     "value": ("tol = -1", "tol = 0.01", "tol = -1", "tol is -1; expected a number above 0"),
-    "value type": ("= 'x'", "tol = 0.01", "max_passes = 'x'", "max_passes is 'x', which cannot be used (TypeError"),
+    "value type": ("= 'x'", "tol = 0.01", "max_passes = 'x'", "max_passes is 'x'; expected a whole number from 1"),
     "set by us": ("n_jobs", "tol = 0.01", "n_jobs = 4", "n_jobs cannot be set here: use --threads"),
     "the loss": ("loss", "tol = 0.01", 'loss = "auc"', "loss cannot be set here"),
     "no losses": ("svm-combo", 'method = "svm-map"', 'method = "svm-combo"', "svm-combo needs losses"),
@@ -243,6 +243,16 @@ def test_whatever_a_value_is_the_check_has_an_answer(folder, number):
         changed = [*lines[:number], lines[number].partition("=")[0] + "= " + value, *lines[number + 1 :]]
         experiment, problems = check_text("\n".join(changed), folder / "exp.toml")
         assert (experiment is None) == bool(problems)
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_whatever_a_parameter_is_the_check_has_an_answer(folder, method):
+    data = '[[data]]\nname = "f"\ntrain = "train.txt"\ntest = "test.txt"\n'
+    for key in parse_method(method).defaults():
+        for value in ('"x"', "[1]", "1979-05-27"):
+            text = f'{data}[[method]]\nmethod = "{method}"\n[method.parameters]\n{key} = {value}\n'
+            experiment, problems = check_text(text, folder / "exp.toml")
+            assert (experiment is None) == bool(problems)
 
 
 @pytest.mark.parametrize("text", ["data = 3\nmethod = 'x'", "data = [3]\nmethod = [3]", "experiment = 1\nprotocol = 2"])

@@ -188,7 +188,7 @@ def test_thousands_of_grades_are_no_programme(cutoff):
 
 
 DECAYS = {
-    "dorm:cube": "the decay of the feature map is 'cube'; expected log2 or sqrt, or log2@30 to end there",
+    "dorm:cube": "the decay of the feature map is 'cube'; expected log2 or sqrt, or log2@30 to end it at rank 30",
     "dorm:sqrt@0": "the decay of the feature map is 'sqrt@0'",
     "dorm:sqrt@": "the decay of the feature map is 'sqrt@'",
     "dorm:sqrt@-3": "the decay of the feature map is 'sqrt@-3'",

@@ -171,10 +171,10 @@ def test_in_a_pipeline():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda X: ThresholdBins(0).fit(X), "n_bins is 0; expected a whole number of at least 1"),
+        (lambda X: ThresholdBins(0).fit(X), "n_bins is 0; expected a whole number from 1"),
         (lambda X: ThresholdBins(2.5).fit(X), "n_bins is 2.5"),
         (lambda X: ThresholdBins(True).fit(X), "n_bins is True"),
-        (lambda X: ThresholdBins(spacing="odd").fit(X), "spacing is 'odd'; expected one of even, quantile"),
+        (lambda X: ThresholdBins(spacing="odd").fit(X), "spacing is 'odd'; expected even or quantile"),
         (lambda X: ThresholdBins(3).fit(X).collapse(LinearModel([1.0])), "1 weights for 6 bins"),
         (lambda X: ThresholdBins().fit(X).collapse(LinearModel([1.0], query_scaling="minmax")), "only a linear model"),
         (lambda X: ThresholdBins().fit(X).collapse(None), "only a linear model"),

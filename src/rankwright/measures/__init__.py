@@ -42,7 +42,7 @@ def parse_measure(text: str | Measure) -> Measure:
     ----------
     text : str
         ``NAME``, ``NAME@cutoff`` or ``NAME(parameter=value, …)@cutoff``. trec_eval's ``ndcg_cut.10`` and ``P_5`` are
-        understood too. A measure is returned as it is.
+        understood too. A measure is returned unchanged.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def parse_measure(text: str | Measure) -> Measure:
     """
     if isinstance(text, Measure):
         return text
-    match = _WRITTEN.match(text)
+    match = _WRITTEN.match(text) if isinstance(text, str) else None
     if match is None:
         raise InputError(f"measure {text!r} is not understood; expected for example nDCG@10 or P(rel=2)@5")
     name, inside, cutoff = match["name"], match["inside"], match["trec"] or match["cutoff"]

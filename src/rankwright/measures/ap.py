@@ -1,6 +1,7 @@
 """Average precision: AP = (1/P) Σ over relevant documents, at ranks r from 0, of (relevant at or above r) / (1 + r).
 
-P counts all relevant documents of the query, retrieved or not; a cutoff ends the sum and leaves P (as trec_eval).
+P counts all relevant documents of the query, retrieved or not; a cutoff ends the sum but does not change P (as in
+trec_eval).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class AP(PositionSum, BinaryMeasure):
     loss_name: ClassVar[str] = "map"
 
     def value(self, rankings: Rankings) -> Array:
-        """Precision at the places of the relevant documents, summed, over all relevant documents."""
+        """Sum of the precision at each relevant document, over the number of relevant documents."""
         top = rankings.top(self.cutoff)
         relevant = self.relevant(top)
         # Few documents are relevant: count and rank only those.
@@ -44,19 +45,19 @@ class AP(PositionSum, BinaryMeasure):
         return np.asarray(1.0 / (ranks + 1.0))
 
     def credits(self, hits: Array) -> Array:
-        """A relevant document counts as many as there are down to it."""
+        """The k-th relevant document counts k."""
         return hits.astype(np.float64)
 
     def norms(self, rankings: Rankings) -> Array:
-        """All relevant documents."""
+        """The number of relevant documents."""
         return self.n_relevant(rankings)
 
     def oracle(self, feature_map: str | None = None) -> Oracle:
-        """The best place of every non-relevant document; there is none with a cutoff."""
+        """Finds the best place of every non-relevant document; not available with a cutoff."""
         if self.cutoff is not None:
             return super().oracle()
         self.check_feature_map(feature_map)
-        from rankwright.measures.oracles.partial_order import average_precision  # here, for it loads numba
+        from rankwright.measures.oracles.partial_order import average_precision  # loads numba
 
         def harmonic_numbers(longest: int) -> Array:
             return read_only(np.cumsum(np.append(0.0, 1.0 / np.arange(1, longest + 1))))

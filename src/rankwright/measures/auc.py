@@ -1,7 +1,7 @@
-"""Area under the ROC curve: the share of (relevant, non-relevant) pairs of a query that stand in order.
+"""Area under the ROC curve: the share of (relevant, non-relevant) pairs of a query in the right order.
 
-Relevant documents that were not retrieved stand below every retrieved one; non-relevant ones that were not retrieved do
-not count. A query whose retrieved documents are all relevant has no pair out of order, and counts 1.
+Relevant documents that were not retrieved rank below every retrieved one; non-relevant ones that were not retrieved are
+ignored. A query whose retrieved documents are all relevant has no pair out of order and counts 1.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class AUC(BinaryMeasure):
         return Swaps(_changes)
 
     def oracle(self, feature_map: str | None = None) -> Oracle:
-        """Every pair for itself."""
+        """Decides every pair on its own."""
         self.check_feature_map(feature_map)
-        from rankwright.measures.oracles.partial_order import auc  # here, for it loads numba
+        from rankwright.measures.oracles.partial_order import auc  # loads numba
 
         return Oracle(auc, lambda longest: read_only([]), "po")
 

@@ -45,7 +45,7 @@ class Rankings:
 
     @cached_property
     def ideal(self) -> Rankings:
-        """The same queries in the best order of everything that was judged."""
+        """The same queries with all judged documents in the best order."""
         known = self.known
         return Rankings(descending(known.labels, known.indptr), known.indptr)
 
@@ -70,7 +70,7 @@ class Rankings:
         return np.arange(len(self.labels)) - np.repeat(self.indptr[:-1], self.sizes)
 
     def top(self, k: int | None) -> Rankings:
-        """Only the first ``k`` documents of each query (all of them for None); what was judged stays."""
+        """Only the first ``k`` documents of each query (all of them for None); judged labels stay."""
         if k is None or len(self.labels) == 0 or k >= int(self.sizes.max()):
             return self
         sizes = np.minimum(self.sizes, k)
@@ -94,7 +94,7 @@ class Rankings:
         return result
 
     def cumsum(self, values: Array) -> Array:
-        """Running sum of one whole number per document, starting anew in each query."""
+        """Running sum of one whole number per document, restarting in each query."""
         running = np.concatenate([[0], np.cumsum(values, dtype=np.int64)])
         return running[1:] - np.repeat(running[self.indptr[:-1]], self.sizes)
 
@@ -142,8 +142,8 @@ class Measure:
             raise InputError(f"{self.name} needs a cutoff; write for example {self.name}@10")
 
     def value(self, rankings: Rankings) -> Array:
-        """One number per query. What a query without a relevant document counts as is decided by the caller."""
-        raise InputError(f"{self.name} does not say how its value is computed")
+        """One number per query. The caller decides what a query without a relevant document counts as."""
+        raise InputError(f"{self.name} does not define its value")
 
     def has_relevant(self, rankings: Rankings) -> Array:
         """Which queries have something relevant to find; by default a judged label above 0."""
@@ -249,11 +249,18 @@ class Measure:
         return f"{name}-nc" if self.loss_has_cutoff else name
 
     def with_relevant_from(self, label: float | None) -> Self:
-        """The measure with documents relevant from this label on, if it has such a threshold."""
+        """The measure with documents relevant from this label on, if it has such a threshold; 1 leaves it unchanged.
+
+        Examples
+        --------
+        >>> from rankwright.measures import parse_measure
+        >>> print(parse_measure("AP").with_relevant_from(2), parse_measure("nDCG@10").with_relevant_from(2))
+        AP(rel=2) nDCG@10
+        """
         return self
 
     def resolve(self, convention: str) -> Self:
-        """The measure with everything that a convention (``trec`` or ``letor``) leaves open filled in."""
+        """The measure with everything that depends on the convention (``trec`` or ``letor``) filled in."""
         return self
 
     def definition(self) -> str:
@@ -264,7 +271,7 @@ class Measure:
         return dataclasses.replace(self, cutoff=cutoff)
 
     def _parameters(self) -> dict[str, Any]:
-        """What is printed between the brackets: the parameters that differ from their defaults."""
+        """What to print in brackets: the parameters that differ from their defaults."""
         return {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
@@ -279,7 +286,7 @@ class Measure:
 
 @dataclass(frozen=True)
 class BinaryMeasure(Measure):
-    """A measure that only knows relevant and not: a document is relevant when its label is at least ``rel``."""
+    """A measure for binary relevance: a document is relevant when its label is at least ``rel``."""
 
     rel: int | float = 1
 
@@ -297,17 +304,17 @@ class BinaryMeasure(Measure):
         return (labels >= self.rel).astype(np.float64)
 
     def with_relevant_from(self, label: float | None) -> Self:
-        """The measure with the threshold ``label``, if that is above 0."""
-        if label is None or label <= 0:
+        """The measure with the threshold ``label``."""
+        if label is None or label == 1 or label <= 0:
             return self
         return dataclasses.replace(self, rel=int(label) if float(label).is_integer() else label)
 
     def n_relevant(self, rankings: Rankings) -> Array:
-        """Relevant documents per query, retrieved or not; at least 1, as it is divided by."""
+        """Relevant documents per query, retrieved or not; at least 1, to divide by."""
         return np.maximum(rankings.known.sum((rankings.known.labels >= self.rel).astype(np.float64)), 1.0)
 
     def has_relevant(self, rankings: Rankings) -> Array:
-        """Which queries have a judged document that is relevant."""
+        """Which queries have a relevant judged document."""
         return rankings.known.max(rankings.known.labels) >= self.rel
 
     def definition(self) -> str:
@@ -316,7 +323,7 @@ class BinaryMeasure(Measure):
 
 
 def _copies(lists: Array, judged: Array) -> Rankings:
-    """Rankings of equal length, one per row, that share what was judged."""
+    """Rankings of equal length, one per row, with the same judged labels."""
     count, length = lists.shape
     known = Rankings(np.tile(judged, count), np.arange(count + 1) * len(judged))
     return Rankings(lists.reshape(-1), np.arange(count + 1) * length, known)
@@ -329,16 +336,16 @@ _Kind = TypeVar("_Kind", bound=type[Measure])
 
 
 def register(kind: _Kind) -> _Kind:
-    """Class decorator: make a measure known by its name and aliases."""
+    """Class decorator: register a measure under its name and aliases."""
     for name in (kind.name, *kind.aliases):
         known = REGISTRY.setdefault(name.lower(), kind)
         if known.__qualname__ != kind.__qualname__:
-            raise InputError(f"the name {name!r} already stands for the measure {known.name}")
+            raise InputError(f"the name {name!r} is already taken by the measure {known.name}")
         REGISTRY[name.lower()] = kind
     return kind
 
 
 def nearest_names(name: str) -> list[str]:
-    """Registered names that look like ``name``, nearest first."""
+    """Registered names similar to ``name``, most similar first."""
     found = difflib.get_close_matches(name.lower(), REGISTRY, n=4, cutoff=0.4)
     return list(dict.fromkeys(REGISTRY[key].name for key in found))

@@ -1,4 +1,4 @@
-"""Expected reciprocal rank: a user goes down the list and stops at a document with probability R(label).
+"""Expected reciprocal rank: a user reads down the list and stops at a document with probability R(label).
 
 ERR@k = Σ_{r<k} 1/(1+r) · R_r · Π_{s<r} (1 − R_s),    R = (2^label − 1) / 2^max_rel
 """
@@ -27,7 +27,7 @@ class ERR(Measure):
     cutoff : int, optional
         Ranks that count.
     max_rel : number
-        The highest grade there can be; 4 as in the TREC Web tracks. It sets the scale: it is not taken from the data.
+        The highest possible grade; 4 as in the TREC Web tracks. It sets the scale and is not taken from the data.
     """
 
     max_rel: int | float = 4
@@ -57,7 +57,7 @@ class ERR(Measure):
         """No label may be above the highest grade."""
         highest = labels.max(initial=0.0)
         if highest > self.max_rel:
-            raise InputError(f"{self} cannot take the label {highest:g}; write ERR(max_rel={highest:g})")
+            raise InputError(f"{self} is not defined for the label {highest:g}; write ERR(max_rel={highest:g})")
 
     def worth(self, labels: Array) -> Array:
         """The probability of stopping at a document."""
@@ -79,7 +79,7 @@ class ERR(Measure):
 
 
 def _prepare(worth: Array, known: Array, parameters: Array, state: Array) -> None:
-    """The probability of getting to each rank."""
+    """The probability of reaching each rank."""
     looking = 1.0
     for r in range(worth.size):
         state[0, r] = looking
@@ -87,7 +87,7 @@ def _prepare(worth: Array, known: Array, parameters: Array, state: Array) -> Non
 
 
 def _changes(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:
-    """A reader who gets past rank i meets ``found`` on the way to j, in all, and goes on to j with ``looking``."""
+    """Past rank i a reader collects ``found`` on the way to j, and gets there with probability ``looking``."""
     looking, found = 1.0, 0.0
     for j in range(i + 1, worth.size):
         out[j] = state[0, i] * (worth[j] - worth[i]) * (parameters[i] - found - looking * parameters[j])

@@ -1,4 +1,4 @@
-"""How a measure can be trained for: the forms that a measure may give of itself, and training asks for."""
+"""How a measure can be trained for: the forms that a measure may offer and training asks for."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ __all__ = ["STATE", "Oracle", "Positions", "Swaps", "read_only"]
 Array = npt.NDArray[Any]
 
 STATE = 4
-"""Rows of the table in which the functions of `Swaps` keep what they know of a query."""
+"""Rows of the table in which the functions of `Swaps` keep their state for a query."""
 
 
 def read_only(values: npt.ArrayLike) -> Array:
@@ -31,10 +31,10 @@ class Positions(Protocol):
         """Worth of each label."""
 
     def discounts(self, ranks: Array) -> Array:
-        """Discount of each rank, the cutoff aside."""
+        """Discount of each rank, ignoring the cutoff."""
 
     def credits(self, hits: Array) -> Array | None:
-        """Credit of a relevant document by the number of relevant ones down to it; None: its worth counts."""
+        """Credit of the hits-th relevant document; None: its worth counts."""
 
     def norms(self, rankings: Any) -> Array:
         """What the sum of each query is divided by."""
@@ -42,7 +42,7 @@ class Positions(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """How the most violated ranking of a loss, 1 − measure, is found; see :mod:`rankwright.measures.oracles`.
+    """How to find the most violated ranking of a loss, 1 − measure; see :mod:`rankwright.measures.oracles`.
 
     Attributes
     ----------
@@ -51,13 +51,13 @@ class Oracle:
     parameters : callable
         ``parameters(longest)``: the kernel's parameters for queries of up to ``longest`` documents.
     feature_map : {"po", "mrr", "dorm"}
-        What the coefficients belong to: the partial order of all documents, the topmost relevant one, or positions.
+        What the coefficients refer to: the partial order of all documents, the topmost relevant one, or positions.
     graded : bool
-        Whether the labels are the grades themselves instead of 0 and 1.
+        Whether labels are the grades themselves rather than 0 and 1.
     library : callable, optional
-        ``loss, coef = library(scores, labels, parameters)``: the same for the queries that are not ``cheap``.
+        ``loss, coef = library(scores, labels, parameters)``: the same for queries that are not ``cheap``.
     cheap : callable, optional
-        ``cheap(labels)``: whether the kernel is the faster way for a query.
+        ``cheap(labels)``: whether the kernel is faster for a query than the library.
     """
 
     kernel: Any
@@ -73,24 +73,24 @@ def _no_parameters(longest: int) -> Array:
 
 
 def _prepare_nothing(worth: Array, known: Array, parameters: Array, state: Array) -> None:
-    """Leave the state alone."""
+    """Leave the state unchanged."""
 
 
 @dataclass(frozen=True, eq=False)
 class Swaps:
     """What swapping two documents changes, as functions that training compiles.
 
-    Both are plain functions at module level, written as numba can compile them: numbers, arrays and loops. They see
-    `Measure.worth` of the labels, and their results are divided by `Measure.norms`.
+    Both are plain functions at module level that numba can compile: numbers, arrays and loops only. They see
+    `Measure.worth` of the labels; their results are divided by `Measure.norms`.
 
     Attributes
     ----------
     changes : function
-        ``changes(i, worth, parameters, state, out)`` sets ``out[j]``, for every rank j > i, to what the value changes
-        by if the documents at ranks i and j swap; ``worth`` is in rank order.
+        ``changes(i, worth, parameters, state, out)`` sets ``out[j]``, for every rank j > i, to the change of
+        the value if the documents at ranks i and j swap; ``worth`` is in rank order.
     prepare : function
-        ``prepare(worth, known, parameters, state)`` is called first, once for a ranking. ``known`` is the worth of all
-        judged documents, highest first; ``state`` has `STATE` rows, and a column more than there are ranks.
+        ``prepare(worth, known, parameters, state)`` is called first, once per ranking. ``known`` is the worth of all
+        judged documents, highest first; ``state`` has `STATE` rows and one column more than there are ranks.
     parameters : callable
         ``parameters(longest)``: a read-only array for queries of up to ``longest`` documents.
     """

@@ -1,6 +1,6 @@
 """Normalised discounted cumulative gain.
 
-    nDCG@k = Σ_{r<k} gain(label_r) D(r) / the same sum in the best order of the judged documents
+    nDCG@k = Σ_{r<k} gain(label_r) D(r) / the same sum for the best order of the judged documents
 
 Gain `2^label − 1` (exponential; the papers, LightGBM) or `label` (linear; trec_eval). Discount `D(r) = 1/log2(2+r)`, or
 that of Järvelin and Kekäläinen, `1/max(1, log2(1+r))`: 1 for the first two ranks. Ranks count from 0.
@@ -23,14 +23,14 @@ __all__ = ["AveNDCG", "nDCG"]
 
 _GAIN_OF = {"trec": "linear", "letor": "exponential"}
 _GAINS = {"linear": "rel", "exponential": "2^rel−1"}
-_LARGEST = {"linear": 1e290, "exponential": 960.0}  # from there on sums of gains may overflow
+_LARGEST = {"linear": 1e290, "exponential": 960.0}  # above these, sums of gains may overflow
 _DISCOUNTS = ("log2", "jk")
 _DECAYS = {"log2": lambda ranks: 1.0 / np.log2(2.0 + ranks), "sqrt": lambda ranks: 1.0 / np.sqrt(1.0 + ranks)}
 
 
 @dataclass(frozen=True)
 class _Gained(Measure):
-    """The parameters that nDCG and its mean share."""
+    """The parameters shared by nDCG and its mean."""
 
     gain: str | None = None
     discount: str = "log2"
@@ -51,7 +51,7 @@ class _Gained(Measure):
             raise InputError(f"discount of {self.name} is {self.discount!r}; expected log2 or jk")
 
     def resolve(self, convention: str) -> Self:
-        """Fill the gain in: linear for ``trec``, exponential for ``letor``."""
+        """Fill in the gain: linear for ``trec``, exponential for ``letor``."""
         return self if self.gain else dataclasses.replace(self, gain=_GAIN_OF[convention])
 
     def definition(self) -> str:
@@ -67,7 +67,7 @@ class _Gained(Measure):
     def check_labels(self, labels: Array) -> None:
         """The gain must be known, and no sum of gains may overflow."""
         if self.gain is None:
-            raise InputError(f"{self} leaves the gain open; choose a convention (trec or letor) or write gain=linear")
+            raise InputError(f"the gain of {self} is not set; choose a convention (trec or letor) or write gain=linear")
         highest = labels.max(initial=0.0)
         if highest > _LARGEST[self.gain]:
             raise InputError(f"the label {highest:g} is too large for {self.name} with gain {_GAINS[self.gain]}")
@@ -87,14 +87,14 @@ class _Gained(Measure):
 @register
 @dataclass(frozen=True)
 class nDCG(_Gained, PositionSum):
-    """Normalised discounted cumulative gain, of the first ``cutoff`` ranks or of all.
+    """Normalised discounted cumulative gain over the first ``cutoff`` ranks, or all of them.
 
     Parameters
     ----------
     cutoff : int, optional
         Ranks that count.
     gain : {"linear", "exponential"}, optional
-        None leaves it to the convention: linear for ``trec``, exponential for ``letor``.
+        None: decided by the convention, linear for ``trec``, exponential for ``letor``.
     discount : {"log2", "jk"}
         ``1/log2(2+r)``, or Järvelin and Kekäläinen's.
     """
@@ -113,16 +113,16 @@ class nDCG(_Gained, PositionSum):
         return np.where(best > 0, best, 1.0)
 
     def oracle(self, feature_map: str | None = None) -> Oracle:
-        """The best place of every non-relevant document, or a dynamic programme over the ranks that count.
+        """Finds the best place of every non-relevant document, or runs a dynamic programme over the ranks that count.
 
-        The first needs a convex discount, which neither a cutoff nor the equal first two ranks of ``jk`` leave. On the
-        feature map ``"dorm"`` (``"dorm:sqrt"``, ``"dorm:log2@30"``: the decay of the positions, and where it ends)
-        labels are grades.
+        The first needs a convex discount, which rules out a cutoff and ``jk`` with its equal first two ranks. On the
+        feature map ``"dorm"`` labels are grades; ``"dorm:sqrt"`` or ``"dorm:log2@30"`` set the decay of the position
+        weights and where it ends.
         """
         self.check_feature_map(feature_map)
         if feature_map is not None and feature_map.startswith("dorm"):
             return self._assignment(feature_map.partition(":")[2])
-        from rankwright.measures.oracles.partial_order import ndcg, ndcg_at  # here, for it loads numba
+        from rankwright.measures.oracles.partial_order import ndcg, ndcg_at  # loads numba
 
         if self.cutoff is None and self.discount == "log2":
             return Oracle(ndcg, lambda longest: read_only(self.discounts(np.arange(longest + 1))), "po")
@@ -134,13 +134,13 @@ class nDCG(_Gained, PositionSum):
         return Oracle(ndcg_at, cutoff_and_discounts, "po")
 
     def _assignment(self, decay: str) -> Oracle:
-        from rankwright.measures.oracles import position_decay as dorm  # here, for it loads numba
+        from rankwright.measures.oracles import position_decay as dorm  # loads numba
 
         profile, at, cut = decay.partition("@")
         if profile not in ("", *_DECAYS) or (at and not (cut.isdecimal() and int(cut))):
             known = " or ".join(_DECAYS)
             raise InputError(
-                f"the decay of the feature map is {decay!r}; expected {known}, or {known[:4]}@30 to end there"
+                f"the decay of the feature map is {decay!r}; expected {known}, or {known[:4]}@30 to end it at rank 30"
             )
 
         def gain_and_positions(longest: int) -> Array:

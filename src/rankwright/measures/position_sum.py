@@ -3,7 +3,7 @@
     value = Σ_r worth(label_r) · discount(r) / norm                    nDCG, P, R, RBP
     value = Σ_r [relevant at r] · credit(hits_r) · discount(r) / norm  AP, RR, Success
 
-Ranks r count from 0, and those from the cutoff on count nothing. hits_r is the number of relevant documents at or above
+Ranks r count from 0; ranks from the cutoff on do not count. hits_r is the number of relevant documents at or above
 rank r. In the second form worth is 1 or 0.
 """
 
@@ -21,17 +21,17 @@ __all__ = ["PositionSum"]
 
 @dataclass(frozen=True)
 class PositionSum(Measure):
-    """Base of these measures: value, swap changes and line search follow from the parts that a subclass writes.
+    """Base of these measures: value, swap changes and line search follow from the parts a subclass defines.
 
-    ``discounts`` is 1, ``worth`` the label (or whether it is relevant), ``norms`` 1 unless overridden.
+    By default discounts and norms are 1, and the worth of a label is the label itself, or whether it is relevant.
     """
 
     def discounts(self, ranks: Array) -> Array:
-        """What each rank counts, the cutoff aside."""
+        """What each rank counts, ignoring the cutoff."""
         return np.ones(len(ranks))
 
     def credits(self, hits: Array) -> Array | None:
-        """What a relevant document counts, by the number of relevant ones down to it; None: its worth, at any rank."""
+        """What the hits-th relevant document counts; None: its worth, whichever it is."""
         return None
 
     def value(self, rankings: Rankings) -> Array:
@@ -66,13 +66,13 @@ class PositionSum(Measure):
 
 
 def _changes(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:
-    """Both documents take the other's discount."""
+    """The documents exchange their discounts."""
     for j in range(i + 1, worth.size):
         out[j] = (worth[j] - worth[i]) * (parameters[i] - parameters[j])
 
 
 def _prepare_hits(worth: Array, known: Array, parameters: Array, state: Array) -> None:
-    """Rows: hits; what the relevant documents above a rank gain in all by one hit more, and by one less; own parts."""
+    """Rows: hits; total gain of the relevant documents above a rank from one hit more, and from one less; own parts."""
     half, hits = parameters.size // 2, 0
     state[1, 0] = state[2, 0] = 0.0
     for r in range(worth.size):
@@ -85,7 +85,7 @@ def _prepare_hits(worth: Array, known: Array, parameters: Array, state: Array) -
 
 
 def _changes_of_hits(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:
-    """The document that moves has another rank and other hits, those between have one hit more or less."""
+    """The relevant document changes rank and hits; those in between have one hit more or less."""
     if worth[i] > 0.0:
         for j in range(i + 1, worth.size):
             out[j] = (1.0 - worth[j]) * (state[3, j] + (state[2, j] - state[2, i + 1]) - state[3, i])

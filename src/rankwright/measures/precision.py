@@ -1,7 +1,7 @@
 """Measures of the first k ranks as a set: precision, recall, success.
 
-With h relevant documents among the first k, and P in all: P@k = h/k, R@k = h/P, Success@k = 1 if h > 0 else 0. A list
-shorter than k is filled up with documents that are not relevant, as trec_eval does.
+With h relevant documents among the first k, and P in total: P@k = h/k, R@k = h/P, Success@k = 1 if h > 0 else 0. A list
+shorter than k is padded with non-relevant documents, as in trec_eval.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ class P(_TopSet):
 @register
 @dataclass(frozen=True)
 class R(_TopSet):
-    """Recall: the share of the relevant documents that stand among the first ``cutoff`` ranks."""
+    """Recall: the share of the relevant documents among the first ``cutoff`` ranks."""
 
     name: ClassVar[str] = "R"
     aliases: ClassVar[tuple[str, ...]] = ("recall",)
 
     def norms(self, rankings: Rankings) -> Array:
-        """All relevant documents."""
+        """The number of relevant documents."""
         return self.n_relevant(rankings)
 
 
 @register
 @dataclass(frozen=True)
 class Success(_TopSet):
-    """Whether a relevant document stands among the first ``cutoff`` ranks."""
+    """Whether there is a relevant document among the first ``cutoff`` ranks."""
 
     name: ClassVar[str] = "Success"
     aliases: ClassVar[tuple[str, ...]] = ("hit",)

@@ -43,8 +43,8 @@ class RR(PositionSum, BinaryMeasure):
         return (hits == 1).astype(np.float64)
 
     def oracle(self, feature_map: str | None = None) -> Oracle:
-        """The lowest-scored relevant document under the best others; on the map ``"po"``, the best one."""
-        from rankwright.measures.oracles import reciprocal_rank as kernels  # here, for it loads numba
+        """Puts the lowest-scored relevant document below the best others; on ``"po"``, the highest-scored one."""
+        from rankwright.measures.oracles import reciprocal_rank as kernels  # loads numba
 
         self.check_feature_map(feature_map)
         kernel = kernels.reciprocal_rank_of_pairs if feature_map == "po" else kernels.reciprocal_rank

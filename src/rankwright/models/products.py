@@ -19,7 +19,7 @@ FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
 
 
 def kernel_form(X: Any) -> Any:
-    """What kernels are given: the array itself, or (values, columns, row boundaries) of CSR."""
+    """The form that kernels take: the array itself, or (values, columns, row boundaries) of CSR."""
     return (X.data, X.indices, X.indptr) if sparse.issparse(X) else X
 
 

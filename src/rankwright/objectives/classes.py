@@ -1,4 +1,4 @@
-"""Class probabilities for McRank: residuals of grades, as classes or as thresholds to reach.
+"""Class probabilities for McRank: residuals of grades, as classes or as thresholds.
 
     softmax   Pr(c) = e^F_c / Σ e^F      residual of class c: [z = c] − Pr(c)
     ordinal   Pr(z ≥ c) = 1/(1 + e^−F_c)   residual of threshold c: [z ≥ c] − Pr(z ≥ c)
@@ -40,7 +40,7 @@ class Grades:
 
     @property
     def starts(self) -> Array:
-        """Scores that give every class the share it has in the data."""
+        """Scores that give every class its share in the data."""
         shares = np.clip((self._targets * self._weights).sum(axis=1) / self._weights.sum(), _LEAST_SHARE, 1.0)
         if self.link == "softmax":
             return np.log(shares)
@@ -55,5 +55,5 @@ class Grades:
         else:
             powers = np.exp(scores - scores.max(axis=0))
             chances = powers / powers.sum(axis=0)
-            factor = len(self.grades) / max(len(self.grades) - 1, 1)  # for classes whose scores add up to a constant
+            factor = len(self.grades) / max(len(self.grades) - 1, 1)  # for classes whose scores sum to a constant
         return (self._targets - chances) * self._weights, factor * chances * (1.0 - chances) * self._weights

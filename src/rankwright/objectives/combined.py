@@ -1,7 +1,7 @@
 """Several losses at once (SVMcombo), each a `StructuredHinge` over the same data with its own oracle and feature map.
 
 separate slacks   Σ_q Σ_l c_l H_q^l(w)     one block per loss and block of queries
-shared slack      Σ_q max_l c_l H_q^l(w)   one block per block of queries, its plane that of the largest violations
+shared slack      Σ_q max_l c_l H_q^l(w)   one block per block of queries, with the plane of the largest violations
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Array = npt.NDArray[Any]
 
 
 class _Combined:
-    """What both share: hinges with the same features, queries, scale and blocks."""
+    """Shared by both: hinges with the same features, queries, scale and blocks."""
 
     def __init__(self, hinges: Sequence[StructuredHinge]) -> None:
         self.hinges = tuple(hinges)
@@ -37,7 +37,7 @@ class _Combined:
             hinge.rescale(factor)
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Shut down the thread pool."""
         for hinge in self.hinges:
             hinge.close()
 
@@ -63,7 +63,7 @@ class SeparateSlacks(_Combined):
 class SharedSlack(_Combined):
     """For every query the largest of its hinges.
 
-    A pass first asks every loss how much each query violates it, then makes the planes, each query with one loss.
+    A pass first asks every loss how much each query violates it, then makes the planes with one loss per query.
     """
 
     @property

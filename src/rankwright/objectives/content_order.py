@@ -1,8 +1,8 @@
-"""An order of documents and queries that depends on what they hold, not on the order in which they were given.
+"""An order of documents and queries that depends on their content, not on the order in which they were given.
 
 Lambda gradients need one order of documents with equal scores, and updates query by query one order of queries: with
-this one the same data gives the same model, however its rows and queries were mixed. It comes from a hash of the label
-and of the features that are not 0, so that dense and sparse data agree.
+this one the same data gives the same model, however its rows and queries are shuffled. It comes from a hash of the
+label and the features that are not 0, so dense and sparse data agree.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ __all__ = ["content_order"]
 
 Array = npt.NDArray[Any]
 _STRIDE = np.uint64(0x9E3779B97F4A7C15)
-_VALUES = 1 << 18  # made float64 at a time
+_VALUES = 1 << 18  # converted to float64 at a time
 _ZEROS = (np.uint64(0), np.uint64(1 << 63))  # the bits of 0 and −0
 
 
@@ -34,7 +34,7 @@ def content_order(X: Any, labels: Array, indptr: Array, weights: Array | None = 
     labels, indptr : ndarray
         Labels and query boundaries.
     weights : ndarray, optional
-        Of the queries: it decides between those of equal content.
+        Weights of the queries, which decide between queries of equal content.
     """
     keys = _row_keys(X, labels)
     docs = np.lexsort((keys, query_of_row(indptr)))
@@ -60,7 +60,7 @@ def _row_keys(X: Any, labels: Array) -> Array:
 
 @njit(cache=True)
 def _mix(value: Any) -> Any:
-    """The last steps of splitmix64: every bit comes to depend on every bit."""
+    """The last steps of splitmix64: every bit of the result depends on every bit."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return value ^ (value >> np.uint64(31))

@@ -14,7 +14,7 @@ __all__ = ["FirstClass", "compiled"]
 class FirstClass(WrapperAddressProtocol):
     """A compiled function of a fixed signature, to be passed to compiled functions.
 
-    In a tuple it must not come first: numba warns about those.
+    Never put one first in a tuple: numba warns about that.
     """
 
     def __init__(self, kernel: Any, signature: Any) -> None:
@@ -32,9 +32,9 @@ class FirstClass(WrapperAddressProtocol):
 
 
 def compiled(function: Callable[..., Any], signature: Any) -> FirstClass:
-    """A plain function, compiled; from the disk cache where it was compiled before and comes from a file."""
+    """A plain function, compiled; cached on disk if it comes from a file."""
     options = {"nogil": True, "error_model": "numpy"}
     try:
         return FirstClass(njit(cache=True, **options)(function), signature)
-    except RuntimeError:  # typed in by hand: there is no file to keep the cache next to
+    except RuntimeError:  # typed interactively: there is no file to put the cache next to
         return FirstClass(njit(**options)(function), signature)

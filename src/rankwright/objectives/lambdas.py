@@ -1,4 +1,4 @@
-"""Lambda gradients: for every document how much it should rise, given the ranking that the scores make now.
+"""Lambda gradients: how much every document should rise, given the ranking by the current scores.
 
 For a pair of one query with labels z_i > z_j and o = s_i − s_j, Δ the change of the measure if i and j swapped places:
 
@@ -40,7 +40,7 @@ _PREPARE = types.void(_VECTOR, _FROZEN, _FROZEN, _TABLE)
 
 
 def _equal_changes(i: int, worth: Any, parameters: Any, state: Any, out: Any) -> None:
-    """RankNet: every pair of different labels counts the same."""
+    """RankNet: every pair of different labels counts equally."""
     for j in range(i + 1, worth.size):
         out[j] = 1.0 if worth[i] != worth[j] else 0.0
 
@@ -88,7 +88,7 @@ def _space(longest: int, rows: int) -> Any:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights: Any) -> None:
-    """Residuals and second derivatives of query ``q``, whose documents are given in the order that decides ties."""
+    """Residuals and second derivatives of query ``q``, whose documents come in the order that breaks ties."""
     truncation, parameters, logistic, indptr, worth, known, norms, changes, prepare = setup
     order, work, (ranked, ordered, change, up, curve), state = space
     n, start = scores.size, indptr[q]
@@ -133,22 +133,22 @@ class Lambdas:
     labels, indptr : ndarray
         Labels and query boundaries.
     measure : Measure or None
-        Measure to optimise, with its convention resolved; None: RankNet, where every pair counts the same. A measure
-        without compiled swap changes is slow: all pairs are swapped and the value computed anew.
+        Measure to optimise, with its convention resolved; None: RankNet, where every pair counts equally. A measure
+        without compiled swap changes is slow: every pair is swapped and the value computed anew.
     truncation : int, optional
         Leave out pairs with both documents at or below this rank (from 0).
     threads : int
         The result does not depend on it.
     ties : ndarray, optional
-        The documents, query after query, in the order that decides between equal scores, as
-        :func:`~rankwright.objectives.content_order.content_order` gives it; by default their own order.
+        The documents, query after query, in the order that breaks ties between equal scores, such as
+        that of :func:`~rankwright.objectives.content_order.content_order`; by default their own order.
     query_weights : ndarray, optional
         Factors for the gradients of each query.
 
     Attributes
     ----------
     docs : ndarray
-        The documents in the order that decides ties.
+        The documents in the order that breaks ties.
     kernel : tuple or None
         A compiled ``function(q, scores, setup, space, residuals, weights)`` for one query, and its ``setup``; None if
         the measure has no compiled changes. Scores, residuals and weights are in the order of ``docs``.
@@ -173,7 +173,7 @@ class Lambdas:
         self._compiled = measure is None
         if measure is not None:
             measure.check_labels(labels)
-            longest_counted = measure.cutoff or longest  # further down nothing changes
+            longest_counted = measure.cutoff or longest  # below that nothing changes
             truncation = longest_counted if truncation is None else min(truncation, longest_counted)
             own = measure.swaps()
             if own is not None:
@@ -198,7 +198,7 @@ class Lambdas:
 
     @property
     def kernel(self) -> tuple[Any, Any] | None:
-        """The compiled gradients of one query, and what they need to know."""
+        """The compiled gradients of one query, and their setup."""
         if not self._compiled:
             return None
         returned = (types.int64, _VECTOR, typeof(self._setup), typeof(self.space(1)), _VECTOR, _VECTOR)
@@ -229,7 +229,7 @@ class Lambdas:
         return residuals, weights
 
     def one_query(self, q: int, scores: Array) -> tuple[Array, Array]:
-        """Residuals and second derivatives of query ``q``, its weight aside; documents are in the order of ``docs``."""
+        """Residuals and second derivatives of query ``q``, ignoring its weight, in the order of ``docs``."""
         n = len(scores)
         residuals, weights, space = np.empty(n), np.empty(n), _space(n, STATE)
         if not self._compiled:
@@ -248,7 +248,7 @@ class Lambdas:
 
 
 def ranknet_cost(scores: Array, labels: Array, indptr: Array) -> float:
-    """Σ log(1 + e^−(s_i − s_j)) over the pairs with z_i > z_j of every query, whose derivative RankNet descends."""
+    """Σ log(1 + e^−(s_i − s_j)) over the pairs with z_i > z_j of every query, the cost RankNet minimises."""
     total = 0.0
     for q in range(len(indptr) - 1):
         s, z = scores[indptr[q] : indptr[q + 1]], labels[indptr[q] : indptr[q + 1]]
@@ -258,7 +258,7 @@ def ranknet_cost(scores: Array, labels: Array, indptr: Array) -> float:
 
 
 def _tasks(indptr: Array) -> list[tuple[int, int]]:
-    """Runs of queries of about equal numbers of documents."""
+    """Runs of queries with about equal numbers of documents."""
     n_tasks = max(1, int(indptr[-1]) // _TASK_DOCS)
     cuts = np.unique(np.searchsorted(indptr, np.linspace(0, indptr[-1], n_tasks + 1)))
     return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))

@@ -1,23 +1,23 @@
-"""Compiled parts of the exact line search: what happens to a measure from one end of a piece of a line to the other.
+"""Compiled parts of the exact line search: how a measure changes from one end of a piece of a line to the other.
 
 On the way from one end to the other the score of a document goes from p to q. Document b, below a at the first end,
-passes it if it is above at the second, after the share
+passes it if it is above at the second, after covering the share
 
     t = (p_a − p_b) / ((p_a − p_b) + (q_b − q_a))
 
-of the way. Taken in the order of t, each swap moves one document up by a rank and another one down, and what that
-changes is known in O(1):
+of the way. Taken in order of t, each swap moves one document up by a rank and another one down, which changes the sum
+in O(1):
 
     Σ worth · discount(rank)                    nDCG, precision, recall, RBP: no credits are given
     Σ credit(hits) · discount(rank)             AP, RR, success; hits: relevant documents at or above a relevant one
 
-Every document changes its own part of the sum, so that several which meet in one point may be taken in any order: after
-the last of them the sum is right. With a cutoff, documents that are below the same ``count`` others at both ends are
-below them everywhere between, and are left out.
+Every document changes only its own part of the sum, so several that meet in one point may be taken in any order: after
+the last one the sum is right. With a cutoff, documents that are below the same ``count`` others at both ends are below
+them everywhere in between, and are left out.
 
-Two tables are the working memory, one of numbers and one of places, whose rows have names here: handing rows over as
-arrays of their own would cost more than what is done with them. Few documents are put in order by comparing all with
-all, which needs no branches.
+The working memory is two tables, one of numbers and one of places, whose rows have names here: passing rows as separate
+arrays would cost more than the work done on them. A few documents are sorted by comparing all with all, which needs no
+branches.
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ __all__ = [
 ]  # fmt: skip
 
 FULL = -2  # no room for more changes
-FEW = 64  # so many are put in order by comparing all with all
-LAST = 1.0 - 2.0**-40  # a swap is on its own piece, not at the start of the next one
-# numba compiles a function anew for every literal number that it is called with, but not for these.
+FEW = 64  # up to this many are sorted by comparing all with all
+LAST = 1.0 - 2.0**-40  # keeps a swap on its own piece, not at the start of the next
+# numba compiles a function anew for every literal number it is called with, but not for these.
 _NUMBERS: tuple[Any, ...] = tuple(np.int64(number) for number in range(9))
 ZERO, _1, _2, _3 = _NUMBERS[:4]
 # Rows of numbers: scores of a query's documents on two axes, and at two ends; then of those that matter.
@@ -54,7 +54,7 @@ def space(longest: int, room: int) -> Any:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def put_in_order(f: Any, row: int, n: int, g: Any, out: int, spare: int) -> None:
-    """Fill row ``out`` of g with the places of a row of f, highest first, equal ones as they stand."""
+    """Fill row ``out`` of g with the places of a row of f, highest first, equal ones in place order."""
     if n <= FEW:
         total = 0
         for i in range(n):
@@ -91,9 +91,9 @@ def put_in_order(f: Any, row: int, n: int, g: Any, out: int, spare: int) -> None
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def leaders(f: Any, row: int, n: int, count: int, hints: Any, number: int, g: Any, out: int) -> None:
-    """Fill row ``out`` of g with the places of the ``count`` highest scores, highest first, equal ones as they stand.
+    """Fill row ``out`` of g with the places of the ``count`` highest scores, highest first, equal ones in place order.
 
-    ``hints[number]`` are any ``count`` places; the higher their scores, the fewer others have to be looked at.
+    ``hints[number]`` are any ``count`` places; the higher their scores, the fewer others need checking.
     """
     if n <= FEW // 2 or 2 * count > n:
         put_in_order(f, row, n, g, out, RANKS)
@@ -113,7 +113,7 @@ def leaders(f: Any, row: int, n: int, count: int, hints: Any, number: int, g: An
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def start_value(credits: Any, f: Any, n: int, discounts: Any) -> float:
-    """The value of the documents with the worths in f, in the order in which they stand, not yet normalised."""
+    """The value of the documents with the worths in f, in their order, before normalising."""
     total, found = 0.0, 0
     if credits.size == 0:
         for r in range(n):
@@ -129,7 +129,7 @@ def start_value(credits: Any, f: Any, n: int, discounts: Any) -> float:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _contenders(f: Any, near: int, far: int, n: int, count: int, g: Any, first: int) -> int:
-    """Keep the documents that may be among the first ``count`` between two ends, in order at the near one; how many.
+    """Keep and count the documents that may be among the first ``count`` between two ends, in order at the near one.
 
     Row ``first`` of g holds the first ``count`` at the near end. The row of known ones is 0 before and after.
     """
@@ -154,9 +154,9 @@ def _contenders(f: Any, near: int, far: int, n: int, count: int, g: Any, first: 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _swaps(f: Any, m: int, g: Any, times: Any, swaps: Any) -> int:
-    """The pairs that swap, of documents in descending order of p, and −t of each; −1 where there is no room."""
+    """The pairs that swap, of documents in descending order of p, and −t of each; −1 if there is no room."""
     found, room = 0, times.shape[1] - 1
-    for b in range(m):  # an insertion sort by q makes just the swaps that there are
+    for b in range(m):  # an insertion sort by q makes exactly these swaps
         j, score = b - 1, f[_OWN_Q, b]
         while j >= 0 and found <= room and f[_OWN_Q, g[_ORDER, j]] < score:
             if found < room:
@@ -174,7 +174,7 @@ def _swaps(f: Any, m: int, g: Any, times: Any, swaps: Any) -> int:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _sort_times(times: Any, n: int, swaps: Any) -> None:
-    """Fill row 2 of the swaps so that the times, from 0 down to −1 and spread out, descend."""
+    """Fill row 2 of the swaps with their order by time, descending from 0 to −1; fast if times are spread out."""
     if n <= FEW:
         put_in_order(times, ZERO, n, swaps, _2, _3)
     else:
@@ -202,7 +202,7 @@ def _sort_times(times: Any, n: int, swaps: Any) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _pass(credits: Any, a: int, b: int, f: Any, discounts: Any, g: Any) -> float:
-    """Document b goes up by one rank, a down: by how much a sum over hits changes, not yet normalised."""
+    """Document b goes up by one rank, a down: the change of a sum over hits, before normalising."""
     down, up, change = g[_PLACE, a], g[_PLACE, b], 0.0
     a_counts, b_counts = f[WORTH, a] > 0.0, f[WORTH, b] > 0.0
     if b_counts:
@@ -221,7 +221,7 @@ def _apply(
     credits: Any, n: int, f: Any, g: Any, discounts: Any, times: Any, swaps: Any, low: float, high: float,
     factor: float, at: Any, change: Any, found: int,
 ) -> int:  # fmt: skip
-    """Make the swaps one after the other, and write down from ``found`` on what they change; where that ends."""
+    """Make the swaps one by one and write their changes from ``found`` on; return where they end."""
     for k in range(n):
         e = swaps[2, k]
         a, b = swaps[0, e], swaps[1, e]
@@ -243,10 +243,10 @@ def sweep_piece(
     discounts: Any, f: Any, g: Any, times: Any, swaps: Any, low: float, high: float, factor: float, at: Any,
     change: Any, found: int,
 ) -> tuple[float, int]:  # fmt: skip
-    """The value at the near end, and where it changes from there to the far one, which are places low and high.
+    """The value at the near end, and where it changes on the way to the far one, which are places low and high.
 
-    Changes are written from ``found`` on; returned is where they end, −1 if there was no room for the swaps, FULL if
-    there was none for the changes. Row ``first`` of g holds the first documents at the near end, ``last`` is filled
+    Changes are written from ``found`` on; returns where they end, −1 if there was no room for the swaps, FULL if there
+    was none for the changes. Row ``first`` of g holds the first documents at the near end, ``last`` is filled
     with those at the far one.
     """
     m = _contenders(f, near, far, n, count, g, first)
@@ -261,7 +261,7 @@ def sweep_piece(
     elif found + n_swaps > at.size:
         found = FULL
     else:
-        for r in range(count):  # as the insertion sort has left them
+        for r in range(count):  # as left by the insertion sort
             g[last, r] = g[_KEPT, g[_ORDER, r]]
         _sort_times(times, n_swaps, swaps)
         found = _apply(credits, n_swaps, f, g, discounts, times, swaps, low, high, factor, at, change, found)
@@ -272,7 +272,7 @@ def sweep_piece(
 def label_rows(p: Any, q: Any, labels: Any, count: int, memory: Any, at: Any, rows: Any) -> int:
     """The first ``count`` labels in rank order at one end, and after every change of them on the way to the other.
 
-    ``at`` says where; how many there are, −1 if there was no room for the swaps or for the rows.
+    ``at`` says where; returns how many there are, −1 if there was no room for the swaps or the rows.
     """
     f, g, times, swaps = memory
     n, found, e = p.size, _1, ZERO

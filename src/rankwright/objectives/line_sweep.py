@@ -37,7 +37,7 @@ _1: Any = np.int64(1)
 def _jump(
     credits: Any, n: int, count: int, far: int, last: int, worth: Any, start: int, discounts: Any, f: Any, g: Any
 ) -> float:
-    """The value at the far end, not yet normalised, and the first documents there: where very many meet at once."""
+    """The value at the far end, before normalising, and the first documents there: for very many that meet at once."""
     put_in_order(f, far, n, g, last, RANKS)
     for r in range(count):
         f[WORTH, r] = worth[start + g[last, r]]
@@ -58,7 +58,7 @@ def _sweep_query(
     credits: Any, n: int, count: int, worth: Any, start: int, discounts: Any, ends: Any, hints: Any, number: int,
     factor: float, f: Any, g: Any, times: Any, swaps: Any, starts: Any, at: Any, change: Any, found: int,
 ) -> int:  # fmt: skip
-    """`sweep` for one query; a piece with too many swaps is divided. FULL where there is no room for the changes."""
+    """`sweep` for one query; a piece with too many swaps is divided. FULL if there is no room for the changes."""
     near, far, first, last, piece, low, width = ONE_END, OTHER_END, FIRST, OTHER_FIRST, ZERO, 0.0, 1.0
     _end(ends, piece, low, n, f, near)
     leaders(f, near, n, count, hints, number, g, first)
@@ -134,10 +134,9 @@ def sweep(
 ) -> tuple[int, int]:  # fmt: skip
     """Where the sum of the queries' values changes on a line, and by how much.
 
-    The line runs through ``ends``, pairs (c, s) that stand for the weights c · base + s · step of the components; the
-    place t of the way from end i to the next is i + t. The values at all ends but the last are added to ``starts``. The
-    queries are taken from ``begin`` on, as long as there is room for what they change; returned are the number of
-    changes, and where to go on.
+    The line runs through ``ends``, pairs (c, s) meaning the weights c · base + s · step of the components; place i + t
+    is t of the way from end i to the next. The values at all ends but the last are added to ``starts``. Queries are
+    taken from ``begin`` on while there is room for their changes; returns the number of changes and where to go on.
     """
     credits, top, queries, indptr, worth, discounts, factors = setup
     f, g, times, swaps = memory
@@ -161,7 +160,7 @@ def sweep(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _promising(starts: Any, at: Any, change: Any, bins: int, before: Any) -> Any:
-    """Which bins may hold the highest value: a bin's value at its start and all that rises in it is high enough.
+    """Which bins may hold the highest value: its value at the start plus all rises in it are high enough.
 
     ``before`` is filled with the values at the start of the bins. The second number is the highest known value.
     """
@@ -183,9 +182,9 @@ def _promising(starts: Any, at: Any, change: Any, bins: int, before: Any) -> Any
 def best_place(starts: Any, at: Any, change: Any, bins: int, apart: float) -> tuple[float, float, float]:
     """The highest value that an interval wider than ``apart`` has, and the ends of the widest one that has it.
 
-    ``starts``, ``at`` and ``change`` are what `sweep` found. Every piece is divided into ``bins``, and only in those
-    that may hold the highest value are the changes put in order; in all of them where the value that was known to be
-    reached is one between documents that meet, of no width.
+    ``starts``, ``at`` and ``change`` are what `sweep` found. Every piece is divided into ``bins``, and changes are
+    sorted only in those that may hold the highest value; in all of them if the highest known value was one of no width,
+    between documents that meet.
     """
     n = starts.size * bins
     before = np.empty(n)

@@ -1,8 +1,8 @@
 """A ranking measure along a line of scores, exactly.
 
 Scores move as base + t · step, or as c · base + s · step on a circle. The measure of a query changes only where two of
-its documents swap places, so that its values between these breakpoints are all there are. The line is taken in pieces;
-on each one the swaps of every query are found and made in their order (:mod:`rankwright.objectives.line_kernel`), which
+its documents swap places, so the values between these breakpoints are all there are. The line is cut into pieces; on
+each, the swaps of every query are found and made in order (:mod:`rankwright.objectives.line_kernel`), which
 costs O(1) a swap for measures that are sums over positions. For other measures the labels in rank order are valued,
 many rankings at a time.
 """
@@ -26,18 +26,18 @@ __all__ = ["Interval", "MeasureOnLines"]
 Array = npt.NDArray[Any]
 _TOGETHER = 1e-9  # breakpoints this close, relative to their size, are one
 _SAME = 1e-12  # values this close are equal
-_PIECES = 12  # of a line that goes on for ever
-_EDGE = 1e-7  # its first and last angle, from where t is infinite
+_PIECES = 12  # of an infinite line
+_EDGE = 1e-7  # distance of its first and last angle from where t is infinite
 _SHARES = (0.5, 0.4729, 0.5381, 0.3127, 0.6911)  # of an interval, tried in this order
 _ROOM = 1 << 16  # swaps on a piece of one query
-_BUFFER = 1 << 16  # changes to begin with
-_ROWS = 1 << 18  # labels that are valued at once
+_BUFFER = 1 << 16  # changes at first
+_ROWS = 1 << 18  # labels valued at once
 _PER_BIN = 16  # changes
 
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """A part of a line on which a measure has one value; places are as in :meth:`MeasureOnLines.widest_best`."""
+    """A part of a line on which a measure is constant; places are as in :meth:`MeasureOnLines.widest_best`."""
 
     low: float
     high: float
@@ -45,7 +45,7 @@ class Interval:
     ends: Array
 
     def inside(self) -> Iterator[tuple[float, float]]:
-        """Some points (c, s): the middle, and others, for documents may be equal just there and swap nothing."""
+        """Some points (c, s): the middle, and others, as documents may happen to be equal in the middle."""
         for share in _SHARES:
             place = self.low + share * (self.high - self.low)
             piece = min(int(place), len(self.ends) - 2)
@@ -59,17 +59,16 @@ class MeasureOnLines:
     Parameters
     ----------
     labels, indptr : ndarray
-        Of the documents; the rows of query ``q`` are ``indptr[q]:indptr[q+1]``. Documents that stay equal on a line
-        keep the order they have here.
+        Labels and query boundaries. Documents that stay equal on a line keep the order they have here.
     measure : Measure
-        What to value, with its convention resolved.
+        Measure to compute, with its convention resolved.
     weights : ndarray, optional
-        Of the queries.
+        Weights of the queries.
 
     Attributes
     ----------
     targets : ndarray
-        What every document is worth for the mean, less the mean of its query: good scores correlate with it.
+        What every document is worth to the mean, minus the average of its query: good scores correlate with it.
     """
 
     def __init__(self, labels: Array, indptr: Array, measure: Measure, weights: Array | None = None) -> None:
@@ -84,7 +83,7 @@ class MeasureOnLines:
         counts = measure.has_relevant(rankings) & (self._weights > 0)  # the other queries count 0
         worth = self._labels if form is None else np.array(form.worth(self._labels), np.float64)
         differ = rankings.max(worth) > -rankings.max(-worth)
-        self._queries, still = np.flatnonzero(counts & differ), counts & ~differ  # these are as good in any order
+        self._queries, still = np.flatnonzero(counts & differ), counts & ~differ  # any order of these is as good
         self._constant = float(self._weights[still] @ np.asarray(measure.value(rankings))[still])
         self._memory = kernel.space(longest, min(_ROOM, longest * (longest - 1) // 2 + 1))
         self._setup: tuple[Any, ...] | None = None
@@ -106,14 +105,14 @@ class MeasureOnLines:
 
     @property
     def n_effective(self) -> float:
-        """How many queries of equal weight can change, or as many as vary like those of different weights."""
+        """The number of queries that can change, or the number of equal weight that would vary as much."""
         weights = self._weights[self._queries]
         return float(weights.sum() ** 2 / (weights @ weights)) if len(weights) else 0.0
 
     def spread(self, components: Array) -> Array:
-        """The covariances of components (rows) within queries: of differences to the query's mean.
+        """The covariances of components (rows) within queries: of differences from the query's mean.
 
-        Summed from the first document to the last, however many threads a matrix product would use.
+        Summed from the first document to the last, so they do not depend on the threads of a matrix product.
         """
         sizes, query = np.diff(self.indptr), query_of_row(self.indptr)
         means = np.array([np.bincount(query, row, len(sizes)) for row in components]) / np.maximum(sizes, 1)
@@ -121,7 +120,7 @@ class MeasureOnLines:
         return np.einsum("ik,jk->ij", centred, centred) / max(1, components.shape[1])
 
     def value(self, scores: Array) -> float:
-        """The mean value of scores; equal ones stay in the order of the rows."""
+        """The mean value of scores; equal scores keep the order of the rows."""
         return self.value_of(np.ascontiguousarray(scores, np.float64)[np.newaxis], np.ones(1))
 
     def value_of(self, components: Array, weights: Array) -> float:
@@ -135,14 +134,14 @@ class MeasureOnLines:
         return self._constant + float(self._weights[self._queries] @ found)
 
     def ends(self, low: float, high: float) -> Array:
-        """Points (cos, sin) of an arc, near enough to each other for a fast search."""
-        # The documents that matter on a piece are the fewer the shorter it is, but every piece has its own costs.
+        """Points (cos, sin) of an arc, close enough to each other for a fast search."""
+        # The shorter a piece, the fewer documents matter on it, but every piece has a fixed cost.
         piece = np.deg2rad(min(max(800.0 / max(self._usual, 1.0), 12.0), 40.0))
         angles = np.linspace(low, high, max(1, round((high - low) / piece)) + 1)
         return np.column_stack([np.cos(angles), np.sin(angles)])
 
     def widest_best(self, components: Array, base: Array, step: Array, ends: Array) -> Interval:
-        """Where the value is highest on a line from one end to the next one, and so on: the widest such interval.
+        """The widest interval where the value is highest, on a line from each end to the next.
 
         Parameters
         ----------
@@ -151,8 +150,8 @@ class MeasureOnLines:
         base, step : ndarray
             Weights of the components.
         ends : ndarray of shape (n, 2)
-            Pairs (c, s), which stand for the weights c · base + s · step; less than half a turn from one to the next.
-            What is t of the way from end i to the next is the place i + t.
+            Pairs (c, s), meaning the weights c · base + s · step; less than half a turn apart. Place i + t is t of the
+            way from end i to the next.
         """
         starts, at, change = self._changes(components, base, step, ends)
         bins = max(1, len(at) // (_PER_BIN * len(starts)))
@@ -187,7 +186,7 @@ class MeasureOnLines:
         return best
 
     def _whole_line(self, base: Array, step: Array) -> Array:
-        """Ends from t = −∞ to ∞ that have about as many swaps between each two."""
+        """Ends from t = −∞ to ∞ with about equally many swaps between neighbours."""
         (bb, bs), (_, ss) = self.spread(np.array([base, step], np.float64))
         a = np.sqrt(bb) if bb > 0 else 1.0
         b = bs / a
@@ -198,7 +197,7 @@ class MeasureOnLines:
         return np.column_stack([(np.cos(angles) - b * s) / a, s])
 
     def _changes(self, components: Array, base: Array, step: Array, ends: Array) -> tuple[Array, Array, Array]:
-        """The values at all ends but the last, the places where the value changes, in no order, and by how much."""
+        """The values at all ends but the last; where the value changes, in no order, and by how much."""
         starts = np.full(len(ends) - 1, self._constant)
         if self._setup is None:
             return self._changes_by_rankings(base @ components, step @ components, ends, starts)
@@ -216,7 +215,7 @@ class MeasureOnLines:
     def _changes_by_rankings(
         self, along: Array, across: Array, ends: Array, starts: Array
     ) -> tuple[Array, Array, Array]:
-        """The same for a measure that is no sum over documents."""
+        """The same for a measure that is not a sum over positions."""
         found = [(np.empty(0), np.empty(0))]
         for q in self._queries.tolist():
             rows = slice(self.indptr[q], self.indptr[q + 1])
@@ -234,7 +233,7 @@ class MeasureOnLines:
         room = max(2, _ROWS // len(p))
         at, lists = np.empty(room), np.empty((room, count))
         n = kernel.label_rows(p, q, labels, np.int64(count), self._memory, at, lists)
-        if n < 0 and np.abs(ends[1] - ends[0]).max() > 1e-9:  # too many at once: in two halves
+        if n < 0 and np.abs(ends[1] - ends[0]).max() > 1e-9:  # too many at once: split in half
             middle = ends.mean(axis=0)
             halves = [
                 self._of_query(along, across, rows, np.array(half)) for half in ((ends[0], middle), (middle, ends[1]))

@@ -2,8 +2,8 @@
 
 For each query the scores are computed, the oracle gives the most violated ranking as one coefficient per document, and
 the coefficients are turned into a plane (ℓ, v) with H_q(w) = ℓ − v·w while the query's rows are still in cache.
-Features are divided by ``scale`` on the way, which is standardising without a copy: all coefficients of a query add up
-to 0, so means cancel.
+Features are divided by ``scale`` on the way, which standardises them without a copy: the coefficients of a query sum to
+0, so means cancel.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _add_query(X: Any, start: int, stop: int, coef: Any, inverse: Any, plane: An
 
 @dataclass(frozen=True, eq=False)
 class Planes:
-    """What one pass over the data gives: per block of queries a plane, and the value of the hinge there.
+    """The result of one pass over the data: a plane per block of queries, and the value of the hinge there.
 
     Attributes
     ----------
@@ -105,17 +105,17 @@ class StructuredHinge:
     X : ndarray or csr_array
         Features.
     labels : ndarray
-        Labels as the oracle wants them.
+        Labels in the form the oracle expects.
     indptr : ndarray
-        Query boundaries; every query of a cost above 0 must have something to order.
+        Query boundaries; every query with a cost above 0 must have something to order.
     oracle : Oracle
         The loss.
     cost : ndarray
         Weight c_q of each query.
     scale : ndarray
-        What each feature is divided by; inf leaves a feature out, also from weights and planes.
+        Divisor of each feature; inf leaves a feature out, from weights and planes too.
     blocks : ndarray
-        Boundaries of blocks of queries that share a plane.
+        Boundaries of the blocks of queries that share a plane.
     threads : int
         Threads for a pass; the result does not depend on it.
     """
@@ -158,7 +158,7 @@ class StructuredHinge:
         self.cost = self.cost * factor
 
     def evaluate(self, w: Array, only: Array | None = None) -> Planes:
-        """One pass over the data at the weights ``w``; over those queries ``only``, if given."""
+        """One pass over the data at the weights ``w``; over the queries in ``only``, if given."""
         self._pass(self.coefficients(w), self.cost if only is None else self.cost * only, self.blocks, self._planes)
         if len(self._kept) == len(self.scale):
             return self._planes
@@ -172,7 +172,7 @@ class StructuredHinge:
         return found.values
 
     def _pass(self, weights: Array, cost: Array, blocks: Array, planes: Planes) -> None:
-        """Fill ``planes``, with one row for each of the blocks; vectors without columns are not asked for."""
+        """Fill ``planes``, with one row for each of the blocks; vectors without columns are not computed."""
         only_values = planes.vectors.shape[1] < len(weights)
         easy = cost
         if len(self._hard):
@@ -190,7 +190,7 @@ class StructuredHinge:
             run((0, len(blocks) - 1))
         else:
             list(self._pool.map(run, _tasks(self.indptr[blocks])))
-        for q in self._hard[cost[self._hard] > 0.0]:  # a library orders these, one by one
+        for q in self._hard[cost[self._hard] > 0.0]:  # a library orders these one by one
             block = int(np.searchsorted(blocks, q, side="right")) - 1
             start, stop = self.indptr[q], self.indptr[q + 1]
             scores = _score_query(self._rows, start, stop, weights)
@@ -202,7 +202,7 @@ class StructuredHinge:
                 _add_query(self._rows, start, stop, cost[q] * coef, self._inverse, planes.vectors[block])
 
     def coefficients(self, w: Array) -> Array:
-        """The weights of the features as they came."""
+        """The weights of the unscaled features."""
         coefficients = np.zeros(len(self.scale))
         coefficients[self._kept] = w * self._inverse[self._kept]
         return coefficients
@@ -212,14 +212,14 @@ class StructuredHinge:
         return np.asarray(coefficients[self._kept] * self.scale[self._kept])
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Shut down the thread pool."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
 
 
 def _hard_queries(oracle: Oracle, labels: Array, indptr: Array, cost: Array) -> Array:
-    """The queries that cost something and that the oracle leaves to its library."""
+    """The queries with a cost that the oracle leaves to its library."""
     if oracle.cheap is None:
         return np.empty(0, np.int64)
     counted = np.flatnonzero(cost).tolist()
@@ -227,7 +227,7 @@ def _hard_queries(oracle: Oracle, labels: Array, indptr: Array, cost: Array) -> 
 
 
 def _tasks(boundaries: Array) -> Sequence[tuple[int, int]]:
-    """Runs of blocks of about equal numbers of documents."""
+    """Runs of blocks with about equal numbers of documents."""
     n_tasks = max(1, int(boundaries[-1]) // _TASK_DOCS)
     cuts = np.unique(np.searchsorted(boundaries, np.linspace(0, boundaries[-1], n_tasks + 1)))
     return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))

@@ -13,14 +13,14 @@ from sklearn.utils.validation import check_is_fitted
 
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
-from rankwright.measures import BinaryMeasure, Measure
+from rankwright.measures import Measure
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.base import Ranker, Task
 from rankwright.rankers.facts import Outcome
 from rankwright.rankers.parameters import MEASURE, NONE, POSITIVE, POSITIVES, one_of, parameter
 from rankwright.rankers.validation import validation_value
 
-__all__ = ["DEFAULT_GRID", "Trial", "cost", "with_relevance"]
+__all__ = ["DEFAULT_GRID", "Trial", "cost"]
 
 Array = npt.NDArray[Any]
 DEFAULT_GRID = tuple(10.0**power for power in range(-4, 4))
@@ -148,18 +148,3 @@ class CostRanker(LinearRanker):
     def _keep(self, solution: Any, interrupted: bool) -> Outcome:
         """Set the fitted attributes that tell of the solution; None where there was nothing to learn."""
         raise NotImplementedError
-
-
-def with_relevance(measure: Measure, relevant_from: float) -> Measure:
-    """The measure with labels from ``relevant_from`` on as relevant, as they are in training.
-
-    Examples
-    --------
-    >>> from rankwright.measures import parse_measure
-    >>> str(with_relevance(parse_measure("AP"), 2)), str(with_relevance(parse_measure("nDCG@10"), 2))
-    ('AP(rel=2)', 'nDCG@10')
-    """
-    if relevant_from == 1 or not isinstance(measure, BinaryMeasure):
-        return measure
-    rel = int(relevant_from) if float(relevant_from).is_integer() else float(relevant_from)
-    return dataclasses.replace(measure, rel=rel)

@@ -1,4 +1,4 @@
-"""What a structured SVM can be trained for, by name: a measure, the feature map it is described by, and its weight."""
+"""The losses of structured SVMs, by name: a measure, its feature map, and its weight."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Loss:
     Attributes
     ----------
     measure : Measure
-        What is trained for.
+        The measure to train for.
     feature_map : str or None
-        By name; None: what suits the measure.
+        Name of the feature map; None: the default of the measure.
     weight : float
-        Among several losses.
+        Weight among several losses.
     """
 
     measure: Measure
@@ -38,24 +38,21 @@ class Loss:
 
     @property
     def method(self) -> str:
-        """The name of the method, as `rankwright train` has it."""
+        """The name of the method, as in `rankwright train`."""
         return self.measure.method_name(self.feature_map)
 
     def target(self, data: RankingData, relevant_from: float) -> Target:
-        """What the loss makes of the labels of the data."""
+        """Labels, useful queries and oracle of the loss on given data."""
         oracle = self.measure.oracle(self.feature_map)
-        first = data.indptr[:-1]
         if oracle.graded:
             self.measure.resolve("letor").check_labels(data.labels)
-            low, high = np.minimum.reduceat(data.labels, first), np.maximum.reduceat(data.labels, first)
-            return Target(data.labels.astype(np.float64), high > low, oracle, self.weight)
-        good = data.labels >= relevant_from
-        n_good = np.add.reduceat(good.astype(np.int64), first)
-        return Target(good.astype(np.float64), (n_good > 0) & (n_good < data.sizes), oracle, self.weight)
+            return Target(data.labels.astype(np.float64), data.has_order, oracle, self.weight)
+        good = (data.labels >= relevant_from).astype(np.float64)
+        return Target(good, data.has_both(relevant_from), oracle, self.weight)
 
 
 def parse_losses(loss: Any, feature_map: Any = None, weights: Sequence[float] | None = None) -> list[Loss]:
-    """The losses of one name, measure, or a sequence of these."""
+    """Parse a name, a measure, or a sequence of them."""
     names = [loss] if isinstance(loss, str | Measure) else _listed("loss", loss, "a name such as 'map', or several")
     if not names:
         raise InputError("no loss was given; expected a name such as 'map', or several")
@@ -67,7 +64,7 @@ def parse_losses(loss: Any, feature_map: Any = None, weights: Sequence[float] | 
             raise InputError(f"{len(names)} losses but {len(values)} {what}; expected one for each")
     for factor in factors:
         if not (isinstance(factor, Real) and 0 < float(factor) < np.inf):
-            raise InputError(f"loss_weights holds {factor!s}; expected numbers above 0")
+            raise InputError(f"loss_weights contains {factor!s}; expected numbers above 0")
     return [_parse(name, map_, float(factor)) for name, map_, factor in zip(names, maps, factors, strict=True)]
 
 

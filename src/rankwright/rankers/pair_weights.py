@@ -18,13 +18,13 @@ Array = npt.NDArray[Any]
 
 
 def grades_of(data: RankingData) -> tuple[Array, Array]:
-    """The labels that occur, lowest first, and which of them every document has."""
+    """The distinct labels, lowest first, and the index of each document's label among them."""
     values, grades = np.unique(data.labels, return_inverse=True)
     return values, grades.astype(np.float64)
 
 
 def _label_counts(data: RankingData) -> tuple[Array, Array]:
-    """The labels that occur, lowest first, and how many documents of each query have each."""
+    """The distinct labels, lowest first, and how many documents of each query have each."""
     values, grades = np.unique(data.labels, return_inverse=True)
     cells = data.query_of_row() * len(values) + grades
     return values, np.bincount(cells, minlength=data.n_queries * len(values)).reshape(data.n_queries, len(values))
@@ -41,7 +41,7 @@ def rank_pair_weights(data: RankingData, measure: str | Measure = "ndcg@1") -> d
     data : RankingData
         Training data.
     measure : str or Measure
-        A sum over positions, such as nDCG@m; exponential gains unless it says otherwise.
+        A sum over positions, such as nDCG@m; with exponential gains unless stated.
     """
     found = parse_measure(measure).resolve("letor")
     form = found.position_sum()
@@ -67,7 +67,7 @@ def rank_pair_weights(data: RankingData, measure: str | Measure = "ndcg@1") -> d
 
 
 def query_pair_weights(data: RankingData, given: Mapping[Any, float] | None = None) -> Array:
-    """μ of every query: the most pairs that a query has over its own, or as given; 1 for queries without pairs."""
+    """μ of every query: the most pairs of any query over its own, or as given; 1 for queries without pairs."""
     if given is not None:
         missing = [query for query in data.query_ids.tolist() if query not in given]
         if missing:
@@ -75,11 +75,11 @@ def query_pair_weights(data: RankingData, given: Mapping[Any, float] | None = No
         try:
             weights = np.array([float(given[query]) for query in data.query_ids.tolist()])
         except (TypeError, ValueError):
-            raise InputError("query_weights holds what is no number") from None
+            raise InputError("query_weights contains a non-numeric value") from None
         if not (np.isfinite(weights).all() and (weights >= 0).all()):
             raise InputError("query_weights must be finite and at least 0")
         if not weights.any():
-            raise InputError("all query_weights are zero; expected a query that counts")
+            raise InputError("all query_weights are 0; expected at least one above 0")
         return weights
     _, counts = _label_counts(data)
     pairs = (data.sizes.astype(np.float64) ** 2 - (counts.astype(np.float64) ** 2).sum(axis=1)) / 2.0
@@ -87,14 +87,14 @@ def query_pair_weights(data: RankingData, given: Mapping[Any, float] | None = No
 
 
 def weight_table(values: Array, weights: Mapping[tuple[float, float], float] | None) -> Array:
-    """τ as the oracle of pairs wants it: a table with a row for the higher grade."""
+    """τ as a table for the oracle of pairs, with a row for the higher grade."""
     table = np.ones((len(values), len(values)))
     if weights is None:
         return table
     try:
         known = {(float(a), float(b)): float(weight) for (a, b), weight in weights.items()}
     except (TypeError, ValueError):
-        raise InputError("rank_weights holds what is no {(higher, lower): weight} of numbers") from None
+        raise InputError("rank_weights is not a mapping {(higher, lower): weight} of numbers") from None
     for a in range(len(values)):
         for b in range(a):
             pair = (float(values[a]), float(values[b]))

@@ -1,4 +1,4 @@
-"""The little dense algebra of the solvers: compiled loops, as the sums of BLAS depend on how many threads it has."""
+"""The small dense algebra of the solvers: compiled loops, as the sums of BLAS depend on its number of threads."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def dot(a: Any, b: Any) -> float:
 def solve_in_place(A: Any, x: Any, n: int) -> None:
     """Solve A x = x in place for the first ``n``, a multiple of 4; A symmetric, positive, its upper half used.
 
-    Elimination with four pivots at a time, so that the rows below are read and written a quarter as often. Where
-    rounding leaves less than 1e-14 of a pivot, it is set to that.
+    Elimination with four pivots at a time, so the rows below are read and written a quarter as often. A pivot that
+    rounding reduces to less than 1e-14 of itself is set to that.
     """
     for k in range(n):
         A[k, 0] = 1e-14 * A[k, k] if k else A[0, 0]  # the lower half is free

@@ -20,13 +20,13 @@ Array = npt.NDArray[Any]
 
 
 class Learner(Protocol):
-    """What fits residuals round by round, and remembers what it fitted."""
+    """Fits residuals round by round, and remembers the fits."""
 
     def fit(self, residuals: Array, weights: Array, scores: Array) -> None:
-        """One more round: add what was learnt to ``scores``."""
+        """Fit one more round and add it to ``scores``."""
 
     def add_last(self, scores: Array) -> None:
-        """Add what the last round learnt to the scores of the validation data."""
+        """Add the last round to the scores of the validation data."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +38,9 @@ class Round:
     round : int
         From 1.
     value : float
-        The measure on validation data; NaN without.
+        The measure on validation data; NaN if there is none.
     seconds : float
-        Since the start.
+        Wall time since the start.
     """
 
     round: int
@@ -50,7 +50,7 @@ class Round:
 
 @dataclass(frozen=True, eq=False)
 class Boosted:
-    """What came of it: the rounds to keep, the path, and whether Ctrl-C ended it."""
+    """The result: rounds to keep, path, and whether Ctrl-C ended training."""
 
     n_rounds: int
     path: tuple[Round, ...]
@@ -75,18 +75,18 @@ def boost(
     objective : object
         ``residuals, weights = objective.evaluate(scores)``.
     learner : Learner
-        What is fitted.
+        Fits the residuals.
     scores : ndarray
-        Where to start from: 0, or what a background model says.
+        Scores to start from: 0, or those of a background model.
     n_rounds : int
-        At most.
+        Maximum number of rounds.
     valid : callable, optional
-        The measure of validation scores; the rounds up to its highest value are kept. No rounds at all may be best
-        too, unless ``valid_scores`` are all equal: the value would be that of the order in the file.
+        The measure of validation scores; the rounds up to its highest value are kept. That may be none, unless
+        ``valid_scores`` are all equal: their value would be that of the order in the file.
     valid_scores : ndarray, optional
-        Where these start from.
+        Validation scores to start from.
     patience : int, optional
-        Stop after so many rounds without a higher value.
+        Stop after this many rounds without a higher value.
     callback : callable, optional
         Called after every round; True stops.
     """

@@ -4,7 +4,7 @@
 
 Every pass evaluates P at the current weights, exactly, and gives each block of queries its most violated plane. With
 one block per query this is the n-slack cutting plane, or block-coordinate Frank–Wolfe with cached planes and all blocks
-moved together; with one block for all it is the papers' 1-slack cutting plane. Training stops when (P − D)/P ≤ tol.
+moved together; with a single block it is the papers' 1-slack cutting plane. Training stops when (P − D)/P ≤ tol.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ __all__ = ["Check", "Objective", "Solution", "solve"]
 
 Array = npt.NDArray[Any]
 _REACH = 0.7  # at most, of the way to where the planes point
-_FIRST_REACH = 0.4  # after the costs went up
+_FIRST_REACH = 0.4  # after the costs were raised
 _LEAST_REACH = 0.1
-_STEP_GAP = 0.8  # at which the costs go up a step
+_STEP_GAP = 0.8  # at which the costs are raised a step
 _GROWTH = 100.0  # of the costs in a step, at most
-_FLAT = 3  # passes in which the bound did not rise, after which the small problem is solved exactly
-_IDLE = 4  # passes without a new plane after which rounding is all that is left
+_FLAT = 3  # passes without a better bound after which the small problem is solved exactly
+_IDLE = 4  # passes without a new plane after which only rounding is left
 _MANY = 80  # blocks
 _STEPS = (8, 20)  # of Newton's method, at each smoothing, between passes: with many blocks, with few
-_ACCURACY = 0.35  # of the gap at hand, to which the small problem is solved between passes
+_ACCURACY = 0.35  # of the current gap, to which the small problem is solved between passes
 
 
 class Objective(Protocol):
@@ -51,7 +51,7 @@ class Objective(Protocol):
 
 @dataclass(frozen=True)
 class Check:
-    """One row of the path: what was known after a pass.
+    """One row of the path: the state after a pass.
 
     Attributes
     ----------

@@ -1,16 +1,14 @@
 """Powell's direction-set search for the weights of a sum of scores, with an exact line search.
 
-A ranking measure has no gradient; along a line it is piecewise constant, and
-:class:`ValueOnLines` finds its highest value there. Only the direction of the weights
-matters, so that the search goes on a sphere: a line is an arc through where it stands, and angles are measured by how
-much the scores differ within queries, u · S v with S the covariance of the components there.
+A ranking measure has no gradient; along a line it is piecewise constant, and :class:`ValueOnLines` finds its highest
+value there. Only the direction of the weights matters, so the search moves on a sphere: a line is an arc through the
+current point, and angles are measured by how much scores differ, u · S v with S the spread of the components.
 
 From a start the search looks around on the half circle towards the least-squares fit of what documents are worth, then
-goes up along arcs: the axes, where the last round of them has led, and directions that are drawn. From the best place
-found it leaps to a place nearby, and goes up from there. On the whole the measure is smooth near its best place, and
-what makes one place better than the next is chance, which evens out over queries: the more of them there are, the
-shorter are the arcs and the leaps. Two components have a circle for a sphere, and all of it is searched: what is found
-there is the best there is.
+climbs along arcs: the axes, the direction of the last round, and random directions. From the best point found it leaps
+to a point nearby and climbs again. On the whole the value is smooth near its best point; what makes one point better
+than the next is chance, which averages out over independent parts: the more of them, the shorter the arcs and leaps.
+With two components the sphere is a circle, which is searched completely: the result is the optimum.
 """
 
 from __future__ import annotations
@@ -26,17 +24,17 @@ import numpy.typing as npt
 __all__ = ["Found", "Piece", "ValueOnLines", "direction_set_search"]
 
 Array = npt.NDArray[Any]
-_GAIN = 1e-12  # what counts as better
-_ARC = np.deg2rad(100.0)  # half the length of an arc, times the root of the number of queries
+_GAIN = 1e-12  # least improvement
+_ARC = np.deg2rad(100.0)  # half the length of an arc, times the root of `n_effective`
 _SHORTEST, _LONGEST = np.deg2rad(2.0), np.pi / 2
 _LOOKS = np.deg2rad([-60.0, -30.0, 30.0, 60.0])
-_LEAP = (0.3, 1.2)  # of half an arc, at least and at most
-_LINES = 20  # at most, from a start or after a leap, for each component
+_LEAP = (0.3, 1.2)  # least and greatest, in half arcs
+_LINES = 20  # per component, from a start or after a leap
 _FLAT = 1e-9  # a direction this close to the weights leads nowhere
 
 
 class Piece(Protocol):
-    """A part of a line on which the value is the same."""
+    """A part of a line on which the value is constant."""
 
     @property
     def value(self) -> float:
@@ -47,7 +45,7 @@ class Piece(Protocol):
 
 
 class ValueOnLines(Protocol):
-    """What the search needs to know of the value it maximises; components are the rows of a table."""
+    """What the search needs from the value it maximises; components are the rows of a table."""
 
     @property
     def targets(self) -> Array:
@@ -64,7 +62,7 @@ class ValueOnLines(Protocol):
         """The value of Σ weight · component."""
 
     def ends(self, low: float, high: float) -> Array:
-        """Points (cos, sin) of an arc, near enough to each other for a fast search."""
+        """Points (cos, sin) of an arc, close enough to each other for a fast search."""
 
     def widest_best(self, components: Array, base: Array, step: Array, ends: Array) -> Piece:
         """Where the value is highest between the ends: the widest such piece."""
@@ -72,7 +70,7 @@ class ValueOnLines(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """The best weights, of length 1, their value, and how many line searches it took."""
+    """The best weights, of length 1, their value, and the number of line searches."""
 
     weights: Array
     value: float
@@ -88,20 +86,20 @@ def direction_set_search(
     seed: int = 0,
     progress: Callable[[int], Any] | None = None,
 ) -> Found:
-    """The weights w with the highest value of ``components @ w``, as far as the search finds them.
+    """Search for the weights w with the highest value of ``components @ w``.
 
     Parameters
     ----------
     components : ndarray of shape (n_docs, n_components)
-        The scores to be added.
+        The scores to add up.
     measure : ValueOnLines
-        What to rise.
+        Value to maximise.
     starts : sequence of array-like
-        Weights to start from; the first of equally good ends is taken.
+        Weights to start from; of equally good results the first is taken.
     leaps : int, optional
-        From the best end to places nearby; three for two starts unless given.
+        Leaps from the best point; by default three for every two starts.
     seed : int
-        Of the directions that are drawn.
+        Random seed.
     progress : callable, optional
         Called with the number of line searches done.
     """
@@ -116,7 +114,7 @@ def direction_set_search(
 
 
 class _Search:
-    """Weights on their way up."""
+    """The state of a search."""
 
     def __init__(
         self,
@@ -131,7 +129,7 @@ class _Search:
         self._spread = measure.spread(self._components)
         variances, axes = np.linalg.eigh(self._spread)
         seen = variances > 1e-12 * variances.max(initial=0.0)
-        self._even = axes[:, seen] / np.sqrt(variances[seen])  # times what is drawn: even in all directions
+        self._even = axes[:, seen] / np.sqrt(variances[seen])  # makes random directions even
         towards = np.einsum("ik,k->i", self._components, measure.targets)
         self._towards = self._even @ (self._even.T @ towards)
         arc = float(np.clip(_ARC / np.sqrt(max(measure.n_effective, 1.0)), _SHORTEST, _LONGEST))
@@ -140,17 +138,17 @@ class _Search:
         self.best = np.zeros(self.n_components), -np.inf
 
     def climb(self, weights: Array) -> None:
-        """Go up from a start until no direction leads higher."""
+        """Climb from a start until no direction leads higher."""
         self._begin(weights)
         self._look_around()
         if self.n_components > 2:
             self._rounds()
-        elif self.n_components == 2 and not self.n_lines:  # all of the circle, once
+        elif self.n_components == 2 and not self.n_lines:  # the whole circle, once
             self._move(np.array([-self._weights[-1], self._weights[0]]), self._measure.ends(-np.pi, np.pi))
         self._keep()
 
     def leap(self) -> None:
-        """Go up from a place near the best one."""
+        """Climb from a point near the best one."""
         weights = self.best[0]
         side = self._side(weights, self._draw())
         if side is not None:
@@ -168,7 +166,7 @@ class _Search:
             self.best = self._weights, self._value
 
     def _look_around(self) -> None:
-        """Go where it is best of some places towards the least-squares fit, and beyond."""
+        """Move to the best of some points towards the least-squares fit and beyond."""
         weights, side = self._weights, self._side(self._weights, self._towards)
         self._try(self._towards)
         if side is not None:
@@ -176,7 +174,7 @@ class _Search:
                 self._try(np.cos(angle) * weights + np.sin(angle) * side)
 
     def _rounds(self) -> None:
-        """Round after round, as long as some direction leads higher."""
+        """Climb round after round while some direction leads higher."""
         failed, most = 0, self.n_lines + _LINES * self.n_components
         for direction in self._directions():
             failed = 0 if self._move(direction, self._ends) else failed + 1
@@ -184,7 +182,7 @@ class _Search:
                 return
 
     def _directions(self) -> Iterator[Array]:
-        """The axes, where they have led, and as many that are drawn; again and again."""
+        """The axes, the direction they led in, and as many random ones; again and again."""
         axes = np.eye(self.n_components)
         while True:
             begun = self._weights
@@ -204,13 +202,13 @@ class _Search:
         return weights / length if length > 0 else weights
 
     def _side(self, weights: Array, direction: Array) -> Array | None:
-        """The part of a direction that leads away from weights, of length 1; None if there is none."""
+        """The part of a direction orthogonal to the weights, of length 1; None if there is none."""
         side = direction - (weights @ self._spread @ direction) * weights
         length = self._length(side)
         return side / length if length > _FLAT * self._length(direction) else None
 
     def _move(self, direction: Array, ends: Array) -> bool:
-        """Go to the best place on an arc both ways in a direction; whether that was higher."""
+        """Move to the best point of an arc both ways in a direction; return whether it is higher."""
         side = self._side(self._weights, direction)
         if side is None:
             return False
@@ -228,7 +226,7 @@ class _Search:
         return self._value > before
 
     def _try(self, weights: Array) -> None:
-        """Go there if it is higher, rounding included."""
+        """Move there if it is higher, beyond rounding."""
         if weights.any():
             weights = self._unit(weights)
             value = self._measure.value_of(self._components, weights)

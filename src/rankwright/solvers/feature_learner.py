@@ -1,11 +1,11 @@
-"""One feature a round: that whose least-squares fit to the residuals is best, with a share of its coefficient.
+"""One feature a round: the one that best fits the residuals by least squares, with a share of its coefficient.
 
 For residuals ỹ and features h_j (standardised: h = (x − mean)/scale), weighted by the documents' weights μ:
 
     β_j = Σ ỹ h_j / Σ μ h_j²,   the error falls by (Σ ỹ h_j)² / Σ μ h_j²,   the scores change by rate · β_j · h_j
 
-The residuals (which carry μ already) add up to 0 in every query, so means cancel in Σ ỹ h_j; and a constant moves no
-document, so the scores are changed by the feature as it comes.
+The residuals (which already include μ) sum to 0 in every query, so means cancel in Σ ỹ h_j; a constant moves no
+document, so the raw feature is added to the scores.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ class FeatureLearner:
     X : ndarray or csr_array
         Features.
     mean, scale : ndarray
-        What is subtracted from each feature, and what it is then divided by; inf leaves the feature out.
+        Features are used as (x − mean) / scale; a scale of inf leaves a feature out.
     rate : float
-        Share of the coefficient that is added.
+        Share of the coefficient to add.
     weights : ndarray, optional
-        Weights of the documents; all 1 unless given.
+        Weights of the documents; 1 by default.
     X_valid : ndarray or csr_array, optional
         Features of the validation data.
     threads : int
@@ -58,7 +58,7 @@ class FeatureLearner:
         X_valid: Any = None,
         threads: int = 1,
     ) -> None:
-        self.rounds: list[tuple[int, float]] = []  # feature, and by how much its weight rose
+        self.rounds: list[tuple[int, float]] = []  # feature, and the change of its weight
         self._X, self._X_valid = _by_columns(X), _by_columns(X_valid)
         self._scale, self._rate = scale, rate
         self._squares = _squares(X, mean, scale, np.ones(X.shape[0]) if weights is None else weights)
@@ -66,7 +66,7 @@ class FeatureLearner:
         self._pool = ThreadPoolExecutor(threads) if threads > 1 and len(self._tasks) > 1 else None
 
     def fit(self, residuals: Array, weights: Array, scores: Array) -> None:
-        """Take one feature, and add it to ``scores``."""
+        """Choose a feature and add it to ``scores``."""
         sums = self._products(residuals) / self._scale
         gains = np.divide(sums**2, self._squares, out=np.zeros_like(sums), where=self._squares > 0)
         best = int(np.argmax(gains))
@@ -81,7 +81,7 @@ class FeatureLearner:
         _add_column(self._X_valid, *self.rounds[-1], scores)
 
     def coefficients(self, n_rounds: int) -> Array:
-        """The weights of the features after so many rounds."""
+        """The weights of the features after a number of rounds."""
         coef = np.zeros(len(self._scale))
         for feature, rise in self.rounds[:n_rounds]:
             coef[feature] += rise
@@ -99,7 +99,7 @@ class FeatureLearner:
         return np.concatenate(list(each(lambda task: _column_sums(*parts, *task, residuals), self._tasks)))
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Shut down the thread pool."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
@@ -110,7 +110,7 @@ def _by_columns(X: Any) -> Any:
 
 
 def _tasks(X: Any) -> list[tuple[int, int]]:
-    """Runs of rows, or of columns of about equal numbers of values if X is sparse."""
+    """Runs of rows, or of columns with about equal numbers of values if X is sparse."""
     if sparse.issparse(X):
         n_tasks = max(1, X.nnz // _TASK_VALUES)
         cuts = np.unique(np.searchsorted(X.indptr, np.linspace(0, X.nnz, n_tasks + 1)[1:-1]))

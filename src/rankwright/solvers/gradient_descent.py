@@ -2,8 +2,8 @@
 
     P(w) = ½‖w‖² + Σ_b H_b(w),   subgradient w − Σ_b v_b,   v_b the plane of block b at w
 
-Every pass gives a plane, and any mean of planes a lower bound of P; the best mean is kept up by one line search a pass
-(Frank–Wolfe in the dual), so that the result comes with a gap. It is true, but descent has no need of it and does not
+Every pass gives a plane, and any mean of planes a lower bound of P; the best mean is updated by one line search a pass
+(Frank–Wolfe in the dual), so the result comes with a gap. The gap is valid, but descent does not need it and does not
 make it small.
 """
 
@@ -22,8 +22,8 @@ __all__ = ["descend"]
 
 Array = npt.NDArray[Any]
 _LOOK_BACK = 10  # passes
-_LITTLE = 0.1  # of tol: the descent in that many passes at which it ends
-_SUFFICIENT = 0.1  # share of the descent that the gradient promises
+_LITTLE = 0.1  # of tol: training ends if the objective falls by less in that many passes
+_SUFFICIENT = 0.1  # share of the descent promised by the gradient
 _SHORTEST = 1e-12
 
 

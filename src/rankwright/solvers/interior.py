@@ -17,7 +17,7 @@ Array = npt.NDArray[Any]
 def interior_point(V: Array, losses: Array, block: Array, n_blocks: int, close: float) -> tuple[Array, Array]:
     """Weights and α of the unsmoothed problem by a primal-dual interior point method, to a gap of ``close``.
 
-    Slower than the smoothed Newton steps, and sure where these stall: many planes of little weight in one block.
+    Slower than the smoothed Newton steps, but reliable where these stall: many planes of little weight in one block.
     Variables: w, ξ per block, and per plane the slack s = ξ + v·w − ℓ and its multiplier z, which is α.
     """
     w, top = np.zeros(V.shape[1]), np.zeros(n_blocks)
@@ -52,7 +52,7 @@ def interior_point(V: Array, losses: Array, block: Array, n_blocks: int, close: 
 
 
 def _newton_step(rows: Array, g: Array) -> Array:
-    """−(I + RᵀR)⁻¹ g, solved in the smaller of the two spaces: `newton_direction`, without compiling it once more."""
+    """−(I + RᵀR)⁻¹ g, solved in the smaller of the two spaces: `newton_direction`, without compiling it again."""
     n, d = rows.shape
     size = min(n, d)
     padded = (size + 3) // 4 * 4

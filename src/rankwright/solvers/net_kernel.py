@@ -26,7 +26,7 @@ _FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8  # Adam's usual constants
 
 @njit(cache=True)
 def _line(n: int) -> int:
-    """Length of a line of ``n`` numbers: whole cache lines, an odd number of them, lest lines compete for one place."""
+    """Length of a line of ``n`` numbers: an odd number of cache lines, so that lines do not compete for one slot."""
     return _LANES * (((n + _LANES - 1) // _LANES) | 1)
 
 
@@ -66,7 +66,7 @@ def _fill_units_of(X: Any, docs: Any, line: Any, columns: Any, mean: Any, invers
                     block[j * line + i] = 0.0
             for u in range(units):
                 sums = z[u * line : (u + 1) * line]
-                for j in range(0, d - 3, 4):  # four at a time: the sums are read and written less often
+                for j in range(0, d - 3, 4):  # four at a time: sums are read and written less often
                     w0, w1 = theta[j * units + u], theta[(j + 1) * units + u]
                     w2, w3 = theta[(j + 2) * units + u], theta[(j + 3) * units + u]
                     at = j * line
@@ -142,7 +142,7 @@ def _add_products_of(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inve
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
 def forward(rows: Any, q: int, theta: Any, hidden: int, space: Any) -> int:
-    """Score the rows of group ``q``, in their order, into ``space[3]``; how many there are."""
+    """Score the rows of group ``q``, in order, into ``space[3]``; return how many there are."""
     X, docs, indptr, columns, mean, inverse = rows
     block, z, _, scores, _, _ = space
     start = indptr[q]
@@ -197,8 +197,8 @@ def run_task(
 ) -> bool:  # fmt: skip
     """The gradient of the groups ``order[first]`` … ``order[last − 1]``; False if a score is not finite.
 
-    ``residuals(q, scores, setup, memory, up, curve)`` says in ``up`` how much each score of a group should rise. The
-    scores are noted in ``seen``.
+    ``residuals(q, scores, setup, memory, up, curve)`` sets ``up`` to how much each score of a group should rise. The
+    scores are stored in ``seen``.
     """
     docs, indptr = rows[1], rows[2]
     scores, up, curve = space[3], space[4], space[5]
@@ -218,7 +218,7 @@ def run_task(
 
 @njit(cache=True, nogil=True)
 def step(theta: Any, grad: Any, share: float, state: Any, rate: float, decay: float, decayed: int) -> None:
-    """Move θ up the gradient times ``share``: by Adam's steps where ``state`` has room for its averages, else by rate.
+    """Move θ along ``share`` times the gradient: by Adam's rule if ``state`` has room for its averages, else by rate.
 
     The first ``decayed`` weights also shrink by ``rate · decay``.
     """
@@ -230,7 +230,7 @@ def step(theta: Any, grad: Any, share: float, state: Any, rate: float, decay: fl
             theta[k] += rate * share * grad[k]
         return
     averages, squares, n = state[0], state[1], theta.size
-    averages[n] *= _FIRST  # behind the averages: how far they still are from full ones
+    averages[n] *= _FIRST  # after the averages: how much they still lack
     squares[n] *= _SECOND
     a, b = 1.0 / (1.0 - averages[n]), 1.0 / (1.0 - squares[n])
     for k in range(n):

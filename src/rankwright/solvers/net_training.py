@@ -1,4 +1,4 @@
-"""Training a net by lambda gradients: epochs of updates query by query (or batch by batch), the best epoch kept."""
+"""Training a net: epochs of updates group by group (or batch by batch), keeping the best epoch."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from rankwright.solvers.net_kernel import backward, forward, net_space, run_grou
 __all__ = ["Epoch", "GroupGradients", "NetTrainer", "Trained", "train_net"]
 
 Array = npt.NDArray[Any]
-ADAM_RATE = 0.001  # its usual one; on OHSUMED, MQ2008 and MQ2007 half to twice as much is as good, ten times is worse
-_FIRST_SCORES = 0.1  # size of the scores before training: small, lest chance orders documents
-_TASK_DOCS = 4096  # documents of a batch that one thread takes on at a time, about
-_STRETCH_DOCS = 1 << 16  # documents between two looks for Ctrl-C
+ADAM_RATE = 0.001  # the usual one; on OHSUMED, MQ2008 and MQ2007 half to twice as much is as good, ten times is worse
+_FIRST_SCORES = 0.1  # size of the scores before training: small, so that chance does not order rows
+_TASK_DOCS = 4096  # approximate rows of a batch per task of a thread
+_STRETCH_DOCS = 1 << 16  # rows between checks for Ctrl-C
 
 
 @dataclass(frozen=True)
@@ -33,11 +33,11 @@ class Epoch:
     epoch : int
         From 1.
     train : float
-        The measure on the training data: of the scores that each query had when its turn came.
+        The value on the training data, of the scores that each group had when its turn came.
     value : float
-        The measure on validation data after the epoch; NaN without.
+        The value on validation data after the epoch; NaN if there is none.
     seconds : float
-        Since the start.
+        Wall time since the start.
     """
 
     epoch: int
@@ -48,7 +48,7 @@ class Epoch:
 
 @dataclass(frozen=True, eq=False)
 class Trained:
-    """What came of it: the weights of the best epoch, which one that was, the path, and what else ended it."""
+    """The result: weights of the best epoch, its number, the path, and what ended training early."""
 
     theta: Array
     best_epoch: int
@@ -93,19 +93,19 @@ class NetTrainer:
     costs : ndarray
         Factor for the gradient of each group.
     mean, scale : ndarray
-        What is subtracted from each feature, and what it is then divided by; inf leaves the feature out.
+        Features are used as (x − mean) / scale; a scale of inf leaves a feature out.
     hidden : int
         Hidden units; 0: a linear model.
     batch : int
-        Queries per update.
+        Groups per update.
     rate : float or None
-        By which gradients are multiplied; None: steps by Adam's rule of `ADAM_RATE`.
+        Factor for gradients; None: steps by Adam's rule with `ADAM_RATE`.
     decay : float
-        Share, times the rate, by which weights shrink in every update.
+        Weights shrink by this times the rate in every update.
     seed : int
-        Of the first weights and of shuffling.
+        Random seed of the first weights and of shuffling.
     threads : int
-        For batches of many documents; the result does not depend on it.
+        Threads for batches of many rows; the result does not depend on it.
     """
 
     def __init__(
@@ -149,12 +149,12 @@ class NetTrainer:
         self._pool = ThreadPoolExecutor(threads) if threads > 1 and batch > 1 else None
 
     def epoch(self, number: int, seen: Array) -> bool:
-        """Every query once; its scores, when its turn comes, go to ``seen``. False if one is not finite."""
+        """Take every group once; its scores at that time go to ``seen``. False if one is not finite."""
         order = np.random.default_rng([self._seed, number]).permutation(self._groups)
         docs = np.concatenate([[0], np.cumsum(np.diff(self._gradients.indptr)[order])])
         if self._batch > 1 or self._kernel is None:
             ends = np.append(np.arange(0, len(order), self._batch), len(order))
-            # The tasks of a batch do not depend on the number of threads: sums are rounded the same.
+            # The tasks of a batch do not depend on the number of threads, so sums are rounded equally.
             tasks = np.union1d(ends, np.searchsorted(docs, np.arange(_TASK_DOCS, docs[-1], _TASK_DOCS)))
             batches = pairwise(np.searchsorted(tasks, ends).tolist())
             return all(self._one_batch(order, tasks[first : last + 1].tolist(), seen) for first, last in batches)
@@ -203,7 +203,7 @@ class NetTrainer:
         return True
 
     def raw_weights(self, theta: Array) -> tuple[Array, Array, Array]:
-        """Weights of the features as they come (features × units), of the units, and the units' constants."""
+        """Weights of the raw features (features × units), weights of the units, and their constants."""
         n = len(self._kept) * self._units
         inner = np.zeros((self._n_features, self._units))
         inner[self._kept] = theta[:n].reshape(-1, self._units) / self._scale[:, None]
@@ -213,14 +213,14 @@ class NetTrainer:
         return inner, outer, constants
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Shut down the thread pool."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
 
 
 def _first_weights(n_features: int, hidden: int, rng: np.random.Generator) -> Array:
-    """0 without hidden units; else at random, such that sums in units are about 1 in size and scores smaller."""
+    """0 without hidden units; else random, so that sums in units are about 1 in size and scores smaller."""
     if not hidden:
         return np.zeros(n_features)
     inner = rng.normal(size=n_features * hidden) / np.sqrt(max(n_features, 1))
@@ -238,22 +238,22 @@ def train_net(
     patience: int | None = None,
     callback: Callable[[Epoch], Any] | None = None,
 ) -> Trained:
-    """Train for some epochs; on validation data, to the best of them.
+    """Train for some epochs; with validation data, keep the best.
 
     Parameters
     ----------
     trainer : NetTrainer
-        What is trained.
+        The net to train.
     epochs : int
-        At most.
+        Maximum number of epochs.
     train : callable
-        The measure of the scores of the training data.
+        The value of the scores of the training data.
     n_docs : int
-        How many scores these are.
+        Number of these scores.
     valid : callable, optional
-        The measure on validation data for given weights θ; the epoch of its highest value is kept.
+        The value on validation data for given weights θ; the epoch with the highest is kept.
     patience : int, optional
-        Stop after so many epochs without a higher value.
+        Stop after this many epochs without a higher value.
     callback : callable, optional
         Called after every epoch; True stops.
     """

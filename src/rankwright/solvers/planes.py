@@ -25,15 +25,15 @@ from rankwright.solvers.smoothed import minimise
 __all__ = ["PlaneBook"]
 
 Array = npt.NDArray[Any]
-_IN_USE = 1e-6  # planes of less α are thrown away where a block is full
-_OF_USE = 1e-3  # and of less than this, where it has enough
-_SHARPER = 0.1  # how fast the smoothing goes away
-_ENOUGH = 560  # planes in all
+_IN_USE = 1e-6  # planes with less α are dropped when a block is full
+_OF_USE = 1e-3  # and with less than this, when it has enough
+_SHARPER = 0.1  # how fast smoothing is reduced
+_ENOUGH = 560  # planes in total
 
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _merge(V: Any, losses: Any, slack: Any, alpha: Any, place: int) -> None:
-    """Put the plane at ``place``, the one of least α, into that of the next: their mean, weighted by α."""
+    """Merge the plane at ``place``, the one with least α, into the next: their mean, weighted by α."""
     other = 1 if place != 1 else 2
     for p in range(1, alpha.size):
         if p != place and alpha[p] < alpha[other]:
@@ -51,10 +51,10 @@ def _merge(V: Any, losses: Any, slack: Any, alpha: Any, place: int) -> None:
 def _add_planes(
     V: Any, losses: Any, alpha: Any, counts: Any, slack: Any, vectors: Any, new: Any, w: Any, enough: int
 ) -> int:  # fmt: skip
-    """Give every block its new plane, if that lies above the cached ones at ``w``; how many did. Also fills ``slack``.
+    """Give every block its new plane if it lies above the cached ones at ``w``; return how many. Also fills ``slack``.
 
-    A block with ``enough`` planes gives up that of least α, if it is of little use. In a full block the two of least α
-    become their mean.
+    A block with ``enough`` planes drops the one with least α, if it is of little use. In a full block the two with
+    least α are replaced by their mean.
     """
     given = 0
     capacity = V.shape[1]
@@ -88,7 +88,7 @@ def _add_planes(
 
 
 class PlaneBook:
-    """Planes, their α, and the weights these make.
+    """Planes, their α, and the resulting weights.
 
     Parameters
     ----------
@@ -116,25 +116,25 @@ class PlaneBook:
         self.steps = 0
         self._point = (0.0, 0.0)
         self._slack, self._move = np.zeros((n_blocks, capacity)), np.zeros((n_blocks, capacity))
-        self._enough = min(capacity, max(5, _ENOUGH // n_blocks))  # planes a block keeps though they are of little use
+        self._enough = min(capacity, max(5, _ENOUGH // n_blocks))  # planes a block keeps even if they are of little use
         self._combined = np.zeros(n_features)  # Σ_b V_bᵀ α_b
         self._rows = np.empty((n_blocks * capacity + 3, n_features))
         self._space = working_space(n_features)
 
     @property
     def n_planes(self) -> int:
-        """Planes at hand, the zero planes not counted."""
+        """Number of planes, not counting the zero planes."""
         return int(self.counts.sum()) - len(self.counts)
 
     def add(self, losses: Array, vectors: Array) -> int:
-        """Give every block a plane, where the cached ones do not say as much; how many were given."""
+        """Give every block a plane, unless the cached ones imply it; return how many were given."""
         given: int = _add_planes(
             self.vectors, self.losses, self.alpha, self.counts, self._slack, vectors, losses, self.w, self._enough
         )
         return given
 
     def improve(self, gap: float, accuracy: float, max_steps: int) -> None:
-        """Solve the problem over the planes, just added to, from a gap of ``gap`` to about ``accuracy`` of it."""
+        """Solve the problem over the planes after `add`, from a gap of ``gap`` to about ``accuracy`` of it."""
         n_blocks = len(self.counts)
         last = accuracy * gap / (n_blocks * math.log(2.0 + self.counts.mean()))
         mu, larger = max(last, gap / n_blocks), 0.0
@@ -150,7 +150,7 @@ class PlaneBook:
             larger, mu = mu, max(last, mu * _SHARPER)
 
     def resume(self, accuracy: float, max_steps: int) -> None:
-        """Solve the problem over the planes from before, whose costs may have changed."""
+        """Solve the problem over the existing planes, whose costs may have changed."""
         if self.n_planes:
             np.einsum("bpj,j->bp", self.vectors, -self.w, out=self._slack)
             self._slack += self.losses
@@ -159,7 +159,7 @@ class PlaneBook:
             self.improve(max(value - self.dual, 1e-300), accuracy, max_steps)
 
     def solve_exactly(self, close: float) -> None:
-        """Solve the problem over the planes at hand to a gap of ``close``, whatever it takes."""
+        """Solve the problem over the planes to a gap of ``close``, whatever it takes."""
         block, plane = np.nonzero(np.arange(self.losses.shape[1]) < self.counts[:, None])
         w, z = interior_point(self.vectors[block, plane], self.losses[block, plane], block, len(self.counts), close)
         if not (np.isfinite(w).all() and np.isfinite(z).all()):
@@ -177,7 +177,7 @@ class PlaneBook:
         self._point = (loss, square)
 
     def rescale(self, factor: float) -> None:
-        """All costs times ``factor``: planes scale with them, α stays feasible."""
+        """Multiply all costs by ``factor``: planes scale with them, α stays feasible."""
         in_use = int(self.counts.max())
         self.vectors[:, 1:in_use] *= factor
         self.losses[:, 1:in_use] *= factor

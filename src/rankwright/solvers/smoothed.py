@@ -4,7 +4,7 @@
 
 The softmax weights α are the smooth problem's dual point: its gradient is w − Σ_b V_bᵀ α_b, and its Hessian the
 identity plus 1/μ times the covariance of the planes of every block under α. Blocks with one plane in use add nothing to
-that; the system has as many rows as there are further planes in use, or features, whichever is less.
+it; the system has as many rows as there are further planes in use, or features, whichever is less.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from rankwright.solvers.algebra import dot, newton_direction
 __all__ = ["minimise"]
 
 _LOOSE = 3.0  # the first, smoothest problem need not be solved as well as the last
-_LOWEST = -14.0  # exponents below this count as weights of 0
+_LOWEST = -14.0  # exponents below this give weights of 0
 _SHORTEST = 1e-6  # part of a Newton step that is tried
 _NEGLIGIBLE = 3e-2  # softmax weights below this do not enter the Hessian at first
 _SMALL = 1e-5  # and below this, if that was too coarse
@@ -74,7 +74,7 @@ def _soften(slack: Any, move: Any, length: float, counts: Any, mu: float, alpha:
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _spread(V: Any, alpha: Any, counts: Any, cut: float, mean: Any, rows: Any) -> int:
-    """Rows R with RᵀR = Σ_b covariance of the block's planes with α above ``cut``; how many.
+    """Rows R with RᵀR = Σ_b covariance of the block's planes with α above ``cut``; return how many.
 
     A block's k-th plane in use gives the row √(α m / (α + m)) (v − mean of those before), m the weight of those before.
     """
@@ -102,9 +102,9 @@ def _spread(V: Any, alpha: Any, counts: Any, cut: float, mean: Any, rows: Any) -
 
 @njit(cache=True, error_model="numpy", inline="always")
 def _sharpen(V: Any, counts: Any, slack: Any, alpha: Any, factor: float, gradient: Any) -> None:
-    """Add to ``gradient``, at weights that solve the problem for a larger μ, what the step to a smaller one needs.
+    """At weights that solve the problem for a larger μ, add to ``gradient`` what the step to a smaller one needs.
 
-    Planes in use should keep their α, so their slacks must draw together as μ falls: by ``factor`` = (1 − μ/μ_old)/μ.
+    Planes in use should keep their α, so their slacks must draw closer as μ falls: by ``factor`` = (1 − μ/μ_old)/μ.
     """
     for b in range(counts.size):
         mean = 0.0
@@ -119,9 +119,9 @@ def _sharpen(V: Any, counts: Any, slack: Any, alpha: Any, factor: float, gradien
 def _search(
     slack: Any, move: Any, counts: Any, alpha: Any, w: Any, direction: Any, gradient: Any, mu: float, value: float
 ) -> tuple[float, float]:  # fmt: skip
-    """How far to go, and the value there; ``alpha`` comes out as that of the last length tried.
+    """How far to go, and the value there; ``alpha`` is left as that of the last length tried.
 
-    Where the ``value`` here is not known, inf, any lower one will do.
+    If the ``value`` here is unknown (inf), any lower one will do.
     """
     slope = along = bend = before = 0.0
     for j in range(w.size):
@@ -147,10 +147,10 @@ def minimise(
     V: Any, losses: Any, counts: Any, slack: Any, move: Any, alpha: Any, w: Any, combined: Any, mu: float,
     larger: float, max_steps: int, rows: Any, A: Any, few: Any, x: Any,
 ) -> tuple[float, float, int]:  # fmt: skip
-    """Newton steps until ½‖gradient‖², the smooth problem's gap, is as small as what smoothing costs.
+    """Newton steps until ½‖gradient‖², the smooth problem's gap, is as small as the error of smoothing.
 
-    ``slack`` is ℓ − v·w of every plane, and kept so; ``alpha`` and ``combined`` come out as those of the last ``w``.
-    With ``larger`` above ``mu``, they came in as those of the problem with that much smoothing, solved at ``w``.
+    ``slack`` is ℓ − v·w of every plane and kept up to date; ``alpha`` and ``combined`` are left as those of the last
+    ``w``. If ``larger`` is above ``mu``, they are given as those of the problem with that smoothing, solved at ``w``.
     Returns Σ_b α_b·ℓ_b, ‖Σ_b V_bᵀ α_b‖² and the number of steps.
     """
     direction, gradient = np.empty(w.size), np.empty(w.size)
@@ -182,7 +182,7 @@ def minimise(
                 for p in range(1, counts[b]):
                     slack[b, p] += length * move[b, p]
             stale = False
-        elif not predict:  # planes of little weight matter here: look again with more of them, in the end with all
+        elif not predict:  # planes of little weight matter here: try again with more of them, in the end with all
             cut = _SMALL if cut > _SMALL else (_LEAST if cut > _LEAST else 0.0)
         predict = False
     loss = 0.0

@@ -15,7 +15,7 @@ from rankwright.models.trees.predict import add_scores
 __all__ = ["TreeLearner", "TreesPerClass"]
 
 Array = npt.NDArray[Any]
-_LEAST_CURVE = 1e-6  # of the rows of a leaf: second derivatives below this are taken as this
+_LEAST_CURVE = 1e-6  # least second derivative per row of a leaf
 
 
 class TreeLearner:
@@ -26,13 +26,13 @@ class TreeLearner:
     grower : Grower
         How trees are grown.
     X : ndarray
-        The features that it has binned, for rows that a tree does not see.
+        The features it has binned, for rows that a tree does not see.
     shrinkage : float
-        By which values are multiplied.
+        Factor for the values of leaves.
     tree_rows, tree_features : float
         Share of the rows and features that a tree sees.
     seed : int
-        Of all that is drawn; round r of seed s draws the same whatever came before.
+        Random seed; what a round draws depends only on the seed and the number of the round.
     X_valid : ndarray, optional
         Features of the validation data.
     """
@@ -54,7 +54,7 @@ class TreeLearner:
         self._tree_rows, self._tree_features = tree_rows, tree_features
 
     def fit(self, residuals: Array, weights: Array, scores: Array) -> None:
-        """Grow a tree, and add what it says to ``scores``."""
+        """Grow a tree and add its scores to ``scores``."""
         rng = np.random.default_rng([self._seed, len(self.trees)])
         n, d = self._X.shape
         rows = np.arange(n, dtype=np.uint32)
@@ -78,7 +78,7 @@ class TreeLearner:
             scores[left_out] += _scores(tree, self._X[left_out])
 
     def add_last(self, scores: Array) -> None:
-        """Add what the last tree says to the scores of the validation data."""
+        """Add the last tree to the scores of the validation data."""
         assert self._X_valid is not None
         scores += _scores(self.trees[-1], self._X_valid)
 
@@ -90,7 +90,7 @@ def _scores(tree: Tree, X: Array) -> Array:
 
 
 class TreesPerClass:
-    """A learner for each row of scores: one tree a round for each class."""
+    """A learner for each row of scores: one tree per class and round."""
 
     def __init__(self, learners: list[TreeLearner]) -> None:
         self.learners = learners
@@ -101,6 +101,6 @@ class TreesPerClass:
             learner.fit(residuals[at], weights[at], scores[at])
 
     def add_last(self, scores: Array) -> None:
-        """Add what the last trees say to the scores of the validation data."""
+        """Add the last trees to the scores of the validation data."""
         for learner, row in zip(self.learners, scores, strict=True):
             learner.add_last(row)

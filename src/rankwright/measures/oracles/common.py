@@ -1,4 +1,4 @@
-"""What the oracles share: their signature, sorting by score, and the places of good and bad documents."""
+"""Shared by the oracles: their signature, sorting by score, and the places of good and bad documents."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ORACLE = types.float64(_VECTOR, _FROZEN, _PLACES, _FROZEN, _VECTOR, _VECTOR)
 """loss = oracle(scores, labels, order, parameters, coef, work)"""
 
 WORK = 6
-"""Numbers of workspace per document that sorting and the oracles may use, and `BINS` besides."""
+"""Workspace for sorting and the oracles, in numbers per document; plus `BINS`."""
 
 BINS = 1024
 """Four digits of 256 values, for the radix sort."""
@@ -60,7 +60,7 @@ def _radix(keys: Any, low: int, order: Any, other: Any, counts: Any) -> None:
 
 @njit(cache=True)
 def _insertion(scores: Any, order: Any) -> bool:
-    """Sort what is nearly sorted; False if it is not, and not done yet."""
+    """Sort a nearly sorted order; False if it turns out not to be, and sorting is unfinished."""
     moves = 8 * order.size
     for i in range(1, order.size):
         place = order[i]
@@ -86,7 +86,7 @@ def sort_descending(scores: Any, order: Any, work: Any) -> None:
     n = scores.size
     other, keys = work[:n].view(np.int64), work[n : 2 * n].view(np.int64)
     counts = work[2 * n : 2 * n + BINS].view(np.int64)
-    # One call of each sort, in a loop: what is called in several places is compiled for each.
+    # One call of each sort, in a loop: a function called in several places is compiled for each.
     for turn in range(0 if n <= _SHORT else 1, 4):
         if turn < 2:
             for i in range(n):
@@ -95,7 +95,7 @@ def sort_descending(scores: Any, order: Any, work: Any) -> None:
             for i in range(n):
                 work[n + i] = scores[i]
             for i in range(n):
-                if keys[i] == _MINUS_ZERO:  # is 0; told by its bits, as a caller's fastmath is inherited here
+                if keys[i] == _MINUS_ZERO:  # equals 0; recognised by its bits, as a caller's fastmath is inherited here
                     keys[i] = 0
                 # Larger scores get smaller keys: flip all bits but the sign, or none where it is set.
                 keys[i] ^= 0x7FFFFFFFFFFFFFFF if keys[i] >= 0 else 0
@@ -109,7 +109,7 @@ def sort_descending(scores: Any, order: Any, work: Any) -> None:
 def good_and_bad(scores: Any, labels: Any, order: Any, places: Any, ordered: Any, others: Any) -> int:
     """Separate good documents (label above 0) from bad ones, each in score order, goods first; how many goods.
 
-    For each: its place in the query, its score less the highest one, and how many of the other kind stand above it.
+    For each: its place in the query, its score less the highest one, and how many of the other kind are above it.
     """
     n = order.size
     n_good = 0

@@ -2,7 +2,7 @@
 
     Σ over pairs with z_i > z_j of τ(z_i, z_j) [1 − (s_i − s_j)]₊
 
-A sweep down the scores keeps, per grade, how many documents are within 1 of the one at hand: O(n log n + n·L).
+A sweep down the scores tracks, per grade, how many documents are within 1 of the current one: O(n log n + n·L).
 """
 
 from __future__ import annotations

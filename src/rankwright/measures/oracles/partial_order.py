@@ -2,9 +2,9 @@
 
     δΨ(y) = 2/(PN) Σ over (good g, bad b) with b above g of (x_g − x_b)
 
-Goods and bads keep score order among themselves, so a ranking is told by how many goods stand above each bad, or by how
-many bads stand above each good. For AP and unclipped nDCG the best place of bad j does not depend on the other bads and
-does not fall with j, which divide and conquer turns into O(n log n) with a closed form of the gain per place. The clip
+Goods and bads keep score order among themselves, so a ranking is given by how many goods are above each bad, or by how
+many bads are above each good. For AP and unclipped nDCG the best place of bad j does not depend on the other bads and
+does not fall with j, so divide and conquer takes O(n log n) with a closed form of the gain per place. The clip
 of nDCG@k breaks that; there an exact dynamic programme over the first k ranks takes O(n log n + k²).
 """
 
@@ -22,7 +22,7 @@ __all__ = ["auc", "average_precision", "ndcg", "ndcg_at"]
 
 @njit(cache=True)
 def _turn_round(above: Any, counts: Any) -> None:
-    """From "how many goods stand above each bad" (nondecreasing) to "how many bads above each good", and back."""
+    """Convert "how many goods are above each bad" (nondecreasing) to "how many bads are above each good", and back."""
     passed = 0
     for i in range(counts.size):
         while passed < above.size and above[passed] <= i:
@@ -62,7 +62,7 @@ def auc(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: 
 
 @njit(cache=True)
 def _place_bads(kind: int, table: Any, ordered: Any, n_good: int, scale: float, goods_above: Any, sums: Any) -> None:
-    """How many goods stand above each bad at best; on entry, how many of them are scored above it.
+    """The best number of goods above each bad; on entry, how many are scored above it.
 
     With i goods above it, bad j (from 1) wins, up to a constant,
 
@@ -86,7 +86,7 @@ def _place_bads(kind: int, table: Any, ordered: Any, n_good: int, scale: float, 
             high = goods_above[j - 1]
             if j + step <= n_bad:
                 high = min(high, goods_above[j + step - 1])
-            most = 1.0 / (4 * j - 3) if kind == 0 else table[low + j - 1] - table[low + j]  # to win by passing one good
+            most = 1.0 / (4 * j - 3) if kind == 0 else table[low + j - 1] - table[low + j]  # gain from passing one good
             farthest = score + most * scale / unit
             best, best_i = -np.inf, high
             for i in range(high, low - 1, -1):
@@ -165,7 +165,7 @@ def _best_last(ordered: Any, bads_above: Any, rows: int, unit: float, sums: Any,
 def ndcg_at(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
     """``parameters``: the cutoff k, then the discounts D(0) … D(k−1), of any form.
 
-    Row g of the programme is a good, column b the number of bads above it; column k stands for "k or more", of which
+    Row g of the programme is a good, column b the number of bads above it; column k means "k or more", of which
     max(k, u) is the best number, u bads being scored above the good.
     """
     n = scores.size

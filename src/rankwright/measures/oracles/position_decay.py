@@ -4,7 +4,7 @@
 
 Documents of one grade keep the order of their scores, so a ranking of the ranks with a discount is a path that takes
 the next document of some grade at each: a dynamic programme over how many were taken of each grade. Below the last such
-rank the scores decide alone. With many grades the programme is too large, and a library solves the assignment. Both are
+rank only the scores matter. With many grades the programme is too large, and a library solves the assignment. Both are
 exact.
 
 Ψ(y*) is the mean over all ideal rankings: documents of one grade share the weights of the places of that grade.
@@ -23,7 +23,7 @@ from scipy.optimize import linear_sum_assignment
 __all__ = ["assignment", "dorm", "is_cheap"]
 
 Array = npt.NDArray[Any]
-_CELLS_PER_DOCUMENT = 512  # up to which the programme is faster than the assignment, about
+_CELLS_PER_DOCUMENT = 512  # below about this the programme is faster than the assignment
 _MOST_CELLS = 1 << 20
 
 
@@ -53,7 +53,7 @@ def _gain(exponential: float, label: float) -> float:
 
 @njit(cache=True)
 def _rest(kind: Any, index: Any, ordered: Any, taken: Any, rank: int, decay: Any) -> float:
-    """Σ A(r) s from ``rank`` on, of the documents that were not taken, in the order of scores."""
+    """Σ A(r) s from ``rank`` on, of the documents not taken, in score order."""
     total = 0.0
     for i in range(kind.size):
         if index[i] >= taken[kind[i]]:
@@ -94,7 +94,7 @@ def _fill(
             if taken[grade] > 0:
                 value = values[state - strides[grade]] + decay[total - 1] * by_grade[grade, taken[grade] - 1]
                 value -= gains[grade] * discount[total - 1]
-                if choice[state] < 0 or value > values[state]:  # some choice, even where scores are nan
+                if choice[state] < 0 or value > values[state]:  # some choice, even if scores are nan
                     values[state] = value
                     choice[state] = grade
         if total == n_ranks:
@@ -107,7 +107,7 @@ def _fill(
 
 @njit(cache=True)
 def _fill_two(goods: Any, bads: Any, gains: Any, decay: Any, discount: Any, values: Any, choice: Any) -> int:
-    """The same for two grades where all ranks have a discount, which leaves one final state."""
+    """The same for two grades if all ranks have a discount, so that there is one final state."""
     width = bads.size + 1
     for i in range(goods.size + 1):
         above = (i - 1) * width
@@ -184,7 +184,7 @@ def _follow(
     state: int, choice: Any, strides: Any, limits: Any, gains: Any, places: Any, kind: Any, index: Any, order: Any,
     n_ranks: int, decay: Any, discount: Any, coef: Any,
 ) -> float:  # fmt: skip
-    """Take A of its rank from the coefficient of every document; the loss."""
+    """Subtract A of its rank from the coefficient of every document; return the loss."""
     taken = np.empty(limits.size, np.int64)
     for grade in range(limits.size):
         taken[grade] = (state // strides[grade]) % (limits[grade] + 1)
@@ -216,7 +216,7 @@ def is_cheap(labels: Array, n_ranks: int) -> bool:
 
 
 def assignment(scores: Array, labels: Array, parameters: Array) -> tuple[float, Array]:
-    """Loss and coefficients as `dorm` gives them, by SciPy's solver of the linear assignment problem."""
+    """Loss and coefficients as from `dorm`, by SciPy's solver for the linear assignment problem."""
     n, longest = len(scores), (len(parameters) - 2) // 2
     decay, discount = parameters[2 : 2 + n], parameters[2 + longest : 2 + longest + n]
     n_ranks = int(np.flatnonzero((decay > 0) | (discount > 0))[-1]) + 1

@@ -3,8 +3,8 @@
     δΨ(y) = Σ over bads b above g0 of (x_g0 − x_b),   g0 the topmost good of y
 
 The loss depends only on the rank r of g0, and the margin is smallest for the lowest-scored good and the r best bads.
-On the `po` map every good has a margin with the bads above it: the best good stands below r bads, the others where
-their margin is smallest, but not above it.
+On the `po` map every good has a margin with the bads above it: the best good goes below r bads, the others where their
+margin is smallest, but not above it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ __all__ = ["reciprocal_rank", "reciprocal_rank_of_pairs"]
 
 @njit(cache=True)
 def reciprocal_rank(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
-    """``parameters``: the cutoff k (at least the number of documents where there is none)."""
+    """``parameters``: the cutoff k (without one, at least the number of documents)."""
     n = scores.size
     coef[:] = 0.0
     last = n - 1
@@ -55,7 +55,7 @@ def reciprocal_rank(scores: Any, labels: Any, order: Any, parameters: Any, coef:
 
 @njit(cache=True)
 def reciprocal_rank_of_pairs(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
-    """``parameters``: the cutoff k (at least the number of documents where there is none)."""
+    """``parameters``: the cutoff k (without one, at least the number of documents)."""
     n = scores.size
     places, ordered, above = work[:n].view(np.int64), work[n : 2 * n], work[2 * n : 3 * n].view(np.int64)
     n_good = good_and_bad(scores, labels, order, places, ordered, above)
@@ -73,7 +73,7 @@ def reciprocal_rank_of_pairs(scores: Any, labels: Any, order: Any, parameters: A
         if loss + gained > best:
             best, best_rank = loss + gained, rank
         if 1.0 + gained <= best:
-            break  # the loss is at most 1, and what is gained only falls
+            break  # the loss is at most 1, and the gain only falls
     loss = 0.0
     if best_rank > 0 or above[0] > 0:
         first = max(best_rank, above[0])
