@@ -7,6 +7,7 @@ neither share a scale nor be linear in what they measure.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
