@@ -51,7 +51,7 @@ def main() -> int:
         report("features of all queries", ours, "function by function, without the sums", theirs, 3)
         for threads in (1, 2):
             began = time.perf_counter()
-            make_features(index, collection.queries, features=names, depth=DEPTH, threads=threads)
+            make_features(index, collection.queries, features=names, depth=DEPTH, n_jobs=threads)
             print(f"  threads: {threads}       {time.perf_counter() - began:8.3f} s wall time")
     return 0 if theirs / ours >= 3 and same.all() else 1
 

@@ -93,7 +93,7 @@ def compare_times(view: View, tokens: Array, queries: list[list[int]], k: int, r
     for threads, clock, unit in ((1, time.process_time, "CPU s"), (2, time.perf_counter, "s")):
         ours, theirs = best_of_each(
             [
-                lambda threads=threads: scorer.search_all(texts, k, threads=threads),  # type: ignore[misc]
+                lambda threads=threads: scorer.search_all(texts, k, n_jobs=threads),  # type: ignore[misc]
                 lambda threads=threads: peer.retrieve(queries, k=k, n_threads=threads, show_progress=False),  # type: ignore[misc]
             ],
             clock,

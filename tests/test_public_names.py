@@ -1,6 +1,7 @@
 """The names that can be imported from `rankwright`: every ranker, measure and model, found by walking the package."""
 
 import importlib
+import inspect
 import pkgutil
 
 import pytest
@@ -52,3 +53,21 @@ def test_every_listed_name_is_there(name):
 def test_unknown_names_are_refused():
     with pytest.raises(AttributeError, match="nope"):
         _ = rankwright.nope
+
+
+OTHER_WORDS = {"seed", "threads", "jobs", "n_threads", "rng"}  # for random_state and n_jobs
+
+
+def public_callables():
+    """Every public function, class and method with its parameters, by name."""
+    for name in rankwright.__all__:
+        found = getattr(rankwright, name)
+        members = vars(found) if inspect.isclass(found) else {}
+        for part in [found, *(getattr(found, member) for member in members if not member.startswith("_"))]:
+            if callable(part) and not (inspect.isclass(part) and issubclass(part, Exception)):
+                yield name, part
+
+
+def test_python_speaks_scikit_learn():
+    used = {name for name, part in public_callables() if OTHER_WORDS & set(inspect.signature(part).parameters)}
+    assert not used

@@ -126,14 +126,14 @@ def test_a_document_is_its_docstring_without_the_summary(collection):
 
 
 def test_split_is_by_kind_and_the_same_every_time(collection):
-    parts = collection.split(seed=3)
+    parts = collection.split(random_state=3)
     assert sorted(query for part in parts for query in part) == sorted(collection.queries)
     for kind in ("navigational", "informational"):
         sizes = [sum(collection.kinds[query] == kind for query in part) for part in parts]
         for size, share in zip(sizes, (0.5, 0.2, 0.3), strict=True):
             assert abs(size - share * sum(sizes)) <= 1
-    assert collection.split(seed=3) == parts
-    assert collection.split(seed=4) != parts
+    assert collection.split(random_state=3) == parts
+    assert collection.split(random_state=4) != parts
     assert collection.split() == collection.split(0)
 
 

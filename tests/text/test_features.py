@@ -133,7 +133,7 @@ def test_threads_and_blocks_change_nothing(index, threads, monkeypatch):
     monkeypatch.setattr(features, "_BLOCK", 7)
     calls = []
     other = make_features(
-        index, queries, features=names, qrels=qrels, depth=5, threads=threads, progress=lambda *at: calls.append(at)
+        index, queries, features=names, qrels=qrels, depth=5, n_jobs=threads, progress=lambda *at: calls.append(at)
     )
     for part in ("X", "labels", "indptr", "query_ids", "doc_ids"):
         assert getattr(one.data, part).tobytes() == getattr(other.data, part).tobytes()
@@ -160,8 +160,8 @@ def test_queries_from_a_file(index, tmp_path):
         ({"features": ["log-tf[plain]"]}, "no feature is a retrieval function; expected one, or candidates from"),
         ({"depth": 0}, "depth is 0; expected a positive integer"),
         ({"depth": True}, "depth is True; expected a positive integer"),
-        ({"threads": 0}, "threads is 0; expected a positive integer"),
-        ({"threads": 1.5}, "threads is 1.5; expected a positive integer"),
+        ({"n_jobs": 0}, "n_jobs is 0; expected a number of threads"),
+        ({"n_jobs": 1.5}, "n_jobs is 1.5; expected a number of threads"),
         ({"queries": {}}, "no queries; expected at least one"),
         ({"queries": {"1": "nowhere"}}, "no query has candidates; expected queries with words that occur in the index"),
         ({"qrels": {"1": {"d1": 1}}}, "none of the 5 queries (the first is 'q1') has judgements; expected the same"),

@@ -106,7 +106,7 @@ def test_threads_give_the_same_bits(function):
     texts = [" ".join(random_query(rng)) for _ in range(300)]
     one = scorer.search_all(texts, 20)
     for threads in (2, 5):
-        many = Scorer(scorer.view, function).search_all(texts, 20, threads=threads)
+        many = Scorer(scorer.view, function).search_all(texts, 20, n_jobs=threads)
         for name in ("indptr", "docs", "scores"):
             assert getattr(many, name).tobytes() == getattr(one, name).tobytes()
 

@@ -287,7 +287,7 @@ class Adaptation:
         return self._method("lambdamart", self.train, **boosting, **trees)
 
     def _method(self, name: str, data: RankingData, **settings: Any) -> tuple[Any, Fitted, dict[str, Any]]:
-        shared: dict[str, Any] = {"measure": self.measure, "seed": self.random_state, "threads": self.n_jobs}
+        shared: dict[str, Any] = {"measure": self.measure, "random_state": self.random_state, "n_jobs": self.n_jobs}
         trained = train_method(name, data, self.valid, settings=settings, **shared)
         return trained.model, trained.facts, {}
 

@@ -179,7 +179,7 @@ def _train(parts: _Parts, folder: Path, seed: int, threads: int) -> dict[str, An
     models: dict[str, Any] = {}
     with _step(4, "training five rankers, with validation" + (", compiling first" * must_compile())) as say:
         for name, settings in _TRAINED.items():
-            trained = train(name, parts.train, parts.valid, settings=settings, seed=seed, threads=threads)
+            trained = train(name, parts.train, parts.valid, settings=settings, random_state=seed, n_jobs=threads)
             if trained.facts.interrupted:
                 raise KeyboardInterrupt
             trained.save(folder / f"{name}.rkw")

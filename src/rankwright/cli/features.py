@@ -186,7 +186,7 @@ def _from_index(
             candidates=chosen,
             depth=depth,
             table=more,
-            threads=threads,
+            n_jobs=threads,
             progress=update,
         )
 

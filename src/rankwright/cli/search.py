@@ -38,7 +38,7 @@ class Engine(Protocol):
         texts: Sequence[str],
         k: int = ...,
         *,
-        threads: int = ...,
+        n_jobs: int | None = ...,
         progress: Callable[[int, int], None] | None = ...,
     ) -> Hits:
         """The same for many queries."""
@@ -235,7 +235,7 @@ def _write_run(
     with reading(queries) as update:
         asked = read_queries(queries, part=part, progress=update)
     with progress("searching") as update:
-        hits = engine.search_all(asked.texts, k, threads=threads, progress=update)
+        hits = engine.search_all(asked.texts, k, n_jobs=threads, progress=update)
     write_run(TrecTable(np.array(asked.ids), hits.indptr, index.doc_ids[hits.docs], hits.scores), target, tag)
     click.echo(f"wrote {target}: {len(asked):,} queries, {len(hits.docs):,} documents", err=True)
     nothing = [query for query, size in zip(asked.ids, np.diff(hits.indptr).tolist(), strict=True) if not size]

@@ -146,7 +146,8 @@ def command(
     saved = None if start is None else load_model(start)
     if saved is not None and valid is None and settings.keys().isdisjoint({"C", "lam"}):
         settings |= {"C": saved.training["C"]} if saved.training.get("C") else {}
-    decided = plan(chosen, settings, measure=measure, validated=valid is not None, seed=seed, threads=threads)
+    validated = valid is not None
+    decided = plan(chosen, settings, measure=measure, validated=validated, random_state=seed, n_jobs=threads)
     data = read_features(features, group, negative_as_zero=negative_as_zero)
     held_out = None if valid is None else read_features(valid, valid_group, negative_as_zero=negative_as_zero)
     with naming_files({TRAINING: features, VALIDATION: valid, STARTING_MODEL: start}):

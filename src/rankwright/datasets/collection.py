@@ -40,15 +40,15 @@ class Collection:
     kinds: dict[str, str]
     qrels: TrecTable
 
-    def split(self, seed: int = 0) -> tuple[list[str], list[str], list[str]]:
+    def split(self, random_state: int = 0) -> tuple[list[str], list[str], list[str]]:
         """Query ids for training (half of every kind), validation (a fifth) and testing.
 
-        Queries are drawn by a hash of the seed and the id: the order is the same everywhere and for any other queries;
-        only the boundaries of the parts depend on their number.
+        Queries are drawn by a hash of ``random_state`` and the id: the order is the same everywhere and for any other
+        queries; only the boundaries of the parts depend on their number.
         """
         parts: tuple[list[str], list[str], list[str]] = ([], [], [])
         for kind in sorted(set(self.kinds.values())):
-            drawn = by_hash([query for query in self.queries if self.kinds[query] == kind], str(seed))
+            drawn = by_hash([query for query in self.queries if self.kinds[query] == kind], str(random_state))
             train, valid = (round(sum(_SHARES[:last]) * len(drawn)) for last in (1, 2))
             for part, some in zip(parts, (drawn[:train], drawn[train:valid], drawn[valid:]), strict=True):
                 part.extend(some)

@@ -217,7 +217,7 @@ def _read_collection(source: DataSource, folder: Path, threads: int, say: Progre
         qrels=qrels,
         candidates=options.get("candidates", "union"),
         depth=options.get("depth", 1000),
-        threads=threads,
+        n_jobs=threads,
     )
     left_out = {
         "queries without judgements, left out": len(made.without_judgements),

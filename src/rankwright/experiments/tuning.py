@@ -114,7 +114,7 @@ def run_method(
     best: Outcome | None = None
     path: list[dict[str, Any]] = []
     seconds = 0.0
-    shared: Any = {"measure": spec.choose_by, "validated": valid is not None, "seed": seed, "threads": threads}
+    shared: Any = {"measure": spec.choose_by, "validated": valid is not None, "random_state": seed, "n_jobs": threads}
     for number, point in enumerate(points(spec, seed)):
         planned = make_plan(spec, point, **shared)
         if number == 0:
@@ -179,15 +179,15 @@ def make_plan(
     *,
     measure: Measure | None,
     validated: bool,
-    seed: int = 0,
-    threads: int = 1,
+    random_state: int = 0,
+    n_jobs: int = 1,
 ) -> Plan:
     """What to train for a method at a point of its grid, checked; see :func:`rankwright.training.train.plan`."""
     settings = {key: None if value == _NONE else value for key, value in {**spec.parameters, **point}.items()}
     background = settings.get("background")
     if isinstance(background, str):
         settings["background"] = load_model(background)
-    return plan(spec.method, settings, measure=measure, validated=validated, seed=seed, threads=threads)
+    return plan(spec.method, settings, measure=measure, validated=validated, random_state=random_state, n_jobs=n_jobs)
 
 
 def _fit(planned: Plan, train: RankingData, valid: RankingData | None) -> Trained:

@@ -9,10 +9,11 @@ from typing import Any, ClassVar
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.threads import threads_of
 from rankwright.measures import Measure, parse_measure
 from rankwright.rankers.base import Ranker, Task
 from rankwright.rankers.facts import Kind, Notice, Outcome, Rounds
-from rankwright.rankers.parameters import FUNCTION, MEASURE, NONE, THREADS, parameter, threads_of, whole
+from rankwright.rankers.parameters import FUNCTION, MEASURE, NONE, THREADS, parameter, whole
 from rankwright.rankers.validation import validation_value
 from rankwright.solvers.boosting import Boosted, Round
 

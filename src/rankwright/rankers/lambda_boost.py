@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.threads import threads_of
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
 from rankwright.models.sum import add_models
@@ -16,7 +17,7 @@ from rankwright.rankers.background import BACKGROUND, FromBackground, background
 from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import BoostedRanker, lambda_gradients
 from rankwright.rankers.facts import Outcome
-from rankwright.rankers.parameters import FLAG, MEASURE, NONE, POSITIVE, parameter, threads_of, whole
+from rankwright.rankers.parameters import FLAG, MEASURE, NONE, POSITIVE, parameter, whole
 from rankwright.rankers.scales import moments
 from rankwright.solvers.boosting import Boosted, boost
 

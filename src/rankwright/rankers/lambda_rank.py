@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
@@ -31,7 +32,6 @@ from rankwright.rankers.parameters import (
     THREADS,
     parameter,
     seed_of,
-    threads_of,
     whole,
 )
 from rankwright.rankers.scales import moments

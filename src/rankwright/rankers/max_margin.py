@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.measures import Measure
 from rankwright.rankers.base import Task
@@ -32,7 +33,6 @@ from rankwright.rankers.parameters import (
     is_list,
     one_of,
     parameter,
-    threads_of,
     whole,
 )
 from rankwright.rankers.problem import BUNDLE, SOLVERS, Problem, Settings, Target

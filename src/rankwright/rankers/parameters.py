@@ -3,13 +3,12 @@
     C: float | str = parameter(1.0, POSITIVE, one_of("auto"))
 
 An estimator is a dataclass of such fields. A value that no rule accepts gives ``C is -1; expected a number above 0, or
-'auto'``. Also here: what ``n_jobs`` and ``random_state`` mean.
+'auto'``. Also here: what ``random_state`` means.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -20,7 +19,7 @@ import numpy as np
 from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
 
-__all__ = ["Rule", "check_parameters", "one_of", "parameter", "seed_of", "threads_of", "whole"]
+__all__ = ["Rule", "check_parameters", "one_of", "parameter", "seed_of", "whole"]
 
 _LONGEST = 60  # of a value as a message shows it
 _FEW = 2  # names that are not introduced as a list
@@ -112,13 +111,6 @@ def one_of(*names: str) -> Rule:
     listed = repr(names[0]) if len(names) == 1 else " or ".join(names)
     expected = listed if len(names) <= _FEW else "one of " + ", ".join(names)
     return Rule(expected, lambda value: isinstance(value, str) and value in names)
-
-
-def threads_of(n_jobs: int | None) -> int:
-    """How many threads ``n_jobs`` asks for: 1 for None, all cores for -1."""
-    if n_jobs is None:
-        return 1
-    return n_jobs if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + n_jobs)
 
 
 def seed_of(random_state: Any) -> int:

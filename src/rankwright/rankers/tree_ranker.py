@@ -10,11 +10,12 @@ import numpy.typing as npt
 from scipy import sparse
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import TreeModel
 from rankwright.rankers.boosted import BoostedRanker
-from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, SEED, SHARE, parameter, seed_of, threads_of, whole
+from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, SEED, SHARE, parameter, seed_of, whole
 
 __all__: list[str] = []
 

@@ -178,8 +178,8 @@ def plan(
     *,
     measure: str | Measure | None = None,
     validated: bool = False,
-    seed: int = 0,
-    threads: int | None = 1,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
 ) -> Plan:
     """Decide what to train, and check it.
 
@@ -193,10 +193,10 @@ def plan(
         What to choose by on validation data, and to report; by default what the estimator chooses by.
     validated : bool
         Whether there is validation data: C is then chosen on it, unless C or λ is among the settings.
-    seed : int
+    random_state : int
         Random seed, for methods that draw anything.
-    threads : int, optional
-        Number of threads; the model does not depend on it.
+    n_jobs : int, optional
+        Number of threads, -1 for all cores; the model does not depend on it.
     """
     if isinstance(method, str):
         method = parse_method(method)
@@ -211,7 +211,7 @@ def plan(
     losses = given.get("losses")
     if "losses" in known and not (isinstance(losses, list | tuple) and len(losses) > 1):
         raise InputError(f"{method.name} trains for several losses at once; expected losses such as map and mrr@10")
-    shared: dict[str, Any] = {"n_jobs": threads, "random_state": seed}
+    shared: dict[str, Any] = {"n_jobs": n_jobs, "random_state": random_state}
     if measure is not None:
         shared["eval_measure"] = parse_measure(measure)
     if validated and given.get("lam") is None:
@@ -233,8 +233,8 @@ def train(
     *,
     settings: Mapping[str, Any] | None = None,
     measure: str | Measure | None = None,
-    seed: int = 0,
-    threads: int | None = 1,
+    random_state: Any = 0,
+    n_jobs: int | None = None,
     start: Any = None,
     callback: Callable[[Any], Any] | None = None,
 ) -> Trained:
@@ -247,7 +247,9 @@ def train(
     >>> trained.values, trained.facts.certificate.reached
     ({'training': 1.0}, True)
     """
-    decided = plan(method, settings, measure=measure, validated=valid is not None, seed=seed, threads=threads)
+    decided = plan(
+        method, settings, measure=measure, validated=valid is not None, random_state=random_state, n_jobs=n_jobs
+    )
     return decided.train(data, valid, start=start, callback=callback)
 
 

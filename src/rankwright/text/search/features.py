@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.dataset import RankingData
+from rankwright.data.threads import threads_of
 from rankwright.data.trec import TrecTable
 from rankwright.errors import InputError
 from rankwright.text.index.index import Index
@@ -71,7 +72,7 @@ def make_features(
     candidates: str | TrecTable = "union",
     depth: int = DEPTH,
     table: DocumentTable | None = None,
-    threads: int = 1,
+    n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> MadeFeatures:
     """Compute feature data for queries.
@@ -94,8 +95,8 @@ def make_features(
         Number of documents taken from each function.
     table : DocumentTable, optional
         Additional, query-independent columns.
-    threads : int
-        Number of threads; does not affect the data.
+    n_jobs : int, optional
+        Number of threads, -1 for all cores; does not affect the data.
     progress : callable, optional
         Called with (queries done, total queries), without those left out.
 
@@ -105,9 +106,9 @@ def make_features(
     >>> made.data.feature_names[:2]  # doctest: +SKIP
     ('cosine[plain]', 'tfidf[plain]')
     """
-    for value, what in ((depth, "depth"), (threads, "threads")):
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 1:
-            raise InputError(f"{what} is {value!r}; expected a positive integer")
+    threads = threads_of(n_jobs)
+    if isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 1:
+        raise InputError(f"depth is {depth!r}; expected a positive integer")
     if not isinstance(features, Columns):
         features = Columns(index, feature_set("base") if features is None else features)
     names = _all_names(features, table, index)

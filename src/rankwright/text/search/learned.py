@@ -64,10 +64,10 @@ class LearnedSearch:
         texts: Sequence[str],
         k: int = 1000,
         *,
-        threads: int = 1,
+        n_jobs: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Hits:
-        """The top k documents of each query; ``threads`` is accepted for compatibility with Scorer."""
+        """The top k documents of each query; ``n_jobs`` is accepted for compatibility with Scorer."""
         found = []
         for done, text in enumerate(texts, 1):
             found.append(self.search(text, k))

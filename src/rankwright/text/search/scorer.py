@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.blocks import sizes_to_indptr
+from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.text.search.functions import Function, parse_function
 
@@ -137,7 +138,7 @@ class Scorer:
     --------
     >>> scorer = Scorer(index.view("porter"), "bm25")  # doctest: +SKIP
     >>> docs, scores = scorer.search("lift of a wing", 10)  # doctest: +SKIP
-    >>> hits = scorer.search_all(["lift of a wing", "heat transfer"], k=1000, threads=2)  # doctest: +SKIP
+    >>> hits = scorer.search_all(["lift of a wing", "heat transfer"], k=1000, n_jobs=2)  # doctest: +SKIP
     """
 
     def __init__(self, view: View, function: str | Function = "bm25") -> None:
@@ -183,7 +184,7 @@ class Scorer:
         texts: Sequence[str],
         k: int = 1000,
         *,
-        threads: int = 1,
+        n_jobs: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Hits:
         """The top k documents of each query.
@@ -194,15 +195,15 @@ class Scorer:
             The queries.
         k : int, default=1000
             Maximum number of documents for each query.
-        threads : int, default=1
-            Number of threads; does not affect the result.
+        n_jobs : int, optional
+            Number of threads, -1 for all cores; does not affect the result.
         progress : callable, optional
             Called with (queries done, total queries).
         """
         if isinstance(texts, str):
             raise InputError("the queries are a single string; expected a sequence of strings")
         k = min(_whole(k, "k"), max(self.view.n_docs, 1))
-        threads = _whole(threads, "threads")
+        threads = threads_of(n_jobs)
         queries = self._prepared(texts)
         blocks = [queries.part(first, min(first + _BLOCK, len(texts))) for first in range(0, len(texts), _BLOCK)]
         work = partial(self._search_block, k=k)

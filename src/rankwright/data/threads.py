@@ -1,0 +1,26 @@
+"""The meaning of ``n_jobs``, the same for rankers and for text: a number of threads, never of processes."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from rankwright.errors import InputError
+
+__all__ = ["threads_of"]
+
+
+def threads_of(n_jobs: int | None) -> int:
+    """How many threads ``n_jobs`` asks for: 1 for None, all cores for -1.
+
+    Examples
+    --------
+    >>> threads_of(None), threads_of(3)
+    (1, 3)
+    """
+    if n_jobs is None:
+        return 1
+    if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
+        raise InputError(f"n_jobs is {n_jobs!r}; expected a number of threads, -1 for all cores, or None")
+    return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
