@@ -412,7 +412,7 @@ WRONG = {
     "no pairs": ({"rank_weights": {0: 1.0, 1: 2.0}}, "rank_weights is not a mapping {(higher, lower): weight}"),
     "text for a pair": ({"rank_weights": {(1, 0): "much"}}, "rank_weights is not a mapping {(higher, lower): weight}"),
     "a number": ({"rank_weights": 3.0}, "rank_weights is 3.0; expected nDCG@m"),
-    "another measure": ({"rank_weights": "map"}, "rank_weights is 'AP'; expected nDCG@m, such as ndcg@1, or a mapping"),
+    "another measure": ({"rank_weights": "map"}, "rank_weights is 'AP'; expected a sum over positions"),
     "no measure": ({"rank_weights": "nonsense"}, "unknown measure 'nonsense'"),
     "a missing query": ({"query_weights": {"q0": 1.0}}, "query_weights has no entry for query 'q1'"),
     "a negative query": ({"query_weights": {f"q{q}": q - 1 for q in range(6)}},
