@@ -15,6 +15,7 @@ import click
 
 import rankwright
 from rankwright.cli.main import cli
+from rankwright.measures import measure_classes
 
 _NAMES = re.compile(r"^\[\[names ([\w.]+)\]\]$", re.MULTILINE)
 _FILE = re.compile(r"^\[\[file (\w+\.md)\]\]$", re.MULTILINE)
@@ -46,6 +47,7 @@ def homes(package: str) -> list[str]:
     own = getattr(module, "_HOME_OF", None) or dict.fromkeys(getattr(module, "__all__", ()))
     found = {name: home or getattr(module, name).__module__ for name, home in own.items()}
     found |= {name: home for name, home in rankwright._HOME_OF.items() if home.startswith(package + ".")}
+    found |= {name: kind.__module__ for name, kind in measure_classes().items() if kind.__module__.startswith(package)}
     return [f"{found[name]}.{name}" for name in sorted(found, key=str.lower)]
 
 

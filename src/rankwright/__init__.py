@@ -29,15 +29,16 @@ _HOMES = {
     "rankwright.evaluation.comparison": ("Comparison", "compare"),
     "rankwright.evaluation.table": ("Evaluation", "evaluate"),
     "rankwright.evaluation.runs": ("evaluate_run",),
-    "rankwright.measures": ("parse_measure",),
+    "rankwright.measures": ("Measure", "parse_measure"),
+    "rankwright.models.base": ("Model",),
     "rankwright.models.binned": ("BinnedModel",),
     "rankwright.models.linear": ("LinearModel",),
     "rankwright.models.net": ("NetModel",),
     "rankwright.models.saving": ("SavedModel", "load_model", "save_model"),
+    "rankwright.models.sum": ("SumModel",),
+    "rankwright.models.trees.model": ("GradeModel", "TreeModel"),
     "rankwright.rankers.accuracy": ("AccuracySVM",),
     "rankwright.rankers.bins": ("ThresholdBins",),
-    "rankwright.training.health": ("training_health",),
-    "rankwright.training.health_table": ("TrainingHealth",),
     "rankwright.rankers.interpolation": ("Interpolation",),
     "rankwright.rankers.lambda_mart": ("LambdaMART",),
     "rankwright.rankers.lambda_boost": ("LambdaBoost",),
@@ -54,6 +55,9 @@ _HOMES = {
     "rankwright.text.search.functions": ("BM25", "TFIDF", "Cosine", "Dirichlet", "JelinekMercer"),
     "rankwright.text.search.learned": ("LearnedSearch",),
     "rankwright.text.search.scorer": ("search",),
+    "rankwright.training.health": ("training_health",),
+    "rankwright.training.health_table": ("TrainingHealth",),
+    "rankwright.training.train": ("Trained", "train"),
 }
 _PACKAGES = ("datasets", "experiments")
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
@@ -64,10 +68,13 @@ __all__ = [*sorted(_HOME_OF), *_PACKAGES, "__version__"]  # noqa: PLE0604 - name
 def __getattr__(name: str) -> Any:
     if name in _PACKAGES:
         return importlib.import_module(f"rankwright.{name}")
-    if name not in _HOME_OF:
-        raise AttributeError(f"module 'rankwright' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOME_OF[name]), name)
+    if name in _HOME_OF:
+        return getattr(importlib.import_module(_HOME_OF[name]), name)
+    measures = {} if name.startswith("_") else importlib.import_module("rankwright.measures").measure_classes()
+    if name in measures:  # every registered measure: nDCG, AP, ...
+        return measures[name]
+    raise AttributeError(f"module 'rankwright' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return __all__
+    return [*__all__, *importlib.import_module("rankwright.measures").measure_classes()]

@@ -109,7 +109,7 @@ BAD = {
     "no run": (["qrels"], "Missing argument"),
     "unknown option": (["qrels", "x.run", "--nope"], "No such option"),
     "short line": (["qrels", "short.run"], "short.run:2: 5 fields; expected 6"),
-    "twice": (["qrels", "twice.run"], "twice.run:5: document 'a' stands twice in query '1' (first on line 1)"),
+    "twice": (["qrels", "twice.run"], "twice.run:5: duplicate document 'a' in query '1' (first on line 1)"),
     "nan": (["qrels", "nan.run"], "nan.run:1: score is 'nan'; expected a finite number"),
 }
 

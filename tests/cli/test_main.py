@@ -9,6 +9,7 @@ import pytest
 import rankwright
 from rankwright.cli import main as program
 from rankwright.errors import InputError
+from rankwright.measures import measure_classes
 
 HEAVY = ("numba", "sklearn", "matplotlib", "pandas", "polars", "pyarrow")
 
@@ -49,7 +50,9 @@ def test_import_alone_loads_no_numpy():
 def test_every_public_name_is_there():
     for name in rankwright.__all__:
         assert getattr(rankwright, name) is not None
-    assert set(dir(rankwright)) == set(rankwright.__all__)
+    assert set(dir(rankwright)) == {*rankwright.__all__, *measure_classes()}
+    for name, kind in measure_classes().items():
+        assert getattr(rankwright, name) is kind
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = rankwright.nothing
 

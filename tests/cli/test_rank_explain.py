@@ -135,7 +135,7 @@ def test_explain_ties_and_single_documents(files, capsys):
     assert out.endswith("The scores are equal; the document id, descending, decides.\n")
     assert run(capsys, "explain", "m.rkw", "noids.txt", "--query", "x")[1].endswith("the order of the file decides.\n")
     out = run(capsys, "explain", "m.rkw", "f.txt", "--query", "alone")[1]
-    assert out.endswith("One document only: there is no other to compare it with.\n")
+    assert out.endswith("The query has only one document, so there is nothing to compare.\n")
 
 
 def test_explain_json_adds_up(files, capsys):
@@ -243,7 +243,7 @@ def test_explain_shows_scaled_values(scaling, capsys, name):
     assert table[6:] == [
         "score difference -0.750",
         "",
-        "A and B are not the values of the file: the model scales them within the query (percentile).",
+        "A and B are not the values in the file: the model scales them within the query (percentile).",
     ]
     found = json.loads(run(capsys, "explain", "p.rkw", name, "--query", "7", "--documents", "b", "a", "--json")[1])
     assert (found["query_scaling"], found["difference"]) == ("percentile", -0.75)
@@ -265,10 +265,10 @@ def test_info_says_how_features_are_scaled(scaling, capsys):
 BAD = {
     "no ids": (
         ["rank", "m.rkw", "noids.txt", "-o", "x.run"],
-        "noids.txt: has no document ids, which a TREC run needs; expected `# docid = …` in the lines, or use --format",
+        "noids.txt: has no document ids, which a TREC run needs; expected `# docid = …` in its lines, or --format",
     ),
     "an id missing": (["rank", "m.rkw", "hole.txt", "-o", "x.run"], "hole.txt: 1 of 2 documents have no id"),
-    "an id twice": (["rank", "m.rkw", "twice.txt", "-o", "x.run"], "twice.txt: document 'a' stands twice in query '1'"),
+    "an id twice": (["rank", "m.rkw", "twice.txt", "-o", "x.run"], "twice.txt: duplicate document 'a' in query '1'"),
     "too wide": (["rank", "m.rkw", "wide.txt"], "wide.txt: the data has 9 features, but the model has 4"),
     "no model": (
         ["rank", "f.txt", "f.txt"],
@@ -278,11 +278,11 @@ BAD = {
     "truncated model": (["rank", "cut.rkw", "f.txt"], "cut.rkw: damaged model: it is not complete"),
     "truncated info": (["info", "cut.rkw"], "cut.rkw: damaged model: it is not complete"),
     "missing features": (["rank", "m.rkw", "nowhere"], "nowhere: cannot be read: No such file or directory"),
-    "model as features": (["rank", "m.rkw", "m.rkw"], "m.rkw: holds a model, no features"),
-    "run as features": (["rank", "m.rkw", "x.trec"], "x.trec: holds a TREC run, no features"),
+    "model as features": (["rank", "m.rkw", "m.rkw"], "m.rkw: contains a model, not features"),
+    "run as features": (["rank", "m.rkw", "x.trec"], "x.trec: contains a TREC run, not features"),
     "tag": (["rank", "m.rkw", "f.txt", "--tag", "x"], "--tag is for TREC runs"),
     "bad tag": (["rank", "m.rkw", "f.txt", "-o", "x.run", "--tag", "a b"], "tag 'a b' cannot be written"),
-    "onto itself": (["rank", "m.rkw", "f.txt", "-o", "./f.txt"], "f.txt: is what is being read"),
+    "onto itself": (["rank", "m.rkw", "f.txt", "-o", "./f.txt"], "f.txt: is also the input"),
     "onto a folder": (["rank", "m.rkw", "f.txt", "-o", "dir"], "dir: is a folder"),
     "into nowhere": (["rank", "m.rkw", "f.txt", "-o", "no/x"], "no/x: cannot be written: No such file or directory"),
     "unknown query": (

@@ -1,4 +1,4 @@
-"""`rankwright train` does everything once: files opened, parts evaluated, the measure parsed."""
+"""`rankwright train` opens every file once, evaluates every part of the data once, and parses every measure once."""
 
 import builtins
 import io

@@ -174,7 +174,7 @@ def test_groups_and_negative_labels(tmp_path):
 @pytest.mark.parametrize("kind", ["qrels", "run", "scores"])
 def test_files_without_features(tmp_path, kind):
     (tmp_path / "a").write_text(TEXTS[kind])
-    with pytest.raises(InputError, match="no features; expected LETOR lines, Parquet or a data folder"):
+    with pytest.raises(InputError, match="not features; expected LETOR lines, Parquet or a data folder"):
         read_data(tmp_path / "a")
 
 

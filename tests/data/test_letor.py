@@ -298,7 +298,7 @@ REMEDY = '--negative-as-zero or negative="zero" reads it as 0'
         ("1 qid:1 18446744073709551617:1", "feature id '18446744073709551617'; expected at most 2147483647"),
         ("1 qid:1 2:1 1:1", "feature id 1 after 2; expected each id once, in increasing order"),
         ("1 qid:1 2:1 2:1", "feature id 2 after 2; expected each id once, in increasing order"),
-        ("1 qid:1 1:1 qid:2", "'qid:2' stands among the features; expected it right after the label"),
+        ("1 qid:1 1:1 qid:2", "'qid:2' is among the features; expected it right after the label"),
         ("1 qid:1 3:" + "z" * 99, "feature 3 has the value '" + "z" * 40 + "...'; expected a finite number"),
     ],
 )

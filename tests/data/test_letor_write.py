@@ -94,7 +94,7 @@ def test_query_ids_that_the_format_cannot_hold(folder, bad):
 
 def test_query_ids_that_would_become_one(folder):
     data = RankingData.from_arrays([[1.0], [2.0]], [0, 1], qid=[1, "1"])
-    with pytest.raises(InputError, match="differ in type only"):
+    with pytest.raises(InputError, match="differ only in type"):
         write_letor(data, folder / "never.txt")
 
 

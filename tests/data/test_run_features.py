@@ -172,8 +172,8 @@ def test_what_is_left_out_is_said():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda run: runs_to_data({}), "there are no runs"),
-        (lambda run: fuse([]), "there are no runs"),
+        (lambda run: runs_to_data({}), "no runs; expected at least one"),
+        (lambda run: fuse([]), "no runs; expected at least one"),
         (lambda run: runs_to_data({"r": run}, normalize="max"), "normalize is 'max'; expected one of minmax"),
         (lambda run: runs_to_data({"r": run}, documents="judged"), "there are no judgements"),
         (lambda run: runs_to_data({"r": run}, documents="some"), "documents is 'some'"),

@@ -224,7 +224,7 @@ def test_mapped_files_are_read_in_pieces(tmp_path):
 
 
 ERRORS = [
-    (lambda: QueryScaler("rank"), "scaling 'rank' is not known; expected one of minmax, percentile, zscore"),
+    (lambda: QueryScaler("rank"), "unknown scaling 'rank'; expected one of minmax, percentile, zscore"),
     (
         lambda: QueryScaler("minmax").transform_arrays(np.eye(3), [0, 2]),
         "3 rows but query boundaries from 0 to 2",
@@ -234,10 +234,10 @@ ERRORS = [
         "row 0, feature 0 (both from 0) is nan; features must be finite",
     ),
     (lambda: Standardizer.fit(np.eye(3)).transform(np.eye(2)), "fitted on 3 features but got 2"),
-    (lambda: Standardizer.fit(np.zeros((0, 3))), "nothing to fit a standardizer on: there are no rows"),
+    (lambda: Standardizer.fit(np.zeros((0, 3))), "no rows to fit a standardizer on"),
     (
         lambda: Standardizer.fit(np.eye(3)).transform(sparse.csr_array(np.eye(3))),
-        "sparse features cannot be shifted by the mean of the dense ones it was fitted on; fit on sparse",
+        "sparse features cannot be shifted by the mean of dense ones; fit on sparse features",
     ),
 ]
 

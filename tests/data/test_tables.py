@@ -120,7 +120,7 @@ def test_dtype_is_what_the_columns_need(library, columns, dtype):
         ({"qid": [True, False], "label": [0, 1], "x": [1, 2]}, "column 'qid' holds bool"),
         ({"query": [1, 1], "label": [0, 1], "x": [1, 2]}, "no column 'qid'; the columns are query, label, x"),
         ({"qid": [1, 1], "x": [1, 2]}, "no column 'label'"),
-        ({"qid": [1, 1], "label": [0, 1]}, "no feature columns beside qid, label"),
+        ({"qid": [1, 1], "label": [0, 1]}, "no feature columns besides qid, label"),
         ({"qid": [1, 1], "label": [0, -1], "x": [1, 2]}, "labels must be finite and at least 0"),
         ({"qid": [], "label": np.empty(0), "x": np.empty(0)}, "there are no rows"),
     ],

@@ -75,7 +75,7 @@ def test_qrels_written_read_back(tmp_path):
         (b"1 Q0 d 1 1_0 t\n", 1, "score is '1_0'"),
         (b"1 Q0 d 1 1.2.3 t\n", 1, "score is '1.2.3'"),
         (b"1 Q0 d 1 - t\n", 1, "score is '-'"),
-        (b"1 Q0 d 1 5 t\n2 Q0 d 1 5 t\n1 Q0 d 2 4 t\n", 3, "'d' stands twice in query '1' (first on line 1)"),
+        (b"1 Q0 d 1 5 t\n2 Q0 d 1 5 t\n1 Q0 d 2 4 t\n", 3, "duplicate document 'd' in query '1' (first on line 1)"),
         (b"", None, "is empty; expected lines of: query Q0 document rank score tag"),
         (b"\n \n", None, "is empty"),
         (b"\x00\x01\x02\xff\xfe" * 20, 1, "is not a text file"),
@@ -143,7 +143,7 @@ def test_mutated_files_give_a_result_or_one_line(tmp_path_factory, noise, start,
 
 
 def test_tables_refuse_what_is_no_number_and_ids_that_cannot_be_written(tmp_path):
-    with pytest.raises(InputError, match="not a number"):
+    with pytest.raises(InputError, match="non-numeric value"):
         TrecTable.from_dict({"1": {"a": "high"}})
     with pytest.raises(InputError, match="nan or inf"):
         TrecTable.from_dict({"1": {"a": float("nan")}})

@@ -7,6 +7,7 @@ from tests.experiments.experiment_files import TRIALS, write_all, write_experime
 
 from rankwright.errors import InputError
 from rankwright.experiments import Protocol, check_text, load_experiment
+from rankwright.training.methods import NAMES, parse_method
 
 GOOD = """\
 [experiment]
@@ -137,7 +138,7 @@ MISTAKES = {
     ),
     "parameter": ("toll", "tol = 0.01", "toll = 0.01", "svm-map has no parameter 'toll'; did you mean tol?"),
     "value": ("tol = -1", "tol = 0.01", "tol = -1", "tol is -1; expected a number above 0"),
-    "value type": ("= 'x'", "tol = 0.01", "max_passes = 'x'", "max_passes is 'x', which cannot be used (TypeError"),
+    "value type": ("= 'x'", "tol = 0.01", "max_passes = 'x'", "max_passes is 'x'; expected a whole number from 1"),
     "set by us": ("n_jobs", "tol = 0.01", "n_jobs = 4", "n_jobs cannot be set here: use --threads"),
     "the loss": ("loss", "tol = 0.01", 'loss = "auc"', "loss cannot be set here"),
     "no losses": ("svm-combo", 'method = "svm-map"', 'method = "svm-combo"', "svm-combo needs losses"),
@@ -244,6 +245,16 @@ def test_whatever_a_value_is_the_check_has_an_answer(folder, number):
         assert (experiment is None) == bool(problems)
 
 
+@pytest.mark.parametrize("method", NAMES)
+def test_whatever_a_parameter_is_the_check_has_an_answer(folder, method):
+    data = '[[data]]\nname = "f"\ntrain = "train.txt"\ntest = "test.txt"\n'
+    for key in parse_method(method).defaults():
+        for value in ('"x"', "[1]", "1979-05-27"):
+            text = f'{data}[[method]]\nmethod = "{method}"\n[method.parameters]\n{key} = {value}\n'
+            experiment, problems = check_text(text, folder / "exp.toml")
+            assert (experiment is None) == bool(problems)
+
+
 @pytest.mark.parametrize("text", ["data = 3\nmethod = 'x'", "data = [3]\nmethod = [3]", "experiment = 1\nprotocol = 2"])
 def test_sections_that_are_no_tables(folder, text):
     experiment, problems = check_text(text, folder / "exp.toml")
@@ -289,6 +300,15 @@ def test_the_example_is_without_mistakes(tmp_path):
     assert problems == []
     assert experiment is not None
     assert experiment.baseline == "bm25"
+
+
+@pytest.mark.parametrize("method", NAMES)
+def test_a_method_chooses_by_what_its_estimator_does(folder, method):
+    parameters = {"losses": ["auc", "map"]} if "losses" in parse_method(method).defaults() else {}
+    written = f"parameters = {{ losses = {parameters['losses']} }}\n" if parameters else ""
+    data = '[[data]]\nname = "f"\ntrain = "train.txt"\nvalid = "vali.txt"\ntest = "test.txt"\n'
+    experiment, _ = check_text(f'{data}[[method]]\nmethod = "{method}"\n{written}', folder / "exp.toml")
+    assert experiment.methods[0].choose_by == parse_method(method).make(**parameters).measure_to_choose_by()
 
 
 def test_what_is_no_file(tmp_path):

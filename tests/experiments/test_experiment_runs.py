@@ -5,9 +5,6 @@ import dataclasses
 import hashlib
 import json
 import sys
-from collections import deque
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
 
 import numpy as np
 import pytest
@@ -66,7 +63,7 @@ def test_trials_by_hand(folder):
     results = run_experiment(write_experiment(folder))
     data = read_data(folder / "all.txt")
     expected = {}
-    for number, split in enumerate(QueryTrials(3, train=10, valid=8, test=12, seed=0).split_queries(data), 1):
+    for number, split in enumerate(QueryTrials(3, train=10, valid=8, test=12, random_state=0).split_queries(data), 1):
         train, valid, test = split.apply(data)
         ranker = StructuredSVM("map", "auto", C_grid=[0.1, 1, 10], max_passes=20).fit(train, eval_set=valid)
         for method, scores in (("first", test.X[:, 0]), ("svm-map", ranker.predict(test))):
@@ -378,45 +375,3 @@ def test_folders_that_are_not_ours(folder):
         Results.open(folder / "mine")
     with pytest.raises(InputError, match="n_jobs is 0"):
         run_experiment(load_experiment(folder / "exp.toml"), n_jobs=0)
-
-
-def test_progress_tells_what_is_left(folder):
-    seen = []
-    run_experiment(write_experiment(folder), progress=seen.append)
-    cells = [status for status in seen if status.total]
-    assert [status.done for status in cells] == sorted(status.done for status in cells)
-    assert (cells[-1].done, cells[-1].total, cells[-1].left) == (6, 6, 0.0)
-    assert cells[0].left is None
-    assert any(status.left and status.left > 0 for status in cells)
-    assert "split 1" in cells[0].doing
-
-
-class _Pool:
-    """Stands for a pool of processes of which one dies at its second cell."""
-
-    def __init__(self):
-        self.cells = []
-
-    def submit(self, function, cell):
-        if len(self.cells) == 3:
-            raise BrokenProcessPool
-        self.cells.append(cell)
-        future = Future()
-        if len(self.cells) == 1:
-            future.set_result(function(cell))
-        else:
-            future.set_exception(BrokenProcessPool())
-        return future
-
-
-def test_a_process_that_dies_fails_only_the_cells_that_were_computed(folder):
-    experiment = load_experiment(write_experiment(folder))
-    running_module._make_folder(experiment.output)
-    prepared = [running_module.prepare(experiment.data[0], experiment.output / "cache")]
-    cells = running_module._cells(experiment, prepared)
-    watch = running_module._Watch(cells, cells, 2, lambda _: None)
-    queue = deque(cells)
-    running_module._run_until_broken(_Pool(), queue, 2, watch)
-    assert (watch.done, len(watch.failures), len(queue)) == (1, 1, 4)
-    assert all("process died" in failure.reason for failure in watch.failures)
-    assert [cell.file for cell in queue] == [cell.file for cell in cells[2:]]

@@ -11,6 +11,7 @@ from rankwright.experiments.config import MethodSpec
 from rankwright.experiments.tuning import points, run_method
 from rankwright.measures import parse_measure
 from rankwright.models.saving import save_model
+from rankwright.training.methods import Method
 from rankwright.training.train import Plan
 
 TRAIN, VALID, TEST = made(1, 12), made(2, 8, first=50), made(3, 10, first=90)
@@ -172,3 +173,13 @@ def test_a_background_is_a_model_file(tmp_path, method):
     spec = MethodSpec("b", method, {"background": str(tmp_path / "b.rkw"), key: 1, "learning_rate": 1e-9})
     scores = run_method(spec, TRAIN, None).model.predict(TEST)
     assert np.allclose(scores, TEST.X[:, 0], atol=1e-5)
+
+
+def test_a_ranker_is_made_once_for_every_point(monkeypatch):
+    made, make = [], Method.make
+    monkeypatch.setattr(Method, "make", lambda self, **settings: made.append(settings) or make(self, **settings))
+    run_method(MethodSpec("t", "lambdamart", FOREST, {"max_leaves": [2, 3], "max_bins": [8, 9]}), TRAIN, VALID)
+    assert [(one["max_leaves"], one["max_bins"]) for one in made] == [(2, 8), (2, 9), (3, 8), (3, 9)]
+    made.clear()
+    run_method(MethodSpec("s", "svm-map", {"max_passes": 5}, {"C": [0.1, 1.0]}), TRAIN, VALID)
+    assert [(one["C"], one["C_grid"]) for one in made] == [("auto", [0.1, 1.0])]

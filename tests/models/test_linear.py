@@ -242,7 +242,7 @@ def test_boundaries_that_do_not_fit(indptr):
 
 
 def test_scalings_that_cannot_be_used():
-    with pytest.raises(InputError, match="scaling 'ranks' is not known; expected one of minmax, percentile, zscore"):
+    with pytest.raises(InputError, match="unknown scaling 'ranks'; expected one of minmax, percentile, zscore"):
         LinearModel([1.0], query_scaling="ranks")
     with pytest.raises(InputError, match=r"query_scaling is \['minmax'\]; expected the name of a scaling, or None"):
         LinearModel([1.0], query_scaling=["minmax"])

@@ -125,7 +125,7 @@ def test_facts_become_plain(tmp_path):
         ({"parameters": {"f": print}}, "builtin_function_or_method, which a model file cannot hold"),
         ({"extra_arrays": {"../x": np.ones(1)}}, "an array cannot be called 'extra.../x'"),
         ({"extra_arrays": {"x": np.array([None])}}, "holds object; expected numbers"),
-        ({"path": "m.gz"}, "are not gzip"),
+        ({"path": "m.gz"}, "are not compressed"),
         ({"model": 3}, "a int cannot be saved"),
     ],
 )
@@ -152,7 +152,7 @@ def fails(path, message):
         ({"method": None}, "damaged model: 'method' in model.json is missing or not a str"),
         ({"feature_names": ["a"]}, "20 features but 1 feature names"),
         ({"feature_names": [1] * 20}, "the feature names are not strings"),
-        ({"query_scaling": "ranks"}, "scaling 'ranks' is not known; expected one of minmax, percentile, zscore"),
+        ({"query_scaling": "ranks"}, "unknown scaling 'ranks'; expected one of minmax, percentile, zscore"),
         ({"query_scaling": {"kind": []}}, "query_scaling is {'kind': []}; expected the name of a scaling, or None"),
     ],
 )

@@ -277,7 +277,7 @@ def test_sparse_features_are_made_dense_only_where_they_fit(monkeypatch):
     AccuracySVM().fit(X, y, qid)
 
 
-def test_stopping_early_is_told():
+def test_stopping_early_warns():
     X, y, qid = make()
     with pytest.warns(ConvergenceWarning, match=r"^stopped at max_iter=2 before .* tol=0.0001 \(C=1000\)$") as caught:
         AccuracySVM(1000, max_iter=2).fit(X, y, qid)
@@ -298,7 +298,7 @@ def test_queries_are_routed_to_predict():
 
 
 BAD = {
-    "unknown scaling": ({"query_scaling": "ranks"}, "scaling 'ranks' is not known; expected one of minmax, percentile"),
+    "unknown scaling": ({"query_scaling": "ranks"}, "unknown scaling 'ranks'; expected one of minmax, percentile"),
     "no scaling": ({"query_scaling": 3}, "query_scaling is 3; expected a name such as 'minmax', or None"),
     "C of 0": ({"C": 0}, "C is 0; expected a number above 0, or 'auto'"),
     "C of inf": ({"C": np.inf}, "C is inf; expected a number above 0"),

@@ -140,7 +140,7 @@ def test_ranking_data_is_its_arrays():
     short = plain.with_features(plain.X[:, :3])
     full = plain.with_features(np.column_stack([plain.X[:, :3], np.zeros(plain.n_docs)]))
     np.testing.assert_array_equal(again.transform_data(short).X.toarray(), again.transform_data(full).X.toarray())
-    with pytest.raises(InputError, match="the data lacks 1 of the model's 4 features: 'one'"):
+    with pytest.raises(InputError, match="the data lacks 1 of the training data's 4 features: 'one'"):
         ThresholdBins().fit(data).transform_data(data.with_features(data.X[:, :3], data.feature_names[:3]))
 
 
@@ -171,10 +171,10 @@ def test_in_a_pipeline():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda X: ThresholdBins(0).fit(X), "n_bins is 0; expected a whole number of at least 1"),
+        (lambda X: ThresholdBins(0).fit(X), "n_bins is 0; expected a whole number from 1"),
         (lambda X: ThresholdBins(2.5).fit(X), "n_bins is 2.5"),
         (lambda X: ThresholdBins(True).fit(X), "n_bins is True"),
-        (lambda X: ThresholdBins(spacing="odd").fit(X), "spacing is 'odd'; expected one of even, quantile"),
+        (lambda X: ThresholdBins(spacing="odd").fit(X), "spacing is 'odd'; expected even or quantile"),
         (lambda X: ThresholdBins(3).fit(X).collapse(LinearModel([1.0])), "1 weights for 6 bins"),
         (lambda X: ThresholdBins().fit(X).collapse(LinearModel([1.0], query_scaling="minmax")), "only a linear model"),
         (lambda X: ThresholdBins().fit(X).collapse(None), "only a linear model"),

@@ -236,7 +236,7 @@ WRONG_BACKGROUNDS = {
 
 
 @pytest.mark.parametrize("what", WRONG_BACKGROUNDS)
-def test_a_wrong_background_is_told_in_one_line(what):
+def test_a_wrong_background_gives_one_line(what):
     background, message = WRONG_BACKGROUNDS[what]
     with pytest.raises(InputError, match=message) as caught:
         LambdaBoost(background=background).fit(*make())

@@ -216,8 +216,8 @@ SETTINGS = [
     (StructuredSVM, {"C": np.nan}, "C is nan"),
     (StructuredSVM, {"C": "best"}, "C is 'best'"),
     (StructuredSVM, {"C": None}, "C is None"),
-    (StructuredSVM, {"C_grid": [1.0, 0.0]}, r"C_grid is \[1.0, 0.0\]; expected numbers above 0, or None"),
-    (StructuredSVM, {"C_grid": []}, r"C_grid is \[\]"),
+    (StructuredSVM, {"C_grid": [1.0, 0.0]}, "C_grid is [1.0, 0.0]; expected numbers above 0, or None"),
+    (StructuredSVM, {"C_grid": []}, "C_grid is []"),
     (StructuredSVM, {"tol": 0.0}, "tol is 0.0"),
     (StructuredSVM, {"max_passes": 0}, "max_passes is 0"),
     (StructuredSVM, {"solver": "sgd"}, "solver is 'sgd'; expected bundle or one-slack-cutting-plane"),
@@ -226,16 +226,40 @@ SETTINGS = [
     (StructuredSVM, {"loss": "P@5"}, r"P@5"),
     (StructuredSVM, {"loss": "AP@10"}, r"AP@10"),
     (StructuredSVM, {"loss": "nonsense"}, "nonsense"),
+    (
+        StructuredSVM,
+        {"loss": "map", "feature_map": "dorm"},
+        "AP cannot be trained with the feature map 'dorm'; ",
+    ),
+    (
+        StructuredSVM,
+        {"loss": ["ndcg", "map"], "feature_map": "dorm"},
+        "AP cannot be trained with the feature map 'dorm'; ",
+    ),
+    (StructuredSVM, {"loss": "dorm", "feature_map": "po"}, "DORM has the feature map dorm, not 'po'"),
+    (StructuredSVM, {"loss": ["map", "nonsense"]}, "unknown measure 'nonsense'"),
+    (StructuredSVM, {"loss": ["map", "P@5"]}, "P@5 has no most violated ranking"),
+    (StructuredSVM, {"loss": []}, "loss is []; expected a name"),
+    (
+        StructuredSVM,
+        {"loss": ["map", "auc"], "loss_weights": [1.0, -2.0]},
+        "loss_weights is [1.0, -2.0]; expected numbers above 0",
+    ),
+    (StructuredSVM, {"loss": ["map", "auc"], "loss_weights": [1.0]}, "2 losses but 1 loss_weights; expected one"),
+    (StructuredSVM, {"loss": "mrr", "feature_map": ["po", "mrr"]}, "1 losses but 2 feature maps; expected one"),
+    (StructuredSVM, {"loss": "dorm", "feature_map": "dorm:cube"}, "the decay of the feature map is 'cube'; expected"),
+    (StructuredSVM, {"loss": "mrr", "feature_map": "tree"}, "RR cannot be trained with the feature map 'tree'"),
     (RankingSVM, {"C": 0}, "C is 0"),
     (RankingSVM, {"eval_measure": "nonsense"}, "nonsense"),
 ]
 
 
 @pytest.mark.parametrize(("cls", "settings", "message"), SETTINGS, ids=[str(row[1]) for row in SETTINGS])
-def test_wrong_settings_are_told_by_fit(cls, settings, message):
+def test_wrong_settings_give_one_line(cls, settings, message):
     ranker = cls(**settings)
-    with pytest.raises(InputError, match=message) as caught:
+    with pytest.raises(InputError) as caught:
         ranker.fit(*make(n_queries=5))
+    assert message in str(caught.value)
     assert "\n" not in str(caught.value)
     assert not hasattr(ranker, "coef_")
 

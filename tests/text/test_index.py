@@ -312,7 +312,7 @@ def test_what_was_there_is_replaced_only_if_it_is_an_index(tmp_path, built):
     with pytest.raises(InputError, match="exists and is not a Rankwright folder"):
         build_index([("a", "x")], other)
     (built.path / "precious").write_text("x")
-    with pytest.raises(InputError, match=r"holds files that are not part of the index \(precious\)"):
+    with pytest.raises(InputError, match=r"contains files that are not part of the index \(precious\)"):
         build_index([("a", "x")], built.path)
     (built.path / "precious").unlink()
     assert build_index([("a", "x")], built.path).n_docs == 1

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.adaptation.augment import augment
+from rankwright.adaptation.methods import METHODS
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.significance import bootstrap_interval, p_value
@@ -27,20 +28,9 @@ from rankwright.rankers.facts import Fitted, Kind, Notice
 from rankwright.rankers.interpolation import Interpolation
 from rankwright.training.train import train as train_method
 
-__all__ = ["METHODS", "Adaptation", "Adapted", "Candidate", "adapt"]
+__all__ = ["Adaptation", "Adapted", "Candidate", "adapt"]
 
 Array = npt.NDArray[Any]
-
-METHODS = {
-    "background": "the background ranker unchanged",
-    "in-domain": "a linear ranker (RankingSVM) trained on the in-domain data alone",
-    "interpolate": "background and in-domain ranker, interpolated",
-    "augment": "a linear ranker trained on the in-domain data and its neighbours in the background data",
-    "interpolate-3": "background, in-domain and augmented ranker, interpolated",
-    "lambdaboost": "LambdaBoost starting from the background",
-    "lambdamart": "LambdaMART starting from the background",
-}
-"""The ways to adapt, the simplest first."""
 
 _NEEDS_DATA = ("augment", "interpolate-3")
 _ALPHA = 0.05

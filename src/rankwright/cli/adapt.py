@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankwright.adaptation.methods import METHODS
 from rankwright.cli.files import check_target, read_features
 from rankwright.cli.options import FILE, seed_option, threads_option
 from rankwright.cli.progress import progress
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_METHODS = ("auto", "interpolate", "lambdaboost", "lambdamart", "augment", "in-domain", "interpolate-3", "background")
-
 
 @click.command("adapt")
 @click.argument("background", metavar="MODEL", type=FILE)
@@ -30,7 +29,7 @@ _METHODS = ("auto", "interpolate", "lambdaboost", "lambdamart", "augment", "in-d
 @click.option("--background-data", type=FILE, metavar="FILE", help="Data of the rich domain, for augment.")
 @click.option(
     "--method",
-    type=click.Choice(_METHODS),
+    type=click.Choice(["auto", *METHODS]),
     default="auto",
     show_default=True,
     help="auto tries all and prefers the simplest that is not significantly worse than the best.",

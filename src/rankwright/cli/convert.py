@@ -1,4 +1,4 @@
-"""`rankwright convert`: from any format to any format, whole or not at all."""
+"""`rankwright convert`: convert between file formats."""
 
 from __future__ import annotations
 
@@ -37,7 +37,10 @@ _TREC_SUFFIXES = {"run": (".run", ".trec", ".txt"), "qrels": (".qrels", ".txt")}
     help="Type of the features.  [default: float64 for text, otherwise unchanged]",
 )
 @click.option(
-    "--group", type=click.Path(path_type=Path), metavar="FILE", help="Documents per query, for text without qid."
+    "--group",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Documents per query, for text without qid.",
 )
 @click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
 @click.option("--sparse/--dense", default=None, help="Store the features sparse or dense.  [default: unchanged]")
@@ -63,7 +66,7 @@ def command(
     \b
       .txt .letor .svm .dat .libsvm   LETOR text (also with .gz)
       .parquet                        a table: qid, docid, label and one column per feature
-      .rank                           a folder that is mapped into memory and opens at once
+      .rank                           a folder that is mapped into memory and opens instantly
       .qrels                          the labels as TREC judgements (also with .gz)
       .run                            a TREC run, from a TREC run (also with .gz)
 
@@ -77,7 +80,7 @@ def command(
 
     with detected(source) as found:
         if found.kind in ("model", "scores"):
-            what = "is a model" if found.kind == "model" else "holds one score per line"
+            what = "is a model" if found.kind == "model" else "contains one score per line"
             raise InputError(f"{what}, which no other format can hold; nothing to convert", source)
         if found.kind in FEATURE_FORMATS:
             negative: Literal["error", "zero"] = "zero" if negative_as_zero else "error"
@@ -86,9 +89,9 @@ def command(
             given = {"--dtype": dtype, "--group": group, "--sparse or --dense": sparse, "--scale": scale}
             used = [option for option, value in given.items() if value is not None]
             if used:
-                raise InputError(f"{used[0]} is for feature data, and this holds none", source)
+                raise InputError(f"{used[0]} is for feature data, which this is not", source)
             write = _trec(found, target, negative_as_zero)
-    click.echo(f"wrote {target}: {write()}", err=True)  # when INPUT is closed, as it may be OUTPUT
+    click.echo(f"wrote {target}: {write()}", err=True)  # once INPUT is closed: it may be OUTPUT
 
 
 def _features(
@@ -100,7 +103,7 @@ def _features(
     sparse: bool | None,
     scale: str | None,
 ) -> Callable[[], str]:
-    """Read features; what comes back writes them and says what they are."""
+    """Read features; the result writes them and returns a summary."""
     from rankwright.cli.progress import reading
     from rankwright.data.formats import check_suffix, read_data, suffix_of, write_data
 
@@ -125,7 +128,7 @@ def _features(
 
 
 def _trec(found: Detected, target: Path, negative_as_zero: bool) -> Callable[[], str]:
-    """Read judgements or a run; what comes back writes them and says what they are."""
+    """Read judgements or a run; the result writes them and returns a summary."""
     from rankwright.cli.progress import reading
     from rankwright.data.columns import read_columns
     from rankwright.data.formats import suffix_of

@@ -1,6 +1,6 @@
 """`rankwright explain`: why a model puts A above B, feature by feature.
 
-For a linear model score(A) − score(B) = Σ_j coef_j · (A_j − B_j); the terms of that sum are shown, largest first. Where
+For a linear model score(A) − score(B) = Σ_j coef_j · (A_j − B_j); the terms of that sum are shown, largest first. If
 the model scales features within each query, A_j and B_j are the scaled values.
 """
 
@@ -37,16 +37,24 @@ _NAMED = 5  # ids named in an error
     "--documents",
     nargs=2,
     metavar="A B",
-    help="Two documents, by id or by rank: #1 #2.  [default: the first and the second ranked]",
+    help="Two documents, by id or by rank (#1 #2).  [default: the two at the top]",
 )
 @click.option(
-    "-n", "shown", type=click.IntRange(1), default=10, show_default=True, help="Documents and features shown."
+    "-n",
+    "shown",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="Number of documents and features shown.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with all documents and features.")
 @click.option(
-    "--group", type=click.Path(path_type=Path), metavar="FILE", help="Documents per query, for text without qid."
+    "--group",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Documents per query, for text without qid.",
 )
-@click.option("--negative-as-zero", is_flag=True, help="Take labels below 0 as not relevant instead of as an error.")
+@click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
 def command(
     model: Path,
     features: Path,
@@ -59,8 +67,8 @@ def command(
 ) -> None:
     """Show how MODEL ranks the documents of one query, and why it puts document A above document B.
 
-    What a feature contributes is its weight times the difference of its values; the contributions add up to the
-    difference of the scores. For a model that scales features within each query the values are the scaled ones.
+    In a linear model the contribution of a feature is its weight times the difference of its values; the contributions
+    add up to the difference of the scores. For a model that scales features within each query, the values are scaled.
 
     \b
     Example:
@@ -87,7 +95,7 @@ def command(
     console = Console(highlight=False, soft_wrap=True)
     _show(console, head, ranking, pair, terms, shown)
     if terms is not None and scaling is not None:
-        console.print(f"\nA and B are not the values of the file: the model scales them within the query ({scaling}).")
+        console.print(f"\nA and B are not the values in the file: the model scales them within the query ({scaling}).")
 
 
 @dataclass(frozen=True)
@@ -107,7 +115,7 @@ class _Document:
 
 @dataclass(frozen=True)
 class _Term:
-    """What one feature adds to the difference of the scores."""
+    """The contribution of one feature to the difference of the scores."""
 
     feature: str
     weight: float | None
@@ -142,7 +150,7 @@ def _ranking(data: RankingData, scores: Any, query: str, features: Path) -> list
 def _pair(
     ranking: list[_Document], wanted: tuple[str, str] | None, query: str, features: Path
 ) -> tuple[_Document, _Document] | None:
-    """The two documents to compare; None where the query has only one and none were asked for."""
+    """The two documents to compare; None if the query has only one and none were asked for."""
     if wanted is None:
         return (ranking[0], ranking[1]) if len(ranking) > 1 else None
     first, second = (_find(ranking, name, query, features) for name in wanted)
@@ -230,7 +238,7 @@ def _show(
     if len(listed) < len(ranking):
         console.print(f"  [dim]and {len(ranking) - len(listed):,} more[/]")
     if pair is None or terms is None:
-        console.print("\nOne document only: there is no other to compare it with.")
+        console.print("\nThe query has only one document, so there is nothing to compare.")
         return
     a, b = pair
     relation = "above" if a.rank < b.rank else "below"
@@ -267,7 +275,7 @@ def _show_terms(console: Console, difference: float, terms: list[_Term], shown: 
 
 
 def _decimals(numbers: list[float], digits: int, sign: str = "") -> list[str]:
-    """Numbers of one column with as many decimals as give the largest that many digits."""
+    """The numbers of a column, all with as many decimals as give the largest ``digits`` digits."""
     most = max(map(abs, numbers))
     if most and not 1e-6 <= most < 1e9:
         return [f"{number:{sign}.{digits}g}" for number in numbers]
@@ -278,7 +286,7 @@ def _decimals(numbers: list[float], digits: int, sign: str = "") -> list[str]:
 def _print_columns(
     console: Console, columns: dict[str, list[str]], left: tuple[str, ...], colours: list[str] | None = None
 ) -> None:
-    """A table with one space-aligned line per row; ``colours`` are those of the last column."""
+    """Print an aligned table; ``colours`` are those of the last column."""
     from rich.markup import escape
 
     widths = {head: max(len(text) for text in [head, *cells]) for head, cells in columns.items()}

@@ -1,4 +1,4 @@
-"""`rankwright fuse`: the runs of several systems as one run, by ranks or by normalised scores."""
+"""`rankwright fuse`: combine the runs of several systems, by rank or by normalised score."""
 
 from __future__ import annotations
 
@@ -14,31 +14,31 @@ __all__ = ["command"]
 @click.command("fuse")
 @click.argument("sources", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
-    "-o", "--output", "target", required=True, type=click.Path(path_type=Path), metavar="FILE", help="Where to write."
+    "-o", "--output", "target", required=True, type=click.Path(path_type=Path), metavar="FILE", help="Run to write."
 )
 @click.option(
     "--method",
     type=click.Choice(["rrf", "combsum", "combmnz"]),
     default="rrf",
     show_default=True,
-    help="Sum of 1 / (k + rank); sum of scores; that sum times the number of runs that have the document.",
+    help="Sum of 1 / (k + rank); sum of scores; that sum times the number of runs with the document.",
 )
-@click.option("-k", "k", type=click.FloatRange(0), default=60.0, show_default=True, help="Of rrf.")
+@click.option("-k", "k", type=click.FloatRange(0), default=60.0, show_default=True, help="For rrf.")
 @click.option(
     "--normalize",
     type=click.Choice(["minmax", "zscore", "sum", "none"]),
     default="minmax",
     show_default=True,
-    help="Of combsum and combmnz: how scores are made comparable within a query.",
+    help="For combsum and combmnz: how scores are normalised within a query.",
 )
 @click.option(
-    "--depth", type=click.IntRange(1), default=1000, show_default=True, help="Documents of a query that are written."
+    "--depth", type=click.IntRange(1), default=1000, show_default=True, help="Maximum number of documents per query."
 )
 def command(sources: tuple[Path, ...], target: Path, method: str, k: float, normalize: str, depth: int) -> None:
-    """Join TREC runs into one, which `evaluate` and `compare` take like any other.
+    """Combine TREC runs into one, for `evaluate` and `compare`.
 
-    The result is what a learned combination of the same runs has to beat. FILE appears only when it is complete, as
-    gzip where its name ends in .gz.
+    The result is the baseline for a learned combination of the same runs. FILE is compressed if its name ends in .gz,
+    and appears only when it is complete.
 
     \b
     Example:
@@ -51,7 +51,7 @@ def command(sources: tuple[Path, ...], target: Path, method: str, k: float, norm
     from rankwright.data.trec import read_run, write_run
 
     if target.exists() and any(source.exists() and target.samefile(source) for source in sources):
-        raise InputError("is what is being read; expected another name for the output", target)
+        raise InputError("is also the input; expected another name for the output", target)
     tables = []
     for source in sources:
         with reading(source) as progress:

@@ -1,4 +1,4 @@
-"""`rankwright info`: what is in a file, for people or (``--json``) for programs."""
+"""`rankwright info`: summarise a file, for people or (``--json``) for programs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TITLES = {
 }
 _MARGIN = 17
 _BAR = 30
-_SHOWN = 12  # names listed for people; --json lists all
+_SHOWN = 12  # names listed; --json lists all
 _SHOWN_EQUAL = 4
 _SHOWN_LABELS = 12
 _SHOWN_WEIGHTS = 10
@@ -44,15 +44,18 @@ _SHOWN_WEIGHTS = 10
 @click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
-    "--group", type=click.Path(path_type=Path), metavar="FILE", help="Documents per query, for text without qid."
+    "--group",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Documents per query, for text without qid.",
 )
-@click.option("--negative-as-zero", is_flag=True, help="Take labels below 0 as not relevant instead of as an error.")
+@click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
 def command(path: Path, as_json: bool, group: Path | None, negative_as_zero: bool) -> None:
-    """Show what is in FILE: features, TREC judgements, a TREC run, scores, an index or a trained model.
+    """Summarise FILE: features, TREC judgements, a TREC run, scores, an index or a trained model.
 
-    For features this includes what tends to go wrong: constant features, features that are copies of others, and
-    queries from which nothing can be learnt because all their documents are relevant or none is. For a model it is how
-    it was trained, what it reached, and its largest weights. Of an index all checksums are verified.
+    For features this includes common problems: constant features, duplicate features, and queries without an order to
+    learn because all or none of their documents are relevant. For a model it shows how it was trained, the values it
+    reached and its largest weights. For an index it verifies all checksums.
 
     \b
     Example:
@@ -184,7 +187,7 @@ def _show_labels(console: Console, labels: Sequence[tuple[float, int]]) -> None:
 
 
 def _label_rows(labels: Sequence[tuple[float, int]]) -> list[tuple[str, int]]:
-    """Labels with their counts; very many different ones are put into ranges."""
+    """Labels with their counts; many different ones are grouped into ranges."""
     if len(labels) <= _SHOWN_LABELS:
         return [(_number(label), count) for label, count in labels]
     values, counts = np.array(labels).T
@@ -238,7 +241,7 @@ def _weights(saved: SavedModel) -> list[tuple[str, float]]:
 
 
 def _fact(value: Any) -> str:
-    """A value of the header for people; what is long is counted."""
+    """A value of the header for people; long ones are counted."""
     if isinstance(value, bool) or value is None:
         return {True: "yes", False: "no", None: "none"}[value]
     if isinstance(value, int | float):
@@ -250,7 +253,7 @@ def _fact(value: Any) -> str:
 
 
 def _line(console: Console, name: str, text: str) -> None:
-    """One entry; on a terminal long ones go on under their beginning, in a pipe they stay one line."""
+    """One entry; on a terminal long ones are wrapped and indented, in a pipe they stay on one line."""
     width = max(40, console.width - _MARGIN) if console.is_terminal else 10**9
     lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     body = f"\n{' ' * _MARGIN}".join(lines)

@@ -1,4 +1,4 @@
-"""`rankwright rank`: the documents of a feature file, scored by a model, as a TREC run or as plain scores."""
+"""`rankwright rank`: score the documents of a feature file with a model, as a TREC run or plain scores."""
 
 from __future__ import annotations
 
@@ -34,19 +34,22 @@ _ECHO = 1 << 20
     type=click.Path(path_type=Path, allow_dash=True),
     default=_STDOUT,
     metavar="FILE",
-    help="Where to write; - is the standard output.  [default: -]",
+    help="File to write; - for standard output.  [default: -]",
 )
 @click.option(
     "--format",
     "kind",
     type=click.Choice(["trec", "scores"]),
-    help="A TREC run, or one score a line in the order of FEATURES.  [default: trec for FILE.run, else scores]",
+    help="TREC run, or one score per line in the order of FEATURES.  [default: trec for FILE.run, else scores]",
 )
 @click.option("--tag", metavar="NAME", help="Last column of a TREC run.  [default: the method of the model]")
 @click.option(
-    "--group", type=click.Path(path_type=Path), metavar="FILE", help="Documents per query, for text without qid."
+    "--group",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="Documents per query, for text without qid.",
 )
-@click.option("--negative-as-zero", is_flag=True, help="Take labels below 0 as not relevant instead of as an error.")
+@click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
 def command(
     model: Path,
     features: Path,
@@ -58,8 +61,8 @@ def command(
 ) -> None:
     """Score the documents of FEATURES with MODEL.
 
-    FEATURES is LETOR text, Parquet or a Rankwright folder, with the features that the model was trained on. Names with
-    .gz at the end are written as gzip. FILE appears only when it is complete.
+    FEATURES is LETOR text, Parquet or a Rankwright folder, with the features that the model was trained on. FILE is
+    compressed if its name ends in .gz, and appears only when it is complete.
 
     \b
     Example:
@@ -106,7 +109,7 @@ def scored(
 
 
 def _check_target(target: Path, sources: tuple[Path, ...]) -> None:
-    """Refuse early what cannot be written, and what would replace the input."""
+    """Refuse early what cannot be written or would replace the input."""
     if target == _STDOUT:
         return
     if target.is_dir():
@@ -114,16 +117,14 @@ def _check_target(target: Path, sources: tuple[Path, ...]) -> None:
     if not target.parent.is_dir():
         raise InputError("cannot be written: No such file or directory", target)
     if any(target.exists() and source.exists() and target.samefile(source) for source in sources):
-        raise InputError("is what is being read; expected another name for the output", target)
+        raise InputError("is also the input; expected another name for the output", target)
 
 
 def _as_run(data: RankingData, scores: Any, features: Path) -> TrecTable:
     from rankwright.data.trec import TrecTable
 
     if data.doc_ids is None:
-        what = (
-            "has no document ids, which a TREC run needs; expected `# docid = …` in the lines, or use --format scores"
-        )
+        what = "has no document ids, which a TREC run needs; expected `# docid = …` in its lines, or --format scores"
         raise InputError(what, features)
     without = data.doc_ids.astype(str) == ""
     if without.any():
@@ -145,7 +146,7 @@ def _write_scores(scores: Any, path: Path) -> None:
 
 
 def _write(target: Path, write: Callable[[Path], None]) -> None:
-    """Let ``write`` make the file; for stdout a temporary one, so that nothing is printed before all is well."""
+    """Write the file; for stdout through a temporary one, so that nothing is printed unless all goes well."""
     if target != _STDOUT:
         write(target)
         return

@@ -16,13 +16,14 @@ import numpy as np
 from rankwright.cli.progress import reading
 from rankwright.data.columns import read_columns
 from rankwright.data.dataset import RankingData
-from rankwright.data.formats import detect, read_data
+from rankwright.data.formats import Detected, detected, read_data
 from rankwright.data.letor import read_letor_labels
 from rankwright.data.trec import TrecTable, read_qrels, read_run
 from rankwright.errors import InputError
 from rankwright.evaluation.render import FORMATS
 from rankwright.evaluation.runs import Judgements, evaluate_run
 from rankwright.evaluation.table import DEFAULT_MEASURES, Evaluation, evaluate
+from rankwright.measures import parse_measure
 
 __all__ = ["evaluate_files", "measure_options"]
 
@@ -66,44 +67,43 @@ def evaluate_files(
     group: str | None,
     negative_as_zero: bool,
 ) -> list[Evaluation]:
-    """Evaluate every system file against the judgements."""
-    options: dict[str, Any] = {"measures": measures or DEFAULT_MEASURES, "empty": _number(empty)}
-    names = _names(systems)
-    kind = detect(judgements)
-    if kind in ("run", "scores", "model"):
-        what = {"run": "TREC run", "scores": "file of scores", "model": "model"}[kind]
-        raise InputError(f"is a {what}; expected qrels or a feature file as the first argument", judgements)
-    kinds = [detect(system) for system in systems]
-    for system, found in zip(systems, kinds, strict=True):
-        if found == "model":
-            raise InputError("is a model; expected the run or scores that `rankwright rank` makes with it", system)
-        if found not in ("run", "scores"):
-            raise InputError("neither a TREC run (6 columns) nor a file of scores (1 column)", system)
-        if found == "scores" and kind == "qrels":
-            raise InputError("contains scores without document ids; expected a TREC run to go with qrels", system)
+    """Evaluate every system file against the judgements; each file is opened once."""
+    asked = [parse_measure(measure) for measure in measures or DEFAULT_MEASURES]
+    options: dict[str, Any] = {"measures": asked, "empty": _number(empty)}
     data = judged = None
-    if kind == "qrels":
-        with reading(judgements) as progress:
-            judged = Judgements(read_qrels(judgements, progress))
-        default = "trec"
-    else:
-        data = _labelled(judgements, kind, group, negative_as_zero)
-        default = "letor"
-        if "run" in kinds:
-            judged = _as_judgements(data, judgements)
-    options["convention"] = convention or default
+    with detected(judgements) as source, reading(judgements) as progress:
+        wrong = {"run": "TREC run", "scores": "file of scores", "model": "model"}.get(source.kind)
+        if wrong is not None:
+            raise InputError(f"is a {wrong}; expected qrels or a feature file as the first argument", judgements)
+        if source.kind == "qrels":
+            judged = Judgements(read_qrels(source.source, progress))
+        else:
+            data = _labelled(source, group, negative_as_zero, progress)
+    options["convention"] = convention or ("trec" if data is None else "letor")
     evaluations = []
-    for system, found, name in zip(systems, kinds, names, strict=True):
-        with reading(system) as progress:
-            if found == "run":
-                assert judged is not None
-                run = read_run(system, progress)
-                evaluations.append(evaluate_run(judged, run, missing=_number(missing), name=name, **options))
-            else:
+    for system, name in zip(systems, _names(systems), strict=True):
+        with detected(system) as file, reading(system) as progress:
+            _check_system(file, data)
+            if file.kind == "scores":
                 assert data is not None
-                scores = _read_scores(system, data, judgements, progress)
+                scores = _read_scores(file, data, judgements, progress)
                 evaluations.append(evaluate(data, scores, name=name, **options))
+                continue
+            if judged is None:
+                assert data is not None
+                judged = _as_judgements(data, judgements)
+            run = read_run(file.source, progress)
+            evaluations.append(evaluate_run(judged, run, missing=_number(missing), name=name, **options))
     return evaluations
+
+
+def _check_system(file: Detected, data: RankingData | None) -> None:
+    if file.kind == "model":
+        raise InputError("is a model; expected the run or scores that `rankwright rank` makes with it", file.path)
+    if file.kind not in ("run", "scores"):
+        raise InputError("neither a TREC run (6 columns) nor a file of scores (1 column)", file.path)
+    if file.kind == "scores" and data is None:
+        raise InputError("contains scores without document ids; expected a TREC run to go with qrels", file.path)
 
 
 def _number(text: str) -> Any:
@@ -120,13 +120,12 @@ def _names(systems: Sequence[str]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(system) for system in systems]
 
 
-def _labelled(path: str, kind: str, group: str | None, negative_as_zero: bool) -> RankingData:
+def _labelled(file: Detected, group: str | None, negative_as_zero: bool, progress: Any) -> RankingData:
     """The labels of a feature file; features of LETOR text are skipped, which needs no numba."""
     negative: Literal["zero", "error"] = "zero" if negative_as_zero else "error"
-    with reading(path) as progress:
-        if kind != "letor":
-            return read_data(path, progress=progress)
-        labels, qid, doc_ids = read_letor_labels(path, group=group, negative=negative, progress=progress)
+    if file.kind != "letor":
+        return read_data(file, group=group, negative=negative, progress=progress)
+    labels, qid, doc_ids = read_letor_labels(file.source, group=group, negative=negative, progress=progress)
     return RankingData.from_arrays(np.empty((len(labels), 0)), labels, qid, doc_ids=doc_ids)
 
 
@@ -139,11 +138,12 @@ def _as_judgements(data: RankingData, path: str) -> Judgements:
     return Judgements(table)
 
 
-def _read_scores(path: str, data: RankingData, features: str, progress: Any) -> Any:
-    chunks = list(read_columns(path, ("score",), ("score",), progress))
+def _read_scores(file: Detected, data: RankingData, features: str, progress: Any) -> Any:
+    chunks = list(read_columns(file.source, ("score",), ("score",), progress))
     scores = np.concatenate([chunk.numbers("score") for chunk in chunks])
     if len(scores) != data.n_docs:
         raise InputError(
-            f"{len(scores)} scores, but {features} has {data.n_docs} documents; expected one score per document", path
+            f"{len(scores)} scores, but {features} has {data.n_docs} documents; expected one score per document",
+            file.path,
         )
     return scores

@@ -112,9 +112,9 @@ def command(
 ) -> None:
     """Train a ranker on FEATURES for the measure you are judged by.
 
-    FEATURES is LETOR text, Parquet or a Rankwright folder. The max-margin methods stop when the weights are proved to
-    be nearly the best there are; how near is shown. Trees and nets keep the round that is best on --valid. Ctrl-C stops
-    earlier and keeps the best model so far.
+    FEATURES is LETOR text, Parquet or a Rankwright folder. Max-margin methods stop when the weights are proved to be
+    close to optimal, and report how close. Trees and nets keep the round that is best on --valid. Ctrl-C stops early
+    and keeps the best model so far.
 
     \b
     Example:

@@ -1,4 +1,4 @@
-"""Query blocks: rows of one query gathered side by side, whatever order and type of query id they came with."""
+"""Query blocks: the rows of a query brought together, whatever their order and type of query id."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def join_ids(parts: Sequence[Array]) -> Array:
 
 
 def gather_queries(qid: Array) -> tuple[Array | None, Array, Array]:
-    """Group rows by query, queries in the order of their first appearance, rows of a query in their given order.
+    """Group rows by query, queries in the order of their first appearance, rows of a query in the given order.
 
     Returns
     -------
     rows : ndarray or None
-        ``rows[i]`` is the given row that stands at position ``i``; None where the given order is already grouped.
+        ``rows[i]`` is the given row at position ``i``; None if the rows are already grouped.
     indptr : ndarray
         Query ``q`` owns the positions ``indptr[q]:indptr[q+1]``.
     query_ids : ndarray
@@ -55,7 +55,7 @@ def gather_queries(qid: Array) -> tuple[Array | None, Array, Array]:
         return None, np.zeros(1, np.int64), qid
     starts = np.flatnonzero(np.concatenate([[True], qid[1:] != qid[:-1]]))
     heads = qid[starts]
-    # Only the head of each run of equal ids is looked up: a sorted file costs one look per query.
+    # Only the head of each run of equal ids is looked up: a sorted file costs one lookup per query.
     if qid.dtype.kind == "O":
         seen: dict[Any, int] = {}
         codes = np.fromiter((seen.setdefault(_checked_id(head), len(seen)) for head in heads), np.int64, len(heads))

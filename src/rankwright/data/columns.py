@@ -1,7 +1,7 @@
-"""Tables in plain text, columns divided by white space: qrels, runs, score files, group sizes.
+"""Plain-text tables with columns separated by white space: qrels, runs, score files, group sizes.
 
-Whole chunks are split at once in numpy: where a byte that is white space meets one that is not, a field begins. The
-number of fields is checked on every line.
+Numpy splits whole chunks at once: a field starts where white space is followed by another byte. The number of fields is
+checked on every line.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _number(text: bytes) -> float:
 
 
 def _plain_decimals(texts: Array) -> tuple[Array, Array]:
-    """Read numbers like -12.5 column by column; what has more than 15 digits, or another form, is marked odd.
+    """Read numbers like -12.5 column by column; those with more than 15 digits or another form are marked odd.
 
     Exact: up to 15 digits fit a float64 without rounding, and one division by a power of ten up to 10^15 rounds once.
     """

@@ -7,7 +7,8 @@ writes both.
 
 The header names the format and its version and describes each array by type, shape, size on disk and CRC-32 of its
 values; in a folder it is written last. Reading takes numbers and text only and never runs code: array headers are
-matched by a pattern, as numpy's own reader evaluates them. Anything else is an :class:`InputError` of one line.
+matched by a pattern, because numpy's own reader evaluates them. Everything else raises an :class:`InputError` of one
+line.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ _DESCRIPTION = {"dtype": str, "shape": list, "bytes": int, "crc32": str}
 
 @dataclass(frozen=True)
 class Format:
-    """What is stored.
+    """A kind of container.
 
     Attributes
     ----------
@@ -62,11 +63,11 @@ class Format:
     header : str
         The name of the header; in a single file it comes first.
     what : str
-        What it is called in messages.
+        Its name in messages.
     written_by : str
-        What writes it, for messages.
+        The command that writes it, for messages.
     is_folder : bool
-        A folder, or a single file.
+        Whether it is a folder or a single file.
     version : int
         The version that is written, and the latest that is read.
     """
@@ -79,7 +80,7 @@ class Format:
     version: int = 1
 
     def damaged(self, path: Path, what: str) -> InputError:
-        """The error for one that cannot be used."""
+        """The error for a container that cannot be used."""
         return InputError(f"damaged {self.what}: {what}", path)
 
     def foreign(self, path: Path, why: str) -> InputError:
@@ -88,16 +89,16 @@ class Format:
 
 
 class Container:
-    """A container that was opened: its header checked, the size of each array too; arrays are checked when read.
+    """An open container. Its header and the sizes of its arrays are checked; arrays are checked when they are read.
 
     Attributes
     ----------
     path : Path
-        Where it is.
+        The file or folder.
     format : Format
-        What it is.
+        Its format.
     header : dict
-        All of the header.
+        The whole header.
     n_bytes : int
         Size on disk.
     """
@@ -139,7 +140,7 @@ class Container:
         name : str
             Its name.
         types : type or tuple of types
-            What it may hold, such as ``np.float64`` or ``(np.integer, np.str_)``.
+            The types it may have, such as ``np.float64`` or ``(np.integer, np.str_)``.
         shape : tuple
             Its shape, None in it for any length, and None for any shape.
         copy : bool, default=False
@@ -177,7 +178,7 @@ class Container:
 
     @contextmanager
     def understood(self) -> Iterator[None]:
-        """Turn what goes wrong while the header is made sense of into one line."""
+        """Report anything that goes wrong while the header is interpreted in one line."""
         try:
             yield
         except InputError as error:
@@ -236,7 +237,7 @@ class _Folder:
 
 
 class _File:
-    """The entries of an uncompressed zip archive, all in memory: no more than the file has bytes."""
+    """The entries of an uncompressed zip archive, in memory: no more bytes than the file has."""
 
     def __init__(self, source: Source, path: Path, format: Format) -> None:
         if path.is_dir():
@@ -339,6 +340,6 @@ def checksum(values: Array) -> str:
 
 
 def reason(error: BaseException) -> str:
-    """An error in a few words of one line."""
+    """An error in a few words on one line."""
     text = " ".join(str(getattr(error, "strerror", None) or error).split())
     return text[:100] if text else type(error).__name__

@@ -54,9 +54,9 @@ def write_file(path: Path, format: Format, facts: Mapping[str, Any], arrays: Map
 
 @contextmanager
 def write_folder(path: Path, format: Format) -> Iterator[FolderWriter]:
-    """Write a container as a folder, which appears under its name only when the block ends well.
+    """Write a container as a folder, which appears under its name only if the block succeeds.
 
-    One that is there already is replaced, unless somebody keeps files of their own in it.
+    An existing one is replaced unless it contains other files.
     """
     if (path / format.header).is_file():
         try:
@@ -66,7 +66,7 @@ def write_folder(path: Path, format: Format) -> Iterator[FolderWriter]:
         others = sorted({entry.name for entry in path.iterdir()} - own)
         if others:
             raise InputError(
-                f"holds files that are not part of the {format.what} ({others[0]}); expected a new name", path
+                f"contains files that are not part of the {format.what} ({others[0]}); expected a new name", path
             )
     with replace_folder(path, format.header) as folder:
         yield FolderWriter(folder, path, format)
@@ -80,9 +80,9 @@ class FolderWriter:
     folder : path
         Where the files go.
     shown : path
-        What the folder will be called when it is complete, for messages.
+        The final name of the folder, for messages.
     format : Format
-        What is written.
+        What to write.
     """
 
     def __init__(self, folder: Path, shown: Path, format: Format) -> None:
@@ -90,7 +90,7 @@ class FolderWriter:
         self._described: dict[str, Any] = {}
 
     def open(self, name: str, dtype: npt.DTypeLike) -> ArrayFile:
-        """Begin an array that is written in parts."""
+        """Start an array that is written in parts."""
         return ArrayFile(self, name, dtype)
 
     def save(self, name: str, array: Array) -> None:
@@ -100,30 +100,30 @@ class FolderWriter:
             file.append(values)
 
     def load(self, name: str) -> Array:
-        """An array that was written, mapped into memory."""
+        """A finished array, mapped into memory."""
         buffer = map_bytes(self.folder / f"{name}.npy")
         parsed = parse_npy(buffer)
         assert parsed is not None
         return np.asarray(buffer[parsed[0] :].view(parsed[1]).reshape(parsed[2]))
 
     def part(self, name: str) -> FolderWriter:
-        """A folder in this one for what is needed only for a while."""
+        """A subfolder for temporary arrays."""
         folder = self.folder / name
         with _writing(self.shown):
             folder.mkdir()
         return FolderWriter(folder, self.shown, self.format)
 
     def finish(self, facts: Mapping[str, Any]) -> None:
-        """Write the header: the folder is complete."""
+        """Write the header, which makes the folder complete."""
         described = dict(sorted(self._described.items()))
         with _writing(self.shown), open(self.folder / self.format.header, "wb") as file:
             _write(file, _header_text(self.format, facts, described))
 
 
 class ArrayFile:
-    """An array on disk to which parts are appended; its length need not be known before.
+    """An array on disk to which parts are appended; its length need not be known in advance.
 
-    Nothing is written through a memory map: if the disk is full, that would end the program.
+    Nothing is written through a memory map: a full disk would then end the program.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """RankingData: features, labels and query boundaries, validated once, then frozen.
 
-Everything downstream relies on it: rows of a query stand side by side, values are finite, labels are finite and at
-least 0, arrays are C-contiguous (or canonical CSR) and read-only. Ids live here only; inside, positions are integers.
+Everything downstream relies on it: the rows of a query are adjacent, values are finite, labels are finite and at least
+0, arrays are C-contiguous (or canonical CSR) and read-only. Ids are kept here only; other code uses integer positions.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rankwright.errors import InputError
 __all__ = ["RankingData", "checked_features"]
 
 Array = npt.NDArray[Any]
-_CHECK_ROWS = 1 << 20  # values looked at per step of the finiteness check: bounded memory on mapped files
+_CHECK_ROWS = 1 << 20  # values per step of the finiteness check: bounded memory on mapped files
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +31,7 @@ class RankingData:
     """Documents of queries with features and labels, in contiguous query blocks.
 
     Make one with :meth:`from_arrays` or a reader (:func:`rankwright.read_letor`, :func:`rankwright.read_data`); the
-    constructor takes blocks that are already gathered and checks nothing.
+    constructor takes blocks that are already in place and checks nothing.
 
     Attributes
     ----------
@@ -42,13 +42,13 @@ class RankingData:
     indptr : ndarray
         Query ``q`` owns the rows ``indptr[q]:indptr[q+1]``.
     query_ids : ndarray
-        One id per query, of the type that was given.
+        One id per query, of the caller's type.
     doc_ids : ndarray or None
         One id per row.
     feature_names : tuple of str or None
         One name per column.
     rows : ndarray or None
-        ``rows[i]`` is the caller's row that stands at row ``i``; None where the order was kept.
+        ``rows[i]`` is the caller's number of row ``i``; None if the order is the caller's.
     """
 
     X: Any
@@ -71,23 +71,23 @@ class RankingData:
         feature_names: Sequence[str] | None = None,
         allow_missing: bool = False,
     ) -> RankingData:
-        """Check arrays and gather the rows of each query.
+        """Check arrays and bring the rows of each query together.
 
         Parameters
         ----------
         X : array-like or scipy sparse
-            Features; float32 and float64 are kept as they are, other numbers are converted. A memory-mapped array whose
+            Features; float32 and float64 stay unchanged, other numbers are converted. A memory-mapped array whose
             queries are contiguous is used in place.
         labels : array-like
             One label per row.
         qid : array-like, optional
             Query id per row, of any type, in any order.
         group : array-like of int, optional
-            Instead of ``qid``: how many consecutive rows each query has (LightGBM's convention).
+            Instead of ``qid``: the number of consecutive rows of each query (LightGBM's convention).
         doc_ids, feature_names : sequences, optional
-            Names of rows and of columns.
+            Ids of rows and names of columns.
         allow_missing : bool
-            Whether a feature may be NaN, which stands for a missing value; trees know what to do with it.
+            Allow NaN for missing values, which tree rankers can handle.
 
         Examples
         --------
@@ -122,7 +122,7 @@ class RankingData:
 
     @classmethod
     def concatenate(cls, parts: Sequence[RankingData]) -> RankingData:
-        """Join data sets with the same features; a query id that occurs in two of them becomes one query."""
+        """Join data sets with the same features; queries with the same id become one."""
         if not parts:
             raise InputError("nothing to concatenate")
         if len({part.n_features for part in parts}) > 1:
@@ -181,17 +181,17 @@ class RankingData:
 
     @cached_property
     def has_order(self) -> Array:
-        """For each query, whether its documents have at least two different labels: something to learn from."""
+        """For each query, whether its documents have at least two different labels, an order to learn."""
         starts = self.indptr[:-1]
         return _read_only(np.minimum.reduceat(self.labels, starts) < np.maximum.reduceat(self.labels, starts))
 
     def has_both(self, relevant_from: float) -> Array:
-        """For each query, whether it has documents with labels from ``relevant_from`` on, and others."""
+        """For each query, whether it has both documents with labels of at least ``relevant_from`` and others."""
         n_relevant = np.add.reduceat(self.labels >= relevant_from, self.indptr[:-1], dtype=np.int64)
         return np.asarray((n_relevant > 0) & (n_relevant < self.sizes))
 
     def to_caller_order(self, values: Array) -> Array:
-        """Put one value per row back into the order in which the rows were given."""
+        """Put one value per row into the caller's order."""
         if self.rows is None:
             return values
         given = np.empty_like(values)
@@ -199,12 +199,12 @@ class RankingData:
         return given
 
     def select(self, queries: Iterable[int] | Array) -> RankingData:
-        """The data of some queries, by their positions in ``query_ids``, in the order asked for."""
+        """The data of some queries, given by their positions in ``query_ids``, in that order."""
         positions = np.asarray(list(queries) if not isinstance(queries, np.ndarray) else queries)
         if positions.dtype == bool:
             positions = np.flatnonzero(positions)
         if positions.dtype.kind not in "iu" and len(positions):
-            raise InputError(f"queries are selected by whole numbers or a mask, got {positions.dtype}")
+            raise InputError(f"queries are selected by integers or a mask, got {positions.dtype}")
         positions = positions.astype(np.int64)
         if ((positions < 0) | (positions >= self.n_queries)).any():
             raise InputError(f"query positions must be in 0..{self.n_queries - 1}")
@@ -221,7 +221,7 @@ class RankingData:
         )
 
     def with_features(self, X: Any, feature_names: Sequence[str] | None = None) -> RankingData:
-        """The same documents with other features (scaled, binned, chosen)."""
+        """The same documents with other features (scaled, binned, selected)."""
         X = checked_features(X)
         if X.shape[0] != self.n_docs:
             raise InputError(f"{self.n_docs} documents but features for {X.shape[0]}")
@@ -233,7 +233,7 @@ class RankingData:
         return RankingData(_read_only(X), self.labels, self.indptr, self.query_ids, self.doc_ids, names, self.rows)
 
     def widened(self, n_features: int) -> RankingData:
-        """The same documents with columns of 0 added at the end; unchanged if there are that many features.
+        """The same documents with columns of 0 added at the end; unchanged if there are enough.
 
         Examples
         --------
@@ -274,7 +274,7 @@ class RankingData:
         return self._with_columns(widen(pick_columns(self.X, columns), n_features), names)
 
     def _with_columns(self, X: Any, names: tuple[str, ...] | None) -> RankingData:
-        """Other columns of the same values, which need no check."""
+        """The same documents with columns whose values were checked before."""
         if X is self.X and names == self.feature_names:
             return self
         X = X if sparse.issparse(X) else np.ascontiguousarray(X)
@@ -297,7 +297,7 @@ class RankingData:
 
 
 def checked_features(X: Any, allow_missing: bool = False) -> Any:
-    """Features as C-contiguous or canonical CSR float32 or float64, all finite or, if that is allowed, NaN."""
+    """Features as C-contiguous or canonical CSR float32 or float64, all finite or, if allowed, NaN."""
     if sparse.issparse(X):
         X = sparse.csr_array(X)
         if not X.has_canonical_format:
@@ -356,7 +356,7 @@ def _blocks(qid: npt.ArrayLike | None, group: npt.ArrayLike | None, n_rows: int)
         return gather_queries(ids)
     sizes = np.asarray(group)
     if sizes.ndim != 1 or sizes.dtype.kind not in "iuf" or not (sizes >= 0).all() or (sizes != np.floor(sizes)).any():
-        raise InputError("group must hold one whole number of rows per query")
+        raise InputError("group must contain one whole number of rows per query")
     if sizes.sum() != n_rows:
         raise InputError(f"group sizes add up to {sizes.sum()} but there are {n_rows} rows")
     sizes = sizes[sizes > 0].astype(np.int64)

@@ -1,7 +1,7 @@
 """Files: plain or gzip in, opened once; whole or nothing out.
 
-Reading turns every way a file can be unreadable into an :class:`InputError`; writing goes to a temporary name beside
-the target and is renamed when complete, so a failure never leaves half a file.
+A file that cannot be read raises :class:`InputError`. Files are written under a temporary name beside the target and
+renamed when complete, so a failure never leaves half a file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from rankwright.errors import InputError
 __all__ = ["OpenFile", "Progress", "Source", "line_chunks", "open_file", "replace_file", "replace_folder"]
 
 Progress = Callable[[int, int], None]
-"""Called with (bytes read, bytes in all) of the file on disk."""
+"""Called with (bytes read, total bytes) of the file on disk."""
 
 CHUNK_BYTES = 1 << 23
 
@@ -48,7 +48,7 @@ class OpenFile:
         return self.raw.read(size)
 
     def chunks(self, progress: Progress | None = None, size: int = CHUNK_BYTES) -> Iterator[bytes]:
-        """The plain bytes from the start, in pieces of about ``size`` that end where a line ends."""
+        """The uncompressed bytes from the start, in pieces of about ``size`` that end with a line."""
         is_gzip = self.start(2) == b"\x1f\x8b"
         self.raw.seek(0)
         plain = cast(IO[bytes], gzip.GzipFile(fileobj=self.raw)) if is_gzip else self.raw
@@ -78,12 +78,12 @@ class OpenFile:
 
 
 Source = str | Path | OpenFile
-"""What readers take: the name of a file, or the file already open."""
+"""What readers accept: the name of a file, or an open file."""
 
 
 @contextmanager
 def open_file(source: Source) -> Iterator[OpenFile]:
-    """Open a file for the time of the block; one that is already open is left to whoever opened it."""
+    """Open a file for the duration of the block; an open file stays open."""
     if isinstance(source, OpenFile):
         yield source
         return
@@ -98,14 +98,14 @@ def open_file(source: Source) -> Iterator[OpenFile]:
 
 
 def line_chunks(source: Source, progress: Progress | None = None, size: int = CHUNK_BYTES) -> Iterator[bytes]:
-    """Read a file in pieces of about ``size`` bytes that end where a line ends."""
+    """Read a file in pieces of about ``size`` bytes that end with a line."""
     with open_file(source) as file:
         yield from file.chunks(progress, size)
 
 
 @contextmanager
 def replace_file(path: str | Path) -> Iterator[IO[bytes]]:
-    """Write a file under a temporary name and rename it when the block ends well; gzip where the name ends in .gz."""
+    """Write a file under a temporary name and rename it if the block succeeds; gzip if the name ends in .gz."""
     path = Path(path)
     if path.is_dir():
         raise InputError("is a folder; expected a file name to write to", path)
@@ -125,9 +125,9 @@ def replace_file(path: str | Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def replace_folder(path: str | Path, marker: str) -> Iterator[Path]:
-    """Fill a folder under a temporary name and rename it when the block ends well.
+    """Fill a folder under a temporary name and rename it if the block succeeds.
 
-    A folder that is there is replaced only if it holds ``marker``: something else of that name is not ours to remove.
+    An existing folder is replaced only if it contains ``marker``; anything else is not ours to remove.
     """
     path = Path(path)
     if path.exists() and not (path / marker).is_file():

@@ -30,15 +30,15 @@ _ID_KINDS = "iufU"
 def save_folder(data: RankingData, path: str | Path) -> None:
     """Write data as a folder that :func:`load_folder` maps into memory.
 
-    The folder appears under its name only when it is complete. A data folder that is there already is replaced, also
-    when ``data`` was loaded from it.
+    The folder appears under its name only when it is complete. It replaces an existing data folder, even the one that
+    ``data`` was loaded from.
 
     Parameters
     ----------
     data : RankingData
         What to write. Ids that are neither numbers nor strings are written as strings.
     path : path
-        The folder, by custom with the suffix ``.rank``.
+        The folder, usually with the suffix ``.rank``.
 
     Examples
     --------
@@ -82,7 +82,7 @@ def load_folder(path: str | Path, mmap: bool = True) -> RankingData:
     --------
     >>> data = load_folder("train.rank")  # doctest: +SKIP
     >>> data.X.base.filename  # doctest: +SKIP
-    PosixPath('/home/me/train.rank/X.npy')
+    '/home/me/train.rank/X.npy'
     """
     stored = Container.open(path, FOLDER)
     header = stored.header
@@ -103,7 +103,7 @@ def load_folder(path: str | Path, mmap: bool = True) -> RankingData:
 
 
 def storable_ids(ids: Array, what: str) -> Array:
-    """Ids as an array of numbers or of strings; other objects become strings if they stay apart."""
+    """Ids as an array of numbers or strings; other objects become strings if these still differ."""
     if ids.dtype.kind in _ID_KINDS:
         return ids
     items = ids.tolist()
@@ -123,7 +123,7 @@ def _feature_names(names: Any, n_features: int) -> tuple[str, ...] | None:
 
 def _check_queries(labels: Array, indptr: Array, query_ids: Array) -> None:
     if indptr[0] != 0 or indptr[-1] != len(labels) or (np.diff(indptr) <= 0).any():
-        raise InputError("the query boundaries do not rise from 0 to the number of documents")
+        raise InputError("the query boundaries do not increase from 0 to the number of documents")
     if not (np.isfinite(labels) & (labels >= 0)).all():
         raise InputError("labels must be finite and at least 0")
     if len(np.unique(query_ids)) != len(query_ids):
@@ -135,7 +135,7 @@ def _csr(stored: Container, shape: tuple[int, int], copy: bool) -> sparse.csr_ar
     indices = stored.array("X_indices", (np.int32, np.int64), values.shape, copy=copy)
     indptr = stored.array("X_indptr", indices.dtype.type, (shape[0] + 1,), copy=copy)
     if indptr[0] != 0 or indptr[-1] != len(values) or (np.diff(indptr) < 0).any():
-        raise InputError("the row boundaries do not rise from 0 to the number of sparse values")
+        raise InputError("the row boundaries do not increase from 0 to the number of sparse values")
     # A position outside the table would make compiled code read outside its memory: worth one pass.
     if len(indices) and (indices.min() < 0 or indices.max() >= shape[1]):
         raise InputError(f"a sparse value lies outside the {shape[1]} features")

@@ -1,4 +1,4 @@
-"""Formats: what a file is, told by looking into it; feature data of any format in, by suffix out."""
+"""Formats: detected by content when reading, chosen by suffix when writing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _UNDERSTOOD = (
 
 
 def detect(path: str | Path) -> str:
-    """Tell the format of a file or folder from what is in it, whatever its name.
+    """Detect the format of a file or folder from its content, whatever its name.
 
     Returns
     -------
@@ -53,7 +53,7 @@ def detect(path: str | Path) -> str:
 
 @dataclass(frozen=True)
 class Detected:
-    """A file or folder whose format is known; ``source`` is what to read it from, a file already open."""
+    """A file or folder whose format is known; ``source`` is the open file, or the folder."""
 
     kind: str
     source: Source
@@ -62,7 +62,7 @@ class Detected:
 
 @contextmanager
 def detected(path: str | Path | Detected) -> Iterator[Detected]:
-    """Open a file once, for the block, to look at what it is and to read it."""
+    """Detect a format and keep the file open for the block, to be read from the same handle."""
     if isinstance(path, Detected):
         yield path
         return
@@ -141,17 +141,17 @@ def read_data(
     Parameters
     ----------
     path : path
-        The file or folder; its format is told by what is in it.
+        The file or folder; its format is detected from its content.
     dtype : float32 or float64, optional
-        The type of the features. Unless given, LETOR text becomes float32, and Parquet and folders keep their type.
+        The type of the features; by default LETOR text becomes float32, Parquet and folders keep their type.
     group : path or array-like, optional
         For LETOR text without ``qid:``: documents per query, as :func:`rankwright.read_letor` takes them.
     sparse : bool, optional
-        Ask for sparse or dense features; unless given, text is judged by how full it is and the rest stays as it is.
+        Sparse or dense features; by default text becomes whichever is smaller, other formats stay unchanged.
     negative : {"error", "zero"}
-        What a label below 0 is: an error, or not relevant.
+        Whether a label below 0 is an error or becomes 0.
     progress : callable, optional
-        Called with bytes read and bytes in all.
+        Called with (bytes read, total bytes).
 
     Examples
     --------
@@ -162,7 +162,7 @@ def read_data(
         raise InputError(f"negative is {negative!r}; expected 'error' or 'zero'")
     with detected(path) as found:
         if found.kind not in FEATURE_FORMATS:
-            what = f"holds {_WITHOUT[found.kind]}, no features"
+            what = f"contains {_WITHOUT[found.kind]}, not features"
             raise InputError(f"{what}; expected LETOR lines, Parquet or a data folder", found.path)
         if found.kind == "letor":
             from rankwright.data.letor import read_letor
@@ -171,7 +171,7 @@ def read_data(
             options: dict[str, Any] = {"sparse": sparse, "negative": negative, "progress": progress}
             return read_letor(found.source, group=group, dtype=wanted, **options)
         if group is not None:
-            raise InputError("group sizes are for LETOR text without qid; this data has its query ids", found.path)
+            raise InputError("group sizes are for LETOR text without qid; this data has query ids", found.path)
         if found.kind == "parquet":
             from rankwright.data.tables import read_parquet
 
@@ -192,13 +192,13 @@ def _as_asked(data: RankingData, dtype: npt.DTypeLike | None, sparse: bool | Non
 
 
 def suffix_of(path: str | Path) -> str:
-    """The suffix that names the format: the last one, or the one before ``.gz``."""
+    """The suffix that determines the format: the last one, or the one before ``.gz``."""
     path = Path(path)
     return Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
 
 
 def check_suffix(path: str | Path) -> None:
-    """Refuse a name that :func:`write_data` cannot take, before any work is done."""
+    """Refuse a name that :func:`write_data` cannot use, before any work is done."""
     suffix, is_gzip = suffix_of(path), Path(path).suffix.lower() == ".gz"
     if suffix not in (*_TEXT_SUFFIXES, *(() if is_gzip else _BINARY_SUFFIXES)):
         text, binary = ", ".join(_TEXT_SUFFIXES), ", ".join(_BINARY_SUFFIXES)
@@ -206,12 +206,12 @@ def check_suffix(path: str | Path) -> None:
 
 
 def write_data(data: RankingData, path: str | Path) -> None:
-    """Write data in the format that the suffix names.
+    """Write data in the format given by the suffix.
 
     Parameters
     ----------
     data : RankingData
-        What to write.
+        The data to write.
     path : path
         ``.txt``, ``.letor``, ``.svm``, ``.dat`` or ``.libsvm``: LETOR text; ``.parquet``: a table;
         ``.rank``: a memory-mapped folder; ``.qrels``: the labels only, as TREC judgements. Text may add ``.gz``.

@@ -1,13 +1,13 @@
-"""Fusion of runs without learning: what a learned combination has to beat.
+"""Fusion of runs without learning, the baseline for a learned combination.
 
 Over the runs that retrieved a document d:
 
     rrf      Σ 1 / (k + rank(d))                         Cormack, Clarke and Büttcher 2009
     combsum  Σ score(d)                                  Fox and Shaw 1994
-    combmnz  number of these runs · Σ score(d)           Fox and Shaw 1994
+    combmnz  number of those runs · Σ score(d)           Fox and Shaw 1994
 
-with scores normalised within each query. For ``combsum`` a run that did not retrieve d counts with its lowest score in
-the query where that is below 0: nothing is gained by not being found.
+with scores normalised within each query. For ``combsum`` a run that did not retrieve d contributes its lowest score in
+the query if that is below 0, so that a document never gains by not being found.
 """
 
 from __future__ import annotations
@@ -38,20 +38,20 @@ def fuse(
     normalize: str = "minmax",
     depth: int | None = None,
 ) -> TrecTable:
-    """One run from several.
+    """Combine several runs into one.
 
     Parameters
     ----------
     runs : mapping or sequence of TrecTable
-        The runs; every query that one of them has is in the result.
+        The runs; the result has all queries of all runs.
     method : {"rrf", "combsum", "combmnz"}
-        How to combine them.
+        How to combine the scores.
     k : float
-        Of ``rrf``: the larger, the less the first ranks stand out.
+        For ``rrf``: the larger, the less the first ranks stand out.
     normalize : {"minmax", "zscore", "sum", "none"}
-        Of ``combsum`` and ``combmnz``: how scores are normalised, see :func:`rankwright.runs_to_data`.
+        For ``combsum`` and ``combmnz``: how scores are normalised, see :func:`rankwright.runs_to_data`.
     depth : int, optional
-        How many documents of a query are kept; all unless given.
+        Maximum number of documents per query; all by default.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def fuse(
 
 
 def _as_run(pool: Pool, scores: Array, name: str, depth: int | None) -> TrecTable:
-    """The pairs of a pool with their scores; at most the first ``depth`` of each query."""
+    """The pairs of a pool with their scores, at most the top ``depth`` of each query."""
     query_ids, documents = np.array(pool.queries, dtype=str), pool.documents[pool.document]
     sizes = np.bincount(pool.query, minlength=len(query_ids))
     table = TrecTable(query_ids, sizes_to_indptr(sizes), documents, scores, name)

@@ -1,8 +1,8 @@
 """LETOR / SVMlight text: ``label qid:Q id:value id:value … # comment``, one document per line, plain or gzip.
 
-Feature ids count from 1 and rise along a line; features that a line leaves out are 0. Files without ``qid:`` take
-their queries from group sizes, as LightGBM's do. A first line ``# features:`` with names between tabs, a comment to
-other programs, names the features. The parser itself is in :mod:`rankwright.data.letor_kernel`, imported only where
+Feature ids start at 1 and increase along a line; features that a line leaves out are 0. Files without ``qid:`` take
+their queries from group sizes, as LightGBM's do. A first line ``# features:`` with tab-separated names, a comment to
+other programs, names the features. The parser itself is in :mod:`rankwright.data.letor_kernel`, imported only when
 features are read: labels alone are read without numba.
 """
 
@@ -38,7 +38,7 @@ _DOC_ID = re.compile(rb"(?:^|\s)docid\s*=\s*([^\s#]+)|^\s*(?!docid\s*=)([^\s#]+)
 _NO_QID = "qid: without a query id; expected qid:Q"
 _TOKEN = re.compile(rb"[^\s#]*")
 NAMES = b"# features:\t"
-"""What a first line starts with that holds the names of the features, with tabs between."""
+"""The start of a first line with feature names, which tabs separate."""
 
 
 def read_letor(
@@ -59,25 +59,25 @@ def read_letor(
     path : path
         The file, plain or gzip.
     group : path or array-like, optional
-        For files without ``qid:``: rows per query, or a file with one such number per line. By default the file of the
-        same name with ``.query`` at its end, where there is one.
+        For files without ``qid:``: rows per query, or a file with one number per line; by default the file of the same
+        name plus ``.query``, if there is one.
     dtype : float32 or float64
         Type of the features.
     sparse : bool, optional
         CSR or dense; by default whichever takes less memory.
     negative : {"error", "zero"}
-        What a label below 0 is: an error, or 0 (the ±1 of SVM files).
+        Whether a label below 0 is an error or becomes 0 (for the ±1 of SVM files).
     null : float
-        The value of features written as ``NULL``.
+        Value of features written as ``NULL``.
     n_features : int, optional
-        Number of columns; by default as many as the first line names, else the largest id in the file.
+        Number of columns; by default as many as there are names in the first line, else the largest id in the file.
     progress : callable, optional
-        Called with (bytes read, bytes in all).
+        Called with (bytes read, total bytes).
 
     Returns
     -------
     RankingData
-        Query ids are strings. Document ids come from comments that say ``docid = X`` or are one single word.
+        Query ids are strings. Document ids come from comments of the form ``docid = X`` or of a single word.
 
     Examples
     --------
@@ -105,14 +105,14 @@ def read_letor(
             raise InputError(f"names {len(names)} features; expected {n_features}", file.path, 1)
         n_features = n_features if names is None else len(names)
         table, rows = FeatureTable(wanted, n_features), _Rows(file.path, negative)
-        # The parser's memory is gone when this returns, before queries are gathered.
+        # The parser's memory is freed when this returns, before the queries are put together.
         _parse(file, progress, LineParser(wanted, n_features, null), table, rows, n_features, wanted)
     labels, qid, doc_ids = rows.finish(group)
     return RankingData.from_arrays(table.finish(sparse), labels, qid, doc_ids=doc_ids, feature_names=names)
 
 
 def _feature_names(file: OpenFile) -> list[str] | None:
-    """The names in the first line, if it holds some."""
+    """The feature names in the first line, if it has any."""
     first = next(file.chunks(size=_CHUNK_BYTES), b"").removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0]
     if not first.startswith(NAMES):
         return None
@@ -147,7 +147,7 @@ def read_letor_labels(
     negative: Negative = "error",
     progress: Progress | None = None,
 ) -> tuple[Array, Array, Array | None]:
-    """Read labels, query ids and document ids of a LETOR / SVMlight file; features are not looked at.
+    """Read labels, query ids and document ids of a LETOR / SVMlight file; features are skipped.
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def read_letor_labels(
     -------
     labels : ndarray of float64
     qid : ndarray of str
-    doc_ids : ndarray of str, or None where the file has none
+    doc_ids : ndarray of str, or None if the file has none
         One entry per document, in the order of the file.
 
     Examples
@@ -203,7 +203,7 @@ def _text_chunks(file: OpenFile, progress: Progress | None) -> Iterator[tuple[by
 
 
 class _Rows:
-    """What is known of each row besides its features, gathered chunk by chunk and checked on the way."""
+    """All of each row but its features, collected chunk by chunk and checked on the way."""
 
     def __init__(self, path: str | Path, negative: Negative) -> None:
         if negative not in ("error", "zero"):
@@ -212,13 +212,13 @@ class _Rows:
         self._has_qid: bool | None = None
         self._first_line = 0
         self._texts: dict[bytes | None, str] = {}
-        self._heads: list[str] = []  # the query id of every run of rows that share one
+        self._heads: list[str] = []  # the query id of each run of rows with the same one
         self._labels: list[Array] = []
         self._runs: list[Array] = []
         self._doc_ids: list[Array] = []
 
     def add_parsed(self, chunk: bytes, parsed: Parsed, first_line: int) -> None:
-        """Add the rows that the kernel found; those before its fault may have an earlier one."""
+        """Add the rows that the kernel parsed; those before its fault may have an earlier one."""
         lines = parsed.lines + first_line
         heads = np.flatnonzero(parsed.qid_is_new)
         qids = [chunk[start:stop] if start >= 0 else None for start, stop in parsed.qid_spans[heads].tolist()]
@@ -228,7 +228,7 @@ class _Rows:
         self._add(parsed.labels.copy(), heads, qids, comments, lines)
 
     def add_text(self, chunk: bytes, first_line: int) -> None:
-        """Add rows from text, by label, query id and comment only."""
+        """Add rows from text, reading only label, query id and comment."""
         labels: list[float] = []
         lines: list[int] = []
         heads: list[int] = []
@@ -261,7 +261,7 @@ class _Rows:
     def _add(
         self, labels: Array, heads: Array, qids: list[bytes | None], comments: list[bytes] | None, lines: Array
     ) -> None:
-        """Check and keep rows; ``heads`` are those whose query id, in ``qids``, differs from the row before."""
+        """Check and keep rows; ``heads`` are those whose query id, in ``qids``, differs from the previous row."""
         if len(labels) == 0:
             return
         if self._has_qid is None:
@@ -281,7 +281,7 @@ class _Rows:
         self._labels.append(labels)
         if self._has_qid:
             for qid, line in zip(qids, lines[heads].tolist(), strict=True):
-                if qid not in self._texts:  # one string per query, however often the file comes back to it
+                if qid not in self._texts:  # one string per query, however often it recurs
                     self._texts[qid] = self._decode(qid, "query id", line)
                 self._heads.append(self._texts[qid])
             self._runs.append(np.diff(heads, append=len(labels)))
@@ -294,7 +294,7 @@ class _Rows:
         ids = [b"" if match is None else match[match.lastindex or 0] for match in found]
         try:
             return np.array(b"\n".join(ids).decode().split("\n"))
-        except UnicodeDecodeError:  # once more, one by one, to name the line
+        except UnicodeDecodeError:  # again, one by one, to name the line
             return np.array([*map(self._decode, ids, repeat("document id"), lines.tolist())])
 
     def _decode(self, text: bytes | None, what: str, line: int) -> str:
@@ -311,7 +311,7 @@ class _Rows:
         if not self._has_qid:
             qid = _qid_from_groups(self._path, group, len(labels), self._first_line)
         elif group is not None:
-            raise InputError("has qid:Q in its lines, and group was given too; expected one of them", self._path)
+            raise InputError("has qid:Q in its lines, and group was given too; expected only one of them", self._path)
         else:
             qid = np.repeat(np.array(self._heads), np.concatenate(self._runs))
         doc_ids = np.concatenate(self._doc_ids)
@@ -332,7 +332,7 @@ def _qid_from_groups(path: str | Path, group: str | Path | npt.ArrayLike | None,
     else:
         source, sizes = None, np.asarray(group)
         if sizes.ndim != 1 or sizes.dtype.kind not in "iuf" or (sizes != np.floor(sizes)).any() or (sizes < 0).any():
-            raise InputError("group must hold one whole number of rows per query")
+            raise InputError("group must contain one whole number of rows per query")
     if sizes.sum() != n_rows:
         raise InputError(f"group sizes add up to {sizes.sum():.0f} but {path} has {n_rows} documents", source)
     sizes = sizes[sizes > 0].astype(np.int64)
@@ -351,7 +351,7 @@ def _read_group_sizes(path: str | Path) -> Array:
 
 
 def _shown(text: bytes | None) -> str:
-    """A piece of the file for a message: short, printable."""
+    """A piece of the file for a message, short and printable."""
     text = text or b""
     return repr((text[:40] + b"..." if len(text) > 40 else text).decode("utf-8", "replace"))
 
@@ -361,7 +361,7 @@ def _bad_label(token: bytes) -> str:
 
 
 def _explain(chunk: bytes, fault: Fault, n_features: int | None, dtype: np.dtype[Any]) -> str:
-    """What the kernel's fault is, in words."""
+    """The kernel's fault in words."""
     from rankwright.data import letor_kernel as kernel
 
     token = _TOKEN.match(chunk, fault.at)[0]  # type: ignore[index]  # it matches the empty string
@@ -385,7 +385,7 @@ def _explain(chunk: bytes, fault: Fault, n_features: int | None, dtype: np.dtype
     if fault.code == kernel.BAD_VALUE:
         return f"feature {int(name)} has no value; expected id:value"
     if name == b"qid" and colon:
-        return f"{_shown(token)} stands among the features; expected it right after the label"
+        return f"{_shown(token)} is among the features; expected it right after the label"
     if not colon:
         return f"{_shown(token)} is not a feature; expected id:value"
     return f"feature id {_shown(name)}; expected a positive integer"

@@ -27,7 +27,7 @@ OK, BAD_LABEL, NO_QID, BAD_FEATURE, ID_RANGE, ID_ORDER, BAD_VALUE, VALUE_RANGE =
 _TAB, _NEWLINE, _RETURN, _SPACE = 9, 10, 13, 32
 _HASH, _PLUS, _MINUS, _POINT, _ZERO, _NINE, _COLON = (ord(c) for c in "#+-.09:")
 
-# What is kept of a row: spans are positions in the chunk, -1 where the line has no such part.
+# What is kept of a row: spans are positions in the chunk, -1 if the line has no such part.
 _LINE, _STOP, _QID, _QID_STOP, _QID_NEW, _COMMENT, _COMMENT_STOP = range(7)
 _N_ROW_FIELDS = 7
 
@@ -157,7 +157,7 @@ def _features(
 ) -> tuple[int, int, int, int, int]:
     """Read ``id:value`` pairs up to the comment or the end of the line.
 
-    Returns a code, the position, the id before, and how far columns and slow are filled.
+    Returns a code, the position, the previous id, and how far columns and slow are filled.
     """
     max_id, null, limit = int(rules[0]), rules[1], rules[2]
     before = 0
@@ -195,7 +195,7 @@ def _features(
 
 @njit(cache=True)
 def _query(text: Bytes, at: Position, rows: Array, row: int) -> tuple[int, Position]:
-    """Note the span of ``qid:Q`` if that stands here, and whether it differs from the row before."""
+    """Store the span of ``qid:Q`` if there is one here, and whether it differs from the previous row."""
     rows[row, _QID], rows[row, _QID_STOP], rows[row, _QID_NEW] = -1, -1, row == 0 or rows[row - 1, _QID] >= 0
     if text[at] != 113 or text[at + _ONE] != 105 or text[at + _TWO] != 100 or text[at + _THREE] != _COLON:  # qid:
         return OK, at
@@ -221,7 +221,7 @@ def _parse_lines(
 ) -> tuple[Any, ...]:
     """Fill the arrays line by line; stops at the first fault.
 
-    Returns a code, the line, the position and the id before it, and how far rows and slow are filled.
+    Returns a code, the line, the position and the previous id, and how far rows and slow are filled.
     """
     # A literal 0 is a type of its own to numba: everything called with it would be compiled twice.
     line = row = stop = n_slow = before = np.int64(0)
@@ -257,7 +257,7 @@ def _parse_lines(
 
 @dataclass(frozen=True)
 class Fault:
-    """What stopped the parser: a code, the line in the chunk (from 0), the position and the feature id before it."""
+    """What stopped the parser: a code, the line in the chunk (from 0), the position and the previous feature id."""
 
     code: int
     line: int
@@ -267,7 +267,7 @@ class Fault:
 
 @dataclass(frozen=True)
 class Parsed:
-    """The rows of one chunk; lines count from 0, a span is start and stop in the chunk, start -1 where there is none.
+    """The rows of one chunk; lines count from 0, a span is start and stop in the chunk, start -1 if there is none.
 
     The arrays are views that the next chunk overwrites.
     """
@@ -284,7 +284,7 @@ class Parsed:
 
 
 class LineParser:
-    """Parses chunks of lines with memory that is kept from one chunk to the next."""
+    """Parses chunks of lines, reusing its memory from one chunk to the next."""
 
     def __init__(self, dtype: np.dtype[Any], max_id: int | None, null: float) -> None:
         # Half a step above the largest float32 is where rounding begins to give infinity.
@@ -293,7 +293,7 @@ class LineParser:
         self._reserve(0)
 
     def _reserve(self, n_bytes: int) -> None:
-        # The shortest row is a digit and a newline, the shortest feature "1:2" and a blank. That is far more than most
+        # The shortest row is a digit and a newline, the shortest feature "1:2" and a space. That is far more than most
         # chunks need, but memory that is never touched costs nothing.
         n_rows, n_features = n_bytes // 2, n_bytes // 4
         self._capacity = n_bytes
@@ -334,7 +334,7 @@ class LineParser:
         )
 
     def _ask_python(self, chunk: bytes, n_slow: int) -> Fault | None:
-        """Settle the numbers whose rounding the kernel was not certain of."""
+        """Read the numbers whose rounding the kernel was not certain of."""
         for row, entry, start, stop in self._slow[:n_slow].tolist():
             value = float(chunk[start:stop].rpartition(b":")[2])
             if not abs(value) < (np.inf if entry < 0 else self._rules[2]):

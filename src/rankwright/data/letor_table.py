@@ -1,4 +1,4 @@
-"""The table that rows of LETOR text are gathered in, chunk by chunk, without holding the features twice."""
+"""The table in which rows of LETOR text are collected, chunk by chunk, without holding the features twice."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ Array = npt.NDArray[Any]
 class _Growing:
     """A one-dimensional array that grows in place.
 
-    It begins with room for what the whole file should need (pages that are never touched cost nothing) and is enlarged
-    by an eighth where that was too little.
+    It starts with room for what the whole file should need (pages that are never touched cost nothing) and grows by an
+    eighth if that was too little.
     """
 
     def __init__(self, dtype: npt.DTypeLike) -> None:
@@ -27,7 +27,7 @@ class _Growing:
         self.size = 0
 
     def extend(self, items: Array, share: float) -> None:
-        """Append; ``share`` is how much of the file has been read with these items."""
+        """Append; ``share`` is the share of the file that has been read, these items included."""
         end = self.size + len(items)
         if self.size == 0:
             self._array = np.empty(int(end / share * 1.05), self._array.dtype)
@@ -37,16 +37,16 @@ class _Growing:
         self.size = end
 
     def take(self) -> Array:
-        """The items, without spare room; this object is empty afterwards."""
+        """The items, without spare room; the object is empty afterwards."""
         self._array.resize(self.size, refcheck=False)
         items, self._array, self.size = self._array, np.empty(0, self._array.dtype), 0
         return items
 
 
 class FeatureTable:
-    """Features gathered chunk by chunk, in whichever of dense and CSR is the smaller form so far."""
+    """Features collected chunk by chunk, dense or CSR, whichever is smaller so far."""
 
-    _TINY = 1 << 16  # bytes up to which a dense array needs no reason
+    _TINY = 1 << 16  # bytes up to which an array is always dense
     _STEP = 1 << 20  # values converted at a time
 
     def __init__(self, dtype: np.dtype[Any], n_features: int | None) -> None:
@@ -58,16 +58,16 @@ class FeatureTable:
         self._values, self._columns, self._counts = _Growing(dtype), _Growing(np.int32), _Growing(np.int64)
 
     def add(self, counts: Array, columns: Array, values: Array, share: float) -> None:
-        """Append rows given by their numbers of features, and the column and value of each.
+        """Append rows, given by their numbers of features and the column and value of each.
 
-        ``share`` is how much of the file they and the rows before make up, about.
+        ``share`` is roughly the share of the file up to and including them.
         """
         self._share = share
         width = max(self._width, int(columns.max()) + 1 if len(columns) else 0)
         n_rows = self._n_rows + len(counts)
         self._n_written += len(values)
         dense_bytes, sparse_bytes = self._costs(n_rows, width)
-        # A quarter of margin one way keeps a file near the border from being converted to and fro.
+        # A margin of a quarter in one direction keeps a borderline file from being converted back and forth.
         if self._is_dense and dense_bytes > 1.25 * sparse_bytes:
             self._set_sparse(self._take_dense())
         elif not self._is_dense and dense_bytes < sparse_bytes:
@@ -88,7 +88,7 @@ class FeatureTable:
             self._values.extend(X.reshape(-1), self._share)
 
     def finish(self, sparse: bool | None) -> Any:
-        """The features: CSR if ``sparse``, dense if not, the smaller one if None."""
+        """The features: CSR if ``sparse`` is true, dense if false, the smaller form if None."""
         dense_bytes, sparse_bytes = self._costs(self._n_rows, self._width)
         if sparse is None:
             sparse = dense_bytes > sparse_bytes
@@ -96,7 +96,7 @@ class FeatureTable:
             try:
                 return self._take_dense() if self._is_dense else self._take_sparse_as_dense(self._width)
             except MemoryError:
-                what = f"a dense array of {self._n_rows} × {self._width} does not fit memory; expected sparse=True"
+                what = f"a dense array of {self._n_rows} × {self._width} does not fit in memory; expected sparse=True"
                 raise InputError(what) from None
         if self._is_dense:
             self._set_sparse(self._take_dense())

@@ -1,4 +1,4 @@
-"""LETOR / SVMlight text, written: each number as the shortest text that reads back to the same value."""
+"""Writing LETOR / SVMlight text, each number as the shortest text that reads back to the same value."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _WRITE_ROWS = 512
 def write_letor(data: RankingData, path: str | Path) -> None:
     """Write data as LETOR / SVMlight text, each number as the shortest text that reads back to the same value.
 
-    Zeros are written for dense data and left out for sparse data; of sparse data whose last column is empty, the first
-    line holds a 0 there so that the number of features is kept. Names of features stand in a comment on the first line,
-    ``# features:``, with tabs between.
+    Zeros are written for dense data and left out for sparse data; if the last column of sparse data is empty, the first
+    line has a 0 there to keep the number of features. Feature names go into a comment on the first line,
+    ``# features:``, separated by tabs.
 
     Parameters
     ----------
     data : RankingData
         The data, written in its own order.
     path : path
-        The file; gzip where the name ends in ``.gz``.
+        The file; gzip if the name ends in ``.gz``.
 
     Examples
     --------
@@ -48,12 +48,12 @@ def write_letor(data: RankingData, path: str | Path) -> None:
     """
     query_ids = _checked_ids(data.query_ids, "query id")
     if len(set(query_ids)) < len(query_ids):
-        raise InputError("query ids that differ in type only cannot be told apart in a text file")
+        raise InputError("query ids that differ only in type are the same in a text file")
     heads = [f" qid:{text} " for text in query_ids]
     queries = data.query_of_row()
     names = data.feature_names or ()
     if any(re.search(r"[\t\r\n]", name) for name in names):
-        raise InputError("a feature name holds a tab or a line break, which text cannot; expected none")
+        raise InputError("a feature name contains a tab or a line break; expected neither")
     with replace_file(path) as file:
         if names:
             file.write(NAMES + "\t".join(names).encode() + b"\n")
@@ -97,7 +97,7 @@ def _feature_texts(data: RankingData, rows: slice) -> list[str]:
 
 
 def _shortest(values: Array) -> list[Any]:
-    """Python numbers whose ``repr`` is the shortest text that reads back as the value: int where that is the same."""
+    """Python numbers whose ``repr`` is the shortest text that reads back as the value: int if that is the same."""
     exact = values.astype(np.float64)
     whole = (exact == np.rint(exact)) & (np.abs(exact) < 1e16)
     if values.dtype == np.float32:
@@ -108,7 +108,7 @@ def _shortest(values: Array) -> list[Any]:
 
 
 def _short_decimals(values: Array) -> Array:
-    """Float64 nearest to the decimal of fewest digits that is each value in float32."""
+    """The float64 nearest to the shortest decimal that is each value in float32."""
     values = values.copy()
     left = np.arange(len(values))
     for n_digits in range(6, 10):  # float32 keeps any 6 digits, and 9 tell any two float32 apart

@@ -16,7 +16,7 @@ from rankwright.errors import InputError
 __all__ = ["descending", "rank_order"]
 
 Array = npt.NDArray[Any]
-_LOOP_FROM = 64  # documents per query from which sorting query by query beats one lexsort
+_LOOP_FROM = 64  # documents per query above which sorting query by query beats one lexsort
 
 
 def rank_order(scores: Array, indptr: Array, doc_ids: Array | None = None) -> Array:
@@ -29,7 +29,7 @@ def rank_order(scores: Array, indptr: Array, doc_ids: Array | None = None) -> Ar
     indptr : ndarray
         Query boundaries.
     doc_ids : ndarray, optional
-        Ids that decide between equal scores; compared as strings, descending.
+        Ids that break ties, compared as strings, descending.
     """
     finite = np.isfinite(scores)
     if not finite.all():
@@ -38,7 +38,7 @@ def rank_order(scores: Array, indptr: Array, doc_ids: Array | None = None) -> Ar
     n_queries, n_docs = len(indptr) - 1, len(scores)
     falling = -scores if scores.dtype.kind == "f" else ~scores  # the negative of a whole number can overflow
     sizes = np.diff(indptr)
-    # The fast unstable sorts may leave equal scores in any order; _break_ties settles all of them.
+    # The fast unstable sorts may leave equal scores in any order; _break_ties settles them all.
     if n_queries and (sizes == sizes[0]).all():
         order = np.argsort(falling.reshape(n_queries, -1), axis=1).reshape(-1)
         order += np.repeat(indptr[:-1], sizes)
@@ -58,7 +58,7 @@ def _break_ties(order: Array, scores: Array, indptr: Array, doc_ids: Array | Non
         return
     ranked = scores[order]
     tied_to_next = np.append(ranked[1:] == ranked[:-1], False)
-    tied_to_next[indptr[1:][indptr[1:] > 0] - 1] = False  # the last document of a query is tied to nobody
+    tied_to_next[indptr[1:][indptr[1:] > 0] - 1] = False  # the last document of a query is not tied to the next
     if not tied_to_next.any():
         return
     tied = tied_to_next.copy()
@@ -72,7 +72,7 @@ def _break_ties(order: Array, scores: Array, indptr: Array, doc_ids: Array | Non
         return
     ids = doc_ids[members]
     ids = ids if ids.dtype.kind in "SU" else ids.astype(str)
-    # Equal ids keep input order; -members and the reversal below turn it round twice.
+    # Equal ids keep input order; -members and the reversal below reverse it twice.
     order[places] = members[np.lexsort((-members, ids, -group))[::-1]]
 
 

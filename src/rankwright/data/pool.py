@@ -1,4 +1,4 @@
-"""The (query, document) pairs of several runs, joined without a look at every row by itself."""
+"""The (query, document) pairs of several runs, joined without a Python loop over rows."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from rankwright.errors import InputError
 __all__ = ["Pool"]
 
 Array = npt.NDArray[Any]
-_FACTOR = 0x9E3779B97F4A7C15  # odd, its bits without pattern
+_FACTOR = 0x9E3779B97F4A7C15  # odd, with irregular bits
 
 
 @dataclass(frozen=True, eq=False)
 class Pool:
-    """All pairs that stand in at least one run, ascending: ``key = query · number of documents + document``.
+    """All pairs of at least one run, ascending: ``key = query · number of documents + document``.
 
     Attributes
     ----------
@@ -34,7 +34,7 @@ class Pool:
     keys : ndarray of int64
         The pairs, each once.
     rows : tuple of ndarray
-        For every table the key of each of its rows; −1 where the query is not one of the pool's.
+        For every table the key of each of its rows; −1 if the pool does not have the query.
     """
 
     queries: list[str]
@@ -51,12 +51,12 @@ class Pool:
         runs : sequence of TrecTable
             At least one.
         qrels : TrecTable, optional
-            One more table, the last; the queries are then those of the judgements.
+            Judgements, which become the last table; the queries are then theirs.
         with_judged : bool
-            Whether its pairs are of the pool.
+            Whether judged pairs belong to the pool.
         """
         if not runs:
-            raise InputError("there are no runs; expected at least one")
+            raise InputError("no runs; expected at least one")
         tables = [*runs, *([] if qrels is None else [qrels])]
         named = runs if qrels is None else [qrels]
         queries = list(dict.fromkeys(chain.from_iterable(table.query_ids.tolist() for table in named)))
@@ -85,14 +85,14 @@ class Pool:
         return Pool(self.queries, self.documents, self.keys[np.sort(places)], self.rows)
 
     def places(self, table: int) -> tuple[Array, Array]:
-        """Where rows of a table stand in the pool, and which rows these are: those that are in it."""
+        """The positions in the pool of the rows of a table that are in it, and these rows."""
         wanted = self.rows[table]
         found = np.minimum(np.searchsorted(self.keys, wanted), max(0, len(self.keys) - 1))
         known = np.flatnonzero(self.keys[found] == wanted) if len(self.keys) else np.zeros(0, np.int64)
         return found[known], known
 
     def floors(self, table: int, scores: Array) -> Array:
-        """For every query: 0, or the lowest of the table's scores if that is below 0."""
+        """For every query the table's lowest score if it is below 0, else 0."""
         lowest = np.zeros(len(self.queries))
         known = self.rows[table] >= 0
         np.minimum.at(lowest, self.rows[table][known] // len(self.documents), scores[known])
@@ -100,17 +100,17 @@ class Pool:
 
 
 def _distinct(ordered: Array) -> Array:
-    """Sorted numbers, each once; numpy's own way is much slower for as many as there are here."""
+    """Sorted numbers, each once; much faster than np.unique for this many."""
     if not len(ordered):
         return ordered
     return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
 
 
 def _numbered(tables: Sequence[TrecTable]) -> tuple[Array, list[Array]]:
-    """All document ids, ascending, and for every row of the tables which of them it has.
+    """All document ids, ascending, and the number of each row's id among them.
 
-    Ids are told apart by hashes, which numpy computes and sorts many times faster than it sorts text; then it is
-    checked that no two ids share one.
+    Ids are told apart by hashes, which numpy computes and sorts many times faster than text; a check makes sure that no
+    two ids share one.
     """
     starts = np.cumsum([0, *(table.n_docs for table in tables)])
     hashes = np.concatenate([_hashes(table.doc_ids) for table in tables])
@@ -136,7 +136,7 @@ def _numbered_one_by_one(tables: Sequence[TrecTable]) -> tuple[Array, list[Array
 
 
 def _hashes(ids: Array) -> Array:
-    """A number for each id: its words of 8 bytes times odd numbers, added up; zeros that fill the field add nothing."""
+    """A number for each id: the sum of its 8-byte words times odd numbers; padding zeros add nothing."""
     n_words = -(-ids.dtype.itemsize // 8)
     words = np.ascontiguousarray(ids.astype(f"S{8 * n_words}")).view(np.uint64).reshape(len(ids), n_words)
     hashes, factor = np.zeros(len(ids), np.uint64), _FACTOR

@@ -1,9 +1,9 @@
-"""Runs as features: what several systems say about a document becomes a row of training data (learned fusion).
+"""Runs as features: the scores of several systems become rows of training data (learned fusion).
 
 Every run gives two features: ``name:score``, the score normalised within the query, and ``name:rr``, 1 / rank, where
-ranks follow the tie rule. A document that a run did not retrieve has a rank beyond all that were given, so its 1 / rank
-is 0; its score is 0 too, which is the lowest there is after ``minmax`` and ``sum``. Where a run's lowest score in the
-query is below 0 (``zscore``, ``none``) it is that score: 0 would put what was not found above what was.
+ranks follow the tie rule. For a document that a run did not retrieve, 1 / rank is 0, and so is the score, the lowest
+after ``minmax`` and ``sum``. If the run's lowest score in the query is below 0 (``zscore``, ``none``), that
+is the score: 0 would put documents that were not found above those that were.
 """
 
 from __future__ import annotations
@@ -37,30 +37,30 @@ def runs_to_data(
     documents: Literal["retrieved", "judged", "either"] = "retrieved",
     missing: Literal["lowest", "nan"] = "lowest",
 ) -> RankingData:
-    """Features from the runs of several systems.
+    """Make features from the runs of several systems.
 
     Parameters
     ----------
     runs : mapping of str to TrecTable
         The runs by name.
     qrels : TrecTable, optional
-        Judgements: labels below 0 become 0, documents without one have the label 0, and queries without any are left
-        out, with a warning. Without judgements every label is 0.
+        Judgements: labels below 0 become 0, unjudged documents have the label 0, and unjudged queries are left out,
+        with a warning. Without judgements every label is 0.
     normalize : {"minmax", "zscore", "sum", "none"}
-        How the scores of a run are made comparable within a query. ``minmax``: from 0 (the lowest) to 1, and 1 where
-        all are equal; ``sum``: those divided by their sum; ``zscore``: (score − mean) / standard deviation, 0 where all
-        are equal; ``none``: as they are.
+        How the scores of a run are made comparable within a query. ``minmax``: from 0 (the lowest) to 1, and 1 if all
+        are equal; ``sum``: the same divided by their sum; ``zscore``: (score − mean) / standard deviation, 0 if all are
+        equal; ``none``: unchanged.
     documents : {"retrieved", "judged", "either"}
-        Which documents there are: those that at least one run retrieved; of these only the judged ones; or those that
+        The documents of the data: those that at least one run retrieved; only the judged ones among them; or those that
         were retrieved or judged.
     missing : {"lowest", "nan"}
-        What a document has of a run that did not retrieve it: ``lowest`` is 0, or the run's lowest score in the query
-        if that is below 0; ``nan`` is NaN in both features, for rankers of trees.
+        The features of a document that a run did not retrieve: ``lowest`` is 0, or the run's lowest score in the query
+        if that is below 0; ``nan`` is NaN in both, for tree rankers.
 
     Returns
     -------
     RankingData
-        Float32 features; queries in the order of the judgements, or else of the runs; the documents of a query by id.
+        Float32 features; queries in the order of the judgements, else of the runs; documents of a query sorted by id.
 
     Examples
     --------

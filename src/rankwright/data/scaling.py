@@ -1,7 +1,7 @@
 """Scaling of features: within each query (min–max, percentiles, z-scores) or over a whole training set.
 
 Within-query scaling makes queries comparable and needs no fitting; with it SVMacc becomes acc3 (percentiles) and acc4
-(min–max) of SIGIR'07. Values are worked on in float64, some at a time, and returned in the type they came in.
+(min–max) of SIGIR'07. Values are scaled in float64, a block at a time, and keep their type.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ class QueryScaler:
     Parameters
     ----------
     kind : {"minmax", "percentile", "zscore"}
-        ``minmax``: (x − min) / (max − min), 0 where all values are equal. ``percentile``: (rank − 1) / (n − 1), ties
-        share their average rank, 0.5 where all values are equal. ``zscore``: (x − mean) / standard deviation (divided
-        by n), 0 where all values are equal.
+        ``minmax``: (x − min) / (max − min), 0 if all values are equal. ``percentile``: (rank − 1) / (n − 1), ties
+        share their average rank, 0.5 if all values are equal. ``zscore``: (x − mean) / standard deviation (divided by
+        n), 0 if all values are equal.
 
     Notes
     -----
-    Sparse features stay sparse (CSR), but are made dense some queries at a time, the zeros that are not stored count as
+    Sparse features stay sparse (CSR), but are made dense a few queries at a time. Zeros that are not stored count as
     values, and most results of ``percentile`` and ``zscore`` are not zero.
 
     Examples
@@ -53,7 +53,7 @@ class QueryScaler:
 
     def __post_init__(self) -> None:
         if self.kind not in _KINDS:
-            raise InputError(f"scaling {self.kind!r} is not known; expected one of {', '.join(_KINDS)}")
+            raise InputError(f"unknown scaling {self.kind!r}; expected one of {', '.join(_KINDS)}")
 
     def transform(self, data: RankingData) -> RankingData:
         """The same documents with scaled features."""
@@ -78,7 +78,7 @@ class QueryScaler:
 
 
 def _query_chunks(indptr: Array, n_features: int) -> Iterator[Array]:
-    """Boundaries of some non-empty queries at a time."""
+    """Boundaries of a few non-empty queries at a time."""
     bounds = np.unique(indptr)
     rows = max(1, _CHUNK_VALUES // max(1, n_features))
     first = 0
@@ -150,11 +150,11 @@ class _Interval:
         return cls(low, high * shrink - low, shrink)
 
     def share(self, values: Array) -> Array:
-        """Where values lie in their interval, from 0 to 1; 0 in an interval of one point."""
+        """The position of values in their interval, from 0 to 1; 0 in an interval of one point."""
         return (values * self.shrink - self.low) / np.where(self.span > 0, self.span, 1.0)
 
     def pick(self, which: Array) -> _Interval:
-        """Some of the intervals, also repeatedly."""
+        """Some of the intervals, repeated if asked for."""
         return _Interval(self.low[which], self.span[which], self.shrink[which])
 
 
@@ -169,9 +169,9 @@ class Standardizer:
     Attributes
     ----------
     mean : ndarray
-        What is subtracted, one number per feature.
+        The number subtracted from each feature.
     scale : ndarray
-        What is divided by: the standard deviation (divided by n), 1 where that is 0.
+        The number each feature is divided by: the standard deviation (divided by n), or 1 if that is 0.
 
     Examples
     --------
@@ -189,7 +189,7 @@ class Standardizer:
         """Measure means and standard deviations on a RankingData or an array (dense or scipy sparse)."""
         X = data.X if isinstance(data, RankingData) else checked_features(data)
         if X.shape[0] == 0:
-            raise InputError("nothing to fit a standardizer on: there are no rows")
+            raise InputError("no rows to fit a standardizer on")
         low, high, mean, deviation = _sparse_moments(X) if sparse.issparse(X) else _dense_moments(X)
         unit = _Interval.between(low, high)
         centre = np.zeros(X.shape[1]) if sparse.issparse(X) else low * (1.0 - mean) + high * mean
@@ -197,7 +197,7 @@ class Standardizer:
         return Standardizer(centre, np.where(scale > 0, scale, 1.0))
 
     def transform(self, data: Any) -> Any:
-        """Apply to a RankingData or an array (dense or scipy sparse); what comes back is of the same kind."""
+        """Apply to a RankingData or an array (dense or scipy sparse); returns the same type."""
         if isinstance(data, RankingData):
             return data.with_features(self.transform(data.X))
         X = checked_features(data)
@@ -205,9 +205,7 @@ class Standardizer:
             raise InputError(f"fitted on {len(self.mean)} features but got {X.shape[1]}")
         if sparse.issparse(X):
             if self.mean.any():
-                raise InputError(
-                    "sparse features cannot be shifted by the mean of the dense ones it was fitted on; fit on sparse"
-                )
+                raise InputError("sparse features cannot be shifted by the mean of dense ones; fit on sparse features")
             values = _within_type(X.data, self.scale[X.indices])
             return sparse.csr_array((values, X.indices, X.indptr), shape=X.shape)
         standard = np.empty_like(X)
@@ -234,7 +232,7 @@ def _row_chunks(X: Array) -> Iterator[slice]:
 
 
 def _dense_moments(X: Array) -> tuple[Array, Array, Array, Array]:
-    """Minimum and maximum of each column; mean and deviation of its values' share of the way between the two."""
+    """Minimum and maximum of each column; mean and deviation of its values' positions between the two."""
     low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
     unit = _Interval.between(low, high)
     mean, variance = np.zeros(X.shape[1]), np.zeros(X.shape[1])
@@ -247,7 +245,7 @@ def _dense_moments(X: Array) -> tuple[Array, Array, Array, Array]:
 
 
 def _sparse_moments(X: Any) -> tuple[Array, Array, Array, Array]:
-    """The same for CSR: the zeros that are not stored are counted, not made."""
+    """The same for CSR: zeros that are not stored are counted, not created."""
     n_rows, n_columns = X.shape
     unstored = n_rows - np.bincount(X.indices, minlength=n_columns)
     low, high = np.where(unstored > 0, 0.0, np.inf), np.where(unstored > 0, 0.0, -np.inf)
@@ -255,7 +253,7 @@ def _sparse_moments(X: Any) -> tuple[Array, Array, Array, Array]:
     np.maximum.at(high, X.indices, X.data)
     unit = _Interval.between(low, high)
     shares = unit.pick(X.indices).share(X.data)
-    zero = unit.share(np.where(unstored > 0, 0.0, low))  # outside the interval where every value is stored
+    zero = unit.share(np.where(unstored > 0, 0.0, low))  # outside the interval if every value is stored
     mean = (np.bincount(X.indices, shares, n_columns) + unstored * zero) / n_rows
     squares = np.bincount(X.indices, (shares - mean[X.indices]) ** 2, n_columns) + unstored * (zero - mean) ** 2
     return low, high, mean, np.sqrt(squares / n_rows)

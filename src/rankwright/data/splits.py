@@ -1,7 +1,7 @@
 """Splits by query: k folds, random shares, balanced trials, LETOR's folds.
 
-All documents of a query go to one side. Queries are taken in the order of their first appearance and drawn with the
-splitter's own seed: the same seed and the same order of queries give the same split, whatever the rows hold. The
+All documents of a query go to the same side. Queries are taken in order of first appearance and drawn with the
+splitter's own seed: the same seed and the same order of queries give the same split, whatever the rows contain. The
 splitters follow scikit-learn's protocol and work as ``cv=`` in its searches.
 """
 
@@ -23,12 +23,12 @@ __all__ = ["QueryKFold", "QueryShuffleSplit", "QuerySplit", "QueryTrials", "leto
 
 Array = npt.NDArray[Any]
 _TRAIN, _VALID, _TEST, _UNUSED = range(4)
-_TRADE_ROUNDS = 20  # each trial trades once a round; nothing of the regular start is left after a few
+_TRADE_ROUNDS = 20  # each trial trades once a round; a few rounds leave nothing of the regular start
 
 
 @dataclass(frozen=True, eq=False)
 class QuerySplit:
-    """Which queries train, which validate, which test: positions in ``query_ids``, ascending.
+    """The queries for training, validation and testing, as ascending positions in ``query_ids``.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class _QuerySplitter:
         Parameters
         ----------
         queries : int, sequence or RankingData
-            How many queries there are, or the queries themselves; only their number matters.
+            The number of queries, or the queries themselves; only their number matters.
 
         Yields
         ------
@@ -65,7 +65,7 @@ class _QuerySplitter:
         raise NotImplementedError
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None) -> int:
-        """How many splits there are; the arguments are not looked at."""
+        """Number of splits; the arguments are ignored."""
         raise NotImplementedError
 
     def split(
@@ -76,16 +76,16 @@ class _QuerySplitter:
         Parameters
         ----------
         X : array-like or RankingData, optional
-            Only a RankingData is looked at further than its number of rows: its queries are split.
+            Of an array only the number of rows is used; a RankingData brings its queries.
         y : optional
-            Not looked at.
+            Ignored.
         groups, qid : array-like
             Query id per row, under scikit-learn's name or ours; not with a RankingData.
 
         Yields
         ------
         train, test : ndarray of int
-            Rows in the order in which the caller gave them (:attr:`RankingData.rows`), ascending.
+            The caller's row numbers (:attr:`RankingData.rows`), ascending.
         """
         query, n_queries = _query_of_given_row(X, groups, qid)
         for part in self.split_queries(n_queries):
@@ -95,7 +95,7 @@ class _QuerySplitter:
             yield np.flatnonzero(role_of_row == _TRAIN), np.flatnonzero(role_of_row == _TEST)
 
     def get_metadata_routing(self) -> Any:
-        """Tell scikit-learn's metadata routing that ``split`` wants ``qid``."""
+        """Tell scikit-learn's metadata routing that ``split`` needs ``qid``."""
         from sklearn.utils.metadata_routing import MetadataRequest
 
         request = MetadataRequest(owner=type(self).__name__)
@@ -112,11 +112,11 @@ class QueryKFold(_QuerySplitter):
     n_splits : int
         Number of parts.
     shuffle : bool
-        Draw the parts at random; otherwise they are runs of queries in order of appearance.
+        Draw the parts at random; otherwise they are consecutive queries in order of appearance.
     valid_folds : int
-        How many parts after the test part (cyclically) are kept out of training for validation.
-    seed : int
-        Decides the draw.
+        Number of parts after the test part (cyclically) that are used for validation instead of training.
+    random_state : int
+        Random seed.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class QueryKFold(_QuerySplitter):
     _: KW_ONLY
     shuffle: bool = True
     valid_folds: int = 0
-    seed: int = 0
+    random_state: int = 0
 
     def __post_init__(self) -> None:
         if self.n_splits < 2:
@@ -149,7 +149,9 @@ class QueryKFold(_QuerySplitter):
         n_queries = _count(queries)
         if n_queries < self.n_splits:
             raise InputError(f"{self.n_splits} folds need at least {self.n_splits} queries; there are {n_queries}")
-        drawn = np.random.default_rng(self.seed).permutation(n_queries) if self.shuffle else np.arange(n_queries)
+        drawn = (
+            np.random.default_rng(self.random_state).permutation(n_queries) if self.shuffle else np.arange(n_queries)
+        )
         parts = np.array_split(drawn, self.n_splits)
         for k in range(self.n_splits):
             turned = parts[k:] + parts[:k]
@@ -159,16 +161,16 @@ class QueryKFold(_QuerySplitter):
 
 @dataclass(frozen=True)
 class QueryShuffleSplit(_QuerySplitter):
-    """Draw test queries at random, again and again; the other queries train.
+    """Draw test queries at random, repeatedly; the other queries are for training.
 
     Parameters
     ----------
     n_splits : int
-        How often to draw.
+        Number of draws.
     test_size : float or int
-        A float: the share of the queries, rounded to whole queries, at least one. An int: their number.
-    seed : int
-        Decides the draws.
+        A float is the share of the queries, rounded, at least one query; an int is their number.
+    random_state : int
+        Random seed.
 
     Examples
     --------
@@ -179,14 +181,14 @@ class QueryShuffleSplit(_QuerySplitter):
     n_splits: int = 10
     _: KW_ONLY
     test_size: float = 0.2
-    seed: int = 0
+    random_state: int = 0
 
     def __post_init__(self) -> None:
         if self.n_splits < 1:
             raise InputError(f"n_splits is {self.n_splits}; expected at least 1")
         share = isinstance(self.test_size, float)
         if not (0 < self.test_size < 1 if share else self.test_size >= 1):
-            raise InputError(f"test_size is {self.test_size}; expected a share between 0 and 1 or a number of queries")
+            raise InputError(f"test_size is {self.test_size}; expected a share between 0 and 1, or a number of queries")
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None) -> int:
         """The number of draws."""
@@ -199,8 +201,8 @@ class QueryShuffleSplit(_QuerySplitter):
         if isinstance(n_test, float):
             n_test = max(1, round(n_test * n_queries))
         if n_test >= n_queries:
-            raise InputError(f"{n_test} of {n_queries} queries would test; none would be left to train on")
-        rng = np.random.default_rng(self.seed)
+            raise InputError(f"{n_test} of {n_queries} queries for testing leave none to train on")
+        rng = np.random.default_rng(self.random_state)
         for _ in range(self.n_splits):
             drawn = rng.permutation(n_queries)
             yield QuerySplit(np.sort(drawn[n_test:]), drawn[:0], np.sort(drawn[:n_test]))
@@ -210,9 +212,9 @@ class QueryShuffleSplit(_QuerySplitter):
 class QueryTrials(_QuerySplitter):
     """Random trials in which every query plays each role equally often (the design of SIGIR'07).
 
-    How often two queries play a role differs by at most one, for each role, whatever the numbers. The trials are
-    random otherwise; with very few queries some may be equal. Where there are more queries than a trial needs, the
-    rest of them sit it out, and that too in turn.
+    For each role, the numbers of trials in which any two queries play it differ by at most one. Otherwise the trials
+    are random; with very few queries some may be equal. If there are more queries than a trial needs, they take turns
+    sitting out.
 
     Parameters
     ----------
@@ -220,8 +222,8 @@ class QueryTrials(_QuerySplitter):
         Number of trials.
     train, valid, test : int
         Queries per trial in each role; ``valid`` may be 0.
-    seed : int
-        Decides the draw.
+    random_state : int
+        Random seed.
 
     Examples
     --------
@@ -237,7 +239,7 @@ class QueryTrials(_QuerySplitter):
     train: int = 10
     valid: int = 5
     test: int = 35
-    seed: int = 0
+    random_state: int = 0
 
     def __post_init__(self) -> None:
         for name, least in (("n_trials", 1), ("train", 1), ("valid", 0), ("test", 1)):
@@ -249,13 +251,13 @@ class QueryTrials(_QuerySplitter):
         return self.n_trials
 
     def split_queries(self, queries: int | Sized | RankingData) -> Iterator[QuerySplit]:
-        """Draw all trials together, then give them one by one."""
+        """Draw all trials together, then yield them one by one."""
         n_queries = _count(queries)
         needed = self.train + self.valid + self.test
         if n_queries < needed:
             parts = f"{self.train} + {self.valid} + {self.test}"
             raise InputError(f"a trial needs {needed} queries ({parts}); there are {n_queries}")
-        rng = np.random.default_rng(self.seed)
+        rng = np.random.default_rng(self.random_state)
         sizes = (self.train, self.valid, self.test, n_queries - needed)
         roles = _balanced_roles(self.n_trials, sizes, rng)
         for _ in range(_TRADE_ROUNDS):
@@ -269,7 +271,7 @@ class QueryTrials(_QuerySplitter):
 def _balanced_roles(n_trials: int, sizes: Sequence[int], rng: np.random.Generator) -> Array:
     """Roles of all queries (columns) in all trials (rows), balanced but regular.
 
-    The queries stand in a circle, the roles are arcs of it, and trial t turns them by ⌊t n / T⌋. An arc of a queries
+    The queries form a circle, the roles are arcs of it, and trial t turns them by ⌊t n / T⌋. An arc of a queries
     starts at, or less than a before, a given query in ⌊a T / n⌋ or ⌈a T / n⌉ trials: a window on evenly spread turns.
     """
     n_queries = sum(sizes)
@@ -279,7 +281,7 @@ def _balanced_roles(n_trials: int, sizes: Sequence[int], rng: np.random.Generato
 
 
 def _trade(one: Array, other: Array, rng: np.random.Generator) -> None:
-    """Two trials re-deal, in place, the queries whose two roles are the same up to their order.
+    """Re-deal, in place, the queries whose roles in two trials are the same up to their order.
 
     Each query keeps its pair of roles and each trial its number of queries per role, so all counts stay.
     """
@@ -290,7 +292,7 @@ def _trade(one: Array, other: Array, rng: np.random.Generator) -> None:
 
 
 def letor_folds(parts: Sequence[RankingData]) -> Iterator[tuple[RankingData, RankingData, RankingData]]:
-    """LETOR's folds: the parts in turn, the last two of each turn for validation and test.
+    """LETOR's folds: each rotation of the parts, the last two for validation and testing.
 
     Parameters
     ----------
@@ -329,7 +331,7 @@ def _query_of_given_row(X: Any, groups: Any, qid: Any) -> tuple[Array, int]:
     """The query position of every row in the caller's order, and the number of queries."""
     if isinstance(X, RankingData):
         if qid is not None or groups is not None:
-            raise InputError("a RankingData knows its queries; leave out qid and groups")
+            raise InputError("a RankingData has its queries; leave out qid and groups")
         return X.to_caller_order(X.query_of_row()), X.n_queries
     if (qid is None) == (groups is None):
         raise InputError("give the query id of every row, as either qid or groups")

@@ -1,4 +1,4 @@
-"""What is in a file: counts, labels, documents per query and the features that carry nothing new.
+"""Summaries of files: counts, labels, documents per query, and features that add nothing.
 
 X is read in chunks of bounded size. Equal columns are found by a 64-bit fingerprint, Σ_row key(row)·mix(value) mod 2⁶⁴,
 and columns with equal fingerprints are then compared value by value.
@@ -35,7 +35,7 @@ _CHUNK_VALUES = 1 << 21
 
 @dataclass(frozen=True)
 class Spread:
-    """Smallest, middle, mean and largest of some numbers."""
+    """Minimum, median, mean and maximum."""
 
     min: float
     median: float
@@ -45,13 +45,13 @@ class Spread:
 
 class _Summary:
     def to_dict(self) -> dict[str, Any]:
-        """Plain types for JSON."""
+        """The same in the types of JSON."""
         return _plain(self)
 
 
 @dataclass(frozen=True)
 class FeatureSummary(_Summary):
-    """What is in feature data; see :func:`summarize`."""
+    """Summary of feature data; see :func:`summarize`."""
 
     queries: int
     documents: int
@@ -72,7 +72,7 @@ class FeatureSummary(_Summary):
 
 @dataclass(frozen=True)
 class QrelsSummary(_Summary):
-    """What is in a qrels file; see :func:`summarize_qrels`."""
+    """Summary of judgements; see :func:`summarize_qrels`."""
 
     queries: int
     documents: int
@@ -84,7 +84,7 @@ class QrelsSummary(_Summary):
 
 @dataclass(frozen=True)
 class RunSummary(_Summary):
-    """What is in a run; see :func:`summarize_run`."""
+    """Summary of a run; see :func:`summarize_run`."""
 
     queries: int
     documents: int
@@ -96,7 +96,7 @@ class RunSummary(_Summary):
 
 @dataclass(frozen=True)
 class ScoresSummary(_Summary):
-    """What is in a file of scores."""
+    """Summary of scores; see :func:`summarize_scores`."""
 
     documents: int
     scores: Spread
@@ -104,7 +104,7 @@ class ScoresSummary(_Summary):
 
 
 def summarize(data: RankingData) -> FeatureSummary:
-    """Describe feature data.
+    """Summarise feature data.
 
     A feature is constant if all documents have the same value; features are duplicates if they agree on every
     document (constant ones are not listed again). Density is the share of values that are not 0.
@@ -142,7 +142,7 @@ def summarize(data: RankingData) -> FeatureSummary:
 
 
 def summarize_qrels(table: TrecTable) -> QrelsSummary:
-    """Describe judgements; labels of 0 and below are not relevant."""
+    """Summarise judgements; labels of 0 and below are not relevant."""
     without_relevant, without_non_relevant = _one_sided(table.values, table.indptr)
     return QrelsSummary(
         queries=table.n_queries,
@@ -155,7 +155,7 @@ def summarize_qrels(table: TrecTable) -> QrelsSummary:
 
 
 def summarize_run(table: TrecTable) -> RunSummary:
-    """Describe a run; the tied share counts the documents whose score another document of their query has too."""
+    """Summarise a run; the tied share is that of documents with the same score as another one of their query."""
     query = query_of_row(table.indptr)
     order = np.lexsort((table.values, query))
     scores, query = table.values[order], query[order]
@@ -172,7 +172,7 @@ def summarize_run(table: TrecTable) -> RunSummary:
 
 
 def summarize_scores(scores: Array) -> ScoresSummary:
-    """Describe scores."""
+    """Summarise scores."""
     return ScoresSummary(documents=len(scores), scores=_spread(scores), distinct=len(np.unique(scores)))
 
 
@@ -188,20 +188,20 @@ def _counts(labels: Array) -> tuple[tuple[float, int], ...]:
 
 
 def _one_sided(labels: Array, indptr: Array) -> tuple[int, int]:
-    """How many queries have no relevant and how many have no non-relevant document."""
+    """The numbers of queries without relevant and without non-relevant documents."""
     relevant = np.add.reduceat(labels > 0, indptr[:-1], dtype=np.int64) if len(indptr) > 1 else np.zeros(0)
     return int((relevant == 0).sum()), int((relevant == np.diff(indptr)).sum())
 
 
 def _row_chunks(data: RankingData, width: int) -> Iterator[Any]:
-    """Some rows of X at a time, as many as keep ``width`` values per row within bounds."""
+    """X in blocks of rows whose size is bounded, at ``width`` values per row."""
     step = max(1, _CHUNK_VALUES // max(1, width))
     for start in range(0, data.n_docs, step):
         yield data.X[start : start + step]
 
 
 def _scan(data: RankingData) -> tuple[Array, Array, int, Array]:
-    """Per column: smallest and largest value and fingerprint; and how many values are not 0."""
+    """The minimum, maximum and fingerprint of each column, and the number of values that are not 0."""
     low, high = np.full(data.n_features, np.inf), np.full(data.n_features, -np.inf)
     prints = np.zeros(data.n_features, np.uint64)
     keys = np.random.default_rng(0)
@@ -233,8 +233,8 @@ def _stored_width(data: RankingData) -> int:
 
 
 def _mixed(values: Array) -> Array:
-    """The bits of values, spread over 64 bits; 0 stays 0, so that values a sparse row leaves out add nothing."""
-    # + 0 turns -0.0 into 0.0, which is equal to it but has other bits.
+    """The bits of values, spread over 64 bits; 0 stays 0, so values that a sparse row leaves out add nothing."""
+    # + 0 turns -0.0 into 0.0, which is equal but has other bits.
     bits = (values + values.dtype.type(0)).view(f"u{values.itemsize}").astype(np.uint64)
     bits *= np.uint64(0x9E3779B97F4A7C15)
     bits ^= bits >> np.uint64(32)  # short fractions fill high bits only, which multiplying by the key would drop

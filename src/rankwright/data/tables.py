@@ -1,6 +1,6 @@
 """Tables: pandas and polars data frames, pyarrow tables and parquet files, one column per feature.
 
-A table has a column of query ids, one of labels and, if wanted, one of document ids; every other column is a feature.
+A table has a column of query ids, one of labels and optionally one of document ids; all others are features.
 No table library is imported unless it is used. Parquet files are read in batches straight into the final array.
 """
 
@@ -33,7 +33,7 @@ __all__ = ["from_frame", "read_parquet", "to_frame", "write_parquet"]
 Array = npt.NDArray[Any]
 _WRITE_VALUES = 1 << 22  # values per row group written: a few dozen megabytes, however wide the table
 _READ_VALUES = 1 << 19  # values per batch read: they stay in the cache while columns become rows
-_DENSE_LIMIT = 4 << 30  # bytes from which writing sparse data as dense columns is refused
+_DENSE_LIMIT = 4 << 30  # bytes above which sparse data is not written as dense columns
 
 
 def from_frame(
@@ -55,8 +55,8 @@ def from_frame(
     docid : str
         The column of document ids; ``"docid"`` may be missing.
     features : sequence of str, optional
-        The feature columns; all other columns unless given. They must hold numbers (or true and false), none missing.
-        Features are float32 where every column fits (float32, integers of up to 16 bits, booleans), otherwise float64.
+        The feature columns; by default all other columns. They must contain numbers (or booleans), none missing.
+        Features are float32 if every column fits (float32, integers of up to 16 bits, booleans), otherwise float64.
 
     Examples
     --------
@@ -77,9 +77,9 @@ def to_frame(data: RankingData, library: str = "pandas") -> Any:
     Parameters
     ----------
     data : RankingData
-        Its rows are given query by query; features without names are called f1, f2, …
+        Rows are written query by query; features without names are called f1, f2, …
     library : {"pandas", "polars", "pyarrow"}
-        What to make: a pandas.DataFrame, a polars.DataFrame or a pyarrow.Table.
+        The type of the result: a pandas.DataFrame, a polars.DataFrame or a pyarrow.Table.
 
     Examples
     --------
@@ -114,11 +114,11 @@ def read_parquet(
     qid, docid, label, features
         The columns, as in :func:`from_frame`.
     dtype : float32 or float64, optional
-        The type of the features; what the columns need unless given.
+        The type of the features; by default what the columns need.
     negative : {"error", "zero"}
-        What a label below 0 is: an error, or not relevant.
+        Whether a label below 0 is an error or becomes 0.
     progress : callable, optional
-        Called with bytes read and bytes in all.
+        Called with (bytes read, total bytes).
 
     Examples
     --------
@@ -148,7 +148,7 @@ def write_parquet(data: RankingData, path: str | Path) -> None:
     Parameters
     ----------
     data : RankingData
-        What to write. Sparse features are written as dense columns, which is refused from 4 GiB on.
+        The data to write. Sparse features become dense columns, up to 4 GiB.
     path : path
         The file; it appears under its name only when it is complete.
 
@@ -166,7 +166,7 @@ def write_parquet(data: RankingData, path: str | Path) -> None:
 
 
 class _Layout:
-    """Which column is what, checked once."""
+    """The roles of the columns, checked once."""
 
     def __init__(self, columns: Columns, qid: str, docid: str, label: str, features: Sequence[str] | None) -> None:
         names = columns.names
@@ -178,7 +178,7 @@ class _Layout:
         roles = {qid, label, docid}
         self.features = [name for name in names if name not in roles] if features is None else list(features)
         if not self.features:
-            raise InputError(f"no feature columns beside {', '.join(name for name in names if name in roles)}")
+            raise InputError(f"no feature columns besides {', '.join(name for name in names if name in roles)}")
         self.used = [qid, label, *([self.docid] if self.docid else []), *self.features]
         for name in self.used:
             if name not in names:
@@ -232,7 +232,7 @@ def _fill(target: Array, batch: Columns, name: str, start: int) -> None:
 
 
 def _ids(batch: Columns, name: str, start: int) -> Array:
-    """A column of ids; strings as fixed-width strings, numbers as they are, mixed objects as objects."""
+    """A column of ids; strings as fixed-width strings, numbers unchanged, mixed objects as objects."""
     _check_present(batch, name, start)
     values = batch.values(name)
     if values.dtype.kind == "O" and all(type(value) is str for value in values):
@@ -263,7 +263,7 @@ def _parquet_batches(
 
 
 def _column_batches(data: RankingData, batch_rows: int) -> Iterator[dict[str, Array]]:
-    """The columns of data, some rows at a time (at least one batch)."""
+    """The columns of data, in batches of rows (at least one)."""
     names = data.names
     fixed = ["qid", "label"] if data.doc_ids is None else ["qid", "docid", "label"]
     check_different([*fixed, *names])

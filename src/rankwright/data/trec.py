@@ -1,6 +1,6 @@
 """TREC files: qrels (`query iteration document label`) and runs (`query Q0 document rank score tag`).
 
-As trec_eval does, the iteration, Q0, rank and tag columns are not looked at: the ranking is the order of the scores.
+As in trec_eval, the iteration, Q0, rank and tag columns are ignored: the ranking is the order of the scores.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class TrecTable:
 
     @cached_property
     def documents(self) -> list[bytes]:
-        """The document ids as a list: what dictionaries and sets are filled from."""
+        """The document ids as a list, for dictionaries and sets."""
         documents: list[bytes] = self.doc_ids.tolist()
         return documents
 
@@ -69,7 +69,7 @@ class TrecTable:
 
     @classmethod
     def from_dict(cls, table: Mapping[Any, Mapping[Any, float]], name: str = "") -> TrecTable:
-        """Make a table from ``{query: {document: number}}`` (what pytrec_eval takes).
+        """Make a table from ``{query: {document: number}}`` (pytrec_eval's form).
 
         Examples
         --------
@@ -81,9 +81,9 @@ class TrecTable:
         try:
             values = np.array([number for row in table.values() for number in row.values()], np.float64)
         except (TypeError, ValueError):
-            raise InputError(f"{name or 'the table'} holds something that is not a number") from None
+            raise InputError(f"{name or 'the table'} contains a non-numeric value") from None
         if not np.isfinite(values).all():
-            raise InputError(f"{name or 'the table'} holds nan or inf; expected finite numbers")
+            raise InputError(f"{name or 'the table'} contains nan or inf; expected finite numbers")
         query_ids = np.array([str(query) for query in table], dtype=str)
         return cls(query_ids, sizes_to_indptr(sizes), np.array(documents, dtype=bytes), values, name)
 
@@ -91,7 +91,7 @@ class TrecTable:
     def from_columns(
         cls, qid: npt.ArrayLike, doc_ids: npt.ArrayLike, values: npt.ArrayLike, name: str = ""
     ) -> TrecTable:
-        """Make a table from three columns, rows in any order; a document may stand once per query."""
+        """Make a table from three columns, rows in any order; a document may occur once per query."""
         query = np.char.encode(np.asarray(qid).astype(str), "utf-8")
         documents = np.char.encode(np.asarray(doc_ids).astype(str), "utf-8")
         return _gathered(query, documents, np.asarray(values, np.float64), None, name, None)
@@ -113,7 +113,7 @@ class TrecTable:
 
 
 def read_qrels(path: Source, progress: Progress | None = None) -> TrecTable:
-    """Read judgements; labels below 0 are kept, and count as not relevant in every measure.
+    """Read judgements; labels below 0 are kept and count as not relevant in every measure.
 
     Examples
     --------
@@ -123,7 +123,7 @@ def read_qrels(path: Source, progress: Progress | None = None) -> TrecTable:
 
 
 def read_run(path: Source, progress: Progress | None = None) -> TrecTable:
-    """Read a run; the rank column is ignored, as trec_eval does.
+    """Read a run; the rank column is ignored, as in trec_eval.
 
     Examples
     --------
@@ -169,12 +169,12 @@ def _report_duplicate(block: list[bytes], start: int, query: str, lines: Array |
             text = document.decode("utf-8", "replace")
             first = "" if lines is None else f" (first on line {lines[start + seen[document]]})"
             line = None if lines is None else int(lines[start + i])
-            raise InputError(f"document {text!r} stands twice in query {query!r}{first}; expected once", path, line)
+            raise InputError(f"duplicate document {text!r} in query {query!r}{first}; expected once", path, line)
         seen[document] = i
 
 
 def write_qrels(table: TrecTable, path: str | Path) -> None:
-    """Write judgements as ``query 0 document label``; gzip where the name ends in .gz."""
+    """Write judgements as ``query 0 document label``; gzip if the name ends in .gz."""
     with replace_file(path) as out:
         for query, start, stop in _blocks(table):
             rows = zip(table.doc_ids[start:stop].tolist(), table.values[start:stop].tolist(), strict=True)

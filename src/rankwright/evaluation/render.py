@@ -105,7 +105,7 @@ def _difference_row(row: Difference) -> tuple[str, ...]:
 
 
 def figure(value: float) -> str:
-    """A value with four digits, a dash if it is not known."""
+    """A value with four digits; a dash for nan."""
     return "–" if math.isnan(value) else f"{value:.4f}"
 
 

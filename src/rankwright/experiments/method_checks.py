@@ -132,7 +132,7 @@ def _check_feature(problems: Problems, found: Mapping[str, Any], place: Place, v
 
 def _adapt_names() -> list[str]:
     """The adaptations, and auto, as methods of an experiment."""
-    from rankwright.adaptation.choice import METHODS
+    from rankwright.adaptation.methods import METHODS
 
     return [ADAPT + name for name in (*METHODS, "auto")]
 
@@ -240,30 +240,23 @@ def _completed(
     if not isinstance(planned, Plan):
         alone = {key: dataclasses.replace(spec, parameters={key: spec.parameters[key]}) for key in spec.parameters}
         key = next((key for key in alone if not isinstance(_planned(alone[key], {}, validated), Plan)), None)
-        problems.add((*place, "parameters", *([] if key is None else [key])), _said(planned, key, spec.parameters))
+        problems.add((*place, "parameters", *([] if key is None else [key])), planned.message)
         return spec
     for key, value in _values(spec):
         found = _planned(spec, {**first, key: value}, validated)
         if not isinstance(found, Plan):
-            problems.add((*place, "grid", key), _said(found, key, {key: value}))
+            problems.add((*place, "grid", key), found.message)
             return spec
     goal = spec.trained_for or _trained_for(spec, method, planned)
     return dataclasses.replace(spec, choose_by=choose_by or planned.measure, trained_for=goal)
 
 
-def _planned(spec: MethodSpec, point: Mapping[str, Any], validated: bool) -> Plan | Exception:
+def _planned(spec: MethodSpec, point: Mapping[str, Any], validated: bool) -> Plan | InputError:
     """The plan of a point, or what is wrong with its parameters."""
     try:
         return make_plan(spec, point, measure=None, validated=validated)
-    except Exception as error:  # of any kind, such as comparing a string with a number
+    except InputError as error:
         return error
-
-
-def _said(error: Exception, key: str | None, values: Mapping[str, Any]) -> str:
-    if isinstance(error, InputError):
-        return error.message
-    what = f"{key or 'a parameter'} is {values.get(key or '')!r}"
-    return f"{what}, which cannot be used ({type(error).__name__}: {error})"
 
 
 def _values(spec: MethodSpec) -> Iterator[tuple[str, Any]]:

@@ -188,15 +188,15 @@ def _drawn_splits(prepared: Prepared, protocol: Protocol, seed: int) -> list[Spl
     n = prepared.sizes["queries"]
     try:
         if protocol.kind == "folds":
-            splitter: Any = QueryKFold(protocol.folds, valid_folds=protocol.valid_folds, seed=seed)
+            splitter: Any = QueryKFold(protocol.folds, valid_folds=protocol.valid_folds, random_state=seed)
         else:
             train, valid = _size(protocol.train, n), _size(protocol.valid, n)
             test = n - train - valid if protocol.test is None else _size(protocol.test, n)
             trials = protocol.trials if protocol.kind == "trials" else 1
             if test == 0 and prepared.open_part is not None:
-                splitter = QueryTrials(trials, train=train, valid=0, test=valid, seed=seed)
+                splitter = QueryTrials(trials, train=train, valid=0, test=valid, random_state=seed)
                 return [_split(s.train, s.test, s.valid) for s in splitter.split_queries(n)]
-            splitter = QueryTrials(trials, train=train, valid=valid, test=test, seed=seed)
+            splitter = QueryTrials(trials, train=train, valid=valid, test=test, random_state=seed)
         drawn = list(splitter.split_queries(n))
     except InputError as error:
         raise InputError(f"{prepared.name} has {n} queries: {error.message}") from None

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Comparison, Difference
-from rankwright.evaluation.render import Table, csv_text, draw
+from rankwright.evaluation.render import Table, csv_text, draw, figure
 from rankwright.evaluation.table import Evaluation
 from rankwright.measures import Measure
 
@@ -89,7 +89,7 @@ def _means_row(results: Compared, evaluation: Evaluation, comparison: Comparison
     for measure, mean in evaluation.means.items():
         difference = _difference(comparison, evaluation.name, measure)
         marks = "" if difference is None else _significance(difference, results.manifest["tests"])
-        row += [_figure(mean) + marks, "" if difference is None else f"{difference.wins}/{difference.losses}"]
+        row += [figure(mean) + marks, "" if difference is None else f"{difference.wins}/{difference.losses}"]
     return row
 
 
@@ -203,12 +203,8 @@ def _shown(value: float) -> float:
 
 
 def _marked(value: float, best: float) -> str:
-    text = _figure(value)
+    text = figure(value)
     return f"{_OPEN}{text}{_CLOSE}" if _shown(value) == best and not math.isnan(value) else text
-
-
-def _figure(value: float) -> str:
-    return "–" if math.isnan(value) else f"{value:.4f}"
 
 
 def _records(results: Compared, kind: str) -> str:

@@ -184,8 +184,9 @@ def make_plan(
 ) -> Plan:
     """What to train for a method at a point of its grid, checked; see :func:`rankwright.training.train.plan`."""
     settings = {key: None if value == _NONE else value for key, value in {**spec.parameters, **point}.items()}
-    if isinstance(settings.get("background"), str):
-        settings["background"] = load_model(settings["background"])
+    background = settings.get("background")
+    if isinstance(background, str):
+        settings["background"] = load_model(background)
     return plan(spec.method, settings, measure=measure, validated=validated, seed=seed, threads=threads)
 
 
@@ -302,7 +303,7 @@ def _best_feature(spec: MethodSpec, train: RankingData, valid: RankingData | Non
     began = time.perf_counter()
     value = validation_value(valid, spec.choose_by)  # the same value as evaluate's, but faster
     names = train.feature_names or [str(column + 1) for column in range(train.n_features)]
-    path = []
+    path: list[dict[str, Any]] = []
     for column, name in enumerate(names):
         scores = np.asarray(_single(train, column).score(valid.X, valid.feature_names), np.float64)
         path.append({"parameters": {"feature": name}, "validation": value(scores)})

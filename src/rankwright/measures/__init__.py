@@ -15,7 +15,7 @@ from typing import Any
 from rankwright.errors import InputError
 from rankwright.measures.base import REGISTRY, BinaryMeasure, Measure, Rankings, nearest_names, register
 
-__all__ = ["BinaryMeasure", "Measure", "Rankings", "measure_names", "parse_measure", "register"]
+__all__ = ["BinaryMeasure", "Measure", "Rankings", "measure_classes", "measure_names", "parse_measure", "register"]
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
@@ -25,9 +25,14 @@ _WRITTEN = re.compile(
 )
 
 
+def measure_classes() -> dict[str, type[Measure]]:
+    """All known measures by the name of their class, which ``rankwright`` exports."""
+    return {kind.__name__: kind for kind in sorted(set(REGISTRY.values()), key=lambda kind: kind.name.lower())}
+
+
 def measure_names() -> list[str]:
     """The names of all known measures."""
-    return sorted({kind.name for kind in REGISTRY.values()}, key=str.lower)
+    return [kind.name for kind in measure_classes().values()]
 
 
 def parse_measure(text: str | Measure) -> Measure:
@@ -48,7 +53,7 @@ def parse_measure(text: str | Measure) -> Measure:
     """
     if isinstance(text, Measure):
         return text
-    match = _WRITTEN.match(text)
+    match = _WRITTEN.match(text) if isinstance(text, str) else None
     if match is None:
         raise InputError(f"measure {text!r} is not understood; expected for example nDCG@10 or P(rel=2)@5")
     name, inside, cutoff = match["name"], match["inside"], match["trec"] or match["cutoff"]

@@ -1,9 +1,9 @@
 """The piecewise-constant model: score(x) = Σ_j Σ_t weight_jt · [x_j ≥ t], over raw features.
 
-What a linear model over threshold bins amounts to, feature by feature: with the thresholds of a feature in ascending
-order, its part of the score is a step function whose level after k steps is the sum of the first k weights. NaN is
-below every threshold. The levels are added in float64 from the first feature to the last, so that every bit of a score
-depends on its row alone.
+This is a linear model over threshold bins, feature by feature: with the thresholds of a feature in ascending order, its
+part of the score is a step function whose level after k steps is the sum of the first k weights. NaN is below every
+threshold. The levels are added in float64 from the first feature to the last, so every bit of a score depends only on
+its row.
 """
 
 from __future__ import annotations
@@ -28,16 +28,16 @@ _BLOCK_VALUES = 1 << 20
 
 @dataclass(frozen=True, eq=False)
 class BinnedModel(Model):
-    """A step function of every feature.
+    """One step function per feature.
 
     Attributes
     ----------
     thresholds : ndarray of float64
-        Those of the first feature in ascending order, then those of the second, and so on; finite.
+        The thresholds of the first feature in ascending order, then those of the second, and so on; finite.
     starts : ndarray of int64
         Feature ``j`` owns the thresholds ``starts[j]:starts[j+1]``.
     weights : ndarray of float64
-        What is added from each threshold on; finite.
+        What each threshold adds to values that reach it; finite.
     feature_names : tuple of str or None
         One name per feature.
 
@@ -59,7 +59,7 @@ class BinnedModel(Model):
         if not (thresholds.ndim == weights.ndim == starts.ndim == 1 and len(thresholds) == len(weights)):
             raise InputError(f"{thresholds.shape} thresholds and {weights.shape} weights; expected one weight each")
         if not len(starts) or starts[0] != 0 or starts[-1] != len(thresholds) or (np.diff(starts) < 0).any():
-            raise InputError(f"where thresholds start must ascend from 0 to {len(thresholds)}, their number")
+            raise InputError(f"starts must ascend from 0 to {len(thresholds)}, the number of thresholds")
         if not (np.isfinite(thresholds).all() and np.isfinite(weights).all()):
             raise InputError("a threshold or a weight is not finite")
         inside = np.ones(max(0, len(thresholds) - 1), bool)
@@ -77,14 +77,14 @@ class BinnedModel(Model):
         return len(self.starts) - 1
 
     def importance(self) -> Array:
-        """From the lowest to the highest level of each feature; negative where the function falls in the end."""
+        """The range of levels of each feature; negative if the last level is below 0."""
         found = np.zeros(self.n_features)
         for j, levels in enumerate(self._levels()):
             found[j] = (levels.max() - levels.min()) * (-1.0 if levels[-1] < 0 else 1.0)
         return found
 
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
-        """Scores, higher is better, one float64 per row; columns are found as :class:`LinearModel` finds them."""
+        """Scores, higher is better, one float64 per row; see :meth:`Model.score`."""
         X = as_table(X)
         scores = np.zeros(X.shape[0])
         for start, levels in self._parts(X, feature_names):
@@ -94,7 +94,7 @@ class BinnedModel(Model):
     def contributions(
         self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
     ) -> Array:
-        """What each feature adds to score(a) − score(b): the difference of its levels."""
+        """How much each feature adds to score(a) − score(b): the difference of its levels."""
         a, b = (next(self._parts(as_table(as_row(row)), feature_names))[1][:, 0] for row in (row_a, row_b))
         return np.asarray(a - b)
 
@@ -104,9 +104,9 @@ class BinnedModel(Model):
         return [np.concatenate([[0.0], np.cumsum(part)]) for part in parts]
 
     def _parts(self, X: Any, feature_names: Sequence[str] | None) -> Iterator[tuple[int, Array]]:
-        """The levels, features × rows, of some rows at a time, each with its first row.
+        """The levels, features × rows, in blocks of rows, each with its first row.
 
-        Blocks have at least two columns, or numpy would add up one column in another order than two.
+        Blocks have at least two columns: numpy would sum a single column in another order.
         """
         columns, levels = self._columns(X.shape[1], feature_names), self._levels()
         limits = np.split(self.thresholds, self.starts[1:-1]) if self.n_features else []
@@ -122,7 +122,7 @@ class BinnedModel(Model):
 
 
 def steps_reached(values: Array, thresholds: Array) -> Array:
-    """How many of the ascending thresholds are at most each value; none for NaN."""
+    """The number of ascending thresholds that each value reaches; 0 for NaN."""
     reached = np.searchsorted(thresholds, values, side="right")
     reached[np.isnan(values)] = 0
     return reached

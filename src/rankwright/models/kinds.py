@@ -1,4 +1,4 @@
-"""The kinds of models that a file can hold: how each becomes facts of the header and arrays, and a model again."""
+"""The kinds of models that a file can hold, and how each is turned into header facts and arrays and back."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ __all__ = ["KINDS", "MODEL", "Kind", "kind_of"]
 Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
 Read = Callable[[str, Any, tuple[int | None, ...]], Array]
-"""Gives an array by its name, type and shape; complains if it is not like that."""
+"""Returns the array of a name, type and shape, or raises InputError."""
 
 MODEL = Format("rankwright-model", "model.json", "model", "`rankwright train`", is_folder=False)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How one kind of model becomes facts of the header and arrays, and a model again."""
+    """How one kind of model is turned into header facts and arrays, and back."""
 
     model: type[Model]
     to_parts: Callable[[Any], tuple[dict[str, Any], Arrays]]

@@ -3,8 +3,8 @@
 A model may scale the features within each query first (``query_scaling``); x is then the scaled row.
 
 The products are summed in float64 from the first feature to the last. That fixes every bit of a score: it does not
-depend on the other rows, on whether X is dense or sparse, or on whether zeros at the end were left out, which a BLAS
-product does not promise. The cost is about three times that of BLAS, far below that of reading the features.
+depend on the other rows, on whether X is dense or sparse, or on whether trailing zeros were left out, which BLAS does
+not guarantee. It takes about three times as long as BLAS, far less than reading the features.
 """
 
 from __future__ import annotations
@@ -42,8 +42,8 @@ class LinearModel(Model):
     feature_names : tuple of str or None
         One name per weight.
     query_scaling : str or None
-        How features are scaled within each query before they are weighted, as :class:`rankwright.QueryScaler` does it:
-        ``"minmax"``, ``"percentile"`` or ``"zscore"``. None: they are weighted as they are.
+        How features are scaled within each query first, as by :class:`rankwright.QueryScaler`: ``"minmax"``,
+        ``"percentile"`` or ``"zscore"``; None for unscaled features.
 
     Examples
     --------
@@ -118,17 +118,7 @@ class LinearModel(Model):
     def contributions(
         self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
     ) -> Array:
-        """What each feature adds to score(a) − score(b): ``coef * (a - b)``, in the order of the model's features.
-
-        Parameters
-        ----------
-        row_a, row_b : array-like or scipy sparse
-            The features of two documents.
-        feature_names : sequence of str, optional
-            Names of the columns.
-        query : array-like or scipy sparse, optional
-            The features of all documents of the query, a and b among them: needed with ``query_scaling``, where a and b
-            are the scaled rows, and of no effect otherwise.
+        """How much each feature adds to score(a) − score(b): ``coef * (a - b)``; see :meth:`Model.contributions`.
 
         Examples
         --------
@@ -149,11 +139,11 @@ class LinearModel(Model):
         return self.coef * (a - b)
 
     def _products(self, X: Any, columns: Array | None) -> Array:
-        with np.errstate(over="ignore", invalid="ignore"):  # what is not finite is reported by the caller
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller reports scores that are not finite
             return self._sparse(X, columns) if sparse.issparse(X) else self._dense(X, columns)
 
     def _scaled(self, X: Any, columns: Array | None, indptr: npt.ArrayLike | None) -> Iterator[tuple[int, Any]]:
-        """The model's features, scaled, of some queries at a time, each with its first row."""
+        """The model's features, scaled, in blocks of queries, each with its first row."""
         assert self.query_scaling is not None
         scaler = QueryScaler(self.query_scaling)
         X = checked_features(X)
@@ -163,7 +153,7 @@ class LinearModel(Model):
             yield int(bounds[first]), scaler.transform_arrays(part, bounds[first : last + 1] - bounds[first])
 
     def _dense(self, X: Array, columns: Array | None) -> Array:
-        # Transposed blocks of one shape, whatever X is: adding up their rows keeps the order of the features.
+        # Transposed blocks of one shape, whatever X is: summing their rows keeps the order of the features.
         n_rows = X.shape[0]
         scores = np.zeros(n_rows)
         if not self.n_features:
@@ -208,7 +198,7 @@ def _query_bounds(indptr: npt.ArrayLike | None, n_rows: int) -> Array:
 
 
 def _query_chunks(bounds: Array, n_rows: int) -> Iterator[tuple[int, int]]:
-    """Queries to look at together: at least one, at most about ``n_rows`` rows."""
+    """Ranges of queries: at least one query, at most about ``n_rows`` rows."""
     first, n_queries = 0, len(bounds) - 1
     while first < n_queries:
         last = int(np.searchsorted(bounds, bounds[first] + n_rows, side="right")) - 1
@@ -218,7 +208,7 @@ def _query_chunks(bounds: Array, n_rows: int) -> Iterator[tuple[int, int]]:
 
 
 def _place(row: Array, documents: Array) -> int:
-    """Where a row stands; equal ones are scaled to equal ones, so any will do."""
+    """The position of a row; equal rows are scaled alike, so any will do."""
     found = np.flatnonzero((documents == row).all(axis=1))
     if not len(found):
         raise InputError("a document to compare is not among the documents of the query")
@@ -226,7 +216,7 @@ def _place(row: Array, documents: Array) -> int:
 
 
 def _row_chunks(indptr: Array) -> Iterator[tuple[int, int]]:
-    """Rows to look at together: at least one, at most about ``_SPARSE_VALUES`` values."""
+    """Ranges of rows: at least one row, at most about ``_SPARSE_VALUES`` values."""
     start, n_rows = 0, len(indptr) - 1
     while start < n_rows:
         stop = int(np.searchsorted(indptr, int(indptr[start]) + _SPARSE_VALUES, side="right")) - 1

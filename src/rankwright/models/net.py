@@ -35,7 +35,7 @@ class NetModel(Model):
     inner : ndarray of shape (units, features)
         Weights of the features in each unit, finite.
     constants, outer : ndarray
-        What is added in each unit, and the unit's weight in the score.
+        The constant of each unit, and its weight in the score.
     feature_names : tuple of str or None
         One name per feature.
 
@@ -78,11 +78,11 @@ class NetModel(Model):
         return len(self.outer)
 
     def importance(self) -> Array:
-        """Σ |outer · inner| over the units: the steepest that the score can change with each feature."""
+        """Σ |outer · inner| over the units: the steepest possible change of the score with each feature."""
         return np.asarray(np.abs(self.outer[:, np.newaxis] * self.inner).sum(axis=0))
 
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
-        """Scores, higher is better, one float64 per row; columns are found as :class:`LinearModel` finds them."""
+        """Scores, higher is better, one float64 per row; see :meth:`Model.score`."""
         X = as_table(X)
         columns = self._columns(X.shape[1], feature_names)
         scores = np.zeros(X.shape[0])
@@ -100,7 +100,7 @@ class NetModel(Model):
         return scores
 
     def _sums_dense(self, part: Array, block: Array) -> Array:
-        # Transposed blocks of one shape, whatever X is: adding up their rows keeps the order of the features.
+        # Transposed blocks of one shape, whatever X is: summing their rows keeps the order of the features.
         values, products = block
         part = part.T
         values[: part.shape[0], : part.shape[1]] = part
@@ -131,10 +131,10 @@ class NetModel(Model):
     def contributions(
         self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
     ) -> Array:
-        """What each feature adds to score(a) − score(b), in the order of the model's features.
+        """How much each feature adds to score(a) − score(b), in the order of the model's features.
 
-        The slope of the score in a feature, averaged on the straight way from b to a, times the difference of its
-        values: Σ_u outer_u inner_uj (tanh z_a − tanh z_b)/(z_a − z_b) · (a_j − b_j), z the sums of unit u.
+        The slope of the score in a feature, averaged on the line from b to a, times the difference of its values:
+        Σ_u outer_u inner_uj (tanh z_a − tanh z_b)/(z_a − z_b) · (a_j − b_j), z the sums of unit u.
 
         Examples
         --------

@@ -30,7 +30,7 @@ _FACTS: dict[str, type] = {"kind": str, "method": str, "parameters": dict, "trai
 
 @dataclass(frozen=True, eq=False)
 class SavedModel:
-    """What a model file holds.
+    """A loaded model file.
 
     Attributes
     ----------
@@ -39,9 +39,9 @@ class SavedModel:
     method : str
         How it was trained, such as ``"svm-map"``.
     parameters, training, measures : dict
-        Of the method; facts of the training; values reached.
+        Parameters of the method, facts of the training, and values reached.
     extra_arrays : dict of ndarray
-        What else the method keeps, such as a state to continue from.
+        Other arrays of the method, such as a state to continue from.
     header : dict
         All of ``model.json``.
     """
@@ -79,13 +79,13 @@ def save_model(
     Parameters
     ----------
     model : LinearModel, TreeModel, NetModel, …
-        What to write.
+        The model to write.
     path : path
-        The file, by custom with the suffix ``.rkw``.
+        The file, usually with the suffix ``.rkw``.
     method : str
         How the model was trained, one word.
     parameters, training, measures : mapping
-        Parameters of the method, facts of the training, values reached: numbers, strings, lists and mappings of them.
+        Parameters of the method, facts of the training, and values reached: numbers, strings, lists and mappings.
         Numbers that are not finite are written as text.
     extra_arrays : mapping of str to ndarray, optional
         Further arrays of numbers; names are letters, digits, ``_`` and ``-``.
@@ -103,7 +103,7 @@ def save_model(
     """
     path = Path(path)
     if path.suffix == ".gz":
-        raise InputError("model files are not gzip; expected a name such as model.rkw", path)
+        raise InputError("model files are not compressed; expected a name such as model.rkw", path)
     if len(method.split()) != 1 or method != method.strip():
         raise InputError(f"method is {method!r}; expected one word")
     name, kind = kind_of(model)
@@ -121,7 +121,7 @@ def save_model(
 
 
 def load_model(path: Source) -> SavedModel:
-    """Read a file that :func:`save_model` wrote; its scores are the same to the last bit.
+    """Read a file written by :func:`save_model`; its scores are the same to the last bit.
 
     Examples
     --------
@@ -145,7 +145,7 @@ def load_model(path: Source) -> SavedModel:
 
 
 def _plain(value: Any, what: str) -> Any:
-    """The same in the types of JSON."""
+    """The value in the types of JSON."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, Mapping):

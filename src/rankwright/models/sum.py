@@ -1,4 +1,4 @@
-"""The weighted sum of models: a background model with what was learnt on top of it, or an interpolation."""
+"""The weighted sum of models: a background model and what was learnt on top of it, or an interpolation."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SumModel(Model):
     parts : tuple of models
         At least one.
     weights : ndarray of float64
-        One for each, finite.
+        One finite weight per model.
     """
 
     parts: tuple[Any, ...]
@@ -67,17 +67,17 @@ class SumModel(Model):
         return np.asarray(scores)
 
     def importance(self) -> Array:
-        """That of the last part: what was learnt on top."""
+        """The importance in the last part: what was learnt on top."""
         return np.asarray(self.parts[-1].importance())
 
     def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
-        """Rows with the features of the last part as columns: for a few rows to look at."""
+        """Rows with the features of the last part as columns, for a few rows to look at."""
         return np.asarray(self.parts[-1].aligned(X, feature_names, indptr))
 
     def contributions(
         self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
     ) -> Array:
-        """What each feature of the last part adds to score(a) − score(b), in all parts; by name if both have names."""
+        """How much each feature of the last part adds to score(a) − score(b), in all parts; by name if possible."""
         total = np.zeros(self.n_features)
         for weight, part in zip(self.weights, self.parts, strict=True):
             own = weight * part.contributions(row_a, row_b, feature_names, query)
@@ -91,20 +91,20 @@ class SumModel(Model):
 
 
 def add_models(background: Any, learnt: Any) -> Any:
-    """The sum of two models, as one of their kind where that is possible: linear models, or models of trees."""
+    """The sum of two models, as a single model of their kind if both are linear or both are trees."""
     return interpolate((background, learnt), (1.0, 1.0))
 
 
 def interpolate(models: Sequence[Any], weights: npt.ArrayLike) -> Any:
-    """The weighted sum of models, as one model of their kind where all are linear, or all of trees.
+    """The weighted sum of models, as a single model of their kind if all are linear or all are trees.
 
-    Sums within the sum are taken apart, and parts of weight 0 left out; where all weights are 0, the first stays.
+    Nested sums are flattened and parts of weight 0 dropped; if all weights are 0, the first part stays.
     """
     given = zip(models, np.asarray(weights, np.float64).tolist(), strict=True)
     parts = [part for model, weight in given for part in _parts_of(model, weight)]
     parts = [(model, weight) for model, weight in parts if weight != 0.0] or [(parts[0][0], 0.0)]
     joined = parts[:1]
-    for model, weight in parts[1:]:  # neighbours of one kind become one, so that what was learnt last stays last
+    for model, weight in parts[1:]:  # neighbours of one kind are merged, so what was learnt last stays last
         both = _joined(*joined[-1], model, weight)
         joined[-1:] = [joined[-1], (model, weight)] if both is None else [(both, 1.0)]
     if len(joined) == 1:
@@ -118,7 +118,7 @@ def interpolate(models: Sequence[Any], weights: npt.ArrayLike) -> Any:
 
 
 def _parts_of(model: Any, weight: float) -> list[tuple[Any, float]]:
-    """A model and its weight; of a sum all that it is made of."""
+    """A model and its weight, or those of all parts of a sum."""
     if not isinstance(model, SumModel):
         return [(model, weight)]
     inner = zip(model.parts, model.weights.tolist(), strict=True)
@@ -126,7 +126,7 @@ def _parts_of(model: Any, weight: float) -> list[tuple[Any, float]]:
 
 
 def _joined(first: Any, weight: float, second: Any, other_weight: float) -> Any:
-    """One model for the weighted sum of two; None where there is no such model."""
+    """One model for the weighted sum of two; None if there is no such model."""
     if first.n_features != second.n_features or first.feature_names != second.feature_names:
         return None
     both_linear = isinstance(first, LinearModel) and isinstance(second, LinearModel)

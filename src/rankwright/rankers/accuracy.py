@@ -1,14 +1,14 @@
-"""AccuracySVM: a linear SVM that tells relevant documents from the others, its decision value the score.
+"""AccuracySVM: a linear SVM that separates relevant documents from the others; its decision value is the score.
 
     minimise  ½(‖w‖² + b²) + (C/Σμ) Σ_i μ_i c_i max(0, 1 − y_i (w·x_i + b)),   y_i = ±1
 
-over all documents of all queries: the baselines SVMacc, acc2, acc3 and acc4 of SIGIR'07. It knows nothing of order,
-which is the point of comparing with it. scikit-learn's LinearSVC (liblinear's dual coordinate descent) does the work.
+over all documents of all queries: the baselines SVMacc, acc2, acc3 and acc4 of SIGIR'07. It ignores order,
+which makes it a baseline. scikit-learn's LinearSVC (liblinear's dual coordinate descent) does the work.
 
 liblinear shrinks the intercept b along with the weights, on features that standardising has centred; SVMlight, which
-the paper used, leaves b free. That matters where relevant documents are few: with b free (and with a large C here) the
-best classifier may be one that calls everything not relevant, with weights of nearly 0, and the order of the documents
-is then whatever is left. ``balance=True`` does not have that trouble.
+the paper used, leaves b free. That matters if relevant documents are rare: with b free (and with a large C here) the
+best classifier may call everything not relevant, with weights of nearly 0 and an arbitrary order of documents.
+``balance=True`` avoids that.
 """
 
 from __future__ import annotations
@@ -57,47 +57,45 @@ class AccuracySVM(CostRanker):
     Parameters
     ----------
     C : float or "auto"
-        Weight of the hinges against ½‖w‖², with the average over documents, so that it does not depend on how many
-        there are: LinearSVC's C is this one divided by the sum of the documents' weights (their number, without
-        weights). ``"auto"``: chosen from ``C_grid`` on ``eval_set``.
+        Weight of the hinges, averaged over documents, against ½‖w‖²: LinearSVC's C is this one divided by the sum of
+        the documents' weights (their number, without weights). ``"auto"`` chooses from ``C_grid`` on ``eval_set``.
     balance : bool
-        Let a relevant document cost N/P times as much as another, where the training data has P relevant documents and
-        N others.
+        Make a relevant document cost N/P times as much as another, for P relevant documents and N others in the
+        training data.
     query_scaling : {"percentile", "minmax", "zscore"}, optional
         Scale features within each query first, in training and in ``predict``: see :class:`rankwright.QueryScaler`.
     relevant_from : float
-        Labels from this on are relevant.
+        Lowest label that counts as relevant.
     standardize : bool
         Shift features to mean 0 and divide them by their standard deviation (after ``query_scaling``), folded back into
-        ``coef_``. Sparse features become dense for it. Without it LinearSVC may not get to the end for a large C, and
-        may learn little more than how many documents are relevant for a small one.
+        ``coef_``. Makes sparse features dense. Without it LinearSVC may not converge for a large C, and may learn
+        little more than the share of relevant documents for a small one.
     tol : float
-        LinearSVC's: how far the most violated condition of optimality may be off, in units of the margin.
+        LinearSVC's: largest violation of the optimality conditions, in units of the margin.
     max_iter : int
-        Passes over the documents at which training stops anyway, with a warning.
-    random_state : int
-        Of the order in which LinearSVC looks at documents. The order in which they were given does not matter.
+        Most passes over the documents; training then stops with a warning.
+    random_state : int, RandomState or None
+        Seed of the order in which LinearSVC visits documents. The order in which they are given does not matter.
     C_grid : sequence of float, optional
-        For ``C="auto"``; powers of ten from 1e-4 to 1e3 unless given.
+        Values for ``C="auto"``; default: powers of ten from 1e-4 to 1e3.
     eval_measure : str or Measure, optional
-        What C is chosen by; AP unless given.
+        Measure to choose C by; default AP, with labels from ``relevant_from`` on as relevant.
 
     Attributes
     ----------
     coef_ : ndarray
-        Weights of the features (with ``query_scaling`` of the scaled ones). The intercept is left out: it is the same
-        for all documents.
+        Weights of the features, after ``query_scaling``. The intercept is left out: it is the same for all documents.
     C_, C_path_
-        The C used; with ``eval_set`` one row for each C that was tried.
+        The C used, and one row for each C tried.
     objective_ : float
-        The objective at the weights and the intercept that were found.
+        Objective at the weights and the intercept found.
     n_iter_ : int
         Passes over the documents.
     n_docs_, n_relevant_, n_queries_ : int
-        Documents trained on, the relevant ones among them, and their queries. Queries with relevant documents only, or
-        with none, count as well.
+        Documents trained on, the relevant ones among them, and their queries. Queries without relevant documents,
+        or without others, count too.
     query_scaling_ : str or None
-        The scaling that the weights belong to.
+        The scaling that the weights were trained with.
 
     Notes
     -----
@@ -199,7 +197,7 @@ class _Solution:
 
 @dataclass(frozen=True, eq=False)
 class _Problem:
-    """Documents as LinearSVC is given them, for a path of C values."""
+    """Documents as LinearSVC takes them, for a path of C values."""
 
     X: Any
     good: Array
@@ -211,7 +209,7 @@ class _Problem:
         """Train for one C."""
         svm = LinearSVC(loss="hinge", C=C, **self.settings)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # n_iter tells
+            warnings.simplefilter("ignore", ConvergenceWarning)  # n_iter says whether it converged
             svm.fit(self.X, self.good, sample_weight=self.costs)
         w, b = svm.coef_.ravel(), float(svm.intercept_[0])
         hinges = np.maximum(0.0, 1.0 - np.where(self.good, 1.0, -1.0) * (self.X @ w + b))
@@ -224,9 +222,9 @@ class _Problem:
 
 
 def _row_order(X: Any, good: Array, weights: Array) -> Array:
-    """An order of the rows that depends on what is in them only, so that the model does not depend on the order given.
+    """An order of the rows that depends on their content only, so that the model does not depend on the order given.
 
-    Rows are sorted by a fixed random combination of their features: only equal ones have the same.
+    Rows are sorted by a fixed random combination of their features, which only equal rows share.
     """
     size = np.maximum(largest(X), np.finfo(np.float64).tiny)
     mix = np.random.default_rng(0).uniform(0.5, 1.0, X.shape[1]) / size
@@ -234,7 +232,7 @@ def _row_order(X: Any, good: Array, weights: Array) -> Array:
 
 
 def _standardized(X: Any) -> tuple[Array, Array]:
-    """Dense features of mean 0 and deviation 1, and the deviations; what does not vary becomes 0, its scale inf."""
+    """Dense features of mean 0 and deviation 1, and the deviations; constant features become 0, their scale inf."""
     if sparse.issparse(X):
         if X.shape[0] * X.shape[1] * 8 > _DENSE_BYTES:
             size = f"{X.shape[0] * X.shape[1] * 8 / 1e9:,.0f} GB"
@@ -249,7 +247,7 @@ def _standardized(X: Any) -> tuple[Array, Array]:
 
 
 def _for_liblinear(X: Any) -> Any:
-    """Features in float64; sparse ones with the 32-bit indices that liblinear wants, where they are enough."""
+    """Features in float64; sparse ones with the 32-bit indices that liblinear needs, if possible."""
     X = X.astype(np.float64, copy=False)
     if sparse.issparse(X) and max(X.nnz, *X.shape) < np.iinfo(np.int32).max:
         parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))

@@ -1,4 +1,4 @@
-"""The background model that boosting starts from: a fitted ranker, a model, or a loaded file."""
+"""The background model that boosting starts from: a fitted ranker, a model, or a loaded model file."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["BACKGROUND", "background_model", "background_scores", "compare_featu
 
 Array = npt.NDArray[Any]
 _FITTED = ("background", "rankers")  # parameters that hold fitted rankers
-_EXPECTED = "expected a fitted ranker, a model, or what load_model gives"
+_EXPECTED = "expected a fitted ranker, a model, or the result of load_model"
 
 
 def background_model(background: Any) -> Any:
@@ -31,7 +31,7 @@ def background_model(background: Any) -> Any:
     Parameters
     ----------
     background : Ranker, model, SavedModel or None
-        A fitted ranker (anything with ``model_``), a model, or what :func:`rankwright.load_model` gives.
+        A fitted ranker (anything with ``model_``), a model, or the result of :func:`rankwright.load_model`.
     """
     if background is None:
         return None
@@ -51,7 +51,7 @@ def background_model(background: Any) -> Any:
 
 
 def background_scores(model: Any, data: RankingData) -> Array:
-    """What a background model says of data, in the data's own order; one float64 per row that may be written to."""
+    """Scores of a background model in the data's own order: one float64 per row, writeable."""
     try:
         scores = model.score(data.X, data.feature_names, data.indptr)
     except InputError as error:
@@ -65,7 +65,7 @@ def start_scores(model: Any, data: RankingData) -> Array:
 
 
 def compare_features(model: Any, data: RankingData) -> tuple[Notice, ...]:
-    """A notice where a background model and the new data do not know the same features."""
+    """A notice if the background model and the data have different features."""
     if model is None:
         return ()
     theirs, ours = model.feature_names, data.feature_names
@@ -90,7 +90,7 @@ class FromBackground(Ranker):
     """Base of rankers with a parameter that holds fitted rankers: they stay fitted in clones."""
 
     def __sklearn_clone__(self) -> Self:
-        """As scikit-learn clones, except that the background is kept as it is: a clone of it would not be fitted."""
+        """As scikit-learn clones, but fitted rankers are kept: their clones would not be fitted."""
         settings = self.get_params(deep=False)
         cloned = type(self)(**{k: v if k in _FITTED else clone(v, safe=False) for k, v in settings.items()})
         for kept in ("_metadata_request", "_sklearn_output_config"):  # by set_fit_request, set_output

@@ -20,7 +20,7 @@ from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.table import evaluate
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.saving import save_model
-from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome
+from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain
 from rankwright.rankers.parameters import check_parameters
 from rankwright.rankers.weights import Weights, weigh, weight_of_queries
 
@@ -245,8 +245,8 @@ class Ranker(BaseEstimator):
         X = validate_data(self, X, reset=False, accept_sparse="csr", **self._rules())
         if qid is None and group is None:
             return np.asarray(model.score(X, self._names()))
-        labels, missing = np.zeros(X.shape[0]), self._allow_missing
-        data = RankingData.from_arrays(X, labels, qid, group=group, feature_names=self._names(), allow_missing=missing)
+        labels, names, missing = np.zeros(X.shape[0]), self._names(), self._allow_missing
+        data = RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=missing)
         return np.asarray(model.predict(data))
 
     @property
@@ -272,8 +272,8 @@ class Ranker(BaseEstimator):
             self.model_ if model is None else model,
             path,
             method=self.method_name(),
-            parameters=_plain({k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_OF_THE_MODEL}),
-            training=_plain(self._training_facts()),
+            parameters=plain({k: v for k, v in self.get_params(deep=False).items() if k not in _NOT_OF_THE_MODEL}),
+            training=plain(self._training_facts()),
             measures=None if measures is None else dict(measures),
         )
 
@@ -366,27 +366,3 @@ class Ranker(BaseEstimator):
 def _only(values: Any) -> Any:
     """What a list of one array holds; anything else unchanged."""
     return values[0] if isinstance(values, list) and len(values) == 1 and np.ndim(values[0]) == 1 else values
-
-
-def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters as JSON can hold them."""
-    kept = {}
-    for key, value in values.items():
-        if isinstance(value, np.generic | np.ndarray):
-            value = value.tolist()
-        if isinstance(value, Mapping):
-            value = [[*(entry if isinstance(entry, tuple) else [entry]), amount] for entry, amount in value.items()]
-        if isinstance(value, Measure):
-            value = str(value)
-        if isinstance(value, list | tuple):
-            value = [_named(item) for item in value]
-        if value is None or isinstance(value, bool | int | float | str | list):
-            kept[key] = value
-    return kept
-
-
-def _named(item: Any) -> Any:
-    """A number, text or a list of such; of anything else its name: a ranker's class, a measure as it is written."""
-    if item is None or isinstance(item, bool | int | float | str | list):
-        return item
-    return str(item) if isinstance(item, Measure) else type(item).__name__

@@ -1,7 +1,7 @@
 """Threshold bins: every feature becomes the 0/1 features [x ≥ t] for about fifty thresholds t (SIGIR'07).
 
-A linear model over them is a piecewise-constant function of every feature, so that the scores of different retrieval
-functions need not be on one scale, nor be linear in what they measure.
+A linear model over them is piecewise constant in every feature, so the scores of different retrieval functions need
+neither share a scale nor be linear in what they measure.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.models.binned import BinnedModel, steps_reached
-from rankwright.models.features import NamedFeatures, picked
 from rankwright.models.linear import LinearModel
+from rankwright.rankers.parameters import check_parameters, one_of, parameter, whole
 
 __all__ = ["ThresholdBins"]
 
 Array = npt.NDArray[Any]
 _CHUNK_VALUES = 1 << 18
-_SPACINGS = ("even", "quantile")
 
 
+@dataclass(eq=False, repr=False)
 class ThresholdBins(TransformerMixin, BaseEstimator):
     """Turn features into 0/1 features ``[x ≥ t]``, sparse float32.
 
-    Thresholds are chosen on the training data, and every one lies half-way between two of its values: each tells some
-    documents from others. A feature of few values gets a threshold between each two, a constant feature none at all.
+    Thresholds are chosen on the training data, each half-way between two of its values, so that each separates some
+    documents from others. A feature with few values gets a threshold between any two; a constant feature gets none.
 
     Parameters
     ----------
     n_bins : int
-        How many thresholds a feature has at most.
+        Most thresholds of a feature.
     spacing : {"even", "quantile"}
-        ``even``: in equal steps from the lowest to the highest value, as the data published with SIGIR'07 has them;
-        few documents score high, and among them the steps are as fine as anywhere. ``quantile``: equally many
-        *different* values from one threshold to the next, however often each occurs; for features with outliers.
+        ``even``: equal steps from the lowest to the highest value, as in the data published with SIGIR'07; the steps
+        are as fine among the few documents that score high as elsewhere. ``quantile``: equally many *different* values
+        between thresholds, however often each occurs; for features with outliers.
 
     Attributes
     ----------
@@ -52,15 +52,15 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
     n_features_in_ : int
         Number of features.
     feature_names_in_ : ndarray of str
-        Their names, where the training data had names.
+        Their names, if the training data had names.
 
     Notes
     -----
-    The code is cumulative: a value has a one for every threshold that it reaches. If that is half of 50 thresholds, a
-    row takes 25 · 8 bytes for each feature, 50 times what it takes as dense float32: a million rows of 15 features are
-    3 GB. With ``even`` most documents reach few thresholds, and it is less.
+    The code is cumulative: a value has a one for every threshold it reaches. At half of 50 thresholds a row takes
+    25 · 8 bytes per feature, 50 times its size as dense float32: 3 GB for a million rows of 15 features. With ``even``
+    most documents reach few thresholds, and it is less.
 
-    NaN is below every threshold. Zeros that sparse features do not store are values like any other.
+    NaN is below every threshold. The zeros that sparse features leave out count like any other value.
 
     Examples
     --------
@@ -73,12 +73,8 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
     ['bm25(porter)≥1.5', 'bm25(porter)≥3', 'bm25(porter)≥6']
     """
 
-    thresholds_: list[Array]
-    n_features_in_: int
-
-    def __init__(self, n_bins: int = 50, spacing: str = "even") -> None:
-        self.n_bins = n_bins
-        self.spacing = spacing
+    n_bins: int = parameter(50, whole(1))
+    spacing: str = parameter("even", one_of("even", "quantile"))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -95,12 +91,9 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
         X : array-like, scipy sparse or RankingData
             Features of the training data.
         y : optional
-            Not looked at.
+            Ignored.
         """
-        if isinstance(self.n_bins, bool) or not isinstance(self.n_bins, int | np.integer) or self.n_bins < 1:
-            raise InputError(f"n_bins is {self.n_bins!r}; expected a whole number of at least 1")
-        if self.spacing not in _SPACINGS:
-            raise InputError(f"spacing is {self.spacing!r}; expected one of {', '.join(_SPACINGS)}")
+        check_parameters(self)
         if isinstance(X, RankingData):
             self.n_features_in_ = X.n_features
             if X.feature_names is not None:
@@ -114,24 +107,23 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
         return self
 
     def transform(self, X: Any) -> sparse.csr_array:
-        """The 0/1 features of rows: a CSR array of float32, thresholds of the first feature first."""
+        """The 0/1 features: a CSR array of float32, thresholds of the first feature first."""
         check_is_fitted(self, "thresholds_")
         return _coded(self._checked(X, reset=False), self.thresholds_)
 
     def transform_data(self, data: RankingData) -> RankingData:
-        """The same documents with 0/1 features and their names; columns are found by name where there are names."""
+        """The same documents with 0/1 features and their names; columns are matched by name if there are names."""
         check_is_fitted(self, "thresholds_")
-        columns = _Columns(self.n_features_in_, self._names())
-        coded = _coded(columns.of(data.X, data.feature_names), self.thresholds_)
-        return data.with_features(coded, self._names_out(columns.names))
+        matched = data.matched_to(self.n_features_in_, self._names())
+        return data.with_features(_coded(matched.X, self.thresholds_), self._names_out(matched.names))
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:
-        """Names such as ``bm25≥3.21``, with as many digits as tell the thresholds of a feature apart."""
+        """Names such as ``bm25≥3.21``, with just enough digits to tell the thresholds of a feature apart."""
         check_is_fitted(self, "thresholds_")
         return np.array(self._names_out(_check_feature_names_in(self, input_features)), dtype=object)
 
     def collapse(self, model: LinearModel) -> BinnedModel:
-        """A linear model over the bins as one over the raw features, with the same scores up to rounding.
+        """Turn a linear model over the bins into one over the raw features, with the same scores up to rounding.
 
         Parameters
         ----------
@@ -141,7 +133,7 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "thresholds_")
         sizes = np.array([len(limits) for limits in self.thresholds_], np.int64)
         if not isinstance(model, LinearModel) or model.query_scaling is not None:
-            raise InputError("only a linear model that does not scale within queries can be taken apart by its bins")
+            raise InputError("only a linear model that does not scale within queries can be collapsed")
         if model.n_features != sizes.sum():
             raise InputError(f"a model of {model.n_features:,} weights for {sizes.sum():,} bins; expected one for each")
         thresholds = np.concatenate([np.zeros(0), *self.thresholds_])
@@ -149,7 +141,7 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         rules = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
-        with np.errstate(invalid="ignore"):  # it sums all values, and the sum of huge ones may be inf − inf
+        with np.errstate(invalid="ignore"):  # it sums all values, which may give inf − inf
             return validate_data(self, X, reset=reset, **rules)
 
     def _names(self) -> tuple[str, ...] | None:
@@ -159,21 +151,6 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
     def _names_out(self, names: Sequence[str]) -> list[str]:
         parts = zip(names, map(_written, self.thresholds_), strict=True)
         return [f"{name}≥{limit}" for name, limits in parts for limit in limits]
-
-
-@dataclass(frozen=True)
-class _Columns(NamedFeatures):
-    """Where the features of the training data stand in other data."""
-
-    n_inputs: int
-    feature_names: tuple[str, ...] | None
-
-    @property
-    def n_features(self) -> int:
-        return self.n_inputs
-
-    def of(self, X: Any, feature_names: Sequence[str] | None) -> Any:
-        return picked(X, self._columns(X.shape[1], feature_names))
 
 
 def _distinct_values(X: Any) -> Iterator[Array]:
@@ -190,7 +167,7 @@ def _distinct_values(X: Any) -> Iterator[Array]:
 
 
 def _thresholds(values: Array, n_bins: int, spacing: str) -> Array:
-    """Some of the middles between values that follow each other."""
+    """Some of the midpoints between neighbouring values."""
     n_gaps = len(values) - 1
     if n_gaps < 1:
         return np.zeros(0)
@@ -208,7 +185,7 @@ def _thresholds(values: Array, n_bins: int, spacing: str) -> Array:
 
 
 def _coded(X: Any, thresholds: list[Array]) -> sparse.csr_array:
-    """[x ≥ t] for every value of X; columns that X lacks at the end are 0."""
+    """[x ≥ t] for every value of X."""
     sizes = np.array([len(limits) for limits in thresholds], np.int64)
     n_rows, n_columns = X.shape[0], int(sizes.sum())
     reached = np.zeros((n_rows, len(thresholds)), np.min_scalar_type(int(sizes.max(initial=0))))
@@ -217,8 +194,7 @@ def _coded(X: Any, thresholds: list[Array]) -> sparse.csr_array:
         part = X[start : start + step]
         part = part.toarray() if sparse.issparse(part) else part
         for j, limits in enumerate(thresholds):
-            values = part[:, j] if j < part.shape[1] else np.zeros(len(part))
-            reached[start : start + step, j] = steps_reached(values, limits)
+            reached[start : start + step, j] = steps_reached(part[:, j], limits)
     indptr = sizes_to_indptr(reached.sum(axis=1, dtype=np.int64))
     index_type = np.int32 if max(int(indptr[-1]), n_columns) <= np.iinfo(np.int32).max else np.int64
     indices = np.empty(int(indptr[-1]), index_type)
@@ -234,7 +210,7 @@ def _coded(X: Any, thresholds: list[Array]) -> sparse.csr_array:
 
 
 def _written(thresholds: Array) -> list[str]:
-    """Thresholds with as few digits as tell them apart, and three at least."""
+    """Thresholds with just enough digits to tell them apart, at least three."""
     for digits in range(3, 18):
         texts = [f"{limit:.{digits}g}" for limit in thresholds.tolist()]
         if len(set(texts)) == len(texts):

@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
+import numpy as np
+
 from rankwright.measures import Measure
 
-__all__ = ["Certificate", "Fitted", "Kind", "Notice", "Outcome", "Rounds"]
+__all__ = ["Certificate", "Fitted", "Kind", "Notice", "Outcome", "Rounds", "plain"]
 
 
 class Kind(StrEnum):
@@ -143,3 +145,27 @@ class Fitted(Outcome):
     n_features: int
     seconds: float
     measure: Measure
+
+
+def plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters and facts that JSON can hold."""
+    kept = {}
+    for key, value in values.items():
+        if isinstance(value, np.generic | np.ndarray):
+            value = value.tolist()
+        if isinstance(value, Mapping):
+            value = [[*(entry if isinstance(entry, tuple) else [entry]), amount] for entry, amount in value.items()]
+        if isinstance(value, Measure):
+            value = str(value)
+        if isinstance(value, list | tuple):
+            value = [_named(item) for item in value]
+        if value is None or isinstance(value, bool | int | float | str | list):
+            kept[key] = value
+    return kept
+
+
+def _named(item: Any) -> Any:
+    """Numbers, text and lists unchanged; the class of a ranker, the notation of a measure."""
+    if item is None or isinstance(item, bool | int | float | str | list):
+        return item
+    return str(item) if isinstance(item, Measure) else type(item).__name__

@@ -1,4 +1,4 @@
-"""Interpolation: the weighted sum of fitted rankers, its weights found for a measure."""
+"""Interpolation: the weighted sum of fitted rankers, with weights that optimise a measure."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from rankwright.rankers.parameters import (
 __all__ = ["Interpolation"]
 
 Array = npt.NDArray[Any]
-_STARTS = 3  # components that the search starts from, besides equal weights
+_STARTS = 3  # best components to start the search from, besides equal weights
 
 
 _RANKERS = Rule(
@@ -46,36 +46,36 @@ _NUMBERS = Rule("finite numbers", lambda value: is_list(value) and all(map(is_nu
 
 @dataclass(eq=False, repr=False)
 class Interpolation(FromBackground):
-    """The weighted sum of rankers that are fitted already; only the weights are fitted.
+    """The weighted sum of fitted rankers; only the weights are trained.
 
     Scores are brought to a common scale first: each component is divided by the standard deviation of its scores within
-    queries, on the data that ``fit`` sees. That is one number for each component, so that a sum of linear models is a
-    linear model again, and one of trees a model of trees.
+    queries, on the data that ``fit`` sees. That is one number per component, so a sum of linear models is a linear
+    model, and a sum of trees a model of trees.
 
     Parameters
     ----------
     rankers : sequence, optional
-        Fitted rankers, models, what ``load_model`` gives, or single features by name or number. None: every feature.
+        Fitted rankers, models, results of ``load_model``, or single features by name or number. None: every feature.
     weights : {"powell", "lambdarank"} or sequence of float
         ``"powell"``: direction-set search with an exact line search, for the measure itself. ``"lambdarank"``: a linear
         LambdaRank over the scores. Or fixed weights of the scaled scores.
     measure : str or Measure
-        What to rise.
+        Measure to optimise.
     scale : bool
-        Whether scores are brought to a common scale.
-    random_state : int
-        Seed of what is drawn: further directions of the search, or the order of the queries for LambdaRank.
+        Bring scores to a common scale.
+    random_state : int, RandomState or None
+        Seed of further search directions, or of LambdaRank's order of queries.
     n_jobs : int, optional
-        Threads. The model does not depend on it.
+        Threads; default 1, -1 for all cores. The model does not depend on it.
 
     Attributes
     ----------
     weights_ : ndarray
-        Of the scaled scores.
+        Weights of the scaled scores.
     scales_ : ndarray
-        What each component was divided by.
+        Divisor of each component's scores.
     value_ : float
-        The measure on the data that ``fit`` saw.
+        The measure on the training data.
     model_ : model
         Linear, of trees, or a sum of models.
 

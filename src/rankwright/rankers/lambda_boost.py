@@ -1,4 +1,4 @@
-"""LambdaBoost: every round one feature joins the model, by least squares on the lambda gradients of a measure."""
+"""LambdaBoost: every round adds the feature that fits the lambda gradients of a measure best, by least squares."""
 
 from __future__ import annotations
 
@@ -27,46 +27,48 @@ Array = npt.NDArray[Any]
 
 @dataclass(eq=False, repr=False)
 class LambdaBoost(BoostedRanker, FromBackground):
-    """LambdaBoost: boosting with single features on lambda gradients, from nothing or from a background model.
+    """LambdaBoost: boosting with single features on lambda gradients, from scratch or from a background model.
 
-    Every round takes the feature that fits the gradients best by least squares, and adds ``learning_rate`` times its
-    coefficient. What is learnt is linear; the model is the background plus that.
+    Every round takes the feature that fits the gradients best by least squares and adds ``learning_rate`` times its
+    coefficient. The sum is linear; the model is the background plus this sum.
 
     Parameters
     ----------
     n_rounds : int
-        Rounds, at most.
+        Most rounds.
     learning_rate : float
-        Share of the least-squares coefficient that a round adds.
+        Share of the least-squares coefficient that each round adds.
     measure : str or Measure
-        What to rise: ``"ndcg@10"``, ``"map"``, ``"mrr"``, any registered measure.
+        Measure to optimise: ``"ndcg@10"``, ``"map"``, ``"mrr"``, any registered measure.
     truncation : int, optional
-        Leave out pairs of documents that are both below this rank.
+        Ignore pairs of documents that are both below this rank.
     standardize : bool
-        Compare features by their values less the mean, divided by the standard deviation. False: by their raw values.
+        Compare features after subtracting the mean and dividing by the standard deviation; False: raw values.
     patience : int, optional
-        Rounds without a better value on ``eval_set`` after which training stops.
+        Stop after this many rounds without a better value on ``eval_set``.
     background : fitted ranker, model or SavedModel, optional
-        Where to start from. The model contains it, and so does its file.
+        Model to start from. The trained model contains it, and so does its file.
     eval_measure : str or Measure, optional
-        What the number of rounds is chosen by; ``measure`` unless given.
+        Measure to choose the number of rounds by; default ``measure``.
     n_jobs : int, optional
-        Threads; 1 unless given, -1 for all cores. The model does not depend on it.
+        Threads; default 1, -1 for all cores. The model does not depend on it.
     callback : callable, optional
-        Called with a :class:`~rankwright.solvers.boosting.Round` after every round; True stops training.
+        Called with a :class:`~rankwright.solvers.boosting.Round` after every round; returning True stops training.
 
     Attributes
     ----------
     model_ : LinearModel or SumModel
-        The background, if there is one, and what was learnt.
+        The background, if given, plus what was learnt.
     coef_ : ndarray
         What was learnt, as weights of the raw features.
     n_rounds_ : int
         Rounds kept.
     path_ : tuple of Round
-        The value on validation data after every round, and seconds.
+        Value on validation data and seconds after every round.
     n_queries_, n_queries_skipped_ : int
-        Queries trained on, and those without an order to learn.
+        Queries trained on, and queries skipped because they have no order to learn.
+    training_ : Fitted
+        All facts of the training, as :meth:`fit_data` returns them.
 
     Examples
     --------
@@ -118,7 +120,7 @@ class LambdaBoost(BoostedRanker, FromBackground):
         return self._keep(learner.coefficients(boosted.n_rounds), boosted, data)
 
     def _learn_nothing(self, task: Task) -> Outcome:
-        start_scores(background_model(self.background), task.data)  # complains where it does not fit
+        start_scores(background_model(self.background), task.data)  # raises if it does not fit
         return self._keep(np.zeros(task.data.n_features), Boosted(0, ()), task.data)
 
     def _keep(self, coef: Array, boosted: Boosted, data: RankingData) -> Outcome:

@@ -1,4 +1,4 @@
-"""LambdaMART: boosted regression trees on lambda gradients, from nothing or from a background model (LambdaSMART)."""
+"""LambdaMART: boosted regression trees on lambda gradients, from scratch or from a background model (LambdaSMART)."""
 
 from __future__ import annotations
 
@@ -22,54 +22,56 @@ __all__ = ["LambdaMART"]
 
 @dataclass(eq=False, repr=False)
 class LambdaMART(TreeRanker, FromBackground):
-    """LambdaMART: every round a regression tree is grown on the lambda gradients of a measure.
+    """LambdaMART: every round grows a regression tree on the lambda gradients of a measure.
 
-    Trees are grown best-first by squared error on up to 255 bins of every feature; leaves are set by one Newton step.
-    With a ``background`` boosting starts from its scores (LambdaSMART), and the model contains it.
+    Trees are grown best-first by squared error on up to 255 bins per feature; one Newton step sets the leaves. With a
+    ``background``, boosting starts from its scores (LambdaSMART), and the model contains it.
 
     Parameters
     ----------
     n_trees : int
-        Rounds of boosting, at most.
+        Most rounds of boosting.
     learning_rate : float
         Shrinkage of every tree.
     max_leaves : int
-        Leaves of a tree.
+        Most leaves of a tree.
     measure : str or Measure
-        What to rise: ``"ndcg"``, ``"map"``, ``"mrr"``, any registered measure.
+        Measure to optimise: ``"ndcg"``, ``"map"``, ``"mrr"``, any registered measure.
     truncation : int, optional
-        Leave out pairs of documents that are both below this rank.
+        Ignore pairs of documents that are both below this rank.
     max_bins : int
-        Bins of a feature, up to 255.
+        Most bins of a feature, up to 255.
     min_rows : int
-        Fewest documents of a leaf.
+        Fewest documents in a leaf.
     tree_rows, tree_features : float
         Share of the documents and features that each tree sees.
     randomize_nodes : bool or float
-        Let a random share (True: 0.7) of a node's documents and of the features decide each split.
+        Choose each split on a random share (True: 0.7) of the node's documents and of the features.
     patience : int, optional
-        Rounds without a better value on ``eval_set`` after which training stops.
+        Stop after this many rounds without a better value on ``eval_set``.
     background : fitted ranker or model, optional
-        Where to start from.
+        Model to start from.
     eval_measure : str or Measure, optional
-        What the number of trees is chosen by; nDCG@10 unless given.
-    random_state : int
-        Seed of all that is drawn.
+        Measure to choose the number of trees by; default nDCG@10.
+    random_state : int, RandomState or None
+        Random seed.
     n_jobs : int, optional
-        Threads; 1 unless given, -1 for all cores. The model does not depend on it.
+        Threads; default 1, -1 for all cores. The model does not depend on it.
     callback : callable, optional
-        Called with a :class:`~rankwright.solvers.boosting.Round` after every tree; True stops training.
+        Called with a :class:`~rankwright.solvers.boosting.Round` after every tree; returning True stops training.
 
     Attributes
     ----------
     n_trees_ : int
         Trees kept.
     path_ : tuple of Round
-        The value on validation data after every round, and seconds.
+        Value on validation data and seconds after every round.
     feature_importances_ : ndarray
-        By how much the splits of each feature lower the squared error, all in all 1.
+        How much the splits of each feature lower the squared error, normalised to sum to 1.
     n_queries_, n_queries_skipped_ : int
-        Queries trained on, and those without an order to learn.
+        Queries trained on, and queries skipped because they have no order to learn.
+    training_ : Fitted
+        All facts of the training, as :meth:`fit_data` returns them.
 
     Examples
     --------
@@ -103,7 +105,7 @@ class LambdaMART(TreeRanker, FromBackground):
         return self._keep(learner.trees[: boosted.n_rounds], boosted, data)
 
     def _learn_nothing(self, task: Task) -> Outcome:
-        start_scores(background_model(self.background), task.data)  # complains where it does not fit
+        start_scores(background_model(self.background), task.data)  # raises if it does not fit
         return self._keep([], Boosted(0, ()), task.data)
 
     def _keep(self, trees: list[Any], boosted: Boosted, data: RankingData) -> Outcome:

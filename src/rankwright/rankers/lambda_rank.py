@@ -1,7 +1,7 @@
 """RankNet and LambdaRank: a linear model or a net with one hidden layer, trained query by query.
 
 RankNet descends the mean of log(1 + e^−(s_i − s_j)) over a query's pairs with z_i > z_j. LambdaRank multiplies the
-force of each pair by what swapping the two would change of a measure.
+gradient of each pair by the change of a measure if the two swapped ranks.
 """
 
 from __future__ import annotations
@@ -158,45 +158,46 @@ class RankNet(NetRanker):
     Parameters
     ----------
     truncation : int, optional
-        Leave out pairs of documents that are both below this rank.
+        Ignore pairs of documents that are both below this rank.
     hidden : int
-        Units of the hidden layer; 0: a linear model.
+        Units of the hidden layer; 0 for a linear model.
     learning_rate : float, optional
-        By which the gradient of an update is multiplied: plain steps. None: steps by Adam's rule with its usual rate of
-        0.001, whose length does not depend on the size of the gradients.
+        Step size of plain gradient descent. None: Adam with its usual rate of 0.001, whose steps do not depend on the
+        size of the gradients.
     epochs : int
-        How often every query is looked at, at most.
+        Most passes over the queries.
     batch : int
         Queries per update.
     weight_decay : float
-        In every update weights shrink by this times the rate.
+        Every update shrinks the weights by this times the rate.
     standardize : bool
-        Shift features to mean 0 and divide them by their standard deviation; this is folded into the first layer, so
-        that the model takes features as they come. Features that do not vary are left out in any case.
+        Shift features to mean 0 and divide them by their standard deviation, folded into the first layer: the model
+        takes raw features. Constant features are always left out.
     patience : int, optional
-        Epochs without a better value on ``eval_set`` after which training stops.
+        Stop after this many epochs without a better value on ``eval_set``.
     eval_measure : str or Measure, optional
-        What the best epoch is chosen by; nDCG@10 unless given.
-    random_state : int
-        Seed of the first weights and of the order of queries.
+        Measure to choose the best epoch by; default nDCG@10.
+    random_state : int, RandomState or None
+        Seed of the initial weights and of the order of queries.
     n_jobs : int, optional
-        Threads; 1 unless given, -1 for all cores. They share the work of large batches; the model does not depend on
-        them.
+        Threads; default 1, -1 for all cores. They share the work of large batches. The model does not depend on it.
     callback : callable, optional
-        Called with an :class:`~rankwright.solvers.net_training.Epoch` after every epoch; True stops training.
+        Called with an :class:`~rankwright.solvers.net_training.Epoch` after every epoch; returning True stops training.
 
     Attributes
     ----------
     model_ : LinearModel or NetModel
-        What was learnt.
+        The trained model.
     coef_ : ndarray
-        With ``hidden=0`` only: weights of the raw features.
+        Weights of the raw features, with ``hidden=0`` only.
     n_epochs_, best_epoch_ : int
-        Epochs run, and which one the model comes from.
+        Epochs run, and the epoch whose model was kept.
     path_ : tuple of Epoch
         The measure on training and validation data after every epoch, and seconds.
     n_queries_, n_queries_skipped_ : int
-        Queries trained on, and those without an order to learn.
+        Queries trained on, and queries skipped because they have no order to learn.
+    training_ : Fitted
+        All facts of the training, as :meth:`fit_data` returns them.
 
     Examples
     --------
@@ -219,22 +220,22 @@ class RankNet(NetRanker):
 
 @dataclass(eq=False, repr=False)
 class LambdaRank(NetRanker):
-    """LambdaRank: RankNet with the force of each pair times what swapping the two would change of a measure.
+    """LambdaRank: RankNet with the gradient of each pair times the change of a measure if the two swapped ranks.
 
     Parameters
     ----------
     measure : str or Measure
-        What to rise: ``"ndcg@10"``, ``"map"``, ``"mrr"``, any registered measure.
+        Measure to optimise: ``"ndcg@10"``, ``"map"``, ``"mrr"``, any registered measure.
     truncation : int, optional
-        Leave out pairs of documents that are both below this rank.
+        Ignore pairs of documents that are both below this rank.
     hidden, learning_rate, epochs, batch, weight_decay, standardize, patience, random_state, n_jobs, callback
         As for :class:`RankNet`.
     eval_measure : str or Measure, optional
-        What the best epoch is chosen by; ``measure`` unless given.
+        Measure to choose the best epoch by; default ``measure``.
 
     Attributes
     ----------
-    model_, coef_, n_epochs_, best_epoch_, path_, n_queries_, n_queries_skipped_
+    model_, coef_, n_epochs_, best_epoch_, path_, n_queries_, n_queries_skipped_, training_
         As for :class:`RankNet`.
 
     Examples

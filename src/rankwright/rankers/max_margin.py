@@ -1,4 +1,4 @@
-"""Max-margin training, and StructuredSVM: rankers for AUC, MAP, nDCG, MRR, DORM, or several of these at once.
+"""Max-margin training, and StructuredSVM: rankers for AUC, MAP, nDCG, MRR, DORM, or several at once.
 
     minimise  ½‖w‖² + (C/|Q|) Σ_q μ_q H_q(w)
 
@@ -108,7 +108,7 @@ class MaxMarginRanker(CostRanker):
         if solution is None or self.gap_ <= self.tol:
             return None
         if not solution.stalled and self.n_passes_ < self.max_passes:
-            return None  # the callback wanted it to stop
+            return None  # stopped by the callback
         where = f"after {self.n_passes_} passes" if solution.stalled else f"at max_passes={self.max_passes}"
         what = f"stopped {where} with a relative duality gap of {self.gap_:.2g}; asked for {self.tol:g}"
         values = {"max_passes": self.max_passes, "passes": self.n_passes_, "stalled": solution.stalled}
@@ -121,62 +121,64 @@ class MaxMarginRanker(CostRanker):
 
 @dataclass(eq=False, repr=False)
 class StructuredSVM(MaxMarginRanker):
-    """Structured SVM, trained directly for a ranking measure, with a duality gap as proof.
+    """Structured SVM: trained directly for a ranking measure, with a duality gap as proof of optimality.
 
     Parameters
     ----------
     loss : str or Measure, or several
         ``"map"`` (SVMmap), ``"auc"`` (SVMauc), ``"ndcg@10"`` (SVMndcg), ``"ndcg"`` (no clip), ``"mrr@10"`` (SVMmrr),
-        ``"dorm@10"`` (DORM: nDCG of the grades with weights for positions). A list trains for all at once (SVMcombo).
+        ``"dorm@10"`` (DORM: nDCG of the grades with weights for positions). A list optimises all at once (SVMcombo).
     C : float or "auto"
-        Weight of the losses against ½‖w‖²: the papers' C, with the average over queries. ``"auto"``: chosen from
+        Weight of the losses against ½‖w‖²: the papers' C, with losses averaged over queries. ``"auto"`` chooses from
         ``C_grid`` on ``eval_set``.
     relevant_from : float
-        Labels from this on are relevant (DORM takes the grades as they are).
+        Lowest label that counts as relevant (DORM uses the grades themselves).
     feature_map : str, optional
-        What a ranking is described by, where there is a choice: ``"mrr"`` or ``"po"`` for MRR, ``"po"`` or ``"dorm"``
+        Description of a ranking, where there is a choice: ``"mrr"`` or ``"po"`` for MRR, ``"po"`` or ``"dorm"``
         for nDCG. ``"dorm:sqrt"`` and ``"dorm:log2"`` (the default decay) weight position r by 1/√(1+r) and
         1/log2(2+r); ``"dorm:sqrt@30"`` ends after 30 ranks. With several losses: a list, None where there is no choice.
     loss_weights : sequence of float, optional
-        Weight of each of several losses; all 1 unless given.
+        Weight of each of several losses; default: all 1.
     slack : {"separate", "shared"}
         Several losses: add up a query's hinges, or take the largest one.
     tol : float
         Relative duality gap at which training stops.
     max_passes : int
-        Passes over the data at which it stops anyway, with a warning.
+        Most passes over the data; training then stops with a warning.
     standardize : bool
-        Divide features by their standard deviation, folded back into ``coef_``. (Means cancel.) False is exactly the
-        papers' problem on the features as they are.
+        Divide features by their standard deviation, folded back into ``coef_``. (Means cancel.) False solves
+        exactly the papers' problem, on the raw features.
     solver : {"bundle", "one-slack-cutting-plane"}
-        One cached set of planes per query, or the papers' 1-slack cutting plane: the same objective and certificate.
+        One set of cutting planes per query, or the papers' 1-slack cutting plane; same objective and certificate.
     C_grid : sequence of float, optional
-        For ``C="auto"``; powers of ten from 1e-4 to 1e3 unless given.
+        Values for ``C="auto"``; default: powers of ten from 1e-4 to 1e3.
     eval_measure : str or Measure, optional
-        What C is chosen by; unless given the loss itself, the first of several.
+        Measure to choose C by; default: that of the (first) loss, with labels from ``relevant_from`` on as relevant.
     warm_start : bool
-        Start from the last fit's ``coef_``.
+        Start from the previous fit's ``coef_``.
     n_jobs : int, optional
-        Threads; 1 unless given, -1 for all cores. The model does not depend on it.
+        Threads; default 1, -1 for all cores. The model does not depend on it.
     callback : callable, optional
-        Called with a :class:`~rankwright.solvers.bundle.Check` after every pass; True stops training.
+        Called with a :class:`~rankwright.solvers.bundle.Check` after every pass; returning True stops training.
 
     Attributes
     ----------
     coef_ : ndarray
         Weights of the raw features; scores are ``X @ coef_``.
     objective_, gap_ : float
-        Objective of the problem that was solved, and how far it may be above the optimum, relatively.
+        Objective of the solved problem, and the most by which it can exceed the optimum, relative.
     n_passes_ : int
         Passes over the data.
     path_ : tuple of Check
         Passes, primal, dual, gap and seconds after each pass.
     C_, C_path_
-        The C used, and one row for each C that was tried: the value on ``eval_set``, if given, by the name of the
-        measure; ``objective``, ``gap``, ``passes``; ``norm`` (‖w‖ of the problem that was solved), ``slack`` (average
-        hinge), and ``slack_ratio``, ``objective_ratio``: relative to weights of 0.
+        The C used, and one row for each C tried: the value on ``eval_set``, if given, under the name of the measure;
+        ``objective``, ``gap``, ``passes``; ``norm`` (‖w‖ of the solved problem), ``slack`` (average hinge), and
+        ``slack_ratio``, ``objective_ratio``: relative to weights of 0.
     n_queries_, n_queries_skipped_ : int
-        Queries trained on, and those without an order to learn.
+        Queries trained on, and queries skipped because they have no order to learn.
+    training_ : Fitted
+        All facts of the training, as :meth:`fit_data` returns them.
 
     Examples
     --------

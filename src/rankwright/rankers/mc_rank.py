@@ -20,18 +20,18 @@ __all__ = ["McRank"]
 
 @dataclass(eq=False, repr=False)
 class McRank(TreeRanker):
-    """McRank: the score of a document is Σ grade · Pr(grade), the probabilities from boosted trees.
+    """McRank: the score of a document is its expected grade, Σ grade · Pr(grade), from boosted trees.
 
     Parameters
     ----------
     n_trees : int
-        Rounds of boosting, at most; each grows one tree for every grade.
+        Most rounds of boosting; each grows one tree per grade.
     learning_rate : float
         Shrinkage of every tree.
     max_leaves : int
-        Leaves of a tree.
+        Most leaves of a tree.
     link : {"softmax", "ordinal"}
-        Grades as classes, or as thresholds that a document reaches, one tree less a round.
+        Grades as classes, or as thresholds that a document reaches (one tree fewer per round).
     max_bins, min_rows, tree_rows, tree_features, randomize_nodes, patience
         As for :class:`LambdaMART`.
     eval_measure, random_state, n_jobs, callback
@@ -42,8 +42,8 @@ class McRank(TreeRanker):
     n_trees_ : int
         Rounds kept.
     grades_ : ndarray
-        The grades, rising.
-    path_, feature_importances_, n_queries_, n_queries_skipped_
+        The grades, ascending.
+    path_, feature_importances_, n_queries_, n_queries_skipped_, training_
         As for :class:`LambdaMART`.
 
     Examples

@@ -1,4 +1,4 @@
-"""One training set as the max-margin solver sees it: scale, blocks of queries, threads, and a path of C values."""
+"""A training set as the max-margin solver sees it: scale, blocks of queries, threads, and a path of C values."""
 
 from __future__ import annotations
 
@@ -23,26 +23,26 @@ BUNDLE, ONE_SLACK, DESCENT = "bundle", "one-slack-cutting-plane", "gd"
 SOLVERS = (BUNDLE, ONE_SLACK)  # with a certificate
 _PLANES = {BUNDLE: 16, ONE_SLACK: 200, DESCENT: 16}  # per block, at least
 _PLANES_IN_ALL = 200  # at least: few blocks need more planes each
-_FEW_BLOCKS = 112  # up to which every query has a block of its own
-_PLANE_BYTES = 0.5  # of the features' bytes, that cached planes may take
-_FEW_BYTES = 1 << 25  # that they may take in any case
-_NO_GAIN = 0.01  # of the objective: weights that are better than 0 by less are as good as 0
+_FEW_BLOCKS = 112  # up to this many, every query has its own block
+_PLANE_BYTES = 0.5  # share of the features' bytes that cached planes may take
+_FEW_BYTES = 1 << 25  # bytes they may always take
+_NO_GAIN = 0.01  # share of the objective: weights better than 0 by less count as 0
 
 
 @dataclass(frozen=True, eq=False)
 class Target:
-    """One loss to train for: what it makes of the labels.
+    """One loss to train for, and its view of the labels.
 
     Attributes
     ----------
     labels : ndarray
-        Labels as the oracle wants them.
+        Labels as the oracle needs them.
     useful : ndarray of bool
-        The queries that say something about order.
+        Queries with an order to learn.
     oracle : Oracle
-        The most violated ranking.
+        Finds the most violated ranking.
     weight : float
-        Of this loss among several.
+        Weight of this loss among several.
     """
 
     labels: Array
@@ -88,7 +88,7 @@ class Settings:
 
 
 class Problem:
-    """One training set as the solver sees it, for a path of C values: planes are kept from one C to the next."""
+    """A training set as the solver sees it, for a path of C values: planes are kept from one C to the next."""
 
     def __init__(
         self, data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, initial: Array | None
@@ -140,14 +140,14 @@ class Problem:
         else:
             solution = solve(self._objective, self._book, known=self._known(C, factor), **rules)
             self._last = solution
-        if self._slack_at_zero is None:  # the first pass was there
+        if self._slack_at_zero is None:  # the first pass evaluated weights of 0
             self._slack_at_zero = solution.path[0].primal / C
         figures = {"objective": solution.objective, "gap": solution.gap, "passes": len(solution.path)}
         figures |= fit_health(C, solution.objective, solution.w, self._slack_at_zero)
         return Trial(self._objective.coefficients(solution.w), figures, solution, solution.interrupted)
 
     def _known(self, C: float, factor: float) -> tuple[Array, float] | None:
-        """The weights of the last C and their hinge for this one; None where they are no better than 0."""
+        """The weights of the last C and their hinge for this one; None if they are no better than 0."""
         if self._last is None or self._slack_at_zero is None:
             return None
         w = self._last.w
@@ -161,16 +161,16 @@ class Problem:
 
 
 def fit_health(C: float, objective: float, w: Array, slack_at_zero: float) -> dict[str, float]:
-    """Length of the weights, average slack, and what slack and objective are relative to weights of 0 (KDD'08).
+    """Length of the weights, average slack, and slack and objective relative to weights of 0 (KDD'08).
 
     Parameters
     ----------
     C, objective : float
         ½‖w‖² + C · slack = objective.
     w : ndarray
-        The weights of the problem that was solved.
+        Weights of the solved problem.
     slack_at_zero : float
-        The average slack at weights of 0, where the objective is C times that.
+        Average slack at weights of 0, where the objective is C times that.
 
     Examples
     --------
@@ -195,7 +195,7 @@ def _frozen(labels: Array) -> Array:
 
 
 def _n_blocks(data: RankingData, capacity: int) -> int:
-    """One block per query, unless there are so many that the work on planes, or their memory, would outgrow a pass."""
+    """One block per query, unless the work on that many planes, or their memory, would outgrow a pass."""
     size = data.X.data.nbytes * 2 if data.is_sparse else data.X.nbytes
     affordable = int(max(_PLANE_BYTES * size, _FEW_BYTES) / (capacity * data.n_features * 8))
     worthwhile = max(_FEW_BLOCKS, data.n_docs // (8 * data.n_features))

@@ -1,8 +1,8 @@
-"""RankingSVM: a hinge for every pair of documents, with the weights of pairs and queries of Ranking SVM for IR.
+"""RankingSVM: a hinge for every pair of documents, with the pair and query weights of Ranking SVM for IR.
 
     minimise  ½‖w‖² + (C/|Q|) Σ_q μ_q Σ_{z_i > z_j} τ(z_i, z_j) [1 − w·(x_i − x_j)]₊
 
-The paper (SIGIR'06) writes λ‖w‖² + Σ τ μ [·]₊: the same problem for C = |Q|/(2λ), where a pair costs C_i = τμ/(2λ).
+The paper (SIGIR'06) minimises λ‖w‖² + Σ τ μ [·]₊: the same problem for C = |Q|/(2λ), where a pair costs C_i = τμ/(2λ).
 Without weights, C is svm_rank_learn's -c (with its default loss, -l 1).
 """
 
@@ -35,34 +35,34 @@ _RANK_WEIGHTS = (
 
 @dataclass(eq=False, repr=False)
 class RankingSVM(MaxMarginRanker):
-    """Ranking SVM, and Ranking SVM for IR: a hinge for every pair of documents of one query with different labels.
+    """Ranking SVM, and Ranking SVM for IR: a hinge for every pair of documents of a query with different labels.
 
-    Pairs are never listed: a query of n documents takes O(n log n) time and O(n) memory.
+    Pairs are never enumerated: a query of n documents takes O(n log n) time and O(n) memory.
 
     Parameters
     ----------
     C : float or "auto"
         Weight of the pairs' hinges, summed within a query and averaged over queries: svm_rank_learn's -c.
     lam : float, optional
-        Instead of ``C``: the paper's λ, for λ‖w‖² + Σ hinges; the same as C = |Q|/(2λ).
+        The paper's λ, instead of ``C``: minimises λ‖w‖² + Σ hinges, which is C = |Q|/(2λ).
     rank_weights : str, Measure or mapping, optional
         Weight τ of a pair by its two labels. ``"ndcg@1"`` (any nDCG@m): the mean drop of that measure when a document
-        of the one label and one of the other swap places in a perfect ranking. A mapping {(higher, lower): weight}.
+        of one label and one of the other swap places in a perfect ranking. A mapping {(higher, lower): weight}.
     query_weights : bool or mapping
-        Weight μ of a query. True: the pairs of the query with most of them, divided by its own. {qid: weight}.
+        Weight μ of a query. True: the largest number of pairs of any query, divided by its own. {qid: weight}.
     tol, max_passes, standardize, C_grid, warm_start, n_jobs, callback
         As for :class:`StructuredSVM`.
     solver : {"bundle", "one-slack-cutting-plane", "gd"}
-        ``"gd"``: the paper's full-batch gradient descent, which ends when ten passes
-        lower the objective by less than ``tol`` / 10 of it; its ``gap_`` is true, but far from tight.
+        ``"gd"``: the paper's full-batch gradient descent, which stops when ten passes
+        lower the objective by less than ``tol`` / 10 of it; its ``gap_`` is valid, but far from tight.
     rate : float, optional
-        Learning rate of ``"gd"``; a line search unless given.
+        Learning rate of ``"gd"``; default: a line search.
     eval_measure : str or Measure, optional
-        What ``C="auto"`` chooses by; nDCG@10 unless given.
+        Measure by which ``C="auto"`` chooses; default nDCG@10.
 
     Attributes
     ----------
-    coef_, objective_, gap_, n_passes_, path_, C_, C_path_, n_queries_, n_queries_skipped_
+    coef_, objective_, gap_, n_passes_, path_, C_, C_path_, n_queries_, n_queries_skipped_, training_
         As for :class:`StructuredSVM`.
     rank_weights_ : dict
         τ of every pair of labels, {(higher, lower): weight}.

@@ -14,18 +14,18 @@ from rankwright.data.scaling import Standardizer
 __all__ = ["largest", "moments", "scale_of", "varies"]
 
 Array = npt.NDArray[Any]
-_NO_SPREAD = 1e-10  # of the largest value: a feature that varies less is taken as constant
-_CHUNK_VALUES = 1 << 18  # that stay in cache
+_NO_SPREAD = 1e-10  # share of the largest value: a feature that varies less counts as constant
+_CHUNK_VALUES = 1 << 18  # values that fit in the cache
 
 
 def scale_of(data: RankingData) -> Array:
-    """Standard deviations; inf for features that do not vary, which leaves them out."""
+    """Standard deviations; inf for constant features, which leaves them out."""
     deviations = _deviations(data)
     return np.where(varies(data.X, deviations), deviations, np.inf)
 
 
 def moments(data: RankingData, standardize: bool) -> tuple[Array, Array]:
-    """What to subtract from each feature and what to divide it by; inf for features that do not vary."""
+    """Mean and divisor of each feature; inf for constant features."""
     scale = scale_of(data)
     if not standardize:
         return np.zeros(data.n_features), np.where(np.isfinite(scale), 1.0, np.inf)
@@ -56,7 +56,7 @@ def _ends(X: Any) -> tuple[Array, Array]:
 
 
 def _deviations(data: RankingData) -> Array:
-    """One pass, some rows at a time, shifted by the first row; the careful way only for sparse and for huge values."""
+    """One pass in chunks of rows, shifted by the first row; the careful way only for sparse and for huge values."""
     if data.is_sparse:
         return Standardizer.fit(data).scale
     shift = data.X[0].astype(np.float64)

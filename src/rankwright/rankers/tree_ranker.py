@@ -1,4 +1,4 @@
-"""What the rankers made of trees share: their parameters, binning and growing."""
+"""What tree rankers share: parameters, binning and growing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class TreeRanker(BoostedRanker):
             raise InputError(f"{data.n_docs:,} documents; trees can be grown on at most {_MOST_ROWS:,}")
 
     def _grow(self, X: Array, valid: RankingData | None, n_learners: int) -> tuple[Any, list[Any]]:
-        """What grows trees on these features, to be closed afterwards, and learners that share it."""
+        """A grower of trees on these features, which the caller closes, and learners that share it."""
         from rankwright.models.trees.binning import bin_features
         from rankwright.models.trees.grow import Grower
         from rankwright.solvers.tree_learner import TreeLearner
@@ -75,14 +75,14 @@ class TreeRanker(BoostedRanker):
         return grower, learners
 
     def _grown(self, forest: Forest) -> TreeModel:
-        """Keep the trees that were grown."""
+        """Keep the trees."""
         self._trees = TreeModel(self.n_features_in_, self._names(), forest)
         return self._trees
 
     @property
     def feature_importances_(self) -> Array:
-        """By how much the splits of each feature lower the squared error, normalised to sum to 1."""
-        _ = self.model_  # complains where nothing was fitted
+        """How much the splits of each feature lower the squared error, normalised to sum to 1."""
+        _ = self.model_  # raises if not fitted
         return np.asarray(self._trees.importance())
 
 

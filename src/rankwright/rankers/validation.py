@@ -18,9 +18,9 @@ Array = npt.NDArray[Any]
 
 
 def validation_value(data: RankingData, measure: str | Measure) -> Callable[[Array], float]:
-    """The mean of a measure as a function of the scores, in the data's own order: what ``evaluate`` says, faster.
+    """The mean of a measure as a function of the scores, in the data's own order: as ``evaluate`` computes it, faster.
 
-    What does not depend on the scores (the ideal order, which queries have something relevant) is computed once.
+    Whatever does not depend on the scores (ideal order, queries with relevant documents) is computed once.
     """
     resolved = parse_measure(measure).resolve("letor")
     known = Rankings(data.labels, data.indptr)
@@ -30,7 +30,7 @@ def validation_value(data: RankingData, measure: str | Measure) -> Callable[[Arr
     def value(scores: Array) -> float:
         order = rank_order(scores, data.indptr, data.doc_ids)
         rankings = Rankings(data.labels[order], data.indptr, known)
-        vars(rankings)["ideal"] = ideal  # where its cached property looks first
+        vars(rankings)["ideal"] = ideal  # the cached property finds it here
         values = resolved.value(rankings)
         values[nothing] = 0.0
         return mean_of(values)

@@ -217,8 +217,8 @@ def _runs(path: Path) -> Iterator[Run]:
             row.get("split", ""),
             row["method"],
             row.get("parameters", {}),
-            *(row.get(name, math.nan) for name in _FIGURES),
             note=row.get("note", "").strip(),
+            **{name: row.get(name, math.nan) for name in _FIGURES},
         )
 
 

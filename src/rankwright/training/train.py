@@ -208,7 +208,8 @@ def plan(
     bins = given.pop("bins", None)
     if bins is not None and (not isinstance(bins, int) or isinstance(bins, bool) or bins < 1):
         raise InputError(f"bins is {bins!r}; expected a whole number from 1")
-    if "losses" in known and len(given.get("losses", ())) < 2:
+    losses = given.get("losses")
+    if "losses" in known and not (isinstance(losses, list | tuple) and len(losses) > 1):
         raise InputError(f"{method.name} trains for several losses at once; expected losses such as map and mrr@10")
     shared: dict[str, Any] = {"n_jobs": threads, "random_state": seed}
     if measure is not None:

@@ -1,8 +1,8 @@
-"""Features as small whole numbers: the bin of every value, eight features to a word.
+"""Features as small integers: the bin of every value, eight features to a word.
 
 Feature j has up to 255 bins with upper ends ``ends[j]``; bin b holds the values x with ends[b−1] < x ≤ ends[b], and 255
-stands for a missing value. The words of eight features stand together (group by group, then row by row): a histogram of
-a group fits the nearest cache, and one load gives eight bins.
+is a missing value. Words are stored by group of eight features, then by row: the histogram of a group fits the
+first-level cache, and one load gives eight bins.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ __all__ = ["GROUP", "MISSING", "BinnedFeatures", "bin_features"]
 Array = npt.NDArray[Any]
 GROUP = 8
 MISSING = 255
-_SAMPLE = 200_000  # rows that decide where bins end
-_COLUMNS = 16  # of the sample that are looked at together: a line of the cache in float32
+_SAMPLE = 200_000  # rows sampled to place the bins
+_COLUMNS = 16  # of the sample, processed together: a cache line in float32
 _CHUNK = 4096  # rows
-_TILE = 512  # rows of it that stay in the nearest caches
+_TILE = 512  # rows that stay in the first-level caches
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,7 +35,7 @@ class BinnedFeatures:
     words : ndarray of uint64, shape (groups, rows)
         Bins of eight features.
     ends : tuple of ndarray
-        For each feature the upper ends of its bins but the last, which has none.
+        For each feature the upper ends of all its bins but the last, which has none.
     """
 
     words: Array
@@ -53,7 +53,7 @@ class BinnedFeatures:
 
 
 def bin_features(X: Array, max_bins: int = 255, seed: int = 0, threads: int = 1) -> BinnedFeatures:
-    """Bin every feature at its quantiles; features of few values get a bin for each.
+    """Bin every feature at its quantiles; features with few values get a bin for each.
 
     Parameters
     ----------
@@ -62,9 +62,9 @@ def bin_features(X: Array, max_bins: int = 255, seed: int = 0, threads: int = 1)
     max_bins : int
         From 2 to 255.
     seed : int
-        Of the sample of rows that decides, where there are more than 200,000.
+        Random seed of the sample of rows that is used if there are more than 200,000.
     threads : int
-        The result does not depend on it.
+        Number of threads; the result does not depend on it.
     """
     n, d = X.shape
     rows = _sample(n, seed)
@@ -87,15 +87,15 @@ def bin_features(X: Array, max_bins: int = 255, seed: int = 0, threads: int = 1)
 
 
 def _sample(n: int, seed: int) -> Array:
-    """The rows that decide where bins end."""
+    """The rows used to place the bins."""
     if n <= _SAMPLE:
         return np.arange(n)
     return np.sort(np.random.default_rng(seed).choice(n, _SAMPLE, replace=False))
 
 
 def _ends(values: Array, max_bins: int) -> Array:
-    """Where the bins of a feature end: between neighbouring values, as equal in size as that allows."""
-    values = np.sort(values)  # NaN come last
+    """The ends of a feature's bins: between neighbouring values, with sizes as equal as possible."""
+    values = np.sort(values)  # NaN comes last
     n = len(values) - int(np.isnan(values).sum())
     values = values[:n]
     if not n:
@@ -104,17 +104,17 @@ def _ends(values: Array, max_bins: int) -> Array:
     if len(first) > max_bins:
         first = first[_cuts(first, n, max_bins)]
     upper, lower = values[first[1:]], values[first[1:] - 1]
-    with np.errstate(over="ignore"):  # then the lower value is the end
+    with np.errstate(over="ignore"):  # the lower value is the end
         middle = lower + (upper - lower) / 2
     return np.where(middle < upper, middle, lower)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _cuts(first: Any, n: int, max_bins: int) -> Any:
-    """Which of the different values start a bin, where they are more than the bins; ``first`` is where each stands.
+    """The distinct values that start a bin if there are more of them than bins; ``first`` is the position of each.
 
-    A value with more than an equal share of the rows has a bin of its own; the others fill bins up to an equal share of
-    the rows and bins that are left.
+    A value with more than an equal share of the rows gets its own bin; the others fill the remaining bins up to an
+    equal share of the remaining rows.
     """
     sizes = np.empty(first.size, np.int64)
     for i in range(first.size):
@@ -146,7 +146,7 @@ def _cuts(first: Any, n: int, max_bins: int) -> Any:
 
 @njit(cache=True, nogil=True)
 def _columns(X: Any, rows: Any, first: int, columns: Any) -> None:
-    """Some rows of the columns from ``first`` on, column by column."""
+    """Some rows of the columns starting at ``first``, column by column."""
     for k in range(rows.size):
         for j in range(columns.shape[0]):
             columns[j, k] = X[rows[k], first + j]
@@ -154,7 +154,7 @@ def _columns(X: Any, rows: Any, first: int, columns: Any) -> None:
 
 @njit(cache=True, nogil=True)
 def _fill(X: Any, start: int, stop: int, table: Any, sizes: Any, words: Any) -> None:
-    """Words of the rows ``start`` … ``stop − 1``, by bisection: one step for many rows, then the next."""
+    """Words of the rows ``start`` … ``stop − 1``, by bisection, each step for many rows at once."""
     values, codes = np.empty(_TILE, X.dtype), np.empty(_TILE, np.int64)
     for first in range(start, stop, _TILE):
         n = min(_TILE, stop - first)

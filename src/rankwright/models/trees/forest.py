@@ -17,24 +17,24 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True, eq=False)
 class Tree:
-    """Nodes of a tree, the root first; the children of a node stand side by side.
+    """The nodes of a tree, the root first; the children of a node are adjacent.
 
     Attributes
     ----------
     feature : ndarray of int32
         −1 for a leaf.
     threshold : ndarray of float64
-        Values up to it go left.
+        Values up to it go to the left child.
     missing_left : ndarray of bool
-        Whether missing values do.
+        Whether missing values go left.
     left : ndarray of int32
         The left child; the right one is the next node.
     value : ndarray of float64
-        Of leaves.
+        Value of a leaf.
     gain : ndarray of float64
-        By which the split lowers the squared error.
+        Reduction of the squared error by the split.
     count : ndarray of float64
-        Training rows.
+        Number of training rows.
     """
 
     feature: Array
@@ -48,7 +48,7 @@ class Tree:
 
 @dataclass(frozen=True, eq=False)
 class Forest:
-    """The nodes of all trees, one tree after the other; children are counted over all of them.
+    """The nodes of all trees, one tree after the other; node numbers run through all trees.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class Forest:
 
     @classmethod
     def of(cls, trees: Sequence[Tree]) -> Forest:
-        """Trees put together."""
+        """A forest of some trees."""
         roots = np.cumsum([0] + [len(tree.feature) for tree in trees]).astype(np.int64)
         left = [tree.left + np.int32(root) for tree, root in zip(trees, roots[:-1], strict=True)]
         names = ("feature", "threshold", "missing_left", "value", "gain", "count")
@@ -83,7 +83,7 @@ class Forest:
 
     @classmethod
     def join(cls, forests: Sequence[Forest]) -> Forest:
-        """Several forests one after the other."""
+        """Several forests joined into one."""
         if not forests:
             return cls.of([])
         shifts = np.concatenate([[0], np.cumsum([len(forest.feature) for forest in forests])])[:-1]
@@ -96,7 +96,7 @@ class Forest:
         return cls(**arrays)
 
     def scaled(self, factor: float) -> Forest:
-        """The same trees with all leaf values times ``factor``."""
+        """The same trees with all leaf values multiplied by ``factor``."""
         return self if factor == 1.0 else dataclasses.replace(self, value=factor * self.value)
 
     @property
@@ -105,7 +105,7 @@ class Forest:
         return len(self.roots)
 
     def first(self, n_trees: int) -> Forest:
-        """Only the first trees."""
+        """The first trees only."""
         stop = int(self.roots[n_trees]) if n_trees < self.n_trees else len(self.feature)
         arrays = (self.feature, self.threshold, self.missing_left, self.left, self.value, self.gain, self.count)
         return Forest(self.roots[:n_trees], *(array[:stop] for array in arrays))

@@ -1,4 +1,4 @@
-"""Growing a regression tree best-first: the leaf whose split lowers the squared error most is split next."""
+"""Growing a regression tree best-first: the leaf whose split reduces the squared error most is split next."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ class Grower:
     binned : BinnedFeatures
         The features.
     max_leaves : int
-        Leaves of a tree.
+        Maximum number of leaves of a tree.
     min_rows : int
-        Fewest rows of a leaf.
+        Minimum number of rows of a leaf.
     node_rows, node_features : float
-        Share of the rows and features, drawn anew for every node, that decides its split.
+        Share of rows and features, drawn for each node, from which its split is chosen.
     threads : int
-        The tree does not depend on it.
+        Number of threads; the tree does not depend on it.
     """
 
     binned: BinnedFeatures
@@ -69,15 +69,15 @@ class Grower:
         self._pool = ThreadPoolExecutor(self.threads)
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Shut down the thread pool."""
         self._pool.shutdown()
 
     def grow(
         self, residuals: Array, rows: Array, features: Array, rng: np.random.Generator
     ) -> tuple[Tree, list[tuple[int, Array]]]:
-        """A tree for the residuals of ``rows`` (uint32, rising), and the rows of each of its leaves, by node.
+        """A tree for the residuals of ``rows`` (uint32, ascending), and the rows of each leaf, by node.
 
-        Values are left at 0: what a leaf says is for the caller to decide.
+        Leaf values stay 0; the caller sets them.
         """
         packed, unit = pack(residuals)
         rows = rows.copy()
@@ -91,7 +91,7 @@ class Grower:
         self._look(root, rows, packed, features, rng)
         leaves = [root]
         while len(leaves) < self.max_leaves:
-            best = max(leaves, key=lambda leaf: leaf.gain)  # the first of equal ones
+            best = max(leaves, key=lambda leaf: leaf.gain)  # the first one if equal
             if best.gain <= 0:
                 break
             node, j = best.node, best.feature
@@ -135,7 +135,7 @@ class Grower:
             self._choose(leaf, features, rng)
 
     def _look(self, leaf: _Leaf, rows: Array, packed: Array, features: Array, rng: np.random.Generator) -> None:
-        """Find the best split of a leaf from its own rows, or a sample of them."""
+        """Find the best split of a leaf from its rows or a sample of them."""
         part = rows[leaf.start : leaf.stop]
         if len(part) < 2 * self.min_rows:
             return
@@ -150,7 +150,7 @@ class Grower:
         gather(packed, part, values)
         words, sums, n_groups = self.binned.words, leaf.sums, self._shape[0]
         threads = min(self.threads, n_groups) if len(part) >= _WORTH_THREADS else 1
-        # One call for each thread, the last on this one: more calls would cost more than they balance.
+        # One call per thread, the last one in this thread: more calls would cost more than better balance gains.
         bounds = [n_groups * at // threads for at in range(threads + 1)]
         others = [
             self._pool.submit(fill_groups, words, first, stop, part, values, sums)

@@ -1,8 +1,8 @@
-"""Sums of residuals by feature and bin, in whole numbers.
+"""Sums of residuals by feature and bin, in integers.
 
-A residual is scaled to a whole number and packed with a count of 1 into 64 bits, so that one addition per row and
-feature sums both, any order of rows gives the same bits, and the histogram of one child is that of its parent less the
-other's, exactly. 24 bits hold the count, 40 the sum of residuals: of 400,000 rows each residual keeps 20 bits.
+A residual is scaled to an integer and packed with a count of 1 into 64 bits: one addition per row and feature sums
+both, any order of rows gives the same bits, and the histogram of one child is exactly that of its parent minus the
+other's. 24 bits hold the count and 40 the sum of residuals: with 400,000 rows each residual keeps 20 bits.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _LEAST_UNIT = float(np.finfo(np.float64).tiny)
 
 
 def pack(residuals: Array) -> tuple[Array, float]:
-    """Residuals as whole numbers with their counts, and what a unit of them is worth."""
+    """Residuals as integers with their counts, and the value of one unit."""
     largest = float(np.abs(residuals).max(initial=0.0))
     unit = max(largest * len(residuals) / 2.0**_SUM_BITS, _LEAST_UNIT)
     return (np.rint(residuals / unit).astype(np.int64) << COUNT_BITS) + 1, unit
@@ -30,7 +30,7 @@ def pack(residuals: Array) -> tuple[Array, float]:
 
 @njit(cache=True, nogil=True)
 def gather(packed: Any, rows: Any, values: Any) -> None:
-    """The packed residuals of some rows, one after the other."""
+    """The packed residuals of some rows, contiguous."""
     for k in range(rows.size):
         values[k] = packed[rows[k]]
 

@@ -1,4 +1,4 @@
-"""Models of trees: the sum of what many trees say, or the expected grade from class probabilities that trees say."""
+"""Tree models: the sum of many trees, or the expected grade from class probabilities given by trees."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from rankwright.models.trees.forest import Forest
 __all__ = ["GradeModel", "TreeModel"]
 
 Array = npt.NDArray[Any]
-_ROWS = 1 << 14  # that are made dense at a time
+_ROWS = 1 << 14  # made dense at a time
 _LINKS = ("softmax", "ordinal")
-_QUADRATURE = 64  # points on the way from one row to another
+_QUADRATURE = 64  # points on the line between two rows
 
 
 @dataclass(frozen=True, eq=False)
 class _OnTrees(Model):
-    """What models of trees share.
+    """Base of tree models.
 
-    A feature may be NaN: each split knows where missing values go. Features that the data leaves out at the end are 0.
+    A feature may be NaN: each split knows where missing values go. Features missing at the end of the data are 0.
     """
 
     n_inputs: int
@@ -42,7 +42,7 @@ class _OnTrees(Model):
         return self.n_inputs
 
     def _blocks(self, X: Any, feature_names: Sequence[str] | None) -> Iterator[tuple[int, Array]]:
-        """Dense rows with the model's features as columns, some at a time."""
+        """Dense blocks of rows with the model's features as columns."""
         X = as_table(X)
         columns = self._columns(X.shape[1], feature_names)
         for start in range(0, X.shape[0], _ROWS):
@@ -70,8 +70,8 @@ class TreeModel(_OnTrees):
     forest: Forest = field(default_factory=lambda: Forest.of([]))
 
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
-        """Scores, higher is better, one float64 per row; columns are found as :class:`LinearModel` finds them."""
-        from rankwright.models.trees.predict import add_scores  # here, for it loads numba
+        """Scores, higher is better, one float64 per row; see :meth:`Model.score`."""
+        from rankwright.models.trees.predict import add_scores  # here because it loads numba
 
         scores = np.zeros(as_table(X).shape[0])
         for start, part in self._blocks(X, feature_names):
@@ -81,31 +81,31 @@ class TreeModel(_OnTrees):
     def contributions(
         self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
     ) -> Array:
-        """What each feature adds to score(a) − score(b): along both rows' paths, see `path_contributions`."""
-        from rankwright.models.trees.predict import path_contributions  # here, for it loads numba
+        """How much each feature adds to score(a) − score(b), along both rows' paths; see `path_contributions`."""
+        from rankwright.models.trees.predict import path_contributions  # here because it loads numba
 
         a, b = (self.aligned(as_row(row), feature_names)[0] for row in (row_a, row_b))
         return path_contributions(self.forest, a) - path_contributions(self.forest, b)
 
     def importance(self) -> Array:
-        """By how much the splits of each feature lower the squared error, all in all 1."""
+        """Reduction of the squared error by the splits of each feature, normalised to sum to 1."""
         return _importance(self.forest, self.n_inputs)
 
 
 @dataclass(frozen=True, eq=False)
 class GradeModel(_OnTrees):
-    """The expected grade: Σ grade · Pr(grade), the probabilities from trees.
+    """The expected grade: Σ grade · Pr(grade), with probabilities from trees.
 
     Attributes
     ----------
     grades : ndarray
-        The grades, rising.
+        The grades, ascending.
     forests : tuple of Forest
-        ``softmax``: one for each grade. ``ordinal``: one for each grade but the lowest, for reaching it.
+        ``softmax``: one per grade. ``ordinal``: one per grade except the lowest, for reaching it.
     starts : ndarray
-        What is added to the sum of each forest.
+        Added to the sum of each forest.
     link : {"softmax", "ordinal"}
-        How probabilities come of the sums.
+        How sums become probabilities.
     """
 
     grades: Array = field(default_factory=lambda: np.zeros(0))
@@ -118,13 +118,13 @@ class GradeModel(_OnTrees):
         if self.link not in _LINKS:
             raise InputError(f"the link of the model is {self.link!r}; expected {' or '.join(_LINKS)}")
         if any(values.ndim != 1 or not np.isfinite(values).all() for values in (self.grades, self.starts)):
-            raise InputError("the grades of the model, or what their forests start from, are no list of finite numbers")
+            raise InputError("the grades or starts of the model are not lists of finite numbers")
         if len(self.forests) != len(self.grades) - (self.link == "ordinal") or len(self.starts) != len(self.forests):
             raise InputError(f"{len(self.forests)} forests for {len(self.grades)} grades do not make a model")
 
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         """Expected grades, one float64 per row."""
-        from rankwright.models.trees.predict import add_scores  # here, for it loads numba
+        from rankwright.models.trees.predict import add_scores  # here because it loads numba
 
         scores = np.zeros(as_table(X).shape[0])
         for start, part in self._blocks(X, feature_names):
@@ -135,18 +135,18 @@ class GradeModel(_OnTrees):
         return scores
 
     def importance(self) -> Array:
-        """By how much the splits of each feature lower the squared error, all in all 1."""
+        """Reduction of the squared error by the splits of each feature, normalised to sum to 1."""
         return _importance(Forest.join(self.forests), self.n_inputs)
 
     def contributions(
         self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
     ) -> Array:
-        """What each feature adds to score(a) − score(b).
+        """How much each feature adds to score(a) − score(b).
 
-        Each forest's sum is explained as that of a :class:`TreeModel` is; what a sum does to the expected grade is its
-        mean slope on the straight way from b to a.
+        Each forest's sum is explained like that of a :class:`TreeModel`; its effect on the expected grade is the mean
+        slope on the line from b to a.
         """
-        from rankwright.models.trees.predict import add_scores, path_contributions  # here, for it loads numba
+        from rankwright.models.trees.predict import add_scores, path_contributions  # here because it loads numba
 
         a, b = (self.aligned(as_row(row), feature_names) for row in (row_a, row_b))
         sums = np.tile(self.starts, (2, 1)).T.copy()
@@ -156,12 +156,12 @@ class GradeModel(_OnTrees):
             parts[at] = path_contributions(forest, a[0]) - path_contributions(forest, b[0])
         found = _mean_slopes(sums[:, 0], sums[:, 1], self.grades, self.link) @ parts
         ends = expected_grade(sums, self.grades, self.link)
-        rest = ends[0] - ends[1] - found.sum()  # what taking the mean over points leaves out
+        rest = ends[0] - ends[1] - found.sum()  # the error of the mean over points
         return np.asarray(found + rest * np.abs(found) / (np.abs(found).sum() or 1.0))
 
 
 def _mean_slopes(a: Array, b: Array, grades: Array, link: str) -> Array:
-    """Derivatives of the expected grade by each sum, averaged from ``b`` to ``a``."""
+    """Derivatives of the expected grade with respect to each sum, averaged from ``b`` to ``a``."""
     shares = (np.arange(_QUADRATURE) + 0.5) / _QUADRATURE
     points = b[:, None] + (a - b)[:, None] * shares
     if link == "ordinal":
@@ -180,11 +180,11 @@ def _importance(forest: Forest, n_features: int) -> Array:
 
 
 def expected_grade(sums: Array, grades: Array, link: str) -> Array:
-    """Σ grade · Pr(grade) from one row of sums for each forest."""
+    """Σ grade · Pr(grade), from one row of sums per forest."""
     if link == "ordinal":
         reached = 1.0 / (1.0 + np.exp(-np.clip(sums, -500.0, 500.0)))
         expected = grades[0] + np.diff(grades) @ reached
     else:
         powers = np.exp(sums - sums.max(axis=0))
         expected = grades @ powers / powers.sum(axis=0)
-    return np.asarray(np.clip(expected, grades[0], grades[-1]))  # which only rounding would leave
+    return np.asarray(np.clip(expected, grades[0], grades[-1]))  # rounding only

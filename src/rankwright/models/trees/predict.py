@@ -1,7 +1,7 @@
-"""The kernels that run rows through trees.
+"""Kernels that score rows with trees.
 
-Trees of up to 64 leaves are not walked. A row starts with a bit for every leaf of a tree, from left to right; each
-split that sends it right clears the bits of the leaves on its left, and the lowest bit that is left is the row's leaf
+Trees of up to 64 leaves are not traversed. A row starts with a bit for every leaf of a tree, from left to right; each
+split that sends it right clears the bits of the leaves on its left, and the lowest remaining bit is the row's leaf
 (Lucchese et al.: QuickScorer, SIGIR 2015). A split is applied to a block of rows at once, without branches.
 """
 
@@ -18,7 +18,7 @@ from rankwright.models.trees.forest import Forest
 __all__ = ["add_scores", "path_contributions"]
 
 Array = npt.NDArray[Any]
-_BLOCK = 64  # rows that stay in the nearest caches while all trees see them
+_BLOCK = 64  # rows that stay in the first-level caches for all trees
 _BITS = 64
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _DE_BRUIJN = 0x03F79D71B4CB0A89  # times a power of two, its upper six bits say which
@@ -27,7 +27,7 @@ _PLACE[[((_DE_BRUIJN << bit) & int(_ALL)) >> 58 for bit in range(_BITS)]] = np.a
 
 
 def add_scores(forest: Forest, X: Array, scores: Array) -> None:
-    """Add what the trees say of dense rows to ``scores``, tree after tree."""
+    """Add the values of the trees for dense rows to ``scores``, tree by tree."""
     inner = forest.feature >= 0
     used = np.unique(forest.feature[inner]).astype(np.int64)
     n_splits = int(inner.sum())
@@ -45,7 +45,7 @@ def add_scores(forest: Forest, X: Array, scores: Array) -> None:
 
 
 def _rounded_down(threshold: Array, dtype: Any) -> Array:
-    """The largest numbers of a type up to the thresholds: a value of the type is above both or above neither."""
+    """The thresholds rounded down to a type: a value of the type is above both or above neither."""
     with np.errstate(over="ignore"):
         rounded = threshold.astype(dtype)
     return np.where(rounded > threshold, np.nextafter(rounded, dtype.type(-np.inf)), rounded)
@@ -55,9 +55,9 @@ def _rounded_down(threshold: Array, dtype: Any) -> Array:
 def _plan(
     roots: Any, feature: Any, left: Any, value: Any, firsts: Any, splits: Any, kept: Any, leaves: Any
 ) -> bool:  # fmt: skip
-    """For every tree its splits, the bits that each of them keeps, and its leaves' values; False: it has too many.
+    """For every tree its splits, the bits that each keeps, and the values of its leaves; False if it has too many.
 
-    ``firsts`` is where the splits of each tree start. A stack holds nodes, and ``~k`` for the split k whose left side
+    ``firsts`` is where the splits of each tree start. The stack holds nodes, and ``~k`` for a split k whose left side
     is done.
     """
     stack, lowest, right = np.empty(2 * _BITS, np.int64), np.empty(_BITS, np.int64), np.empty(_BITS, np.int64)
@@ -160,10 +160,10 @@ def _walk(
 
 
 def path_contributions(forest: Forest, x: Array) -> Array:
-    """What each feature adds to the score of one row, from the mean of all rows on.
+    """How much each feature adds to the score of one row, relative to the mean of all rows.
 
-    On the way from a root to a leaf the mean of the training rows below changes; each change belongs to the feature
-    that was asked. They add up to the score less the mean score.
+    On the path from a root to a leaf the mean over the training rows below changes; each change is attributed to the
+    feature of the split. The changes sum to the score minus the mean score.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """The best split of a node by squared error: the largest G_L²/n_L + G_R²/n_R − G²/n over features and bins.
 
-It is computed as (G_L n − G n_L)² / (n_L n_R n). The difference is one of whole numbers below 2⁶², so a split that
-changes nothing gains exactly 0.
+It is computed as (G_L n − G n_L)² / (n_L n_R n). The difference is one of integers below 2⁶², so a split that changes
+nothing gains exactly 0.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _COUNT = (1 << COUNT_BITS) - 1
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def best_splits(sums: Any, n_bins: Any, allowed: Any, least: int, gains: Any, bins: Any, missing_left: Any) -> None:
-    """For every feature its best gain, the last bin that goes left, and whether missing values do.
+    """For every feature the best gain, the last bin that goes left, and whether missing values do.
 
-    ``least`` is the fewest rows of a child; the gain is that of the whole numbers, −1 where there is no split.
+    ``least`` is the minimum number of rows of a child; the gain is that of the integers, −1 if there is no split.
     """
     for j in range(n_bins.size):
         gains[j], bins[j], missing_left[j] = -1.0, 0, False
@@ -57,7 +57,7 @@ def best_splits(sums: Any, n_bins: Any, allowed: Any, least: int, gains: Any, bi
 
 @njit(cache=True, nogil=True)
 def partition(words: Any, shift: int, last: int, missing_left: bool, rows: Any, other: Any) -> int:
-    """Put the rows that go left first, keeping the order of both parts; how many."""
+    """Move the rows that go left to the front, keeping the order of both parts; returns their number."""
     byte, moved = np.uint64(255), np.uint64(shift)
     left: Any = 0
     right: Any = 0

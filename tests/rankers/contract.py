@@ -1,0 +1,47 @@
+"""The rankers that the contract is about, and data for it."""
+
+import importlib
+import inspect
+import pkgutil
+
+import numpy as np
+
+import rankwright.rankers
+from rankwright.rankers.base import Ranker
+
+# Class name → settings with which it trains in a moment; those it has by itself otherwise.
+QUICK = {
+    "LambdaBoost": {"n_rounds": 100},
+    "LambdaRank": {"epochs": 40},
+    "RankNet": {"epochs": 40},
+    "LambdaMART": {"n_trees": 60, "max_leaves": 6, "min_rows": 2},
+    "McRank": {"n_trees": 40, "max_leaves": 6, "min_rows": 2},
+}
+
+
+def all_rankers():
+    """The public classes of all modules of the package, without the bases."""
+    found = set()
+    for info in pkgutil.walk_packages(rankwright.rankers.__path__, "rankwright.rankers."):
+        module = importlib.import_module(info.name)
+        public = [getattr(module, name) for name in getattr(module, "__all__", ()) if not name.startswith("_")]
+        found |= {item for item in public if inspect.isclass(item)}
+    classes = [item for item in found if issubclass(item, Ranker)]
+    return sorted((cls for cls in classes if cls.__module__ != Ranker.__module__), key=lambda cls: cls.__name__)
+
+
+def make(n_queries=15, n_docs=12, n_features=5, noise=0.0, seed=0):
+    """Labels 0 and 1, decided by a linear function in every query with a margin, and by noise."""
+    rng = np.random.default_rng(seed)
+    qid = np.repeat(np.arange(n_queries), n_docs)
+    X = rng.normal(size=(len(qid), n_features))
+    y = (np.arange(len(qid)) % n_docs < n_docs // 3).astype(int)
+    direction = np.array([1.0, -1.0, 0.5, 0.0, 0.0])[:n_features]
+    X += np.outer(3 * y - X @ direction, direction) / (direction @ direction)  # X @ direction is now 3y
+    X += noise * rng.normal(size=X.shape)
+    mixed = rng.permutation(len(qid))
+    return X[mixed], y[mixed], qid[mixed]
+
+
+def bits(array):
+    return np.asarray(array).tobytes()
