@@ -274,7 +274,7 @@ WRONG = {
     "nan for a pair": ({"rank_weights": {(1, 0): 1.0, (2, 0): np.nan, (2, 1): 1.0}}, "rank_weights of (2, 0) is nan"),
     "no pairs": ({"rank_weights": {0: 1.0, 1: 2.0}}, "rank_weights is not a mapping {(higher, lower): weight}"),
     "text for a pair": ({"rank_weights": {(1, 0): "much"}}, "rank_weights is not a mapping {(higher, lower): weight}"),
-    "another measure": ({"rank_weights": "map"}, "rank_weights is 'AP'; expected nDCG@m, such as ndcg@1, or a mapping"),
+    "another measure": ({"rank_weights": "map"}, "rank_weights is 'AP'; expected a sum over positions"),
     "no measure": ({"rank_weights": "nonsense"}, "unknown measure 'nonsense'"),
     "a missing query": ({"query_weights": {"q0": 1.0}}, "query_weights has no entry for query 'q1'"),
     "a negative query": ({"query_weights": {f"q{q}": q - 1 for q in range(6)}},

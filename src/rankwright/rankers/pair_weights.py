@@ -46,7 +46,7 @@ def rank_pair_weights(data: RankingData, measure: str | Measure = "ndcg@1") -> d
     found = parse_measure(measure).resolve("letor")
     form = found.position_sum()
     if form is None or form.credits(np.arange(1)) is not None:
-        raise InputError(f"rank_weights is {str(found)!r}; expected nDCG@m, such as ndcg@1, or a mapping")
+        raise InputError(f"rank_weights is {str(found)!r}; expected a sum over positions such as ndcg@1, or a mapping")
     values, counts = _label_counts(data)
     worth = form.worth(values)
     discounts = form.discounts(np.arange(int(data.sizes.max())))
