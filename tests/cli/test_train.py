@@ -1,4 +1,4 @@
-"""`train` end to end: every method, C by validation, continuing, Ctrl-C, and every bad input with its one line."""
+"""`train` end to end: every method, C by validation, continuing, Ctrl-C."""
 
 import json
 import os
@@ -8,13 +8,13 @@ import sys
 
 import numpy as np
 import pytest
+from tests.cli.training_files import facts_of, made, one_line, run
 
-from rankwright import RankingData, evaluate, read_data, read_run, write_data
+from rankwright import evaluate, read_data, read_run, write_data
 from rankwright.cli import training
 from rankwright.cli.main import main
 from rankwright.data.letor_write import write_letor
-from rankwright.models.linear import LinearModel
-from rankwright.models.saving import load_model, save_model
+from rankwright.models.saving import load_model
 
 METHODS = {  # as asked for, as shown, default measure
     "svm-map": ("svm-map", "AP"),
@@ -26,40 +26,6 @@ METHODS = {  # as asked for, as shown, default measure
     "svm-mrr@5": ("svm-mrr@5", "RR@5"),
     "rank-svm": ("rank-svm", "nDCG@10"),
 }
-N_FEATURES = 5
-
-
-def made(seed, n_queries, size=12, n_features=N_FEATURES):
-    """Queries with a noisy linear truth; the last one has nothing to order."""
-    rng = np.random.default_rng(seed)
-    X = rng.normal(size=(n_queries * size, n_features)).astype(np.float32)
-    hidden = X @ np.linspace(2, -1, n_features) + rng.normal(size=len(X))
-    labels = np.digitize(hidden, [1.0, 3.0]).astype(float)
-    labels[-size:] = 0
-    qid = np.repeat([f"q{number}" for number in range(n_queries)], size)
-    ids = [f"{query}-{row}" for row, query in enumerate(qid)]
-    return RankingData.from_arrays(X, labels, qid, doc_ids=ids)
-
-
-@pytest.fixture
-def files(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for seed, (name, n_queries) in enumerate({"train.txt": 20, "vali.txt": 8, "test.txt": 8}.items()):
-        write_letor(made(seed, n_queries), tmp_path / name)
-    monkeypatch.setattr(training, "must_compile", lambda: False)
-    return tmp_path
-
-
-def run(capsys, *args):
-    code = main(list(args))
-    out, err = capsys.readouterr()
-    return code, out, err
-
-
-def facts_of(capsys, *args):
-    code, out, err = run(capsys, "train", "train.txt", "-o", "m.rkw", "--json", *args)
-    assert (code, err) == (0, "")
-    return json.loads(out)
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -335,107 +301,6 @@ def test_what_is_compiled_is_seen_on_disk(tmp_path, monkeypatch):
     assert training.must_compile()
     monkeypatch.setattr(Kernel.stats, "cache_path", None)  # unknown: say nothing
     assert not training.must_compile()
-
-
-def one_line(result, *parts):
-    code, out, err = result
-    assert (code, out) == (2, "")
-    assert err.startswith("rankwright: ")
-    assert err.count("\n") == 1
-    for part in parts:
-        assert part in err
-
-
-@pytest.mark.parametrize(
-    ("options", "parts"),
-    [
-        (["--method", "svm-mpa"], ["unknown method 'svm-mpa'; did you mean svm-map", "methods: svm-map, svm-auc, "]),
-        (["--method", "ranksvm"], ["did you mean rank-svm"]),
-        (["--method", "perceptron"], ["unknown method 'perceptron'; methods: "]),
-        (["--method", "lambdamart", "--C", "1"], ["--C does not go with the method lambdamart"]),
-        (
-            ["--method", "lambdamart", "--set", "trees=5"],
-            ["--set is 'trees=5'; expected NAME=VALUE with one of "],
-        ),
-        (["--method", "lambdamart", "--set", "n_trees=x"], ["n_trees is 'x'; expected a whole number from 1"]),
-        (["--method", "svm-map", "--losses", "map,auc"], ["--losses does not go with the method svm-map"]),
-        (["--method", "svm-combo"], ["svm-combo needs at least two losses; expected --losses"]),
-        (["--method", "svm-combo", "--losses", "map,auc", "--loss-weights", "1,-1"], ["--loss-weights is '-1'"]),
-        (["--method", "svm-map", "--feature-map", "dorm"], ["AP cannot be trained with the feature map 'dorm'"]),
-        (["--method", "svm-ndcg@0"], ["the cutoff of the method 'svm-ndcg@0' is '0'; expected a whole number from 1"]),
-        (["--method", "svm-mrr@x"], ["the cutoff of the method"]),
-        (["--method", "svm-map@5"], ["unknown method 'svm-map@5'; did you mean svm-map"]),
-        (["--C", "0"], ["--C is '0'; expected a number above 0, or auto"]),
-        (["--C", "much"], ["--C is 'much'"]),
-        (["--C", "inf"], ["--C is 'inf'"]),
-        (["--C", "nan"], ["--C is 'nan'"]),
-        (["--C", "auto"], ["--C auto chooses C on validation data; expected --valid FILE"]),
-        (["--C-grid", "1,2"], ["--C-grid lists the values that --C auto tries"]),
-        (["--C-grid", "1,2", "--C", "1", "--valid", "vali.txt"], ["--C-grid lists the values"]),
-        (["--C-grid", "1,,2", "--valid", "vali.txt"], ["--C-grid is ''; expected numbers above 0"]),
-        (["--C-grid", "1;2", "--valid", "vali.txt"], ["--C-grid is '1;2'"]),
-        (["--measure", "ndgc"], ["unknown measure 'ndgc'; did you mean"]),
-        (["--measure", "P"], ["P needs a cutoff"]),
-        (["--tol", "0"], ["tol is 0.0; expected a number above 0"]),
-        (["--tol", "nan"], ["tol is nan"]),
-        (["--tol", "x"], ["--tol"]),
-        (["--max-passes", "0"], ["--max-passes"]),
-        (["--threads", "0"], ["--threads"]),
-        (["--solver", "simplex"], ["--solver", "one-slack-cutting-plane"]),
-        (["--relevant-from", "0"], ["relevant_from is 0"]),
-        (
-            ["--relevant-from", "9"],
-            ["train.txt: no query has both relevant and other documents", "nothing to train on"],
-        ),
-        (["--method", "rank-svm", "--relevant-from", "2"], ["--relevant-from does not go with the method rank-svm"]),
-        (["-o", "nowhere/m.rkw"], ["nowhere/m.rkw: cannot be written: No such file"]),
-        (["-o", "."], [".: is a folder"]),
-        (["-o", "-"], ["expected a file name after -o"]),
-        (["-o", "m.rkw.gz"], ["model files are not gzip"]),
-        (["-o", "train.txt"], ["train.txt: is also an input"]),
-        (["-o", "vali.txt", "--valid", "vali.txt"], ["vali.txt: is also an input"]),
-        (["--valid", "nothing.txt"], ["nothing.txt: cannot be read: No such file"]),
-        (["--valid", "wide.txt"], ["wide.txt: the data has 7 features, but the training data has 5"]),
-        (["--valid", "broken.txt"], ["broken.txt:2: "]),
-        (["--continue", "nothing.rkw"], ["nothing.rkw: cannot be read"]),
-        (["--continue", "wide.rkw"], ["wide.rkw: has 7 features, but the training data has 5"]),
-        (["--continue", "train.txt"], ["train.txt: not a Rankwright model"]),
-        (["--group", "vali.txt"], ["train.txt: has qid:Q in its lines, and group was given too"]),
-    ],
-)
-def test_bad_options_are_one_line_before_any_training(files, capsys, monkeypatch, options, parts):
-    write_letor(made(5, 3, n_features=7), files / "wide.txt")
-    (files / "broken.txt").write_text("1 qid:1 1:1\n0 qid:1 1:x\n")
-    save_model(LinearModel(np.ones(7)), "wide.rkw", method="svm-map", parameters={})
-    if "nothing to train on" not in parts:
-        monkeypatch.setattr("rankwright.rankers.max_margin.Problem", None)
-    before = sorted(files.iterdir())
-    one_line(run(capsys, "train", "train.txt", "--method", "svm-map", "-o", "m.rkw", *options), *parts)
-    assert sorted(files.iterdir()) == before
-
-
-@pytest.mark.parametrize(
-    ("text", "part"),
-    [
-        ("", "f.txt: is empty"),
-        ("1 qid:1 1:1\n0 qid:1 1:nan\n", "f.txt:2: "),
-        ("1 qid:1 1:1\n-1 qid:1 1:2\n", "f.txt:2: "),
-        ("1 qid:1 1:1\n1 qid:1 1:2\n0 qid:2 1:1\n", "f.txt: no query has documents of different labels"),
-        ("2000 qid:1 1:1\n0 qid:1 1:2\n", "f.txt: the label 2000 is too large for nDCG"),
-        ("1 0 d1 2\n", "f.txt: contains TREC judgements, not features"),
-    ],
-)
-def test_bad_feature_files_are_one_line(files, capsys, text, part):
-    (files / "f.txt").write_text(text)
-    one_line(run(capsys, "train", "f.txt", "--method", "rank-svm", "-o", "m.rkw"), part)
-    assert not (files / "m.rkw").exists()
-
-
-@pytest.mark.parametrize(("missing", "part"), [("-o", "'-o'"), ("--method", "'--method'"), ("train.txt", "FEATURES")])
-def test_what_must_be_given(files, capsys, missing, part):
-    arguments = {"train.txt": ["train.txt"], "--method": ["--method", "svm-map"], "-o": ["-o", "m.rkw"]}
-    del arguments[missing]
-    one_line(run(capsys, "train", *(word for words in arguments.values() for word in words)), part)
 
 
 def test_bins_make_a_model_over_the_raw_features(tmp_path, monkeypatch, capsys):

@@ -1,7 +1,7 @@
 """`rankwright train` with the methods beyond the first ones: what they say, write, rank and explain."""
 
 import pytest
-from tests.cli.test_train import facts_of, made, run
+from tests.cli.training_files import facts_of, made, run
 
 from rankwright.cli import training
 from rankwright.data.letor_write import write_letor

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
-from tests.cli.test_train import made
+from tests.cli.training_files import made
 
 from rankwright import evaluate
 from rankwright.cli import training
