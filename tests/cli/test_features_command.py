@@ -227,7 +227,7 @@ def test_training_on_runs(run, folder, capsys):
         (["INDEX", "q.tsv", "-o", "none/f.txt"], "none/f.txt: cannot be written: No such file or directory"),
         (["INDEX", "q.tsv", "-o", "taken.txt"], "taken.txt: is a folder; expected a file name to write to"),
         (["INDEX", "q.tsv", "-o", "taken.rank"], "taken.rank: exists and is not a Rankwright folder"),
-        (["INDEX", "q.txt", "-o", "q.txt"], "q.txt: is also an input; expected another name for the output"),
+        (["INDEX", "q.txt", "-o", "q.txt"], "q.txt: is also an input; expected another name to write to"),
         (["INDEX", "q.tsv", "--candidates", "r.txt", "-o", "r.txt"], "r.txt: is also an input"),
         (["none.index", "q.tsv", "-o", "f.txt"], "none.index: "),
         (["q.tsv", "INDEX", "-o", "f.txt"], "q.tsv: "),

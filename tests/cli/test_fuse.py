@@ -46,7 +46,7 @@ def test_depth_and_compare(sources, tmp_path, capsys):
 def test_bad_input_is_one_line(sources, tmp_path, capsys):
     (tmp_path / "neg.run").write_text("1 Q0 d1 1 -9 a\n1 Q0 d2 2 7 a\n")
     for arguments, message in (
-        ([sources[0], "-o", sources[0]], "is also the input"),
+        ([sources[0], "-o", sources[0]], "is also an input"),
         ([str(tmp_path / "none"), "-o", "x"], "cannot be read"),
         (["-o", str(tmp_path / "x")], "Missing argument"),
         ([sources[0]], "Missing option"),

@@ -282,7 +282,7 @@ BAD = {
     "run as features": (["rank", "m.rkw", "x.trec"], "x.trec: contains a TREC run, not features"),
     "tag": (["rank", "m.rkw", "f.txt", "--tag", "x"], "--tag is for TREC runs"),
     "bad tag": (["rank", "m.rkw", "f.txt", "-o", "x.run", "--tag", "a b"], "tag 'a b' cannot be written"),
-    "onto itself": (["rank", "m.rkw", "f.txt", "-o", "./f.txt"], "f.txt: is also the input"),
+    "onto itself": (["rank", "m.rkw", "f.txt", "-o", "./f.txt"], "f.txt: is also an input"),
     "onto a folder": (["rank", "m.rkw", "f.txt", "-o", "dir"], "dir: is a folder"),
     "into nowhere": (["rank", "m.rkw", "f.txt", "-o", "no/x"], "no/x: cannot be written: No such file or directory"),
     "unknown query": (

@@ -179,7 +179,7 @@ def test_an_index_without_texts(tmp_path, capsys):
         (["wing", "q.tsv", "-o", "out.run"], "expected one file QUERIES, found 2 arguments"),
         (["wing", "--model", "m.rkw", "--field", "text"], "--model cannot be combined with --function or --field"),
         (["q.tsv", "-o", "out.run", "--json"], "--json prints the results of one QUERY; expected no -o with it"),
-        (["q.tsv", "-o", "q.tsv"], "q.tsv: is also the input"),
+        (["q.tsv", "-o", "q.tsv"], "q.tsv: is also an input"),
         (["q.tsv", "-o", "."], "is a folder; expected a file name"),
         (["q.tsv", "-o", "no/out.run"], "no/out.run: cannot be written: No such file or directory"),
         (["missing", "-o", "out.run"], "missing: cannot be read: No such file"),

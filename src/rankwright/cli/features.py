@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from rankwright.cli.files import check_target
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -134,15 +135,10 @@ def _check_target(target: Path, sources: Sequence[Path]) -> None:
     check_suffix(target)
     if suffix_of(target) == ".qrels":
         raise InputError("has the suffix of judgements, which have no features; expected another suffix", target)
-    if not target.parent.is_dir():
-        raise InputError("cannot be written: No such file or directory", target)
-    if any(target.exists() and source.exists() and target.samefile(source) for source in sources):
-        raise InputError("is also an input; expected another name for the output", target)
-    if suffix_of(target) == ".rank":
-        if target.exists() and not (target / HEADER).is_file():
-            raise InputError(f"exists and is not a Rankwright folder (no {HEADER} in it); expected a new name", target)
-    elif target.is_dir():
-        raise InputError("is a folder; expected a file name to write to", target)
+    is_folder = suffix_of(target) == ".rank"
+    check_target(target, sources, is_folder=is_folder)
+    if is_folder and target.exists() and not (target / HEADER).is_file():
+        raise InputError(f"exists and is not a Rankwright folder (no {HEADER} in it); expected a new name", target)
 
 
 def _from_index(

@@ -25,9 +25,9 @@ def read_features(path: Path, group: Path | None = None, *, negative_as_zero: bo
         return read_data(path, group=group, negative="zero" if negative_as_zero else "error", progress=update)
 
 
-def check_target(target: Path, sources: Iterable[Path | None]) -> None:
-    """Complain about a file that cannot be written, or that is being read."""
-    if target.is_dir():
+def check_target(target: Path, sources: Iterable[Path | None], *, is_folder: bool = False) -> None:
+    """Complain about a file, or a folder, that cannot be written or that is being read."""
+    if target.is_dir() and not is_folder:
         raise InputError("is a folder; expected a file name to write to", target)
     if not target.parent.is_dir():
         raise InputError("cannot be written: No such file or directory", target)

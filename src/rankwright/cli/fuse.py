@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from rankwright.errors import InputError
+from rankwright.cli.files import check_target
 
 __all__ = ["command"]
 
@@ -50,8 +50,7 @@ def command(sources: tuple[Path, ...], target: Path, method: str, k: float, norm
     from rankwright.data.fusion import fuse
     from rankwright.data.trec import read_run, write_run
 
-    if target.exists() and any(source.exists() and target.samefile(source) for source in sources):
-        raise InputError("is also the input; expected another name for the output", target)
+    check_target(target, sources)
     tables = []
     for source in sources:
         with reading(source) as progress:

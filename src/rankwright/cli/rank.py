@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from rankwright.cli.files import check_target
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -76,7 +77,8 @@ def command(
     kind = kind or ("trec" if suffix_of(target) in _RUN_SUFFIXES else "scores")
     if tag is not None and kind == "scores":
         raise InputError("--tag is for TREC runs; expected --format trec with it")
-    _check_target(target, (model, features))
+    if target != _STDOUT:
+        check_target(target, (model, features))
     saved = load_model(model)
     data, scores = scored(saved, features, group, "zero" if negative_as_zero else "error")
     if kind == "trec":
@@ -106,18 +108,6 @@ def scored(
         return data, saved.model.score(data.X, data.feature_names, data.indptr)
     except InputError as error:
         raise InputError(error.message, features) from None
-
-
-def _check_target(target: Path, sources: tuple[Path, ...]) -> None:
-    """Refuse early what cannot be written or would replace the input."""
-    if target == _STDOUT:
-        return
-    if target.is_dir():
-        raise InputError("is a folder; expected a file name to write to", target)
-    if not target.parent.is_dir():
-        raise InputError("cannot be written: No such file or directory", target)
-    if any(target.exists() and source.exists() and target.samefile(source) for source in sources):
-        raise InputError("is also the input; expected another name for the output", target)
 
 
 def _as_run(data: RankingData, scores: Any, features: Path) -> TrecTable:

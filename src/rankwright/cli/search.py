@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import click
 
+from rankwright.cli.files import check_target
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -151,12 +152,7 @@ def _queries_file(arguments: tuple[str, ...], target: Path, as_json: bool) -> Pa
             f"-o writes the run of a file; expected one file QUERIES, found {len(arguments)} arguments"
         )
     queries = Path(arguments[0])
-    if target.is_dir():
-        raise InputError("is a folder; expected a file name to write to", target)
-    if not target.parent.is_dir():
-        raise InputError("cannot be written: No such file or directory", target)
-    if target.exists() and queries.exists() and target.samefile(queries):
-        raise InputError("is also the input; expected another name for the output", target)
+    check_target(target, [queries])
     return queries
 
 
