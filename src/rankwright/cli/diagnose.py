@@ -112,7 +112,7 @@ def _losses(text: str) -> list[Any]:
 
 
 def _check_targets(plots: tuple[Path, ...], targets: list[Path], sources: list[Path | None]) -> None:
-    """Complain before the training about files that cannot be written after it."""
+    """Reject, before training, files that could not be written after it."""
     from rankwright.training.health_plot import check_plot_name
 
     for plot in plots:

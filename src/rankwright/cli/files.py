@@ -26,7 +26,7 @@ def read_features(path: Path, group: Path | None = None, *, negative_as_zero: bo
 
 
 def check_target(target: Path, sources: Iterable[Path | None], *, is_folder: bool = False) -> None:
-    """Complain about a file, or a folder, that cannot be written or that is being read."""
+    """Reject a file or folder that cannot be written or that is being read."""
     if target.is_dir() and not is_folder:
         raise InputError("is a folder; expected a file name to write to", target)
     if not target.parent.is_dir():

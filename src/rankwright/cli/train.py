@@ -167,7 +167,7 @@ def command(
 
 
 def _check_output(target: Path, sources: list[Path | None]) -> None:
-    """Complain before the training about a model file that cannot be written after it."""
+    """Reject, before training, a model file that could not be written after it."""
     if str(target) == "-":
         raise InputError("a model is binary and cannot go to standard output; expected a file name after -o")
     if target.suffix.lower() == ".gz":
@@ -176,7 +176,7 @@ def _check_output(target: Path, sources: list[Path | None]) -> None:
 
 
 def _check_cost(options: dict[str, Any], valid: Path | None) -> None:
-    """Complain about C to be chosen without validation data, and about a grid that nothing is chosen from."""
+    """Reject a choice of C without validation data, and a grid with nothing to choose."""
     if options["C"] == "auto" and valid is None:
         raise InputError("--C auto chooses C on validation data; expected --valid FILE with it")
     if options["C_grid"] is not None and (valid is None or options["C"] not in (None, "auto")):

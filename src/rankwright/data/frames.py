@@ -165,7 +165,7 @@ def float32_holds(types: Sequence[np.dtype[Any]]) -> bool:
 
 
 def check_different(names: Sequence[str]) -> None:
-    """Complain if two columns have the same name."""
+    """Reject two columns of the same name."""
     name, times = Counter(names).most_common(1)[0] if names else ("", 0)
     if times > 1:
         raise InputError(f"{times} columns are called {name!r}; expected a different name for every column")

@@ -1,4 +1,4 @@
-"""The meaning of ``n_jobs``, the same for rankers and for text: a number of threads, never of processes."""
+"""The meaning of ``n_jobs``, the same for rankers and for text: a number of threads."""
 
 from __future__ import annotations
 

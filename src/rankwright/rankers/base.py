@@ -171,7 +171,7 @@ class Ranker(BaseEstimator):
         self._check_together()
 
     def _check_together(self) -> None:
-        """Complain about parameters that do not go together, or that only this ranker can check."""
+        """Reject parameters that do not go together, or that only this ranker can check."""
 
     def measure_to_choose_by(self) -> Measure:
         """The measure by which C, or the number of rounds, is chosen on validation data: ``eval_measure``, if given."""
@@ -183,7 +183,7 @@ class Ranker(BaseEstimator):
         return parse_measure("nDCG@10")
 
     def _check_data(self, data: RankingData, valid: RankingData | None) -> None:
-        """Complain about data that this ranker cannot be trained on."""
+        """Reject data that this ranker cannot be trained on."""
 
     def _weigh(self, data: RankingData, weights: Array) -> Array:
         """The weights of the queries, with those that the ranker itself gives them."""

@@ -47,7 +47,7 @@ def ranker_for(loss: Any, **settings: Any) -> Any:
 
 
 def check_losses(losses: Sequence[Any], **settings: Any) -> None:
-    """Complain about losses and settings that cannot be trained with on any data."""
+    """Reject losses and settings that cannot be trained with on any data."""
     for loss in losses:
         ranker_for(loss, **settings).check_parameters()
 

@@ -254,7 +254,7 @@ def train(
 
 
 def check_labels(measure: Measure, data: RankingData) -> None:
-    """Complain about labels that are too large for a measure."""
+    """Reject labels that are too large for a measure."""
     highest = data.labels.max(keepdims=True)
     measure.resolve("letor").value(Rankings(highest, np.array([0, 1])))
 

@@ -304,7 +304,7 @@ class IndexWriter:
         self._writer.finish(header)
 
     def _check_fields(self, lengths: Array) -> None:
-        """Complain about requested fields that no document has."""
+        """Reject requested fields that no document has."""
         missing = [name for name, row in zip(self._fields, lengths, strict=True) if not row.any()]
         if not self._fixed or not missing:
             return
