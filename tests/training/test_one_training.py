@@ -10,7 +10,7 @@ from rankwright.measures import REGISTRY, parse_measure
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.facts import Kind
 from rankwright.training.methods import METHODS, NAMES
-from rankwright.training.train import check_labels, plan, train
+from rankwright.training.train import plan, train
 
 FEW = {"n_trees": 3, "n_rounds": 3, "epochs": 2, "min_rows": 1}
 NEEDED = {"svm-combo": {"losses": ["auc", "map"]}}
@@ -144,7 +144,7 @@ def test_labels_are_checked_as_an_evaluation_would(name, highest):
     measure = parse_measure(f"{name}@5" if REGISTRY[name.lower()].needs_cutoff else name)
     data = RankingData.from_arrays([[0.0], [1.0]], [0.0, highest], group=[2])
     complaints = [
-        complaint(check_labels, measure, data),
+        complaint(measure.resolve("letor").check_labels, data.labels),
         complaint(evaluate, data, [0, 1], measures=[measure]),
     ]
     assert complaints[0] == complaints[1]

@@ -173,7 +173,8 @@ class AccuracySVM(CostRanker):
     def _own_measure(self) -> Measure:
         return parse_measure("AP").with_relevant_from(self.relevant_from)
 
-    def _method(self) -> str:
+    def method_name(self) -> str:
+        """The name of the method, as `rankwright train --method` has it."""
         named = _METHODS.get((bool(self.balance), self.query_scaling_))
         return named or f"{'svm-acc2' if self.balance else 'svm-acc'}-{self.query_scaling_}"
 

@@ -279,9 +279,6 @@ class Ranker(BaseEstimator):
 
     def method_name(self) -> str:
         """The name of the method, as `rankwright train --method` has it."""
-        return self._method()
-
-    def _method(self) -> str:
         raise NotImplementedError
 
     def _training_facts(self) -> dict[str, Any]:

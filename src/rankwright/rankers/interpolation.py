@@ -104,7 +104,8 @@ class Interpolation(FromBackground):
             return
         raise InputError(f"weights is {shown(self.weights)}; expected one for each of {len(self.rankers)} rankers")
 
-    def _method(self) -> str:
+    def method_name(self) -> str:
+        """The name of the method, as `rankwright train --method` has it."""
         return "interpolation"
 
     def _own_measure(self) -> Measure:

@@ -91,7 +91,8 @@ class LambdaBoost(BoostedRanker, FromBackground):
     standardize: bool = parameter(True, FLAG)
     background: Any = parameter(None, BACKGROUND, NONE)
 
-    def _method(self) -> str:
+    def method_name(self) -> str:
+        """The name of the method, as `rankwright train --method` has it."""
         return "lambdaboost"
 
     def _own_measure(self) -> Measure:

@@ -87,7 +87,8 @@ class LambdaMART(TreeRanker, FromBackground):
     truncation: int | None = parameter(100, whole(1), NONE)
     background: Any = parameter(None, BACKGROUND, NONE)
 
-    def _method(self) -> str:
+    def method_name(self) -> str:
+        """The name of the method, as `rankwright train --method` has it."""
         return "lambdamart"
 
     def _train(self, task: Task) -> Outcome:

@@ -208,7 +208,8 @@ class RankNet(NetRanker):
     True
     """
 
-    def _method(self) -> str:
+    def method_name(self) -> str:
+        """The name of the method, as `rankwright train --method` has it."""
         return "ranknet"
 
     def _lambda_measure(self) -> None:
@@ -250,7 +251,8 @@ class LambdaRank(NetRanker):
     measure: str | Measure = parameter("ndcg@10", MEASURE)
     _: KW_ONLY
 
-    def _method(self) -> str:
+    def method_name(self) -> str:
+        """The name of the method, as `rankwright train --method` has it."""
         return "lambdarank"
 
     def _lambda_measure(self) -> Measure:

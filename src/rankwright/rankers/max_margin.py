@@ -201,7 +201,8 @@ class StructuredSVM(MaxMarginRanker):
         for loss in self._losses():
             loss.measure.oracle(loss.feature_map)
 
-    def _method(self) -> str:
+    def method_name(self) -> str:
+        """The name of the method, as `rankwright train --method` has it."""
         losses = self._losses()
         return losses[0].method if len(losses) == 1 else "svm-combo"
 

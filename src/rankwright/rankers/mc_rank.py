@@ -59,7 +59,8 @@ class McRank(TreeRanker):
     _: KW_ONLY
     link: str = parameter("softmax", one_of("softmax", "ordinal"))
 
-    def _method(self) -> str:
+    def method_name(self) -> str:
+        """The name of the method, as `rankwright train --method` has it."""
         return "mcrank" if self.link == "softmax" else "mcrank-ordinal"
 
     def _train(self, task: Task) -> Outcome:

@@ -93,7 +93,8 @@ class RankingSVM(MaxMarginRanker):
         if isinstance(self.rank_weights, str | Measure):  # whether there are pair weights for this measure
             rank_pair_weights(RankingData.from_arrays([[1.0], [0.0]], [1, 0], group=[2]), self.rank_weights)
 
-    def _method(self) -> str:
+    def method_name(self) -> str:
+        """The name of the method, as `rankwright train --method` has it."""
         return "rsvm-ir" if self.rank_weights is not None or self._weighs_queries() else "rank-svm"
 
     def _weighs_queries(self) -> bool:

@@ -27,7 +27,7 @@ from rankwright.rankers.max_margin import StructuredSVM
 from rankwright.rankers.ranking_svm import RankingSVM
 from rankwright.training.health_fit import FitHealth
 from rankwright.training.health_table import TrainingHealth
-from rankwright.training.train import TRAINING, VALIDATION, about, check_labels
+from rankwright.training.train import TRAINING, VALIDATION, about
 
 __all__ = ["LOSSES", "check_losses", "ranker_for", "training_health"]
 
@@ -215,7 +215,7 @@ def _checked_parts(data: RankingData, eval_set: Any, plans: Sequence[_Plan]) -> 
     for part, name in zip(parts, (TRAINING, VALIDATION), strict=False):
         with about(name):
             for measure in {measure for plan in plans for measure in plan.measures}:
-                check_labels(measure, parts[part])
+                measure.resolve("letor").check_labels(parts[part].labels)
     return parts
 
 

@@ -21,7 +21,7 @@ import numpy.typing as npt
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.evaluation.table import Evaluation, evaluate
-from rankwright.measures import Measure, Rankings, parse_measure
+from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.facts import Fitted
 from rankwright.training.methods import Method, parse_method
@@ -33,7 +33,6 @@ __all__ = [
     "Plan",
     "Trained",
     "about",
-    "check_labels",
     "plan",
     "train",
 ]
@@ -140,11 +139,11 @@ class Plan:
             Called after every pass or round; methods without any ignore it.
         """
         with about(TRAINING):
-            check_labels(self.measure, data)
+            self.measure.resolve("letor").check_labels(data.labels)
         if valid is not None:
             with about(VALIDATION):
                 valid = valid.matched_to(data.n_features, data.feature_names)
-                check_labels(self.measure, valid)
+                self.measure.resolve("letor").check_labels(valid.labels)
         ranker = copy.copy(self.ranker)
         if start is not None:
             with about(STARTING_MODEL):
@@ -251,12 +250,6 @@ def train(
         method, settings, measure=measure, validated=valid is not None, random_state=random_state, n_jobs=n_jobs
     )
     return decided.train(data, valid, start=start, callback=callback)
-
-
-def check_labels(measure: Measure, data: RankingData) -> None:
-    """Reject labels that are too large for a measure."""
-    highest = data.labels.max(keepdims=True)
-    measure.resolve("letor").value(Rankings(highest, np.array([0, 1])))
 
 
 def _weights(model: Any, data: RankingData) -> Array:
