@@ -173,6 +173,7 @@ class AveNDCG(_Gained):
 
     def value(self, rankings: Rankings) -> Array:
         """The mean over the cutoffs."""
+        self.check_labels(rankings.known.labels)
         parts = [nDCG(k, self.gain, self.discount) for k in range(1, self.cutoff + 1)]
         return np.asarray(sum(part.value(rankings) for part in parts)) / len(parts)
 
