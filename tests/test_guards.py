@@ -90,3 +90,35 @@ def test_importing_everything_does_not_load_matplotlib():
         "assert 'matplotlib' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def compiled_functions():
+    """Functions below ``@njit`` or ``@overload`` with the keywords of that decorator, ``jit_options`` included."""
+    for path in SOURCES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            for decorator in getattr(node, "decorator_list", []):
+                if isinstance(decorator, ast.Call) and getattr(decorator.func, "id", "") in ("njit", "overload"):
+                    words = {word.arg: word.value for word in decorator.keywords}
+                    inner = words.get("jit_options", ast.Dict([], []))
+                    words |= {key.value: value for key, value in zip(inner.keys, inner.values, strict=True)}
+                    yield path, node, {name: ast.unparse(value) for name, value in words.items()}
+
+
+def test_sums_that_may_be_reordered_are_compiled_into_their_caller():
+    # Code of one name from several modules is taken from whichever is loaded first: with sums in another order, a model
+    # would depend on what was compiled and what came from the cache. See benchmarks/study_reproducible.py.
+    called = {
+        call.func.id
+        for _, node, _ in compiled_functions()
+        for call in ast.walk(node)
+        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+    }
+    wrong = {
+        node.name: relative(path)
+        for path, node, words in compiled_functions()
+        if words.get("fastmath", "False") != "False"
+        and words.get("forceinline") != "True"
+        and (node.name in called or "jit_options" in words)
+    }
+    assert not wrong
+    assert any(words.get("forceinline") == "True" for _, _, words in compiled_functions())

@@ -33,7 +33,7 @@ def add_rows(X: Any, start: int, stop: int, coef: Any, total: Any) -> None:
     raise NotImplementedError("for compiled code only")
 
 
-@overload(row_scores, jit_options={"fastmath": FASTMATH, "cache": True})
+@overload(row_scores, jit_options={"fastmath": FASTMATH, "cache": True, "forceinline": True})
 def _row_scores(X: Any, start: Any, stop: Any, weights: Any, scores: Any) -> Any:
     if isinstance(X, types.Array):
 
@@ -57,7 +57,7 @@ def _row_scores(X: Any, start: Any, stop: Any, weights: Any, scores: Any) -> Any
     return csr
 
 
-@overload(add_rows, jit_options={"fastmath": FASTMATH, "cache": True})
+@overload(add_rows, jit_options={"fastmath": FASTMATH, "cache": True, "forceinline": True})
 def _add_rows(X: Any, start: Any, stop: Any, coef: Any, total: Any) -> Any:
     if isinstance(X, types.Array):
 

@@ -56,7 +56,7 @@ def _logistic_table() -> Array:
     return np.asarray(1.0 / (1.0 + np.exp(np.linspace(-_REACH, _REACH, _CELLS + 1))))
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH)
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
 def _row(i: int, worth: Any, scores: Any, changes: Any, logistic: Any, up: Any, curve: Any) -> None:
     """All pairs of rank ``i`` with lower ranks, without branches: equal worths change nothing."""
     own, score = worth[i], scores[i]

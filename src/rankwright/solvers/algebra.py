@@ -16,7 +16,7 @@ Array = npt.NDArray[Any]
 _FEW = 64  # rows that fit the nearest cache
 
 
-@njit(cache=True, error_model="numpy", fastmath=FASTMATH)
+@njit(cache=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
 def dot(a: Any, b: Any) -> float:
     """Σ a·b."""
     total = 0.0
@@ -25,7 +25,7 @@ def dot(a: Any, b: Any) -> float:
     return total
 
 
-@njit(cache=True, error_model="numpy", fastmath=FASTMATH)
+@njit(cache=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
 def solve_in_place(A: Any, x: Any, n: int) -> None:
     """Solve A x = x in place for the first ``n``, a multiple of 4; A symmetric, positive, its upper half used.
 
@@ -55,7 +55,7 @@ def solve_in_place(A: Any, x: Any, n: int) -> None:
         x[k] = total / A[k, k]
 
 
-@njit(cache=True, error_model="numpy", fastmath=FASTMATH)
+@njit(cache=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
 def add_products(M: Any, n: int, length: int, A: Any) -> None:
     """A += M Mᵀ, its upper half, over the first ``length`` columns; ``n`` is a multiple of 4, for tiles of 4 × 2."""
     for i in range(0, n, 4):

@@ -50,7 +50,7 @@ def _add_products(X: Any, docs: Any, line: int, columns: Any, mean: Any, inverse
     raise NotImplementedError("for compiled code only")
 
 
-@overload(_fill_units, jit_options={"fastmath": FASTMATH, "cache": True})
+@overload(_fill_units, jit_options={"fastmath": FASTMATH, "cache": True, "forceinline": True})
 def _fill_units_of(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inverse: Any, theta: Any, block: Any, z: Any,  # noqa: C901
                    units: Any) -> Any:  # fmt: skip
     if isinstance(X, types.Array):
@@ -102,7 +102,7 @@ def _fill_units_of(X: Any, docs: Any, line: Any, columns: Any, mean: Any, invers
     return csr
 
 
-@overload(_add_products, jit_options={"fastmath": FASTMATH, "cache": True})
+@overload(_add_products, jit_options={"fastmath": FASTMATH, "cache": True, "forceinline": True})
 def _add_products_of(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inverse: Any, block: Any, g: Any, grad: Any,
                      units: Any) -> Any:  # fmt: skip
     if isinstance(X, types.Array):
@@ -140,7 +140,7 @@ def _add_products_of(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inve
     return csr
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@njit(cache=True, nogil=True, fastmath=False)
 def forward(rows: Any, q: int, theta: Any, hidden: int, space: Any) -> int:
     """Score the rows of group ``q``, in order, into ``space[3]``; return how many there are."""
     X, docs, indptr, columns, mean, inverse = rows
@@ -163,7 +163,7 @@ def forward(rows: Any, q: int, theta: Any, hidden: int, space: Any) -> int:
     return n
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH)
+@njit(cache=True, nogil=True, fastmath=False)
 def backward(rows: Any, q: int, theta: Any, hidden: int, cost: float, space: Any, grad: Any) -> None:
     """Add the gradient of θ by the residuals ``space[4]`` of group ``q``, times ``cost``; right after its `forward`."""
     X, docs, indptr, columns, mean, inverse = rows

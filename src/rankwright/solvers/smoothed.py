@@ -27,7 +27,7 @@ _SMALL = 1e-5  # and below this, if that was too coarse
 _LEAST = 1e-11  # and below this, never
 
 
-@njit(cache=True, error_model="numpy", fastmath=FASTMATH)
+@njit(cache=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
 def _add(w: Any, factor: float, v: Any) -> None:
     for j in range(w.size):
         w[j] += factor * v[j]
