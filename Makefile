@@ -34,7 +34,7 @@ demo: $(PACKAGE) ## from text to learned rankers, compared with BM25, in about a
 	@$(BIN)/rankwright demo -o demo
 
 test: $(STAMP) ## run the tests on all cores
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
 
 lint: $(STAMP) ## format check, lint, types, import rules
 	$(BIN)/ruff format --check .
