@@ -105,8 +105,8 @@ def compiled_functions():
 
 
 def test_sums_that_may_be_reordered_are_compiled_into_their_caller():
-    # Code of one name from several modules is taken from whichever is loaded first: with sums in another order, a model
-    # would depend on what was compiled and what came from the cache. See benchmarks/study_reproducible.py.
+    # Without this a model depended on what was compiled and what came from the cache, probably because code of one name
+    # from several modules is taken from whichever is loaded first. See benchmarks/study_reproducible.py.
     called = {
         call.func.id
         for _, node, _ in compiled_functions()

@@ -195,7 +195,7 @@ class QueryShuffleSplit(_QuerySplitter):
         return self.n_splits
 
     def split_queries(self, queries: int | Sized | RankingData) -> Iterator[QuerySplit]:
-        """Draw the test queries of each split; there is no validation part."""
+        """Draw the test queries of each split, without a validation part."""
         n_queries = _count(queries)
         n_test = self.test_size
         if isinstance(n_test, float):

@@ -36,5 +36,5 @@ def compiled(function: Callable[..., Any], signature: Any) -> FirstClass:
     options = {"nogil": True, "error_model": "numpy"}
     try:
         return FirstClass(njit(cache=True, **options)(function), signature)
-    except RuntimeError:  # typed interactively: there is no file to put the cache next to
+    except RuntimeError:  # typed interactively, so no file to cache beside
         return FirstClass(njit(**options)(function), signature)
