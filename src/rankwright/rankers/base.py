@@ -22,7 +22,7 @@ from rankwright.measures import Measure, parse_measure
 from rankwright.models.saving import save_model
 from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain
 from rankwright.rankers.parameters import check_parameters
-from rankwright.rankers.weights import Weights, weigh, weight_of_queries
+from rankwright.rankers.weights import Weights, weigh
 
 __all__ = ["Ranker", "Task"]
 
@@ -38,11 +38,11 @@ class Task:
     Attributes
     ----------
     data : RankingData
-        Training data.
+        Training data, without documents and queries of weight 0.
     weights : Weights
-        Of its queries and documents.
+        Of its queries and documents; those of the useful queries have a mean of 1, unless the ranker has its own.
     useful : ndarray of bool
-        Queries that have an order to learn, and a weight above 0.
+        Queries that have an order to learn.
     valid : RankingData or None
         Validation data with the columns of the training data.
     """
@@ -109,9 +109,12 @@ class Ranker(BaseEstimator):
         group : array-like of int, optional
             Instead of ``qid``: rows per query.
         sample_weight : array-like, optional
-            Weight per row. Rows of weight 0 are left out; a query counts as the mean of its rows' weights.
+            Weight per row; a query counts as the mean of its rows' weights. Weights are relative: they are divided by
+            their mean over the queries that have an order to learn, so 2 everywhere is the same as none. Rows of weight
+            0 are absent, as if they had been left out of X.
         query_weight : mapping or array-like, optional
-            Weight of each query, as ``{qid: weight}`` or per row.
+            Weight of each query, as ``{qid: weight}`` or per row; multiplied with ``sample_weight``. Relative too, and
+            queries of weight 0 are absent.
         eval_set : RankingData, (X, y, qid) or (X, y), optional
             Validation data: what a ranker leaves open (``C="auto"``, the number of rounds or epochs) is chosen on it.
             A list of one of these works too.
@@ -121,8 +124,7 @@ class Ranker(BaseEstimator):
         self.check_parameters()
         data = self._gather(X, y, qid, group, reset=True)
         valid = self._validation(eval_set, eval_qid, eval_group)
-        data, weights = weigh(data, sample_weight, query_weight)
-        for notice in self._fit(data, valid, weights).notices:
+        for notice in self._fit(*weigh(data, sample_weight, query_weight), valid).notices:
             category = ConvergenceWarning if notice.kind is Kind.NOT_CONVERGED else InputWarning
             warnings.warn(notice.text, category, stacklevel=2)
         return self
@@ -135,17 +137,20 @@ class Ranker(BaseEstimator):
         data, valid : RankingData
             Training data, and validation data to choose on.
         weights : array-like, optional
-            One weight per query of the training data.
+            One weight per query of the training data: relative, 0 is absent.
         """
         self.check_parameters()
         data = self._gather(data, None, None, None, reset=True)
-        return self._fit(data, self._validation(valid), Weights.of_queries(data, weights))
+        return self._fit(*weigh(data, queries=weights), self._validation(valid))
 
-    def _fit(self, data: RankingData, valid: RankingData | None, weights: Weights) -> Fitted:
+    def _fit(self, data: RankingData, weights: Weights, valid: RankingData | None) -> Fitted:
         began = time.perf_counter()
+        own = self._weigh(data)
+        data, weights = weights.of(own > 0, data)
         self._check_data(data, valid)
-        weights = replace(weights, queries=self._weigh(data, weights.queries))
-        useful = self._useful(data) & (weights.queries > 0)
+        useful = self._useful(data)
+        weights = weights.relative(useful)
+        weights = replace(weights, queries=weights.queries * own[own > 0])
         self.n_queries_, self.n_queries_skipped_ = int(useful.sum()), int((~useful).sum())
         task = Task(data, weights, useful, valid)
         if useful.any():
@@ -185,9 +190,9 @@ class Ranker(BaseEstimator):
     def _check_data(self, data: RankingData, valid: RankingData | None) -> None:
         """Reject data that this ranker cannot be trained on."""
 
-    def _weigh(self, data: RankingData, weights: Array) -> Array:
-        """The weights of the queries, with those that the ranker itself gives them."""
-        return weights
+    def _weigh(self, data: RankingData) -> Array:
+        """The weights that the ranker itself gives to queries, besides those of the caller; 0 leaves a query out."""
+        return np.ones(data.n_queries)
 
     def _useful(self, data: RankingData) -> Array:
         """Which queries have something to learn from."""
@@ -218,15 +223,14 @@ class Ranker(BaseEstimator):
         X, y, qid, group
             As for ``fit``; X may be a RankingData.
         sample_weight : array-like, optional
-            Weight per row; a query counts as the mean of its rows' weights.
+            Weight per row, as for ``fit``: relative, 0 is absent; a query counts as the mean of its rows' weights.
         measure : str or Measure
             What to compute.
         """
-        data = self._gather(X, y, qid, group, reset=False)
-        table = evaluate(data, self.predict(data), measures=[measure])
-        if sample_weight is None:
-            return next(iter(table.means.values()))
-        return float(np.average(table.values[:, 0], weights=weight_of_queries(data, sample_weight, None)))
+        data, weights = weigh(self._gather(X, y, qid, group, reset=False), sample_weight)
+        values = evaluate(data, self.predict(data), measures=[measure]).values[:, 0]
+        counted = ~np.isnan(values)
+        return float(np.average(values[counted], weights=weights.queries[counted])) if counted.any() else float("nan")
 
     def predict(self, X: Any, qid: Any = None, group: Any = None) -> Array:
         """One score per row in the order given, higher is better.

@@ -2,7 +2,8 @@
 
     minimise  ½‖w‖² + (C/|Q|) Σ_q μ_q H_q(w)
 
-`C` is the papers' C: the hinges are averaged over the queries that have something to order.
+`C` is the papers' C: the hinges are averaged over the queries that have something to order. Weights given to ``fit``
+have a mean of 1 over these queries.
 """
 
 from __future__ import annotations
