@@ -11,7 +11,7 @@ from scipy import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.data.scaling import Standardizer
 
-__all__ = ["largest", "moments", "scale_of", "varies"]
+__all__ = ["ends", "largest", "moments", "scale_in_order", "scale_of", "varies"]
 
 Array = npt.NDArray[Any]
 _NO_SPREAD = 1e-10  # share of the largest value: a feature that varies less counts as constant
@@ -22,6 +22,17 @@ def scale_of(data: RankingData) -> Array:
     """Standard deviations; inf for constant features, which leaves them out."""
     deviations = _deviations(data)
     return np.where(varies(data.X, deviations), deviations, np.inf)
+
+
+def scale_in_order(data: RankingData, rows: Array, extent: tuple[Array, Array]) -> Array:
+    """The same, summed over the documents in the order of ``rows``; ``extent``: what :func:`ends` gives."""
+    from rankwright.objectives.canonical import deviations_in_order
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviations = deviations_in_order(data.X, rows)
+    if not np.isfinite(deviations).all():
+        deviations = Standardizer.fit(data).scale
+    return np.where(_varies(*extent, deviations), deviations, np.inf)
 
 
 def moments(data: RankingData, standardize: bool) -> tuple[Array, Array]:
@@ -38,17 +49,20 @@ def moments(data: RankingData, standardize: bool) -> tuple[Array, Array]:
 
 def varies(X: Any, deviations: Array) -> Array:
     """Which features vary by more than rounding."""
-    low, high = _ends(X)
+    return _varies(*ends(X), deviations)
+
+
+def _varies(low: Array, high: Array, deviations: Array) -> Array:
     return (low < high) & (deviations > _NO_SPREAD * np.maximum(np.abs(low), np.abs(high)))
 
 
 def largest(X: Any) -> Array:
     """The largest absolute value of each feature."""
-    low, high = _ends(X)
+    low, high = ends(X)
     return np.maximum(np.abs(low), np.abs(high))
 
 
-def _ends(X: Any) -> tuple[Array, Array]:
+def ends(X: Any) -> tuple[Array, Array]:
     """The smallest and the largest value of each feature."""
     ends = (end.toarray() if sparse.issparse(end) else end for end in (X.min(axis=0), X.max(axis=0)))
     low, high = (np.asarray(end, np.float64).ravel() for end in ends)
