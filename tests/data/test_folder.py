@@ -1,5 +1,4 @@
 import json
-import os
 
 import numpy as np
 import pytest
@@ -166,20 +165,3 @@ def test_sparse_positions_are_checked(tmp_path, name, change, message):
     np.save(file, np.ascontiguousarray(change(np.load(file))))
     with pytest.raises(InputError, match=message):
         load_folder(path)
-
-
-def test_the_old_folder_survives_a_failure_to_rename(tmp_path, monkeypatch):
-    data = RankingData.from_arrays([[1.0]], [1], ["q"])
-    save_folder(data, tmp_path / "data")
-    real = os.replace
-
-    def broken(source, target):
-        if str(source).endswith(".part"):
-            raise OSError(28, "No space left on device")
-        real(source, target)
-
-    monkeypatch.setattr(os, "replace", broken)
-    with pytest.raises(InputError, match="No space left"):
-        save_folder(RankingData.from_arrays([[2.0]], [1], ["q"]), tmp_path / "data")
-    assert load_folder(tmp_path / "data").X.tolist() == [[1.0]]
-    assert [path.name for path in tmp_path.iterdir()] == ["data"]

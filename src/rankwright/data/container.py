@@ -30,9 +30,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.files import OpenFile, Source, open_file
+from rankwright.data.open_folder import Folder
+from rankwright.data.temporary import recover
 from rankwright.errors import InputError
 
-__all__ = ["NAME", "Container", "Format", "checksum", "map_bytes", "parse_npy", "reason"]
+__all__ = ["NAME", "Container", "Format", "checksum", "parse_npy", "reason"]
 
 Array = npt.NDArray[Any]
 NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
@@ -118,12 +120,27 @@ class Container:
 
     @classmethod
     def open(cls, source: Source, format: Format) -> Container:
-        """Open a folder or read a file."""
+        """Open a folder or read a file. A folder that is replaced meanwhile is the old one or the new one, never both."""
         path = Path(source.path if isinstance(source, OpenFile) else source)
         if not path.exists():
+            recover(path)
+        if not path.exists():
             raise InputError("cannot be read: No such file or directory", path)
-        members = _Folder(path, format) if format.is_folder else _File(source, path, format)
-        return cls(path, format, _checked_header(path, format, members.read(format.header)), members)
+        if not format.is_folder:
+            file = _File(source, path, format)
+            return cls(path, format, _checked_header(path, format, file.read(format.header)), file)
+        while True:
+            folder = None
+            try:
+                folder = Folder(path)
+                if folder.size(format.header) is None:
+                    raise format.foreign(path, f"there is no {format.header} in it, or it is not complete")
+                header = _checked_header(path, format, _read_header(folder, format))
+                folder.open_all(f"{name}.npy" for name in header["arrays"])
+                return cls(path, format, header, folder)
+            except InputError:
+                if folder is None or not folder.is_replaced:
+                    raise
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -211,31 +228,6 @@ class Container:
             raise self.damaged(f"the checksum of {name}.npy is {found}; expected {expected}")
 
 
-class _Folder:
-    """The files of a folder."""
-
-    def __init__(self, path: Path, format: Format) -> None:
-        self._path, self._format = path, format
-        if not (path / format.header).is_file():
-            raise format.foreign(path, f"there is no {format.header} in it, or it is not complete")
-
-    def size(self, name: str) -> int | None:
-        """Bytes of a file; None if there is no such file."""
-        file = self._path / name
-        return file.stat().st_size if file.is_file() else None
-
-    def read(self, name: str) -> bytes:
-        """All of a file."""
-        try:
-            return (self._path / name).read_bytes()
-        except OSError as error:
-            raise self._format.damaged(self._path, f"{name} cannot be read: {reason(error)}") from None
-
-    def map(self, name: str) -> Array:
-        """The bytes of a file, mapped into memory."""
-        return map_bytes(self._path / name)
-
-
 class _File:
     """The entries of an uncompressed zip archive, in memory: no more bytes than the file has."""
 
@@ -282,7 +274,14 @@ class _File:
         return np.frombuffer(self._entries[name], np.uint8)
 
 
-_Members = _Folder | _File
+_Members = Folder | _File
+
+
+def _read_header(folder: Folder, format: Format) -> bytes:
+    try:
+        return folder.read(format.header)
+    except OSError as error:
+        raise format.damaged(folder.path, f"{format.header} cannot be read: {reason(error)}") from None
 
 
 def _checked_header(path: Path, format: Format, text: bytes) -> dict[str, Any]:
@@ -323,12 +322,6 @@ def parse_npy(buffer: Array) -> tuple[int, np.dtype[Any], tuple[int, ...]] | Non
 
 def _fits(found: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
     return len(found) == len(shape) and all(n in (None, m) for n, m in zip(shape, found, strict=True))
-
-
-def map_bytes(file: Path) -> Array:
-    """The bytes of a file, mapped into memory."""
-    with open(file, "rb") as opened:
-        return np.memmap(opened, np.uint8, "r")
 
 
 def checksum(values: Array) -> str:
