@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from altered import alter_array
 from rankwright import InputError, RankingData
 from rankwright.data.folder import HEADER, load_folder, save_folder
 
@@ -144,7 +145,7 @@ def test_a_header_that_does_not_fit(saved, changes):
     ],
 )
 def test_content_that_cannot_be(saved, name, values, message):
-    np.save(saved / f"{name}.npy", values)
+    alter_array(saved, name, values)
     with pytest.raises(InputError, match=message):
         load_folder(saved)
 
@@ -156,12 +157,12 @@ def test_content_that_cannot_be(saved, name, values, message):
         ("X_indices", lambda a: a - 5, "outside the 5 features"),
         ("X_indptr", lambda a: a[::-1], "row boundaries"),
         ("X_indptr", lambda a: a + 1, "row boundaries"),
+        ("X_indptr", lambda a: np.r_[a[:1], 2**31 - 1, -(2**31), a[3:]].astype(a.dtype), "row boundaries"),
     ],
 )
 def test_sparse_positions_are_checked(tmp_path, name, change, message):
     path = tmp_path / "a.rank"
     save_folder(make_data(kind="sparse"), path)
-    file = path / f"{name}.npy"
-    np.save(file, np.ascontiguousarray(change(np.load(file))))
+    alter_array(path, name, change(np.load(path / f"{name}.npy")))
     with pytest.raises(InputError, match=message):
         load_folder(path)
