@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["InputError", "InputWarning"]
+__all__ = ["InputError", "InputWarning", "shown"]
 
 
 class InputError(ValueError):
@@ -26,6 +26,21 @@ class InputError(ValueError):
         self.line = line
         where = "" if path is None else f"{path}:{line}: " if line is not None else f"{path}: "
         super().__init__(where + message)
+
+
+def shown(value: object, most: int = 60) -> str:
+    """A value for a message: its repr, cut to ``most`` characters; huge or deeply nested ones are not written out.
+
+    Examples
+    --------
+    >>> shown("a\\tb"), shown([1, 2]), shown("x" * 100, 10)
+    ("'a\\\\tb'", '[1, 2]', "'xxxxxxxx…")
+    """
+    try:
+        text = repr(value[: most + 1] if isinstance(value, str | bytes) else value)
+    except (RecursionError, ValueError):  # nested too deeply, or an integer of thousands of digits
+        return f"a {type(value).__name__}"
+    return text if len(text) <= most else text[: most - 1] + "…"
 
 
 class InputWarning(UserWarning):

@@ -1,8 +1,10 @@
 """`rankwright search`: one query to read or as JSON, a file of queries as a run, and every bad input with its line."""
 
+import io
 import json
 import subprocess
 import sys
+from contextlib import redirect_stdout
 
 import click
 import numpy as np
@@ -75,9 +77,11 @@ def test_the_best_part_of_a_document_is_shown(run):
 
 
 def test_matching_words_are_bold_on_a_terminal(folder, monkeypatch):
-    shown = []
-    monkeypatch.setattr("rankwright.cli.search.click.echo", lambda text, err=False: shown.append(text))
-    assert main(["search", str(folder), "wing"]) == 0
+    terminal = io.StringIO()
+    monkeypatch.setattr(terminal, "isatty", lambda: True)
+    with redirect_stdout(terminal):
+        assert main(["search", str(folder), "wing"]) == 0
+    shown = terminal.getvalue().splitlines()
     assert f"    The lift of a {click.style('wing', bold=True)} in a slipstream was measured at …" in shown
     assert click.unstyle(shown[1]) == "    The lift of a wing in a slipstream was measured at …"
 

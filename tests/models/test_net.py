@@ -130,7 +130,7 @@ DAMAGED = {
     "shape": ("inner", np.ones(7), r"inner.npy has the shape \(7,\); expected \(any, any\)"),
     "type": ("outer", np.ones(4, np.float32), "outer.npy holds float32; expected float64"),
     "size": ("constants", np.ones(5), r"constants.npy has the shape \(5,\); expected \(4\)"),
-    "not finite": ("inner", np.full((4, 7), np.inf), "inner of a net must be finite"),
+    "not finite": ("inner", np.full((4, 7), np.inf), "inner.npy holds numbers that are not finite"),
 }
 
 

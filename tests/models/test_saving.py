@@ -164,7 +164,7 @@ def test_changed_facts(path, changes, message):
 def test_missing_facts(path):
     header = load_model(path).header
     write_file(path, MODEL, {key: value for key, value in header.items() if key != "feature_names"}, {"coef": COEF})
-    fails(path, "damaged model: model.json is incomplete (KeyError('feature_names'))")
+    fails(path, "damaged model: feature_names is missing")
 
 
 @pytest.mark.parametrize(

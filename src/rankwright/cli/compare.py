@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from rankwright.cli.printing import print_data
 from rankwright.cli.progress import progress
 from rankwright.cli.systems import evaluate_files, measure_options
 from rankwright.evaluation.comparison import compare
@@ -82,4 +83,8 @@ def command(
             random_state=seed,
             progress=moved,
         )
-    click.echo(render(result, "json" if as_json else kind), nl=False)
+    text = render(result, "json" if as_json else kind)
+    if kind == "csv" and not as_json:
+        print_data(text)
+    else:
+        click.echo(text, nl=False)

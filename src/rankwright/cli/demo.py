@@ -15,6 +15,7 @@ import click
 
 from rankwright.cli.main import cli
 from rankwright.cli.options import seed_option, threads_option
+from rankwright.cli.printing import ERASE, RETURN, styled
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -113,12 +114,12 @@ def _next(folder: Path, query: str) -> list[str]:
 def _step(number: int, what: str) -> Iterator[Callable[[str], None]]:
     """Announce a step; when it is done, say how long it took and what came of it."""
     if sys.stderr.isatty():
-        click.echo(click.style(f"[{number}/{_STEPS}] {what} …", dim=True), err=True, nl=False)
+        click.echo(styled(f"[{number}/{_STEPS}] {what} …"), err=True, nl=False)
     began = time.monotonic()
     facts: list[str] = []
     yield facts.append
     if sys.stderr.isatty():
-        click.echo("\r\x1b[K", err=True, nl=False)
+        click.echo(RETURN + ERASE, err=True, nl=False)
     click.echo(f"[{number}/{_STEPS}] {what}: {', '.join(facts)} ({time.monotonic() - began:.1f} s)")
 
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
 import numpy as np
 
+from rankwright.cli.printing import styled
 from rankwright.evaluation.render import Table, draw
 from rankwright.evaluation.significance import bootstrap_interval
 
@@ -71,7 +71,7 @@ def example_queries(
     lines = ["Three held-out queries, by BM25 and by SVMmap (✓ relevant):"]
     for at, why in chosen:
         query = queries[at]
-        lines += ["", click.style(f"“{collection.queries[query]}”", bold=True) + f"   {why}"]
+        lines += ["", styled(f"“{collection.queries[query]}”", bold=True) + f"   {why}"]
         good = {document.decode() for document, _ in _ranked(qrels, query, None)}
         columns = []
         for name, system in (("BM25", "bm25"), ("SVMmap", _LEARNED)):

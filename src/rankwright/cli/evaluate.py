@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from rankwright.cli.printing import print_data
 from rankwright.cli.systems import evaluate_files, measure_options
 from rankwright.evaluation.render import render
 
@@ -31,4 +32,8 @@ def command(
     measure.
     """
     evaluations = evaluate_files(judgements, systems, **options)
-    click.echo(render(evaluations, "json" if as_json else kind, per_query=per_query), nl=False)
+    text = render(evaluations, "json" if as_json else kind, per_query=per_query)
+    if kind == "csv" and not as_json:
+        print_data(text)
+    else:
+        click.echo(text, nl=False)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rankwright.cli.printing import RETURN, print_data
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -160,7 +161,11 @@ def table(folder: Path, kind: str, form: str) -> None:
     """
     from rankwright.experiments.results import Results
 
-    click.echo(Results.open(folder).table(kind, form), nl=False)
+    shown = Results.open(folder).table(kind, form)
+    if form == "csv":
+        print_data(shown)
+    else:
+        click.echo(shown, nl=False)
 
 
 @command.command("report")
@@ -219,7 +224,7 @@ class _Line:
             text = f"{status.done} of {status.total} cells{failed}{left}: {text}"
         if self._live:
             text = text[: shutil.get_terminal_size().columns - 1]
-            click.echo("\r" + text.ljust(self._width), err=True, nl=False)
+            click.echo(RETURN + text.ljust(self._width), err=True, nl=False)
             self._width = len(text)
         else:
             click.echo(text, err=True)
@@ -227,7 +232,7 @@ class _Line:
     def clear(self) -> None:
         """Erase the line."""
         if self._width:
-            click.echo("\r" + " " * self._width + "\r", err=True, nl=False)
+            click.echo(RETURN + " " * self._width + RETURN, err=True, nl=False)
             self._width = 0
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from rankwright.cli.printing import bar, escape, new_console
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -90,12 +91,10 @@ def command(
         facts = {"query_scaling": scaling} | _as_dict(ranking, pair, terms)
         click.echo(json.dumps(head | facts, ensure_ascii=False))
         return
-    from rich.console import Console
-
-    console = Console(highlight=False, soft_wrap=True)
-    _show(console, head, ranking, pair, terms, shown)
+    out = new_console()
+    _show(out, head, ranking, pair, terms, shown)
     if terms is not None and scaling is not None:
-        console.print(f"\nA and B are not the values in the file: the model scales them within the query ({scaling}).")
+        out.print(f"\nA and B are not the values in the file: the model scales them within the query ({scaling}).")
 
 
 @dataclass(frozen=True)
@@ -188,7 +187,8 @@ def _terms(model: Any, data: RankingData, ranking: list[_Document], pair: tuple[
     columns = (a.tolist(), b.tolist(), contributions.tolist())
     coef = getattr(model, "coef", None)
     weights = [None] * len(order) if coef is None else coef.tolist()
-    return [_Term(model.names[at], weights[at], *(column[at] for column in columns)) for at in order]
+    names = model.names
+    return [_Term(names[at], weights[at], *(column[at] for column in columns)) for at in order]
 
 
 def _as_dict(ranking: list[_Document], pair: Any, terms: list[_Term] | None) -> dict[str, Any]:
@@ -219,8 +219,6 @@ def _as_dict(ranking: list[_Document], pair: Any, terms: list[_Term] | None) -> 
 def _show(
     console: Console, head: dict[str, str], ranking: list[_Document], pair: Any, terms: list[_Term] | None, shown: int
 ) -> None:
-    from rich.markup import escape
-
     title, about = f"query {head['query']}", f"{head['features']}, ranked by {head['model']} ({head['method']})"
     console.print(f"[bold]{escape(title)}[/]  [dim]{escape(about)}[/]\n")
     chosen = {} if pair is None else {pair[0].rank: "A", pair[1].rank: "B"}
@@ -255,7 +253,7 @@ def _show_terms(console: Console, difference: float, terms: list[_Term], shown: 
     block = "█" if console.encoding.lower().startswith("utf") else "#"
     most = max((abs(term.contribution) for term in listed), default=1.0)
     others = f"{len(rest):,} other{'s' if len(rest) > 1 else ''}"
-    tail = [(others, math.fsum(term.contribution for term in rest))] if rest else []
+    tail = [(others, sum(term.contribution for term in rest))] if rest else []
     tail += [("score difference", difference)]
     blank = [""] * len(tail)
     linear = all(term.weight is not None for term in listed)
@@ -268,7 +266,7 @@ def _show_terms(console: Console, difference: float, terms: list[_Term], shown: 
         "weight × (A − B)" if linear else "adds": _decimals(
             [*(term.contribution for term in listed), *(sum_ for _, sum_ in tail)], 4, "+"
         ),
-        "": [*(block * max(1, round(_BAR * abs(term.contribution) / most)) for term in listed), *blank],
+        "": [*(bar(abs(term.contribution) / most, _BAR, block) for term in listed), *blank],
     }
     colours = ["cyan" if term.contribution > 0 else "magenta" for term in listed]
     _print_columns(console, rows, left=("feature", ""), colours=[*colours, *blank])
@@ -287,8 +285,6 @@ def _print_columns(
     console: Console, columns: dict[str, list[str]], left: tuple[str, ...], colours: list[str] | None = None
 ) -> None:
     """Print an aligned table; ``colours`` are those of the last column."""
-    from rich.markup import escape
-
     widths = {head: max(len(text) for text in [head, *cells]) for head, cells in columns.items()}
     heads = {head: [head] for head in columns}
     for title, table in ((True, heads), (False, columns)):

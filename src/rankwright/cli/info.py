@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import numpy as np
 
+from rankwright.cli.printing import bar, escape, new_console, styled
+
 if TYPE_CHECKING:
     from rich.console import Console
 
@@ -83,9 +85,7 @@ def command(path: Path, as_json: bool, group: Path | None, negative_as_zero: boo
         as_dict = _model_dict(found) if isinstance(found, SavedModel) else found.to_dict()
         click.echo(json.dumps({"path": str(path), "format": kind, **as_dict}, ensure_ascii=False))
         return
-    from rich.console import Console
-
-    _show(Console(highlight=False, soft_wrap=True), path, kind, found)
+    _show(new_console(), path, kind, found)
 
 
 def _show_index(path: Path, as_json: bool) -> None:
@@ -105,7 +105,7 @@ def _show_index(path: Path, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps({"path": str(path), "format": "index", **facts}, ensure_ascii=False))
         return
-    click.echo(f"{click.style(str(path), bold=True)}  Rankwright index\n")
+    click.echo(f"{styled(str(path), bold=True)}  Rankwright index\n")
     for name, value in facts.items():
         shown = (
             ", ".join(value)
@@ -142,7 +142,7 @@ def _show(console: Console, path: Path, kind: str, found: Summary | SavedModel) 
     from rankwright.data.summary import FeatureSummary, QrelsSummary, RunSummary, ScoresSummary
     from rankwright.models.saving import SavedModel
 
-    console.print(f"[bold]{_escape(str(path))}[/]  [dim]{_TITLES[kind]}[/]\n")
+    console.print(f"[bold]{escape(str(path))}[/]  [dim]{_TITLES[kind]}[/]\n")
     if isinstance(found, SavedModel):
         _show_model(console, found)
         return
@@ -180,10 +180,10 @@ def _show_labels(console: Console, labels: Sequence[tuple[float, int]]) -> None:
     width, digits = max(len(text) for text, _ in rows), len(f"{most:,}")
     room = max(10, min(_BAR, console.width - _MARGIN - width - digits - 12))
     for at, (text, count) in enumerate(rows):
-        bar = block * max(1, round(room * count / most)) if count else ""
+        drawn = bar(count / most, room, block) if count else ""
         head = f"{'labels' if at == 0 else '':<{_MARGIN - 2}}"
         numbers = f"{text:>{width}}  {count:>{digits},}  {count / total:>6.1%}"
-        console.print(f"  [dim]{head}[/]{numbers}  [cyan]{bar}[/]".rstrip())
+        console.print(f"  [dim]{head}[/]{numbers}  [cyan]{drawn}[/]".rstrip())
 
 
 def _label_rows(labels: Sequence[tuple[float, int]]) -> list[tuple[str, int]]:
@@ -228,16 +228,17 @@ def _show_weights(console: Console, weights: Sequence[tuple[str, float]], title:
     most = abs(weights[0][1])
     for at, (name, weight) in enumerate(weights):
         head = f"{title if at == 0 else '':<{_MARGIN - 2}}"
-        bar = block * max(1, round(_BAR * abs(weight) / most))
+        drawn = bar(abs(weight) / most, _BAR, block)
         colour = "cyan" if weight > 0 else "magenta"
-        console.print(f"  [dim]{head}[/]{_escape(f'{name:<{width}}')}  {f'{weight:+.4g}':>10}  [{colour}]{bar}[/]")
+        console.print(f"  [dim]{head}[/]{escape(f'{name:<{width}}')}  {f'{weight:+.4g}':>10}  [{colour}]{drawn}[/]")
 
 
 def _weights(saved: SavedModel) -> list[tuple[str, float]]:
     """Features with their weights, the largest first."""
     values = saved.model.importance()
     order = np.argsort(-np.abs(values), kind="stable").tolist()
-    return [(saved.model.names[at], float(values[at])) for at in order]
+    names = saved.model.names
+    return [(names[at], float(values[at])) for at in order]
 
 
 def _fact(value: Any) -> str:
@@ -257,13 +258,7 @@ def _line(console: Console, name: str, text: str) -> None:
     width = max(40, console.width - _MARGIN) if console.is_terminal else 10**9
     lines = textwrap.wrap(text, width, break_long_words=False, break_on_hyphens=False)
     body = f"\n{' ' * _MARGIN}".join(lines)
-    console.print(f"  [dim]{name:<{_MARGIN - 2}}[/]{_escape(body)}")
-
-
-def _escape(text: str) -> str:
-    from rich.markup import escape
-
-    return escape(text)
+    console.print(f"  [dim]{name:<{_MARGIN - 2}}[/]{escape(body)}")
 
 
 def _number(value: float) -> str:

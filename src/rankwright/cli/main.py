@@ -1,6 +1,9 @@
 """The `rankwright` program: finds the command, and turns errors into one clear line.
 
-Exit codes: 0 success, 1 unexpected error, 2 bad input or usage, 130 interrupted.
+Exit codes: 0 success, 1 failed cells of an experiment or a bug in the program, 2 bad input or usage, 130 interrupted.
+
+:func:`main` turns what users can cause into one line; anything else is a bug and leaves it as an exception.
+:func:`program`, which the command line calls, asks to report that and keeps the traceback in a file.
 """
 
 from __future__ import annotations
@@ -8,15 +11,20 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import tempfile
+import traceback
 import warnings
 from typing import Any
 
 import click
 
 import rankwright
+from rankwright.cli.printing import harmless
 from rankwright.errors import InputError, InputWarning
 
-__all__ = ["cli", "main"]
+__all__ = ["cli", "main", "program"]
+
+_DEBUG = "RANKWRIGHT_DEBUG"
 
 _COMMANDS = {
     "adapt": "Adapt a ranker from a rich domain to one with few judgements.",
@@ -67,9 +75,34 @@ def cli() -> None:
     """
 
 
+def program() -> int:
+    """Run the command line for people: a bug is one line, which names a file with the traceback."""
+    try:
+        return main()
+    except Exception as error:
+        if os.environ.get(_DEBUG):
+            raise
+        with harmless():
+            what = "this is a bug in Rankwright, not in what you did"
+            reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
+            click.echo(f"rankwright: {what} ({reason}); please report it{_traceback_file()}", err=True)
+        return 1
+
+
+def _traceback_file() -> str:
+    """Write the traceback to a file, and say where."""
+    try:
+        with tempfile.NamedTemporaryFile("w", prefix="rankwright-", suffix=".txt", delete=False) as file:
+            file.write(f"rankwright {rankwright.__version__}, Python {sys.version}\n{sys.argv!r}\n")
+            file.write(traceback.format_exc())
+        return f" with {file.name}"
+    except OSError:
+        return f"; {_DEBUG}=1 shows where it happened"
+
+
 def main(args: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
-    with warnings.catch_warnings():
+    with harmless(), warnings.catch_warnings():
         warnings.simplefilter("always", InputWarning)
         warnings.showwarning = _show_warning
         return _run(args)
@@ -92,6 +125,8 @@ def _run(args: list[str] | None) -> int:
         return _fail(error.format_message() + hint)
     except MemoryError:
         return _fail("not enough memory for this input")
+    except RecursionError:
+        return _fail("the input is nested too deeply")
     except BrokenPipeError:
         # The reader of our output is gone (`| head`), which is no error. Keep Python from flushing into a closed pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -113,4 +148,4 @@ def _show_warning(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(program())

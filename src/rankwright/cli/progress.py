@@ -33,10 +33,13 @@ def progress(label: str) -> Iterator[Any]:
             from rich.console import Console
             from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
+            from rankwright.cli.printing import escape
+
             columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-            bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            out = Console(file=getattr(sys.stderr, "unfiltered", sys.stderr))
+            bar = Progress(*columns, console=out, transient=True)
             bar.start()
-            task = bar.add_task(label, total=total)
+            task = bar.add_task(escape(label), total=total)
         bar.update(task, completed=done, total=total)
 
     try:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from rankwright.cli.files import check_target
+from rankwright.cli.printing import print_data
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -145,4 +146,4 @@ def _write(target: Path, write: Callable[[Path], None]) -> None:
         write(path)
         with open(path, encoding="utf-8", newline="") as made:
             while text := made.read(_ECHO):
-                click.echo(text, nl=False)
+                print_data(text)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from rankwright.cli.files import check_target
+from rankwright.cli.printing import styled
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -203,7 +204,7 @@ def _print_result(rank: int, score: float, doc_id: str, title: str, part: Snippe
     room = width - len(start) - 2
     click.echo(f"{start}  {shorten(title, room)}" if title and room >= _LEAST_WIDTH // 2 else start)
     if part.text and part.text != title:
-        click.echo(" " * _INDENT + part.marked(lambda word: click.style(word, bold=True)))
+        click.echo(" " * _INDENT + part.marked(lambda word: styled(word, bold=True)))
 
 
 def _tell_words(words: QueryWords, is_found: bool) -> None:

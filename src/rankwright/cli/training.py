@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankwright.cli.printing import RETURN, styled
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -79,14 +80,14 @@ class Watch:
             raise KeyboardInterrupt
         self._asked = True
         self._write("")
-        click.echo(("\r" if self._live else "") + "stopping after this pass (Ctrl-C again: at once) …", err=True)
+        click.echo(RETURN + "stopping after this pass (Ctrl-C again: at once) …", err=True)
 
     def _write(self, text: str) -> None:
         """Rewrite the line; an empty text clears it."""
         if not self._live or (not text and not self._width):
             return
         text = text[: shutil.get_terminal_size().columns - 1]
-        click.echo("\r" + text.ljust(self._width) + ("" if text else "\r"), err=True, nl=False)
+        click.echo(RETURN + text.ljust(self._width) + ("" if text else RETURN), err=True, nl=False)
         self._width = len(text)
 
 
@@ -200,7 +201,7 @@ def show(facts: Mapping[str, Any]) -> None:
     """Print the facts in words, on stderr."""
     features, valid = Path(facts["features"]).name, Path(facts["valid"] or "").name
     what = f"{_queries(facts['queries'])} of {features}, {facts['n_features']:,} features"
-    click.echo(click.style(f"trained {facts['method']}", bold=True) + f" on {what}", err=True)
+    click.echo(styled(f"trained {facts['method']}", bold=True) + f" on {what}", err=True)
     if facts["queries_skipped"]:
         binary = facts["method"].startswith("svm-")
         why = "all relevant, or none" if binary else "all labels equal"
@@ -274,4 +275,4 @@ def _percent(share: float) -> str:
 
 
 def _line(name: str, text: str) -> None:
-    click.echo("  " + click.style(f"{name:<{_MARGIN - 2}}", dim=True) + text, err=True)
+    click.echo("  " + styled(f"{name:<{_MARGIN - 2}}") + text, err=True)

@@ -13,13 +13,15 @@ import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import numpy as np
 import numpy.typing as npt
 from threadpoolctl import threadpool_limits
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import replace_file
+from rankwright.data.json_text import parse_json
 from rankwright.data.trec import TrecTable, read_qrels
 from rankwright.errors import InputError
 from rankwright.evaluation.render import plain
@@ -31,11 +33,19 @@ from rankwright.experiments.preparing import Prepared, pieces_of
 from rankwright.experiments.reading import Split, code_version
 from rankwright.experiments.tuning import Outcome, run_method
 from rankwright.measures import Measure
+from rankwright.reports.results import COLUMNS
 
 __all__ = ["Cell", "Failure", "make_cell", "read_cell", "run_cell"]
 
 Array = npt.NDArray[Any]
 _FORMAT = 1
+_NUMBER = int | float
+_RECORD: dict[str, Any] = {
+    **dict.fromkeys(("queries", "measures", "values", "notes", "definitions", "path", "rounds"), list),
+    **dict.fromkeys(("seconds_train", "seconds_tune", "n_train_queries"), _NUMBER),
+    **dict.fromkeys(("validation", "training"), _NUMBER | None),
+    "chosen": dict,
+}
 
 
 @dataclass(frozen=True)
@@ -174,7 +184,28 @@ def _record(outcome: Outcome, found: Evaluation, n_train: int, seconds: float) -
 def read_cell(cell: Cell) -> dict[str, Any]:
     """The content of the file of a finished cell."""
     try:
-        record: dict[str, Any] = json.loads(cell.file.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise InputError(f"not a finished cell ({error}); delete it and run again", cell.file) from None
-    return record
+        record = parse_json(cell.file.read_bytes())
+        _check_record(record)
+    except (OSError, ValueError, TypeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise InputError(f"not a finished cell ({reason}); delete it and run again", cell.file) from None
+    return cast(dict[str, Any], record)
+
+
+def _check_record(record: Any) -> None:
+    """Raise a ValueError or TypeError if something is missing or of another type than it was written."""
+    if not isinstance(record, dict):
+        raise ValueError("no JSON object")
+    for key, kind in _RECORD.items():
+        if not isinstance(record.get(key), kind):
+            raise ValueError(f"{key} is missing or of another type")
+    shape = np.asarray(record["values"], np.float64).shape
+    if shape != (len(record["queries"]), len(record["measures"])):
+        raise ValueError("values does not fit queries and measures")
+    for key in ("queries", "measures", "notes", "definitions"):
+        if not all(isinstance(item, str) for item in record[key]):
+            raise ValueError(f"{key} holds something that is not text")
+    for point in record["path"]:
+        needed = ("parameters", "validation", *(COLUMNS["health"][3:] if "gap" in point else ()))
+        if not isinstance(point, dict) or not all(key in point for key in needed):
+            raise ValueError("a point of path is incomplete")

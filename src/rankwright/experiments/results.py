@@ -26,6 +26,7 @@ from rankwright.data.files import replace_file
 from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Comparison, compare
 from rankwright.evaluation.render import Table
+from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.evaluation.table import Evaluation
 from rankwright.experiments.cells import Cell, Failure, read_cell
 from rankwright.experiments.config import Experiment
@@ -69,8 +70,7 @@ class Results:
         manifest = read_manifest(folder)
         if not (Path(folder) / MANIFEST).is_file():
             raise InputError(f"not a results folder (no {MANIFEST} in it); expected one", folder)
-        if not {"data", "methods", "measures"} <= set(manifest):
-            raise InputError("not the manifest of an experiment", Path(folder) / MANIFEST)
+        _check_manifest(manifest, Path(folder) / MANIFEST)
         return cls(Path(folder), manifest)
 
     @property
@@ -149,7 +149,7 @@ class Results:
         names = [str(measure) for measure in self.measures]
         found = []
         for method in self.methods:
-            scores = self._scores.get((data, method), [])
+            scores = [score for score in self._scores.get((data, method), []) if score.measure in names]
             if scores:
                 queries = list(dict.fromkeys(score.query for score in scores))
                 values = averaged(scores, [method], names, queries)[0].T
@@ -201,6 +201,45 @@ class Results:
             LaTeX needs booktabs. CSV has all digits, one row per data set, method and, except for times, measure.
         """
         return render_table(self, kind, format)
+
+
+def _check_manifest(manifest: dict[str, Any], path: Path) -> None:
+    """Refuse a manifest that lacks something the tables need."""
+    seed, cells = manifest.get("seed"), manifest.get("cells")
+    definitions = manifest.get("definitions")
+    sound = {
+        "data": _are_named(manifest.get("data")),
+        "methods": _are_named(manifest.get("methods")),
+        "measures": _are_texts(manifest.get("measures"), 1),
+        "baseline": isinstance(manifest.get("baseline"), str),
+        "tests": _are_texts(manifest.get("tests"), 1) and all(test in TESTS for test in manifest["tests"]),
+        "correction": _are_texts([manifest.get("correction")]) and manifest["correction"] in CORRECTIONS,
+        "seed": isinstance(seed, int) and seed >= 0,
+        "definitions": isinstance(definitions, dict) and all(map(_are_texts, definitions.values())),
+        "cells": isinstance(cells, dict) and all(isinstance(cells.get(key), int) for key in ("total", "done")),
+        "failures": isinstance(manifest.get("failures"), list),
+    }
+    wrong = [key for key, is_sound in sound.items() if not is_sound]
+    if wrong:
+        raise InputError(f"not the manifest of an experiment: {wrong[0]} is missing or damaged", path)
+    try:
+        for measure in manifest["measures"]:
+            parse_measure(measure)
+    except InputError as error:
+        raise InputError(error.message, path) from None
+
+
+def _are_texts(value: Any, least: int = 0) -> bool:
+    return isinstance(value, list) and len(value) >= least and all(isinstance(item, str) for item in value)
+
+
+def _are_named(value: Any) -> bool:
+    """Whether this is a list of tables, each with a name of its own, and what it was trained for if anything."""
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        return False
+    names = [one.get("name") for one in value]
+    goals = [one.get("trained_for") for one in value]
+    return _are_texts(names) and len(set(names)) == len(names) and all(isinstance(goal, str | None) for goal in goals)
 
 
 def _column(name: str, values: list[Any]) -> list[Any]:
@@ -257,7 +296,7 @@ def write_results(
         out.write(experiment.text.encode())
     counts = {"total": len(cells), "done": done, "failed": len(failures), "missing": len(cells) - done - len(failures)}
     manifest = _manifest(experiment, prepared, failures) | {"cells": counts, "definitions": definitions}
-    sessions = read_manifest(folder).get("sessions", [])
+    sessions = _sessions(folder)
     if not sessions or session["cells"] or failures:
         sessions = [*sessions, session]
     manifest |= {"complete": done == len(cells), "sessions": sessions}
@@ -266,6 +305,17 @@ def write_results(
     manifest["seconds"] = sum(one["seconds"] for one in sessions)
     with replace_file(folder / MANIFEST) as out:
         out.write((json.dumps(manifest, indent=1, ensure_ascii=False) + "\n").encode())
+
+
+def _sessions(folder: Path) -> list[dict[str, Any]]:
+    """The earlier sessions of a results folder; none if its manifest is damaged, which is written anew."""
+    kinds = {"command": str | None, "started": str, "finished": str, "seconds": int | float}
+    try:
+        found = read_manifest(folder).get("sessions", [])
+    except InputError:
+        return []
+    listed = found if isinstance(found, list) and all(isinstance(one, dict) for one in found) else []
+    return listed if all(isinstance(one.get(key), kind) for one in listed for key, kind in kinds.items()) else []
 
 
 def _write_cell(cell: Cell, record: dict[str, Any], place: list[Any], rows: dict[str, Any]) -> None:

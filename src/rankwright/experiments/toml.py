@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from rankwright.errors import InputError
+from rankwright.errors import InputError, shown
 
 __all__ = ["Place", "Problems", "line_of", "nearest", "parse_toml"]
 
@@ -25,6 +25,7 @@ _TOKEN = re.compile(
 )
 _ERROR = re.compile(r" \(at line (\d+), column \d+\)$")
 _ENDS = ("\n", ",", "]", "}")
+_DEEPEST = 50
 
 
 def parse_toml(text: str, path: str | Path | None = None) -> tuple[dict[str, Any], dict[Place, int]]:
@@ -36,13 +37,36 @@ def parse_toml(text: str, path: str | Path | None = None) -> tuple[dict[str, Any
     >>> lines["data", 1, "name"], lines["data", 1, "list", 1]
     (4, 6)
     """
+    tokens = _tokens(text)
+    _check_depth(tokens, path)
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         found = _ERROR.search(str(error))
         line = int(found[1]) if found else text.count("\n") + 1
         raise InputError(f"not valid TOML: {_ERROR.sub('', str(error))}", path, line) from None
-    return tables, _Scanner(text).lines
+    return tables, _Scanner(tokens).lines
+
+
+def _tokens(text: str) -> list[tuple[str, int]]:
+    """The tokens of a text except comments and spaces, with their lines."""
+    tokens = []
+    line = 1
+    for token in _TOKEN.findall(text):
+        if token[0] not in "# \t\r":
+            tokens.append((token, line))
+        line += token.count("\n")
+    return tokens
+
+
+def _check_depth(tokens: list[tuple[str, int]], path: str | Path | None) -> None:
+    """Refuse values nested deeper than `tomllib` can follow, and keys of so many parts that it takes forever."""
+    depth = parts = 0
+    for token, line in tokens:
+        depth += (token in ("[", "{")) - (token in ("]", "}"))
+        parts = parts + 1 if token == "." else 0 if token in ("=", *_ENDS) else parts
+        if max(depth, parts) > _DEEPEST:
+            raise InputError(f"nested more than {_DEEPEST} levels deep; expected an experiment", path, line)
 
 
 def line_of(lines: dict[Place, int], place: Place) -> int | None:
@@ -106,14 +130,14 @@ class Problems:
     def table(self, value: Any, place: Place, kinds: Mapping[str, str], title: str) -> dict[str, Any]:
         """The entries of a table that have a known key and a value of the right kind; records the others."""
         if not isinstance(value, dict):
-            self.add(place, f"{title} is {value!r}; expected a table")
+            self.add(place, f"{title} is {shown(value)}; expected a table")
             return {}
         kept = {}
         for key, entry in value.items():
             if key not in kinds:
-                self.add((*place, key), f"unknown key {key!r} in {title}; {nearest(key, kinds)}")
+                self.add((*place, key), f"unknown key {shown(key)} in {title}; {nearest(key[:100], kinds)}")
             elif not _KINDS[kinds[key]](entry):
-                self.add((*place, key), f"{key} is {entry!r}; expected {kinds[key]}")
+                self.add((*place, key), f"{key} is {shown(entry)}; expected {kinds[key]}")
             else:
                 kept[key] = entry
         return kept
@@ -123,7 +147,7 @@ class Problems:
         known = list(known)
         if value in known:
             return True
-        self.add(place, f"unknown {what} {value!r}; {nearest(str(value), known)}")
+        self.add(place, f"unknown {what} {shown(value)}; {nearest(str(value)[:100], known)}")
         return False
 
 
@@ -137,16 +161,11 @@ def nearest(name: str, known: Iterable[str]) -> str:
 class _Scanner:
     """Records line numbers while walking through valid TOML."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, tokens: list[tuple[str, int]]) -> None:
         self.lines: dict[Place, int] = {}
-        self._tokens: list[tuple[str, int]] = []
+        self._tokens = tokens
         self._at = 0
         self._lists: dict[Place, int] = {}  # tables seen so far in each list of tables
-        line = 1
-        for token in _TOKEN.findall(text):
-            if token[0] not in "# \t\r":
-                self._tokens.append((token, line))
-            line += token.count("\n")
         self._document()
 
     def _peek(self) -> str:

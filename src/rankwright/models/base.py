@@ -14,7 +14,7 @@ from rankwright.data.frames import frame_features, is_frame
 from rankwright.data.matching import default_names, find_columns, pick_columns, widen
 from rankwright.errors import InputError
 
-__all__ = ["Model", "as_row", "as_table"]
+__all__ = ["Model", "as_row", "as_table", "checked_scores"]
 
 Array = npt.NDArray[Any]
 
@@ -139,6 +139,15 @@ def as_table(X: Any) -> Any:
     if X.dtype.kind not in "fiub":
         raise InputError(f"features must be numbers, got {X.dtype}")
     return X
+
+
+def checked_scores(scores: Array) -> Array:
+    """The scores, if all are finite."""
+    finite = np.isfinite(scores)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise InputError(f"the score of row {row} (from 0) is {scores[row]}; features and scores must be finite")
+    return scores
 
 
 def as_row(row: Any) -> Any:

@@ -60,8 +60,10 @@ class BinnedModel(Model):
             raise InputError(f"{thresholds.shape} thresholds and {weights.shape} weights; expected one weight each")
         if not len(starts) or starts[0] != 0 or starts[-1] != len(thresholds) or (np.diff(starts) < 0).any():
             raise InputError(f"starts must ascend from 0 to {len(thresholds)}, the number of thresholds")
-        if not (np.isfinite(thresholds).all() and np.isfinite(weights).all()):
-            raise InputError("a threshold or a weight is not finite")
+        with np.errstate(over="ignore"):
+            most = np.abs(weights).sum()  # no score can be larger
+        if not (np.isfinite(thresholds).all() and np.isfinite(most)):
+            raise InputError("a threshold, a weight or the sum of the weights is not finite")
         inside = np.ones(max(0, len(thresholds) - 1), bool)
         inside[starts[(starts > 0) & (starts < len(thresholds))] - 1] = False
         if (np.diff(thresholds) <= 0)[inside].any():

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.container import Format
-from rankwright.errors import InputError
+from rankwright.errors import InputError, shown
 from rankwright.models.base import Model
 from rankwright.models.binned import BinnedModel
 from rankwright.models.linear import LinearModel
@@ -23,6 +23,7 @@ __all__ = ["KINDS", "MODEL", "Kind", "kind_of"]
 
 Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
+_LARGEST = 1e300  # a sum of that size still has room for a few more terms
 Read = Callable[[str, Any, tuple[int | None, ...]], Array]
 """Returns the array of a name, type and shape, or raises InputError."""
 
@@ -43,10 +44,28 @@ def _names_of(model: Model) -> dict[str, Any]:
 
 
 def _names_from(facts: dict[str, Any]) -> tuple[str, ...] | None:
+    if "feature_names" not in facts:
+        raise InputError("feature_names is missing")
     names = facts["feature_names"]
     if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
         raise InputError("the feature names are not strings")
     return None if names is None else tuple(names)
+
+
+def _whole(facts: dict[str, Any], key: str) -> int:
+    number = facts.get(key)
+    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+        raise InputError(f"{key} is {shown(number)}; expected a whole number of at least 0")
+    return number
+
+
+def _numbers(read: Read, name: str, shape: tuple[int | None, ...]) -> Array:
+    """An array of numbers whose sum is no larger than any of their scores may be."""
+    found = read(name, np.float64, shape)
+    with np.errstate(over="ignore", invalid="ignore"):
+        if not np.abs(found).sum() <= _LARGEST:
+            raise InputError(f"{name}.npy holds numbers that are not finite or too large; expected finite numbers")
+    return found
 
 
 def _linear_to_parts(model: LinearModel) -> tuple[dict[str, Any], Arrays]:
@@ -69,13 +88,17 @@ def _forest_from(read: Read, prefix: str, n_features: int) -> Forest:
     parts = {"feature": read(f"{prefix}feature", np.int32, (None,))}
     n = len(parts["feature"])
     for name, dtype in _FOREST.items():
-        parts[name] = read(prefix + name, dtype, (None,) if name == "roots" else (n,))
+        checked = name in ("value", "gain", "count")
+        own = (None,) if name == "roots" else (n,)
+        parts[name] = _numbers(read, prefix + name, own) if checked else read(prefix + name, dtype, own)
     feature, left, nodes = parts["feature"], parts["left"], np.arange(n)
     inner = feature >= 0
     sound = bool((feature < n_features).all()) and bool((parts["roots"] >= 0).all())
     sound = sound and bool((parts["roots"] < max(n, 1)).all()) and bool((left[inner] > nodes[inner]).all())
-    if not (sound and bool((left[inner] < n - 1).all()) and bool(np.isfinite(parts["value"]).all())):
+    if not (sound and bool((left[inner] < n - 1).all())):
         raise InputError("the arrays of the trees do not fit together")
+    if (parts["gain"] < 0).any() or (parts["count"] < 0).any() or not (parts["count"][left[inner]] > 0).all():
+        raise InputError("a node of the trees has no rows or a negative gain")
     return Forest(**parts)
 
 
@@ -85,7 +108,7 @@ def _trees_to_parts(model: TreeModel) -> tuple[dict[str, Any], Arrays]:
 
 
 def _trees_from_parts(facts: dict[str, Any], read: Read) -> TreeModel:
-    n_features = int(facts["n_features"])
+    n_features = _whole(facts, "n_features")
     return TreeModel(n_features, _names_from(facts), _forest_from(read, "", n_features))
 
 
@@ -96,10 +119,12 @@ def _grades_to_parts(model: GradeModel) -> tuple[dict[str, Any], Arrays]:
 
 
 def _grades_from_parts(facts: dict[str, Any], read: Read) -> GradeModel:
-    n_features = int(facts["n_features"])
-    forests = tuple(_forest_from(read, f"{at}_", n_features) for at in range(int(facts["forests"])))
-    grades, starts = (read(name, np.float64, (None,)) for name in ("grades", "starts"))
-    return GradeModel(n_features, _names_from(facts), grades, forests, starts, facts["link"])
+    n_features = _whole(facts, "n_features")
+    grades, starts = (_numbers(read, name, (None,)) for name in ("grades", "starts"))
+    if _whole(facts, "forests") != len(starts):
+        raise InputError(f"{facts['forests']} forests, but starts for {len(starts)}")
+    forests = tuple(_forest_from(read, f"{at}_", n_features) for at in range(len(starts)))
+    return GradeModel(n_features, _names_from(facts), grades, forests, starts, str(facts.get("link")))
 
 
 def _net_to_parts(model: NetModel) -> tuple[dict[str, Any], Arrays]:
@@ -107,8 +132,8 @@ def _net_to_parts(model: NetModel) -> tuple[dict[str, Any], Arrays]:
 
 
 def _net_from_parts(facts: dict[str, Any], read: Read) -> NetModel:
-    inner = read("inner", np.float64, (None, None))
-    constants, outer = (read(name, np.float64, (len(inner),)) for name in ("constants", "outer"))
+    inner = _numbers(read, "inner", (None, None))
+    constants, outer = (_numbers(read, name, (len(inner),)) for name in ("constants", "outer"))
     return NetModel(inner, constants, outer, _names_from(facts))
 
 
@@ -120,7 +145,8 @@ def _binned_to_parts(model: BinnedModel) -> tuple[dict[str, Any], Arrays]:
 
 
 def _binned_from_parts(facts: dict[str, Any], read: Read) -> BinnedModel:
-    thresholds, starts, weights = (read(name, dtype, (None,)) for name, dtype in _BINNED.items())
+    thresholds, starts = (read(name, _BINNED[name], (None,)) for name in ("thresholds", "starts"))
+    weights = _numbers(read, "weights", (None,))
     return BinnedModel(thresholds, starts, weights, _names_from(facts))
 
 
@@ -135,12 +161,16 @@ def _sum_to_parts(model: SumModel) -> tuple[dict[str, Any], Arrays]:
 
 
 def _sum_from_parts(facts: dict[str, Any], read: Read) -> SumModel:
+    listed = facts.get("parts")
+    if not isinstance(listed, list) or not all(isinstance(own, dict) for own in listed):
+        raise InputError(f"its parts are {shown(listed)}; expected a list of models")
     parts = []
-    for at, own in enumerate(facts["parts"]):
-        if own.get("kind") not in KINDS:
-            raise InputError(f"part {at} is of the kind {own.get('kind')!r}; expected one of: {', '.join(KINDS)}")
-        parts.append(KINDS[own["kind"]].from_parts(own, _part_of(read, at)))
-    return SumModel(tuple(parts), read("weights", np.float64, (len(parts),)))
+    for at, own in enumerate(listed):
+        kind = own.get("kind")
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise InputError(f"part {at} is of the kind {shown(kind)}; expected one of: {', '.join(KINDS)}")
+        parts.append(KINDS[kind].from_parts(own, _part_of(read, at)))
+    return SumModel(tuple(parts), _numbers(read, "weights", (len(parts),)))
 
 
 def _part_of(read: Read, at: int) -> Read:

@@ -21,7 +21,7 @@ from rankwright.data.dataset import checked_features
 from rankwright.data.matching import pick_columns, widen
 from rankwright.data.scaling import QueryScaler
 from rankwright.errors import InputError
-from rankwright.models.base import Model, as_row, as_table
+from rankwright.models.base import Model, as_row, as_table, checked_scores
 
 __all__ = ["LinearModel"]
 
@@ -95,11 +95,7 @@ class LinearModel(Model):
             scores = np.zeros(X.shape[0])
             for start, scaled in self._scaled(X, columns, indptr):
                 scores[start : start + scaled.shape[0]] = self._products(scaled, None)
-        finite = np.isfinite(scores)
-        if not finite.all():
-            row = int(np.argmin(finite))
-            raise InputError(f"the score of row {row} (from 0) is {scores[row]}; features and scores must be finite")
-        return scores
+        return checked_scores(scores)
 
     def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
         """Rows as dense float64 with the model's features as columns, for a few rows to look at.

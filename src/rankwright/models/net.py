@@ -16,7 +16,7 @@ from scipy import sparse
 
 from rankwright.data.matching import pick_columns
 from rankwright.errors import InputError
-from rankwright.models.base import Model, as_row, as_table
+from rankwright.models.base import Model, as_row, as_table, checked_scores
 
 __all__ = ["NetModel"]
 
@@ -79,7 +79,8 @@ class NetModel(Model):
 
     def importance(self) -> Array:
         """Σ |outer · inner| over the units: the steepest possible change of the score with each feature."""
-        return np.asarray(np.abs(self.outer[:, np.newaxis] * self.inner).sum(axis=0))
+        with np.errstate(over="ignore"):
+            return np.asarray(np.abs(self.outer[:, np.newaxis] * self.inner).sum(axis=0))
 
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         """Scores, higher is better, one float64 per row; see :meth:`Model.score`."""
@@ -97,7 +98,7 @@ class NetModel(Model):
                 row = start + int(np.argmin(finite))
                 raise InputError(f"the score of row {row} (from 0) cannot be computed; features must be finite")
             scores[start : start + rows] = self._outputs(sums)
-        return scores
+        return checked_scores(scores)
 
     def _sums_dense(self, part: Array, block: Array) -> Array:
         # Transposed blocks of one shape, whatever X is: summing their rows keeps the order of the features.
@@ -124,8 +125,9 @@ class NetModel(Model):
 
     def _outputs(self, sums: Array) -> Array:
         scores = np.zeros(sums.shape[1])
-        for weight, unit in zip(self.outer, np.tanh(sums), strict=True):
-            scores += weight * unit
+        with np.errstate(over="ignore", invalid="ignore"):  # the caller reports scores that are not finite
+            for weight, unit in zip(self.outer, np.tanh(sums), strict=True):
+                scores += weight * unit
         return scores + 0.0  # −0 becomes 0
 
     def contributions(

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from rankwright.data.container import Container
 from rankwright.data.container_write import write_file
 from rankwright.data.files import Source
-from rankwright.errors import InputError
+from rankwright.data.json_text import is_shallow
+from rankwright.errors import InputError, shown
 from rankwright.models.base import Model
 from rankwright.models.kinds import KINDS, MODEL, kind_of
 
@@ -133,8 +134,10 @@ def load_model(path: Source) -> SavedModel:
     for key, wanted in _FACTS.items():
         if not isinstance(header.get(key), wanted):
             raise stored.damaged(f"{key!r} in {MODEL.header} is missing or not a {wanted.__name__}")
+    if not is_shallow(header):
+        raise stored.damaged(f"{MODEL.header} is nested too deeply")
     if header["kind"] not in KINDS:
-        message = f"holds a model of the kind {header['kind']!r}; expected one of: {', '.join(KINDS)}"
+        message = f"holds a model of the kind {shown(header['kind'])}; expected one of: {', '.join(KINDS)}"
         raise InputError(message, stored.path)
     with stored.understood():
         model = KINDS[header["kind"]].from_parts(header, stored.array)

@@ -165,7 +165,7 @@ def _listed_methods(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The methods of the manifest, by name."""
     listed = manifest.get("methods")
     if isinstance(listed, list):
-        listed = {one["name"]: one for one in listed if isinstance(one, dict) and "name" in one}
+        listed = {one["name"]: one for one in listed if isinstance(one, dict) and isinstance(one.get("name"), str)}
     return {name: one for name, one in listed.items() if isinstance(one, dict)} if isinstance(listed, dict) else {}
 
 

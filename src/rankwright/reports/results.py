@@ -9,14 +9,14 @@ needs only ``per_query.csv`` with method, query, measure and value, from any pro
 from __future__ import annotations
 
 import csv
-import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rankwright.errors import InputError
+from rankwright.data.json_text import parse_json
+from rankwright.errors import InputError, shown
 from rankwright.measures import parse_measure
 
 __all__ = [
@@ -64,6 +64,7 @@ HEALTH_COLUMNS = {
 
 _NUMBERS = frozenset(("value", "round", "objective_per_C", *_FIGURES, *_HEALTH))
 _OBJECTS = ("parameters",)
+_LARGEST = 1e150  # sums of squares of larger ones could be infinite
 
 
 @dataclass(frozen=True)
@@ -181,7 +182,7 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = parse_json(path.read_bytes())
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", path) from None
     except ValueError as error:
@@ -299,9 +300,12 @@ def _number(text: str, name: str, path: Path, line: int) -> float:
     if not text.strip():
         return math.nan
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
-        raise InputError(f"{name} is {text!r}; expected a number", path, line) from None
+        raise InputError(f"{name} is {shown(text)}; expected a number", path, line) from None
+    if abs(value) > _LARGEST:
+        raise InputError(f"{name} is {shown(text)}; expected a finite number", path, line)
+    return value
 
 
 def _object(text: str, name: str, path: Path, line: int) -> dict[str, Any]:
@@ -309,9 +313,9 @@ def _object(text: str, name: str, path: Path, line: int) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        found = json.loads(text)
+        found = parse_json(text)
     except ValueError:
         found = None
     if not isinstance(found, dict):
-        raise InputError(f"{name} is {text!r}; expected a JSON object", path, line)
+        raise InputError(f"{name} is {shown(text)}; expected a JSON object", path, line)
     return found

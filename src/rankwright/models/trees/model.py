@@ -15,12 +15,14 @@ from rankwright.errors import InputError
 from rankwright.models.base import Model, as_row, as_table
 from rankwright.models.trees.forest import Forest
 
-__all__ = ["GradeModel", "TreeModel"]
+__all__ = ["MOST_FEATURES", "GradeModel", "TreeModel"]
 
 Array = npt.NDArray[Any]
 _ROWS = 1 << 14  # made dense at a time
 _LINKS = ("softmax", "ordinal")
 _QUADRATURE = 64  # points on the line between two rows
+MOST_FEATURES = 1 << 20
+"""More would cost more memory than the trees themselves, whatever few of them are used."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,6 +36,8 @@ class _OnTrees(Model):
     feature_names: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
+        if not 0 <= self.n_inputs <= MOST_FEATURES:
+            raise InputError(f"trees over {self.n_inputs:,} features; expected at most {MOST_FEATURES:,}")
         self._check_names()
 
     @property

@@ -1,0 +1,107 @@
+"""Everything that is printed: characters that control a terminal are shown, not sent.
+
+Ids, texts, names and messages come from files, and a terminal obeys what is in them. :func:`harmless` puts a filter
+around stdout and stderr for as long as a command runs: control characters, marks that turn the direction of text, and
+halves of surrogate pairs become ``\\u001b`` and the like (in JSON that is the same text). The program's own bold print
+and rewritten lines are marked by characters that no text has a use for, and become codes on a terminal only. Data for
+other programs (runs, scores, CSV) is not changed on its way into a file or a pipe.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+__all__ = ["ERASE", "RETURN", "bar", "escape", "harmless", "new_console", "print_data", "styled"]
+
+RETURN, ERASE = "\ufdd0", "\ufdd1"
+"""Marks: to the start of the line; erase the rest of it."""
+
+_BOLD, _DIM, _PLAIN = "\ufdd2", "\ufdd3", "\ufdd4"
+_CODES = {RETURN: "\r", ERASE: "\x1b[K", _BOLD: "\x1b[1m", _DIM: "\x1b[2m", _PLAIN: "\x1b[0m"}
+_MARK = re.compile("[\ufdd0-\ufdd4]")
+_CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class _Filter:
+    """A text stream that passes nothing on that a terminal would obey, except the program's own marks."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.unfiltered = stream
+
+    def write(self, text: str) -> int:
+        shown = _CONTROL.sub(_code_point, text.replace("\r\n", "\n"))
+        is_terminal = self.isatty()
+        shown = _MARK.sub(lambda mark: _CODES[mark[0]] if is_terminal else "", shown)
+        _write(self.unfiltered, shown)
+        return len(text)
+
+    def isatty(self) -> bool:
+        return self.unfiltered.isatty()
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "buffer":  # its bytes would pass by the filter
+            raise AttributeError(name)
+        return getattr(self.unfiltered, name)
+
+
+@contextmanager
+def harmless() -> Iterator[None]:
+    """Filter stdout and stderr for the duration of the block."""
+    streams = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = (_Filter(_unfiltered(stream)) for stream in streams)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = streams
+
+
+def print_data(text: str) -> None:
+    """Print text for other programs: unchanged into a file or a pipe, harmless on a terminal."""
+    _write(sys.stdout if sys.stdout.isatty() else _unfiltered(sys.stdout), text)
+
+
+def styled(text: str, *, bold: bool = False) -> str:
+    """Text that is bold or else dim on a terminal."""
+    return (_BOLD if bold else _DIM) + text + _PLAIN
+
+
+def new_console() -> Console:
+    """A console for stdout; text from files must go through :func:`escape`."""
+    from rich.console import Console
+
+    return Console(file=_unfiltered(sys.stdout), highlight=False, soft_wrap=True, emoji=False)
+
+
+def escape(text: str) -> str:
+    """Text for the markup of :func:`new_console`: shown unchanged, and harmless."""
+    from rich.markup import escape as without_markup
+
+    return without_markup(_CONTROL.sub(_code_point, text))
+
+
+def bar(share: float, width: int, block: str) -> str:
+    """A bar for a share of the longest one, at least one block; one block for a share that is no number."""
+    return block * (max(1, round(width * min(share, 1.0))) if share >= 0 else 1)
+
+
+def _unfiltered(stream: Any) -> Any:
+    return getattr(stream, "unfiltered", stream)
+
+
+def _write(stream: Any, text: str) -> None:
+    try:
+        stream.write(text)
+    except UnicodeEncodeError:  # a terminal or a locale that lacks a character
+        encoding = stream.encoding or "ascii"
+        stream.write(text.encode(encoding, "backslashreplace").decode(encoding))
+
+
+def _code_point(found: re.Match[str]) -> str:
+    return f"\\u{ord(found[0]):04x}"
