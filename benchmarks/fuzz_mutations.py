@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import gzip
 import io
 import json
@@ -95,23 +96,27 @@ def damaged_json(rng: random.Random, value: Any) -> Any:
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         places = _places(value)
         if not places:
-            return rng.choice(_VALUES)
+            return _value(rng)
         where, key = rng.choice(places)
         way = rng.randrange(8)
         if way == 0:
             del where[key]
         elif way == 1 and isinstance(where, list):
-            where.insert(key, rng.choice(_VALUES))
+            where.insert(key, _value(rng))
         elif way == 1:
-            where[rng.choice(("x", "", "format", "\x1b[0m"))] = rng.choice(_VALUES)
+            where[rng.choice(("x", "", "format", "\x1b[0m"))] = _value(rng)
         elif way == 2:  # a value of the right type
             _, other = rng.choice(places)
-            where[key] = other if isinstance(other, str) and isinstance(where[key], str) else rng.choice(_VALUES)
+            where[key] = other if isinstance(other, str) and isinstance(where[key], str) else _value(rng)
         elif way == 3 and isinstance(where[key], int | float) and not isinstance(where[key], bool):
             where[key] = rng.choice((where[key] + 1, where[key] - 1, -where[key], where[key] * 1000, 2**31, 2**62, 0.5))
         else:
-            where[key] = rng.choice(_VALUES)
+            where[key] = _value(rng)
     return value
+
+
+def _value(rng: random.Random) -> Any:
+    return copy.deepcopy(rng.choice(_VALUES))
 
 
 def _places(value: Any) -> list[tuple[Any, Any]]:
