@@ -95,10 +95,7 @@ class LinearModel(Model):
             scores = np.zeros(X.shape[0])
             for start, scaled in self._scaled(X, columns, indptr):
                 scores[start : start + scaled.shape[0]] = self._products(scaled, None)
-        finite = np.isfinite(scores)
-        if not finite.all():
-            row = int(np.argmin(finite))
-            raise InputError(f"the score of row {row} (from 0) is {scores[row]}; features and scores must be finite")
+        self._check_scores(scores, X, feature_names)
         return scores
 
     def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:

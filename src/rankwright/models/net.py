@@ -92,10 +92,8 @@ class NetModel(Model):
         for start in range(0, X.shape[0], rows):
             part = pick_columns(X[start : start + rows], columns)
             sums = self._sums_sparse(part) if sparse.issparse(part) else self._sums_dense(part, block)
-            finite = np.isfinite(sums).all(axis=0)
-            if not finite.all():
-                row = start + int(np.argmin(finite))
-                raise InputError(f"the score of row {row} (from 0) cannot be computed; features must be finite")
+            known = np.where(np.isfinite(sums).all(axis=0), 0.0, np.nan)
+            self._check_scores(known, X[start : start + rows], feature_names, start)
             scores[start : start + rows] = self._outputs(sums)
         return scores
 
