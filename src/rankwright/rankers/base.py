@@ -155,7 +155,7 @@ class Ranker(BaseEstimator):
         if not self._allow_missing:  # trees compare features, other rankers compute with them
             for part, what in ((data, "the training data"), (valid, "eval_set")):
                 if part is not None:
-                    check_size(part, what)
+                    check_size(part, what, self._scales_features())
         self._check_data(data, valid)
         useful = self._useful(data)
         weights = weights.relative(useful)
@@ -198,6 +198,10 @@ class Ranker(BaseEstimator):
 
     def _check_data(self, data: RankingData, valid: RankingData | None) -> None:
         """Reject data that this ranker cannot be trained on."""
+
+    def _scales_features(self) -> bool:
+        """Whether training divides features by their spread before it computes with them."""
+        return bool(getattr(self, "standardize", True))
 
     def _weigh(self, data: RankingData) -> Array:
         """The weights that the ranker itself gives to queries, besides those of the caller; 0 leaves a query out."""

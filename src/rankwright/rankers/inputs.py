@@ -13,10 +13,11 @@ from rankwright.data.frames import has_qid
 from rankwright.errors import InputError, InputWarning
 from rankwright.rankers.scales import largest
 
-__all__ = ["LARGEST", "check_missing", "check_one_query", "check_size", "validation_parts"]
+__all__ = ["check_missing", "check_one_query", "check_size", "validation_parts"]
 
 Array = npt.NDArray[Any]
-LARGEST = 1e100  # absolute value of a feature: sums of squares stay far from overflow
+_LARGEST = 1e290  # absolute value of a feature: its sums over documents and pairs stay far from overflow
+_LARGEST_SQUARED = 1e100  # and where it is squared before it is scaled
 _EVAL_SET = "expected a RankingData, (X, y, qid), or (X, y) with eval_qid, eval_group or a column qid"
 _IN_SKLEARN = (
     "in scikit-learn's functions give X as a data frame with a column qid, switch metadata routing on and pass qid, "
@@ -52,15 +53,16 @@ def check_missing(data: RankingData, what: str) -> None:
         raise InputError(f"{what} has missing features (NaN), which this ranker cannot take")
 
 
-def check_size(data: RankingData, what: str) -> None:
-    """Reject features so large that sums of their squares overflow."""
+def check_size(data: RankingData, what: str, scaled: bool) -> None:
+    """Reject features so large that sums of them, or unless they are scaled first, of their squares, overflow."""
     values = data.X.data if data.is_sparse else data.X
-    if values.dtype == np.float32 or not values.size or max(values.max(), -values.min()) <= LARGEST:
+    limit = _LARGEST if scaled else _LARGEST_SQUARED
+    if values.dtype == np.float32 or not values.size or max(values.max(), -values.min()) <= limit:
         return
     sizes = largest(data.X)
     at = int(np.argmax(sizes))
     name = f"feature {at} (from 0)" if data.feature_names is None else f"feature {data.feature_names[at]!r}"
-    raise InputError(f"{name} of {what} reaches {sizes[at]:.3g}; expected values up to {LARGEST:g}, or a tree ranker")
+    raise InputError(f"{name} of {what} reaches {sizes[at]:.3g}; expected values up to {limit:g}, or a tree ranker")
 
 
 def validation_parts(eval_set: Any, eval_qid: Any, eval_group: Any) -> RankingData | tuple[Any, Any, Any, Any] | None:

@@ -111,6 +111,9 @@ class Interpolation(FromBackground):
     def _own_measure(self) -> Measure:
         return parse_measure(self.measure)
 
+    def _scales_features(self) -> bool:
+        return False  # scores that do not vary within queries are left as they are
+
     def _train(self, task: Task) -> Outcome:
         return self._combine(task, self._find)
 
