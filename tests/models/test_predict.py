@@ -1,6 +1,7 @@
 """What all models share: `predict` takes data, arrays and data frames, and gives scores in the caller's order."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -90,13 +91,52 @@ def test_data_brings_its_queries(model):
 
 
 def test_without_queries_all_rows_are_one(model):
-    assert model.predict(X).tobytes() == model.score(X).tobytes()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert model.predict(X).tobytes() == model.score(X).tobytes()
+        assert model.predict(X[:1]).tobytes() == model.score(X[:1]).tobytes()
+    if not model.scales_queries:
+        assert caught == []
+        return
+    what = "no qid: features are scaled within each query, and all 6 rows are taken as one; pass qid=…, or group=…"
+    assert [(str(one.message), one.filename) for one in caught] == [(what, __file__)]
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_data_frames_by_name_whatever_else_they_hold(model, frame):
     columns = {"title": list("uvwxyz"), "c": X[:, 2], "a": X[:, 0], "b": X[:, 1], "qid": QID}
     assert model.predict(frame(columns), columns["qid"]).tobytes() == expected(model).tobytes()
+    assert model.predict(frame(columns)).tobytes() == expected(model).tobytes()  # the column qid has them
+    for wrong in ({"qid": QID[::-1]}, {"group": [2, 4]}):
+        with pytest.raises(InputError, match="the data frame has a column 'qid'"):
+            model.predict(frame(columns), **wrong)
+
+
+def test_a_feature_called_qid_is_a_feature():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "qid": [10.0, 20.0]})
+    assert LinearModel([1.0, 1.0], ("a", "qid")).predict(frame).tolist() == [11.0, 22.0]
+    assert LinearModel([1.0]).predict(frame).tolist() == [1.0, 2.0]
+
+
+HUGE = {
+    "linear": (LinearModel([10.0, 1.0], ("a", "b")), "inf"),
+    "net": (NetModel([[10.0, 1.0]], [0.0], [1.0], ("a", "b")), "nan"),
+    "sum": (
+        SumModel((LinearModel([1.0, 1.0], ("a", "b")), NetModel([[0.1, 0.0]], [0], [1], ("a", "b"))), [9, 1]),
+        "inf",
+    ),
+}
+
+
+@pytest.mark.parametrize("table", [np.asarray, sparse.csr_array, lambda rows: pd.DataFrame(rows, columns=["a", "b"])])
+@pytest.mark.parametrize("kind", HUGE)
+def test_a_feature_too_large_for_a_score_is_named(kind, table):
+    model, score = HUGE[kind]
+    message = (
+        rf"the score of row 1 \(from 0\) is {score}: its feature 'a' is 1e\+308; features and scores must be finite"
+    )
+    with pytest.raises(InputError, match=message):
+        model.predict(table(np.array([[1.0, 2.0], [1e308, 3.0]])))
 
 
 def test_a_data_frame_for_a_sum_of_models_with_different_features():

@@ -287,6 +287,7 @@ REPEATED = "a document given twice is ranked twice, which is another ranking, no
 
 
 @pytest.mark.filterwarnings("ignore:no query has documents:rankwright.errors.InputWarning")
+@pytest.mark.filterwarnings("ignore:no qid:rankwright.errors.InputWarning")
 @parametrize_with_checks(
     [LambdaBoost(10)],
     expected_failed_checks=lambda ranker: {

@@ -88,15 +88,15 @@ def test_gradients_are_the_derivatives_of_the_cost(hidden, as_given):
 
 
 def test_plain_steps_are_rate_times_gradient():
-    X, y, _ = make(1)
-    ranker = LambdaRank("map", hidden=0, epochs=1, learning_rate=0.25, standardize=False).fit(X, y)
+    X, y, qid = make(1)
+    ranker = LambdaRank("map", hidden=0, epochs=1, learning_rate=0.25, standardize=False).fit(X, y, qid)
     measure = ranker._lambda_measure()
     docs, _ = content_order(X, y.astype(float), np.array([0, len(y)]))
     residuals, _ = Lambdas(y.astype(float), np.array([0, len(y)]), measure, ties=docs).evaluate(np.zeros(len(y)))
     want = 0.25 * X.T @ residuals
     want[4] = 0.0  # constant
     np.testing.assert_allclose(ranker.coef_, want, atol=1e-12)
-    mean_of_pairs = RankNet(hidden=0, epochs=1, learning_rate=0.25, standardize=False).fit(X, y)
+    mean_of_pairs = RankNet(hidden=0, epochs=1, learning_rate=0.25, standardize=False).fit(X, y, qid)
     residuals, _ = Lambdas(y.astype(float), np.array([0, len(y)]), None, ties=docs).evaluate(np.zeros(len(y)))
     n_pairs = (y[:, None] > y).sum()
     np.testing.assert_allclose(mean_of_pairs.coef_[:4], 0.25 * (X.T @ residuals)[:4] / n_pairs, atol=1e-12)
@@ -311,6 +311,7 @@ REPEATED = "a document given twice is ranked twice, which is another ranking, no
 
 
 @pytest.mark.filterwarnings("ignore:no query has documents:rankwright.errors.InputWarning")
+@pytest.mark.filterwarnings("ignore:no qid:rankwright.errors.InputWarning")
 @parametrize_with_checks(
     [RankNet(epochs=10), LambdaRank(hidden=0, epochs=10)],
     expected_failed_checks=lambda ranker: {

@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from rankwright import InputError, InputWarning, RankingData, evaluate, parse_measure
 from rankwright.models.saving import load_model
+from rankwright.rankers.accuracy import AccuracySVM
 from rankwright.rankers.max_margin import DEFAULT_GRID, StructuredSVM
 from rankwright.rankers.ranking_svm import RankingSVM
 
@@ -238,6 +239,23 @@ def test_grades_are_relevant_from_where_it_is_said():
     for limit in (1, 2, 0.5, 1.5):
         binary = StructuredSVM().fit(X, (y >= limit).astype(int), qid)
         assert StructuredSVM(relevant_from=limit).fit(X, y, qid).coef_.tobytes() == binary.coef_.tobytes()
+
+
+@pytest.mark.parametrize(
+    "ranker", [StructuredSVM("map"), StructuredSVM("auc"), StructuredSVM("mrr@5"), AccuracySVM()], ids=repr
+)
+def test_C_is_chosen_by_documents_relevant_from_where_it_is_said(ranker):
+    train, (X, y, qid) = make(noise=4.0), make(seed=1, noise=4.0)
+    auto = clone(ranker).set_params(C="auto", C_grid=[1e-3, 0.1, 10.0])
+    as_said = clone(auto).set_params(relevant_from=2).fit(*train, eval_set=(X, y, qid))
+    binary = auto.fit(train[0], train[1] >= 2, train[2], eval_set=(X, y >= 2, qid))
+    assert as_said.C_ == binary.C_
+    assert as_said.coef_.tobytes() == binary.coef_.tobytes()
+    own, plain = (str(fitted.measure_to_choose_by()) for fitted in (as_said, binary))
+    assert "rel=2" in own
+    values = [row[own] for row in as_said.C_path_]
+    assert values == [row[plain] for row in binary.C_path_]
+    assert measured((X, y, qid), as_said, plain) not in values  # relevant from 1 is another measure
 
 
 def test_pairs_know_the_order_of_grades_only():

@@ -227,7 +227,7 @@ def test_a_long_query_takes_little_memory():
     for solver in ("bundle", "gd"):
         ranker = RankingSVM(rank_weights="ndcg@10", query_weights=True, solver=solver, max_passes=2)
         with pytest.warns(ConvergenceWarning):  # what is compiled and imported is no part of it
-            clone(ranker).fit(X[:50], y[:50])
+            clone(ranker).fit(X[:50], y[:50], group=[50])
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         tracemalloc.start()
         with pytest.warns(ConvergenceWarning):

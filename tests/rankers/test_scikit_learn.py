@@ -35,6 +35,7 @@ def cannot_apply(ranker):
 
 
 @pytest.mark.filterwarnings("ignore:no query has documents:rankwright.errors.InputWarning")
+@pytest.mark.filterwarnings("ignore:no qid:rankwright.errors.InputWarning")
 @parametrize_with_checks(
     [
         StructuredSVM(),

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.errors import InputError
-from rankwright.models.base import Model, checked_scores
+from rankwright.models.base import Model, as_table
 from rankwright.models.linear import LinearModel
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import TreeModel
@@ -55,18 +55,23 @@ class SumModel(Model):
         """Number of the last part's features."""
         return int(self.parts[-1].n_features)
 
+    @property
+    def scales_queries(self) -> bool:
+        """Whether a part scales features within each query."""
+        return any(part.scales_queries for part in self.parts)
+
     def _frame_columns(self) -> tuple[str, ...] | None:
         wanted = [part._frame_columns() for part in self.parts]
         return None if None in wanted else tuple({name for names in wanted for name in names})
 
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         """The weighted sum of the parts' scores."""
-        found = [part.score(X, feature_names, indptr) for part in self.parts]
-        with np.errstate(over="ignore", invalid="ignore"):  # scores that are not finite are reported
-            scores = self.weights[0] * found[0]
-            for weight, one in zip(self.weights[1:], found[1:], strict=True):
-                scores = scores + weight * one
-        return checked_scores(np.asarray(scores))
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self.weights[0] * self.parts[0].score(X, feature_names, indptr)
+            for weight, part in zip(self.weights[1:], self.parts[1:], strict=True):
+                scores = scores + weight * part.score(X, feature_names, indptr)
+        self._check_scores(scores, as_table(X), feature_names)
+        return np.asarray(scores)
 
     def importance(self) -> Array:
         """The importance in the last part: what was learnt on top."""

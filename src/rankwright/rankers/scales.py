@@ -15,6 +15,7 @@ __all__ = ["ends", "largest", "moments", "scale_in_order", "scale_of", "varies"]
 
 Array = npt.NDArray[Any]
 _NO_SPREAD = 1e-10  # share of the largest value: a feature that varies less counts as constant
+_LEAST_SPREAD = 1e-290  # and so does one that varies less than this: dividing by it would overflow
 _CHUNK_VALUES = 1 << 18  # values that fit in the cache
 
 
@@ -53,7 +54,8 @@ def varies(X: Any, deviations: Array) -> Array:
 
 
 def _varies(low: Array, high: Array, deviations: Array) -> Array:
-    return (low < high) & (deviations > _NO_SPREAD * np.maximum(np.abs(low), np.abs(high)))
+    least = np.maximum(_NO_SPREAD * np.maximum(np.abs(low), np.abs(high)), _LEAST_SPREAD)
+    return (low < high) & (deviations > least)
 
 
 def largest(X: Any) -> Array:
