@@ -45,7 +45,9 @@ def can_learn(data: RankingData, targets: Sequence[Target], weights: Array, sett
         at_zero.append(check.primal)
         return check.primal < _LEARNT * at_zero[0]
 
-    problem = Problem(data, targets, weights, replace(settings, solver=BUNDLE, max_passes=_PASSES, callback=falls), None)
+    problem = Problem(
+        data, targets, weights, replace(settings, solver=BUNDLE, max_passes=_PASSES, callback=falls), None
+    )
     try:
         return bool(problem.solve(C).figures["objective_ratio"] < _LEARNT)
     finally:
@@ -108,14 +110,14 @@ def useless_notice(
 
 def useless_words(values: Mapping[str, Any], C: str = "C") -> str:
     """What such a notice says; ``C`` is what C is called."""
-    slack, objective = (100 * values[name] for name in ("slack_ratio", "objective_ratio"))
-    share = f"{slack:.1f} % of the slack and {objective:.1f} % of the objective at weights of 0"
+    slack, objective = (f"{100 * values[name]:.1f} %" for name in ("slack_ratio", "objective_ratio"))
+    share = f"{slack} of the slack and {'' if slack == objective else objective + ' of '}the objective at weights of 0"
     if values["open"]:
-        return f"the weights are no better than 0 so far, with {share}: training ended before it found better ones"
+        return f"the weights are no better than 0 so far ({share}): training ended before it found better ones"
     if values["larger"]:
-        return f"the weights are hardly better than 0 at C = {values['C']:g}, with {share}: a larger {C} lowers both"
-    which = f"no {C} that was tried lowers them" if values["larger"] is None else f"a larger {C} does not lower them"
-    text = f"nothing was learnt: the weights are no better than 0, with {share}, and {which}"
+        return f"the weights are hardly better than 0 at C = {values['C']:g} ({share}): a larger {C} lowers both"
+    which = f"no {C} that was tried changes that" if values["larger"] is None else f"a larger {C} does not change that"
+    text = f"the weights are no better than 0: training did not lower the loss ({share}), and {which}"
     learn, fail = values["learn"], values["fail"]
     if learn:
         text += f". From this data {_listed(learn)} {'does' if len(learn) == 1 else 'do'} learn"
