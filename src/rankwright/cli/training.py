@@ -257,7 +257,10 @@ def _chosen(facts: Mapping[str, Any], valid: str) -> str:
     text = f"{facts['C']:g}, the best of {len(tried)} by {facts['measure']} on {valid}"
     if facts["C_left"]:
         return f"{text}; {facts['C_left']} more not tried"
-    if len(tried) > 1 and facts["C"] in (tried[0], tried[-1]) and not facts["no_better_than_zero"]:
+    useless = facts["no_better_than_zero"]
+    if useless and not useless["larger"]:
+        return text
+    if len(tried) > 1 and facts["C"] in (tried[0], tried[-1]):
         return f"{text}, at the {'low' if facts['C'] == tried[0] else 'high'} end: --C-grid can go further"
     return text
 

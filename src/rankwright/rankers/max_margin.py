@@ -37,7 +37,7 @@ from rankwright.rankers.parameters import (
     whole,
 )
 from rankwright.rankers.problem import BUNDLE, SOLVERS, Problem, Settings, Target
-from rankwright.rankers.usefulness import can_learn, is_useless, learners, useless_notice
+from rankwright.rankers.usefulness import OPEN, can_learn, is_useless, learners, useless_notice
 from rankwright.solvers.bundle import Check, Solution
 
 __all__ = ["DEFAULT_GRID", "StructuredSVM"]
@@ -88,14 +88,15 @@ class MaxMarginRanker(CostRanker):
             return None
         row = next(row for row in self.C_path_ if row["C"] == self.C_)
         tell = partial(useless_notice, row, self.gap_)
-        settings = self._settings()
-        if not self._tries_others:
+        if not self._tries_others or self.gap_ > OPEN:
             return tell(larger=None, learn=(), fail=())
-        if len(self.C_path_) == 1 and can_learn(*self._useful_part(task), settings, max(10.0, 100.0 * self.C_)):
+        settings = self._settings()
+        C = max(10.0, 100.0 * max(row["C"] for row in self.C_path_))
+        if can_learn(*self._useful_part(task), settings, C):
             return tell(larger=True, learn=(), fail=())
         relevant_from = getattr(self, "relevant_from", 1)
         learn, fail = learners(task.data, task.weights.queries, settings, relevant_from, self.method_name())
-        return tell(larger=False if len(self.C_path_) == 1 else None, learn=learn, fail=fail)
+        return tell(larger=False, learn=learn, fail=fail)
 
     def _settings(self) -> Settings:
         kept = {name: getattr(self, name) for name in ("solver", "tol", "max_passes", "standardize", "callback")}

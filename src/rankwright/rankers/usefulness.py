@@ -22,14 +22,15 @@ from rankwright.rankers.pair_weights import grades_of, weight_table
 from rankwright.rankers.problem import BUNDLE, Problem, Settings, Target
 from rankwright.solvers.bundle import Check
 
-__all__ = ["can_learn", "is_useless", "learners", "useless_notice", "useless_words"]
+__all__ = ["OPEN", "can_learn", "is_useless", "learners", "useless_notice", "useless_words"]
 
 Array = npt.NDArray[Any]
 _USELESS = 0.99  # of the slack, or of the objective, at weights of 0
 _LEARNT = 0.98
-_OPEN = 0.01  # a gap above this leaves open how good weights can be
 _PASSES = 8
 _LOSSES = {"svm-map": "map", "svm-ndcg-nc": "ndcg"}
+OPEN = 0.01
+"""A gap above this leaves open how good weights can be."""
 
 
 def is_useless(figures: Mapping[str, float]) -> bool:
@@ -99,12 +100,12 @@ def useless_notice(
     gap : float
         Of the certificate.
     larger : bool or None
-        Whether a larger C lowers the objective; None: no C that was tried does.
+        Whether a larger C lowers the objective; None if unknown.
     learn, fail : sequence of str
         Methods that were tried on the data.
     """
     values: dict[str, Any] = {name: float(row[name]) for name in ("C", "slack_ratio", "objective_ratio")}
-    values |= {"open": gap > _OPEN, "larger": larger, "learn": list(learn), "fail": list(fail)}
+    values |= {"open": gap > OPEN, "larger": larger, "learn": list(learn), "fail": list(fail)}
     return Notice(Kind.NO_BETTER_THAN_ZERO, useless_words(values), values)
 
 
@@ -116,8 +117,9 @@ def useless_words(values: Mapping[str, Any], C: str = "C") -> str:
         return f"the weights are no better than 0 so far ({share}): training ended before it found better ones"
     if values["larger"]:
         return f"the weights are hardly better than 0 at C = {values['C']:g} ({share}): a larger {C} lowers both"
-    which = f"no {C} that was tried changes that" if values["larger"] is None else f"a larger {C} does not change that"
-    text = f"the weights are no better than 0: training did not lower the loss ({share}), and {which}"
+    text = f"the weights are no better than 0: training did not lower the loss ({share})"
+    if values["larger"] is not None:
+        text += f", and a larger {C} does not change that"
     learn, fail = values["learn"], values["fail"]
     if learn:
         text += f". From this data {_listed(learn)} {'does' if len(learn) == 1 else 'do'} learn"
