@@ -17,6 +17,10 @@ from rankwright.measures.oracles import position_decay
 from rankwright.models.saving import load_model
 from rankwright.rankers.max_margin import StructuredSVM
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:the weights are (no|hardly) better than 0"
+)  # some losses here cannot be lowered
+
 SOLVERS = ["bundle", "one-slack-cutting-plane"]
 SLACKS = ["separate", "shared"]
 

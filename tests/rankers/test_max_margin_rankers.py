@@ -11,6 +11,10 @@ from rankwright.rankers.accuracy import AccuracySVM
 from rankwright.rankers.max_margin import DEFAULT_GRID, StructuredSVM
 from rankwright.rankers.ranking_svm import RankingSVM
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:the weights are (no|hardly) better than 0"
+)  # some losses here cannot be lowered
+
 RANKERS = [StructuredSVM("map"), StructuredSVM("ndcg@5"), StructuredSVM("mrr@5"), RankingSVM()]
 both_kinds = pytest.mark.parametrize("ranker", RANKERS, ids=repr)
 

@@ -1,7 +1,8 @@
 """A process that compiles the kernels and one that loads them from the cache train the same weights, bit for bit.
 
 The kernels whose sums may be reordered are those of a pass over the data and of the problem over the planes. Here they
-are compiled once more, which takes about 13 seconds of CPU time; `benchmarks/study_reproducible.py` does the same for every method.
+are compiled once more, which takes about 13 seconds of CPU time. `benchmarks/study_reproducible.py` does the same for
+every method.
 """
 
 import os

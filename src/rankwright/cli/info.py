@@ -205,8 +205,12 @@ def _model_dict(saved: SavedModel) -> dict[str, Any]:
 
 
 def _show_model(console: Console, saved: SavedModel) -> None:
+    useless = saved.training.get("no_better_than_zero")
+    if useless:
+        _line(console, "warning", str(useless))
     _line(console, "method", f"{saved.method} ({saved.header['kind']})")
-    for name, facts in (("parameters", saved.parameters), ("training", saved.training), ("measures", saved.measures)):
+    training = {key: value for key, value in saved.training.items() if key != "no_better_than_zero"}
+    for name, facts in (("parameters", saved.parameters), ("training", training), ("measures", saved.measures)):
         _line(console, name, ", ".join(f"{key} {_fact(value)}" for key, value in facts.items()) or "none noted")
     without = int((saved.model.importance() == 0).sum())
     unused = "of weight 0" if hasattr(saved.model, "coef") else "not used"

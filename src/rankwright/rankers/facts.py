@@ -18,6 +18,7 @@ class Kind(StrEnum):
     """What a notice is about."""
 
     INTERRUPTED = "interrupted"  # by Ctrl-C: the model is the best so far
+    NO_BETTER_THAN_ZERO = "no better than zero"  # the objective is hardly lower than at weights of 0
     NOT_CONVERGED = "not converged"  # the accuracy asked for was not reached
     NOTHING_TO_ORDER = "nothing to order"  # no query has an order to learn
     OVERFLOW = "overflow"  # the weights grew without bounds
