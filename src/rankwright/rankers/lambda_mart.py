@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from rankwright.data.dataset import RankingData
@@ -14,7 +14,7 @@ from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import lambda_gradients
 from rankwright.rankers.facts import Outcome
 from rankwright.rankers.parameters import MEASURE, NONE, parameter, whole
-from rankwright.rankers.tree_ranker import TreeRanker, dense_features
+from rankwright.rankers.tree_ranker import Ordered, TreeRanker, dense_features
 from rankwright.solvers.boosting import Boosted, boost
 
 __all__ = ["LambdaMART"]
@@ -93,11 +93,12 @@ class LambdaMART(TreeRanker, FromBackground):
 
     def _train(self, task: Task) -> Outcome:
         data, valid, background = task.data, task.valid, background_model(self.background)
-        scores = start_scores(background, data)
+        X = dense_features(data)
+        ordered = Ordered.of(task, X)
+        scores = start_scores(background, data)[ordered.rows]
         valid_scores = None if valid is None else start_scores(background, valid)
-        dense = replace(data, X=dense_features(data))
-        lambdas = lambda_gradients(dense, self.measure, self.truncation, self.n_jobs, task.weights.queries)
-        grower, (learner,) = self._grow(dense.X, valid, 1)
+        lambdas = lambda_gradients(ordered, self.measure, self.truncation, self.n_jobs, ordered.weights)
+        grower, (learner,) = self._grow(X, ordered.rows, valid, 1)
         try:
             boosted = boost(lambdas, learner, scores, valid_scores=valid_scores, **self._rounds(task))
         finally:
