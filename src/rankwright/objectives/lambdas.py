@@ -157,17 +157,26 @@ def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights:
     n, start = scores.size, indptr[q]
     own, order, ranks = worth[start : start + n], order[:n], ranks[:n]
     sort_descending(scores, order, work)
-    _set_ranks(scores, own, order, ranks)
-    for at in range(n):
-        ranked[ranks[at]] = own[order[at]]
-        ordered[at] = scores[order[at]]
-        up[at] = curve[at] = 0.0
+    for r in range(n):
+        ranks[r], ranked[r], ordered[r] = r, own[order[r]], scores[order[r]]
+        up[r] = curve[r] = 0.0
+    tied = False
+    for r in range(1, n):
+        tied |= ordered[r] == ordered[r - 1]
+    if tied:
+        _set_ranks(scores, own, order, ranks)
+        for at in range(n):
+            ranked[ranks[at]] = own[order[at]]
     prepare(ranked[:n], known[start : start + n], parameters, state)
     for i in range(min(truncation, n - 1)):
         changes(i, ranked[:n], parameters, state, change[:n])
         _row(i, ranked[:n], ordered[:n], change[:n], logistic, up[:n], curve[:n])
-    _share(scores, own, order, ranks, up, norms[q], residuals)
-    _share(scores, own, order, ranks, curve, norms[q], weights)
+    for r in range(n):
+        residuals[order[r]] = up[r] / norms[q]
+        weights[order[r]] = curve[r] / norms[q]
+    if tied:
+        _share(scores, own, order, ranks, up, norms[q], residuals)
+        _share(scores, own, order, ranks, curve, norms[q], weights)
 
 
 @njit(cache=True, nogil=True)
