@@ -52,7 +52,6 @@ class McRank(TreeRanker):
     Examples
     --------
     >>> import numpy as np
-import numpy.typing as npt
     >>> X, y = np.arange(80.0).reshape(-1, 1), np.arange(80) // 20
     >>> scores = McRank(n_trees=40, min_rows=5).fit(X, y, np.zeros(80)).predict(X)
     >>> bool(2.5 < scores[-1] <= 3.0)

@@ -1,8 +1,14 @@
-"""One tree a round: grown on the residuals by squared error, its leaves set by one Newton step and shrunk."""
+"""One tree a round: grown on the residuals by squared error, its leaves set by one Newton step and shrunk.
+
+Where second derivatives vanish, Newton's step s = Σ residuals / Σ second derivatives grows without bounds. The costs
+boosted here are sums of logistic ones, whose third derivative is at most the second: then a step of ln(1 + |s|) is the
+one that surely lowers the cost most (Sun and Tran-Dinh 2019, damped Newton steps), and no leaf goes further than that.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -30,7 +36,7 @@ class TreeLearner:
     order : ndarray, optional
         The rows of X in the order of the bins, of residuals and of scores; by default their own.
     shrinkage : float
-        Factor for the values of leaves.
+        Factor for the values of leaves, which are at most ln(1 + |Newton's step|).
     tree_rows, tree_features : float
         Share of the rows and features that a tree sees.
     seed : int
@@ -75,7 +81,8 @@ class TreeLearner:
         value = tree.value.copy()
         for node, part in leaves:
             curve = max(float(weights[part].sum()), _LEAST_CURVE * len(part))
-            value[node] = self._shrinkage * float(residuals[part].sum()) / curve if len(part) else 0.0
+            step = float(residuals[part].sum()) / curve if len(part) else 0.0
+            value[node] = math.copysign(min(self._shrinkage * abs(step), math.log1p(abs(step))), step)
             scores[part] += value[node]
         tree = dataclasses.replace(tree, value=value)
         self.trees.append(tree)

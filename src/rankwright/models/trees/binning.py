@@ -87,7 +87,11 @@ def bin_features(
         for j, values in enumerate(ends):
             table[j, : len(values)] = values
         sizes = np.array([len(values) for values in ends], np.int64)
-        list(pool.map(lambda start: _fill(X, order[start : start + _CHUNK], start, table, sizes, words), range(0, n, _CHUNK)))
+        list(
+            pool.map(
+                lambda start: _fill(X, order[start : start + _CHUNK], start, table, sizes, words), range(0, n, _CHUNK)
+            )
+        )
     return BinnedFeatures(words, ends)
 
 

@@ -67,7 +67,9 @@ class Grower:
     def __post_init__(self) -> None:
         n_groups = len(self.binned.words)
         self._n_bins = np.array([len(ends) + 1 for ends in self.binned.ends], np.int64)
-        self.varies = np.array([self._n_bins[j] > 1 or self._some_missing(j) for j in range(self.binned.n_features)], bool)
+        self.varies = np.array(
+            [self._n_bins[j] > 1 or self._some_missing(j) for j in range(self.binned.n_features)], bool
+        )
         self._shape = (n_groups, GROUP, 256)
         self._spare: list[Array] = []
         self._values = np.empty(self.binned.n_rows, np.int64)
