@@ -15,7 +15,7 @@ from rankwright.models.linear import LinearModel
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import TreeModel
 
-__all__ = ["SumModel", "add_models", "interpolate"]
+__all__ = ["SumModel", "interpolate"]
 
 Array = npt.NDArray[Any]
 
@@ -95,11 +95,6 @@ class SumModel(Model):
                 if name in place:
                     total[place[name]] += own[at]
         return total
-
-
-def add_models(background: Any, learnt: Any) -> Any:
-    """The sum of two models, as a single model of their kind if both are linear or both are trees."""
-    return interpolate((background, learnt), (1.0, 1.0))
 
 
 def interpolate(models: Sequence[Any], weights: npt.ArrayLike) -> Any:
