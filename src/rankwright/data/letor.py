@@ -20,6 +20,7 @@ import numpy.typing as npt
 from rankwright.data.columns import read_columns
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import OpenFile, Progress, Source, open_file
+from rankwright.data.matching import most_features
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -131,6 +132,7 @@ def _parse(
     n_features: int | None,
     dtype: np.dtype[Any],
 ) -> None:
+    width, widest_line, n_bytes = table.width, 0, 0
     for chunk, first_line, share in _text_chunks(file, progress):
         parsed = parser.parse(chunk)
         rows.add_parsed(chunk, parsed, first_line)
@@ -138,6 +140,14 @@ def _parse(
             line = first_line + parsed.fault.line
             raise InputError(_explain(chunk, parsed.fault, n_features, dtype), file.path, line)
         table.add(parsed.counts, parsed.columns, parsed.values, share)
+        n_bytes += len(chunk)
+        if table.width > width:
+            row = int(np.searchsorted(np.cumsum(parsed.counts), np.argmax(parsed.columns), side="right"))
+            width, widest_line = table.width, first_line + int(parsed.lines[row])
+    most = most_features(n_bytes)
+    if n_features is None and width > most:
+        what = f"feature id {width}; expected at most {most:,} in {n_bytes:,} bytes of text"
+        raise InputError(f"{what} (n_features allows more)", file.path, widest_line)
 
 
 def read_letor_labels(

@@ -33,6 +33,7 @@ __all__ = ["from_frame", "read_parquet", "to_frame", "write_parquet"]
 Array = npt.NDArray[Any]
 _WRITE_VALUES = 1 << 22  # values per row group written: a few dozen megabytes, however wide the table
 _READ_VALUES = 1 << 19  # values per batch read: they stay in the cache while columns become rows
+_CLAIM_LEAST, _CLAIM_MOST = 1 << 30, 1 << 12  # bytes in memory, and times the size of the file
 _DENSE_LIMIT = 4 << 30  # bytes above which sparse data is not written as dense columns
 
 
@@ -132,10 +133,13 @@ def read_parquet(
                 layout = _Layout(columns_of(file.schema_arrow.empty_table()), qid, docid, label, features)
                 n_rows = file.metadata.num_rows
                 n_bytes = os.fstat(source.raw.fileno()).st_size
+                _check_size(n_rows, len(layout.used), n_bytes)
                 batches = _parquet_batches(file, layout, n_rows, n_bytes, progress)
                 return _collect(batches, layout, n_rows, np.dtype(dtype or layout.dtype), negative)
         except InputError as error:
             raise InputError(error.message, source.path) from None
+        except MemoryError:
+            raise
         except arrow.ArrowException as error:
             raise InputError(f"not a complete parquet file ({_first_line(error)})", source.path) from None
         except OSError as error:
@@ -163,6 +167,14 @@ def write_parquet(data: RankingData, path: str | Path) -> None:
         writer.write_table(first)
         for columns in batches:
             writer.write_table(arrow.table(columns, schema=first.schema))
+
+
+def _check_size(n_rows: int, n_columns: int, n_bytes: int) -> None:
+    """Refuse a description that claims far more than so small a file can hold."""
+    size = n_rows * n_columns * 8
+    if size > _CLAIM_LEAST + _CLAIM_MOST * n_bytes:
+        what = f"claims {n_rows:,} rows of {n_columns:,} columns, {size / (1 << 30):,.0f} GiB"
+        raise InputError(f"{what}, in {n_bytes:,} bytes; expected at most {_CLAIM_MOST:,} times its size")
 
 
 class _Layout:
@@ -200,6 +212,8 @@ def _collect(
     start = 0
     for batch in batches:
         rows = slice(start, start + batch.n_rows)
+        if rows.stop > n_rows:
+            break
         _fill(labels[rows], batch, layout.label, start)
         for at, name in enumerate(layout.features):
             _fill(X[rows, at], batch, name, start)
@@ -207,6 +221,8 @@ def _collect(
         if layout.docid is not None:
             doc_ids.append(_ids(batch, layout.docid, start))
         start = rows.stop
+    if start != n_rows:
+        raise InputError(f"other than the {n_rows:,} rows that its description claims")
     if negative == "zero":
         np.maximum(labels, 0, out=labels)
     return RankingData.from_arrays(
