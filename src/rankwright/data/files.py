@@ -27,7 +27,7 @@ Progress = Callable[[int, int], None]
 
 CHUNK_BYTES = 1 << 23
 LONGEST_LINE = 1 << 26
-_PACKED_LEAST, _PACKED_MOST = 1 << 26, 200  # a gzip file may unpack to so many bytes, and so many times its size more
+_PACKED_LEAST, _PACKED_MOST = 1 << 24, 100  # a gzip file may unpack to so many bytes, and so many times its size more
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rankwright.data.columns import MAX_FIELD
 from rankwright.data.files import Progress, line_chunks
 from rankwright.errors import InputError, InputWarning, shown
 
@@ -108,6 +109,8 @@ def _checked(rows: Iterator[Row], path: str | Path) -> Queries:
     lines: dict[str, int] = {}
     texts: list[str] = []
     for query_id, text, line in rows:
+        if len(query_id) > MAX_FIELD:
+            raise InputError(f"a query id of {len(query_id):,} characters; expected at most {MAX_FIELD}", path, line)
         if len(query_id.split()) != 1:
             raise InputError(f"the query id is {shown(query_id)}; expected one word without whitespace", path, line)
         if query_id in lines:

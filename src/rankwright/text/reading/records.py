@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from rankwright.data.columns import MAX_FIELD
 from rankwright.data.files import OpenFile, Progress, Source, line_chunks
 from rankwright.errors import InputError, InputWarning, shown
 
@@ -26,6 +27,8 @@ _REPLACEMENT = "\ufffd"
 
 def check_id(doc_id: str, path: Path | None = None, line: int | None = None) -> None:
     """Refuse ids that cannot be written to a TREC file."""
+    if len(doc_id) > MAX_FIELD:
+        raise InputError(f"a document id of {len(doc_id):,} characters; expected at most {MAX_FIELD}", path, line)
     if doc_id.split() != [doc_id]:
         if not doc_id:
             raise InputError("empty document id; expected a word", path, line)
