@@ -8,6 +8,10 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
+from rankwright.caching import provide_cache as _provide_cache
+
+_provide_cache()
+
 __version__ = "0.1.0"
 
 _HOMES = {

@@ -182,10 +182,19 @@ def test_sparse_is_canonical_and_holds_no_zeros(folder):
 
 def test_small_files_are_dense_and_very_wide_ones_are_not(folder):
     assert not read_letor(put(folder, "1 qid:1 100:1\n0 qid:1 3:1\n")).is_sparse
-    data = read_letor(put(folder, "1 qid:1 1:1 2147483647:2\n0 qid:1 2147483646:1\n"))
+    path = put(folder, "0 qid:1 3:1\n1 qid:1 1:1 2147483647:2\n0 qid:1 2147483646:1\n")
+    data = read_letor(path, n_features=2**31 - 1)
     assert data.is_sparse
-    assert data.X.shape == (2, 2**31 - 1)
-    assert data.X.indices.tolist() == [0, 2**31 - 2, 2**31 - 3]
+    assert data.X.shape == (3, 2**31 - 1)
+    assert data.X.indices.tolist() == [2, 0, 2**31 - 2, 2**31 - 3]
+
+
+def test_feature_ids_stay_in_proportion_to_the_file(folder):
+    text = "0 qid:1 3:1\n1 qid:1 1:1 {}:2\n0 qid:1 2:1\n"
+    most = (1 << 20) + 8 * len(text.format(1_048_000))
+    assert read_letor(put(folder, text.format(most))).n_features == most
+    with pytest.raises(InputError, match=r"data.txt:2: feature id \d+; expected at most [\d,]+ in \d+ bytes of text"):
+        read_letor(put(folder, text.format(most + 1)))
 
 
 def test_memory_stays_near_the_result(folder, monkeypatch):

@@ -83,7 +83,7 @@ def test_rows(tmp_path):
 @pytest.mark.parametrize("size", [1 << 20, 50, 7, 1])
 def test_sgml(tmp_path, monkeypatch, name, size):
     monkeypatch.setattr(
-        "rankwright.text.reading.records.line_chunks", lambda path, progress=None: chunks_of(path, size)
+        "rankwright.text.reading.records.line_chunks", lambda source, progress=None: chunks_of(source.path, size)
     )
     found = list(read_records(write(tmp_path / name, SGML)))
     assert [record[:2] for record in found] == [
@@ -109,7 +109,9 @@ def chunks_of(path, size):
 
 
 def test_sgml_with_a_tag_over_a_line_end(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwright.text.reading.records.line_chunks", lambda path, progress=None: chunks_of(path, 1))
+    monkeypatch.setattr(
+        "rankwright.text.reading.records.line_chunks", lambda source, progress=None: chunks_of(source.path, 1)
+    )
     path = write(tmp_path / "a.sgml", "<DOC\n><DOCNO>a</DOCNO\n>x</DOC><DOC\nid='3'>\n<DOCNO>\nb\n</DOCNO></DOC\n>")
     assert read(path) == [("a", {"text": "x"}), ("b", {"text": ""})]
 

@@ -19,6 +19,7 @@ from typing import Any
 import click
 
 import rankwright
+from rankwright.caching import VARIABLE, temporary_cache
 from rankwright.cli.printing import harmless
 from rankwright.errors import InputError, InputWarning
 
@@ -105,7 +106,9 @@ def main(args: list[str] | None = None) -> int:
     with harmless(), warnings.catch_warnings():
         warnings.simplefilter("always", InputWarning)
         warnings.showwarning = _show_warning
-        return _run(args)
+        code = _run(args)
+        _tell_cache()
+        return code
 
 
 def _run(args: list[str] | None) -> int:
@@ -127,12 +130,24 @@ def _run(args: list[str] | None) -> int:
         return _fail("not enough memory for this input")
     except RecursionError:
         return _fail("the input is nested too deeply")
+    except RuntimeError as error:
+        if "no locator available" not in str(error):
+            raise
+        return _fail(f"no folder for compiled code can be written; expected {VARIABLE} to name one")
     except BrokenPipeError:
         # The reader of our output is gone (`| head`), which is no error. Keep Python from flushing into a closed pipe.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except OSError as error:
         return _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error.strerror or error))
     return 0
+
+
+def _tell_cache() -> None:
+    """Say where compiled code is kept if numba found no place of its own."""
+    folder = temporary_cache() if "numba" in sys.modules else None
+    if folder is not None:
+        why = "neither the package nor the home folder can be written"
+        click.echo(f"note: compiled code is in {folder} ({why}); {VARIABLE} names another folder", err=True)
 
 
 def _fail(message: str) -> int:

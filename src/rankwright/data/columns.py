@@ -17,11 +17,12 @@ import numpy.typing as npt
 from rankwright.data.files import Progress, Source, open_file
 from rankwright.errors import InputError
 
-__all__ = ["Columns", "read_columns"]
+__all__ = ["MAX_FIELD", "Columns", "read_columns"]
 
 Array = npt.NDArray[Any]
 _NEWLINE = ord("\n")
-_MAX_FIELD = 1 << 12
+MAX_FIELD = 1 << 12
+"""Bytes of the longest field: ids are kept at the width of the longest one, which costs as much in every row."""
 
 
 @dataclass(frozen=True)
@@ -101,9 +102,9 @@ def _gather(buffer: Array, starts: Array, ends: Array, lines: Array, path: str |
         return np.empty(0, "S1")
     lengths = ends - starts
     width = int(lengths.max())
-    if width > _MAX_FIELD:
+    if width > MAX_FIELD:
         line = int(lines[int(np.argmax(lengths))])
-        raise InputError(f"a field of {width} bytes; expected at most {_MAX_FIELD}", path, line)
+        raise InputError(f"a field of {width} bytes; expected at most {MAX_FIELD}", path, line)
     padded = np.concatenate([buffer, np.zeros(width, np.uint8)])
     windows = np.lib.stride_tricks.sliding_window_view(padded, width)
     texts = windows[starts]

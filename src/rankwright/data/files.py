@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, cast
 
+from rankwright.data.pipes import open_plain
 from rankwright.data.temporary import claim_file, claim_folder, put_file, put_folder, recover
 from rankwright.errors import InputError
 
@@ -24,6 +25,8 @@ Progress = Callable[[int, int], None]
 """Called with (bytes read, total bytes) of the file on disk."""
 
 CHUNK_BYTES = 1 << 23
+LONGEST_LINE = 1 << 26
+_PACKED_LEAST, _PACKED_MOST = 1 << 24, 100  # a gzip file may unpack to so many bytes, and so many times its size more
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,8 @@ class OpenFile:
         self.raw.seek(0)
         plain = cast(IO[bytes], gzip.GzipFile(fileobj=self.raw)) if is_gzip else self.raw
         total = os.fstat(self.raw.fileno()).st_size
-        rest = b""
+        rest: list[bytes] = []  # of a line that has not ended
+        n_rest = n_lines = n_bytes = 0
         while True:
             try:
                 piece = plain.read(size)
@@ -66,14 +70,22 @@ class OpenFile:
                 progress(self.raw.tell(), total)
             if not piece:
                 break
-            end = piece.rfind(b"\n") + 1
-            if end == 0:
-                rest += piece
-                continue
-            yield rest + piece[:end]
-            rest = piece[end:]
-        if rest:
-            yield rest
+            n_bytes += len(piece)
+            if is_gzip and n_bytes > _PACKED_LEAST + _PACKED_MOST * self.raw.tell():
+                what = f"unpacks to more than {_PACKED_MOST} times its size"
+                raise InputError(f"{what}; expected text, or the unpacked file", self.path)
+            first, end = piece.find(b"\n") + 1, piece.rfind(b"\n") + 1
+            if n_rest + (first or len(piece)) > LONGEST_LINE:
+                what = f"a line of more than {LONGEST_LINE:,} bytes; expected shorter lines"
+                raise InputError(what, self.path, n_lines + 1)
+            if end:
+                n_lines += piece.count(b"\n")
+                yield b"".join([*rest, piece[:end]])
+                rest, n_rest = [], 0
+            rest.append(piece[end:])
+            n_rest += len(piece) - end
+        if n_rest:
+            yield b"".join(rest)
 
 
 Source = str | Path | OpenFile
@@ -86,10 +98,8 @@ def open_file(source: Source) -> Iterator[OpenFile]:
     if isinstance(source, OpenFile):
         yield source
         return
-    if Path(source).is_dir():
-        raise InputError("is a folder; expected a file", source)
     try:
-        raw = open(source, "rb")  # noqa: SIM115 - closed below
+        raw = open_plain(source)
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", source) from None
     with raw:

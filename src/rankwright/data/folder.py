@@ -15,7 +15,8 @@ from scipy import sparse
 from rankwright.data.container import Container, Format
 from rankwright.data.container_write import write_folder
 from rankwright.data.dataset import RankingData
-from rankwright.errors import InputError
+from rankwright.data.matching import most_features
+from rankwright.errors import InputError, shown
 
 __all__ = ["FOLDER", "HEADER", "load_folder", "save_folder", "storable_ids"]
 
@@ -52,6 +53,9 @@ def save_folder(data: RankingData, path: str | Path) -> None:
         arrays |= {"X_data": data.X.data, "X_indices": data.X.indices, "X_indptr": data.X.indptr}
     else:
         arrays["X"] = data.X
+    size = sum(array.nbytes for array in arrays.values())
+    if data.n_features > most_features(2 * size):
+        raise InputError(f"{data.n_features:,} features for {size:,} bytes of values; expected fewer", path)
     facts = {
         "kind": "sparse" if data.is_sparse else "dense",
         "documents": data.n_docs,
@@ -87,15 +91,17 @@ def load_folder(path: str | Path, mmap: bool = True) -> RankingData:
     stored = Container.open(path, FOLDER)
     header = stored.header
     with stored.understood():
-        n_docs, n_queries, n_features = (int(header[key]) for key in ("documents", "queries", "features"))
+        n_docs, n_queries, n_features = (_count(header, key) for key in ("documents", "queries", "features"))
+        if n_features > most_features(2 * stored.n_bytes):
+            raise InputError(f"claims {n_features:,} features in {stored.n_bytes:,} bytes")
         names = _feature_names(header["feature_names"], n_features)
         labels = stored.array("labels", np.float64, (n_docs,), copy=True)
         indptr = stored.array("indptr", np.int64, (n_queries + 1,), copy=True)
         query_ids = stored.array("query_ids", _IDS, (n_queries,), copy=True)
         doc_ids = stored.array("doc_ids", _IDS, (n_docs,), copy=not mmap) if "doc_ids" in stored.names else None
         _check_queries(labels, indptr, query_ids)
-        if header["kind"] not in ("dense", "sparse"):
-            raise InputError(f"its features are {header['kind']!r}; expected 'dense' or 'sparse'")
+        if header.get("kind") not in ("dense", "sparse"):
+            raise InputError(f"its features are {shown(header.get('kind'))}; expected 'dense' or 'sparse'")
         is_sparse = header["kind"] == "sparse"
         shape = (n_docs, n_features)
         X = _csr(stored, shape, not mmap) if is_sparse else stored.array("X", _FLOATS, shape, copy=not mmap)
@@ -111,6 +117,13 @@ def storable_ids(ids: Array, what: str) -> Array:
     if len(set(texts)) != len(set(items)):
         raise InputError(f"{what} of different types become the same when written as strings (such as 1 and '1')")
     return np.array(texts, dtype=str)
+
+
+def _count(header: dict[str, Any], key: str) -> int:
+    number = header.get(key)
+    if not isinstance(number, int) or isinstance(number, bool) or number < 0:
+        raise InputError(f"the number of {key} is {shown(number)}; expected a whole number")
+    return number
 
 
 def _feature_names(names: Any, n_features: int) -> tuple[str, ...] | None:

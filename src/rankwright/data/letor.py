@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -17,9 +18,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.columns import read_columns
+from rankwright.data.columns import MAX_FIELD
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import OpenFile, Progress, Source, open_file
+from rankwright.data.letor_groups import qid_from_groups
+from rankwright.data.matching import most_features
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -131,6 +134,7 @@ def _parse(
     n_features: int | None,
     dtype: np.dtype[Any],
 ) -> None:
+    width, widest_line, n_bytes = table.width, 0, 0
     for chunk, first_line, share in _text_chunks(file, progress):
         parsed = parser.parse(chunk)
         rows.add_parsed(chunk, parsed, first_line)
@@ -138,6 +142,14 @@ def _parse(
             line = first_line + parsed.fault.line
             raise InputError(_explain(chunk, parsed.fault, n_features, dtype), file.path, line)
         table.add(parsed.counts, parsed.columns, parsed.values, share)
+        n_bytes += len(chunk)
+        if table.width > width:
+            row = int(np.searchsorted(np.cumsum(parsed.counts), np.argmax(parsed.columns), side="right"))
+            width, widest_line = table.width, first_line + int(parsed.lines[row])
+    most = most_features(n_bytes)
+    if n_features is None and width > most:
+        what = f"feature id {width}; expected at most {most:,} in {n_bytes:,} bytes of text"
+        raise InputError(f"{what} (n_features allows more)", file.path, widest_line)
 
 
 def read_letor_labels(
@@ -292,12 +304,15 @@ class _Rows:
             return np.zeros(len(lines), "U1")
         found = map(_DOC_ID.search, comments)
         ids = [b"" if match is None else match[match.lastindex or 0] for match in found]
-        try:
-            return np.array(b"\n".join(ids).decode().split("\n"))
-        except UnicodeDecodeError:  # again, one by one, to name the line
-            return np.array([*map(self._decode, ids, repeat("document id"), lines.tolist())])
+        if max(map(len, ids)) <= MAX_FIELD:
+            with suppress(UnicodeDecodeError):
+                return np.array(b"\n".join(ids).decode().split("\n"))
+        # One by one, to name the line.
+        return np.array([*map(self._decode, ids, repeat("document id"), lines.tolist())])
 
     def _decode(self, text: bytes | None, what: str, line: int) -> str:
+        if len(text or b"") > MAX_FIELD:
+            raise InputError(f"{what} of {len(text or b''):,} bytes; expected at most {MAX_FIELD}", self._path, line)
         try:
             return (text or b"").decode()
         except UnicodeDecodeError:
@@ -309,45 +324,13 @@ class _Rows:
             raise InputError(f"has no documents; {_EXPECTED}", self._path)
         labels = np.concatenate(self._labels)
         if not self._has_qid:
-            qid = _qid_from_groups(self._path, group, len(labels), self._first_line)
+            qid = qid_from_groups(self._path, group, len(labels), self._first_line)
         elif group is not None:
             raise InputError("has qid:Q in its lines, and group was given too; expected only one of them", self._path)
         else:
             qid = np.repeat(np.array(self._heads), np.concatenate(self._runs))
         doc_ids = np.concatenate(self._doc_ids)
         return labels, qid, doc_ids if (doc_ids != "").any() else None
-
-
-def _qid_from_groups(path: str | Path, group: str | Path | npt.ArrayLike | None, n_rows: int, line: int) -> Array:
-    """Query ids "1", "2", … for consecutive groups of rows."""
-    if group is None:
-        names = [f"{path}.query", f"{str(path).removesuffix('.gz')}.query"]
-        group = next((name for name in names if Path(name).is_file()), None)
-        if group is None:
-            what = f"no qid, and no group sizes: expected qid:Q after the label, the file {names[-1]}, or group="
-            raise InputError(what, path, line)
-    if isinstance(group, str | Path):
-        source: str | Path | None = group
-        sizes = _read_group_sizes(group)
-    else:
-        source, sizes = None, np.asarray(group)
-        if sizes.ndim != 1 or sizes.dtype.kind not in "iuf" or (sizes != np.floor(sizes)).any() or (sizes < 0).any():
-            raise InputError("group must contain one whole number of rows per query")
-    if sizes.sum() != n_rows:
-        raise InputError(f"group sizes add up to {sizes.sum():.0f} but {path} has {n_rows} documents", source)
-    sizes = sizes[sizes > 0].astype(np.int64)
-    return np.repeat(np.arange(1, len(sizes) + 1).astype(str), sizes)
-
-
-def _read_group_sizes(path: str | Path) -> Array:
-    parts = []
-    for columns in read_columns(path, ["size"], ["size"]):
-        sizes = columns.numbers("size")
-        bad = np.flatnonzero((sizes < 0) | (sizes != np.floor(sizes)))
-        if len(bad):
-            raise InputError(f"group size {sizes[bad[0]]:g}; expected a whole number", path, int(columns.lines[bad[0]]))
-        parts.append(sizes)
-    return np.concatenate(parts)
 
 
 def _shown(text: bytes | None) -> str:

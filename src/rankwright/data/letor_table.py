@@ -57,6 +57,11 @@ class FeatureTable:
         self._share = 1.0
         self._values, self._columns, self._counts = _Growing(dtype), _Growing(np.int32), _Growing(np.int64)
 
+    @property
+    def width(self) -> int:
+        """Number of columns so far."""
+        return self._width
+
     def add(self, counts: Array, columns: Array, values: Array, share: float) -> None:
         """Append rows, given by their numbers of features and the column and value of each.
 

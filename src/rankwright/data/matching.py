@@ -15,15 +15,24 @@ from scipy import sparse
 
 from rankwright.errors import InputError
 
-__all__ = ["default_names", "find_columns", "pick_columns", "widen"]
+__all__ = ["default_names", "find_columns", "most_features", "pick_columns", "widen"]
 
 Array = npt.NDArray[Any]
 _NAMED = 5  # missing features named in an error
+_MOST_FEATURES, _FEATURES_PER_BYTE = 1 << 20, 8
 
 
 def default_names(n_features: int) -> tuple[str, ...]:
     """The names f1, f2, … of features without names."""
     return tuple(f"f{number}" for number in range(1, n_features + 1))
+
+
+def most_features(n_bytes: int) -> int:
+    """The most columns that sparse data of so many bytes may have.
+
+    What is computed for every feature, used or not, then stays in proportion to the data.
+    """
+    return _MOST_FEATURES + _FEATURES_PER_BYTE * n_bytes
 
 
 def find_columns(

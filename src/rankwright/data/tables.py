@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.blocks import query_of_row
+from rankwright.data.columns import MAX_FIELD
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import Progress, Source, open_file, replace_file
 from rankwright.data.folder import storable_ids
@@ -26,13 +27,14 @@ from rankwright.data.frames import (
     import_library,
     number_type,
 )
-from rankwright.errors import InputError
+from rankwright.errors import InputError, shown
 
 __all__ = ["from_frame", "read_parquet", "to_frame", "write_parquet"]
 
 Array = npt.NDArray[Any]
 _WRITE_VALUES = 1 << 22  # values per row group written: a few dozen megabytes, however wide the table
 _READ_VALUES = 1 << 19  # values per batch read: they stay in the cache while columns become rows
+_CLAIM_LEAST, _CLAIM_MOST = 1 << 30, 1 << 8  # bytes in memory, and times the size of the file
 _DENSE_LIMIT = 4 << 30  # bytes above which sparse data is not written as dense columns
 
 
@@ -132,10 +134,13 @@ def read_parquet(
                 layout = _Layout(columns_of(file.schema_arrow.empty_table()), qid, docid, label, features)
                 n_rows = file.metadata.num_rows
                 n_bytes = os.fstat(source.raw.fileno()).st_size
+                _check_size(n_rows, len(layout.used), n_bytes)
                 batches = _parquet_batches(file, layout, n_rows, n_bytes, progress)
                 return _collect(batches, layout, n_rows, np.dtype(dtype or layout.dtype), negative)
         except InputError as error:
             raise InputError(error.message, source.path) from None
+        except MemoryError:
+            raise
         except arrow.ArrowException as error:
             raise InputError(f"not a complete parquet file ({_first_line(error)})", source.path) from None
         except OSError as error:
@@ -163,6 +168,14 @@ def write_parquet(data: RankingData, path: str | Path) -> None:
         writer.write_table(first)
         for columns in batches:
             writer.write_table(arrow.table(columns, schema=first.schema))
+
+
+def _check_size(n_rows: int, n_columns: int, n_bytes: int) -> None:
+    """Refuse a description that claims far more than so small a file can hold."""
+    size = n_rows * n_columns * 8
+    if size > _CLAIM_LEAST + _CLAIM_MOST * n_bytes:
+        what = f"claims {n_rows:,} rows of {n_columns:,} columns, {size / (1 << 30):,.0f} GiB"
+        raise InputError(f"{what}, in {n_bytes:,} bytes; expected at most {_CLAIM_MOST:,} times its size")
 
 
 class _Layout:
@@ -200,6 +213,8 @@ def _collect(
     start = 0
     for batch in batches:
         rows = slice(start, start + batch.n_rows)
+        if rows.stop > n_rows:
+            break
         _fill(labels[rows], batch, layout.label, start)
         for at, name in enumerate(layout.features):
             _fill(X[rows, at], batch, name, start)
@@ -207,6 +222,8 @@ def _collect(
         if layout.docid is not None:
             doc_ids.append(_ids(batch, layout.docid, start))
         start = rows.stop
+    if start != n_rows:
+        raise InputError(f"other than the {n_rows:,} rows that its description claims")
     if negative == "zero":
         np.maximum(labels, 0, out=labels)
     return RankingData.from_arrays(
@@ -232,14 +249,31 @@ def _fill(target: Array, batch: Columns, name: str, start: int) -> None:
 
 
 def _ids(batch: Columns, name: str, start: int) -> Array:
-    """A column of ids; strings as fixed-width strings, numbers unchanged, mixed objects as objects."""
+    """A column of ids; text as fixed-width strings, numbers unchanged, mixed objects as objects."""
     _check_present(batch, name, start)
     values = batch.values(name)
+    if values.dtype.kind == "O" and any(type(value) is bytes for value in values):
+        values = np.array([_decoded(value, name, start + row) for row, value in enumerate(values)], object)
     if values.dtype.kind == "O" and all(type(value) is str for value in values):
+        row = int(np.argmax([len(value) for value in values]))
+        if len(values[row]) > MAX_FIELD:
+            what = f"column {name!r}, row {start + row} (from 0) has an id of {len(values[row]):,} characters"
+            raise InputError(f"{what}; expected at most {MAX_FIELD}")
         return values.astype(str)
+    if values.dtype.kind == "f" and not np.isfinite(values).all():
+        raise InputError(f"the column {name!r} contains nan or inf; expected whole numbers or strings")
     if values.dtype.kind not in "iufUO" or any(isinstance(value, list | dict | np.ndarray) for value in values[:1]):
         raise InputError(f"the column {name!r} holds {values.dtype}; expected whole numbers or strings")
     return np.array(values)  # a view would keep the whole batch in memory
+
+
+def _decoded(value: Any, name: str, row: int) -> Any:
+    """Bytes as text; other values unchanged."""
+    try:
+        return value.decode() if isinstance(value, bytes) else value
+    except UnicodeDecodeError:
+        what = f"column {name!r}, row {row} (from 0) is {shown(value)}"
+        raise InputError(f"{what}; expected whole numbers or strings") from None
 
 
 def _check_present(batch: Columns, name: str, start: int) -> None:

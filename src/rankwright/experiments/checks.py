@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rankwright.data.pipes import open_plain
 from rankwright.errors import InputError
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.evaluation.table import CONVENTIONS, DEFAULT_MEASURES
@@ -84,7 +85,8 @@ def load_experiment(path: str | Path, *, data: str | Path | None = None) -> Expe
 def read_text(path: str | Path) -> str:
     """The text of an experiment file."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        with open_plain(path) as file:
+            return file.read().decode("utf-8").replace("\r\n", "\n")
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", path) from None
     except UnicodeDecodeError:

@@ -272,6 +272,8 @@ def _is_log(values: Sequence[float]) -> bool:
 
 def _plain(value: Any) -> Any:
     """A value as a dictionary key; numbers stay numbers."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return str(value)
     return value if isinstance(value, str | int | float | bool) else json.dumps(value, sort_keys=True)
 
 

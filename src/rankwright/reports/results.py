@@ -244,6 +244,8 @@ def _rounds(path: Path) -> Iterator[Round]:
 
 def _health(path: Path) -> Iterator[Health]:
     for row in read_rows(path, ("C",), optional=True):
+        if math.isnan(row["C"]):
+            continue
         figures = {name: row.get(name, math.nan) for name in HEALTH_COLUMNS}
         if row["C"] > 0 and "objective_ratio" not in row:  # at zero weights it is C times the mean loss, about 1
             figures["objective_per_C"] = row.get("objective", math.nan) / row["C"]

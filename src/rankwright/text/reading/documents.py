@@ -11,7 +11,7 @@ import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from rankwright.data.files import Progress, line_chunks
+from rankwright.data.files import OpenFile, Progress, Source, open_file
 from rankwright.errors import InputError
 from rankwright.text.reading.records import BOM, ID_KEYS, Errors, Record, Tally, as_fields, check_id
 from rankwright.text.reading.sgml import read_sgml
@@ -75,35 +75,34 @@ def read_records(
     path = Path(path)
     if errors not in ("strict", "replace"):
         raise InputError(f'errors is {errors!r}; expected "strict" or "replace"')
-    kind = _format_of(path) if format is None else format
+    if format is not None and format not in FORMATS:
+        raise InputError(f"unknown format {format!r}; expected {', '.join(FORMATS)}")
     tally = Tally(path, errors, wanted)
-    if kind == "jsonl":
-        records = _read_json_lines(path, tally, progress)
-    elif kind == "tsv":
-        records = _read_columns(path, tally, progress)
-    elif kind == "trec":
-        records = read_sgml(path, tally, progress)
-    elif kind == "folder":
-        records = _read_folder(path, tally, progress)
-    else:
-        raise InputError(f"unknown format {kind!r}; expected {', '.join(FORMATS)}")
+    if format == "folder" or (format is None and path.is_dir()):
+        yield from _checked(_read_folder(path, tally, progress), tally)
+        return
+    with open_file(path) as file:  # once: it may be a pipe
+        kind = _format_of(file, path) if format is None else format
+        read = {"jsonl": _read_json_lines, "tsv": _read_columns, "trec": read_sgml}[kind]
+        yield from _checked(read(file, tally, progress), tally)
+
+
+def _checked(records: Iterator[Record], tally: Tally) -> Iterator[Record]:
     n = 0
     for record in records:
         n += 1
         check_id(record[0], record[2], record[3])
         yield record
     if n == 0:
-        raise InputError("contains no documents; expected at least one", path)
+        raise InputError("contains no documents; expected at least one", tally.path)
     tally.tell()
 
 
-def _format_of(path: Path) -> str:
-    if path.is_dir():
-        return "folder"
+def _format_of(file: OpenFile, path: Path) -> str:
     suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
     if suffix.lower() in _SUFFIXES:
         return _SUFFIXES[suffix.lower()]
-    start = next(line_chunks(path), b"").removeprefix(BOM.encode()).lstrip()
+    start = next(file.chunks(), b"").removeprefix(BOM.encode()).lstrip()
     if not start:
         raise InputError("contains no documents; expected at least one", path)
     if start.startswith(b"{"):
@@ -115,20 +114,24 @@ def _format_of(path: Path) -> str:
     raise InputError(f"unknown document format; expected {_UNDERSTOOD}", path)
 
 
-def _lines(tally: Tally, progress: Progress | None) -> Iterator[tuple[str, int]]:
+def _lines(source: Source, tally: Tally, progress: Progress | None) -> Iterator[tuple[str, int]]:
     """The non-blank lines of a file, with their numbers."""
-    for text, first, is_bad in tally.chunks(tally.path, progress):
+    for text, first, is_bad in tally.chunks(source, progress):
         for number, line in enumerate(text.split("\n"), first):
             if line and not line.isspace():
                 yield (tally.clean(line) if is_bad else line), number
 
 
-def _read_json_lines(path: Path, tally: Tally, progress: Progress | None) -> Iterator[Record]:
-    for line, number in _lines(tally, progress):
+def _read_json_lines(source: Source, tally: Tally, progress: Progress | None) -> Iterator[Record]:
+    path = tally.path
+    for line, number in _lines(source, tally, progress):
         try:
             found = json.loads(line)
         except (ValueError, RecursionError) as error:
-            reason = f"{error.msg} at column {error.colno}" if isinstance(error, json.JSONDecodeError) else str(error)
+            is_nested = isinstance(error, RecursionError)
+            reason = "nested too deeply" if is_nested else str(error)
+            if isinstance(error, json.JSONDecodeError):
+                reason = f"{error.msg} at column {error.colno}"
             raise InputError(f"invalid JSON ({reason}); expected one object per line", path, number) from None
         if not isinstance(found, dict):
             raise InputError("a JSON value that is not an object; expected one object per line", path, number)
@@ -145,13 +148,14 @@ def read_rows(
     path: str | Path, *, errors: Errors = "strict", progress: Progress | None = None
 ) -> Iterator[tuple[int, list[str]]]:
     """Lines of tab-separated cells: the number of each line and its cells; blank lines are skipped."""
-    for line, number in _lines(Tally(Path(path), errors), progress):
+    for line, number in _lines(path, Tally(Path(path), errors), progress):
         yield number, line.removesuffix("\r").split("\t")
 
 
-def _read_columns(path: Path, tally: Tally, progress: Progress | None) -> Iterator[Record]:
+def _read_columns(source: Source, tally: Tally, progress: Progress | None) -> Iterator[Record]:
+    path = tally.path
     names: list[str] | None = None
-    for line, number in _lines(tally, progress):
+    for line, number in _lines(source, tally, progress):
         cells = line.removesuffix("\r").split("\t")
         if names is None:
             has_header = cells[0].strip().lower() in ID_KEYS

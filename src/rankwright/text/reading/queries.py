@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rankwright.data.columns import MAX_FIELD
 from rankwright.data.files import Progress, line_chunks
-from rankwright.errors import InputError, InputWarning
+from rankwright.errors import InputError, InputWarning, shown
 
 __all__ = ["PARTS", "Queries", "read_queries"]
 
@@ -108,8 +109,10 @@ def _checked(rows: Iterator[Row], path: str | Path) -> Queries:
     lines: dict[str, int] = {}
     texts: list[str] = []
     for query_id, text, line in rows:
+        if len(query_id) > MAX_FIELD:
+            raise InputError(f"a query id of {len(query_id):,} characters; expected at most {MAX_FIELD}", path, line)
         if len(query_id.split()) != 1:
-            raise InputError(f"the query id is {query_id!r}; expected one word without whitespace", path, line)
+            raise InputError(f"the query id is {shown(query_id)}; expected one word without whitespace", path, line)
         if query_id in lines:
             raise InputError(f"duplicate query {query_id!r} (first on line {lines[query_id]})", path, line)
         lines[query_id] = line
@@ -133,7 +136,7 @@ def _json_rows(text: str, path: str | Path) -> Iterator[Row]:
         try:
             found = json.loads(line)
         except (ValueError, RecursionError) as error:
-            reason = getattr(error, "msg", error)
+            reason = "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "msg", error)
             raise InputError(f"invalid JSON ({reason}); expected one object per line", path, number) from None
         if not isinstance(found, dict):
             raise InputError(f"a {type(found).__name__}; expected an object with id and text", path, number)
@@ -142,7 +145,7 @@ def _json_rows(text: str, path: str | Path) -> Iterator[Row]:
             query_id = str(query_id)
         for what, value in (("id", query_id), ("text", query)):
             if not isinstance(value, str):
-                raise InputError(f"the {what} of a query is {value!r}; expected a string", path, number)
+                raise InputError(f"the {what} of a query is {shown(value)}; expected a string", path, number)
             if _HALF_PAIR.search(value):
                 raise InputError(f"the {what} of a query contains a lone surrogate; expected text", path, number)
         yield query_id, " ".join(query.split()), number
@@ -152,7 +155,8 @@ def _entry(found: dict[str, Any], keys: tuple[str, ...], path: str | Path, line:
     for key in keys:
         if key in found:
             return found[key]
-    raise InputError(f"an object without {' or '.join(keys)}; its keys: {', '.join(found) or 'none'}", path, line)
+    named = ", ".join(key[:40] for key in list(found)[:8])
+    raise InputError(f"an object without {' or '.join(keys)}; its keys: {named or 'none'}", path, line)
 
 
 def _table_rows(text: str, path: str | Path) -> Iterator[Row]:

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from rankwright.data.files import Progress, line_chunks
-from rankwright.errors import InputError, InputWarning
+from rankwright.data.columns import MAX_FIELD
+from rankwright.data.files import OpenFile, Progress, Source, line_chunks
+from rankwright.errors import InputError, InputWarning, shown
 
 __all__ = ["BOM", "ID_KEYS", "Errors", "Record", "Tally", "as_fields", "check_id"]
 
@@ -26,11 +27,13 @@ _REPLACEMENT = "\ufffd"
 
 def check_id(doc_id: str, path: Path | None = None, line: int | None = None) -> None:
     """Refuse ids that cannot be written to a TREC file."""
+    if len(doc_id) > MAX_FIELD:
+        raise InputError(f"a document id of {len(doc_id):,} characters; expected at most {MAX_FIELD}", path, line)
     if doc_id.split() != [doc_id]:
         if not doc_id:
             raise InputError("empty document id; expected a word", path, line)
         raise InputError(
-            f"the document id {doc_id!r} contains whitespace; expected one word (for TREC files)", path, line
+            f"the document id {shown(doc_id)} contains whitespace; expected one word (for TREC files)", path, line
         )
 
 
@@ -44,10 +47,11 @@ class Tally:
         self._replaced = 0
         self._keys: dict[str, None] = {}
 
-    def chunks(self, path: Path, progress: Progress | None) -> Iterator[tuple[str, int, bool]]:
+    def chunks(self, source: Source, progress: Progress | None) -> Iterator[tuple[str, int, bool]]:
         """The text of a file in pieces of whole lines, the number of the first line, and whether bytes are invalid."""
+        path = source.path if isinstance(source, OpenFile) else source
         line = 1
-        for chunk in line_chunks(path, progress):
+        for chunk in line_chunks(source, progress):
             try:
                 text, is_bad = chunk.decode(), False
             except UnicodeDecodeError as error:
@@ -102,7 +106,7 @@ def as_fields(found: Mapping[str, Any], tally: Tally) -> tuple[str, dict[str, st
     if isinstance(doc_id, int) and not isinstance(doc_id, bool):
         doc_id = str(doc_id)
     if not isinstance(doc_id, str):
-        raise InputError(f"the document id is {doc_id!r}; expected a string")
+        raise InputError(f"the document id is {shown(doc_id)}; expected a string")
     fields = {}
     for name, text in found.items():
         if name == key or text is None:

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from rankwright.data.files import Progress
+from rankwright.data.files import Progress, Source
 from rankwright.errors import InputError
 from rankwright.text.reading.records import Record, Tally
 
@@ -24,13 +24,14 @@ _TITLES = frozenset(("title", "headline", "head", "hl"))
 _LONGEST_TAG = 1 << 10
 
 
-def read_sgml(path: Path, tally: Tally, progress: Progress | None = None) -> Iterator[Record]:
+def read_sgml(source: Source, tally: Tally, progress: Progress | None = None) -> Iterator[Record]:
     """Read the documents of a file."""
+    path = tally.path
     rest, line = "", 1  # text not processed yet, and the number of its first line
     is_bad = False
     begun: int | None = None
     parts: list[str] = []
-    for text, _, bad in tally.chunks(path, progress):
+    for text, _, bad in tally.chunks(source, progress):
         is_bad |= bad
         text = rest + text
         at = counted = 0

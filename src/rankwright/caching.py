@@ -1,0 +1,69 @@
+"""A place for numba's compiled code where it finds none of its own.
+
+numba keeps compiled code beside the source or in the user's cache folder, and refuses to compile if neither can be
+written: a package installed by somebody else, and a home that is read-only or missing. Only then is the environment
+variable ``NUMBA_CACHE_DIR`` set, before numba is asked, to a private folder for temporary files; processes started from
+this one inherit it. Nothing is touched where numba finds a place.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import stat
+import sys
+import tempfile
+
+__all__ = ["VARIABLE", "provide_cache", "temporary_cache"]
+
+VARIABLE = "NUMBA_CACHE_DIR"
+_PREFIX = "rankwright-compiled-"
+
+
+def provide_cache() -> None:
+    """Give numba a temporary folder if it would find no other."""
+    if os.name != "posix" or any(_is_writable(folder) for folder in _places()):
+        return
+    try:
+        folder = _own_folder()
+    except OSError:
+        return  # nowhere at all: numba will say so
+    os.environ[VARIABLE] = folder
+    if "numba" in sys.modules:  # has read the variable already
+        sys.modules["numba"].config.CACHE_DIR = folder
+
+
+def temporary_cache() -> str | None:
+    """The temporary folder that numba uses, if it has no better one."""
+    folder = os.environ.get(VARIABLE, "")
+    return folder if os.path.basename(folder).startswith(_PREFIX) else None
+
+
+def _places() -> list[str]:
+    """Where numba would look, as in ``numba.core.caching``."""
+    package = os.path.dirname(os.path.abspath(__file__))
+    home = "~/Library/Caches" if sys.platform == "darwin" else os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    chosen = os.environ.get(VARIABLE)
+    own = os.path.join(os.path.expanduser(home), "numba")
+    return [*([chosen] if chosen else []), os.path.join(package, "__pycache__"), own]
+
+
+def _is_writable(folder: str) -> bool:
+    """Whether files can be made in a folder, or the folder itself be made."""
+    while not os.path.lexists(folder) and os.path.dirname(folder) != folder:
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
+
+
+def _own_folder() -> str:
+    """A folder that only this user can write to: loading compiled code runs it."""
+    folder = os.path.join(tempfile.gettempdir(), f"{_PREFIX}{os.getuid()}")
+    try:
+        os.mkdir(folder, 0o700)
+    except FileExistsError:
+        found = os.lstat(folder)
+        if not (stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077):
+            folder = tempfile.mkdtemp(prefix=_PREFIX)  # somebody else's: another, for this process only
+            atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

@@ -1,0 +1,85 @@
+"""What is not a plain file: a pipe is read to its end into a temporary file; devices and sockets are refused.
+
+A pipe, such as ``<(zcat runs.gz)`` of a shell, cannot be read twice, and every format is detected before it is read. A
+device need not end at all. A pipe that nobody has opened to write into is refused after two seconds; one whose writer
+is silent is waited for, which a warning says.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import IO
+
+from rankwright.errors import InputError, InputWarning
+
+__all__ = ["open_plain"]
+
+_NO_WRITER = 2.0  # seconds
+_SILENCE = 5.0
+_PIECE = 1 << 20
+
+
+def open_plain(path: str | Path) -> IO[bytes]:
+    """Open a file to read from and to seek in.
+
+    Raises
+    ------
+    InputError
+        If it is a folder, a device or a socket, or a pipe without a writer.
+    OSError
+        If it cannot be opened.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except ValueError as error:  # a NUL in the name
+        raise InputError(f"cannot be read: {error}", path) from None
+    if stat.S_ISDIR(mode):
+        raise InputError("is a folder; expected a file", path)
+    if stat.S_ISFIFO(mode):
+        return _whole_pipe(path)
+    if not stat.S_ISREG(mode):
+        raise InputError("is a device or a socket; expected a file or a pipe", path)
+    return open(path, "rb")
+
+
+def _whole_pipe(path: str | Path) -> IO[bytes]:
+    """The content of a pipe, in a temporary file."""
+    pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        whole = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+        try:
+            _copy(pipe, whole, path)
+        except BaseException:
+            whole.close()
+            raise
+    finally:
+        os.close(pipe)
+    whole.seek(0)
+    return whole
+
+
+def _copy(pipe: int, whole: IO[bytes], path: str | Path) -> None:
+    began, has_writer = time.monotonic(), False
+    while True:
+        try:
+            piece = os.read(pipe, _PIECE)
+        except BlockingIOError:  # somebody has it open to write, but has not
+            if not select.select([pipe], [], [], _SILENCE)[0] and not has_writer:
+                warnings.warn(f"{path}: waiting for what is written into this pipe", InputWarning, stacklevel=2)
+            has_writer = True
+            continue
+        if piece:
+            has_writer = True
+            whole.write(piece)
+        elif has_writer:
+            return
+        elif time.monotonic() - began > _NO_WRITER:
+            raise InputError("is a pipe that nothing is written into; expected a file, or a pipe with a writer", path)
+        else:
+            time.sleep(0.02)

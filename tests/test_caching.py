@@ -1,0 +1,84 @@
+"""Where numba can write nothing, compiled code goes to a temporary folder; elsewhere nothing is touched."""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import rankwright
+from rankwright import caching
+
+# Then even root obeys permissions: the right to pass them over is given up before the program starts.
+OBEYING = "import ctypes, os, sys; ctypes.CDLL(None).prctl(24, 1, 0, 0, 0); os.execv(sys.executable, sys.argv[1:])"
+DECORATES = "import rankwright.data.letor_kernel"
+ASKS = "from rankwright.cli.main import main; raise SystemExit(main(['--version']))"
+
+
+@pytest.fixture(scope="module")
+def locked():
+    """A folder with a copy of the package and a home, none of which can be written."""
+    if os.name != "posix":
+        pytest.skip("permissions of another kind")
+    folder = Path(tempfile.mkdtemp())
+    shutil.copytree(
+        Path(rankwright.__file__).parent, folder / "rankwright", ignore=shutil.ignore_patterns("*.pyc", "*.nb?")
+    )
+    (folder / "home").mkdir()
+    inside = [path for path in folder.rglob("*") if path.is_dir()]
+    for path in inside:
+        path.chmod(0o555)
+    yield folder
+    for path in inside:
+        path.chmod(0o755)
+    shutil.rmtree(folder)
+
+
+def started(locked, temporary, code):
+    keep = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    own = {"PYTHONPATH": str(locked), "HOME": str(locked / "home"), "TMPDIR": str(temporary)}
+    command = [sys.executable, "-B", "-c", code]
+    command = [sys.executable, "-c", OBEYING, *command] if os.geteuid() == 0 else command
+    return subprocess.run(command, env=keep | own, capture_output=True, text=True, check=False)
+
+
+def test_a_read_only_package_and_home_are_enough(locked, tmp_path):
+    done = started(locked, tmp_path, f"{DECORATES}; {ASKS}")
+    assert done.returncode == 0, done.stderr
+    (folder,) = tmp_path.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert done.stderr.count("\n") == 1
+    assert f"note: compiled code is in {folder}" in done.stderr
+    assert "NUMBA_CACHE_DIR" in done.stderr
+
+
+def test_no_place_at_all_is_one_line(locked):
+    code = f"import tempfile; tempfile.tempdir = {str(locked / 'home')!r}; from rankwright.cli import main as m; "
+    code += f"m.cli.main = lambda **_: exec({DECORATES!r}); raise SystemExit(m.main())"
+    done = started(locked, locked / "home", code)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+    assert "NUMBA_CACHE_DIR" in done.stderr
+
+
+def test_nothing_is_touched_where_numba_finds_a_place(monkeypatch, tmp_path):
+    monkeypatch.delenv(caching.VARIABLE, raising=False)
+    for places in ([str(tmp_path / "new" / "deep")], ["/proc/none", str(tmp_path)]):
+        monkeypatch.setattr(caching, "_places", lambda places=places: places)
+        caching.provide_cache()
+        assert caching.VARIABLE not in os.environ
+    assert caching.temporary_cache() is None
+
+
+def test_a_folder_of_somebody_else_is_not_used(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    first = Path(caching._own_folder())
+    assert caching._own_folder() == str(first)
+    first.chmod(0o777)
+    assert caching._own_folder() != str(first)
+    first.chmod(0o700)
+    first.rename(tmp_path / "real")
+    first.symlink_to(tmp_path / "real")
+    assert caching._own_folder() != str(first)
