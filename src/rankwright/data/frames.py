@@ -157,7 +157,9 @@ def frame_features(frame: Any, wanted: Sequence[str] | None = None) -> tuple[Arr
 
 def has_qid(X: Any) -> bool:
     """Whether this is a data frame with a column ``qid``."""
-    return is_frame(X) and _QID in columns_of(X).names
+    if not is_frame(X):
+        return False
+    return _QID in (map(str, X.columns) if hasattr(X, "iloc") else columns_of(X).names)
 
 
 def split_qid(X: Any, qid: Any = None, group: Any = None) -> tuple[Any, Any]:
