@@ -76,7 +76,9 @@ def _forest_from(read: Read, prefix: str, n_features: int) -> Forest:
     sound = sound and bool((parts["roots"] < max(n, 1)).all()) and bool((left[inner] > nodes[inner]).all())
     if not (sound and bool((left[inner] < n - 1).all()) and bool(np.isfinite(parts["value"]).all())):
         raise InputError("the arrays of the trees do not fit together")
-    return Forest(**parts)
+    forest = Forest(**parts)
+    forest.check(n_features)
+    return forest
 
 
 def _trees_to_parts(model: TreeModel) -> tuple[dict[str, Any], Arrays]:
