@@ -267,7 +267,7 @@ def _escape(text: str) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:,.4g}"
+    return f"{value:,.0f}" if abs(value) < 1e15 and value == int(value) else f"{value:,.4g}"
 
 
 def _spread(spread: Spread) -> str:
