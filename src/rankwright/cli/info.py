@@ -266,7 +266,7 @@ def _line(console: Console, name: str, text: str) -> None:
 
 
 def _number(value: float) -> str:
-    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:,.4g}"
+    return f"{value:,.0f}" if abs(value) < 1e15 and value == int(value) else f"{value:,.4g}"
 
 
 def _spread(spread: Spread) -> str:

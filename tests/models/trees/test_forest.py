@@ -350,6 +350,7 @@ def at(array, place, value):
 
 INNER = int(np.flatnonzero(FOREST.feature >= 0)[1])
 N = len(FOREST.feature)
+FIELDS = [field.name for field in dataclasses.fields(Forest)]
 DAMAGED = {
     "child before its parent": {"left": at(FOREST.left, INNER, 0)},
     "node that is its own child": {"left": at(FOREST.left, INNER, INNER)},
@@ -360,6 +361,12 @@ DAMAGED = {
     "endless value": {"value": at(FOREST.value, 3, np.inf)},
     "missing value": {"value": at(FOREST.value, 3, np.nan)},
     **{f"too few of {name}": {name: getattr(FOREST, name)[:-1]} for name in ("threshold", "missing_left", "count")},
+    "only a root": {name: getattr(FOREST, name)[: name == "roots"] for name in FIELDS},
+    "missing threshold": {"threshold": at(FOREST.threshold, INNER, np.nan)},
+    "missing gain": {"gain": at(FOREST.gain, INNER, np.nan)},
+    "rows below 0": {"count": at(FOREST.count, 0, -1.0)},
+    "splits without rows": {"count": np.zeros(N)},
+    "endless count": {"count": at(FOREST.count, 0, np.inf)},
     "too many nodes": {"feature": np.append(FOREST.feature, np.int32(-1))},
     "no nodes": {name: getattr(FOREST, name)[:0] for name in ("feature", "left", "threshold", "missing_left")},
 }
@@ -371,14 +378,14 @@ def test_damaged_trees_are_refused(what, tmp_path):
     for model in (TreeModel(D, None, broken), dataclasses.replace(MODELS["ordinal"], forests=(FOREST, broken))):
         save_model(model, tmp_path / "m", method="m", parameters={})
         message = (
-            r"damaged model: (the arrays of the trees do not fit|.*\.npy (has the shape|holds numbers that are not))"
+            r"damaged model: (.* of the trees (do not fit|is )|.*\.npy (has the shape|holds numbers that are not))"
         )
         with pytest.raises(InputError, match=message) as caught:
             load_model(tmp_path / "m")
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Forest)])
+@pytest.mark.parametrize("name", FIELDS)
 def test_arrays_of_another_type_are_refused(name, tmp_path):
     array = getattr(FOREST, name)
     other = array.astype(np.float32)

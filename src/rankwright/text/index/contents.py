@@ -71,7 +71,7 @@ class Contents:
         every = np.arange(indptr.shape[1] - 1)
         for field, own in zip(indptr, lengths, strict=True):
             sums = np.zeros(len(own), np.int64)
-            if first_unsound(every, field, docs, counts, own) >= 0:
+            if first_unsound(every, field, docs, counts, len(own)) >= 0:
                 raise InputError("the postings of a word are not sound; expected ascending documents and their counts")
             if not add_counts(docs[field[0] : field[-1]], counts[field[0] : field[-1]], sums) or (sums != own).any():
                 raise InputError("the counts of a document do not add up to its length")

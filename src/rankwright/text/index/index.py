@@ -168,8 +168,10 @@ class Index:
         """
         key = (analyzer, field)
         if key not in self._views:
-            with self._container.understood():
+            try:
                 self._views[key] = self._made_view(analyzer, field)
+            except InputError as error:
+                raise (error if error.path is not None else InputError(error.message, self.path)) from None
         return self._views[key]
 
     def verify(self) -> None:
@@ -253,7 +255,9 @@ class Index:
             if field is not None and len(self.fields) == 1:
                 whole = self.view(name)
                 return replace(whole, name=shown)
-        return merged_view(analyzer, shown, self.terms.words(), held.checked_postings, fields, self.n_docs, self.path)
+        with self._container.understood():
+            words, postings = self.terms.words(), held.checked_postings
+        return merged_view(analyzer, shown, words, postings, fields, self.n_docs, self.path)
 
     def _field_number(self, field: str) -> int:
         if field not in self.fields:

@@ -68,24 +68,29 @@ class View:
         if lengths.min(initial=0) < 0 or self.total_length < size:
             raise self._unsound("the lengths of the documents do not fit their postings")
 
-    def check(self, terms: Array) -> None:
-        """Check the postings of some terms, each once; whatever hands them to compiled code asks for this first.
+    def check(self, terms: Array | None = None) -> None:
+        """Check the postings of some terms or of all, each once; whoever hands them to compiled code asks for this.
 
         Raises
         ------
         InputError
-            If a document does not exist, comes twice or out of order, or a count is not between 1 and its length.
+            If a document does not exist, comes twice or out of order, or has a count below 1.
         """
         from rankwright.text.index.check_kernel import first_unsound
 
-        if not len(terms) or self._is_checked[terms].all():
+        if terms is None:
+            unchecked = np.flatnonzero(~self._is_checked)
+        else:
+            if len(terms) and not 0 <= terms.min() <= terms.max() < self.n_terms:
+                raise self._unsound(f"a term has a number outside the {self.n_terms:,} terms")
+            unchecked = terms[~self._is_checked[terms]]
+            if len(unchecked):
+                unchecked = np.unique(unchecked)
+        if not len(unchecked):
             return
-        unchecked = np.unique(terms[~self._is_checked[terms]])
-        if unchecked[0] < 0 or unchecked[-1] >= self.n_terms:
-            raise self._unsound(f"a term has a number outside the {self.n_terms:,} terms")
-        found = first_unsound(unchecked, *self.arrays)
+        found = first_unsound(unchecked, *self.arrays[:3], self.n_docs)
         if found >= 0:
-            what = "expected ascending documents, each with a count between 1 and its length"
+            what = "expected ascending documents, each with a count of at least 1"
             raise self._unsound(f"the postings of term {unchecked[found]:,} are not sound; {what}")
         self._is_checked[unchecked] = True
 
