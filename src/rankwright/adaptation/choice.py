@@ -23,7 +23,7 @@ from rankwright.evaluation.significance import bootstrap_interval, p_value
 from rankwright.evaluation.table import Evaluation, evaluate
 from rankwright.measures import Measure, Rankings, parse_measure
 from rankwright.models.saving import save_model
-from rankwright.rankers.background import background_model, compare_features
+from rankwright.rankers.background import background_model, background_scores, compare_features
 from rankwright.rankers.facts import Fitted, Kind, Notice
 from rankwright.rankers.interpolation import Interpolation
 from rankwright.training.train import train as train_method
@@ -222,6 +222,10 @@ class Adaptation:
             data = getattr(self, part)
             if not isinstance(data, RankingData):
                 raise InputError(f"{part} is a {type(data).__name__}; expected a RankingData")
+        ours = self.train
+        object.__setattr__(self, "valid", self.valid.matched_to(ours.n_features, ours.feature_names))
+        if ours.n_queries:
+            background_scores(model, ours.select([0]))
 
     def run(self, method: str = "auto", progress: Callable[[int, int], Any] | None = None) -> Adapted:
         """Try one way, or all that can be tried, and choose; without Python warnings.
@@ -294,7 +298,8 @@ class Adaptation:
     def _augmented(self) -> tuple[Any, Fitted, dict[str, Any]]:
         assert self.background_data is not None
         ours = self.train
-        rich = self.background_data.matched_to(ours.n_features, ours.feature_names, what="the in-domain data")
+        wanted, what = (ours.n_features, ours.feature_names), "the in-domain data"
+        rich = self.background_data.matched_to(*wanted, what=what, zeros_left_out=False)
         found = augment(rich, ours)
         if not found.data.n_docs:
             raise InputError("no background document is close enough to the in-domain documents")

@@ -228,7 +228,7 @@ class Ranker(BaseEstimator):
             return next(iter(table.means.values()))
         return float(np.average(table.values[:, 0], weights=weight_of_queries(data, sample_weight, None)))
 
-    def predict(self, X: Any, qid: Any = None, group: Any = None) -> Array:
+    def predict(self, X: Any, qid: Any = None, group: Any = None, *, missing_as_zero: bool = False) -> Array:
         """One score per row in the order given, higher is better.
 
         Parameters
@@ -238,10 +238,12 @@ class Ranker(BaseEstimator):
         qid, group : array-like, optional
             Query id per row, or rows per query. They matter only if features are scaled within each query
             (``query_scaling`` of :class:`AccuracySVM`, or of a background model); without them all rows are one query.
+        missing_as_zero : bool
+            Whether features that X lacks are 0; otherwise they are an error.
         """
         model = self.model_
-        if isinstance(X, RankingData):
-            return np.asarray(model.predict(X, qid, group))
+        if isinstance(X, RankingData) or missing_as_zero:
+            return np.asarray(model.predict(X, qid, group, missing_as_zero=missing_as_zero))
         X = validate_data(self, X, reset=False, accept_sparse="csr", **self._rules())
         if qid is None and group is None:
             return np.asarray(model.score(X, self._names()))
