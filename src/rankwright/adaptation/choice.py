@@ -18,15 +18,16 @@ import numpy.typing as npt
 from rankwright.adaptation.augment import augment
 from rankwright.adaptation.methods import METHODS
 from rankwright.data.dataset import RankingData
+from rankwright.data.overlap import shared_queries
 from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.significance import bootstrap_interval, p_value
 from rankwright.evaluation.table import Evaluation, evaluate
 from rankwright.measures import Measure, Rankings, parse_measure
 from rankwright.models.saving import save_model
 from rankwright.rankers.background import background_model, background_scores, compare_features
-from rankwright.rankers.facts import Fitted, Kind, Notice
+from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
 from rankwright.rankers.interpolation import Interpolation
-from rankwright.training.train import train as train_method
+from rankwright.training.train import plan
 
 __all__ = ["Adaptation", "Adapted", "Candidate", "adapt"]
 
@@ -241,7 +242,7 @@ class Adaptation:
             raise InputError(
                 "the validation data has no query with a relevant document, so nothing can be chosen on it"
             )
-        notices = compare_features(self.background, self.train)
+        notices = compare_features(self.background, self.train) + self._shared()
         candidates: list[Candidate] = []
         failures: dict[str, str] = {}
         for done, name in enumerate(names, 1):
@@ -257,7 +258,18 @@ class Adaptation:
         chosen, reason = candidates[-1], "as requested"
         if method == "auto":
             chosen, reason = _choose(candidates, measure, self.valid.n_queries)
+            if any(notice.kind is Kind.SHARED_QUERIES for notice in notices):
+                reason += "; but validation queries are also in the data trained on, which makes results too good"
         return Adapted(chosen, tuple(candidates), failures, reason, notices)
+
+    def _shared(self) -> tuple[Notice, ...]:
+        """Validation queries that are also in other data."""
+        found = shared_notices(self.train, self.valid)
+        rich = self.background_data
+        if rich is not None and rich.feature_names == self.valid.feature_names:
+            shared = shared_queries(self.valid, rich, "validation", "background")
+            found += () if shared is None else (Notice(Kind.SHARED_QUERIES, shared.text),)
+        return found
 
     def candidate(self, name: str) -> Candidate:
         """Train and evaluate one way, once; InputError if it cannot be used, KeyboardInterrupt if interrupted."""
@@ -292,7 +304,7 @@ class Adaptation:
 
     def _method(self, name: str, data: RankingData, **settings: Any) -> tuple[Any, Fitted, dict[str, Any]]:
         shared: dict[str, Any] = {"measure": self.measure, "random_state": self.random_state, "n_jobs": self.n_jobs}
-        trained = train_method(name, data, self.valid, settings=settings, **shared)
+        trained = plan(name, settings, validated=True, **shared).train(data, self.valid)
         return trained.model, trained.facts, {}
 
     def _augmented(self) -> tuple[Any, Fitted, dict[str, Any]]:

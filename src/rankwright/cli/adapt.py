@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_TESTS = {"closed": "test", "open": "open test"}
+_OTHERS = {"train": "training", "valid": "validation", "rich": "background"}
+
 
 @click.command("adapt")
 @click.argument("background", metavar="MODEL", type=FILE)
@@ -106,10 +109,7 @@ def command(
         if written is not None:
             check_target(written, [background, *inputs.values()])
     saved = load_model(background)
-    data = {name: read_features(path) for name, path in inputs.items() if path is not None}
-    data = {
-        name: _fitting(one, name, data["train"], saved, inputs[name], missing_as_zero) for name, one in data.items()
-    }
+    data = _read(inputs, saved, missing_as_zero)
     shared: dict[str, Any] = {"measure": wanted, "random_state": seed, "n_jobs": threads}
     with progress("adapting") as update:
         found = adapt(
@@ -139,8 +139,27 @@ def command(
             click.echo(f"wrote {path}", err=True)
 
 
+def _read(inputs: dict[str, Path | None], saved: SavedModel, missing_as_zero: bool) -> dict[str, RankingData]:
+    """The data by role; test queries that are also in other data are reported."""
+    from rankwright.data.overlap import Fingerprints
+
+    data: dict[str, RankingData] = {}
+    for name, path in inputs.items():
+        if path is not None:
+            read = read_features(path)
+            data[name] = _fitting(read, name, data.get("train", read), saved, path, missing_as_zero)
+    tests = {name: words for name, words in _TESTS.items() if name in data}
+    known = {name: Fingerprints.of(one) for name, one in data.items()} if tests else {}
+    for name, words in tests.items():
+        for other, whose in _OTHERS.items():
+            found = known[name].shared_with(known[other], words, whose) if other in known else None
+            if found is not None:
+                click.echo(f"warning: {found.text}", err=True)
+    return data
+
+
 def _fitting(
-    data: RankingData, name: str, train: RankingData, saved: SavedModel, path: Path | None, missing_as_zero: bool
+    data: RankingData, name: str, train: RankingData, saved: SavedModel, path: Path, missing_as_zero: bool
 ) -> RankingData:
     """Data with the features of the background model, or those of the new domain; an error if it lacks some."""
     from rankwright.data.matching import MissingFeaturesError, add_missing

@@ -68,7 +68,8 @@ def find_columns(
         return _places(names, wanted, what)
     if n_columns > n_wanted or (n_columns < n_wanted and not shorter):
         kind = InputError if n_columns > n_wanted else MissingFeaturesError
-        raise kind(f"the data has {n_columns:,} features, but {what} has {n_wanted:,}")
+        columns = f"{n_columns:,} feature{'s' * (n_columns != 1)}"
+        raise kind(f"the data has {columns}, but {what} has {n_wanted:,}")
     return None
 
 

@@ -20,7 +20,7 @@ from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.table import evaluate
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.saving import save_model
-from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain
+from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain, shared_notices
 from rankwright.rankers.parameters import check_parameters
 from rankwright.rankers.weights import Weights, weigh, weight_of_queries
 
@@ -122,7 +122,7 @@ class Ranker(BaseEstimator):
         data = self._gather(X, y, qid, group, reset=True)
         valid = self._validation(eval_set, eval_qid, eval_group)
         data, weights = weigh(data, sample_weight, query_weight)
-        for notice in self._fit(data, valid, weights).notices:
+        for notice in (*shared_notices(data, valid), *self._fit(data, valid, weights).notices):
             category = ConvergenceWarning if notice.kind is Kind.NOT_CONVERGED else InputWarning
             warnings.warn(notice.text, category, stacklevel=2)
         return self
