@@ -89,7 +89,7 @@ class Fingerprints:
 
     def shared_with(self, other: Fingerprints, part: str, whose: str) -> Overlap | None:
         """The queries that are also in other data; None if there are none. The last two are words for people."""
-        same = np.isin(self.hashes, other.hashes) & (self.has_order | np.isin(self.ids, other.ids))
+        same = np.isin(self.hashes, other.hashes, kind="sort") & (self.has_order | np.isin(self.ids, other.ids))
         if not same.any():
             return None
         return Overlap(int(same.sum()), len(same), str(self.ids[int(np.argmax(same))]), part, whose)
