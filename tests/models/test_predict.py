@@ -160,6 +160,25 @@ def test_a_data_frame_that_lacks_a_feature(model):
         model.predict(pd.DataFrame({"c": X[:, 2], "a": X[:, 0]}))
 
 
+def test_features_that_are_missing_are_zero_only_if_that_is_said(model):
+    zeros = X * [1, 0, 0]
+    frame = pd.DataFrame({"a": X[:, 0], "more": 1.0})
+    data = RankingData.from_arrays(X[:, :1], np.zeros(len(X)), QID, feature_names=["a"])
+    text = RankingData.from_arrays(X[:, :1], np.zeros(len(X)), QID)
+    for given, qid in ((frame, QID), (frame, None), (data, None), (text, None), (X[:, :1], QID), (X[:, :1], None)):
+        with pytest.raises(
+            InputError, match="to take missing features as 0, which text leaves out, use missing_as_zero=True"
+        ):
+            model.predict(given, qid)
+        known = QID if qid is not None or isinstance(given, RankingData) else None
+        assert model.predict(given, qid, missing_as_zero=True).tobytes() == model.predict(zeros, known).tobytes()
+
+
+def test_columns_with_names_do_not_fill_a_model_without():
+    with pytest.raises(InputError, match="the data has 2 features, but the model has 3"):
+        LinearModel(np.ones(3)).predict(pd.DataFrame({"x": [1.0], "y": [2.0]}), missing_as_zero=True)
+
+
 def test_missing_values_of_frames_are_nan():
     model = MODELS["trees"]
     frame = pd.DataFrame({"a": pd.array([1, None], "Int64"), "b": [0.0, np.nan], "c": [True, False]})

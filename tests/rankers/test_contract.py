@@ -69,7 +69,7 @@ IDS = {
     "objects": lambda q: uuid.UUID(int=int(q)),
     "tuples": lambda q: ("topic", int(q)),
     "mixed": lambda q: str(q) if q % 2 else int(q),
-    "dates": lambda q: np.datetime64("2020-01-01") + int(q),
+    "dates": lambda q: np.datetime64("2020-01-01") + np.timedelta64(int(q), "D"),
 }
 
 

@@ -29,7 +29,7 @@ _LOG_INTERVAL = 10.0  # and of lines in a log
 _SHOWN_FAILURES = 20
 
 
-@click.group("experiment")
+@click.group("experiment", no_args_is_help=False)
 def command() -> None:
     """Run an experiment from one file: data sets × splits × methods, compared with a baseline.
 

@@ -49,8 +49,8 @@ def write_file(path: Path, format: Format, facts: Mapping[str, Any], arrays: Map
             info.create_system = 3  # the same bytes on every system
             info.external_attr = 0o100644 << 16
             archive.writestr(info, content)
-    with replace_file(path) as out, _writing(path):
-        _write(out, whole.getbuffer())
+    with replace_file(path) as out, _writing(path), whole.getbuffer() as view:
+        _write(out, view)
 
 
 @contextmanager

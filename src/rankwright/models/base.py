@@ -12,7 +12,14 @@ from scipy import sparse
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.frames import frame_features, is_frame, split_qid
-from rankwright.data.matching import default_names, find_columns, pick_columns, widen
+from rankwright.data.matching import (
+    MissingFeaturesError,
+    add_missing,
+    default_names,
+    find_columns,
+    pick_columns,
+    widen,
+)
 from rankwright.errors import InputError, InputWarning
 
 __all__ = ["Model", "as_row", "as_table", "warn_of_one_query"]
@@ -50,15 +57,22 @@ class Model:
             Features; memory-mapped arrays are read a block at a time, and float32 is never copied whole to float64.
         feature_names : sequence of str, optional
             Names of the columns. If the model has names too, columns are matched by name, and columns that the model
-            does not know are ignored. Otherwise they are matched by position; without names (or with the names f1, f2,
-            … that converting gives them) the last ones may be missing and are then 0, as LETOR text leaves zeros out.
+            does not know are ignored. Otherwise they are matched by position, and there must be as many as the model
+            has features. See ``missing_as_zero`` of :meth:`predict` for data that lacks some.
         indptr : array-like of int, optional
             Query ``q`` owns the rows ``indptr[q]:indptr[q+1]``. Only used by models that scale features within each
             query; without it all rows are one query.
         """
         raise NotImplementedError
 
-    def predict(self, X: Any, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None) -> Array:
+    def predict(
+        self,
+        X: Any,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        *,
+        missing_as_zero: bool = False,
+    ) -> Array:
         """One score per row, higher is better, in the caller's order.
 
         Parameters
@@ -70,11 +84,14 @@ class Model:
         qid, group : array-like, optional
             Query id per row in any order, or rows per query. Only used by models that scale features within each query;
             without them all rows are one query, with a warning. A RankingData has its own.
+        missing_as_zero : bool
+            Whether features of the model that X lacks are 0; otherwise they are an error. LETOR text leaves zeros out,
+            so a file may lack the last features.
         """
         if isinstance(X, RankingData):
             if qid is not None or group is not None:
                 raise InputError("a RankingData has its queries; leave out qid and group")
-            return X.to_caller_order(np.asarray(self.score(X.X, X.feature_names, X.indptr), np.float64))
+            return X.to_caller_order(self._scores(X.X, X.feature_names, X.indptr, missing_as_zero))
         names, given = None, qid is not None or group is not None
         if is_frame(X):
             wanted = self._frame_columns()
@@ -82,15 +99,27 @@ class Model:
                 X, qid = split_qid(X, qid, group)
             X, names = frame_features(X, wanted)
         if not given and (qid is None or not self.scales_queries):
-            scores = np.asarray(self.score(X, names), np.float64)
+            scores = self._scores(as_table(X), names, None, missing_as_zero)
             if self.scales_queries:
                 warn_of_one_query(len(scores), stacklevel=2)
             return scores
         X = as_table(X)
         labels = np.zeros(X.shape[0])
-        return self.predict(
-            RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=True)
-        )
+        data = RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=True)
+        return self.predict(data, missing_as_zero=missing_as_zero)
+
+    def _scores(self, X: Any, names: Sequence[str] | None, indptr: Any, missing_as_zero: bool) -> Array:
+        """What ``score`` gives; features that are missing are 0, or an error that says how to make them so."""
+        if missing_as_zero:
+            X, names = self.with_missing(X, names)
+        try:
+            return np.asarray(self.score(X, names, indptr), np.float64)
+        except MissingFeaturesError as error:
+            raise error.or_use("missing_as_zero=True") from None
+
+    def with_missing(self, X: Any, names: Sequence[str] | None) -> tuple[Any, tuple[str, ...] | None]:
+        """A table and its names, with columns of 0 for the features of the model that it lacks."""
+        return add_missing(X, names, self.n_features, self.feature_names)
 
     def importance(self) -> Array:
         """How much each feature matters; signed where it has a direction."""

@@ -50,7 +50,7 @@ class LinearModel(Model):
     >>> model = LinearModel([2.0, -1.0, 0.5])
     >>> model.score([[1.0, 1.0, 0.0], [0.0, 0.0, 4.0]]).tolist()
     [1.0, 2.0]
-    >>> model.score([[1.0, 1.0]]).tolist()  # zeros at the end may be left out
+    >>> model.predict([[1.0, 1.0]], missing_as_zero=True).tolist()
     [1.0]
     >>> LinearModel([2.0], query_scaling="minmax").score([[5.0], [9.0], [7.0], [3.0]], indptr=[0, 3, 4]).tolist()
     [0.0, 2.0, 1.0, 0.0]

@@ -64,6 +64,13 @@ class SumModel(Model):
         wanted = [part._frame_columns() for part in self.parts]
         return None if None in wanted else tuple({name for names in wanted for name in names})
 
+    def with_missing(self, X: Any, names: Sequence[str] | None) -> tuple[Any, tuple[str, ...] | None]:
+        """A table and its names, with columns of 0 for the features of all parts that it lacks."""
+        found = None if names is None else tuple(names)
+        for part in self.parts:
+            X, found = part.with_missing(X, found)
+        return X, found
+
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         """The weighted sum of the parts' scores."""
         with np.errstate(over="ignore", invalid="ignore"):

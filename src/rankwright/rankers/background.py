@@ -128,10 +128,6 @@ def compare_features(model: Any, data: RankingData) -> tuple[Notice, ...]:
             what = f"{len(further):,} of {len(ours):,} features are unknown to the background model ({further[0]}, …)"
             values = {"unknown": len(further), "features": len(ours)}
             return (Notice(Kind.OTHER_FEATURES, f"{what}; features are matched by name", values),)
-    elif data.n_features < model.n_features:  # more is an error
-        what = f"the background model has {model.n_features:,} features, the data {data.n_features:,}, without names on"
-        values = {"background": model.n_features, "features": data.n_features}
-        return (Notice(Kind.OTHER_FEATURES, f"{what} both sides to match them by", values),)
     return ()
 
 

@@ -22,7 +22,7 @@ from rankwright.evaluation.table import evaluate
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.base import warn_of_one_query
 from rankwright.models.saving import save_model
-from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain
+from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain, shared_notices
 from rankwright.rankers.inputs import check_missing, check_one_query, check_size, validation_parts
 from rankwright.rankers.parameters import check_parameters
 from rankwright.rankers.weights import Weights, weigh
@@ -129,7 +129,8 @@ class Ranker(BaseEstimator):
         self.check_parameters()
         data = self._gather(X, y, qid, group, reset=True)
         valid = self._validation(eval_set, eval_qid, eval_group)
-        for notice in self._fit(*weigh(data, sample_weight, query_weight), valid).notices:
+        data, weights = weigh(data, sample_weight, query_weight)
+        for notice in (*shared_notices(data, valid), *self._fit(data, weights, valid).notices):
             category = ConvergenceWarning if notice.kind is Kind.NOT_CONVERGED else InputWarning
             warnings.warn(notice.text, category, stacklevel=2)
         return self
@@ -247,7 +248,7 @@ class Ranker(BaseEstimator):
         counted = ~np.isnan(values)
         return float(np.average(values[counted], weights=weights.queries[counted])) if counted.any() else float("nan")
 
-    def predict(self, X: Any, qid: Any = None, group: Any = None) -> Array:
+    def predict(self, X: Any, qid: Any = None, group: Any = None, *, missing_as_zero: bool = False) -> Array:
         """One score per row in the order given, higher is better.
 
         Parameters
@@ -258,10 +259,12 @@ class Ranker(BaseEstimator):
             Query id per row, or rows per query. They matter only if features are scaled within each query
             (``query_scaling`` of :class:`AccuracySVM`, or of a background model); without them all rows are one query,
             with a warning.
+        missing_as_zero : bool
+            Whether features that X lacks are 0; otherwise they are an error.
         """
         model = self.model_
-        if isinstance(X, RankingData):
-            return np.asarray(model.predict(X, qid, group))
+        if isinstance(X, RankingData) or missing_as_zero:
+            return np.asarray(model.predict(X, qid, group, missing_as_zero=missing_as_zero))
         given = qid is not None or group is not None
         X, qid = self._split_qid(X, qid, group)
         X = self._checked(X, reset=False)
