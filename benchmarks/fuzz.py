@@ -6,8 +6,8 @@
     python benchmarks/fuzz.py --bounds --minutes 5 compiled code with bounds checks
 
 Every input must end with exit code 0, or with exit code 2, one line on standard error and nothing written. Anything
-else is a finding: an exception, a crash, more than LIMIT seconds, more than 2 GiB of memory, control characters on
-standard error, a file left behind. Input number N of a seed is always the same; a run goes on where the last one with
+else is a finding: an exception, a crash, more than LIMIT seconds, more than 2 GiB of memory, control characters in
+what is printed, a file left behind. Input number N of a seed is always the same; a run goes on where the last one with
 the same seed and state folder stopped. Findings are kept in the state folder, one folder for each place in the code.
 """
 
@@ -45,7 +45,8 @@ CHUNK = 500
 RARE = 0.01
 MISTAKEN = 0.02
 EXAMPLES = 3  # kept of each finding
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+DATA = ("rank",)  # commands that print data for other programs
 
 
 class Input(NamedTuple):
@@ -136,7 +137,13 @@ def execute(given: Input) -> Result:
         place = f"{Path(frames[-1].filename).name}-{frames[-1].lineno}" if frames else "?"
         finding, details = f"{type(error).__name__}-{place}", traceback.format_exc()
     text = err.getvalue()
-    finding = finding or _complaint(given, code, text)
+    out.flush()
+    shown = text if given.command[0] in DATA else text + out.buffer.getvalue().decode(errors="replace")  # type: ignore[attr-defined]
+    finding = (
+        finding
+        or _complaint(given, code, text)
+        or (f"control-characters-{given.command[0]}" if CONTROL.search(shown) else "")
+    )
     for entry in os.scandir("."):
         if entry.is_dir(follow_symlinks=False):
             shutil.rmtree(entry.path)
@@ -153,10 +160,8 @@ def _complaint(given: Input, code: int, text: str) -> str:
     }
     if code not in (0, 2):
         return f"exit-{code}"
-    if "not enough memory" in text:
+    if "not enough memory" in text and given.kind != "command line":  # an option may ask for much
         return f"memory-{given.kind}"
-    if _CONTROL.search(text):
-        return f"control-characters-{given.command[0]}"
     if code == 2 and len(lines) != 1:
         return f"{len(lines)}-lines-{given.command[0]}"
     if code == 2 and made and given.command[:2] != ["experiment", "run"]:
