@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 
 from rankwright import InputError, InputWarning, QueryKFold, RankingData
 from rankwright.rankers.accuracy import AccuracySVM
+from rankwright.rankers.bins import ThresholdBins
 from rankwright.rankers.max_margin import StructuredSVM
 from rankwright.rankers.ranking_svm import RankingSVM
 
@@ -120,6 +121,14 @@ def test_a_column_qid_with_missing_ids_or_given_twice():
         RankingSVM().fit(frame, y)
     with pytest.raises(InputError, match="LazyFrame has no rows yet"):
         RankingSVM().fit(pl.DataFrame(columns(X, qid)).lazy(), y)
+
+
+def test_bins_leave_query_ids_out():
+    X, _, qid = make(noise=1.0)
+    frame, plain = pd.DataFrame(columns(X, qid)), pd.DataFrame(X, columns=NAMES)
+    bins = ThresholdBins(n_bins=3).fit(frame)
+    assert bins.feature_names_in_.tolist() == NAMES
+    assert (bins.transform(frame) != ThresholdBins(n_bins=3).fit(plain).transform(plain)).nnz == 0
 
 
 def test_a_feature_called_qid_of_ranking_data_stays_one():

@@ -103,6 +103,13 @@ def test_what_settings_add(ranker):
     same(clone(ranker).fit(X, y, qid, sample_weight=kept * 7.0), plain, X)
 
 
+def test_no_documents():
+    nothing = RankingData.from_arrays(np.zeros((0, 5)), [], [])
+    for use in (RankingSVM().fit, RankingSVM().fit_data, RankingSVM().fit(*graded()).score):
+        with pytest.raises(InputError, match="the data has no documents"):
+            use(nothing)
+
+
 def test_query_weights_of_0_are_absent():
     X, y, qid = graded()
     kept = qid != 9

@@ -351,7 +351,7 @@ class Ranker(BaseEstimator):
         X, qid = split_qid(X, qid, group) if reset else self._split_qid(X, qid, group)
         X, y = self._checked(X, y, reset=reset, y_numeric=True)
         if qid is None and group is None:
-            trained = 1 if reset else self.n_queries_ + self.n_queries_skipped_
+            trained = 1 if reset else getattr(self, "n_queries_", 1) + getattr(self, "n_queries_skipped_", 0)
             check_one_query(X.shape[0], trained, stacklevel=3)
             group = [X.shape[0]]
         names, missing = self._names(), self._allow_missing

@@ -18,6 +18,7 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.dataset import RankingData
+from rankwright.data.frames import split_qid
 from rankwright.errors import InputError
 from rankwright.models.binned import BinnedModel, steps_reached
 from rankwright.models.linear import LinearModel
@@ -141,6 +142,8 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         rules = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
+        if reset or "qid" not in (self._names() or ()):  # query ids are no feature
+            X, _ = split_qid(X)
         with np.errstate(invalid="ignore"):  # it sums all values, which may give inf − inf
             return validate_data(self, X, reset=reset, **rules)
 

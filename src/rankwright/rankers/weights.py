@@ -67,6 +67,8 @@ def weigh(
     queries : array-like, optional
         One weight per query, in the data's order of queries.
     """
+    if not data.n_docs:
+        raise InputError("the data has no documents; expected at least one")
     of_query = _of_queries(data, query_weight, queries)
     rows = np.ones(data.n_docs) if sample_weight is None else _row_weights(data, sample_weight, "sample_weight")
     documents = rows * of_query[data.query_of_row()]
