@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from rankwright.objectives.lambdas import Lambdas
 from rankwright.rankers.lambda_boost import LambdaBoost
 from rankwright.rankers.lambda_mart import LambdaMART
 from rankwright.rankers.lambda_rank import LambdaRank, RankNet
 from rankwright.rankers.mc_rank import McRank
+from rankwright.solvers.net_training import NetTrainer
 
 TREES = {"n_trees": 8, "max_leaves": 6, "min_rows": 3}
 DRAWN = {"tree_rows": 0.6, "tree_features": 0.7, "randomize_nodes": 0.8}
@@ -84,3 +86,19 @@ def test_weights_of_equal_queries_go_with_them():
         plain = ranker.fit(X, y, qid, query_weight=weight).predict(X)
         again = ranker.fit(X[back], y[back], -qid[back], query_weight=weight[back]).predict(X)
         np.testing.assert_allclose(again, plain, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("hidden", [0, 3])
+def test_equal_documents_have_equal_scores_wherever_they_are_in_a_query(hidden, form):
+    rng = np.random.default_rng(3)
+    for n, d in ((3, 1), (9, 5), (30, 8), (77, 13)):
+        X = form(np.tile(rng.normal(size=d), (n, 1)))
+        lambdas = Lambdas((np.arange(n) % 2).astype(float), np.array([0, n]), None)
+        moments = rng.normal(size=d), np.exp(rng.normal(size=d))
+        trainer = NetTrainer(X, lambdas, np.zeros(1, int), np.ones(1), *moments, hidden=hidden)
+        trainer.theta[:] = rng.normal(size=trainer.theta.size)
+        seen = np.zeros(n)
+        assert trainer.epoch(1, seen)
+        assert seen[0] != 0
+        assert len(set(seen.tolist())) == 1

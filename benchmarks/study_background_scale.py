@@ -1,0 +1,68 @@
+"""The scale from which boosting starts: LambdaMART and LambdaBoost from a background, by the spread of its scores.
+
+The tasks of `study_adaptation.py` with features (MQ2007 to MQ2008, TREC-COVID); the background is LambdaMART or
+RankingSVM on the rich data. Its scores are brought to each standard deviation within queries; nDCG@10 is averaged over
+splits, with validation data (which chooses the number of rounds) and without. Needs `mq2007`, `mq2008` and
+`trec_covid_runs`.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+
+from rankwright import LambdaBoost, LambdaMART, RankingSVM, evaluate
+from study_adaptation import Task, _covid, _letor
+from study_data import run_study, short, table
+
+SPREADS = (0.15, 0.25, 0.5, 0.7, 1.0, 3.0, 10.0)
+MEASURE = "nDCG@10"
+
+
+def main() -> int:
+    """Run the study and print its tables."""
+    run_study(__doc__, ("mq2007", "mq2008", "trec_covid_runs"), _pages)
+    return 0
+
+
+def _pages(root: Path) -> Iterable[str]:
+    warnings.simplefilter("ignore")
+    for make in (_letor, _covid):
+        task = make(root)
+        backgrounds = {"LambdaMART": task.background, "RankingSVM": RankingSVM(0.01).fit(task.background_data).model_}
+        for name, background in backgrounds.items():
+            rows = [row for spread in SPREADS for row in _rows(task, background, spread)]
+            yield f"{task.name}; background {name}\n\n" + table(
+                ["standard deviation", "ranker", "test", MEASURE, "without validation"], rows
+            )
+
+
+def _rows(task: Task, background: Any, spread: float) -> Iterable[list[str]]:
+    rankers = {
+        "LambdaMART, L = 4": lambda rounds: LambdaMART(
+            rounds, 0.1, 4, measure=MEASURE, background=background, patience=20
+        ),
+        "LambdaMART, L = 10": lambda rounds: LambdaMART(
+            rounds, 0.1, 10, measure=MEASURE, background=background, patience=20
+        ),
+        "LambdaBoost": lambda rounds: LambdaBoost(rounds, background=background, patience=20),
+    }
+    for name, make in rankers.items():
+        found: dict[str, list[tuple[float, float]]] = {}
+        for train, valid, tests in task.splits:
+            with patch("rankwright.rankers.background.SPREAD", spread):
+                fitted = [make(200).fit(train, eval_set=valid), make(60).fit(train)]
+            for test, data in tests.items():
+                means = [evaluate(data, one.predict(data), measures=[MEASURE]).means[MEASURE] for one in fitted]
+                found.setdefault(test, []).append((means[0], means[1]))
+        for test, values in found.items():
+            yield [f"{spread:g}", name, test, *(short(float(value)) for value in np.mean(values, axis=0))]
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
