@@ -32,7 +32,7 @@ def main() -> None:
     print(f"numba {version('numba')}, Python {sys.version.split()[0]}")
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "data.txt")
-        rows = [f"{i % 3} qid:{i // 10} 1:{i % 7} 2:{i * 37 % 11} 3:0.{i}" for i in range(100)]
+        rows = [f"{i % 3} qid:{i // 10} 1:{i % 3} 2:{i * 37 % 11} 3:0.{i}" for i in range(100)]
         file.write_text("\n".join(rows))
         environment = {**os.environ, "NUMBA_CACHE_DIR": str(Path(folder, "cache"))}
         for when, limit in (("first process (compiling)", 15.0), ("later process (from the cache)", 1.5)):

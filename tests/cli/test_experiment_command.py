@@ -1,9 +1,12 @@
 """`rankwright experiment`: written, checked, run, shown; exit codes."""
 
+import numpy as np
 import pytest
 from tests.experiments.experiment_files import TRIALS, write_all, write_experiment
 
+from rankwright import RankingData
 from rankwright.cli import main as program
+from rankwright.data.letor_write import write_letor
 from rankwright.experiments import running
 
 
@@ -117,3 +120,26 @@ def test_help_names_the_commands(capsys):
     for name in ("init", "check", "run", "table", "report"):
         assert name in out
         assert "Example" in run(capsys, name, "--help")[1]
+
+
+def test_methods_no_better_than_zero_weights_are_named_before_the_table(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40 * 14, 5))
+    labels = np.digitize(X @ np.linspace(2, -1, 5) + 4.0 * rng.normal(size=len(X)), [1.0, 3.0])
+    data = RankingData.from_arrays(X, labels, np.repeat(np.arange(40), 14))
+    write_letor(data.select(range(20)), "train.txt")
+    write_letor(data.select(range(20, 40)), "test.txt")
+    (tmp_path / "exp.toml").write_text(
+        '[experiment]\nmeasures = ["AP"]\nbaseline = "svm-map"\n[[data]]\nname = "noisy"\ntrain = "train.txt"\n'
+        'test = "test.txt"\n[[method]]\nmethod = "svm-map"\n[[method]]\nmethod = "svm-mrr"\n'
+    )
+    code, _, err = run(capsys, "run", "exp.toml", "--threads", "1", "-o", "results")
+    assert code == 0
+    assert "warning: noisy: By its own loss, svm-mrr (1 of 1 training) is no better than zero weights" in err
+    assert "svm-map does learn here." in err
+    notes = [line for line in (tmp_path / "results" / "runs.csv").read_text().splitlines() if "svm-mrr" in line]
+    assert "the weights are no better than 0: training did not lower the loss" in notes[0]
+    assert run(capsys, "report", "results", "-o", "r.html")[0] == 0
+    page = (tmp_path / "r.html").read_text()
+    assert page.index("is no better than zero weights") < page.index("has the highest")

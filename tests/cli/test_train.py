@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from tests.cli.training_files import facts_of, made, one_line, run
 
-from rankwright import evaluate, read_data, read_run, write_data
+from rankwright import RankingData, evaluate, read_data, read_run, write_data
 from rankwright.cli import training
 from rankwright.cli.main import main
 from rankwright.data.letor_write import write_letor
@@ -99,11 +99,42 @@ def test_what_C_is_unless_given(files, capsys):
     assert "end: --C-grid can go further" in err
 
 
-def test_weights_that_are_all_zero_are_warned_of(files, capsys):
+def noisy(files):
+    """A file from which MRR cannot be learnt, but MAP can."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20 * 14, 5))
+    labels = np.digitize(X @ np.linspace(2, -1, 5) + 4.0 * rng.normal(size=len(X)), [1.0, 3.0])
+    write_letor(RankingData.from_arrays(X, labels, group=[14] * 20), files / "noisy.txt")
+
+
+def test_weights_no_better_than_0_are_said_first_and_nothing_is_praised(files, capsys):
+    noisy(files)
+    for options in ((), ("--valid", "vali.txt")):
+        code, _, err = run(capsys, "train", "noisy.txt", "--method", "svm-mrr", "-o", "m.rkw", *options)
+        assert code == 0
+        assert err.startswith("warning: the weights are no better than 0: training did not lower the loss (100.0 % of")
+        first = err.splitlines()[0]
+        assert "a larger --C does not change that. From this data svm-map, svm-ndcg-nc and rank-svm do learn" in first
+        assert "% of that at weights of 0\n" in err
+        assert "proved" not in err
+        assert "can go further" not in err
+    assert main(["info", "m.rkw"]) == 0
+    found = capsys.readouterr().out.splitlines()
+    assert found[2].split() == ["warning", *first.replace("--C", "C").split()[1:]]
+    assert main(["train", "noisy.txt", "--method", "svm-mrr", "-o", "m.rkw", "--json"]) == 0
+    out, err = capsys.readouterr()
+    assert json.loads(out)["no_better_than_zero"]["learn"] == ["svm-map", "svm-ndcg-nc", "rank-svm"]
+    assert err.startswith("warning: ")
+    assert "proved to be" in run(capsys, "train", "noisy.txt", "--method", "svm-map", "-o", "m.rkw")[2]
+
+
+def test_a_larger_C_is_recommended_only_where_it_lowers_the_loss(files, capsys):
     (files / "same.txt").write_text("1 qid:1 1:5\n0 qid:1 1:5\n")
-    code, _, err = run(capsys, "train", "same.txt", "--method", "svm-auc", "-o", "m.rkw")
-    assert code == 0
-    assert err.startswith("warning: the weights are no better than 0: training did not lower the loss (100.0 % of")
+    _, _, err = run(capsys, "train", "same.txt", "--method", "svm-auc", "-o", "m.rkw")
+    assert "a larger --C does not change that. From this data svm-map, svm-ndcg-nc and rank-svm do not learn" in err
+    _, _, err = run(capsys, "train", "train.txt", "--method", "svm-auc", "--C", "1e-6", "-o", "m.rkw")
+    assert err.startswith("warning: the weights are hardly better than 0 at C = 1e-06 (")
+    assert ": a larger --C lowers both\n" in err
 
 
 def test_options_reach_the_ranker(files, capsys):

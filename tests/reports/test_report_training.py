@@ -84,6 +84,10 @@ def test_health_in_figures_and_in_words(tmp_path):
     assert last == pytest.approx([100, 0.8, 0.8, 0.8, 2, 0])
     text = words(page)
     assert "Lowest average slack along C, in % of its value at zero weights: svm-map (80) and svm-ndcg (90)." in text
+    said = "By its own loss, svm-mrr (2 of 2 trainings) is no better than zero weights: slack or objective stays within"
+    assert said in text
+    assert text.index(said) < text.index("the highest")
+    assert "for every C tried. svm-map, svm-ndcg and lambdamart do learn here." in text
     assert "For svm-mrr the objective stays within 1 % of its value at zero weights for every C: its hinge" in text
 
 

@@ -225,6 +225,23 @@ def test_says_when_a_loss_cannot_be_reduced():
     assert not any("weights are 0" in line for line in training_health(made(), ["map"], GRID).findings)
 
 
+def test_what_learns_is_named_and_a_larger_C_only_where_it_helps():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20 * 14, 5))
+    labels = np.digitize(X @ np.linspace(2, -1, 5) + 4.0 * rng.normal(size=len(X)), [1.0, 3.0])
+    data = (X, labels, np.repeat(np.arange(20), 14))
+    lines = training_health(data, ["mrr@10", "map"], [1e-3, 1.0]).findings
+    assert lines[0].startswith("mrr@10: all weights are 0 for every C up to 1")
+    assert lines[0].endswith("; map does learn here")
+    assert lines[1].startswith("map: average slack falls to")
+    assert lines[1].endswith("a larger C may help")
+    falling = FitHealth("map", 1, 0.8, 1.0, 1.3, 1, 3, 1e-6, *[0.1] * 5, "AP", 0.5, 0.7)
+    last = FitHealth("map", 10, 0.6, 1.0, 8, 2, 3, 1e-6, *[0.1] * 5, "AP", 0.5, 0.6)
+    words = "\n".join(TrainingHealth((falling, last)).findings)  # worse on validation data
+    assert "still falling (by 25 % from C = 1)" in words
+    assert "a larger C may help" not in words
+
+
 def fits(*values):
     """Rows of one loss from (C, slack, norm, gap), whose slack at 0 is 1."""
     return TrainingHealth(
@@ -238,16 +255,21 @@ def fits(*values):
 @pytest.mark.parametrize(
     ("rows", "said", "not_said"),
     [
-        ([(1, 0.8, 1, 1e-6), (10, 0.6, 2, 1e-6)], "is still falling (by 25 % from C = 1)", "margin"),
-        ([(1, 0.8, 1, 1e-6), (10, 0.799, 2, 1e-6)], "falls to 79.9 % of that at weights of 0 by C = 10", "still"),
-        ([(1, 0.8, 1, 0.1), (10, 0.6, 2, 0.1)], "the gap of 0.001 was not reached for C = 1, 10", "still"),
+        ([(1, 0.8, 0.1, 1e-6), (10, 0.6, 0.2, 1e-6)], "is still falling (by 25 % from C = 1)", "margin"),
+        ([(1, 0.8, 0.1, 1e-6), (10, 0.799, 0.2, 1e-6)], "falls to 79.9 % of that at weights of 0 by C = 10", "still"),
+        ([(1, 0.8, 0.1, 0.1), (10, 0.6, 0.2, 0.1)], "the gap of 0.001 was not reached for C = 1, 10", "still"),
         (
-            [(1, 0.8, 1, 1e-6), (10, 1e-5, 2, 1e-6)],
+            [(1, 0.8, 0.1, 1e-6), (10, 1e-5, 0.2, 1e-6)],
             "nearly every training query is ordered with the full margin",
             "still",
         ),
-        ([(1, 1.0, 0, 1e-6), (10, 0.9, 2, 1e-6)], "all weights are 0 for C = 1, which", "cannot be reduced"),
+        ([(1, 1.0, 0, 1e-6), (10, 0.9, 0.2, 1e-6)], "all weights are 0 for C = 1, which", "cannot be reduced"),
         ([(1, 1.0, 0, 0.1), (10, 1.0, 0, 0.1)], "all weights are 0 for every C up to 10", "cannot be reduced"),
+        (
+            [(1, 0.999, 0.1, 1e-6), (10, 0.995, 0.2, 1e-6)],
+            "no better than 0 for any C: slack or objective stays",
+            "larger",
+        ),
         ([(1, 1.0, 0, 1e-5)], "(no weights lower the objective by more than 0.001 %)", "still"),
     ],
 )

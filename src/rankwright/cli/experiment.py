@@ -194,14 +194,15 @@ def _command() -> str:
 
 
 def _warn(results: Results) -> None:
-    """Say first which methods learnt nothing."""
+    """Say first which methods are no better than zero weights."""
     from rankwright.reports.results import read_health
     from rankwright.reports.sentences import about_useless
 
     health = read_health(results.folder)
     for data in results.data:
-        for line in about_useless(health, data):
-            click.echo(f"warning: {data}: {line}", err=True)
+        text = about_useless(health, data)
+        if text:
+            click.echo(f"warning: {data}: {text}", err=True)
 
 
 def _show_failures(results: Results) -> None:

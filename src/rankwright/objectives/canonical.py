@@ -20,8 +20,9 @@ import numpy.typing as npt
 from numba import njit
 
 from rankwright.data.blocks import sizes_to_indptr
-from rankwright.measures.oracles.common import BINS, WORK, sort_descending
+from rankwright.measures.oracles.common import BINS, SORT, WORK, sort_descending
 from rankwright.models.products import FASTMATH, kernel_form, row_scores
+from rankwright.objectives.first_class import FirstClass
 
 __all__ = ["Canonical", "canonical_order", "deviations_in_order"]
 
@@ -71,7 +72,8 @@ def canonical_order(
         if not any(np.array_equal(of_loss, other) for other in labels[:number]):
             keys += shares[number] / max(float(of_loss.max()), 1.0) * of_loss
     order, means, sizes = np.empty(len(keys), np.int64), np.empty(len(indptr) - 1), np.diff(indptr)
-    _sort(kernel_form(X), indptr, int(sizes.max()), mix, keys, order, means)
+    sort = FirstClass(sort_descending, SORT)
+    _sort(kernel_form(X), indptr, int(sizes.max()), mix, keys, order, means, sort)
     queries = np.lexsort((weights, means))
     moved = sizes_to_indptr(sizes[queries])
     rows = order[np.arange(len(order)) + np.repeat(indptr[:-1][queries] - moved[:-1], sizes[queries])]
@@ -79,7 +81,7 @@ def canonical_order(
 
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
-def _sort(X: Any, indptr: Any, longest: int, mix: Any, keys: Any, order: Any, means: Any) -> None:
+def _sort(X: Any, indptr: Any, longest: int, mix: Any, keys: Any, order: Any, means: Any, sort: Any) -> None:
     """The documents of every query by keys plus combined features, highest first, and the mean sine of that."""
     combined, work = np.empty(longest), np.empty(WORK * longest + BINS)
     for q in range(means.size):
@@ -88,7 +90,7 @@ def _sort(X: Any, indptr: Any, longest: int, mix: Any, keys: Any, order: Any, me
         row_scores(X, start, stop, mix, combined)
         for i in range(n):
             combined[i] += keys[start + i]
-        sort_descending(combined[:n], order[start:stop], work)
+        sort(combined[:n], order[start:stop], work)
         means[q] = 0.0
         for i in range(start, stop):
             means[q] += np.sin(combined[order[i]]) / n

@@ -29,12 +29,13 @@ Array = npt.NDArray[Any]
 _TASK_DOCS = 4096  # documents per task of a thread, about
 
 
-@njit(cache=True, nogil=True, fastmath=FASTMATH, forceinline=True)
+@njit(cache=True, inline="always")
 def _scores_in_order(X: Any, rows: Any, weights: Any, given: Any, scores: Any) -> None:
     """Score the rows of a query, which lie together in X, there; then bring the scores into the order of ``rows``."""
     first = rows[0]
     for row in rows:
-        first = min(first, row)
+        if row < first:
+            first = row
     row_scores(X, first, first + rows.size, weights, given)
     for i in range(rows.size):
         scores[i] = given[rows[i] - first]

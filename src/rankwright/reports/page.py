@@ -183,13 +183,10 @@ def _said_first(results: Results, data: Sequence[DataSummary], names: Sequence[s
 
 
 def _useless(results: Results, data: Sequence[DataSummary], names: Sequence[str]) -> str:
-    """A warning for every method that learnt nothing."""
-    lines = [
-        escape(f"{name}: {line}" if len(data) > 1 else line)
-        for one, name in zip(data, names, strict=True)
-        for line in about_useless(results.health, one.name)
-    ]
-    return "".join(f'<p class="warning">{line}</p>' for line in lines)
+    """A warning where methods are no better than zero weights."""
+    found = [(name, about_useless(results.health, one.name)) for one, name in zip(data, names, strict=True)]
+    lines = [f"{name}: {text}" if len(data) > 1 else text for name, text in found if text]
+    return "".join(f'<p class="warning">{escape(line)}</p>' for line in lines)
 
 
 def _wrong(results: Results) -> str:

@@ -103,22 +103,23 @@ def about_tests(data: Sequence[DataSummary], protocol: Protocol) -> list[str]:
     return [escape(line[0].upper() + line[1:] + ".") for line in lines]
 
 
-def about_useless(health: Sequence[Health], data: str) -> list[str]:
-    """Which methods learnt nothing on a data set, in how many splits, and which of the others did learn; plain text."""
+def about_useless(health: Sequence[Health], data: str) -> str:
+    """Which methods are no better than zero weights on a data set, and which are; plain text, empty if all are."""
     fits: dict[str, dict[str, list[float]]] = {}
     for row in health:
         if row.data in (data, "") and {"slack_ratio", "objective_ratio"} <= set(row.figures):
             ratio = max(row.figures["slack_ratio"], row.figures["objective_ratio"])
             fits.setdefault(row.method, {}).setdefault(row.split, []).append(ratio)
-    useless = {method: [min(ratios) >= _STILL for ratios in of.values()] for method, of in fits.items()}
-    learn = [method for method, found in useless.items() if not any(found)]
+    still = {method: [min(ratios) >= _STILL for ratios in of.values()] for method, of in fits.items()}
+    useless = [f"{m} ({sum(found)} of {counted(len(found), 'training')})" for m, found in still.items() if any(found)]
+    if not useless:
+        return ""
+    learn = [method for method, found in still.items() if not any(found)]
+    one = len(useless) == 1
+    who = f"By {'its own loss' if one else 'their own losses'}, {_list(useless)} {'is' if one else 'are'}"
+    why = "slack or objective stays within 1 % of its value there for every C tried"
     others = f" {_list(learn)} {'does' if len(learn) == 1 else 'do'} learn here." if learn else ""
-    why = "slack or objective stays within 1 % of its value at zero weights for every C tried"
-    return [
-        f"{method} is no better than zero weights in {sum(found)} of {counted(len(found), 'training')}: {why}.{others}"
-        for method, found in useless.items()
-        if any(found)
-    ]
+    return f"{who} no better than zero weights: {why}.{others}"
 
 
 def about_health(results: Results, data: str, methods: Sequence[str]) -> str:

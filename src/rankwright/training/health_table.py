@@ -132,7 +132,6 @@ def _findings(rows: Sequence[FitHealth], health: TrainingHealth) -> list[str]:
     loss = rows[0].loss
     found = [
         _about_use(rows, health),
-        _about_weights(rows, health.tol),
         _about_slack(rows),
         _about_gap(rows, health.tol),
         _about_validation(rows),
@@ -146,16 +145,16 @@ def _is_useless(row: FitHealth) -> bool:
 
 
 def _about_use(rows: Sequence[FitHealth], health: TrainingHealth) -> str:
-    """Whether anything was learnt for any C, and what does learn."""
+    """Whether the weights are any better than 0 for any C; if not, what does learn."""
     if not all(_is_useless(row) for row in rows):
-        return ""
-    lowest = min(max(row.slack_ratio, row.objective_ratio) for row in rows)
-    share = f"{100 * lowest:.1f} % or more of that at weights of 0"
-    text = f"no better than weights of 0 for any C: slack or objective stays at {share}"
+        return _about_weights(rows, health.tol)
+    text = _about_weights(rows, health.tol)
+    if any(row.norm > 0 for row in rows):
+        lowest = min(max(row.slack_ratio, row.objective_ratio) for row in rows)
+        share = f"{100 * lowest:.1f} % or more of that at weights of 0"
+        text = f"the weights are no better than 0 for any C: slack or objective stays at {share}"
     others = [loss for loss in health.losses if not all(_is_useless(row) for row in health.of(loss))]
-    if not others:
-        return text
-    return f"{text}; {', '.join(others)} {'does' if len(others) == 1 else 'do'} learn from this data"
+    return f"{text}; {', '.join(others)} {'does' if len(others) == 1 else 'do'} learn here" if others else text
 
 
 def _about_weights(rows: Sequence[FitHealth], tol: float) -> str:

@@ -7,13 +7,16 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-__all__ = ["BINS", "ORACLE", "WORK", "good_and_bad", "sort_descending"]
+__all__ = ["BINS", "ORACLE", "SORT", "WORK", "good_and_bad", "sort_descending"]
 
 _VECTOR = types.Array(types.float64, 1, "C")
 _FROZEN = types.Array(types.float64, 1, "C", readonly=True)
 _PLACES = types.Array(types.int64, 1, "C")
 ORACLE = types.float64(_VECTOR, _FROZEN, _PLACES, _FROZEN, _VECTOR, _VECTOR)
 """loss = oracle(scores, labels, order, parameters, coef, work)"""
+
+SORT = types.void(_VECTOR, _PLACES, _VECTOR)
+"""sort_descending(scores, order, work)"""
 
 WORK = 6
 """Workspace for sorting and the oracles, in numbers per document; plus `BINS`."""
