@@ -270,7 +270,7 @@ class Trial:
         return wrong
 
 
-def make_base(folder: Path) -> Path:
+def make_base(folder: Path, writers: list[Writer]) -> Path:
     """All inputs, and an old version of every target."""
     base, made = folder / "base", folder / "made"
     shutil.rmtree(base, ignore_errors=True)
@@ -281,9 +281,9 @@ def make_base(folder: Path) -> Path:
     first += [
         f"search b.index queries.tsv -o {name}.run --function {f}" for name, f in (("one", "bm25"), ("two", "jm"))
     ]
-    first += ["experiment run exp.toml --threads 1 -o done"]
-    writers = _writers().values()
-    for command in [*first, *dict.fromkeys(one.command for one in writers if not one.refuses)]:
+    first += ["experiment run exp.toml --threads 1 -o done"] if any("done" in one.command for one in writers) else []
+    first += ["index docs.tsv -o a.index"]
+    for command in dict.fromkeys([*first, *(one.command for one in writers if not one.refuses)]):
         print("once:", command, flush=True)
         here = os.getcwd()
         os.chdir(made)
@@ -303,16 +303,19 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=500)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", help="commands whose name contains this")
+    parser.add_argument("--only", default="", help="commands whose name contains this")
+    parser.add_argument("--fast", action="store_true", help="without those that take seconds")
     options = parser.parse_args()
     if not ONE_THREAD.items() <= os.environ.items():  # threads do not survive a fork
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | ONE_THREAD)
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + 60 * options.minutes
-    base, file = make_base(folder), folder / "state.json"
+    writers = {name: one for name, one in _writers().items() if options.only in name}
+    if options.fast:
+        writers = {name: one for name, one in writers.items() if not name.startswith(SLOW)}
+    base, file = make_base(folder, list(writers.values())), folder / "state.json"
     state: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"done": 0, "found": {}, "wrong": []}
-    writers = {name: one for name, one in _writers().items() if not options.only or options.only in name}
     trials: dict[str, Trial] = {}
     while state["done"] < options.times and time.monotonic() < until:
         at = state["done"]
