@@ -65,6 +65,7 @@ C = [0.1, 1, 10]
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 WORDS = [f"word{i}" for i in range(300)]
 PART = ".part"
+SLOW = ("adapt", "diagnose", "collection", "experiment")
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,15 @@ def _writers() -> dict[str, Writer]:
     return found | fresh | {"experiment run, 2 processes": Writer(both, ("results",), False)}
 
 
+def _choice(names: list[str], at: int) -> str:
+    """The command of a run: all in turn, but of those that take long one in eight."""
+    slow = [name for name in names if name.startswith(SLOW)]
+    fast = [name for name in names if name not in slow]
+    if not fast or (slow and at % 8 == 7):
+        return slow[at // 8 % len(slow)]
+    return fast[(at - at // 8 if slow else at) % len(fast)]
+
+
 def make_data(folder: Path, seed: int) -> None:
     """Write small inputs of every kind."""
     rng = np.random.default_rng(seed)
@@ -154,8 +164,7 @@ def run(folder: Path, command: str, wait: float | None = None) -> tuple[int | No
         time.sleep(wait)
         os.kill(child, signal.SIGKILL)
     status = os.waitpid(child, 0)[1]
-    code = None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
-    return code, time.perf_counter() - began
+    return None if os.WIFSIGNALED(status) else os.WEXITSTATUS(status), time.perf_counter() - began
 
 
 def digest(path: Path) -> str:
@@ -218,7 +227,7 @@ class Trial:
     def start(self) -> None:
         """Lay out the files."""
         shutil.rmtree(self.work, ignore_errors=True)
-        shutil.copytree(self.base, self.work)
+        shutil.copytree(self.base, self.work, copy_function=os.link)  # no writer may change a file in place
         for target in self.writer.targets if not self.writer.old else ():
             path = self.work / target
             if path.is_dir():
@@ -261,7 +270,7 @@ class Trial:
         return wrong
 
 
-def make_base(folder: Path) -> Path:
+def make_base(folder: Path, writers: list[Writer]) -> Path:
     """All inputs, and an old version of every target."""
     base, made = folder / "base", folder / "made"
     shutil.rmtree(base, ignore_errors=True)
@@ -272,9 +281,9 @@ def make_base(folder: Path) -> Path:
     first += [
         f"search b.index queries.tsv -o {name}.run --function {f}" for name, f in (("one", "bm25"), ("two", "jm"))
     ]
-    first += ["experiment run exp.toml --threads 1 -o done"]
-    writers = _writers().values()
-    for command in [*first, *dict.fromkeys(one.command for one in writers if not one.refuses)]:
+    first += ["experiment run exp.toml --threads 1 -o done"] if any("done" in one.command for one in writers) else []
+    first += ["index docs.tsv -o a.index"]
+    for command in dict.fromkeys([*first, *(one.command for one in writers if not one.refuses)]):
         print("once:", command, flush=True)
         here = os.getcwd()
         os.chdir(made)
@@ -294,20 +303,23 @@ def main() -> None:
     parser.add_argument("--times", type=int, default=500)
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--only", help="commands whose name contains this")
+    parser.add_argument("--only", default="", help="commands whose name contains this")
+    parser.add_argument("--fast", action="store_true", help="without those that take seconds")
     options = parser.parse_args()
     if not ONE_THREAD.items() <= os.environ.items():  # threads do not survive a fork
         os.execve(sys.executable, [sys.executable, *sys.argv], os.environ | ONE_THREAD)
     folder = options.folder.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     until = time.monotonic() + 60 * options.minutes
-    base, file = make_base(folder), folder / "state.json"
+    writers = {name: one for name, one in _writers().items() if options.only in name}
+    if options.fast:
+        writers = {name: one for name, one in writers.items() if not name.startswith(SLOW)}
+    base, file = make_base(folder, list(writers.values())), folder / "state.json"
     state: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"done": 0, "found": {}, "wrong": []}
-    writers = {name: one for name, one in _writers().items() if not options.only or options.only in name}
     trials: dict[str, Trial] = {}
     while state["done"] < options.times and time.monotonic() < until:
         at = state["done"]
-        name = list(writers)[at % len(writers)]
+        name = _choice(list(writers), at)
         if name not in trials:
             trials[name] = Trial(base, name, writers[name], folder / "work")
         share = float(np.random.default_rng([options.seed, at]).uniform(0, 1.1))

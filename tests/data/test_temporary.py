@@ -2,6 +2,7 @@
 
 import errno
 import os
+import resource
 import stat
 import threading
 from pathlib import Path
@@ -161,16 +162,22 @@ def test_an_open_folder_stays_what_it_was(tmp_path):
     stored.verify()
 
 
-def test_a_full_disk_is_named(tmp_path, capsys):
-    for error in (OSError(errno.ENOSPC, "No space left on device"), OSError(errno.EFBIG, "File too large")):
-        with (
-            pytest.raises(InputError, match=rf"^{tmp_path}/file: cannot be written: {error.strerror}$"),
-            replace_file(tmp_path / "file"),
-        ):
-            raise error
-    with pytest.raises(FileNotFoundError), replace_file(tmp_path / "file"):
-        raise FileNotFoundError(errno.ENOENT, "No such file", "other")
-    assert names_in(tmp_path) == []
+@pytest.mark.parametrize("name", ["file.txt", "file.gz"])
+def test_a_full_disk_is_named(tmp_path, name):
+    """Also with another file open: the one that could not be written is named."""
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with replace_file(tmp_path / "other") as other:
+        other.write(b"x")
+        try:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
+            with (
+                pytest.raises(InputError, match=rf"^{tmp_path}/{name}: cannot be written: File too large$"),
+                replace_file(tmp_path / name) as out,
+            ):
+                out.write(np.random.default_rng(0).bytes(50_000))
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert names_in(tmp_path) == ["other"]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device of Linux")

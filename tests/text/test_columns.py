@@ -127,6 +127,20 @@ def test_many_queries_are_as_one_by_one(index):
     assert (out[:, -1] == 7).all()
 
 
+def test_documents_that_do_not_exist(index):
+    columns = Columns(index, ["bm25[porter]", "log-tf[porter]"])
+    for docs in ([80], [-1], [0, 10**12]):
+        with pytest.raises(InputError, match="a document number is outside the 80 documents"):
+            columns.values("run", docs)
+    docs = np.arange(3)
+    for indptr in ([0, 2], [1, 3], [0, 4, 3], [0]):
+        with pytest.raises(InputError, match="the boundaries of the queries do not increase from 0 to 3"):
+            columns.values_all(["run"] * max(1, len(indptr) - 1), np.array(indptr), docs)
+    for shape in ((2, 2), (3, 1), (3,)):
+        with pytest.raises(InputError, match="the output has the shape"):
+            columns.values_all(["run"], np.array([0, 3]), docs, np.empty(shape, np.float32))
+
+
 def test_threads_share_columns(index):
     columns, alone = Columns(index, feature_set("base")), Columns(index, feature_set("base"))
     texts = [f"{one} {other}" for one in WORDS for other in WORDS]

@@ -196,6 +196,16 @@ def test_words_and_ids_that_are_not_different(tmp_path):
         Index.open(path).find("x")
 
 
+def test_one_long_id_does_not_fill_the_memory(tmp_path):
+    path = build_index([(str(i), "x") for i in range(3000)], tmp_path / "a.index", analyzers=["plain"]).path
+    ids = b"\n".join([b"x" * 400_000, *(b"%d" % i for i in range(2999))]) + b"\n"
+    data = np.frombuffer(ids, np.uint8)
+    alter_array(path, "doc_ids", data)
+    alter_array(path, "doc_id_offsets", np.r_[0, np.flatnonzero(data == ord("\n")) + 1])
+    with pytest.raises(InputError, match="damaged index: a document id has 400,000 bytes"):
+        _ = Index.open(path).doc_ids
+
+
 def test_damage_is_not_handed_on_with_a_new_checksum(tmp_path):
     documents = [(str(i), f"w{i} some words {'and more of them ' * 50}") for i in range(400)]
     path = build_index(documents, tmp_path / "a.index", analyzers=["plain"]).path

@@ -7,13 +7,14 @@ renamed when complete, so a failure never leaves half a file (:mod:`rankwright.d
 from __future__ import annotations
 
 import gzip
+import io
 import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Any, cast
 
 from rankwright.data.pipes import open_plain
 from rankwright.data.temporary import claim_file, claim_folder, put_file, put_folder, recover
@@ -116,20 +117,20 @@ def line_chunks(source: Source, progress: Progress | None = None, size: int = CH
 def replace_file(path: str | Path) -> Iterator[IO[bytes]]:
     """Write a file under a temporary name and rename it if the block succeeds; gzip if the name ends in .gz.
 
-    A second writer of the same file waits for the first. A device or a pipe is written to directly.
+    A second writer of the same file waits for the first. A device or a pipe is written to directly. An error while
+    writing, such as a full disk, is an InputError that names the file.
     """
     path = Path(path)
     if path.is_dir():
         raise InputError("is a folder; expected a file name to write to", path)
-    with _named(path):
-        if path.exists() and not path.is_file():
-            with open(path, "wb") as raw, _packed(raw, path) as out:
-                yield out
-            return
-        with claim_file(path) as (part, descriptor):
-            with open(os.dup(descriptor), "wb") as raw, _packed(raw, path) as out:
-                yield out
-            put_file(part, path)
+    if path.exists() and not path.is_file():
+        with _opened(path, path) as out:
+            yield out
+        return
+    with claim_file(path) as (part, descriptor):
+        with _opened(os.dup(descriptor), path) as out:
+            yield out
+        put_file(part, path)
 
 
 @contextmanager
@@ -140,7 +141,7 @@ def replace_folder(path: str | Path, marker: str) -> Iterator[Path]:
     of the same folder waits for the first.
     """
     path = Path(path)
-    with _named(path), claim_folder(path) as part:
+    with claim_folder(path) as part:
         recover(path)
         if path.exists() and not (path / marker).is_file():
             raise InputError(f"exists and is not a Rankwright folder (no {marker} in it); expected a new name", path)
@@ -148,21 +149,31 @@ def replace_folder(path: str | Path, marker: str) -> Iterator[Path]:
         put_folder(part, path)
 
 
-@contextmanager
-def _packed(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
-    if path.suffix != ".gz":
-        yield raw
-        return
-    with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
-        yield cast(IO[bytes], packed)
+class _Raw(io.FileIO):
+    """A file whose errors name its target; those of the system name no file."""
 
+    def __init__(self, file: Path | int, target: Path) -> None:
+        self._target = target
+        try:
+            super().__init__(file, "wb")
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror or error}", target) from None
 
-@contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Name the file in an error of writing, such as a full disk, which has no name of its own."""
-    try:
-        yield
-    except OSError as error:
-        if error.filename is not None or isinstance(error, BrokenPipeError):
+    def write(self, data: Any) -> int:
+        """Write some bytes."""
+        try:
+            return super().write(data)
+        except BrokenPipeError:  # the reader of a pipe is gone
             raise
-        raise InputError(f"cannot be written: {error.strerror or error}", path) from None
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror or error}", self._target) from None
+
+
+@contextmanager
+def _opened(file: Path | int, target: Path) -> Iterator[IO[bytes]]:
+    with io.BufferedWriter(_Raw(file, target)) as raw:
+        if target.suffix != ".gz":
+            yield raw
+            return
+        with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
+            yield cast(IO[bytes], packed)

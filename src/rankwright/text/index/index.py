@@ -26,6 +26,7 @@ __all__ = ["Index", "IndexChanged", "build_index"]
 
 Array = npt.NDArray[Any]
 _SEGMENT_POSTINGS = 1 << 25
+_MOST_ID_BYTES = 1 << 30
 
 
 class IndexChanged(InputError):
@@ -132,6 +133,9 @@ class Index:
         ids = (data if data.isascii() else self._decoded(data).encode()).split(b"\n")[:-1]
         if len(ids) != self.n_docs:
             raise self._container.damaged(f"{len(ids):,} document ids; expected {self.n_docs:,}")
+        longest = max(map(len, ids), default=0)
+        if longest * len(ids) > max(_MOST_ID_BYTES, 16 * len(data)):  # they are kept in an array of equal sizes
+            raise self._container.damaged(f"a document id has {longest:,} bytes")
         return np.array(ids, dtype=bytes)
 
     def doc_id(self, doc: int) -> str:

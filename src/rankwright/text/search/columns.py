@@ -160,7 +160,11 @@ class Columns:
         out : ndarray of float32, optional
             Output array: a row for each of ``docs``, a column for each feature.
         """
+        indptr, docs = np.ascontiguousarray(indptr, np.int64), np.ascontiguousarray(docs, np.int64)
+        _check_rows(len(texts), indptr, docs, self.index.n_docs)
         table = np.empty((len(docs), len(self.names)), np.float32) if out is None else out
+        if table.ndim != 2 or len(table) != len(docs) or table.shape[1] < len(self.names):
+            raise InputError(f"the output has the shape {table.shape}; expected {(len(docs), len(self.names))}")
         for column, scorer in self._scorers.items():
             scorer.fill(texts, indptr, docs, table[:, column])
         for sums, columns in self._sums.values():
@@ -168,6 +172,16 @@ class Columns:
             for column, which in columns.items():
                 table[:, column] = made[:, which]
         return table
+
+
+def _check_rows(n_texts: int, indptr: Array, docs: Array, n_docs: int) -> None:
+    """Refuse documents that do not exist: compiled code trusts their numbers."""
+    if indptr.shape != (n_texts + 1,) or indptr[0] != 0 or indptr[-1] != len(docs) or (indptr[1:] < indptr[:-1]).any():
+        raise InputError(
+            f"the boundaries of the queries do not increase from 0 to {len(docs):,}, one query after another"
+        )
+    if docs.ndim != 1 or not 0 <= docs.min(initial=0) <= docs.max(initial=0) < max(n_docs, 1):
+        raise InputError(f"a document number is outside the {n_docs:,} documents of the index")
 
 
 def _parsed(text: str) -> Function:
