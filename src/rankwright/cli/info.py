@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
@@ -262,6 +263,8 @@ def _line(console: Console, name: str, text: str) -> None:
 
 
 def _number(value: float) -> str:
+    if not math.isfinite(value):
+        return str(value)
     return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:,.4g}"
 
 
