@@ -200,3 +200,44 @@ def test_tables_of_results(results, table):
         use_results(results)
     path.unlink()
     use_results(results)
+
+
+HUGE = ("1e300", "9223372036854775808", "9" * 30)
+
+
+@pytest.mark.parametrize("number", HUGE)
+def test_numbers_beyond_what_arrays_hold(tmp_path, number):
+    (tmp_path / "f.txt").write_text("2 qid:1 1:0.5 2:1\n0 qid:1 2:3\n1 qid:2 1:1\n0 qid:2 1:2\n")
+    (tmp_path / "q").write_text("1 0 a 2\n1 0 b 0\n")
+    (tmp_path / "r").write_text("1 Q0 a 1 0.9 x\n1 Q0 b 2 0.8 x\n")
+    features, qrels, run, out = (str(tmp_path / name) for name in ("f.txt", "q", "r", "o"))
+    svm, mart = (
+        ("train", features, "--method", "svm-map", "-o", out),
+        ("train", features, "--method", "lambdamart", "-o", out),
+    )
+    refused = [
+        (*svm, "--bins", number),
+        (*svm, "--set", f"max_passes={number}"),
+        (*mart, "--set", f"n_trees={number}"),
+        ("fuse", run, run, "-o", out, "--depth", number),
+        ("evaluate", qrels, run, "-m", f"RR@{number}"),
+    ]
+    refused += [(*svm, "--C", number)] if number == "1e300" else []
+    for args in refused:
+        code, printed, errors = outcome(*args)
+        assert (code, printed, len(errors)) == (2, "", 1), args
+    assert not (tmp_path / "o").exists()
+
+
+@pytest.mark.parametrize("key", ["trials", "train_queries"])
+def test_huge_integers_in_an_experiment(tmp_path, key):
+    values = {"trials": 1, "train_queries": 5}
+    (tmp_path / "f.txt").write_text("1 qid:1 1:1\n0 qid:1 1:2\n")
+    for number in (2**31, 2**63, 10**20):
+        text = (
+            '[[data]]\nname = "a"\nfeatures = "f.txt"\ntrain_queries = {train_queries}\n[protocol]\nkind = "trials"\n'
+        )
+        text += 'trials = {trials}\ntrain = 2\n[[method]]\nmethod = "svm-map"\n'
+        (tmp_path / "f.txt").write_text("1 qid:1 1:1\n0 qid:1 1:2\n")
+        (tmp_path / "e.toml").write_text(text.format(**values | {key: number}))
+        assert f"{key} is {number}; expected" in outcome("experiment", "run", str(tmp_path / "e.toml"))[2][0]

@@ -26,6 +26,7 @@ _TOKEN = re.compile(
 _ERROR = re.compile(r" \(at line (\d+), column \d+\)$")
 _ENDS = ("\n", ",", "]", "}")
 _DEEPEST = 50
+_MOST = 2**31 - 1
 
 
 def parse_toml(text: str, path: str | Path | None = None) -> tuple[dict[str, Any], dict[Place, int]]:
@@ -96,8 +97,9 @@ def _is_string(value: Any) -> bool:
 
 _KINDS: dict[str, Callable[[Any], bool]] = {
     "a string": _is_string,
-    "a positive integer": lambda value: _is_integer(value) and value >= 1,
-    "an integer of at least 2": lambda value: _is_integer(value) and value >= 2,
+    "an integer from 1 to 100000": lambda value: _is_integer(value) and 1 <= value <= 100_000,
+    "a positive integer": lambda value: _is_integer(value) and 1 <= value <= _MOST,
+    "an integer of at least 2": lambda value: _is_integer(value) and 2 <= value <= _MOST,
     "an integer of at least 0": lambda value: _is_integer(value) and value >= 0,
     "a number": _is_number,
     "true or false": lambda value: isinstance(value, bool),
