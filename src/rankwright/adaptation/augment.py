@@ -17,6 +17,7 @@ from scipy import sparse
 
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
+from rankwright.rankers.scales import check_unscaled
 
 __all__ = ["Augmentation", "augment", "label_entropy"]
 
@@ -129,6 +130,7 @@ def _least_noisy(data: RankingData, share: float) -> Array:
 
 def _moments(data: RankingData) -> tuple[Array, Array]:
     X = _dense(data.X)
+    check_unscaled(X)
     scale = X.std(axis=0)
     return X.mean(axis=0), np.where(scale > 0, scale, 1.0)
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rankwright.data.dataset import RankingData
 from rankwright.measures.forms import Oracle
 from rankwright.rankers.cost import Trial
-from rankwright.rankers.scales import scale_of
+from rankwright.rankers.scales import check_unscaled, scale_of
 from rankwright.solvers.bundle import Check, Solution, solve
 from rankwright.solvers.gradient_descent import descend
 
@@ -97,6 +97,8 @@ class Problem:
         from rankwright.objectives.structured import StructuredHinge, equal_blocks
         from rankwright.solvers.planes import PlaneBook
 
+        if not settings.standardize:
+            check_unscaled(data.X)
         scale = scale_of(data) if settings.standardize else np.ones(data.n_features)
         self._settings = settings
         self._C: float | None = None

@@ -10,12 +10,14 @@ from scipy import sparse
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.scaling import Standardizer
+from rankwright.errors import InputError
 
-__all__ = ["largest", "moments", "scale_of", "varies"]
+__all__ = ["check_unscaled", "largest", "moments", "scale_of", "varies"]
 
 Array = npt.NDArray[Any]
 _NO_SPREAD = 1e-10  # share of the largest value: a feature that varies less counts as constant
 _CHUNK_VALUES = 1 << 18  # values that fit in the cache
+_LARGEST = 1e100
 
 
 def scale_of(data: RankingData) -> Array:
@@ -46,6 +48,13 @@ def largest(X: Any) -> Array:
     """The largest absolute value of each feature."""
     low, high = _ends(X)
     return np.maximum(np.abs(low), np.abs(high))
+
+
+def check_unscaled(X: Any) -> None:
+    """Refuse features whose squares could not be summed, where they are used without scaling."""
+    most = float(largest(X).max(initial=0.0))
+    if most > _LARGEST:
+        raise InputError(f"a feature has the value {most:g}; expected at most {_LARGEST:g} where they are not scaled")
 
 
 def _ends(X: Any) -> tuple[Array, Array]:
