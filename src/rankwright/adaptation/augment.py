@@ -17,6 +17,7 @@ from scipy import sparse
 
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
+from rankwright.rankers.inputs import check_size
 
 __all__ = ["Augmentation", "augment", "label_entropy"]
 
@@ -128,6 +129,7 @@ def _least_noisy(data: RankingData, share: float) -> Array:
 
 
 def _moments(data: RankingData) -> tuple[Array, Array]:
+    check_size(data, "the data", scaled=False)
     X = _dense(data.X)
     scale = X.std(axis=0)
     return X.mean(axis=0), np.where(scale > 0, scale, 1.0)

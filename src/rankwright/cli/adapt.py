@@ -13,6 +13,7 @@ from rankwright.adaptation.methods import METHODS
 from rankwright.cli.files import check_target, read_features
 from rankwright.cli.options import FILE, MISSING_AS_ZERO, missing_option, seed_option, threads_option
 from rankwright.cli.progress import progress
+from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -58,9 +59,9 @@ _OTHERS = {"train": "training", "valid": "validation", "rich": "background"}
     help="A query harmed: a drop of more than this.",
 )
 @click.option("--curve", metavar="10,20,50", help="Learning curve on --test, by number of in-domain queries.")
-@click.option("--repeats", type=click.IntRange(1), default=5, show_default=True, help="Samples of each size.")
+@click.option("--repeats", type=Whole(1), default=5, show_default=True, help="Samples of each size.")
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw the learning curve (.png or .svg).")
-@click.option("--leaves", type=click.IntRange(2), default=10, show_default=True, help="Leaves of LambdaMART's trees.")
+@click.option("--leaves", type=Whole(2), default=10, show_default=True, help="Leaves of LambdaMART's trees.")
 @missing_option
 @seed_option
 @threads_option()

@@ -9,6 +9,7 @@ import click
 from rankwright.cli.printing import print_data
 from rankwright.cli.progress import progress
 from rankwright.cli.systems import evaluate_files, measure_options
+from rankwright.cli.whole import Whole
 from rankwright.evaluation.comparison import compare
 from rankwright.evaluation.render import render
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
@@ -44,12 +45,12 @@ __all__ = ["command"]
 )
 @click.option(
     "--resamples",
-    type=click.IntRange(1),
+    type=Whole(1),
     default=9999,
     show_default=True,
     help="Resamples of the randomisation test and the bootstrap.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")
+@click.option("--seed", type=Whole(0), default=0, show_default=True, help="Random seed.")
 def command(
     judgements: str,
     baseline: str,

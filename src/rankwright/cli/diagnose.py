@@ -12,6 +12,7 @@ from rankwright.cli.files import check_target, naming_files, read_features
 from rankwright.cli.options import FILE, numbers
 from rankwright.cli.progress import progress
 from rankwright.cli.training import COMPILING, must_compile
+from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 
 __all__ = ["command"]
@@ -37,9 +38,7 @@ _TOL_HELP = "Train until the objective is proved to be this close to the optimum
 @click.option("--csv", "csv_file", type=FILE, metavar="FILE", help="Write the table with all digits.")
 @click.option("--no-standardize", is_flag=True, help="Train on the raw features, as the papers do.")
 @click.option("--tol", type=float, default=1e-3, show_default=True, help=_TOL_HELP)
-@click.option(
-    "--max-passes", type=click.IntRange(1), default=200, show_default=True, help="Passes over the data, per fit."
-)
+@click.option("--max-passes", type=Whole(1), default=200, show_default=True, help="Passes over the data, per fit.")
 @click.option("--group", type=FILE, metavar="FILE", help="Documents per query, for text without qid.")
 @click.option("--valid-group", type=FILE, metavar="FILE", help="The same for the validation data.")
 @click.option("--negative-as-zero", is_flag=True, help="Treat labels below 0 as not relevant; otherwise an error.")

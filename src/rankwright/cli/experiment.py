@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rankwright.cli.printing import RETURN, print_data
+from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def check(ctx: click.Context, file: Path, data: Path | None) -> None:
 
 @command.command("run")
 @click.argument("file", metavar="FILE", type=_FILE)
-@click.option("--threads", type=click.IntRange(1), metavar="N", help=_THREADS_HELP)
+@click.option("--threads", type=Whole(1), metavar="N", help=_THREADS_HELP)
 @click.option("--data", type=_FILE, metavar="FOLDER", help=_DATA_HELP)
 @click.option("-o", "--output", type=_FILE, metavar="FOLDER", help="Results folder, instead of the output in FILE.")
 @click.pass_context

@@ -18,6 +18,7 @@ import numpy as np
 
 from rankwright.cli.options import missing_option
 from rankwright.cli.printing import bar, escape, new_console
+from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ _NAMED = 5  # ids named in an error
 @click.option(
     "-n",
     "shown",
-    type=click.IntRange(1),
+    type=Whole(1),
     default=10,
     show_default=True,
     help="Number of documents and features shown.",

@@ -10,6 +10,7 @@ import click
 from click.core import ParameterSource
 
 from rankwright.cli.files import check_target
+from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,9 +51,7 @@ _CANDIDATES_HELP = "Documents of a query: the top ones of every function, the ju
     "--table", type=_FILE, metavar="FILE", help="Features of documents: a header line, then rows of id, TAB, numbers."
 )
 @click.option("--candidates", default="union", metavar="union|judged|RUN", show_default=True, help=_CANDIDATES_HELP)
-@click.option(
-    "--depth", type=click.IntRange(1), default=1000, show_default=True, help="Documents taken from each function."
-)
+@click.option("--depth", type=Whole(1), default=1000, show_default=True, help="Documents taken from each function.")
 @click.option(
     "--part",
     default="title",
@@ -60,7 +59,7 @@ _CANDIDATES_HELP = "Documents of a query: the top ones of every function, the ju
     metavar="NAME",
     help="Part of a TREC topic to use: title, description, narrative, or several joined by +.",
 )
-@click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="Does not affect the output.")
+@click.option("--threads", type=Whole(1), default=1, show_default=True, help="Does not affect the output.")
 @click.option("--runs", is_flag=True, help="Make features from TREC runs, given as arguments.")
 @click.option(
     "--normalize",

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from rankwright.cli.files import check_target
+from rankwright.cli.whole import Whole
 
 __all__ = ["command"]
 
@@ -31,9 +32,7 @@ __all__ = ["command"]
     show_default=True,
     help="For combsum and combmnz: how scores are normalised within a query.",
 )
-@click.option(
-    "--depth", type=click.IntRange(1), default=1000, show_default=True, help="Maximum number of documents per query."
-)
+@click.option("--depth", type=Whole(1), default=1000, show_default=True, help="Maximum number of documents per query.")
 def command(sources: tuple[Path, ...], target: Path, method: str, k: float, normalize: str, depth: int) -> None:
     """Combine TREC runs into one, for `evaluate` and `compare`.
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 
+from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 from rankwright.training.methods import METHODS, Method
 
@@ -41,7 +42,7 @@ _NOT_SET = (
 
 def seed_option(function: Any) -> Any:
     """``--seed``, of commands that draw something."""
-    return click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Random seed.")(function)
+    return click.option("--seed", type=Whole(0), default=0, show_default=True, help="Random seed.")(function)
 
 
 def missing_option(function: Any) -> Any:
@@ -53,7 +54,7 @@ def missing_option(function: Any) -> Any:
 def threads_option(default: int = 1) -> Any:
     """``--threads``, of commands whose result does not depend on it."""
     what = "Number of threads; the result does not depend on it."
-    return click.option("--threads", type=click.IntRange(1), default=default, show_default=True, help=what)
+    return click.option("--threads", type=Whole(1), default=default, show_default=True, help=what)
 
 
 def positive(text: str, option: str, expected: str) -> float:

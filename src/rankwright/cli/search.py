@@ -13,6 +13,7 @@ import click
 from rankwright.cli.files import check_target
 from rankwright.cli.options import MISSING_AS_ZERO
 from rankwright.cli.printing import styled
+from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -59,7 +60,7 @@ class Engine(Protocol):
 @click.option("--field", metavar="NAME", help="Field to search.  [default: all]")
 @click.option(
     "-k",
-    type=click.IntRange(1),
+    type=Whole(1),
     metavar="N",
     help=f"Maximum number of documents.  [default: {_FEW}; for a run {_MANY:,}]",
 )
@@ -84,7 +85,7 @@ class Engine(Protocol):
     help="Part of a TREC topic to use: title, description, narrative, or several joined by +.",
 )
 @click.option("--tag", metavar="NAME", help="Last column of the run.  [default: the function or model]")
-@click.option("--threads", type=click.IntRange(1), default=1, show_default=True, help="Does not affect the run.")
+@click.option("--threads", type=Whole(1), default=1, show_default=True, help="Does not affect the run.")
 def command(
     folder: Path,
     query: tuple[str, ...],

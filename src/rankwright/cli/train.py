@@ -14,6 +14,7 @@ import click
 
 from rankwright.cli.files import check_target, naming_files, read_features
 from rankwright.cli.options import FILE, numbers, positive, seed_option, settings_of, threads_option
+from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 from rankwright.training.methods import LISTED, parse_method
 
@@ -70,7 +71,7 @@ def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float |
     callback=lambda _, __, given: False if given else None,
     help="Train on the raw features, as the papers do.",
 )
-@click.option("--bins", type=click.IntRange(1), metavar="N", help=_BINS_HELP)
+@click.option("--bins", type=Whole(1), metavar="N", help=_BINS_HELP)
 @click.option("--losses", metavar="map,mrr@10", help="svm-combo: the losses to train for at once, such as dorm@10.")
 @click.option(
     "--loss-weights", metavar="1,0.5", callback=numbers, help="svm-combo: a weight for each loss.  [default: 1]"
@@ -83,7 +84,7 @@ def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float |
 @click.option("--query-weights", type=click.Choice(["pairs", "none"]), help=_QUERY_WEIGHTS_HELP)
 @click.option("--lambda", "lam", type=float, help="rank-svm, rsvm-ir: the paper's λ instead of --C.")
 @click.option("--tol", type=float, help=_TOL_HELP)
-@click.option("--max-passes", type=click.IntRange(1), help="Passes over the data, per C.  [default: 200]")
+@click.option("--max-passes", type=Whole(1), help="Passes over the data, per C.  [default: 200]")
 @click.option("--solver", type=click.Choice(["bundle", "one-slack-cutting-plane", "gd"]), help=_SOLVER_HELP)
 @click.option("--rate", type=float, help="Learning rate of --solver gd.  [default: line search]")
 @click.option("--set", "assigned", multiple=True, metavar="NAME=VALUE", help=_SET_HELP)

@@ -37,8 +37,8 @@ _EXPERIMENT = {
 }
 _SIZE = "a number of queries, or a fraction such as 0.5"
 _PROTOCOL: dict[str, dict[str, str]] = {
-    "trials": {"trials": "a positive integer", "train": _SIZE, "valid": _SIZE, "test": _SIZE},
-    "folds": {"folds": "a positive integer", "valid_folds": "an integer of at least 0"},
+    "trials": {"trials": "an integer from 1 to 100000", "train": _SIZE, "valid": _SIZE, "test": _SIZE},
+    "folds": {"folds": "an integer from 1 to 100000", "valid_folds": "an integer of at least 0"},
     "fixed": {"train": _SIZE, "valid": _SIZE, "test": _SIZE},
 }
 _OWN_SPLIT = ("parts", "folds", "fixed")

@@ -26,6 +26,7 @@ _TOKEN = re.compile(
 _ERROR = re.compile(r" \(at line (\d+), column \d+\)$")
 _ENDS = ("\n", ",", "]", "}")
 _DEEPEST = 50
+_MOST = 2**31 - 1
 
 
 def parse_toml(text: str, path: str | Path | None = None) -> tuple[dict[str, Any], dict[Place, int]]:
@@ -41,7 +42,7 @@ def parse_toml(text: str, path: str | Path | None = None) -> tuple[dict[str, Any
     _check_depth(tokens, path)
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:  # also an integer of thousands of digits
         found = _ERROR.search(str(error))
         line = int(found[1]) if found else text.count("\n") + 1
         raise InputError(f"not valid TOML: {_ERROR.sub('', str(error))}", path, line) from None
@@ -87,18 +88,23 @@ def _is_integer(value: Any) -> bool:
 
 
 def _is_strings(value: Any) -> bool:
-    return isinstance(value, list) and all(isinstance(item, str) for item in value)
+    return isinstance(value, list) and all(map(_is_string, value))
+
+
+def _is_string(value: Any) -> bool:
+    return isinstance(value, str) and "\0" not in value  # no file has such a name
 
 
 _KINDS: dict[str, Callable[[Any], bool]] = {
-    "a string": lambda value: isinstance(value, str),
-    "a positive integer": lambda value: _is_integer(value) and value >= 1,
-    "an integer of at least 2": lambda value: _is_integer(value) and value >= 2,
+    "a string": _is_string,
+    "an integer from 1 to 100000": lambda value: _is_integer(value) and 1 <= value <= 100_000,
+    "a positive integer": lambda value: _is_integer(value) and 1 <= value <= _MOST,
+    "an integer of at least 2": lambda value: _is_integer(value) and 2 <= value <= _MOST,
     "an integer of at least 0": lambda value: _is_integer(value) and value >= 0,
     "a number": _is_number,
     "true or false": lambda value: isinstance(value, bool),
     "a list of strings": _is_strings,
-    "a string or a list of strings": lambda value: isinstance(value, str) or _is_strings(value),
+    "a string or a list of strings": lambda value: _is_string(value) or _is_strings(value),
     "a table": lambda value: isinstance(value, dict),
     "a number of queries, or a fraction such as 0.5": lambda value: (
         _is_integer(value) or (_is_number(value) and 0 <= value < 1)

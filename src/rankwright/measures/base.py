@@ -136,7 +136,8 @@ class Measure:
         if self.cutoff is not None:
             if not self.takes_cutoff:
                 raise InputError(f"{self.name} has no cutoff; write {self.name}")
-            if isinstance(self.cutoff, bool) or not isinstance(self.cutoff, int | np.integer) or self.cutoff < 1:
+            is_whole = isinstance(self.cutoff, int | np.integer) and not isinstance(self.cutoff, bool)
+            if not is_whole or not 1 <= self.cutoff < 2**31:
                 raise InputError(f"the cutoff of {self.name} is {self.cutoff!r}; expected a whole number from 1")
         elif self.needs_cutoff:
             raise InputError(f"{self.name} needs a cutoff; write for example {self.name}@10")

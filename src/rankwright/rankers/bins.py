@@ -174,6 +174,7 @@ def _thresholds(values: Array, n_bins: int, spacing: str) -> Array:
     n_gaps = len(values) - 1
     if n_gaps < 1:
         return np.zeros(0)
+    n_bins = min(n_bins, n_gaps)
     shares = np.arange(1, n_bins + 1) / (n_bins + 1)
     if n_gaps <= n_bins:
         above = np.arange(1, n_gaps + 1)

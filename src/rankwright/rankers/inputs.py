@@ -62,7 +62,7 @@ def check_size(data: RankingData, what: str, scaled: bool) -> None:
     sizes = largest(data.X)
     at = int(np.argmax(sizes))
     name = f"feature {at} (from 0)" if data.feature_names is None else f"feature {data.feature_names[at]!r}"
-    raise InputError(f"{name} of {what} reaches {sizes[at]:.3g}; expected values up to {limit:g}, or a tree ranker")
+    raise InputError(f"{name} of {what} reaches {sizes[at]:.3g}; expected values up to {limit:g} (trees take any)")
 
 
 def validation_parts(eval_set: Any, eval_qid: Any, eval_group: Any) -> RankingData | tuple[Any, Any, Any, Any] | None:

@@ -21,9 +21,11 @@ from rankwright.measures import Measure, parse_measure
 
 __all__ = ["Rule", "check_parameters", "one_of", "parameter", "seed_of", "whole"]
 
+_MOST_WHOLE = 2**31 - 1  # of counts, which index arrays
 _LONGEST = 60  # of a value as a message shows it
 _FEW = 2  # names that are not introduced as a list
 _SEEDS = 1 << 32
+_LARGEST_WHOLE, _LARGEST = 1 << 53, 1e100
 
 
 @dataclass(frozen=True)
@@ -51,6 +53,8 @@ def check_parameters(estimator: Any) -> None:
     """Check all fields of an estimator."""
     for field in dataclasses.fields(estimator):
         value, rules = getattr(estimator, field.name), field.metadata["rules"]
+        if rules and _is_too_large(value):
+            raise InputError(f"{field.name} is {shown(value)}; expected a smaller number")
         if rules and not any(rule.accepts(value) for rule in rules):
             expected = ", or ".join(rule.expected for rule in rules)
             raise InputError(f"{field.name} is {shown(value)}; expected {expected}")
@@ -65,6 +69,13 @@ def shown(value: Any) -> str:
 def is_number(value: Any) -> bool:
     """Whether it is a finite number, and not True or False."""
     return isinstance(value, Real) and not isinstance(value, bool | np.bool_) and bool(np.isfinite(float(value)))
+
+
+def _is_too_large(value: Any) -> bool:
+    """Whether a number is beyond what compiled code and sums of squares can hold."""
+    numbers: list[Any] = [one for one in (value if is_list(value) else [value]) if isinstance(one, Real)]
+    most = [_LARGEST_WHOLE if isinstance(one, Integral) else _LARGEST for one in numbers]
+    return any(limit < abs(one) != np.inf for one, limit in zip(numbers, most, strict=True))
 
 
 def _is_whole(value: Any) -> bool:
@@ -102,7 +113,7 @@ def whole(least: int, most: int | None = None) -> Rule:
     until = "" if most is None else f" to {most}"
     return Rule(
         f"a whole number from {least}{until}",
-        lambda value: _is_whole(value) and value >= least and (most is None or value <= most),
+        lambda value: _is_whole(value) and least <= value <= (_MOST_WHOLE if most is None else most),
     )
 
 

@@ -25,7 +25,7 @@ _TEXTS = ("text", "query", "title")
 PARTS = {"title": "title", "description": "desc", "narrative": "narr"}
 """The parts of a TREC topic that can be the query, and their tags."""
 
-_TOPIC = re.compile(r"<top>(.*?)</top>", re.IGNORECASE | re.DOTALL)
+_TOPIC = re.compile(r"<top>((?:(?!<top>).)*?)</top>", re.IGNORECASE | re.DOTALL)
 _TAG = re.compile(r"<(/?)([a-z][a-z0-9]*)[^<>]*>", re.IGNORECASE)
 _HALF_PAIR = re.compile("[\ud800-\udfff]")
 _LABEL = re.compile(r"\s*(?:number|topic|description|narrative)\s*:", re.IGNORECASE)
@@ -170,11 +170,12 @@ def _table_rows(text: str, path: str | Path) -> Iterator[Row]:
 
 
 def _topic_rows(text: str, tags: list[str], path: str | Path) -> Iterator[Row]:
-    end = 0
+    end, line, counted = 0, 1, 0
     for match in _TOPIC.finditer(text):
         _check_between(text, end, match.start(), path)
         end = match.end()
-        line = text.count("\n", 0, match.start()) + 1
+        line += text.count("\n", counted, match.start())
+        counted = match.start()
         parts = _parts(match[1])
         for tag in ("num", *tags):
             if tag not in parts:

@@ -17,9 +17,10 @@ from rankwright.text.reading.records import Record, Tally
 
 __all__ = ["read_sgml"]
 
-_DOC = re.compile(r"<(/?)DOC(?:\s[^>]*)?>", re.IGNORECASE)
-_NUMBER = re.compile(r"<DOCNO(?:\s[^>]*)?>(.*?)</DOCNO\s*>", re.IGNORECASE | re.DOTALL)
-_TAG = re.compile(r"<!--.*?-->|<(/?)([A-Za-z][\w.:-]*)(?:\s[^<>]*)?/?>", re.DOTALL)
+# No pattern may run past the next "<" in vain: many unfinished tags would take quadratic time.
+_DOC = re.compile(r"<(/?)DOC(?:\s[^<>]*)?>", re.IGNORECASE)
+_NUMBER = re.compile(r"<DOCNO(?:\s[^<>]*)?>([^<]*)</DOCNO\s*>", re.IGNORECASE)
+_TAG = re.compile(r"<!--(?:(?!<!--).)*?-->|<(/?)([A-Za-z][\w.:-]*)(?:\s[^<>]*)?/?>", re.DOTALL)
 _TITLES = frozenset(("title", "headline", "head", "hl"))
 _LONGEST_TAG = 1 << 10
 
