@@ -138,7 +138,7 @@ def execute(given: Input) -> Result:
         finding, details = f"{type(error).__name__}-{place}", traceback.format_exc()
     text = err.getvalue()
     out.flush()
-    shown = text if given.command[0] in DATA else text + out.buffer.getvalue().decode(errors="replace")  # type: ignore[attr-defined]
+    shown = text if given.command[0] in DATA else text + out.buffer.getvalue().decode(errors="replace")
     finding = (
         finding
         or _complaint(given, code, text)

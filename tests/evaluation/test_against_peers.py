@@ -7,7 +7,7 @@ import pytrec_eval
 
 from rankwright import evaluate, evaluate_run, parse_measure
 
-pytestmark = pytest.mark.filterwarnings("ignore:ast.Num is deprecated:DeprecationWarning")  # ir_measures uses it
+pytestmark = pytest.mark.filterwarnings("ignore:.* will be removed in Python 3.14:DeprecationWarning")  # in ir_measures
 
 TREC_NAMES = {
     "AP": "map", "AP@10": "map_cut_10", "nDCG": "ndcg", "nDCG@5": "ndcg_cut_5", "nDCG@10": "ndcg_cut_10",
