@@ -1,5 +1,8 @@
 """Kills every command that writes, at random moments, and looks at what is left.
 
+Half of the moments are spread over the whole run, half over the time in which it writes: from when its temporary file
+appears. Runs that end before they are killed do not count.
+
 After each kill -9 the target must be the old one or the new one, complete; nothing but temporary files may lie beside
 it; and after one more run, to its end, nothing of the killed one is left. An experiment must resume.
 
@@ -65,6 +68,7 @@ C = [0.1, 1, 10]
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
 WORDS = [f"word{i}" for i in range(300)]
 PART = ".part"
+LONGEST_WRITE = 0.03
 SLOW = ("adapt", "diagnose", "collection", "experiment")
 
 
@@ -146,8 +150,11 @@ def make_data(folder: Path, seed: int) -> None:
     (folder / "exp.toml").write_text(TRIALS)
 
 
-def run(folder: Path, command: str, wait: float | None = None) -> tuple[int | None, float]:
-    """Run a command in a fork, and kill it after ``wait`` seconds; its exit code, None if killed, and its time."""
+def run(folder: Path, command: str, wait: float | None = None, writes: bool = False) -> tuple[int | None, float]:
+    """Run a command in a fork; its exit code, None if killed, and its time.
+
+    With ``wait``, it is killed after so many seconds, from when it begins to write if ``writes``.
+    """
     began = time.perf_counter()
     child = os.fork()
     if child == 0:
@@ -161,6 +168,9 @@ def run(folder: Path, command: str, wait: float | None = None) -> tuple[int | No
         finally:
             os._exit(code)
     if wait is not None:
+        while writes and not any(name.endswith(PART) for name in os.listdir(folder)):
+            if os.waitid(os.P_PID, child, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None:
+                break
         time.sleep(wait)
         os.kill(child, signal.SIGKILL)
     status = os.waitpid(child, 0)[1]
@@ -235,12 +245,16 @@ class Trial:
             else:
                 path.unlink()
 
-    def kill(self, share: float) -> tuple[str, list[str]]:
+    def kill(self, share: float, writes: bool) -> tuple[str, list[str]]:
         """Kill the command after a share of its time; what became of it, and what is wrong."""
         self.start()
-        code, _ = run(self.work, self.writer.command, share * self.seconds)
+        wait = share * (min(self.seconds, LONGEST_WRITE) if writes else self.seconds)
+        code, seconds = run(self.work, self.writer.command, wait, writes)
+        if code is not None:
+            self.seconds = min(self.seconds, seconds)
+            return "ended", []
         wrong = []
-        found = "ended" if code is not None else "killed"
+        found = "killed"
         for target in self.writer.targets:
             now = digest(self.work / target)
             may_differ = not self.is_fixed or target in ("results", "docs")  # folders of files, each of them whole
@@ -315,25 +329,28 @@ def main() -> None:
     if options.fast:
         writers = {name: one for name, one in writers.items() if not name.startswith(SLOW)}
     base, file = make_base(folder, list(writers.values())), folder / "state.json"
-    state: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {"done": 0, "found": {}, "wrong": []}
+    state: dict[str, Any] = (
+        json.loads(file.read_text()) if file.exists() else {"done": 0, "tried": 0, "found": {}, "wrong": []}
+    )
     trials: dict[str, Trial] = {}
     while state["done"] < options.times and time.monotonic() < until:
-        at = state["done"]
+        at = state["tried"]
         name = _choice(list(writers), at)
         if name not in trials:
             trials[name] = Trial(base, name, writers[name], folder / "work")
-        share = float(np.random.default_rng([options.seed, at]).uniform(0, 1.1))
-        found, wrong = trials[name].kill(share)
+        share, way = np.random.default_rng([options.seed, at]).random(2).tolist()
+        found, wrong = trials[name].kill(share, way < 0.5 and not name.startswith(("experiment", "collection")))
         counts = state["found"].setdefault(name, {})
         counts[found] = counts.get(found, 0) + 1
         state["wrong"] += [f"{at} {name}, at {share:.3f}: {what}" for what in wrong]
         for what in state["wrong"][len(state["wrong"]) - len(wrong) :]:
             print("WRONG", what, flush=True)
-        state["done"] += 1
+        state["tried"] += 1
+        state["done"] += found != "ended"
         file.write_text(json.dumps(state, indent=1))
     for name, counts in state["found"].items():
         print(f"{name:32s} " + ", ".join(f"{found}: {number}" for found, number in sorted(counts.items())))
-    print(f"{state['done']} of {options.times} runs, {len(state['wrong'])} wrong")
+    print(f"{state['done']} of {options.times} kills, {len(state['wrong'])} wrong")
     sys.exit(1 if state["wrong"] else 0)
 
 
