@@ -3,6 +3,7 @@
 # the checks, the tools for the documentation. Stamps are renewed only when pyproject.toml changes.
 PYTHON ?= python3
 WORKERS ?= auto
+FUZZ_MINUTES ?= 5
 BIN := .venv/bin
 PACKAGE := .venv/.package
 STAMP := .venv/.installed
@@ -10,7 +11,7 @@ DOCS_STAMP := .venv/.docs
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -e
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint check format docs bench clean
+.PHONY: help env demo test lint check format docs bench fuzz clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -58,6 +59,9 @@ docs: $(DOCS_STAMP) ## build the documentation site into site/; warnings are err
 
 bench: $(STAMP) ## run the benchmarks and print speed ratios
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done
+
+fuzz: $(STAMP) ## damaged inputs of every kind for FUZZ_MINUTES (5); goes on where the last run stopped
+	@$(BIN)/python benchmarks/fuzz.py --minutes $(FUZZ_MINUTES)
 
 clean: ## remove .venv and caches
 	rm -rf .venv site .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

@@ -16,6 +16,7 @@ import pytest
 from made_up import MadeUp, small_collection
 from rankwright.cli.main import cli, main
 from rankwright.experiments.checks import check_text
+from rankwright.measures import REGISTRY
 from shown import DOCS, FILES, LANGUAGES, PAGES, ROOT, languages, name_of, shown, text_of
 
 COMMANDS = DOCS / "reference" / "commands.md"  # generated from the help of every command
@@ -112,6 +113,8 @@ class Reader:
         self.material = {"": material} if isinstance(material, str) else dict(material)
         self.names = None
         patch.chdir(folder)
+        for name, measure in REGISTRY.items():  # a page that shows how to add one registers it again
+            patch.setitem(REGISTRY, name, measure)
 
     def read(self, text):
         self.lay_out("")

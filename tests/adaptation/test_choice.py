@@ -112,8 +112,11 @@ def test_features_are_matched_by_name_and_differences_are_told():
     without = [RankingData.from_arrays(part.X, part.labels, part.qid) for part in (train, valid)]
     with pytest.raises(InputError, match="4 features"):
         adapt(LinearModel(np.array([0.5, 1.0])), *without, method="background")
-    with pytest.warns(InputWarning, match="5 features, the data 4"):
-        adapt(LinearModel(np.ones(5)), *without, method="background")
+    for method in ("background", "auto"):  # not even where other ways do without the background
+        with pytest.raises(InputError, match="does not fit the data: the data has 4 features, but the model has 5"):
+            adapt(LinearModel(np.ones(5)), *without, method=method)
+    narrow = without[1].with_features(without[1].X[:, :3])  # of the same data as the training data: its last are 0
+    assert adapt(LinearModel(np.ones(4)), without[0], narrow, method="background").candidates
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         adapt(LinearModel(np.array(NEW), NAMES), train, valid, method="interpolate")

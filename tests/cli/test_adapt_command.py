@@ -47,6 +47,35 @@ def test_everything_at_once(files, capsys):
     assert main(["info", "m.rkw"]) == 0
 
 
+def test_queries_that_are_in_several_files_are_told(files, capsys):
+    further = ["--background-data", "rich.txt", "--test", "copy.txt", "--open-test", "later.txt"]
+    both = RankingData.concatenate([domain((0.5, 0.3, 1.0), 12, 1).select([2, 5]), domain((1.0, 0.3, 0.0), 30, 0)])
+    write_letor(both.select(np.arange(3)), "copy.txt")
+    assert main([*BASE[:4], "train.txt", "-o", "m.rkw", *further]) == 0
+    out, err = capsys.readouterr()
+    assert err.splitlines()[:4] == [
+        "warning: 2 of 3 test queries are also in the training data (first: 102): results on them are too good",
+        "warning: 2 of 3 test queries are also in the validation data (first: 102): results on them are too good",
+        "warning: 1 of 3 test queries is also in the background data (0): results on it are too good",
+        "warning: 12 of 12 validation queries are also in the training data (first: 100): results on them are too good",
+    ]
+    assert "validation queries are also in the data trained on, which makes results too good" in out
+
+
+def test_features_that_the_data_lacks(files, capsys):
+    narrow = domain((0.5, 0.3, 1.0), 12, 1)
+    write_letor(narrow.with_features(narrow.X[:, :2]), "narrow.txt")
+    fewer = ["adapt", "web.rkw", "narrow.txt", "--valid", "valid.txt", "-o", "m.rkw", "--method", "interpolate"]
+    assert main(fewer) == 2
+    expected = "narrow.txt: the data has 2 features, but the model has 3; to take missing features as 0, which text"
+    assert expected in capsys.readouterr().err
+    assert main([*fewer, "--missing-as-zero"]) == 0
+    assert load_model("m.rkw").model.n_features == 3
+    assert main([*BASE, "--method", "background", "--test", "narrow.txt"]) == 2
+    assert expected in capsys.readouterr().err
+    assert main([*BASE[:4], "narrow.txt", "-o", "m.rkw", "--method", "background"]) == 0  # a part of the new data
+
+
 def test_json(files, capsys):
     assert main([*BASE, "--method", "interpolate", "--test", "test.txt", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)

@@ -1,5 +1,6 @@
 """The program itself: help, light imports, exit codes."""
 
+import itertools
 import json
 import subprocess
 import sys
@@ -75,8 +76,12 @@ def test_help_lists_the_commands(capsys):
 
 
 def test_no_command_shows_help_and_an_unknown_one_is_one_line(capsys):
-    assert program.main([]) == 2
-    assert "Usage" in capsys.readouterr().err
+    for arguments, command in (([], "evaluate"), (["experiment"], "table")):
+        assert program.main(arguments) == 2
+        out, err = capsys.readouterr()
+        assert (out, "Usage" in err, f"  {command} " in err) == ("", True, True)
+    assert program.main(["evaluate", "--unknown"]) == 2  # the same in every version of click
+    assert "No such option" in capsys.readouterr().err
     assert program.main(["evalute"]) == 2
     assert capsys.readouterr().err.count("\n") == 1
 
@@ -109,7 +114,7 @@ def test_a_closed_pipe_is_no_error():
 def test_progress_is_shown_only_after_a_while_and_only_to_people(monkeypatch, capsys):
     from rankwright.cli import progress as bars
 
-    clock = iter([0.0, 0.1, 5.0, 6.0])
+    clock = itertools.chain([0.0, 0.1, 5.0], itertools.count(6.0))  # rich looks at it, too
     monkeypatch.setattr(bars.time, "monotonic", lambda: next(clock))
     monkeypatch.setattr(bars.sys.stderr, "isatty", lambda: True, raising=False)
     with bars.progress("reading x") as moved:

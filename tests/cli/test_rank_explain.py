@@ -31,6 +31,12 @@ RUN = (
 )
 
 
+NARROW = (
+    "the data has 3 features, but the model has 4; "
+    "to take missing features as 0, which text leaves out, use --missing-as-zero"
+)
+
+
 @pytest.fixture
 def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -93,11 +99,29 @@ def test_other_formats_give_the_same_scores(files, capsys, name):
 def test_groups_and_negative_labels(files, capsys):
     (files / "g.txt").write_text("-1 1:1\n1 1:2\n0 1:3\n")
     (files / "g.sizes").write_text("2\n1\n")
-    options = ("g.txt", "--group", "g.sizes")
+    options = ("g.txt", "--group", "g.sizes", "--missing-as-zero")
     assert run(capsys, "rank", "m.rkw", *options)[0] == 2
     assert run(capsys, "rank", "m.rkw", *options, "--negative-as-zero")[1] == "1.0\n2.0\n3.0\n"
     code, out, _ = run(capsys, "explain", "m.rkw", *options, "--negative-as-zero", "--query", "1")
     assert (code, "#2 (B)" in out) == (0, True)
+
+
+def test_features_that_the_data_lacks_are_named_and_are_zero_only_if_asked_for(files, capsys):
+    names = ("bm25", "length", "links", "clicks")
+    save_model(LinearModel(COEF, names), files / "n.rkw", method="svm-map", parameters={})
+    data = read_data("f.txt")
+    write_data(data.with_features(data.X[:, [2, 0]], ["links", "bm25"]), files / "some.parquet")
+    write_data(data.with_features(np.column_stack([data.X, data.X[:, 0]]), [*names, "more"]), files / "more.parquet")
+    for command in (["rank", "n.rkw", "some.parquet"], ["explain", "n.rkw", "some.parquet", "--query", "7"]):
+        code, out, err = run(capsys, *command)
+        assert (code, out) == (2, "")
+        assert "some.parquet: the data lacks 2 of the model's 4 features: 'length', 'clicks'; to take" in err
+        assert run(capsys, *command, "--missing-as-zero")[0] == 0
+    zeros = data.with_features(data.X * [1, 0, 1, 0], names)
+    expected = [repr(score) for score in LinearModel(COEF, names).score(zeros.X).tolist()]
+    assert run(capsys, "rank", "n.rkw", "some.parquet", "--missing-as-zero")[1].split() == expected
+    expected = [repr(score) for score in LinearModel(COEF).score(data.X).tolist()]
+    assert run(capsys, "rank", "n.rkw", "more.parquet")[1].split() == expected
 
 
 def test_explain(files, capsys):
@@ -225,7 +249,7 @@ def test_rank_scales_within_each_query(scaling, capsys):
     assert (code, [float(line) for line in out.splitlines()]) == (0, expected)
     # Feature 4 is left out where it is 0, and is scaled all the same.
     (scaling / "short.txt").write_text("0 qid:1 1:1\n1 qid:1 1:2\n")
-    assert run(capsys, "rank", "p.rkw", "short.txt")[1] == "0.75\n1.75\n"
+    assert run(capsys, "rank", "p.rkw", "short.txt", "--missing-as-zero")[1] == "0.75\n1.75\n"
 
 
 @pytest.mark.parametrize("name", ["f.txt", "d.rank"])
@@ -270,6 +294,8 @@ BAD = {
     "an id missing": (["rank", "m.rkw", "hole.txt", "-o", "x.run"], "hole.txt: 1 of 2 documents have no id"),
     "an id twice": (["rank", "m.rkw", "twice.txt", "-o", "x.run"], "twice.txt: duplicate document 'a' in query '1'"),
     "too wide": (["rank", "m.rkw", "wide.txt"], "wide.txt: the data has 9 features, but the model has 4"),
+    "too narrow": (["rank", "m.rkw", "narrow.txt"], f"narrow.txt: {NARROW}"),
+    "too narrow to explain": (["explain", "m.rkw", "narrow.txt", "--query", "1"], f"narrow.txt: {NARROW}"),
     "no model": (
         ["rank", "f.txt", "f.txt"],
         "f.txt: not a Rankwright model: it starts with other bytes; expected one written by `rankwright train`",
@@ -312,8 +338,9 @@ BAD = {
 @pytest.mark.parametrize("case", BAD)
 def test_bad_input_is_one_clear_line(files, capsys, case):
     (files / "dir").mkdir()
-    (files / "hole.txt").write_text("1 qid:1 1:1 # docid = a\n0 qid:1 1:1\n")
-    (files / "twice.txt").write_text("1 qid:1 1:1 # docid = a\n0 qid:1 1:1 # docid = a\n")
+    (files / "hole.txt").write_text("1 qid:1 1:1 4:1 # docid = a\n0 qid:1 1:1\n")
+    (files / "twice.txt").write_text("1 qid:1 1:1 4:1 # docid = a\n0 qid:1 1:1 # docid = a\n")
+    (files / "narrow.txt").write_text("1 qid:1 1:1\n0 qid:1 3:1\n")
     (files / "wide.txt").write_text("1 qid:1 9:1\n")
     (files / "cut.rkw").write_bytes((files / "m.rkw").read_bytes()[:-30])
     (files / "x.trec").write_text(RUN)

@@ -103,7 +103,7 @@ def test_weights_that_are_all_zero_are_warned_of(files, capsys):
     (files / "same.txt").write_text("1 qid:1 1:5\n0 qid:1 1:5\n")
     code, _, err = run(capsys, "train", "same.txt", "--method", "svm-auc", "-o", "m.rkw")
     assert code == 0
-    assert "warning: all weights are 0" in err
+    assert err.startswith("warning: the weights are no better than 0: training did not lower the loss (100.0 % of")
 
 
 def test_options_reach_the_ranker(files, capsys):
@@ -190,7 +190,20 @@ def test_groups_and_negative_labels(files, capsys):
 def test_missing_zeros_at_the_end_of_validation_lines(files, capsys):
     data = read_data("vali.txt")
     write_letor(data.with_features(data.X[:, :3]), files / "short.txt")
-    assert facts_of(capsys, "--method", "svm-map", "--valid", "short.txt")["valid"] == "short.txt"
+    code, out, err = run(
+        capsys, "train", "train.txt", "-o", "m.rkw", "--json", "--method", "svm-map", "--valid", "short.txt"
+    )
+    assert (code, json.loads(out)["valid"]) == (0, "short.txt")
+    width = read_data("train.txt").n_features
+    what = f"the validation data has 3 of the training data's {width} features"
+    assert err == f"warning: {what}; the others count as 0, as text leaves zeros out\n"
+
+
+def test_validation_on_training_data_is_told_before_training(files, capsys):
+    n = read_data("train.txt").n_queries
+    code, _, err = run(capsys, "train", "train.txt", "-o", "m.rkw", "--method", "svm-map", "--valid", "train.txt")
+    expected = f"warning: {n} of {n} validation queries are also in the training data (first: q0): results on them"
+    assert (code, err.startswith(expected)) == (0, True)
 
 
 def test_a_gap_that_is_left_is_one_warning(files, capsys):

@@ -250,7 +250,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path, monkeypatch):
         raise OSError("disk full")
 
     monkeypatch.setattr(parquet.ParquetWriter, "write_table", fail)
-    with pytest.raises(OSError, match="disk full"):
+    with pytest.raises(InputError, match=r"a\.parquet: cannot be written: disk full"):
         write_parquet(make_data(), path)
     assert path.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [path]

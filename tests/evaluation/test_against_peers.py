@@ -7,6 +7,8 @@ import pytrec_eval
 
 from rankwright import evaluate, evaluate_run, parse_measure
 
+pytestmark = pytest.mark.filterwarnings("ignore:ast.Num is deprecated:DeprecationWarning")  # ir_measures uses it
+
 TREC_NAMES = {
     "AP": "map", "AP@10": "map_cut_10", "nDCG": "ndcg", "nDCG@5": "ndcg_cut_5", "nDCG@10": "ndcg_cut_10",
     "RR": "recip_rank", "P@5": "P_5", "P@100": "P_100", "R@10": "recall_10", "Success@1": "success_1",

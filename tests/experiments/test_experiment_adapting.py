@@ -181,12 +181,18 @@ def test_features_that_are_left_out_at_the_end(folder):
     whole = run_experiment(write_experiment(folder, text), output=folder / "whole")
     for name in ("rich1", "rich3"):
         narrower(folder / f"{name}.txt", 3)
+    with pytest.raises(InputError, match=r"its data has 3 features, but fixed has 4; .* use missing_as_zero = true"):
+        run_experiment(write_experiment(folder, text), output=folder / "narrow")
+    text = text.replace('name = "fixed"\n', 'name = "fixed"\nmissing_as_zero = true\n')
     results = run_experiment(write_experiment(folder, text), output=folder / "narrow")
     assert (whole.failures, results.failures) == ([], [])
     for name in ("rich2", "train", "vali", "test"):  # now the new domain has fewer than the background
         narrower(folder / f"{name}.txt", 4 if name == "rich2" else 2)
     results = run_experiment(write_experiment(folder, text), output=folder / "few")
     assert results.failures == []
+    strict = text.replace("missing_as_zero = true\n", "")
+    with pytest.raises(InputError, match=r"the data has 2 features, but the model has 4; .* missing_as_zero = true"):
+        run_experiment(write_experiment(folder, strict), output=folder / "strict")
     assert results.manifest["data"][0]["features"] == 2
     save_model(LinearModel(np.array([1.0])), folder / "b.rkw", method="linear", parameters={})
     text = HEAD + FIXED + '[data.background]\nmodel = "b.rkw"\n' + methods("background")
@@ -198,6 +204,7 @@ def test_sparse_and_dense_go_together(folder):
     data = made(60, 10)
     save_folder(data.with_features(sparse.csr_array(np.pad(data.X, ((0, 0), (0, 3))))), folder / "rich.rank")
     text = HEAD + FIXED + BACKGROUND.replace("rich1.txt", "rich.rank") + methods("interpolate-3", "lambdamart")
+    text = text.replace('name = "fixed"\n', 'name = "fixed"\nmissing_as_zero = true\n')
     assert run_experiment(write_experiment(folder, text)).failures == []
 
 

@@ -1,5 +1,7 @@
 """Processes of an experiment: progress, and what one that dies leaves undone."""
 
+import subprocess
+import sys
 from collections import deque
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
@@ -57,3 +59,26 @@ def test_a_process_that_dies_fails_only_the_cells_that_were_computed(folder):
     assert (watch.done, len(watch.failures), len(queue)) == (1, 1, 4)
     assert all("process died" in failure.reason for failure in watch.failures)
     assert [cell.file for cell in queue] == [cell.file for cell in cells[2:]]
+
+
+PARENT = """
+import multiprocessing, os, time
+from concurrent.futures import ProcessPoolExecutor
+from rankwright.data.threads import end_with_parent
+
+if __name__ == "__main__":
+    pool = ProcessPoolExecutor(1, multiprocessing.get_context("spawn"), end_with_parent)
+    print(pool.submit(os.getpid).result(), flush=True)
+    pool.submit(time.sleep, 120).result()
+"""
+
+
+def test_workers_end_with_a_killed_experiment(tmp_path):
+    (tmp_path / "parent.py").write_text(PARENT)
+    with subprocess.Popen(
+        [sys.executable, tmp_path / "parent.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as one:
+        assert int(one.stdout.readline()) != one.pid
+        one.kill()
+        out, _ = one.communicate(timeout=30)  # ends when the last process that can write to it has ended
+        assert out == b""

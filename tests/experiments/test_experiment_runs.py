@@ -11,14 +11,15 @@ import pytest
 from tests.experiments.experiment_files import TRIALS, made, write_all, write_experiment
 
 import rankwright
-from rankwright import QueryTrials, StructuredSVM, evaluate, letor_folds, read_data
+from rankwright import QueryTrials, RankingData, StructuredSVM, evaluate, letor_folds, read_data
 from rankwright.data.letor_write import write_letor
 from rankwright.data.trec import TrecTable, write_qrels, write_run
-from rankwright.errors import InputError
+from rankwright.errors import InputError, InputWarning
 from rankwright.experiments import Results, load_experiment, run_experiment, tuning
 from rankwright.experiments import running as running_module
 from rankwright.experiments.cells import run_cell
 from rankwright.models.saving import load_model
+from rankwright.reports import write_report
 from rankwright.training.train import Plan
 
 TIMES = ("seconds_train", "seconds_tune")
@@ -375,3 +376,28 @@ def test_folders_that_are_not_ours(folder):
         Results.open(folder / "mine")
     with pytest.raises(InputError, match="n_jobs is 0"):
         run_experiment(load_experiment(folder / "exp.toml"), n_jobs=0)
+
+
+def test_queries_that_are_both_trained_and_tested_on_are_told(folder):
+    both = RankingData.concatenate([made(11, 2, first=500), read_data(folder / "train.txt").select([3])])
+    write_letor(both, folder / "vali.txt")
+    write_letor(read_data(folder / "train.txt"), folder / "test.txt")
+    text = FIXED.partition("[[method]]")[0] + '[[method]]\nmethod = "feature:1"\n'
+    with pytest.warns(InputWarning) as caught:
+        results = run_experiment(write_experiment(folder, text))
+    expected = [
+        "14 of 14 test queries are also in the training data (first: q0): results on them are too good",
+        "1 of 14 test queries is also in the validation data (q3): results on it are too good",
+        "1 of 3 validation queries is also in the training data (q3): results on it are too good",
+    ]
+    assert [str(warning.message) for warning in caught] == [f"fixed: {line}" for line in expected]
+    assert results.manifest["data"][0]["warnings"] == expected
+    page = write_report(results.folder, folder / "report.html").read_text()
+    assert [f'<p class="warning">fixed: {line}.</p>' in page for line in expected] == [True] * 3
+
+
+def test_an_open_test_of_known_queries_is_told(folder):
+    write_letor(read_data(folder / "all.txt").select([5, 6]), folder / "open.txt")
+    text = TRIALS.replace('features = "all.txt"\n', 'features = "all.txt"\nopen_test = "open.txt"\n')
+    with pytest.warns(InputWarning, match="all: 2 of 2 test queries are also in the training data"):
+        run_experiment(write_experiment(folder, text.partition('[[method]]\nmethod = "svm-map"')[0]))

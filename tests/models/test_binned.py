@@ -65,7 +65,7 @@ def test_columns_are_found_by_name_or_position():
     with pytest.raises(InputError, match="the data lacks 1"):
         model.score(X[:, :3], NAMES[:3])
     X[:, 3] = 0
-    assert model.score(X[:, :3]).tobytes() == model.score(X).tobytes()
+    assert model.predict(X[:, :3], missing_as_zero=True).tobytes() == model.score(X).tobytes()
     assert model.score([[1, 2, 3, 4]]).tolist() == model.score([[1.0, 2.0, 3.0, 4.0]]).tolist()
 
 

@@ -53,14 +53,18 @@ def test_a_row_has_the_same_score_in_any_batch(rows, csr):
     assert same_bits(model.score(part), scores[rows])
 
 
-def test_zeros_at_the_end_may_be_left_out():
+def test_zeros_at_the_end_may_be_left_out_if_that_is_said():
     model, X = make()
     X[:, 40:] = 0
-    full = model.score(X)
+    full, names = model.score(X), [f"f{at}" for at in range(1, 41)]
     for part in (X[:, :40], sparse.csr_array(X[:, :40])):
-        assert same_bits(model.score(part), full)
-        assert same_bits(model.score(part, [f"f{at}" for at in range(1, 41)]), full)
-    assert model.aligned(X[:2, :40]).shape == (2, 46)
+        assert same_bits(model.predict(part, missing_as_zero=True), full)
+        assert same_bits(model.score(*model.with_missing(part, names)), full)
+        for called in (None, names):
+            with pytest.raises(InputError, match="the data has 40 features, but the model has 46"):
+                model.score(part, called)
+            with pytest.raises(InputError, match="the data has 40 features, but the model has 46"):
+                model.aligned(part, called)
 
 
 def test_memory_maps_whole_numbers_and_odd_shapes(tmp_path):
@@ -198,8 +202,9 @@ def test_scaling_of_columns_left_out_and_found_by_name(kind, form):
     _, scaling, X = scaling_model(kind)
     X[:, 4:] = 0  # which percentiles turn into 0.5
     full = scaling.score(X, indptr=BOUNDS)
-    assert same_bits(scaling.score(form(X[:, :4]), indptr=BOUNDS), full)
-    np.testing.assert_array_equal(scaling.aligned(form(X[:, :4]), indptr=BOUNDS), scaling.aligned(X, indptr=BOUNDS))
+    wide, names = scaling.with_missing(form(X[:, :4]), None)
+    assert same_bits(scaling.score(wide, names, BOUNDS), full)
+    np.testing.assert_array_equal(scaling.aligned(wide, names, BOUNDS), scaling.aligned(X, indptr=BOUNDS))
     named = LinearModel(scaling.coef, tuple("abcdef"), kind)
     mixed = np.column_stack([X[:, ::-1], np.arange(len(X), dtype=X.dtype)])
     assert same_bits(named.score(form(mixed), [*"fedcba", "unknown"], BOUNDS), full)

@@ -1,6 +1,7 @@
 """What all models share: `predict` takes data, arrays and data frames, and gives scores in the caller's order."""
 
 import dataclasses
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -90,13 +91,52 @@ def test_data_brings_its_queries(model):
 
 
 def test_without_queries_all_rows_are_one(model):
-    assert model.predict(X).tobytes() == model.score(X).tobytes()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert model.predict(X).tobytes() == model.score(X).tobytes()
+        assert model.predict(X[:1]).tobytes() == model.score(X[:1]).tobytes()
+    if not model.scales_queries:
+        assert caught == []
+        return
+    what = "no qid: features are scaled within each query, and all 6 rows are taken as one; pass qid=…, or group=…"
+    assert [(str(one.message), one.filename) for one in caught] == [(what, __file__)]
 
 
 @pytest.mark.parametrize("frame", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_data_frames_by_name_whatever_else_they_hold(model, frame):
     columns = {"title": list("uvwxyz"), "c": X[:, 2], "a": X[:, 0], "b": X[:, 1], "qid": QID}
     assert model.predict(frame(columns), columns["qid"]).tobytes() == expected(model).tobytes()
+    assert model.predict(frame(columns)).tobytes() == expected(model).tobytes()  # the column qid has them
+    for wrong in ({"qid": QID[::-1]}, {"group": [2, 4]}):
+        with pytest.raises(InputError, match="the data frame has a column 'qid'"):
+            model.predict(frame(columns), **wrong)
+
+
+def test_a_feature_called_qid_is_a_feature():
+    frame = pd.DataFrame({"a": [1.0, 2.0], "qid": [10.0, 20.0]})
+    assert LinearModel([1.0, 1.0], ("a", "qid")).predict(frame).tolist() == [11.0, 22.0]
+    assert LinearModel([1.0]).predict(frame).tolist() == [1.0, 2.0]
+
+
+HUGE = {
+    "linear": (LinearModel([10.0, 1.0], ("a", "b")), "inf"),
+    "net": (NetModel([[10.0, 1.0]], [0.0], [1.0], ("a", "b")), "nan"),
+    "sum": (
+        SumModel((LinearModel([1.0, 1.0], ("a", "b")), NetModel([[0.1, 0.0]], [0], [1], ("a", "b"))), [9, 1]),
+        "inf",
+    ),
+}
+
+
+@pytest.mark.parametrize("table", [np.asarray, sparse.csr_array, lambda rows: pd.DataFrame(rows, columns=["a", "b"])])
+@pytest.mark.parametrize("kind", HUGE)
+def test_a_feature_too_large_for_a_score_is_named(kind, table):
+    model, score = HUGE[kind]
+    message = (
+        rf"the score of row 1 \(from 0\) is {score}: its feature 'a' is 1e\+308; features and scores must be finite"
+    )
+    with pytest.raises(InputError, match=message):
+        model.predict(table(np.array([[1.0, 2.0], [1e308, 3.0]])))
 
 
 def test_a_data_frame_for_a_sum_of_models_with_different_features():
@@ -118,6 +158,25 @@ def test_a_data_frame_and_a_model_without_names():
 def test_a_data_frame_that_lacks_a_feature(model):
     with pytest.raises(InputError, match="the data lacks 1 of the model's 3 features: 'b'"):
         model.predict(pd.DataFrame({"c": X[:, 2], "a": X[:, 0]}))
+
+
+def test_features_that_are_missing_are_zero_only_if_that_is_said(model):
+    zeros = X * [1, 0, 0]
+    frame = pd.DataFrame({"a": X[:, 0], "more": 1.0})
+    data = RankingData.from_arrays(X[:, :1], np.zeros(len(X)), QID, feature_names=["a"])
+    text = RankingData.from_arrays(X[:, :1], np.zeros(len(X)), QID)
+    for given, qid in ((frame, QID), (frame, None), (data, None), (text, None), (X[:, :1], QID), (X[:, :1], None)):
+        with pytest.raises(
+            InputError, match="to take missing features as 0, which text leaves out, use missing_as_zero=True"
+        ):
+            model.predict(given, qid)
+        known = QID if qid is not None or isinstance(given, RankingData) else None
+        assert model.predict(given, qid, missing_as_zero=True).tobytes() == model.predict(zeros, known).tobytes()
+
+
+def test_columns_with_names_do_not_fill_a_model_without():
+    with pytest.raises(InputError, match="the data has 2 features, but the model has 3"):
+        LinearModel(np.ones(3)).predict(pd.DataFrame({"x": [1.0], "y": [2.0]}), missing_as_zero=True)
 
 
 def test_missing_values_of_frames_are_nan():

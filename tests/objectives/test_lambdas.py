@@ -1,6 +1,7 @@
-"""Lambda gradients against the double loop over pairs, RankNet's against numerical derivatives; the order of ties."""
+"""Lambda gradients against the double loop over pairs, RankNet's against numerical derivatives; ties."""
 
-from itertools import pairwise
+from fractions import Fraction
+from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
@@ -22,7 +23,8 @@ def parsed(measure):
 
 def pair_by_pair(scores, labels, measure, truncation=None):
     """The definition: every pair of documents of one query, with the change of the measure if they swapped places."""
-    order = np.argsort(-scores, kind="stable")
+    worth = labels if measure is None or measure.swaps() is None else measure.worth(labels)
+    order = spread(scores, worth)
     n = len(order)
     ranked = labels[order]
     deltas = np.ones((n, n)) if measure is None else np.abs(measure.brute_force_swap_deltas(ranked, ranked))
@@ -35,7 +37,17 @@ def pair_by_pair(scores, labels, measure, truncation=None):
                 residuals[a] += deltas[i, j] * miss
                 residuals[b] -= deltas[i, j] * miss
                 curves[[a, b]] += deltas[i, j] * miss * (1.0 - miss)
-    return residuals, curves
+    alike = (scores[:, None] == scores) & (worth[:, None] == worth)
+    return [(alike * part).sum(axis=1) / alike.sum(axis=1) for part in (residuals, curves)]
+
+
+def spread(scores, worth):
+    """The order: by score; in a tie, the k-th of m documents of one worth is (k + ½)/m of the way down."""
+    down = [
+        Fraction(2 * sum(alike[:at]) + 1, 2 * sum(alike))
+        for at, alike in enumerate((scores[:, None] == scores) & (worth[:, None] == worth))
+    ]
+    return np.array(sorted(range(len(scores)), key=lambda at: (-scores[at], down[at], worth[at])), dtype=int)
 
 
 def queries(seed, sizes=(1, 2, 7, 12, 30), ties=False, top=4):
@@ -133,9 +145,10 @@ def test_a_measure_that_has_only_a_value_has_gradients():
     lambdas = Lambdas(labels, indptr, FirstLabel())
     assert lambdas.kernel is None
     for part, (start, stop) in enumerate(pairwise(indptr)):
-        want = pair_by_pair(scores[start:stop], labels[start:stop], FirstLabel())
-        np.testing.assert_allclose(lambdas.one_query(part, scores[start:stop]), want, atol=1e-6)
-        np.testing.assert_allclose([one[start:stop] for one in lambdas.evaluate(scores)], want, atol=1e-6)
+        docs = lambdas.docs[start:stop]
+        want = pair_by_pair(scores[docs], labels[docs], FirstLabel())
+        np.testing.assert_allclose(lambdas.one_query(part, scores[docs]), want, atol=1e-6)
+        np.testing.assert_allclose([one[docs] for one in lambdas.evaluate(scores)], want, atol=1e-6)
 
 
 def typed_in_by_hand():
@@ -149,7 +162,7 @@ def test_swap_changes_need_not_come_from_a_file():
         def swaps(self):
             return Swaps(typed_in_by_hand())
 
-    residuals, _ = Lambdas(np.array([2.0, 0.0, 1.0]), np.array([0, 3]), Odd()).evaluate(np.zeros(3))
+    residuals, _ = Lambdas(np.array([2.0, 0.0, 1.0]), np.array([0, 3]), Odd()).evaluate(np.array([2e-9, 1e-9, 0]))
     assert residuals == pytest.approx([0.0, -0.5, 0.5])
 
 
@@ -159,8 +172,8 @@ def test_one_query_at_a_time_is_the_same(measure):
     lambdas = Lambdas(labels, indptr, parsed(measure), 5)
     whole = lambdas.evaluate(scores)
     for q, (start, stop) in enumerate(pairwise(indptr)):
-        parts = lambdas.one_query(q, scores[start:stop])
-        np.testing.assert_array_equal(parts, [part[start:stop] for part in whole])
+        docs = lambdas.docs[start:stop]
+        np.testing.assert_array_equal(lambdas.one_query(q, scores[docs]), [part[docs] for part in whole])
 
 
 def test_weights_of_queries():
@@ -172,19 +185,39 @@ def test_weights_of_queries():
         np.testing.assert_allclose(one, other * np.repeat(weights, np.diff(indptr)))
 
 
-@pytest.mark.parametrize("measure", ["nDCG@10", "AP", "ERR@3"])
-def test_with_an_order_of_ties_the_order_of_rows_does_not_matter(measure):
+@every_measure
+@pytest.mark.parametrize("scores", ["tied", "some tied", "zeros of both signs"])
+def test_nothing_but_scores_and_labels_decides_ties(measure, scores):
     rng = np.random.default_rng(7)
-    scores, labels, indptr = queries(seed=7, ties=True)
-    X = rng.normal(size=(len(labels), 3))
-    rows = np.concatenate([start + rng.permutation(stop - start) for start, stop in pairwise(indptr)])
-    first, second = (
-        Lambdas(z, indptr, parsed(measure), ties=content_order(x, z, indptr)[0]).evaluate(s)
-        for x, z, s in ((X, labels, scores), (X[rows], labels[rows], scores[rows]))
-    )
-    assert [part[rows].tobytes() for part in first] == [part.tobytes() for part in second]
-    plain = Lambdas(labels, indptr, parsed(measure)).evaluate(scores)
-    assert [part.tobytes() for part in plain] != [part.tobytes() for part in first]
+    _, labels, indptr = queries(seed=7)
+    values = {
+        "tied": np.zeros(len(labels)),
+        "some tied": rng.integers(0, 3, len(labels)).astype(float),
+        "zeros of both signs": np.where(rng.random(len(labels)) < 0.5, -0.0, 0.0),
+    }[scores]
+    first = Lambdas(labels, indptr, measure, 9).evaluate(values)
+    for _ in range(3):
+        rows = np.concatenate([start + rng.permutation(stop - start) for start, stop in pairwise(indptr)])
+        order = np.lexsort((rng.random(len(rows)), np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))))
+        second = Lambdas(labels[rows], indptr, measure, 9, order=order).evaluate(values[rows])
+        assert [part[rows].tobytes() for part in first] == [part.tobytes() for part in second]
+
+
+@pytest.mark.parametrize("measure", ["nDCG", "AP", "ERR", "P@3", "RR"])
+def test_ties_are_close_to_the_mean_over_all_their_orders(measure):
+    measure, rng = parsed(measure), np.random.default_rng(0)
+    n, orders = 5, np.array(list(permutations(range(5))))
+    missed = size = 0.0
+    for _ in range(8):
+        scores, labels = rng.integers(0, 2, n).astype(float), rng.integers(0, 3, n).astype(float)
+        got, _ = Lambdas(labels, np.array([0, n]), measure).evaluate(scores)
+        possible = orders[(np.diff(scores[orders]) <= 0).all(axis=1)]
+        apart = scores - 1e-9 * np.argsort(possible, axis=1)  # without ties, a query for each order
+        tiled = Lambdas(np.tile(labels, len(possible)), n * np.arange(len(possible) + 1), measure)
+        mean = tiled.evaluate(apart.ravel())[0].reshape(-1, n).mean(axis=0)
+        missed += np.abs(got - mean).sum()
+        size += np.abs(mean).sum()
+    assert missed < 0.35 * size
 
 
 def test_the_order_by_content_depends_on_nothing_else():
@@ -205,6 +238,12 @@ def test_the_order_by_content_depends_on_nothing_else():
     moved, moved_order = content_order(X[rows], labels[rows], indptr)
     assert X[rows][moved].tobytes() == np.concatenate([X[docs[4:8]], X[docs[:4]], X[docs[8:]]]).tobytes()
     assert np.array([1, 0, 2, 3])[moved_order].tolist() == order.tolist()
+    # What is the same in all rows changes nothing, wherever it is.
+    for at, value in ((0, 7.0), (5, 0.0), (2, np.nan)):
+        wider = np.insert(X, at, value, axis=1)
+        for same in (wider, sparse.csr_array(wider)):
+            again = content_order(same, labels, indptr)
+            assert [part.tolist() for part in again] == [docs.tolist(), order.tolist()]
     # Weights decide where content is equal.
     twice = np.concatenate([X[:4], X[:4]])
     _, by_weight = content_order(twice, np.tile(labels[:4], 2), np.array([0, 4, 8]), np.array([2.0, 1.0]))

@@ -42,6 +42,7 @@ def test_it_is_public():
 
 
 @pytest.mark.filterwarnings("ignore:(all documents are|no document is) relevant:rankwright.errors.InputWarning")
+@pytest.mark.filterwarnings("ignore:no qid:rankwright.errors.InputWarning")
 @parametrize_with_checks(
     [
         AccuracySVM(),
@@ -130,10 +131,13 @@ def test_query_scaling_is_scaling_first(kind, form):
     by_query = np.argsort(qid, kind="stable")
     sizes = np.bincount(qid)
     assert bits(inside.predict(form(X)[by_query], group=sizes)) == bits(expected[by_query])
-    # Without queries all rows are one; alone, a query has the scores that it has among others.
-    assert bits(inside.predict(form(X))) == bits(inside.predict(form(X), np.zeros(len(y))))
-    assert not np.allclose(inside.predict(form(X)), expected)
-    assert bits(inside.predict(form(X)[qid == 3])) == bits(expected[qid == 3])
+    # Without queries all rows are one, and a warning says so; alone, a query has the scores that it has among others.
+    with pytest.warns(InputWarning, match="^no qid: features are scaled within each query, and all 180 rows") as caught:
+        as_one = inside.predict(form(X))
+    assert caught[0].filename == __file__
+    assert bits(as_one) == bits(inside.predict(form(X), np.zeros(len(y))))
+    assert not np.allclose(as_one, expected)
+    assert bits(inside.predict(form(X)[qid == 3], group=[15])) == bits(expected[qid == 3])
 
 
 @pytest.mark.parametrize("kind", [None, *SCALINGS])
@@ -230,7 +234,7 @@ def test_one_class_gives_weights_of_zero_and_a_warning(label, what, options, tmp
         ranker.fit(X, np.full(len(y), label), qid, eval_set=(X, y, qid))
     assert len(caught) == 1
     assert caught[0].filename == __file__
-    assert not ranker.predict(X).any()
+    assert not ranker.predict(X, qid).any()
     assert (ranker.C_path_, ranker.objective_, np.isnan(ranker.C_)) == ([], 0.0, "C" in options)
     ranker.save(tmp_path / "m.rkw")
     assert not load_model(tmp_path / "m.rkw").model.coef.any()
@@ -251,7 +255,9 @@ def test_C_is_chosen_on_validation_data(kind):
     assert (ranker.objective_, ranker.n_iter_) == (by_hand[best].objective_, by_hand[best].n_iter_)
     other = AccuracySVM("auto", C_grid=[10, 0.1], eval_measure="ndcg@5").fit(*training, eval_set=data)
     assert [(row["C"], "nDCG@5" in row) for row in other.C_path_] == [(0.1, True), (10.0, True)]
-    equal = AccuracySVM("auto", C_grid=[10, 0.1]).fit([[0.0], [1.0]], [0, 1], eval_set=([[0.0], [1.0]], [0, 1], [1, 1]))
+    equal = AccuracySVM("auto", C_grid=[10, 0.1]).fit(
+        [[0.0], [1.0]], [0, 1], [1, 1], eval_set=([[0], [1]], [0, 1], [1, 1])
+    )
     assert ([row["AP"] for row in equal.C_path_], equal.C_) == ([1.0, 1.0], 0.1)  # the smaller of equal ones
 
 

@@ -9,7 +9,7 @@ from contract import QUICK, all_rankers, bits, make
 from scipy import sparse
 from sklearn.base import clone
 
-from rankwright import InputError, InputWarning, RankingData, evaluate
+from rankwright import InputError, InputWarning, RankingData, RankingSVM, evaluate
 from rankwright.measures import Measure
 from rankwright.rankers.facts import Fitted, Kind
 
@@ -122,6 +122,12 @@ def test_validation_columns_are_those_of_the_training_data(ranker):
     padded = unnamed.with_features(np.column_stack([short.X, np.zeros(short.n_docs)]))
     one, other = (choosing(clone(ranker)).fit(*make(noise=2.0), eval_set=given) for given in (short, padded))
     assert facts(one) == facts(other)
+
+
+def test_validation_queries_that_were_trained_on_are_warned_of():
+    X, y, qid = make(n_queries=4)
+    with pytest.warns(InputWarning, match="1 of 1 validation query is also in the training data"):
+        RankingSVM(C=1.0).fit(X, y, qid, eval_set=(X[qid == qid[0]], y[qid == qid[0]], qid[qid == qid[0]]))
 
 
 def test_wrong_validation_data_gives_one_line(ranker):

@@ -8,6 +8,10 @@ from sklearn.exceptions import ConvergenceWarning
 from rankwright import InputWarning
 from rankwright.rankers.ranking_svm import RankingSVM
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:the weights are (no|hardly) better than 0"
+)  # some losses here cannot be lowered
+
 
 def synthetic(seed=0, n_queries=30, noise=0.7):
     rng = np.random.default_rng(seed)

@@ -23,12 +23,17 @@ from rankwright import (
     parse_measure,
 )
 from rankwright.models.sum import SumModel
-from rankwright.objectives.content_order import content_order
 from rankwright.objectives.lambdas import Lambdas
-from rankwright.rankers.background import background_model, background_scores
+from rankwright.rankers.background import SPREAD, background_model, background_scores
 from rankwright.rankers.validation import validation_value
 
 GIVEN = {"float64": np.asarray, "float32": lambda X: X.astype(np.float32), "csr": sparse.csr_array}
+
+
+def scaled(scores, qid):
+    """Scores on the scale from which boosting starts: by their standard deviation within queries."""
+    apart = scores - pd.Series(scores).groupby(np.asarray(qid)).transform("mean").to_numpy()
+    return scores * SPREAD / np.sqrt((apart**2).mean())
 
 
 def make(n_queries=25, seed=0, noise=1.0):
@@ -53,8 +58,7 @@ def by_definition(data, n_rounds, rate, standardize=True, weights=None, start=0.
     scale = np.where(X.std(axis=0) > 1e-9, X.std(axis=0), 1.0)
     h = (X - X.mean(axis=0)) / scale if standardize else X
     varies = X.std(axis=0) > 1e-9
-    docs, _ = content_order(X, data.labels, data.indptr)
-    lambdas = Lambdas(data.labels, data.indptr, parse_measure(measure).resolve("letor"), ties=docs)
+    lambdas = Lambdas(data.labels, data.indptr, parse_measure(measure).resolve("letor"))
     coef = np.zeros(X.shape[1])
     for _ in range(n_rounds):
         residuals = lambdas.evaluate(scores)[0] * of_row
@@ -91,9 +95,9 @@ def test_rounds_from_a_background_are_those_of_the_definition():
     svm = RankingSVM().fit(*make(seed=3))
     data = RankingData.from_arrays(X, y, qid)
     ranker = LambdaBoost(20, measure="map", background=svm).fit(X, y, qid)
-    want = by_definition(data, 20, 0.5, start=svm.predict(X), measure="map")
+    want = by_definition(data, 20, 0.5, start=scaled(svm.predict(X), qid), measure="map")
     np.testing.assert_allclose(ranker.coef_, want, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(ranker.predict(X), svm.predict(X) + X @ ranker.coef_)
+    np.testing.assert_allclose(ranker.predict(X), scaled(svm.predict(X), qid) + X @ ranker.coef_)
 
 
 @pytest.mark.parametrize("as_given", [np.asarray, sparse.csr_array], ids=str)
@@ -160,7 +164,9 @@ def test_a_background_in_any_form(backgrounds, kind, tmp_path):
         if kind == "model"
         else background_scores(background_model(background), RankingData.from_arrays(*new))
     )
-    np.testing.assert_allclose(ranker.predict(new[0]), alone + new[0] @ ranker.coef_)
+    own = background_model(background).score(X)
+    factor = scaled(own, qid)[0] / own[0]
+    np.testing.assert_allclose(ranker.predict(new[0]), factor * alone + new[0] @ ranker.coef_)
     assert isinstance(ranker.model_, LinearModel if kind in ("ranker", "model") else SumModel)
     ranker.save(tmp_path / "model.rkw")
     saved = load_model(tmp_path / "model.rkw")
@@ -168,7 +174,7 @@ def test_a_background_in_any_form(backgrounds, kind, tmp_path):
     assert saved.model.score(new[0]).tobytes() == bits(ranker, new[0])
     # From that file boosting can go on.
     further = LambdaBoost(5, background=saved).fit(X, y, qid)
-    np.testing.assert_allclose(further.predict(X), ranker.predict(X) + X @ further.coef_)
+    np.testing.assert_allclose(further.predict(X), scaled(ranker.predict(X), qid) + X @ further.coef_)
 
 
 @pytest.mark.parametrize("kind", ["ranker", "net"])
@@ -203,7 +209,7 @@ def test_features_of_the_background_are_found_by_name(tmp_path):
     part = RankingSVM().fit(frame[["c", "a"]], y, qid)
     with pytest.warns(InputWarning, match="4 of 6 features are unknown to the background model"):
         ranker = LambdaBoost(10, background=part).fit(frame, y, qid, eval_set=(frame, y), eval_qid=qid)
-    np.testing.assert_allclose(ranker.predict(frame), part.predict(frame[["c", "a"]]) + X @ ranker.coef_)
+    np.testing.assert_allclose(ranker.predict(frame), scaled(part.predict(frame[["c", "a"]]), qid) + X @ ranker.coef_)
     assert ranker.score(frame, y, qid) == evaluate(y, ranker.predict(frame), qid, measures=["nDCG@10"]).means["nDCG@10"]
     ranker.save(tmp_path / "model.rkw")
     model = load_model(tmp_path / "model.rkw").model
@@ -214,9 +220,9 @@ def test_features_of_the_background_are_found_by_name(tmp_path):
 
 def test_a_background_that_scales_within_queries():
     X, y, qid = make()
-    scaled = AccuracySVM(query_scaling="minmax").fit(X, y, qid)
-    ranker = LambdaBoost(10, background=scaled).fit(X, y, qid)
-    want = scaled.predict(X, qid) + X @ ranker.coef_
+    background = AccuracySVM(query_scaling="minmax").fit(X, y, qid)
+    ranker = LambdaBoost(10, background=background).fit(X, y, qid)
+    want = scaled(background.predict(X, qid), qid) + X @ ranker.coef_
     np.testing.assert_allclose(ranker.predict(X, qid), want)
     np.testing.assert_allclose(ranker.predict(X, group=pd.Series(qid).value_counts(sort=False).to_numpy()), want)
     data = RankingData.from_arrays(X, y, qid)
@@ -287,6 +293,7 @@ REPEATED = "a document given twice is ranked twice, which is another ranking, no
 
 
 @pytest.mark.filterwarnings("ignore:no query has documents:rankwright.errors.InputWarning")
+@pytest.mark.filterwarnings("ignore:no qid:rankwright.errors.InputWarning")
 @parametrize_with_checks(
     [LambdaBoost(10)],
     expected_failed_checks=lambda ranker: {

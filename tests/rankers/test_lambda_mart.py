@@ -13,6 +13,7 @@ from rankwright.models.saving import load_model
 from rankwright.models.sum import SumModel
 from rankwright.models.trees.model import TreeModel
 from rankwright.rankers import tree_ranker
+from rankwright.rankers.background import SPREAD
 from rankwright.rankers.lambda_boost import LambdaBoost
 from rankwright.rankers.lambda_mart import LambdaMART
 from rankwright.rankers.max_margin import StructuredSVM
@@ -36,6 +37,12 @@ def ndcg(ranker, X, y, qid, measure="nDCG@10"):
 
 def bits(array):
     return np.asarray(array).tobytes()
+
+
+def scaled(scores, qid):
+    """Scores on the scale from which boosting starts: by their standard deviation within queries."""
+    apart = scores - np.array([scores[qid == q].mean() for q in qid])
+    return scores * SPREAD / np.sqrt((apart**2).mean())
 
 
 def first_trees(ranker, X, n_trees):
@@ -187,7 +194,9 @@ def test_a_linear_background(tmp_path):
     assert isinstance(ranker.model_, SumModel)
     assert ndcg(ranker, X, y, qid) > ndcg(linear, X, y, qid) + 0.05
     trees = ranker.model_.parts[1]
-    np.testing.assert_array_equal(ranker.predict(X), linear.predict(X) + trees.score(X))
+    factor = ranker.model_.weights[0]
+    assert factor * linear.predict(X) == pytest.approx(scaled(linear.predict(X), qid), rel=1e-9)
+    np.testing.assert_array_equal(ranker.predict(X), factor * linear.predict(X) + trees.score(X))
     assert bits(LambdaMART(**QUICK).fit(X, y, qid).predict(X)) != bits(trees.score(X))  # other trees than from nothing
     np.testing.assert_array_equal(ranker.feature_importances_, trees.importance())
     linear.save(tmp_path / "linear.rkw")
@@ -202,12 +211,12 @@ def test_a_background_of_trees_becomes_one_with_what_is_learnt(tmp_path):
     X, y, qid = make()
     first = LambdaMART(**QUICK).fit(X, y, qid)
     first.save(tmp_path / "first.rkw")
-    whole = LambdaMART(**{**QUICK, "n_trees": 40}).fit(X, y, qid)
     for background in (first, first.model_, load_model(tmp_path / "first.rkw")):
         more = LambdaMART(**{**QUICK, "n_trees": 15}, background=background).fit(X, y, qid)
         assert isinstance(more.model_, TreeModel)
         assert (more.n_trees_, more.model_.forest.n_trees) == (15, 40)
-        assert bits(more.predict(X)) == bits(whole.predict(X))  # 25 trees and 15 more are 40
+        learnt = TreeModel(5, None, more.model_.forest).score(X) - first_trees(more, X, 25)
+        np.testing.assert_allclose(more.predict(X), scaled(first.predict(X), qid) + learnt, rtol=1e-9, atol=1e-12)
 
 
 def test_a_background_that_scales_within_queries_and_finds_features_by_name():
@@ -218,7 +227,7 @@ def test_a_background_that_scales_within_queries_and_finds_features_by_name():
     with pytest.warns(InputWarning, match="2 of 5 features are unknown to the background model"):
         ranker = LambdaMART(background=background, **QUICK).fit(data)
     own = ranker.model_.parts[1]
-    expected = background.score(X, names, data.indptr) + own.score(X)
+    expected = ranker.model_.weights[0] * background.score(X, names, data.indptr) + own.score(X)
     assert bits(ranker.predict(data)) == bits(expected)
     turned = data.with_features(X[:, ::-1], names[::-1])
     assert bits(ranker.predict(turned)) == bits(expected)
@@ -232,6 +241,42 @@ def test_a_background_that_is_perfect_is_not_made_worse():
     assert ndcg(ranker, perfect, y, qid) == 1.0
     assert ranker.n_trees_ == 0
     assert bits(ranker.predict(perfect)) == bits(background.score(perfect))
+
+
+@pytest.mark.parametrize("ranker", [LambdaMART(**QUICK, randomize_nodes=True), LambdaBoost(15)], ids=["mart", "boost"])
+def test_the_scale_of_a_background_does_not_matter(ranker, tmp_path):
+    X, y, qid = make(20)
+    valid = make(10, seed=1)
+    coef = np.array([0.3, 0.5, 0.1, 0.0, -0.2])
+    plain = clone(ranker).set_params(background=LinearModel(coef)).fit(X, y, qid, eval_set=valid)
+    assert getattr(plain, "n_trees_", None) or plain.n_rounds_
+    for factor in (10.0, 100.0, 1000.0, 1e-3, 1e250, 1e-250):
+        other = clone(ranker).set_params(background=LinearModel(factor * coef)).fit(X, y, qid, eval_set=valid)
+        np.testing.assert_allclose(other.predict(X), plain.predict(X), rtol=1e-9, atol=1e-9)
+        assert np.isfinite(other.predict(X)).all()
+        assert [row.value for row in other.path_] == [row.value for row in plain.path_]
+    other.save(tmp_path / "model.rkw")
+    assert bits(load_model(tmp_path / "model.rkw").model.score(X)) == bits(other.predict(X))
+
+
+@pytest.mark.parametrize("constant", [0.0, 1.0, 1e9, 1e-310])
+def test_a_background_that_is_constant_within_queries(constant):
+    X, y, qid = make(20)
+    X[:, 4] = qid  # which says nothing of the order
+    background = LinearModel(constant * np.eye(5)[4])
+    plain = LambdaMART(**QUICK).fit(X, y, qid)
+    ranker = LambdaMART(background=background, **QUICK).fit(X, y, qid)
+    learnt = ranker.model_.parts[-1] if isinstance(ranker.model_, SumModel) else ranker.model_
+    np.testing.assert_allclose(learnt.score(X), plain.predict(X), rtol=1e-6, atol=1e-6)
+
+
+def test_a_background_that_is_wrong_everywhere_is_turned_round():
+    X, y, qid = make(20)
+    X[:, 0] = y
+    for factor in (1.0, 1e4):
+        ranker = LambdaMART(background=LinearModel(-factor * np.eye(5)[0]), **QUICK).fit(X, y, qid)
+        assert ndcg(ranker, X, y, qid) > 0.99
+        assert np.abs(ranker.predict(X)).max() < 50  # scores do not run away
 
 
 def test_backgrounds_that_cannot_be_used():

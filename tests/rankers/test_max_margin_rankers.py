@@ -2,14 +2,18 @@
 
 import numpy as np
 import pytest
-from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 
 from rankwright import InputError, InputWarning, RankingData, evaluate, parse_measure
 from rankwright.models.saving import load_model
+from rankwright.rankers.accuracy import AccuracySVM
 from rankwright.rankers.max_margin import DEFAULT_GRID, StructuredSVM
 from rankwright.rankers.ranking_svm import RankingSVM
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:the weights are (no|hardly) better than 0"
+)  # some losses here cannot be lowered
 
 RANKERS = [StructuredSVM("map"), StructuredSVM("ndcg@5"), StructuredSVM("mrr@5"), RankingSVM()]
 both_kinds = pytest.mark.parametrize("ranker", RANKERS, ids=repr)
@@ -141,10 +145,8 @@ def test_a_query_that_weighs_double_is_a_query_given_twice(ranker):
     qid = data[2]
     times = {q: 1 + at % 3 for at, q in enumerate(dict.fromkeys(qid.tolist()))}
     more = duplicated(data, times)
-    # C is shared among the queries, of which there are more now.
-    C = sum(times.values()) / len(times)
     tight = {"standardize": False, "tol": 1e-5}
-    expected = clone(ranker).set_params(C=C, **tight).fit(*more)
+    expected = clone(ranker).set_params(**tight).fit(*more)
     per_row = np.array([times[q] for q in qid])
     for weight in (times, per_row, per_row.tolist()):
         weighted = clone(ranker).set_params(**tight).fit(*data, query_weight=weight)
@@ -152,41 +154,6 @@ def test_a_query_that_weighs_double_is_a_query_given_twice(ranker):
         np.testing.assert_allclose(weighted.predict(data[0]), expected.predict(data[0]), rtol=0.05, atol=0.05)
     by_rows = clone(ranker).set_params(**tight).fit(*data, sample_weight=per_row)
     assert by_rows.coef_.tobytes() == weighted.coef_.tobytes()
-
-
-@both_kinds
-def test_equal_weights_change_C_only(ranker):
-    data = make(n_queries=12)
-    doubled = clone(ranker).fit(*data, query_weight=dict.fromkeys(data[2].tolist(), 2.0))
-    assert doubled.objective_ == clone(ranker).set_params(C=2.0).fit(*data).objective_
-    ones = clone(ranker).fit(*data, query_weight=np.ones(len(data[2])), sample_weight=np.ones(len(data[2])))
-    assert ones.coef_.tobytes() == clone(ranker).fit(*data).coef_.tobytes()
-
-
-@both_kinds
-def test_queries_of_no_weight_are_left_out(ranker):
-    X, y, qid = make(n_queries=12)
-    kept = ~np.isin(qid, ["q3", "q7"])
-    expected = clone(ranker).set_params(standardize=False).fit(X[kept], y[kept], qid[kept])
-    for weights in ({"query_weight": kept.astype(float)}, {"sample_weight": kept.astype(float)}):
-        ranker = clone(ranker).set_params(standardize=False).fit(X, y, qid, **weights)
-        assert ranker.objective_ == pytest.approx(expected.objective_, rel=1e-9)
-        assert ranker.n_queries_ == expected.n_queries_
-        np.testing.assert_allclose(ranker.coef_, expected.coef_, rtol=1e-6)
-
-
-@both_kinds
-@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "csr"])
-def test_rows_of_no_weight_are_left_out(ranker, form):
-    X, y, qid = make(n_queries=12)
-    rng = np.random.default_rng(3)
-    mixed = rng.permutation(len(y))
-    X, y, qid = X[mixed], y[mixed], qid[mixed]
-    kept = (rng.random(len(y)) < 0.8) & (qid != "q5")
-    expected = clone(ranker).fit(form(X[kept]), y[kept], qid[kept])
-    left_out = clone(ranker).fit(form(X), y, qid, sample_weight=kept.astype(float))
-    assert left_out.objective_ == pytest.approx(expected.objective_, rel=1e-9)
-    np.testing.assert_allclose(left_out.coef_, expected.coef_, rtol=1e-6)
 
 
 WEIGHTS = {
@@ -278,6 +245,23 @@ def test_grades_are_relevant_from_where_it_is_said():
         assert StructuredSVM(relevant_from=limit).fit(X, y, qid).coef_.tobytes() == binary.coef_.tobytes()
 
 
+@pytest.mark.parametrize(
+    "ranker", [StructuredSVM("map"), StructuredSVM("auc"), StructuredSVM("mrr@5"), AccuracySVM()], ids=repr
+)
+def test_C_is_chosen_by_documents_relevant_from_where_it_is_said(ranker):
+    train, (X, y, qid) = make(noise=4.0), make(seed=1, noise=4.0)
+    auto = clone(ranker).set_params(C="auto", C_grid=[1e-3, 0.1, 10.0])
+    as_said = clone(auto).set_params(relevant_from=2).fit(*train, eval_set=(X, y, qid))
+    binary = auto.fit(train[0], train[1] >= 2, train[2], eval_set=(X, y >= 2, qid))
+    assert as_said.C_ == binary.C_
+    assert as_said.coef_.tobytes() == binary.coef_.tobytes()
+    own, plain = (str(fitted.measure_to_choose_by()) for fitted in (as_said, binary))
+    assert "rel=2" in own
+    values = [row[own] for row in as_said.C_path_]
+    assert values == [row[plain] for row in binary.C_path_]
+    assert measured((X, y, qid), as_said, plain) not in values  # relevant from 1 is another measure
+
+
 def test_pairs_know_the_order_of_grades_only():
     X, y, qid = make()
     expected = RankingSVM().fit(X, y, qid).coef_
@@ -329,11 +313,3 @@ def test_more_queries_than_planes_can_be_kept_for_share_blocks(monkeypatch):
     shared = StructuredSVM(C=0.1, tol=1e-5).fit(X, y, qid)
     assert shared.coef_.tobytes() != expected.coef_.tobytes()
     assert shared.objective_ == pytest.approx(expected.objective_, rel=1.1e-5)
-
-
-@pytest.mark.parametrize("ranker", [StructuredSVM, RankingSVM])
-def test_features_beyond_squares_are_refused_where_they_are_not_scaled(ranker):
-    X, y, qid = [[1e300], [0.0], [2.0], [1.0]], [1, 0, 1, 0], [1, 1, 2, 2]
-    assert np.isfinite(ranker().fit(X, y, qid=qid).predict(X)).all()
-    with pytest.raises(InputError, match=r"a feature has the value 1e\+300; expected at most 1e\+100"):
-        ranker(standardize=False).fit(X, y, qid=qid)

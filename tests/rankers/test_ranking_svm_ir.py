@@ -161,14 +161,41 @@ def test_equal_weights_are_a_factor_of_C():
     np.testing.assert_allclose(RankingSVM(3.0, query_weights=queries).fit(X, y, qid).coef_, plain, rtol=1e-6, atol=1e-9)
 
 
+@pytest.mark.parametrize("n_skipped", [0, 1, 5])
+def test_C_and_the_c_of_svm_rank(n_skipped):
+    """svm_rank_learn -c c -l 1 minimises ½‖w‖² + c/n Σ_q Σ_pairs [1 − w·(x_i − x_j)]₊ over all n queries."""
+    X, y, qid = random_queries(8, n_queries=4)
+    more = random_queries(9, n_queries=max(n_skipped, 1))
+    if n_skipped:  # queries of one label
+        X, y = np.concatenate([X, more[0]]), np.concatenate([y, np.ones_like(more[1])])
+        qid = np.concatenate([qid, [f"skipped {q}" for q in more[2]]])
+    ranker = RankingSVM(C := 0.7, standardize=False, tol=1e-6).fit(X, y, qid)
+    n_all, n_orderable = len(set(qid)), ranker.n_queries_
+    assert (n_orderable, ranker.n_queries_skipped_) == (4, n_skipped)
+    places = itertools.permutations(range(len(y)), 2)
+    pairs = np.array([X[i] - X[j] for i, j in places if qid[i] == qid[j] and y[i] > y[j]])
+
+    def svm_rank(w, c):
+        return 0.5 * w @ w + c / n_all * np.maximum(0.0, 1.0 - pairs @ w).sum()
+
+    c = C * n_all / n_orderable
+    assert ranker.objective_ == pytest.approx(svm_rank(ranker.coef_, c), rel=1e-9)
+    steps = 0.05 * np.random.default_rng(0).normal(size=(50, X.shape[1]))
+    assert min(svm_rank(ranker.coef_ + step, c) for step in steps) >= ranker.objective_ * (1 - 1e-6)
+    if n_skipped:  # -c with the same number is another problem, with a better solution
+        other = RankingSVM(C * n_orderable / n_all, standardize=False, tol=1e-6).fit(X, y, qid)
+        assert svm_rank(other.coef_, C) < svm_rank(ranker.coef_, C) * (1 - 1e-4)
+
+
 def test_query_weights_by_id_multiply_those_of_fit():
     X, y, qid = random_queries(5)
     weights = {q: 1.0 + number for number, q in enumerate(dict.fromkeys(qid.tolist()))}
     by_setting = RankingSVM(query_weights=weights).fit(X, y, qid)
-    by_fit = RankingSVM().fit(X, y, qid, query_weight=weights)
-    assert by_setting.coef_.tobytes() == by_fit.coef_.tobytes()
-    both = RankingSVM(query_weights=weights).fit(X, y, qid, query_weight=weights)
-    squares = RankingSVM().fit(X, y, qid, query_weight={q: weight**2 for q, weight in weights.items()})
+    # μ is a factor of C, weights given to fit are relative: their mean is 1.
+    by_fit = RankingSVM(3.5).fit(X, y, qid, query_weight=weights)
+    np.testing.assert_allclose(by_setting.coef_, by_fit.coef_, rtol=1e-6, atol=1e-9)
+    both = RankingSVM(3.5, query_weights=weights).fit(X, y, qid, query_weight=weights)
+    squares = RankingSVM(query_weights={q: weight**2 for q, weight in weights.items()}).fit(X, y, qid)
     np.testing.assert_allclose(both.coef_, squares.coef_, rtol=1e-6, atol=1e-9)
     pairs = [sum(a > b for a, b in itertools.permutations(y[qid == q], 2)) for q in weights]
     mu = {q: max(pairs) / max(count, 1) for q, count in zip(weights, pairs, strict=True)}
@@ -200,7 +227,7 @@ def test_a_long_query_takes_little_memory():
     for solver in ("bundle", "gd"):
         ranker = RankingSVM(rank_weights="ndcg@10", query_weights=True, solver=solver, max_passes=2)
         with pytest.warns(ConvergenceWarning):  # what is compiled and imported is no part of it
-            clone(ranker).fit(X[:50], y[:50])
+            clone(ranker).fit(X[:50], y[:50], group=[50])
         before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         tracemalloc.start()
         with pytest.warns(ConvergenceWarning):

@@ -18,6 +18,10 @@ from rankwright.rankers.max_margin import StructuredSVM
 from rankwright.rankers.mc_rank import McRank
 from rankwright.rankers.ranking_svm import RankingSVM
 
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:the weights are (no|hardly) better than 0"
+)  # some losses here cannot be lowered
+
 REPEATED = (
     "a sample weight says how much the row's query counts: a document given twice is ranked twice, which is another "
     "ranking and another loss, not a document that weighs double"
@@ -35,6 +39,7 @@ def cannot_apply(ranker):
 
 
 @pytest.mark.filterwarnings("ignore:no query has documents:rankwright.errors.InputWarning")
+@pytest.mark.filterwarnings("ignore:no qid:rankwright.errors.InputWarning")
 @parametrize_with_checks(
     [
         StructuredSVM(),
@@ -152,7 +157,7 @@ def test_other_metadata_is_routed_when_asked_for(queries):
     result = cross_validate(
         asking, X, y, cv=QueryKFold(3), params={"qid": qid, "query_weight": weights}, return_estimator=True
     )
-    assert sorted(fitted.n_queries_skipped_ for fitted in result["estimator"]) == [0, 1, 1]
+    assert sorted(fitted.n_queries_ for fitted in result["estimator"]) == [7, 7, 8]
 
 
 def test_score_takes_any_measure(queries):

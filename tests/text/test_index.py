@@ -323,7 +323,7 @@ def test_what_was_there_is_replaced_only_if_it_is_an_index(tmp_path, built):
 
 
 def test_too_many_documents(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwright.text.index.writer._MOST_DOCS", 2)
+    monkeypatch.setattr("rankwright.text.index.writer.MOST_DOCS", 2)
     with pytest.raises(InputError, match="more than 2 documents"):
         build_index([("a", "x"), ("b", "x"), ("c", "x")], tmp_path / "a.index")
 

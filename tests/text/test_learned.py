@@ -7,6 +7,7 @@ from rankwright.cli.main import main
 from rankwright.errors import InputError
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import save_model
+from rankwright.models.sum import SumModel
 from rankwright.text.index.index import build_index
 from rankwright.text.search.columns import Columns
 from rankwright.text.search.learned import LearnedSearch
@@ -53,6 +54,30 @@ def test_documents_are_ranked_by_the_model(index, weights):
 def test_models_that_an_index_cannot_serve(index, names, message):
     with pytest.raises(InputError, match=message):
         LearnedSearch(index, LinearModel(np.ones(3), names))
+
+
+def test_features_that_the_index_lacks_are_zero_only_if_asked_for(index, tmp_path, capsys):
+    names, weights = (*NAMES, "pagerank", "bm25[plain,anchor]"), np.array([0.3, 1.0, -0.5, 9.0, 9.0])
+    with pytest.raises(InputError, match="the index lacks 2 of the model's 5 features: feature 'pagerank' cannot"):
+        LearnedSearch(index, LinearModel(weights, names))
+    engine = LearnedSearch(index, LinearModel(weights, names), missing_as_zero=True)
+    docs, scores = engine.search("lift of wings")
+    expected = LearnedSearch(index, LinearModel(weights[:3], NAMES)).search("lift of wings")
+    assert (docs.tolist(), scores.tolist()) == (expected[0].tolist(), expected[1].tolist())
+    save_model(LinearModel(weights, names), tmp_path / "m.rkw", method="test", parameters={})
+    command = ["search", str(index.path), "lift", "--model", str(tmp_path / "m.rkw")]
+    assert main(command) == 2
+    assert "; to take them as 0, use --missing-as-zero" in capsys.readouterr().err
+    assert main([*command, "--missing-as-zero"]) == 0
+    assert main(["search", str(index.path), "lift", "--missing-as-zero"]) == 2
+
+
+def test_a_sum_of_models_finds_the_features_of_all_parts(index):
+    parts = LinearModel([1.0, 2.0], NAMES[:2]), LinearModel([0.5], NAMES[2:])
+    docs, scores = LearnedSearch(index, SumModel(parts, [1.0, 1.0])).search("lift of wings")
+    one = LearnedSearch(index, LinearModel([1.0, 2.0, 0.5], NAMES)).search("lift of wings")
+    assert docs.tolist() == one[0].tolist()
+    assert scores == pytest.approx(one[1])
 
 
 def test_on_the_command_line(index, tmp_path, capsys):

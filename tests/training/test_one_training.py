@@ -105,6 +105,22 @@ def test_it_starts_from_a_model_matched_by_name():
     assert again.facts.certificate.objective == pytest.approx(first.facts.certificate.objective, rel=1e-3)
 
 
+def test_validation_queries_that_were_trained_on_are_a_notice():
+    data = made(0, 12)
+    valid = RankingData.concatenate([made(1, 3), data.select([7, 4])])
+    assert train("svm-map", data, made(1, 3)).facts.notices == ()
+    (found,) = train("svm-map", data, valid).facts.notices
+    assert (found.kind, found.values) == (Kind.SHARED_QUERIES, {"shared": 2, "queries": 5})
+    assert found.text.startswith("2 of 5 validation queries are also in the training data (first: 7): results on them")
+
+
+def test_validation_data_that_lacks_features_is_a_notice():
+    data = made(0)
+    (found,) = train("svm-map", data, made(1).with_features(made(1).X[:, :2])).facts.notices
+    assert found.kind is Kind.OTHER_FEATURES
+    assert found.text.startswith("the validation data has 2 of the training data's 3 features; the others count as 0")
+
+
 def test_validation_data_is_matched_to_the_training_data():
     data, valid = made(0, names=["a", "b", "c"]), made(1)
     turned = valid.with_features(valid.X[:, ::-1], ["c", "b", "a"])

@@ -18,15 +18,16 @@ import numpy.typing as npt
 from rankwright.adaptation.augment import augment
 from rankwright.adaptation.methods import METHODS
 from rankwright.data.dataset import RankingData
+from rankwright.data.overlap import shared_queries
 from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.significance import bootstrap_interval, p_value
 from rankwright.evaluation.table import Evaluation, evaluate
 from rankwright.measures import Measure, Rankings, parse_measure
 from rankwright.models.saving import save_model
-from rankwright.rankers.background import background_model, compare_features
-from rankwright.rankers.facts import Fitted, Kind, Notice
+from rankwright.rankers.background import background_model, background_scores, compare_features
+from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
 from rankwright.rankers.interpolation import Interpolation
-from rankwright.training.train import train as train_method
+from rankwright.training.train import plan
 
 __all__ = ["Adaptation", "Adapted", "Candidate", "adapt"]
 
@@ -222,6 +223,10 @@ class Adaptation:
             data = getattr(self, part)
             if not isinstance(data, RankingData):
                 raise InputError(f"{part} is a {type(data).__name__}; expected a RankingData")
+        ours = self.train
+        object.__setattr__(self, "valid", self.valid.matched_to(ours.n_features, ours.feature_names))
+        if ours.n_queries:
+            background_scores(model, ours.select([0]))
 
     def run(self, method: str = "auto", progress: Callable[[int, int], Any] | None = None) -> Adapted:
         """Try one way, or all that can be tried, and choose; without Python warnings.
@@ -237,7 +242,7 @@ class Adaptation:
             raise InputError(
                 "the validation data has no query with a relevant document, so nothing can be chosen on it"
             )
-        notices = compare_features(self.background, self.train)
+        notices = compare_features(self.background, self.train) + self._shared()
         candidates: list[Candidate] = []
         failures: dict[str, str] = {}
         for done, name in enumerate(names, 1):
@@ -253,7 +258,18 @@ class Adaptation:
         chosen, reason = candidates[-1], "as requested"
         if method == "auto":
             chosen, reason = _choose(candidates, measure, self.valid.n_queries)
+            if any(notice.kind is Kind.SHARED_QUERIES for notice in notices):
+                reason += "; but validation queries are also in the data trained on, which makes results too good"
         return Adapted(chosen, tuple(candidates), failures, reason, notices)
+
+    def _shared(self) -> tuple[Notice, ...]:
+        """Validation queries that are also in other data."""
+        found = shared_notices(self.train, self.valid)
+        rich = self.background_data
+        if rich is not None and rich.feature_names == self.valid.feature_names:
+            shared = shared_queries(self.valid, rich, "validation", "background")
+            found += () if shared is None else (Notice(Kind.SHARED_QUERIES, shared.text),)
+        return found
 
     def candidate(self, name: str) -> Candidate:
         """Train and evaluate one way, once; InputError if it cannot be used, KeyboardInterrupt if interrupted."""
@@ -288,13 +304,14 @@ class Adaptation:
 
     def _method(self, name: str, data: RankingData, **settings: Any) -> tuple[Any, Fitted, dict[str, Any]]:
         shared: dict[str, Any] = {"measure": self.measure, "random_state": self.random_state, "n_jobs": self.n_jobs}
-        trained = train_method(name, data, self.valid, settings=settings, **shared)
+        trained = plan(name, settings, validated=True, **shared).train(data, self.valid)
         return trained.model, trained.facts, {}
 
     def _augmented(self) -> tuple[Any, Fitted, dict[str, Any]]:
         assert self.background_data is not None
         ours = self.train
-        rich = self.background_data.matched_to(ours.n_features, ours.feature_names, what="the in-domain data")
+        wanted, what = (ours.n_features, ours.feature_names), "the in-domain data"
+        rich = self.background_data.matched_to(*wanted, what=what, zeros_left_out=False)
         found = augment(rich, ours)
         if not found.data.n_docs:
             raise InputError("no background document is close enough to the in-domain documents")

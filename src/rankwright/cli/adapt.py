@@ -11,7 +11,7 @@ import click
 
 from rankwright.adaptation.methods import METHODS
 from rankwright.cli.files import check_target, read_features
-from rankwright.cli.options import FILE, seed_option, threads_option
+from rankwright.cli.options import FILE, MISSING_AS_ZERO, missing_option, seed_option, threads_option
 from rankwright.cli.progress import progress
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
@@ -19,8 +19,13 @@ from rankwright.errors import InputError
 if TYPE_CHECKING:
     from rankwright.adaptation.choice import Adapted
     from rankwright.adaptation.robustness import RobustnessReport
+    from rankwright.data.dataset import RankingData
+    from rankwright.models.saving import SavedModel
 
 __all__ = ["command"]
+
+_TESTS = {"closed": "test", "open": "open test"}
+_OTHERS = {"train": "training", "valid": "validation", "rich": "background"}
 
 
 @click.command("adapt")
@@ -57,6 +62,7 @@ __all__ = ["command"]
 @click.option("--repeats", type=Whole(1), default=5, show_default=True, help="Samples of each size.")
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw the learning curve (.png or .svg).")
 @click.option("--leaves", type=Whole(2), default=10, show_default=True, help="Leaves of LambdaMART's trees.")
+@missing_option
 @seed_option
 @threads_option()
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON object.")
@@ -75,6 +81,7 @@ def command(
     repeats: int,
     plot: Path | None,
     leaves: int,
+    missing_as_zero: bool,
     seed: int,
     threads: int,
     as_json: bool,
@@ -103,7 +110,7 @@ def command(
         if written is not None:
             check_target(written, [background, *inputs.values()])
     saved = load_model(background)
-    data = {name: read_features(path) for name, path in inputs.items() if path is not None}
+    data = _read(inputs, saved, missing_as_zero)
     shared: dict[str, Any] = {"measure": wanted, "random_state": seed, "n_jobs": threads}
     with progress("adapting") as update:
         found = adapt(
@@ -131,6 +138,48 @@ def command(
     for path in (target, plot):
         if path is not None:
             click.echo(f"wrote {path}", err=True)
+
+
+def _read(inputs: dict[str, Path | None], saved: SavedModel, missing_as_zero: bool) -> dict[str, RankingData]:
+    """The data by role; test queries that are also in other data are reported."""
+    from rankwright.data.overlap import Fingerprints
+
+    data: dict[str, RankingData] = {}
+    for name, path in inputs.items():
+        if path is not None:
+            read = read_features(path)
+            data[name] = _fitting(read, name, data.get("train", read), saved, path, missing_as_zero)
+    tests = {name: words for name, words in _TESTS.items() if name in data}
+    known = {name: Fingerprints.of(one) for name, one in data.items()} if tests else {}
+    for name, words in tests.items():
+        for other, whose in _OTHERS.items():
+            found = known[name].shared_with(known[other], words, whose) if other in known else None
+            if found is not None:
+                click.echo(f"warning: {found.text}", err=True)
+    return data
+
+
+def _fitting(
+    data: RankingData, name: str, train: RankingData, saved: SavedModel, path: Path, missing_as_zero: bool
+) -> RankingData:
+    """Data with the features of the background model, or those of the new domain; an error if it lacks some."""
+    from rankwright.data.matching import MissingFeaturesError, add_missing
+
+    if missing_as_zero:
+        X, names = saved.model.with_missing(data.X, data.feature_names)
+        if name != "train":
+            X, names = add_missing(X, names, train.n_features, train.feature_names)
+        data = dataclasses.replace(data, X=X, feature_names=names)
+    try:
+        if name in ("valid", "rich"):
+            what = "the in-domain data" if name == "rich" else "the training data"
+            return data.matched_to(train.n_features, train.feature_names, what=what, zeros_left_out=name == "valid")
+        saved.model.score(data.X[:1], data.feature_names)
+    except MissingFeaturesError as error:
+        raise error.or_use(MISSING_AS_ZERO, path) from None
+    except InputError as error:
+        raise InputError(error.message, path) from None
+    return data
 
 
 def _sizes(curve: str | None, plot: Path | None, closed: Path | None) -> list[int]:

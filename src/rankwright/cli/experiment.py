@@ -30,7 +30,7 @@ _LOG_INTERVAL = 10.0  # and of lines in a log
 _SHOWN_FAILURES = 20
 
 
-@click.group("experiment")
+@click.group("experiment", no_args_is_help=False)
 def command() -> None:
     """Run an experiment from one file: data sets × splits × methods, compared with a baseline.
 
@@ -121,6 +121,7 @@ def run(ctx: click.Context, file: Path, threads: int | None, data: Path | None, 
         raise click.Abort from None
     finally:
         line.clear()
+    _warn(results)
     click.echo(results.table("means"), nl=False)
     counts = results.manifest["cells"]
     click.echo(
@@ -191,6 +192,17 @@ def report(folder: Path, target: Path | None, title: str | None) -> None:
 def _command() -> str:
     """The command as typed, without the folder of the program."""
     return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
+def _warn(results: Results) -> None:
+    """Say first which methods learnt nothing."""
+    from rankwright.reports.results import read_health
+    from rankwright.reports.sentences import about_useless
+
+    health = read_health(results.folder)
+    for data in results.data:
+        for line in about_useless(health, data):
+            click.echo(f"warning: {data}: {line}", err=True)
 
 
 def _show_failures(results: Results) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
+from rankwright.cli.options import missing_option
 from rankwright.cli.printing import bar, escape, new_console
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
@@ -57,6 +58,7 @@ _NAMED = 5  # ids named in an error
     help="Documents per query, for text without qid.",
 )
 @click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
+@missing_option
 def command(
     model: Path,
     features: Path,
@@ -66,6 +68,7 @@ def command(
     as_json: bool,
     group: Path | None,
     negative_as_zero: bool,
+    missing_as_zero: bool,
 ) -> None:
     """Show how MODEL ranks the documents of one query, and why it puts document A above document B.
 
@@ -82,7 +85,7 @@ def command(
     from rankwright.models.saving import load_model
 
     saved = load_model(model)
-    data, scores = scored(saved, features, group, "zero" if negative_as_zero else "error")
+    data, scores = scored(saved, features, group, negative_as_zero=negative_as_zero, missing_as_zero=missing_as_zero)
     ranking = _ranking(data, scores, query, features)
     pair = _pair(ranking, documents, query, features)
     terms = None if pair is None else _terms(saved.model, data, ranking, pair)

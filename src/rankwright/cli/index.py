@@ -111,11 +111,15 @@ def _build(documents: list[Path], target: Path, **options: Any) -> Index:
 
 def _add(documents: list[Path], path: Path, **options: Any) -> tuple[Index, int]:
     from rankwright.cli.progress import progress
-    from rankwright.text.index.index import Index
+    from rankwright.text.index.index import Index, IndexChanged
 
-    index = Index.open(path)
-    with progress(f"indexing {documents[0].name}") as update:
-        return index.add(documents, progress=update, **options), index.n_docs
+    while True:
+        index = Index.open(path)
+        try:
+            with progress(f"indexing {documents[0].name}") as update:
+                return index.add(documents, progress=update, **options), index.n_docs
+        except IndexChanged:  # another process was adding to it: start from what it has written
+            continue
 
 
 def _summary(index: Index) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import textwrap
 from collections.abc import Sequence
 from itertools import pairwise
@@ -206,8 +205,12 @@ def _model_dict(saved: SavedModel) -> dict[str, Any]:
 
 
 def _show_model(console: Console, saved: SavedModel) -> None:
+    useless = saved.training.get("no_better_than_zero")
+    if useless:
+        _line(console, "warning", str(useless))
     _line(console, "method", f"{saved.method} ({saved.header['kind']})")
-    for name, facts in (("parameters", saved.parameters), ("training", saved.training), ("measures", saved.measures)):
+    training = {key: value for key, value in saved.training.items() if key != "no_better_than_zero"}
+    for name, facts in (("parameters", saved.parameters), ("training", training), ("measures", saved.measures)):
         _line(console, name, ", ".join(f"{key} {_fact(value)}" for key, value in facts.items()) or "none noted")
     without = int((saved.model.importance() == 0).sum())
     unused = "of weight 0" if hasattr(saved.model, "coef") else "not used"
@@ -263,9 +266,7 @@ def _line(console: Console, name: str, text: str) -> None:
 
 
 def _number(value: float) -> str:
-    if not math.isfinite(value):
-        return str(value)
-    return f"{value:,.0f}" if value == int(value) and abs(value) < 1e15 else f"{value:,.4g}"
+    return f"{value:,.0f}" if abs(value) < 1e15 and value == int(value) else f"{value:,.4g}"
 
 
 def _spread(spread: Spread) -> str:

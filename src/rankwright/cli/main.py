@@ -47,6 +47,9 @@ _COMMANDS = {
 }
 
 
+_NO_COMMAND = "Missing command."  # what click says of a group without a command; we show the help
+
+
 class _LazyGroup(click.Group):
     """Lists its commands without importing them; a command is imported when it is called."""
 
@@ -64,7 +67,7 @@ class _LazyGroup(click.Group):
             formatter.write_dl(list(_COMMANDS.items()))
 
 
-@click.command(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.command(cls=_LazyGroup, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(rankwright.__version__, message="rankwright %(version)s")
 def cli() -> None:
     """Learn to rank for the measure you are judged by, and prove the gain.
@@ -120,10 +123,10 @@ def _run(args: list[str] | None) -> int:
     except click.Abort:
         click.echo("rankwright: interrupted", err=True)
         return 130
-    except click.exceptions.NoArgsIsHelpError as error:
-        click.echo(error.format_message(), err=True)
-        return 2
     except click.ClickException as error:
+        if isinstance(error, click.UsageError) and error.ctx and error.message == _NO_COMMAND:
+            click.echo(error.ctx.get_help(), err=True)
+            return 2
         hint = f" (see: {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
         return _fail(error.format_message() + hint)
     except MemoryError:

@@ -13,9 +13,19 @@ from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 from rankwright.training.methods import METHODS, Method
 
-__all__ = ["FILE", "numbers", "positive", "seed_option", "settings_of", "threads_option"]
+__all__ = [
+    "FILE",
+    "MISSING_AS_ZERO",
+    "missing_option",
+    "numbers",
+    "positive",
+    "seed_option",
+    "settings_of",
+    "threads_option",
+]
 
 FILE = click.Path(path_type=Path)
+MISSING_AS_ZERO = "--missing-as-zero"
 _NOT_SET = (
     "C",
     "C_grid",
@@ -33,6 +43,12 @@ _NOT_SET = (
 def seed_option(function: Any) -> Any:
     """``--seed``, of commands that draw something."""
     return click.option("--seed", type=Whole(0), default=0, show_default=True, help="Random seed.")(function)
+
+
+def missing_option(function: Any) -> Any:
+    """``--missing-as-zero``, of commands that apply a model to feature data."""
+    what = "Take features of the model that the data lacks as 0, which text leaves out; otherwise an error."
+    return click.option(MISSING_AS_ZERO, "missing_as_zero", is_flag=True, help=what)(function)
 
 
 def threads_option(default: int = 1) -> Any:

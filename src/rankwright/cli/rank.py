@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.cli.files import check_target
+from rankwright.cli.files import check_target, read_features
+from rankwright.cli.options import MISSING_AS_ZERO, missing_option
 from rankwright.cli.printing import print_data
 from rankwright.errors import InputError
 
@@ -52,6 +54,7 @@ _ECHO = 1 << 20
     help="Documents per query, for text without qid.",
 )
 @click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
+@missing_option
 def command(
     model: Path,
     features: Path,
@@ -60,11 +63,13 @@ def command(
     tag: str | None,
     group: Path | None,
     negative_as_zero: bool,
+    missing_as_zero: bool,
 ) -> None:
     """Score the documents of FEATURES with MODEL.
 
-    FEATURES is LETOR text, Parquet or a Rankwright folder, with the features that the model was trained on. FILE is
-    compressed if its name ends in .gz, and appears only when it is complete.
+    FEATURES is LETOR text, Parquet or a Rankwright folder, with the features that the model was trained on; they are
+    found by name if both have names, and further ones are ignored. FILE is compressed if its name ends in .gz, and
+    appears only when it is complete.
 
     \b
     Example:
@@ -81,7 +86,7 @@ def command(
     if target != _STDOUT:
         check_target(target, (model, features))
     saved = load_model(model)
-    data, scores = scored(saved, features, group, "zero" if negative_as_zero else "error")
+    data, scores = scored(saved, features, group, negative_as_zero=negative_as_zero, missing_as_zero=missing_as_zero)
     if kind == "trec":
         from rankwright.data.trec import write_run
 
@@ -97,16 +102,19 @@ def command(
 
 
 def scored(
-    saved: SavedModel, features: Path, group: Path | None, negative: Literal["error", "zero"]
+    saved: SavedModel, features: Path, group: Path | None, *, negative_as_zero: bool, missing_as_zero: bool
 ) -> tuple[RankingData, Any]:
     """The data of a feature file, and the score of each of its rows in the order of the data."""
-    from rankwright.cli.progress import reading
-    from rankwright.data.formats import read_data
+    from rankwright.data.matching import MissingFeaturesError
 
-    with reading(features) as progress:
-        data = read_data(features, group=group, negative=negative, progress=progress)
+    data = read_features(features, group, negative_as_zero=negative_as_zero)
     try:
+        if missing_as_zero:
+            X, names = saved.model.with_missing(data.X, data.feature_names)
+            data = dataclasses.replace(data, X=X, feature_names=names)
         return data, saved.model.score(data.X, data.feature_names, data.indptr)
+    except MissingFeaturesError as error:
+        raise error.or_use(MISSING_AS_ZERO, features) from None
     except InputError as error:
         raise InputError(error.message, features) from None
 

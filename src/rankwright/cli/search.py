@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from rankwright.cli.files import check_target
+from rankwright.cli.options import MISSING_AS_ZERO
 from rankwright.cli.printing import styled
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
@@ -69,6 +70,9 @@ class Engine(Protocol):
     metavar="FILE",
     help="Rank with a model trained on output of `rankwright features`.",
 )
+@click.option(
+    MISSING_AS_ZERO, is_flag=True, help="Take features of the model that INDEX cannot give as 0; otherwise an error."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
     "-o", "--output", "target", type=click.Path(path_type=Path), metavar="RUN", help="Write a run of the file QUERIES."
@@ -90,6 +94,7 @@ def command(
     field: str | None,
     k: int | None,
     model: Path | None,
+    missing_as_zero: bool,
     as_json: bool,
     target: Path | None,
     part: str,
@@ -115,12 +120,14 @@ def command(
 
     if model is not None and (function or field):
         raise click.UsageError("--model cannot be combined with --function or --field")
+    if model is None and missing_as_zero:
+        raise click.UsageError(f"{MISSING_AS_ZERO} is about the features of a model; expected --model with it")
     queries = None if target is None else _queries_file(query, target, as_json)
     chosen = parse_function(function or "bm25")
     index = Index.open(folder)
     name = analyzer or default_analyzer(index.analyzers)
     view = index.view(name, field)
-    engine: Engine = Scorer(view, chosen) if model is None else _learned(index, model)
+    engine: Engine = Scorer(view, chosen) if model is None else _learned(index, model, missing_as_zero)
     what = {"function": str(chosen)} if model is None else {"model": str(model)}
     if queries is None:
         if len(query) == 1 and Path(query[0]).is_file():
@@ -134,13 +141,16 @@ def command(
         _write_run(index, engine, queries, part, k or _MANY, threads, target, tag or (model or Path(chosen.name)).stem)
 
 
-def _learned(index: Index, model: Path) -> Engine:
+def _learned(index: Index, model: Path, missing_as_zero: bool) -> Engine:
+    from rankwright.data.matching import MissingFeaturesError
     from rankwright.models.saving import load_model
     from rankwright.text.search.learned import LearnedSearch
 
     saved = load_model(model)
     try:
-        return LearnedSearch(index, saved)
+        return LearnedSearch(index, saved, missing_as_zero=missing_as_zero)
+    except MissingFeaturesError as error:
+        raise InputError(f"{error.message}; to take them as 0, use {MISSING_AS_ZERO}", model) from None
     except InputError as error:
         raise InputError(error.message, model) from None
 

@@ -134,7 +134,7 @@ def command(
     """
     from rankwright.cli.training import facts_of, notices, show, watched
     from rankwright.models.saving import load_model
-    from rankwright.training.train import STARTING_MODEL, TRAINING, VALIDATION, plan
+    from rankwright.training.train import STARTING_MODEL, TRAINING, VALIDATION, held_out, plan
 
     _check_output(target, [features, valid])
     _check_cost(options, valid)
@@ -150,10 +150,14 @@ def command(
     validated = valid is not None
     decided = plan(chosen, settings, measure=measure, validated=validated, random_state=seed, n_jobs=threads)
     data = read_features(features, group, negative_as_zero=negative_as_zero)
-    held_out = None if valid is None else read_features(valid, valid_group, negative_as_zero=negative_as_zero)
+    checked = None if valid is None else read_features(valid, valid_group, negative_as_zero=negative_as_zero)
     with naming_files({TRAINING: features, VALIDATION: valid, STARTING_MODEL: start}):
+        if checked is not None:
+            checked, found = held_out(data, checked)
+            for notice in found:
+                click.echo(f"warning: {notice.text}", err=True)
         trained, compiled = watched(
-            decided, lambda watch: decided.train(data, held_out, start=saved, callback=watch), starts=saved is not None
+            decided, lambda watch: decided.train(data, checked, start=saved, callback=watch), starts=saved is not None
         )
         notices(trained)
     trained.save(target)

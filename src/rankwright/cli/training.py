@@ -28,7 +28,6 @@ COMPILING = "compiling the training code, once on this machine: about 15 seconds
 _INTERVAL = 0.25  # seconds between two updates of the progress line
 _MARGIN = 14
 _A_LINE = 4  # values of C
-_ALL_ZERO = "all weights are 0, which is close enough to optimal for this C; try a larger --C or a smaller --tol"
 
 
 class Watch:
@@ -142,8 +141,6 @@ def notices(trained: Trained) -> None:
             raise InputError(f"no query has {what}: there is nothing to train on", TRAINING)
         if notice.kind is not Kind.INTERRUPTED:  # said at the end
             click.echo(f"warning: {_worded(notice)}", err=True)
-    if hasattr(trained.ranker, "C") and not trained.ranker.coef_.any():
-        click.echo(f"warning: {_ALL_ZERO}", err=True)
 
 
 def _worded(notice: Notice) -> str:
@@ -151,6 +148,10 @@ def _worded(notice: Notice) -> str:
     from rankwright.rankers.facts import Kind
 
     values = notice.values
+    if notice.kind is Kind.NO_BETTER_THAN_ZERO:
+        from rankwright.rankers.usefulness import useless_words
+
+        return useless_words(values, "--C")
     if notice.kind is Kind.NOT_CONVERGED and "max_passes" in values:
         where = f"at --max-passes {values['max_passes']}"
         return f"stopped {where} with a relative duality gap of {values['gap']:.2g}; --tol asks for {values['tol']:g}"
@@ -159,8 +160,11 @@ def _worded(notice: Notice) -> str:
 
 def facts_of(trained: Trained, compiled: bool) -> dict[str, Any]:
     """All that is known of a training, as ``--json`` prints it."""
+    from rankwright.rankers.facts import Kind
+
     facts, proof, rounds = trained.facts, trained.facts.certificate, trained.facts.rounds
     chosen = getattr(trained.ranker, "C", None) == "auto"
+    useless = next((notice for notice in facts.notices if notice.kind is Kind.NO_BETTER_THAN_ZERO), None)
     return {
         "method": trained.method,
         "measure": str(trained.measure),
@@ -171,6 +175,7 @@ def facts_of(trained: Trained, compiled: bool) -> dict[str, Any]:
         "C": facts.C,
         "C_tried": [dict(row) for row in facts.tried] if chosen else [],
         "C_left": facts.C_left,
+        "no_better_than_zero": None if useless is None else dict(useless.values),
         "objective": None if proof is None else proof.objective,
         "gap": None if proof is None else proof.gap,
         "passes": None if proof is None else proof.passes,
@@ -253,13 +258,19 @@ def _chosen(facts: Mapping[str, Any], valid: str) -> str:
     text = f"{facts['C']:g}, the best of {len(tried)} by {facts['measure']} on {valid}"
     if facts["C_left"]:
         return f"{text}; {facts['C_left']} more not tried"
+    useless = facts["no_better_than_zero"]
+    if useless and not useless["larger"]:
+        return text
     if len(tried) > 1 and facts["C"] in (tried[0], tried[-1]):
         return f"{text}, at the {'low' if facts['C'] == tried[0] else 'high'} end: --C-grid can go further"
     return text
 
 
 def _proof(facts: Mapping[str, Any]) -> str:
-    """The certificate, for someone who has never seen one."""
+    """The certificate, for someone who has never seen one; how little was gained, where there is nothing to praise."""
+    useless = facts["no_better_than_zero"]
+    if useless:
+        return f"{100 * useless['objective_ratio']:.1f} % of that at weights of 0"
     if facts["gap"] == 0:
         return "proved to be the best possible"
     lowest = facts["objective"] * (1 - facts["gap"])

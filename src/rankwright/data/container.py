@@ -20,7 +20,7 @@ import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,9 +30,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.files import OpenFile, Source, open_file
+from rankwright.data.open_folder import Folder
+from rankwright.data.temporary import recover
 from rankwright.errors import InputError
 
-__all__ = ["NAME", "Container", "Format", "checksum", "map_bytes", "parse_npy", "reason"]
+__all__ = ["NAME", "Container", "Format", "checksum", "parse_npy", "reason"]
 
 Array = npt.NDArray[Any]
 NAME = re.compile(r"[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+)*")
@@ -43,6 +45,8 @@ _NPY = re.compile(
 )
 _HEAD_BYTES = 10 + (1 << 16)
 _BLOCK_BYTES = 1 << 22
+_CHEAP_BYTES = 1 << 18  # arrays of a folder whose checksums are compared when they are read
+_MOST_SIDES = 8
 _LAST_CHARACTER = 0x10FFFF
 _ZIP = b"PK\x03\x04"
 _BROKEN_ZIP = (
@@ -118,12 +122,27 @@ class Container:
 
     @classmethod
     def open(cls, source: Source, format: Format) -> Container:
-        """Open a folder or read a file."""
+        """Open a folder or read a file; of a folder that is replaced meanwhile, the old one or the new one."""
         path = Path(source.path if isinstance(source, OpenFile) else source)
         if not path.exists():
+            recover(path)
+        if not path.exists():
             raise InputError("cannot be read: No such file or directory", path)
-        members = _Folder(path, format) if format.is_folder else _File(source, path, format)
-        return cls(path, format, _checked_header(path, format, members.read(format.header)), members)
+        if not format.is_folder:
+            file = _File(source, path, format)
+            return cls(path, format, _checked_header(path, format, file.read(format.header)), file)
+        while True:
+            folder = None
+            try:
+                folder = Folder(path)
+                if folder.size(format.header) is None:
+                    raise format.foreign(path, f"there is no {format.header} in it, or it is not complete")
+                header = _checked_header(path, format, _read_header(folder, format))
+                folder.open_all(f"{name}.npy" for name in header["arrays"])
+                return cls(path, format, header, folder)
+            except InputError:
+                if folder is None or not folder.is_replaced:
+                    raise
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -156,7 +175,7 @@ class Container:
         if shape is not None and not _fits(array.shape, shape):
             expected = ", ".join("any" if n is None else str(n) for n in shape)
             raise self.damaged(f"{name}.npy has the shape {array.shape}; expected ({expected})")
-        if not self.format.is_folder:
+        if not self.format.is_folder or buffer.size <= _CHEAP_BYTES:
             self._check_sum(name, buffer[start:])
         if array.dtype.kind == "U" and array.size and array.reshape(-1).view("<u4").max() > _LAST_CHARACTER:
             raise self.damaged(f"{name}.npy holds something that is not text")
@@ -166,9 +185,9 @@ class Container:
         array.flags.writeable = False
         return array
 
-    def verify(self) -> None:
-        """Read all arrays and compare their checksums."""
-        for name in self._described:
+    def verify(self, names: Iterable[str] | None = None) -> None:
+        """Read all arrays, or some, and compare their checksums."""
+        for name in self._described if names is None else names:
             buffer, start, _ = self._parsed(name)
             self._check_sum(name, buffer[start:])
 
@@ -209,31 +228,6 @@ class Container:
         found, expected = checksum(values), self._described[name]["crc32"]
         if found != expected:
             raise self.damaged(f"the checksum of {name}.npy is {found}; expected {expected}")
-
-
-class _Folder:
-    """The files of a folder."""
-
-    def __init__(self, path: Path, format: Format) -> None:
-        self._path, self._format = path, format
-        if not (path / format.header).is_file():
-            raise format.foreign(path, f"there is no {format.header} in it, or it is not complete")
-
-    def size(self, name: str) -> int | None:
-        """Bytes of a file; None if there is no such file."""
-        file = self._path / name
-        return file.stat().st_size if file.is_file() else None
-
-    def read(self, name: str) -> bytes:
-        """All of a file."""
-        try:
-            return (self._path / name).read_bytes()
-        except OSError as error:
-            raise self._format.damaged(self._path, f"{name} cannot be read: {reason(error)}") from None
-
-    def map(self, name: str) -> Array:
-        """The bytes of a file, mapped into memory."""
-        return map_bytes(self._path / name)
 
 
 class _File:
@@ -282,7 +276,14 @@ class _File:
         return np.frombuffer(self._entries[name], np.uint8)
 
 
-_Members = _Folder | _File
+_Members = Folder | _File
+
+
+def _read_header(folder: Folder, format: Format) -> bytes:
+    try:
+        return folder.read(format.header)
+    except OSError as error:
+        raise format.damaged(folder.path, f"{format.header} cannot be read: {reason(error)}") from None
 
 
 def _checked_header(path: Path, format: Format, text: bytes) -> dict[str, Any]:
@@ -316,19 +317,15 @@ def parse_npy(buffer: Array) -> tuple[int, np.dtype[Any], tuple[int, ...]] | Non
         return None
     try:
         shape = tuple(int(side) for side in found[2].split(b",") if side.strip())
-        return found.end(), np.dtype(found[1].decode()), shape
-    except (TypeError, ValueError):
+        dtype = np.dtype(found[1].decode())
+    except (TypeError, ValueError, OverflowError):
         return None
+    sound = len(shape) <= _MOST_SIDES and max(shape, default=0) < 1 << 48
+    return (found.end(), dtype, shape) if sound else None
 
 
 def _fits(found: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
     return len(found) == len(shape) and all(n in (None, m) for n, m in zip(shape, found, strict=True))
-
-
-def map_bytes(file: Path) -> Array:
-    """The bytes of a file, mapped into memory."""
-    with open(file, "rb") as opened:
-        return np.memmap(opened, np.uint8, "r")
 
 
 def checksum(values: Array) -> str:

@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright import __version__
-from rankwright.data.container import NAME, Container, Format, checksum, map_bytes, parse_npy, reason
+from rankwright.data.container import NAME, Container, Format, checksum, parse_npy, reason
 from rankwright.data.files import replace_file, replace_folder
+from rankwright.data.open_folder import map_bytes
 from rankwright.errors import InputError
 
 __all__ = ["ArrayFile", "FolderWriter", "write_file", "write_folder"]
@@ -48,8 +49,8 @@ def write_file(path: Path, format: Format, facts: Mapping[str, Any], arrays: Map
             info.create_system = 3  # the same bytes on every system
             info.external_attr = 0o100644 << 16
             archive.writestr(info, content)
-    with replace_file(path) as out, _writing(path):
-        _write(out, whole.getbuffer())
+    with replace_file(path) as out, _writing(path), whole.getbuffer() as view:
+        _write(out, view)
 
 
 @contextmanager
@@ -101,7 +102,8 @@ class FolderWriter:
 
     def load(self, name: str) -> Array:
         """A finished array, mapped into memory."""
-        buffer = map_bytes(self.folder / f"{name}.npy")
+        with open(self.folder / f"{name}.npy", "rb") as file:
+            buffer = map_bytes(file)
         parsed = parse_npy(buffer)
         assert parsed is not None
         return np.asarray(buffer[parsed[0] :].view(parsed[1]).reshape(parsed[2]))

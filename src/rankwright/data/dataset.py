@@ -249,12 +249,17 @@ class RankingData:
         return self._with_columns(widen(self.X, n_features), None if names is None else default_names(n_features))
 
     def matched_to(
-        self, n_features: int, feature_names: Sequence[str] | None, *, what: str = "the training data"
+        self,
+        n_features: int,
+        feature_names: Sequence[str] | None,
+        *,
+        what: str = "the training data",
+        zeros_left_out: bool = True,
     ) -> RankingData:
         """The same documents with the features of other data, in its order.
 
         Features are matched by name if both have names, other columns are left out; otherwise they are matched by
-        position, and the last ones may be missing and are 0.
+        position.
 
         Parameters
         ----------
@@ -262,6 +267,9 @@ class RankingData:
             The features of the other data, which this data has afterwards.
         what : str
             What the other data is, for messages.
+        zeros_left_out : bool
+            Whether columns without names may be missing at the end and are then 0: text leaves zeros out, so a part of
+            a data set may have fewer columns than another.
 
         Examples
         --------
@@ -270,7 +278,8 @@ class RankingData:
         [[3.0, 1.0]]
         """
         names = None if feature_names is None else tuple(feature_names)
-        columns = find_columns(self.n_features, self.feature_names, n_features, names, what)
+        given = (self.n_features, self.feature_names)
+        columns = find_columns(*given, n_features, names, what, zeros_left_out=zeros_left_out)
         return self._with_columns(widen(pick_columns(self.X, columns), n_features), names)
 
     def _with_columns(self, X: Any, names: tuple[str, ...] | None) -> RankingData:

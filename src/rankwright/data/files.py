@@ -1,23 +1,22 @@
 """Files: plain or gzip in, opened once; whole or nothing out.
 
 A file that cannot be read raises :class:`InputError`. Files are written under a temporary name beside the target and
-renamed when complete, so a failure never leaves half a file.
+renamed when complete, so a failure never leaves half a file (:mod:`rankwright.data.temporary`).
 """
 
 from __future__ import annotations
 
 import gzip
 import os
-import shutil
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from rankwright.data.pipes import open_plain
+from rankwright.data.temporary import claim_file, claim_folder, put_file, put_folder, recover
 from rankwright.errors import InputError
 
 __all__ = ["OpenFile", "Progress", "Source", "line_chunks", "open_file", "replace_file", "replace_folder"]
@@ -115,70 +114,55 @@ def line_chunks(source: Source, progress: Progress | None = None, size: int = CH
 
 @contextmanager
 def replace_file(path: str | Path) -> Iterator[IO[bytes]]:
-    """Write a file under a temporary name and rename it if the block succeeds; gzip if the name ends in .gz."""
+    """Write a file under a temporary name and rename it if the block succeeds; gzip if the name ends in .gz.
+
+    A second writer of the same file waits for the first. A device or a pipe is written to directly.
+    """
     path = Path(path)
     if path.is_dir():
         raise InputError("is a folder; expected a file name to write to", path)
-    temporary = _temporary(path, tempfile.mkstemp)
-    try:
-        with open(temporary, "wb") as raw:
-            if path.suffix == ".gz":
-                with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
-                    yield cast(IO[bytes], packed)
-            else:
-                yield raw
-        _finish(temporary, path, 0o666)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
+    with _named(path):
+        if path.exists() and not path.is_file():
+            with open(path, "wb") as raw, _packed(raw, path) as out:
+                yield out
+            return
+        with claim_file(path) as (part, descriptor):
+            with open(os.dup(descriptor), "wb") as raw, _packed(raw, path) as out:
+                yield out
+            put_file(part, path)
 
 
 @contextmanager
 def replace_folder(path: str | Path, marker: str) -> Iterator[Path]:
-    """Fill a folder under a temporary name and rename it if the block succeeds.
+    """Fill a folder under a temporary name; if the block succeeds, it takes the place of the old one in one step.
 
-    An existing folder is replaced only if it contains ``marker``; anything else is not ours to remove.
+    An existing folder is replaced only if it contains ``marker``; anything else is not ours to remove. A second writer
+    of the same folder waits for the first.
     """
     path = Path(path)
-    if path.exists() and not (path / marker).is_file():
-        raise InputError(f"exists and is not a Rankwright folder (no {marker} in it); expected a new name", path)
-    temporary = _temporary(path, tempfile.mkdtemp)
+    with _named(path), claim_folder(path) as part:
+        recover(path)
+        if path.exists() and not (path / marker).is_file():
+            raise InputError(f"exists and is not a Rankwright folder (no {marker} in it); expected a new name", path)
+        yield part
+        put_folder(part, path)
+
+
+@contextmanager
+def _packed(raw: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+    if path.suffix != ".gz":
+        yield raw
+        return
+    with gzip.GzipFile(filename="", fileobj=raw, mode="wb", compresslevel=6, mtime=0) as packed:
+        yield cast(IO[bytes], packed)
+
+
+@contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Name the file in an error of writing, such as a full disk, which has no name of its own."""
     try:
-        yield temporary
-        old = temporary.with_name(temporary.name + ".old")
-        if path.exists() or path.is_symlink():
-            os.replace(path, old)  # removed only when the new one is in its place
-        try:
-            _finish(temporary, path, 0o777)
-        except BaseException:
-            if old.exists() or old.is_symlink():
-                os.replace(old, path)
+        yield
+    except OSError as error:
+        if error.filename is not None or isinstance(error, BrokenPipeError):
             raise
-        if old.is_symlink():
-            old.unlink()
-        else:
-            shutil.rmtree(old, ignore_errors=True)
-    except BaseException:
-        shutil.rmtree(temporary, ignore_errors=True)
-        raise
-
-
-def _temporary(path: Path, make: Callable[..., Any]) -> Path:
-    try:
-        made = make(prefix=f".{path.name}.", suffix=".part", dir=path.parent)
-    except OSError as error:
-        raise InputError(f"cannot be written: {error.strerror or error}", path) from None
-    if isinstance(made, str):
-        return Path(made)
-    os.close(made[0])
-    return Path(made[1])
-
-
-def _finish(temporary: Path, path: Path, mode: int) -> None:
-    umask = os.umask(0)
-    os.umask(umask)
-    temporary.chmod(mode & ~umask)  # mkstemp makes private files; give the permissions a plain open() would
-    try:
-        os.replace(temporary, path)
-    except OSError as error:
         raise InputError(f"cannot be written: {error.strerror or error}", path) from None

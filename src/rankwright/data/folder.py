@@ -135,7 +135,7 @@ def _feature_names(names: Any, n_features: int) -> tuple[str, ...] | None:
 
 
 def _check_queries(labels: Array, indptr: Array, query_ids: Array) -> None:
-    if indptr[0] != 0 or indptr[-1] != len(labels) or (np.diff(indptr) <= 0).any():
+    if indptr[0] != 0 or indptr[-1] != len(labels) or (indptr[1:] <= indptr[:-1]).any():
         raise InputError("the query boundaries do not increase from 0 to the number of documents")
     if not (np.isfinite(labels) & (labels >= 0)).all():
         raise InputError("labels must be finite and at least 0")
@@ -147,7 +147,7 @@ def _csr(stored: Container, shape: tuple[int, int], copy: bool) -> sparse.csr_ar
     values = stored.array("X_data", _FLOATS, (None,), copy=copy)
     indices = stored.array("X_indices", (np.int32, np.int64), values.shape, copy=copy)
     indptr = stored.array("X_indptr", indices.dtype.type, (shape[0] + 1,), copy=copy)
-    if indptr[0] != 0 or indptr[-1] != len(values) or (np.diff(indptr) < 0).any():
+    if indptr[0] != 0 or indptr[-1] != len(values) or (indptr[1:] < indptr[:-1]).any():
         raise InputError("the row boundaries do not increase from 0 to the number of sparse values")
     # A position outside the table would make compiled code read outside its memory: worth one pass.
     if len(indices) and (indices.min() < 0 or indices.max() >= shape[1]):

@@ -10,6 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.blocks import as_ids
 from rankwright.errors import InputError
 
 __all__ = [
@@ -18,12 +19,15 @@ __all__ = [
     "columns_of",
     "float32_holds",
     "frame_features",
+    "has_qid",
     "import_library",
     "is_frame",
     "number_type",
+    "split_qid",
 ]
 
 Array = npt.NDArray[Any]
+_QID = "qid"  # the column of query ids
 
 
 class Columns(Protocol):
@@ -149,6 +153,41 @@ def frame_features(frame: Any, wanted: Sequence[str] | None = None) -> tuple[Arr
         values, missing = columns.values(name), columns.missing(name)
         X[:, at] = np.where(missing, np.nan, values).astype(X.dtype) if missing.any() else values
     return X, tuple(names)
+
+
+def has_qid(X: Any) -> bool:
+    """Whether this is a data frame with a column ``qid``."""
+    if not is_frame(X):
+        return False
+    return _QID in (map(str, X.columns) if hasattr(X, "iloc") else columns_of(X).names)
+
+
+def split_qid(X: Any, qid: Any = None, group: Any = None) -> tuple[Any, Any]:
+    """Features without query ids, and the query ids: in a data frame, the column ``qid`` is that, not a feature.
+
+    Parameters
+    ----------
+    X : array-like, scipy sparse or data frame
+        Anything without such a column comes back unchanged, and with it ``qid``.
+    qid, group : array-like, optional
+        What else the caller gave. With a column ``qid``, ``qid`` must be the same ids, and ``group`` is refused.
+    """
+    if not has_qid(X):
+        return X, qid
+    columns = columns_of(X)
+    check_different(columns.names)
+    missing = columns.missing(_QID)
+    if missing.any():
+        raise InputError(f"the column 'qid' has no value in row {int(np.argmax(missing))} (from 0)")
+    ids = columns.values(_QID)
+    if group is not None:
+        raise InputError("the data frame has a column 'qid'; leave out group")
+    if qid is not None and as_ids(qid).tolist() != ids.tolist():
+        raise InputError("the data frame has a column 'qid' with other query ids than qid; leave out one of them")
+    others = [at for at, name in enumerate(columns.names) if name != _QID]
+    if hasattr(X, "iloc"):
+        return X.iloc[:, others], ids
+    return X.select([columns.names[at] for at in others]), ids
 
 
 def number_type(columns: Columns, name: str) -> np.dtype[Any]:

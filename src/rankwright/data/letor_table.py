@@ -37,9 +37,10 @@ class _Growing:
         self.size = end
 
     def take(self) -> Array:
-        """The items, without spare room; the object is empty afterwards."""
-        self._array.resize(self.size, refcheck=False)
-        items, self._array, self.size = self._array, np.empty(0, self._array.dtype), 0
+        """The items, with little spare room; the object is empty afterwards."""
+        if len(self._array) > self.size * 9 // 8:  # from numpy 2.5 on this copies
+            self._array.resize(self.size, refcheck=False)
+        items, self._array, self.size = self._array[: self.size], np.empty(0, self._array.dtype), 0
         return items
 
 

@@ -1,7 +1,8 @@
 """Matching columns: by name where both sides have names, by position otherwise.
 
-Text leaves out features that are 0, so columns without names (or with the names f1, f2, … that converting gives them)
-may be missing at the end; they are 0.
+A model is never applied to data that lacks some of its features, unless the caller says that they are 0. Text leaves
+out features that are 0, so data without names (or with the names f1, f2, … that converting gives them) may rightly be
+narrower than the data it belongs to: within one training its last columns may be missing and are 0.
 """
 
 from __future__ import annotations
@@ -15,11 +16,28 @@ from scipy import sparse
 
 from rankwright.errors import InputError
 
-__all__ = ["default_names", "find_columns", "most_features", "pick_columns", "widen"]
+__all__ = [
+    "MissingFeaturesError",
+    "add_missing",
+    "default_names",
+    "find_columns",
+    "most_features",
+    "pick_columns",
+    "widen",
+]
 
 Array = npt.NDArray[Any]
 _NAMED = 5  # missing features named in an error
 _MOST_FEATURES, _FEATURES_PER_BYTE = 1 << 20, 8
+
+
+class MissingFeaturesError(InputError):
+    """Data that lacks features; whoever can take them as 0 says how, by ``or_use``."""
+
+    def or_use(self, option: str, path: Any = None) -> InputError:
+        """The same error, with the option that takes the missing features as 0."""
+        how = f"to take missing features as 0, which text leaves out, use {option}"
+        return InputError(f"{self.message}; {how}", path or self.path)
 
 
 def default_names(n_features: int) -> tuple[str, ...]:
@@ -36,9 +54,17 @@ def most_features(n_bytes: int) -> int:
 
 
 def find_columns(
-    n_columns: int, names: Sequence[str] | None, n_wanted: int, wanted: tuple[str, ...] | None, what: str
+    n_columns: int,
+    names: Sequence[str] | None,
+    n_wanted: int,
+    wanted: tuple[str, ...] | None,
+    what: str,
+    *,
+    zeros_left_out: bool = False,
 ) -> Array | None:
     """Where the wanted features are among the columns of a data set; None if they are its first columns.
+
+    Raises MissingFeaturesError if the data lacks some.
 
     Parameters
     ----------
@@ -48,18 +74,44 @@ def find_columns(
         The features to find.
     what : str
         Whose features they are, for messages: ``"the model"``, ``"the training data"``.
+    zeros_left_out : bool
+        Whether columns without names may be missing at the end, as text leaves out features that are 0.
     """
-    names = None if names is None else tuple(names)
-    if names is not None and len(names) != n_columns:
-        raise InputError(f"{n_columns} features but {len(names)} feature names")
-    unnamed = names is None or names == default_names(n_columns)
+    names = _checked(names, n_columns)
+    shorter = zeros_left_out and (names is None or names == default_names(n_columns))
     if names is not None and wanted is not None:
-        if names == wanted or (unnamed and names == wanted[:n_columns]):
+        if names == wanted or (shorter and names == wanted[:n_columns]):
             return None
         return _places(names, wanted, what)
-    if n_columns > n_wanted or (n_columns < n_wanted and not unnamed):
-        raise InputError(f"the data has {n_columns:,} features, but {what} has {n_wanted:,}")
+    if n_columns > n_wanted or (n_columns < n_wanted and not shorter):
+        kind = InputError if n_columns > n_wanted else MissingFeaturesError
+        columns = f"{n_columns:,} feature{'s' * (n_columns != 1)}"
+        raise kind(f"the data has {columns}, but {what} has {n_wanted:,}")
     return None
+
+
+def add_missing(
+    X: Any, names: Sequence[str] | None, n_wanted: int, wanted: tuple[str, ...] | None
+) -> tuple[Any, tuple[str, ...] | None]:
+    """A table, dense or CSR, and its names, with columns of 0 added for the wanted features that it lacks.
+
+    They are found by name where both sides have names; otherwise the last ones are missing. Columns that have names
+    are not matched by position: which ones are missing is not known then.
+    """
+    names = _checked(names, X.shape[1])
+    if names is not None and wanted is not None:
+        missing = tuple(name for name in wanted if name not in set(names))
+        return widen(X, len(names) + len(missing)), names + missing
+    if names is not None and names != default_names(len(names)):
+        return X, names
+    X = widen(X, n_wanted)
+    return X, None if names is None else default_names(X.shape[1])
+
+
+def _checked(names: Sequence[str] | None, n_columns: int) -> tuple[str, ...] | None:
+    if names is not None and len(names) != n_columns:
+        raise InputError(f"{n_columns} features but {len(names)} feature names")
+    return None if names is None else tuple(names)
 
 
 def _places(names: tuple[str, ...], wanted: tuple[str, ...], what: str) -> Array:
@@ -71,7 +123,9 @@ def _places(names: tuple[str, ...], wanted: tuple[str, ...], what: str) -> Array
     if missing:
         shown = ", ".join(repr(name) for name in missing[:_NAMED])
         more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
-        raise InputError(f"the data lacks {len(missing):,} of {what}'s {len(wanted):,} features: {shown}{more}")
+        raise MissingFeaturesError(
+            f"the data lacks {len(missing):,} of {what}'s {len(wanted):,} features: {shown}{more}"
+        )
     return np.array([place[name] for name in wanted], np.int64)
 
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from rankwright.data.blocks import as_ids, gather_queries, query_of_row
 from rankwright.data.dataset import RankingData
+from rankwright.data.frames import split_qid
 from rankwright.errors import InputError
 
 __all__ = ["QueryKFold", "QueryShuffleSplit", "QuerySplit", "QueryTrials", "letor_folds"]
@@ -75,8 +76,9 @@ class _QuerySplitter:
 
         Parameters
         ----------
-        X : array-like or RankingData, optional
-            Of an array only the number of rows is used; a RankingData brings its queries.
+        X : array-like, data frame or RankingData, optional
+            Of an array only the number of rows is used; a RankingData brings its queries, and so does a data frame with
+            a column ``qid``.
         y : optional
             Ignored.
         groups, qid : array-like
@@ -333,9 +335,12 @@ def _query_of_given_row(X: Any, groups: Any, qid: Any) -> tuple[Array, int]:
         if qid is not None or groups is not None:
             raise InputError("a RankingData has its queries; leave out qid and groups")
         return X.to_caller_order(X.query_of_row()), X.n_queries
-    if (qid is None) == (groups is None):
+    if qid is not None and groups is not None:
         raise InputError("give the query id of every row, as either qid or groups")
-    ids = as_ids(groups if qid is None else qid)
+    X, given = split_qid(X, groups if qid is None else qid)
+    if given is None:
+        raise InputError("give the query id of every row, as either qid or groups")
+    ids = as_ids(given)
     rows, indptr, query_ids = gather_queries(ids)
     if X is not None:
         n_rows = X.shape[0] if hasattr(X, "shape") else len(X)

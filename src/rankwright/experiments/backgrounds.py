@@ -25,6 +25,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.files import replace_file
 from rankwright.data.folder import load_folder, save_folder
 from rankwright.data.formats import read_data
+from rankwright.data.matching import MissingFeaturesError
 from rankwright.errors import InputError
 from rankwright.evaluation.table import evaluate
 from rankwright.experiments.config import ADAPT, BackgroundSource, DataSource, MethodSpec
@@ -107,6 +108,7 @@ def prepare_background(
     made_of = {
         "files": {role: about["sha256"] for role, about in files.items()},
         "negative": negative,
+        "missing_as_zero": _missing_as_zero(source),
         "features": ours.n_features,
         "method": None if background.spec is None else settings_of(background.spec) | {"seed": seed},
         "rankwright": code_version(),
@@ -116,9 +118,14 @@ def prepare_background(
     try:
         if not (folder / _FACTS).is_file():
             folder.mkdir(parents=True, exist_ok=True)
-            _make(background, folder, ours.n_features, negative, seed, threads, say)
-        _check_fit(folder, background, ours)
-    except InputError as error:
+            _make(source, folder, ours.n_features, negative, seed, threads, say)
+        _check_fit(folder, background, ours, _missing_as_zero(source))
+    except InputError as problem:
+        error: InputError = (
+            problem.or_use("missing_as_zero = true in [[data]]")
+            if isinstance(problem, MissingFeaturesError)
+            else problem
+        )
         raise InputError(f"the background of {source.name}: {error.message}", error.path, error.line) from None
     facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
     model = background.files.get("model", folder / _MODEL)
@@ -126,11 +133,23 @@ def prepare_background(
     return Background(model, data, content, {"hash": content, **facts, "files": files})
 
 
+def _missing_as_zero(source: DataSource) -> bool:
+    return bool(source.options.get("missing_as_zero"))
+
+
 def _make(
-    background: BackgroundSource, folder: Path, n_features: int, negative: str, seed: int, threads: int, say: Progress
+    source: DataSource, folder: Path, n_features: int, negative: str, seed: int, threads: int, say: Progress
 ) -> None:
     """Read, train and save; the facts come last, to mark the folder as complete."""
-    data = _read(background.files, n_features, negative, say)
+    background = source.background
+    assert background is not None
+    data = _read(background.files, negative, say)
+    for role, part in data.items():
+        if part.n_features < n_features and part.feature_names is None:
+            if not _missing_as_zero(source):
+                what = f"its data has {part.n_features:,} features, but {source.name} has {n_features:,}"
+                raise MissingFeaturesError(what)
+            data[role] = part.widened(n_features)
     facts: dict[str, Any] = {}
     if background.spec is not None:
         say(f"training the background ranker ({background.spec.method})")
@@ -155,8 +174,8 @@ def _make(
         out.write(json.dumps(facts, ensure_ascii=False).encode())
 
 
-def _read(files: Mapping[str, Path], n_features: int, negative: Any, say: Progress) -> dict[str, RankingData]:
-    """The feature data by role, at least ``n_features`` wide; query ids start with the number of their file."""
+def _read(files: Mapping[str, Path], negative: Any, say: Progress) -> dict[str, RankingData]:
+    """The feature data by role; query ids start with the number of their file."""
     read: dict[str, list[RankingData]] = {}
     for number, (role, path) in enumerate(files.items(), 1):
         if role != "model":
@@ -164,12 +183,14 @@ def _read(files: Mapping[str, Path], n_features: int, negative: Any, say: Progre
             data = read_data(path, negative=negative)
             ids = np.char.add(f"background-{number}-", data.query_ids.astype(str))
             read.setdefault(role.partition(" ")[0], []).append(replace(data, query_ids=ids))
-    return {role: joined(parts).widened(n_features) for role, parts in read.items()}
+    return {role: joined(parts) for role, parts in read.items()}
 
 
-def _check_fit(folder: Path, background: BackgroundSource, ours: RankingData) -> None:
+def _check_fit(folder: Path, background: BackgroundSource, ours: RankingData, missing_as_zero: bool) -> None:
     """Check that the ranker can score the data of the new domain."""
-    load_model(background.files.get("model", folder / _MODEL)).predict(ours.select([0]))
+    model, one = load_model(background.files.get("model", folder / _MODEL)).model, ours.select([0])
+    X, names = model.with_missing(one.X, one.feature_names) if missing_as_zero else (one.X, one.feature_names)
+    model.score(X, names, one.indptr)
 
 
 def run_adapt(
@@ -200,7 +221,8 @@ def run_adapt(
     model = load_model(background.model).model
     rich = None if background.data is None else load_folder(background.data)
     width = max(train.n_features, 0 if rich is None else rich.n_features, model.n_features)
-    train, valid, rich = _wide(train, width), _wide(valid, width), None if rich is None else _wide(rich, width)
+    train, valid = _wide(train, width, model), _wide(valid, width, model)
+    rich = None if rich is None else _wide(rich, width, model)
     settings: dict[str, Any] = {**spec.parameters, "measure": spec.choose_by, "random_state": seed, "n_jobs": threads}
     shape = (train.n_features, str(train.X.dtype), train.is_sparse, rich is not None)
     _load_code(background.model, name, tuple(sorted(settings.items())), shape)
@@ -226,9 +248,12 @@ def run_adapt(
     )
 
 
-def _wide(data: RankingData, width: int) -> RankingData:
-    """Data with at least ``width`` features, as text leaves out features that are 0; named ones are found by name."""
-    return data if data.feature_names is not None else data.widened(width)
+def _wide(data: RankingData, width: int, model: Any) -> RankingData:
+    """Data with all features of the model and at least ``width``; that missing ones are 0 was checked before."""
+    if data.feature_names is None:
+        return data.widened(width)
+    X, names = model.with_missing(data.X, data.feature_names)
+    return data if X is data.X else replace(data, X=X, feature_names=names)
 
 
 def _adapted(name: str, *given: Any, **settings: Any) -> Adapted:

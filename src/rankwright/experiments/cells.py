@@ -136,7 +136,8 @@ def run_cell(cell: Cell) -> Failure | None:
                 outcome = run_method(cell.spec, train, valid, **settings)
             else:
                 outcome = run_adapt(cell.spec, train, valid, cell.background, **settings)
-            found = _tested(cell, test, outcome.model.predict(test))
+            scores = outcome.model.predict(test, missing_as_zero=cell.background is not None)  # checked before
+            found = _tested(cell, test, scores)
             if cell.model is not None:
                 outcome.save(cell.model)
             record = _record(outcome, found, train.n_queries, time.perf_counter() - began)

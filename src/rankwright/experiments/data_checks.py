@@ -26,6 +26,7 @@ _ANY = {
     "train_queries": "a positive integer",
     "valid_queries": "a positive integer",
     "open_test": _PATHS,
+    "missing_as_zero": "true or false",
     "background": "a table",
 }
 _KEYS: dict[str, dict[str, str]] = {

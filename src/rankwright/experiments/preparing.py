@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,9 +22,10 @@ import numpy.typing as npt
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import replace_file
 from rankwright.data.folder import load_folder, save_folder
+from rankwright.data.overlap import Fingerprints
 from rankwright.data.splits import QueryKFold, QueryTrials
 from rankwright.data.trec import write_qrels
-from rankwright.errors import InputError
+from rankwright.errors import InputError, InputWarning
 from rankwright.experiments.backgrounds import Background
 from rankwright.experiments.config import DataSource, Protocol
 from rankwright.experiments.reading import Piece, Progress, Read, Split, alike, code_version, file_hashes, read_source
@@ -59,6 +61,8 @@ class Prepared:
         Files read: path, size and SHA-256 by role.
     notes : list of str
         What a reader should know.
+    warnings : list of str
+        What makes its results wrong: queries that are both trained and tested on.
     open_part : int or None
         The part that is the test set of every split.
     train_queries, valid_queries : int or None
@@ -77,6 +81,7 @@ class Prepared:
     sizes: dict[str, int]
     files: dict[str, Any]
     notes: list[str]
+    warnings: list[str]
     open_part: int | None = None
     train_queries: int | None = None
     valid_queries: int | None = None
@@ -93,6 +98,7 @@ class Prepared:
             "content": self.content,
             "files": self.files,
             "notes": self.notes,
+            "warnings": self.warnings,
             **({} if self.background is None else {"background": self.background.facts}),
         }
 
@@ -126,6 +132,8 @@ def prepare(source: DataSource, cache: Path, *, threads: int = 1, say: Progress 
         folder.mkdir(parents=True, exist_ok=True)
         _keep(read_source(source, folder, threads, say), folder)
     facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
+    for line in facts["warnings"]:
+        warnings.warn(f"{source.name}: {line}", InputWarning, stacklevel=2)
     splits = facts["splits"]
     return Prepared(
         source.name,
@@ -138,6 +146,7 @@ def prepare(source: DataSource, cache: Path, *, threads: int = 1, say: Progress 
         facts["sizes"],
         files,
         facts["notes"],
+        facts["warnings"],
         facts.get("open_part"),
         source.train_queries,
         source.valid_queries,
@@ -247,11 +256,44 @@ def _keep(read: Read, folder: Path) -> None:
         "content": digest.hexdigest(),
         "queries": read.queries,
         "sizes": {**sizes, "features": parts[0].n_features},
-        "notes": read.notes,
+        "notes": read.notes + _widths(read.parts),
+        "warnings": _shared(parts, read),
         "open_part": read.open_part,
     }
     with replace_file(folder / _FACTS) as out:
         out.write(json.dumps(facts, ensure_ascii=False).encode())
+
+
+def _widths(parts: Sequence[RankingData]) -> list[str]:
+    """A note if parts have different numbers of features, as text leaves out those that are 0."""
+    widths = {part.n_features for part in parts}
+    if len(widths) == 1:
+        return []
+    return [
+        f"files with {min(widths):,} to {max(widths):,} features; the missing ones count as 0, as text leaves zeros out"
+    ]
+
+
+def _shared(parts: Sequence[RankingData], read: Read) -> list[str]:
+    """Queries that are in two parts of a split, or in the open test and elsewhere, one line each."""
+    if len(parts) == 1:
+        return []
+    known = [Fingerprints.of(part) for part in parts]
+    splits = read.splits or [Split([(0, None)], [], [])]
+    if read.open_part is not None:
+        splits = [replace(split, test=[(read.open_part, None)]) for split in splits]
+    lines = []
+    for number, split in enumerate(splits, 1):
+        roles = {
+            role: Fingerprints.join([known[at] if some is None else known[at].select(some) for at, some in pieces])
+            for role, pieces in (("training", split.train), ("validation", split.valid), ("test", split.test))
+            if pieces
+        }
+        for part, whose in (("test", "training"), ("test", "validation"), ("validation", "training")):
+            found = roles[part].shared_with(roles[whose], part, whose) if {part, whose} <= roles.keys() else None
+            if found is not None:
+                lines.append(f"split {number}: {found.text}" if len(splits) > 1 else found.text)
+    return lines
 
 
 def _add_content(digest: Any, data: RankingData) -> None:

@@ -20,6 +20,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from rankwright.data.temporary import remove_leftovers
+from rankwright.data.threads import end_with_parent
 from rankwright.errors import InputError
 from rankwright.experiments.backgrounds import prepare_background
 from rankwright.experiments.cells import Cell, Failure, make_cell, run_cell
@@ -99,6 +101,8 @@ def run_experiment(
     if output is not None:
         experiment = dataclasses.replace(experiment, output=Path(output))
     _make_folder(experiment.output)
+    for folder in (experiment.output, *(path for path in experiment.output.rglob("*") if path.is_dir())):
+        remove_leftovers(folder)
     tell = progress or (lambda _: None)
     started, began = datetime.now(UTC), time.perf_counter()
     prepared = [_prepared(experiment, source, n_jobs, tell) for source in experiment.data]
@@ -253,8 +257,9 @@ def _run_until_broken(pool: ProcessPoolExecutor, queue: deque[Cell], jobs: int, 
 
 
 def _begin_worker() -> None:
-    """Let Ctrl-C end a worker immediately: half a cell is no result."""
+    """Let a worker end at once with Ctrl-C or with the process of the experiment: half a cell is no result."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    end_with_parent()
 
 
 def cores() -> int:

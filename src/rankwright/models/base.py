@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,11 +11,18 @@ import numpy.typing as npt
 from scipy import sparse
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.frames import frame_features, is_frame
-from rankwright.data.matching import default_names, find_columns, pick_columns, widen
-from rankwright.errors import InputError
+from rankwright.data.frames import frame_features, is_frame, split_qid
+from rankwright.data.matching import (
+    MissingFeaturesError,
+    add_missing,
+    default_names,
+    find_columns,
+    pick_columns,
+    widen,
+)
+from rankwright.errors import InputError, InputWarning
 
-__all__ = ["Model", "as_row", "as_table", "checked_scores"]
+__all__ = ["Model", "as_row", "as_table", "warn_of_one_query"]
 
 Array = npt.NDArray[Any]
 
@@ -35,6 +43,11 @@ class Model:
         """The names of the features; f1, f2, … if they have none."""
         return self.feature_names or default_names(self.n_features)
 
+    @property
+    def scales_queries(self) -> bool:
+        """Whether scores depend on which documents are in a query: features are scaled within each."""
+        return self.query_scaling is not None
+
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
         """One float64 per row of a table.
 
@@ -44,40 +57,69 @@ class Model:
             Features; memory-mapped arrays are read a block at a time, and float32 is never copied whole to float64.
         feature_names : sequence of str, optional
             Names of the columns. If the model has names too, columns are matched by name, and columns that the model
-            does not know are ignored. Otherwise they are matched by position; without names (or with the names f1, f2,
-            … that converting gives them) the last ones may be missing and are then 0, as LETOR text leaves zeros out.
+            does not know are ignored. Otherwise they are matched by position, and there must be as many as the model
+            has features. See ``missing_as_zero`` of :meth:`predict` for data that lacks some.
         indptr : array-like of int, optional
             Query ``q`` owns the rows ``indptr[q]:indptr[q+1]``. Only used by models that scale features within each
             query; without it all rows are one query.
         """
         raise NotImplementedError
 
-    def predict(self, X: Any, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None) -> Array:
+    def predict(
+        self,
+        X: Any,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        *,
+        missing_as_zero: bool = False,
+    ) -> Array:
         """One score per row, higher is better, in the caller's order.
 
         Parameters
         ----------
         X : RankingData, array-like, scipy sparse or data frame
             Features. The columns of a data frame (pandas, polars, pyarrow) and of named data are matched by name if the
-            model has names; other columns are ignored.
+            model has names; other columns are ignored. A column ``qid`` of a data frame holds the query ids, unless the
+            model has a feature of that name.
         qid, group : array-like, optional
             Query id per row in any order, or rows per query. Only used by models that scale features within each query;
-            without them all rows are one query. A RankingData has its own.
+            without them all rows are one query, with a warning. A RankingData has its own.
+        missing_as_zero : bool
+            Whether features of the model that X lacks are 0; otherwise they are an error. LETOR text leaves zeros out,
+            so a file may lack the last features.
         """
         if isinstance(X, RankingData):
             if qid is not None or group is not None:
                 raise InputError("a RankingData has its queries; leave out qid and group")
-            return X.to_caller_order(np.asarray(self.score(X.X, X.feature_names, X.indptr), np.float64))
-        names = None
+            return X.to_caller_order(self._scores(X.X, X.feature_names, X.indptr, missing_as_zero))
+        names, given = None, qid is not None or group is not None
         if is_frame(X):
-            X, names = frame_features(X, self._frame_columns())
-        if qid is None and group is None:
-            return np.asarray(self.score(X, names), np.float64)
+            wanted = self._frame_columns()
+            if wanted is None or "qid" not in wanted:
+                X, qid = split_qid(X, qid, group)
+            X, names = frame_features(X, wanted)
+        if not given and (qid is None or not self.scales_queries):
+            scores = self._scores(as_table(X), names, None, missing_as_zero)
+            if self.scales_queries:
+                warn_of_one_query(len(scores), stacklevel=2)
+            return scores
         X = as_table(X)
         labels = np.zeros(X.shape[0])
-        return self.predict(
-            RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=True)
-        )
+        data = RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=True)
+        return self.predict(data, missing_as_zero=missing_as_zero)
+
+    def _scores(self, X: Any, names: Sequence[str] | None, indptr: Any, missing_as_zero: bool) -> Array:
+        """What ``score`` gives; features that are missing are 0, or an error that says how to make them so."""
+        if missing_as_zero:
+            X, names = self.with_missing(X, names)
+        try:
+            return np.asarray(self.score(X, names, indptr), np.float64)
+        except MissingFeaturesError as error:
+            raise error.or_use("missing_as_zero=True") from None
+
+    def with_missing(self, X: Any, names: Sequence[str] | None) -> tuple[Any, tuple[str, ...] | None]:
+        """A table and its names, with columns of 0 for the features of the model that it lacks."""
+        return add_missing(X, names, self.n_features, self.feature_names)
 
     def importance(self) -> Array:
         """How much each feature matters; signed where it has a direction."""
@@ -111,6 +153,28 @@ class Model:
         """The columns of a data frame that the model looks at; None for all."""
         return self.feature_names
 
+    def _check_scores(self, scores: Array, X: Any, feature_names: Sequence[str] | None, first: int = 0) -> None:
+        """Reject scores that are not finite, which only features that are missing, infinite or huge give.
+
+        Parameters
+        ----------
+        scores : ndarray
+            One per row of X.
+        X, feature_names
+            As given to :meth:`score`.
+        first : int
+            The number of the first row.
+        """
+        finite = np.isfinite(scores)
+        if finite.all():
+            return
+        row = int(np.argmin(finite))
+        values = Model.aligned(self, X[row : row + 1], feature_names)[0]
+        at = int(np.argmax(np.where(np.isnan(values), np.inf, np.abs(values))))
+        what = f"the score of row {first + row} (from 0) is {scores[row]}"
+        which = f"its feature {self.names[at]!r} is {values[at]:g}"
+        raise InputError(f"{what}: {which}; features and scores must be finite")
+
     def _check_names(self) -> None:
         """Keep the feature names as strings, one for each feature."""
         if self.feature_names is None:
@@ -123,6 +187,13 @@ class Model:
     def _columns(self, n_columns: int, feature_names: Sequence[str] | None) -> Array | None:
         """Where the model's features are in the data; None if they are its first columns."""
         return find_columns(n_columns, feature_names, self.n_features, self.feature_names, "the model")
+
+
+def warn_of_one_query(n_rows: int, stacklevel: int) -> None:
+    """Say that features were scaled as if all rows were the documents of one query."""
+    if n_rows > 1:
+        what = f"no qid: features are scaled within each query, and all {n_rows:,} rows are taken as one"
+        warnings.warn(f"{what}; pass qid=…, or group=…", InputWarning, stacklevel=stacklevel + 1)
 
 
 def as_table(X: Any) -> Any:
@@ -139,15 +210,6 @@ def as_table(X: Any) -> Any:
     if X.dtype.kind not in "fiub":
         raise InputError(f"features must be numbers, got {X.dtype}")
     return X
-
-
-def checked_scores(scores: Array) -> Array:
-    """The scores, if all are finite."""
-    finite = np.isfinite(scores)
-    if not finite.all():
-        row = int(np.argmin(finite))
-        raise InputError(f"the score of row {row} (from 0) is {scores[row]}; features and scores must be finite")
-    return scores
 
 
 def as_row(row: Any) -> Any:

@@ -91,15 +91,9 @@ def _forest_from(read: Read, prefix: str, n_features: int) -> Forest:
         checked = name in ("value", "gain", "count")
         own = (None,) if name == "roots" else (n,)
         parts[name] = _numbers(read, prefix + name, own) if checked else read(prefix + name, dtype, own)
-    feature, left, nodes = parts["feature"], parts["left"], np.arange(n)
-    inner = feature >= 0
-    sound = bool((feature < n_features).all()) and bool((parts["roots"] >= 0).all())
-    sound = sound and bool((parts["roots"] < max(n, 1)).all()) and bool((left[inner] > nodes[inner]).all())
-    if not (sound and bool((left[inner] < n - 1).all())):
-        raise InputError("the arrays of the trees do not fit together")
-    if (parts["gain"] < 0).any() or (parts["count"] < 0).any() or not (parts["count"][left[inner]] > 0).all():
-        raise InputError("a node of the trees has no rows or a negative gain")
-    return Forest(**parts)
+    forest = Forest(**parts)
+    forest.check(n_features)
+    return forest
 
 
 def _trees_to_parts(model: TreeModel) -> tuple[dict[str, Any], Arrays]:

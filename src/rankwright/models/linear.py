@@ -21,7 +21,7 @@ from rankwright.data.dataset import checked_features
 from rankwright.data.matching import pick_columns, widen
 from rankwright.data.scaling import QueryScaler
 from rankwright.errors import InputError
-from rankwright.models.base import Model, as_row, as_table, checked_scores
+from rankwright.models.base import Model, as_row, as_table
 
 __all__ = ["LinearModel"]
 
@@ -50,7 +50,7 @@ class LinearModel(Model):
     >>> model = LinearModel([2.0, -1.0, 0.5])
     >>> model.score([[1.0, 1.0, 0.0], [0.0, 0.0, 4.0]]).tolist()
     [1.0, 2.0]
-    >>> model.score([[1.0, 1.0]]).tolist()  # zeros at the end may be left out
+    >>> model.predict([[1.0, 1.0]], missing_as_zero=True).tolist()
     [1.0]
     >>> LinearModel([2.0], query_scaling="minmax").score([[5.0], [9.0], [7.0], [3.0]], indptr=[0, 3, 4]).tolist()
     [0.0, 2.0, 1.0, 0.0]
@@ -95,7 +95,8 @@ class LinearModel(Model):
             scores = np.zeros(X.shape[0])
             for start, scaled in self._scaled(X, columns, indptr):
                 scores[start : start + scaled.shape[0]] = self._products(scaled, None)
-        return checked_scores(scores)
+        self._check_scores(scores, X, feature_names)
+        return scores
 
     def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
         """Rows as dense float64 with the model's features as columns, for a few rows to look at.

@@ -16,7 +16,7 @@ from scipy import sparse
 
 from rankwright.data.matching import pick_columns
 from rankwright.errors import InputError
-from rankwright.models.base import Model, as_row, as_table, checked_scores
+from rankwright.models.base import Model, as_row, as_table
 
 __all__ = ["NetModel"]
 
@@ -93,12 +93,10 @@ class NetModel(Model):
         for start in range(0, X.shape[0], rows):
             part = pick_columns(X[start : start + rows], columns)
             sums = self._sums_sparse(part) if sparse.issparse(part) else self._sums_dense(part, block)
-            finite = np.isfinite(sums).all(axis=0)
-            if not finite.all():
-                row = start + int(np.argmin(finite))
-                raise InputError(f"the score of row {row} (from 0) cannot be computed; features must be finite")
+            known = np.where(np.isfinite(sums).all(axis=0), 0.0, np.nan)
+            self._check_scores(known, X[start : start + rows], feature_names, start)
             scores[start : start + rows] = self._outputs(sums)
-        return checked_scores(scores)
+        return scores
 
     def _sums_dense(self, part: Array, block: Array) -> Array:
         # Transposed blocks of one shape, whatever X is: summing their rows keeps the order of the features.

@@ -12,7 +12,7 @@ from numba import types
 from numba.extending import overload
 from scipy import sparse
 
-__all__ = ["FASTMATH", "add_rows", "kernel_form", "row_scores"]
+__all__ = ["FASTMATH", "add_listed_rows", "add_rows", "kernel_form", "row_scores"]
 
 # Sums may be reordered and products fused; nan and inf keep their meaning.
 FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
@@ -30,6 +30,11 @@ def row_scores(X: Any, start: int, stop: int, weights: Any, scores: Any) -> None
 
 def add_rows(X: Any, start: int, stop: int, coef: Any, total: Any) -> None:
     """``total += Σ_i coef[i] X[start + i]``."""
+    raise NotImplementedError("for compiled code only")
+
+
+def add_listed_rows(X: Any, rows: Any, coef: Any, total: Any) -> None:
+    """``total += Σ_i coef[i] X[rows[i]]``, in that order."""
     raise NotImplementedError("for compiled code only")
 
 
@@ -76,6 +81,31 @@ def _add_rows(X: Any, start: Any, stop: Any, coef: Any, total: Any) -> Any:
             c = coef[i]
             if c != 0.0:
                 for k in range(rows[start + i], rows[start + i + 1]):
+                    total[columns[k]] += c * values[k]
+
+    return csr
+
+
+@overload(add_listed_rows, jit_options={"fastmath": FASTMATH, "cache": True, "forceinline": True})
+def _add_listed_rows(X: Any, rows: Any, coef: Any, total: Any) -> Any:
+    if isinstance(X, types.Array):
+
+        def dense(X: Any, rows: Any, coef: Any, total: Any) -> None:
+            for i in range(rows.size):
+                c = coef[i]
+                if c != 0.0:
+                    row = rows[i]
+                    for j in range(X.shape[1]):
+                        total[j] += c * X[row, j]
+
+        return dense
+
+    def csr(X: Any, rows: Any, coef: Any, total: Any) -> None:
+        values, columns, bounds = X
+        for i in range(rows.size):
+            c = coef[i]
+            if c != 0.0:
+                for k in range(bounds[rows[i]], bounds[rows[i] + 1]):
                     total[columns[k]] += c * values[k]
 
     return csr

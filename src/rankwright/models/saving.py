@@ -60,9 +60,16 @@ class SavedModel:
         """The names of the model's features, or None."""
         return self.model.feature_names
 
-    def predict(self, X: Any, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None) -> Array:
+    def predict(
+        self,
+        X: Any,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        *,
+        missing_as_zero: bool = False,
+    ) -> Array:
         """One score per row, higher is better, in the caller's order; see :meth:`Model.predict`."""
-        return self.model.predict(X, qid, group)
+        return self.model.predict(X, qid, group, missing_as_zero=missing_as_zero)
 
 
 def save_model(

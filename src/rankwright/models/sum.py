@@ -10,12 +10,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.errors import InputError
-from rankwright.models.base import Model, checked_scores
+from rankwright.models.base import Model, as_table
 from rankwright.models.linear import LinearModel
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import TreeModel
 
-__all__ = ["SumModel", "add_models", "interpolate"]
+__all__ = ["SumModel", "interpolate"]
 
 Array = npt.NDArray[Any]
 
@@ -55,18 +55,30 @@ class SumModel(Model):
         """Number of the last part's features."""
         return int(self.parts[-1].n_features)
 
+    @property
+    def scales_queries(self) -> bool:
+        """Whether a part scales features within each query."""
+        return any(part.scales_queries for part in self.parts)
+
     def _frame_columns(self) -> tuple[str, ...] | None:
         wanted = [part._frame_columns() for part in self.parts]
         return None if None in wanted else tuple({name for names in wanted for name in names})
 
+    def with_missing(self, X: Any, names: Sequence[str] | None) -> tuple[Any, tuple[str, ...] | None]:
+        """A table and its names, with columns of 0 for the features of all parts that it lacks."""
+        found = None if names is None else tuple(names)
+        for part in self.parts:
+            X, found = part.with_missing(X, found)
+        return X, found
+
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         """The weighted sum of the parts' scores."""
-        found = [part.score(X, feature_names, indptr) for part in self.parts]
-        with np.errstate(over="ignore", invalid="ignore"):  # scores that are not finite are reported
-            scores = self.weights[0] * found[0]
-            for weight, one in zip(self.weights[1:], found[1:], strict=True):
-                scores = scores + weight * one
-        return checked_scores(np.asarray(scores))
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self.weights[0] * self.parts[0].score(X, feature_names, indptr)
+            for weight, part in zip(self.weights[1:], self.parts[1:], strict=True):
+                scores = scores + weight * part.score(X, feature_names, indptr)
+        self._check_scores(scores, as_table(X), feature_names)
+        return np.asarray(scores)
 
     def importance(self) -> Array:
         """The importance in the last part: what was learnt on top."""
@@ -90,11 +102,6 @@ class SumModel(Model):
                 if name in place:
                     total[place[name]] += own[at]
         return total
-
-
-def add_models(background: Any, learnt: Any) -> Any:
-    """The sum of two models, as a single model of their kind if both are linear or both are trees."""
-    return interpolate((background, learnt), (1.0, 1.0))
 
 
 def interpolate(models: Sequence[Any], weights: npt.ArrayLike) -> Any:

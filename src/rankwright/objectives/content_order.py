@@ -1,8 +1,8 @@
 """An order of documents and queries that depends on their content, not on the order in which they were given.
 
-Lambda gradients need one order of documents with equal scores, and updates query by query one order of queries: with
-this one the same data gives the same model, however its rows and queries are shuffled. It comes from a hash of the
-label and the features that are not 0, so dense and sparse data agree.
+What is drawn at random and what is updated query by query needs one order of the data: with this one the same data
+gives the same model, however its rows and queries are shuffled. It comes from a hash of the label and the features that
+are not 0, so dense and sparse data agree; features that do not vary are left out, so they change nothing.
 """
 
 from __future__ import annotations
@@ -48,14 +48,49 @@ def _row_keys(X: Any, labels: Array) -> Array:
     """A hash of every row and its label."""
     keys = np.zeros(X.shape[0], np.uint64)
     if sparse.issparse(X):
-        _add_stored(X.data.astype(np.float64).view(np.uint64), X.indices, X.indptr, keys)
+        numbers = _numbers(_vary_stored(X.data, X.indices, X.shape[0], X.shape[1]))
+        _add_stored(X.data.astype(np.float64).view(np.uint64), X.indices, X.indptr, numbers, keys)
     else:
+        numbers = _numbers(_vary_dense(X))
         step = max(1, _VALUES // max(1, X.shape[1]))
         for start in range(0, X.shape[0], step):
             part = X[start : start + step].astype(np.float64)
-            _add_dense(part.view(np.uint64), keys[start : start + step])
+            _add_dense(part.view(np.uint64), numbers, keys[start : start + step])
     _finish((labels + 0.0).view(np.uint64), keys)
     return keys
+
+
+def _numbers(varies: Array) -> Array:
+    """The features that vary, counted from 1; 0 for the others."""
+    return np.where(varies, np.cumsum(varies), 0).astype(np.uint64)
+
+
+@njit(cache=True)
+def _vary_dense(X: Any) -> Any:
+    varies = np.zeros(X.shape[1], np.bool_)
+    for row in range(1, X.shape[0]):
+        for column in range(X.shape[1]):
+            here, first = X[row, column], X[0, column]
+            varies[column] |= here != first and (here == here or first == first)
+    return varies
+
+
+@njit(cache=True)
+def _vary_stored(values: Any, columns: Any, n_rows: int, n_columns: int) -> Any:
+    firsts, counts = np.zeros(n_columns), np.zeros(n_columns, np.int64)
+    varies = np.zeros(n_columns, np.bool_)
+    for at in range(values.size):
+        here, column = values[at], columns[at]
+        if here == 0:
+            continue
+        if counts[column] == 0:
+            firsts[column] = here
+        first = firsts[column]
+        varies[column] |= here != first and (here == here or first == first)
+        counts[column] += 1
+    for column in range(n_columns):
+        varies[column] |= 0 < counts[column] < n_rows
+    return varies
 
 
 @njit(cache=True)
@@ -67,21 +102,21 @@ def _mix(value: Any) -> Any:
 
 
 @njit(cache=True)
-def _add_dense(values: Any, keys: Any) -> None:
+def _add_dense(values: Any, numbers: Any, keys: Any) -> None:
     for row in range(values.shape[0]):
         for column in range(values.shape[1]):
             value = values[row, column]
-            if value != _ZEROS[0] and value != _ZEROS[1]:
-                keys[row] += _mix(value + np.uint64(column + 1) * _STRIDE)
+            if numbers[column] and value != _ZEROS[0] and value != _ZEROS[1]:
+                keys[row] += _mix(value + numbers[column] * _STRIDE)
 
 
 @njit(cache=True)
-def _add_stored(values: Any, columns: Any, rows: Any, keys: Any) -> None:
+def _add_stored(values: Any, columns: Any, rows: Any, numbers: Any, keys: Any) -> None:
     for row in range(keys.size):
         for at in range(rows[row], rows[row + 1]):
-            value = values[at]
-            if value != _ZEROS[0] and value != _ZEROS[1]:
-                keys[row] += _mix(value + np.uint64(columns[at] + 1) * _STRIDE)
+            value, number = values[at], numbers[columns[at]]
+            if number and value != _ZEROS[0] and value != _ZEROS[1]:
+                keys[row] += _mix(value + number * _STRIDE)
 
 
 @njit(cache=True)

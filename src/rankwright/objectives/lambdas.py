@@ -7,6 +7,11 @@ For a pair of one query with labels z_i > z_j and o = s_i − s_j, Δ the change
 
 With Δ = 1 these are the derivatives of RankNet's cost, Σ log(1 + e^−o). A truncation at rank k leaves out the pairs
 with both documents below rank k: O(k·n) a query.
+
+Documents of equal scores have no ranks of their own. They take ranks at which every worth is spread evenly over the
+tie: with n documents of equal score and m of them of one worth, these come about every n/m ranks. Then the gradients of
+documents of equal score and equal worth are averaged. So a document's gradient depends on the scores and labels of its
+query, and on nothing else.
 """
 
 from __future__ import annotations
@@ -19,6 +24,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, typeof, types
 
+from rankwright.data.blocks import query_of_row
 from rankwright.data.order import descending
 from rankwright.measures import Measure, Rankings
 from rankwright.measures.forms import STATE, Swaps, read_only
@@ -81,22 +87,86 @@ def _row(i: int, worth: Any, scores: Any, changes: Any, logistic: Any, up: Any, 
 @njit(cache=True)
 def _space(longest: int, rows: int) -> Any:
     """Working memory of `_query` for queries of up to ``longest`` documents."""
-    places, work = np.empty(longest, np.int64), np.empty(WORK * longest + BINS)
+    places, work = (np.empty(longest, np.int64), np.empty(longest, np.int64)), np.empty(WORK * longest + BINS)
     vectors = (np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest))
     return places, work, vectors, np.empty((rows, longest + 1))
 
 
+@njit(cache=True, nogil=True)
+def _alike(values: Any, order: Any, first: int, last: int) -> int:
+    """Where the run of equal values that begins at ``first`` ends, at most ``last``."""
+    value, stop = values[order[first]], first + 1
+    while stop < last and values[order[stop]] == value:
+        stop += 1
+    return stop
+
+
+@njit(cache=True, nogil=True)
+def _spread(worth: Any, order: Any, first: int, last: int, ranks: Any) -> None:
+    """Ranks for a tie, ``order[first:last]``, lowest worth first: the k-th of m alike is (k + ½)/m of the way down."""
+    start = first
+    while start < last:
+        stop = _alike(worth, order, start, last)
+        m, other = stop - start, first
+        for at in range(start, stop):
+            ranks[at] = first + at - start
+        while other < last:
+            end = _alike(worth, order, other, last)
+            for at in range(start, stop if other != start else start):
+                # Those further up: the j with (2j + 1)/(end − other) below (2k + 1)/m, of lower worth also if equal.
+                way = (2 * (at - start) + 1) * (end - other) - (other > start)
+                ranks[at] += (way // m + 1) // 2
+            other = end
+        start = stop
+
+
+@njit(cache=True, nogil=True)
+def _set_ranks(scores: Any, worth: Any, order: Any, ranks: Any) -> None:
+    """The rank of every document of ``order``, which is by score, then by worth, lowest first."""
+    first = 0
+    while first < order.size:
+        last = _alike(scores, order, first, order.size)
+        if worth[order[first]] == worth[order[last - 1]]:
+            for at in range(first, last):
+                ranks[at] = at
+        else:
+            _spread(worth, order, first, last, ranks)
+        first = last
+
+
+@njit(cache=True, nogil=True)
+def _share(scores: Any, worth: Any, order: Any, ranks: Any, values: Any, norm: float, shared: Any) -> None:
+    """``values``, which are by rank, over ``norm``; documents alike in score and worth get their mean."""
+    first = 0
+    while first < order.size:
+        last = _alike(worth, order, first, _alike(scores, order, first, order.size))
+        total = 0.0
+        for at in range(first, last):
+            total += values[ranks[at]]
+        total /= norm * (last - first)
+        for at in range(first, last):
+            shared[order[at]] = total
+        first = last
+
+
 @njit(cache=True, nogil=True, error_model="numpy")
 def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights: Any) -> None:
-    """Residuals and second derivatives of query ``q``, whose documents come in the order that breaks ties."""
+    """Residuals and second derivatives of query ``q``, whose documents come by worth, lowest first."""
     truncation, parameters, logistic, indptr, worth, known, norms, changes, prepare = setup
-    order, work, (ranked, ordered, change, up, curve), state = space
+    (order, ranks), work, (ranked, ordered, change, up, curve), state = space
     n, start = scores.size, indptr[q]
-    sort_descending(scores, order[:n], work)
+    own, order, ranks = worth[start : start + n], order[:n], ranks[:n]
+    sort_descending(scores, order, work)
     for r in range(n):
-        ranked[r] = worth[start + order[r]]
-        ordered[r] = scores[order[r]]
+        ranks[r], ranked[r], ordered[r] = r, own[order[r]], scores[order[r]]
         up[r] = curve[r] = 0.0
+    tied = False
+    for r in range(1, n):
+        tied |= ordered[r] == ordered[r - 1]
+    if tied:
+        _set_ranks(scores, own, order, ranks)
+        for at in range(n):
+            ranked[ranks[at]] = own[order[at]]
     prepare(ranked[:n], known[start : start + n], parameters, state)
     for i in range(min(truncation, n - 1)):
         changes(i, ranked[:n], parameters, state, change[:n])
@@ -104,6 +174,9 @@ def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights:
     for r in range(n):
         residuals[order[r]] = up[r] / norms[q]
         weights[order[r]] = curve[r] / norms[q]
+    if tied:
+        _share(scores, own, order, ranks, up, norms[q], residuals)
+        _share(scores, own, order, ranks, curve, norms[q], weights)
 
 
 @njit(cache=True, nogil=True)
@@ -139,16 +212,16 @@ class Lambdas:
         Leave out pairs with both documents at or below this rank (from 0).
     threads : int
         The result does not depend on it.
-    ties : ndarray, optional
-        The documents, query after query, in the order that breaks ties between equal scores, such as
-        that of :func:`~rankwright.objectives.content_order.content_order`; by default their own order.
+    order : ndarray, optional
+        The documents, query after query, such as :func:`~rankwright.objectives.content_order.content_order` gives them:
+        ``docs`` are in this order where their worth is equal. Gradients do not depend on it.
     query_weights : ndarray, optional
         Factors for the gradients of each query.
 
     Attributes
     ----------
     docs : ndarray
-        The documents in the order that breaks ties.
+        The documents, query after query, by worth, lowest first.
     kernel : tuple or None
         A compiled ``function(q, scores, setup, space, residuals, weights)`` for one query, and its ``setup``; None if
         the measure has no compiled changes. Scores, residuals and weights are in the order of ``docs``.
@@ -162,12 +235,12 @@ class Lambdas:
         truncation: int | None = None,
         threads: int = 1,
         *,
-        ties: Array | None = None,
+        order: Array | None = None,
         query_weights: Array | None = None,
     ) -> None:
         self.indptr, self._measure = np.ascontiguousarray(indptr, np.int64), measure
-        self.docs = np.arange(len(labels)) if ties is None else np.ascontiguousarray(ties, np.int64)
-        labels = np.asarray(labels, np.float64)[self.docs]
+        labels = np.asarray(labels, np.float64)
+        self.docs = np.arange(len(labels)) if order is None else np.ascontiguousarray(order, np.int64)
         longest = int(np.diff(indptr).max(initial=1))
         swaps, worth, norms = Swaps(_equal_changes), labels, np.ones(len(indptr) - 1)
         self._compiled = measure is None
@@ -181,6 +254,8 @@ class Lambdas:
                 norms = np.asarray(measure.norms(Rankings(labels, self.indptr)), np.float64)
             else:
                 swaps = Swaps(_given_changes)
+        self.docs = self.docs[np.lexsort((worth[self.docs], query_of_row(self.indptr)))]
+        worth = np.ascontiguousarray(worth[self.docs])
         self._setup = (
             longest if truncation is None else int(truncation),
             swaps.parameters(longest),
@@ -235,8 +310,10 @@ class Lambdas:
         if not self._compiled:
             assert self._measure is not None
             labels = self._setup[4][self.indptr[q] : self.indptr[q + 1]]
-            table = self._measure.swap_deltas(labels[np.argsort(-scores, kind="stable")])
-            space = (*space[:3], np.ascontiguousarray(table, np.float64))
+            ranked, order, ranks = np.empty(n), np.argsort(-scores, kind="stable"), np.empty(n, np.int64)
+            _set_ranks(scores, labels, order, ranks)
+            ranked[ranks] = labels[order]
+            space = (*space[:3], np.ascontiguousarray(self._measure.swap_deltas(ranked), np.float64))
         _query(q, np.ascontiguousarray(scores, np.float64), self._setup, space, residuals, weights)
         return residuals, weights
 

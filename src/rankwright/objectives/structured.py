@@ -20,7 +20,7 @@ from numba import njit
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.measures.forms import Oracle
 from rankwright.measures.oracles.common import BINS, ORACLE, WORK, sort_descending
-from rankwright.models.products import FASTMATH, add_rows, kernel_form, row_scores
+from rankwright.models.products import FASTMATH, add_listed_rows, kernel_form, row_scores
 from rankwright.objectives.first_class import FirstClass
 
 __all__ = ["Planes", "StructuredHinge"]
@@ -29,13 +29,24 @@ Array = npt.NDArray[Any]
 _TASK_DOCS = 4096  # documents per task of a thread, about
 
 
+@njit(cache=True, nogil=True, fastmath=FASTMATH, forceinline=True)
+def _scores_in_order(X: Any, rows: Any, weights: Any, given: Any, scores: Any) -> None:
+    """Score the rows of a query, which lie together in X, there; then bring the scores into the order of ``rows``."""
+    first = rows[0]
+    for row in rows:
+        first = min(first, row)
+    row_scores(X, first, first + rows.size, weights, given)
+    for i in range(rows.size):
+        scores[i] = given[rows[i] - first]
+
+
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
 def _evaluate(
-    X: Any, labels: Any, indptr: Any, blocks: Any, first: int, last: int, weights: Any, inverse: Any, cost: Any,
-    oracle: Any, parameters: Any, losses: Any, values: Any, planes: Any, longest: int, only_values: bool,
+    X: Any, rows: Any, labels: Any, indptr: Any, blocks: Any, first: int, last: int, weights: Any, inverse: Any,
+    cost: Any, oracle: Any, parameters: Any, losses: Any, values: Any, planes: Any, longest: int, only_values: bool,
 ) -> None:  # fmt: skip
     """Loss, value and plane of the blocks ``first`` … ``last − 1``; queries of cost 0 are left out."""
-    scores, coef = np.empty(longest), np.empty(longest)
+    scores, coef, given = np.empty(longest), np.empty(longest), np.empty(longest)
     order, work = np.empty(longest, np.int64), np.empty(WORK * longest + BINS)
     for block in range(first, last):
         plane = planes[block]
@@ -47,7 +58,7 @@ def _evaluate(
                 continue
             start, stop = indptr[q], indptr[q + 1]
             n = stop - start
-            row_scores(X, start, stop, weights, scores)
+            _scores_in_order(X, rows[start:stop], weights, given, scores)
             sort_descending(scores[:n], order[:n], work)
             loss = oracle(scores[:n], labels[start:stop], order[:n], parameters, coef[:n], work)
             margin = 0.0
@@ -57,22 +68,22 @@ def _evaluate(
             losses[block] += cost[q] * loss
             values[block] += cost[q] * (loss - margin)
             if not only_values:
-                add_rows(X, start, stop, coef, plane)
+                add_listed_rows(X, rows[start:stop], coef, plane)
         for j in range(plane.size):
             plane[j] *= inverse[j]
 
 
 @njit(cache=True, nogil=True)
-def _score_query(X: Any, start: int, stop: int, weights: Any) -> Any:
-    scores = np.empty(stop - start)
-    row_scores(X, start, stop, weights, scores)
+def _score_query(X: Any, rows: Any, weights: Any) -> Any:
+    scores = np.empty(rows.size)
+    _scores_in_order(X, rows, weights, np.empty(rows.size), scores)
     return scores
 
 
 @njit(cache=True, nogil=True)
-def _add_query(X: Any, start: int, stop: int, coef: Any, inverse: Any, plane: Any) -> None:
+def _add_query(X: Any, rows: Any, coef: Any, inverse: Any, plane: Any) -> None:
     sums = np.zeros(plane.size)
-    add_rows(X, start, stop, coef, sums)
+    add_listed_rows(X, rows, coef, sums)
     for j in range(plane.size):
         plane[j] += sums[j] * inverse[j]
 
@@ -104,10 +115,12 @@ class StructuredHinge:
     ----------
     X : ndarray or csr_array
         Features.
+    rows : ndarray
+        The documents, query after query: rows of X, where those of a query lie together in any order.
     labels : ndarray
-        Labels in the form the oracle expects.
+        Labels of these documents in the form the oracle expects.
     indptr : ndarray
-        Query boundaries; every query with a cost above 0 must have something to order.
+        Query boundaries in ``rows``; every query with a cost above 0 must have something to order.
     oracle : Oracle
         The loss.
     cost : ndarray
@@ -121,6 +134,7 @@ class StructuredHinge:
     """
 
     X: Any
+    rows: Array
     labels: Array
     indptr: Array
     oracle: Oracle
@@ -131,7 +145,7 @@ class StructuredHinge:
     _pool: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._rows = kernel_form(self.X)
+        self._X = kernel_form(self.X)
         self._longest = int(np.diff(self.indptr).max())
         self._parameters = self.oracle.parameters(self._longest)
         self._kernel = FirstClass(self.oracle.kernel, ORACLE)
@@ -181,8 +195,8 @@ class StructuredHinge:
 
         def run(task: tuple[int, int]) -> None:
             _evaluate(
-                self._rows, self.labels, self.indptr, blocks, task[0], task[1], weights, self._inverse, easy,
-                self._kernel, self._parameters, planes.losses, planes.values, planes.vectors, self._longest,
+                self._X, self.rows, self.labels, self.indptr, blocks, task[0], task[1], weights, self._inverse,
+                easy, self._kernel, self._parameters, planes.losses, planes.values, planes.vectors, self._longest,
                 only_values,
             )  # fmt: skip
 
@@ -193,13 +207,13 @@ class StructuredHinge:
         for q in self._hard[cost[self._hard] > 0.0]:  # a library orders these one by one
             block = int(np.searchsorted(blocks, q, side="right")) - 1
             start, stop = self.indptr[q], self.indptr[q + 1]
-            scores = _score_query(self._rows, start, stop, weights)
+            scores = _score_query(self._X, self.rows[start:stop], weights)
             assert self.oracle.library is not None
             loss, coef = self.oracle.library(scores, self.labels[start:stop], self._parameters)
             planes.losses[block] += cost[q] * loss
             planes.values[block] += cost[q] * (loss - float((coef * scores).sum()))
             if not only_values:
-                _add_query(self._rows, start, stop, cost[q] * coef, self._inverse, planes.vectors[block])
+                _add_query(self._X, self.rows[start:stop], cost[q] * coef, self._inverse, planes.vectors[block])
 
     def coefficients(self, w: Array) -> Array:
         """The weights of the unscaled features."""

@@ -99,8 +99,8 @@ class AccuracySVM(CostRanker):
 
     Notes
     -----
-    A weight of 2 (``sample_weight`` or ``query_weight``) counts a document twice in the cost, in Σμ, in N and in P, but
-    not in the means and deviations of ``standardize``.
+    A document with twice the weight of another (``sample_weight`` or ``query_weight``) counts twice in the cost,
+    in Σμ, in N and in P, but not in the means and deviations of ``standardize``.
 
     scikit-learn's scorers (``make_scorer``) call ``predict`` without query ids: all rows are then scaled as one query.
     With ``query_scaling`` use :meth:`score`, or scale the data beforehand.
@@ -132,8 +132,7 @@ class AccuracySVM(CostRanker):
         return np.ones(data.n_queries, bool)
 
     def _train(self, task: Task) -> Outcome:
-        kept = task.weights.documents > 0
-        good = task.data.labels[kept] >= self.relevant_from
+        good = task.data.labels >= self.relevant_from
         self.n_docs_, self.n_relevant_ = len(good), int(good.sum())
         self.query_scaling_ = self.query_scaling
         if good.any() and not good.all():
@@ -143,13 +142,10 @@ class AccuracySVM(CostRanker):
         return replace(self._learn_nothing(task), notices=(Notice(Kind.NOTHING_TO_ORDER, what),))
 
     def _path(self, task: Task) -> _Problem:
-        data, weights = task.data, task.weights.documents
-        kept = weights > 0
-        X, weights = data.X if kept.all() else data.X[kept], weights[kept]
-        good = data.labels[kept] >= self.relevant_from
+        data, X, weights = task.data, task.data.X, task.weights.documents
+        good = data.labels >= self.relevant_from
         if self.query_scaling is not None:
-            sizes = np.bincount(data.query_of_row()[kept], minlength=data.n_queries)
-            X = QueryScaler(self.query_scaling).transform_arrays(X, np.concatenate([[0], np.cumsum(sizes)]))
+            X = QueryScaler(self.query_scaling).transform_arrays(X, data.indptr)
         order = _row_order(X, good, weights)
         X, good, weights = X[order], good[order], weights[order]
         X, scale = _standardized(X) if self.standardize else (_for_liblinear(X), np.ones(X.shape[1]))

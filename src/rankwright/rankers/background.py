@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import copy
+import math
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Self
 
 import numpy as np
@@ -14,13 +17,19 @@ from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.models.kinds import kind_of
 from rankwright.models.saving import SavedModel
+from rankwright.models.sum import interpolate
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.facts import Kind, Notice
 from rankwright.rankers.parameters import Rule
 
-__all__ = ["BACKGROUND", "background_model", "background_scores", "compare_features", "start_scores"]
+__all__ = ["BACKGROUND", "SPREAD", "Start", "background_model", "background_scores", "compare_features"]
 
 Array = npt.NDArray[Any]
+SPREAD = 0.5
+"""Standard deviation within queries of the scores that boosting starts from."""
+
+_NO_SPREAD = 1e-12  # share of the largest score: scores that vary less within queries count as constant
+_LEAST_SIZE = 1e-300  # of scores: the factor is finite
 _FITTED = ("background", "rankers")  # parameters that hold fitted rankers
 _EXPECTED = "expected a fitted ranker, a model, or the result of load_model"
 
@@ -59,9 +68,52 @@ def background_scores(model: Any, data: RankingData) -> Array:
     return np.array(scores, np.float64)
 
 
-def start_scores(model: Any, data: RankingData) -> Array:
-    """The scores that boosting starts from: those of the background model, 0 without one."""
-    return np.zeros(data.n_docs) if model is None else background_scores(model, data)
+@dataclass(frozen=True, eq=False)
+class Start:
+    """Where boosting starts: at 0, or at the scores of a background model, brought to one scale.
+
+    Gradients depend on how far apart scores are, so those of the background are multiplied by a factor that gives them
+    the standard deviation `SPREAD` within the queries of the training data: the same trees follow for any scale.
+
+    Attributes
+    ----------
+    model : Model or None
+        The background model.
+    factor : float
+        For its scores.
+    """
+
+    model: Any
+    factor: float = 1.0
+
+    @classmethod
+    def of(cls, background: Any, data: RankingData) -> Start:
+        """A background (see :func:`background_model`), scaled for this training data."""
+        model = background_model(background)
+        return cls(model) if model is None else cls(model, _factor(background_scores(model, data), data.indptr))
+
+    def scores(self, data: RankingData) -> Array:
+        """The scores to start from."""
+        return np.zeros(data.n_docs) if self.model is None else self.factor * background_scores(self.model, data)
+
+    def with_learnt(self, learnt: Any, n_rounds: int) -> Any:
+        """The model of both; if no round was kept, the background alone, unchanged."""
+        if self.model is None:
+            return learnt
+        return interpolate((self.model, learnt), (self.factor if n_rounds else 1.0, 1.0))
+
+
+def _factor(scores: Array, indptr: Array) -> float:
+    """`SPREAD` over the standard deviation within queries; 1 for scores that are constant there.
+
+    Sums are rounded once, so the order of documents and queries does not matter.
+    """
+    size = float(np.abs(scores).max(initial=0.0))
+    unit = scores / size if size > 0 else scores
+    means = [math.fsum(unit[first:last]) / max(last - first, 1) for first, last in pairwise(indptr.tolist())]
+    apart = unit - np.repeat(means, np.diff(indptr))
+    spread = math.sqrt(math.fsum(apart**2) / max(len(apart), 1))
+    return SPREAD / spread / size if spread > _NO_SPREAD and size > _LEAST_SIZE else 1.0
 
 
 def compare_features(model: Any, data: RankingData) -> tuple[Notice, ...]:
@@ -76,10 +128,6 @@ def compare_features(model: Any, data: RankingData) -> tuple[Notice, ...]:
             what = f"{len(further):,} of {len(ours):,} features are unknown to the background model ({further[0]}, …)"
             values = {"unknown": len(further), "features": len(ours)}
             return (Notice(Kind.OTHER_FEATURES, f"{what}; features are matched by name", values),)
-    elif data.n_features < model.n_features:  # more is an error
-        what = f"the background model has {model.n_features:,} features, the data {data.n_features:,}, without names on"
-        values = {"background": model.n_features, "features": data.n_features}
-        return (Notice(Kind.OTHER_FEATURES, f"{what} both sides to match them by", values),)
     return ()
 
 

@@ -16,19 +16,21 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.frames import split_qid
 from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.table import evaluate
 from rankwright.measures import Measure, parse_measure
+from rankwright.models.base import warn_of_one_query
 from rankwright.models.saving import save_model
-from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain
+from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain, shared_notices
+from rankwright.rankers.inputs import check_missing, check_one_query, check_size, validation_parts
 from rankwright.rankers.parameters import check_parameters
-from rankwright.rankers.weights import Weights, weigh, weight_of_queries
+from rankwright.rankers.weights import Weights, weigh
 
 __all__ = ["Ranker", "Task"]
 
 Array = npt.NDArray[Any]
 _NOT_OF_THE_MODEL = ("callback", "n_jobs", "warm_start")  # they do not change the model
-_EVAL_SET = "expected a RankingData, (X, y, qid), or (X, y) with eval_qid or eval_group"
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,11 +40,11 @@ class Task:
     Attributes
     ----------
     data : RankingData
-        Training data.
+        Training data, without documents and queries of weight 0.
     weights : Weights
-        Of its queries and documents.
+        Of its queries and documents; those of the useful queries have a mean of 1, unless the ranker has its own.
     useful : ndarray of bool
-        Queries that have an order to learn, and a weight above 0.
+        Queries that have an order to learn.
     valid : RankingData or None
         Validation data with the columns of the training data.
     """
@@ -56,8 +58,9 @@ class Task:
 class Ranker(BaseEstimator):
     """Base of the estimators: ``fit(X, y, qid=…)``, ``predict(X)`` → scores, higher is better.
 
-    Rows may come in any order with any type of query id; scores come back in the caller's order. Without ``qid`` and
-    ``group`` all rows are one query.
+    Rows may come in any order with any type of query id; scores come back in the caller's order. The query ids are
+    ``qid``, or the column ``qid`` of a data frame, which is never a feature; or ``group`` says how many rows each query
+    has. Without any of these, all rows are one query, and ``fit`` warns.
 
     A subclass is a dataclass of parameters (:func:`~rankwright.rankers.parameters.parameter`) and says how to train:
     ``_train`` and ``_learn_nothing``; where it differs from the others, ``_useful``, ``_weigh`` and ``_check_data``.
@@ -99,19 +102,24 @@ class Ranker(BaseEstimator):
 
         Parameters
         ----------
-        X : array-like, scipy sparse or RankingData
-            Features; a RankingData brings its labels and queries along. Rankers made of trees take NaN as a missing
-            value, and make sparse features dense.
+        X : array-like, scipy sparse, data frame or RankingData
+            Features; a RankingData brings its labels and queries along. In a data frame (pandas, polars, pyarrow) a
+            column ``qid`` holds the query ids and is not a feature. Rankers made of trees take NaN as a missing value,
+            and make sparse features dense.
         y : array-like
             One label per row, at least 0.
         qid : array-like, optional
-            Query id per row, of any type, in any order.
+            Query id per row, of any type, in any order. Where X has a column ``qid``, it must be the same ids. Without
+            ``qid``, ``group`` and such a column all rows are taken as one query, with a warning.
         group : array-like of int, optional
             Instead of ``qid``: rows per query.
         sample_weight : array-like, optional
-            Weight per row. Rows of weight 0 are left out; a query counts as the mean of its rows' weights.
+            Weight per row; a query counts as the mean of its rows' weights. Weights are relative: they are divided by
+            their mean over the queries that have an order to learn, so 2 everywhere is the same as none. Rows of weight
+            0 are absent, as if they had been left out of X.
         query_weight : mapping or array-like, optional
-            Weight of each query, as ``{qid: weight}`` or per row.
+            Weight of each query, as ``{qid: weight}`` or per row; multiplied with ``sample_weight``. Relative too, and
+            queries of weight 0 are absent.
         eval_set : RankingData, (X, y, qid) or (X, y), optional
             Validation data: what a ranker leaves open (``C="auto"``, the number of rounds or epochs) is chosen on it.
             A list of one of these works too.
@@ -122,7 +130,7 @@ class Ranker(BaseEstimator):
         data = self._gather(X, y, qid, group, reset=True)
         valid = self._validation(eval_set, eval_qid, eval_group)
         data, weights = weigh(data, sample_weight, query_weight)
-        for notice in self._fit(data, valid, weights).notices:
+        for notice in (*shared_notices(data, valid), *self._fit(data, weights, valid).notices):
             category = ConvergenceWarning if notice.kind is Kind.NOT_CONVERGED else InputWarning
             warnings.warn(notice.text, category, stacklevel=2)
         return self
@@ -135,17 +143,24 @@ class Ranker(BaseEstimator):
         data, valid : RankingData
             Training data, and validation data to choose on.
         weights : array-like, optional
-            One weight per query of the training data.
+            One weight per query of the training data: relative, 0 is absent.
         """
         self.check_parameters()
         data = self._gather(data, None, None, None, reset=True)
-        return self._fit(data, self._validation(valid), Weights.of_queries(data, weights))
+        return self._fit(*weigh(data, queries=weights), self._validation(valid))
 
-    def _fit(self, data: RankingData, valid: RankingData | None, weights: Weights) -> Fitted:
+    def _fit(self, data: RankingData, weights: Weights, valid: RankingData | None) -> Fitted:
         began = time.perf_counter()
+        own = self._weigh(data)
+        data, weights = weights.of(own > 0, data)
+        if not self._allow_missing:  # trees compare features, other rankers compute with them
+            for part, what in ((data, "the training data"), (valid, "eval_set")):
+                if part is not None:
+                    check_size(part, what, self._scales_features())
         self._check_data(data, valid)
-        weights = replace(weights, queries=self._weigh(data, weights.queries))
-        useful = self._useful(data) & (weights.queries > 0)
+        useful = self._useful(data)
+        weights = weights.relative(useful)
+        weights = replace(weights, queries=weights.queries * own[own > 0])
         self.n_queries_, self.n_queries_skipped_ = int(useful.sum()), int((~useful).sum())
         task = Task(data, weights, useful, valid)
         if useful.any():
@@ -185,9 +200,13 @@ class Ranker(BaseEstimator):
     def _check_data(self, data: RankingData, valid: RankingData | None) -> None:
         """Reject data that this ranker cannot be trained on."""
 
-    def _weigh(self, data: RankingData, weights: Array) -> Array:
-        """The weights of the queries, with those that the ranker itself gives them."""
-        return weights
+    def _scales_features(self) -> bool:
+        """Whether training divides features by their spread before it computes with them."""
+        return bool(getattr(self, "standardize", True))
+
+    def _weigh(self, data: RankingData) -> Array:
+        """The weights that the ranker itself gives to queries, besides those of the caller; 0 leaves a query out."""
+        return np.ones(data.n_queries)
 
     def _useful(self, data: RankingData) -> Array:
         """Which queries have something to learn from."""
@@ -216,34 +235,42 @@ class Ranker(BaseEstimator):
         Parameters
         ----------
         X, y, qid, group
-            As for ``fit``; X may be a RankingData.
+            As for ``fit``; X may be a RankingData. Without query ids all rows are one query, with a warning; where
+            training had several queries this is an error.
         sample_weight : array-like, optional
-            Weight per row; a query counts as the mean of its rows' weights.
+            Weight per row, as for ``fit``: relative, 0 is absent; a query counts as the mean of its rows' weights.
         measure : str or Measure
             What to compute.
         """
-        data = self._gather(X, y, qid, group, reset=False)
-        table = evaluate(data, self.predict(data), measures=[measure])
-        if sample_weight is None:
-            return next(iter(table.means.values()))
-        return float(np.average(table.values[:, 0], weights=weight_of_queries(data, sample_weight, None)))
+        _ = self.model_  # raises if not fitted
+        data, weights = weigh(self._gather(X, y, qid, group, reset=False), sample_weight)
+        values = evaluate(data, self.predict(data), measures=[measure]).values[:, 0]
+        counted = ~np.isnan(values)
+        return float(np.average(values[counted], weights=weights.queries[counted])) if counted.any() else float("nan")
 
-    def predict(self, X: Any, qid: Any = None, group: Any = None) -> Array:
+    def predict(self, X: Any, qid: Any = None, group: Any = None, *, missing_as_zero: bool = False) -> Array:
         """One score per row in the order given, higher is better.
 
         Parameters
         ----------
-        X : array-like, scipy sparse or RankingData
-            Features; a RankingData brings its queries along.
+        X : array-like, scipy sparse, data frame or RankingData
+            Features; a RankingData brings its queries along, and so does a data frame with a column ``qid``.
         qid, group : array-like, optional
             Query id per row, or rows per query. They matter only if features are scaled within each query
-            (``query_scaling`` of :class:`AccuracySVM`, or of a background model); without them all rows are one query.
+            (``query_scaling`` of :class:`AccuracySVM`, or of a background model); without them all rows are one query,
+            with a warning.
+        missing_as_zero : bool
+            Whether features that X lacks are 0; otherwise they are an error.
         """
         model = self.model_
-        if isinstance(X, RankingData):
-            return np.asarray(model.predict(X, qid, group))
-        X = validate_data(self, X, reset=False, accept_sparse="csr", **self._rules())
-        if qid is None and group is None:
+        if isinstance(X, RankingData) or missing_as_zero:
+            return np.asarray(model.predict(X, qid, group, missing_as_zero=missing_as_zero))
+        given = qid is not None or group is not None
+        X, qid = self._split_qid(X, qid, group)
+        X = self._checked(X, reset=False)
+        if not given and (qid is None or not model.scales_queries):
+            if model.scales_queries:
+                warn_of_one_query(X.shape[0], stacklevel=2)
             return np.asarray(model.score(X, self._names()))
         labels, names, missing = np.zeros(X.shape[0]), self._names(), self._allow_missing
         data = RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=missing)
@@ -290,10 +317,15 @@ class Ranker(BaseEstimator):
             facts |= {} if np.isnan(rounds.value) else {"validation": rounds.value}
         return facts
 
-    def _rules(self) -> dict[str, Any]:
-        """What scikit-learn is to check of X."""
+    def _checked(self, *given: Any, **settings: Any) -> Any:
+        """X, or X and y, as scikit-learn checks and converts them."""
         missing = {"ensure_all_finite": "allow-nan"} if self._allow_missing else {}
-        return {"dtype": [np.float64, np.float32], **missing}
+        rules = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", **missing}
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # it sums all values, which may give inf − inf
+                return validate_data(self, *given, **rules, **settings)
+        except (ValueError, OverflowError) as error:
+            raise InputError(str(error)) from None
 
     def _names(self) -> tuple[str, ...] | None:
         """The names of the features, if the training data had some."""
@@ -306,7 +338,8 @@ class Ranker(BaseEstimator):
             if y is not None or qid is not None or group is not None:
                 raise InputError("a RankingData has its labels and queries; leave out y, qid and group")
             if reset:
-                self._check_missing(X, "the training data")
+                if not self._allow_missing:
+                    check_missing(X, "the training data")
                 self.n_features_in_ = X.n_features
                 if X.feature_names is not None:
                     self.feature_names_in_ = np.array(X.feature_names, dtype=object)
@@ -315,51 +348,32 @@ class Ranker(BaseEstimator):
             return X
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        try:
-            X, y = validate_data(self, X, y, reset=reset, accept_sparse="csr", y_numeric=True, **self._rules())
-        except ValueError as error:
-            raise InputError(str(error)) from None
+        X, qid = split_qid(X, qid, group) if reset else self._split_qid(X, qid, group)
+        X, y = self._checked(X, y, reset=reset, y_numeric=True)
         if qid is None and group is None:
+            trained = 1 if reset else self.n_queries_ + self.n_queries_skipped_
+            check_one_query(X.shape[0], trained, stacklevel=3)
             group = [X.shape[0]]
         names, missing = self._names(), self._allow_missing
         return RankingData.from_arrays(X, y, qid, group=group, feature_names=names, allow_missing=missing)
 
-    def _check_missing(self, data: RankingData, what: str) -> None:
-        values = data.X.data if data.is_sparse else data.X
-        if not self._allow_missing and values.size and np.isnan(values.min()):
-            raise InputError(f"{what} has missing features (NaN), which this ranker cannot take")
+    def _split_qid(self, X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
+        """Features and query ids of new data; a feature that the training data called qid stays a feature."""
+        return (X, qid) if "qid" in (self._names() or ()) else split_qid(X, qid, group)
 
     def _validation(self, eval_set: Any, eval_qid: Any = None, eval_group: Any = None) -> RankingData | None:
         """The validation data, its columns those of the training data."""
-        if eval_set is None:
-            if eval_qid is not None or eval_group is not None:
-                name = "eval_group" if eval_qid is None else "eval_qid"
-                raise InputError(f"{name} without eval_set; expected eval_set=(X, y) with it")
+        parts = validation_parts(eval_set, eval_qid, eval_group)
+        if parts is None:
             return None
         if not self._validates:
             raise InputError(f"{type(self).__name__} has nothing to choose on validation data; leave out eval_set")
-        if isinstance(eval_set, list) and len(eval_set) == 1:
-            eval_set, eval_qid, eval_group = eval_set[0], _only(eval_qid), _only(eval_group)
-        if isinstance(eval_set, RankingData):
-            if eval_qid is not None or eval_group is not None:
-                raise InputError("a RankingData has its queries; leave out eval_qid and eval_group")
-            try:
-                valid = eval_set.matched_to(self.n_features_in_, self._names())
-            except InputError as error:
-                raise InputError(f"eval_set does not fit: {error.message}") from None
-            self._check_missing(valid, "eval_set")
-            return valid
-        if not isinstance(eval_set, tuple | list) or len(eval_set) not in (2, 3):
-            raise InputError(f"eval_set is a {type(eval_set).__name__}; {_EVAL_SET}")
-        if isinstance(eval_set[0], tuple | RankingData):
-            raise InputError(f"eval_set has {len(eval_set)} validation sets; {_EVAL_SET}")
-        X, y, *qid = eval_set
-        given = [*qid, *(ids for ids in (eval_qid, eval_group) if ids is not None)]
-        if len(given) != 1:
-            raise InputError(f"eval_set has {'query ids twice' if given else 'no query ids'}; {_EVAL_SET}")
-        return self._gather(X, y, None if eval_group is not None else given[0], eval_group, reset=False)
-
-
-def _only(values: Any) -> Any:
-    """What a list of one array holds; anything else unchanged."""
-    return values[0] if isinstance(values, list) and len(values) == 1 and np.ndim(values[0]) == 1 else values
+        if not isinstance(parts, RankingData):
+            return self._gather(*parts, reset=False)
+        try:
+            valid = parts.matched_to(self.n_features_in_, self._names())
+        except InputError as error:
+            raise InputError(f"eval_set does not fit: {error.message}") from None
+        if not self._allow_missing:
+            check_missing(valid, "eval_set")
+        return valid

@@ -114,7 +114,7 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
     def transform_data(self, data: RankingData) -> RankingData:
         """The same documents with 0/1 features and their names; columns are matched by name if there are names."""
         check_is_fitted(self, "thresholds_")
-        matched = data.matched_to(self.n_features_in_, self._names())
+        matched = data.matched_to(self.n_features_in_, self._names(), zeros_left_out=False)
         return data.with_features(_coded(matched.X, self.thresholds_), self._names_out(matched.names))
 
     def get_feature_names_out(self, input_features: Any = None) -> Array:

@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy.typing as npt
 
-from rankwright.data.dataset import RankingData
 from rankwright.data.threads import threads_of
 from rankwright.measures import Measure, parse_measure
 from rankwright.rankers.base import Ranker, Task
@@ -56,12 +55,10 @@ class BoostedRanker(Ranker):
 
 
 def lambda_gradients(
-    data: RankingData, measure: str | Measure, truncation: int | None, n_jobs: int | None, weights: Array
+    data: Any, measure: str | Measure, truncation: int | None, n_jobs: int | None, weights: Array
 ) -> Any:
-    """The lambda gradients of a measure; documents with equal scores are ordered by their content."""
-    from rankwright.objectives.content_order import content_order
+    """The lambda gradients of a measure; of ``data`` only ``labels`` and ``indptr`` are used."""
     from rankwright.objectives.lambdas import Lambdas
 
     resolved, threads = parse_measure(measure).resolve("letor"), threads_of(n_jobs)
-    ties, _ = content_order(data.X, data.labels, data.indptr)
-    return Lambdas(data.labels, data.indptr, resolved, truncation, threads, ties=ties, query_weights=weights)
+    return Lambdas(data.labels, data.indptr, resolved, truncation, threads, query_weights=weights)

@@ -24,6 +24,7 @@ __all__ = ["DEFAULT_GRID", "Trial", "cost"]
 
 Array = npt.NDArray[Any]
 DEFAULT_GRID = tuple(10.0**power for power in range(-4, 4))
+_ROUNDING = 1e-12  # of a mean over queries, which depends on their order
 
 
 def cost() -> Any:
@@ -119,7 +120,7 @@ class CostRanker(LinearRanker):
                     scores = self._model_of(trial.coef).score(valid.X, valid.feature_names, valid.indptr)
                     value = row[str(measure)] = value_of(scores)
                 rows.append(row | dict(trial.figures))
-                if best is None or value > best[1]:
+                if best is None or value > best[1] + _ROUNDING:
                     best = (C, value, trial)
                 if trial.interrupted:
                     interrupted = True

@@ -9,19 +9,23 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.data.dataset import RankingData
+from rankwright.data.overlap import shared_queries
 from rankwright.measures import Measure
 
-__all__ = ["Certificate", "Fitted", "Kind", "Notice", "Outcome", "Rounds", "plain"]
+__all__ = ["Certificate", "Fitted", "Kind", "Notice", "Outcome", "Rounds", "plain", "shared_notices"]
 
 
 class Kind(StrEnum):
     """What a notice is about."""
 
     INTERRUPTED = "interrupted"  # by Ctrl-C: the model is the best so far
+    NO_BETTER_THAN_ZERO = "no better than zero"  # the objective is hardly lower than at weights of 0
     NOT_CONVERGED = "not converged"  # the accuracy asked for was not reached
     NOTHING_TO_ORDER = "nothing to order"  # no query has an order to learn
     OVERFLOW = "overflow"  # the weights grew without bounds
     OTHER_FEATURES = "other features"  # the background model knows other features than the data has
+    SHARED_QUERIES = "shared queries"  # validation queries are also in the training data
 
 
 @dataclass(frozen=True)
@@ -145,6 +149,14 @@ class Fitted(Outcome):
     n_features: int
     seconds: float
     measure: Measure
+
+
+def shared_notices(data: RankingData, valid: RankingData | None) -> tuple[Notice, ...]:
+    """A notice if validation queries are also in the training data, whose columns are the same."""
+    found = None if valid is None else shared_queries(valid, data, "validation", "training")
+    if found is None:
+        return ()
+    return (Notice(Kind.SHARED_QUERIES, found.text, {"shared": found.n_shared, "queries": found.n_queries}),)
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -111,6 +111,9 @@ class Interpolation(FromBackground):
     def _own_measure(self) -> Measure:
         return parse_measure(self.measure)
 
+    def _scales_features(self) -> bool:
+        return False  # scores that do not vary within queries are left as they are
+
     def _train(self, task: Task) -> Outcome:
         return self._combine(task, self._find)
 
@@ -191,8 +194,10 @@ def _equal(n_parts: int) -> Array:
 
 def _spreads(scores: Array, data: RankingData) -> Array:
     """Standard deviation of each column within queries; 1 for columns that are constant there."""
+    size = np.abs(scores).max(axis=0, initial=0.0)
+    _, power = np.frexp(size)
+    scores = np.ldexp(scores, -power)  # below 1, with the same digits: huge scores have no squares
     sums = np.add.reduceat(scores, data.indptr[:-1], axis=0)
     apart = scores - np.repeat(sums / data.sizes[:, None], data.sizes, axis=0)
-    spread = np.sqrt((apart**2).mean(axis=0))
-    size = np.abs(scores).max(axis=0, initial=0.0)
-    return np.where(spread > 1e-12 * np.maximum(size, 1e-300), spread, 1.0)
+    spread = np.ldexp(np.sqrt((apart**2).mean(axis=0)), power)
+    return np.where(spread > np.maximum(1e-12 * size, 1e-290), spread, 1.0)  # less is rounding, or overflows below

@@ -12,8 +12,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.threads import threads_of
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
-from rankwright.models.sum import add_models
-from rankwright.rankers.background import BACKGROUND, FromBackground, background_model, compare_features, start_scores
+from rankwright.rankers.background import BACKGROUND, FromBackground, Start, compare_features
 from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import BoostedRanker, lambda_gradients
 from rankwright.rankers.facts import Outcome
@@ -31,7 +30,8 @@ class LambdaBoost(BoostedRanker, FromBackground):
     """LambdaBoost: boosting with single features on lambda gradients, from scratch or from a background model.
 
     Every round takes the feature that fits the gradients best by least squares and adds ``learning_rate`` times its
-    coefficient. The sum is linear; the model is the background plus this sum.
+    coefficient. The sum is linear; the model is the background plus this sum, the background's scores first brought to
+    a standard deviation of ½ within queries, so their scale does not matter.
 
     Parameters
     ----------
@@ -101,9 +101,8 @@ class LambdaBoost(BoostedRanker, FromBackground):
     def _train(self, task: Task) -> Outcome:
         from rankwright.solvers.feature_learner import FeatureLearner
 
-        data, valid, background = task.data, task.valid, background_model(self.background)
+        data, valid, start = task.data, task.valid, Start.of(self.background, task.data)
         weights = task.weights.queries / task.weights.queries[task.useful].mean()
-        scores = start_scores(background, data)
         lambdas = lambda_gradients(data, self.measure, self.truncation, self.n_jobs, weights)
         learner = FeatureLearner(
             data.X,
@@ -113,21 +112,19 @@ class LambdaBoost(BoostedRanker, FromBackground):
             X_valid=None if valid is None else valid.X,
             threads=threads_of(self.n_jobs),
         )
-        valid_scores = None if valid is None else start_scores(background, valid)
+        valid_scores = None if valid is None else start.scores(valid)
         try:
-            boosted = boost(lambdas, learner, scores, valid_scores=valid_scores, **self._rounds(task))
+            boosted = boost(lambdas, learner, start.scores(data), valid_scores=valid_scores, **self._rounds(task))
         finally:
             learner.close()
             lambdas.close()
-        return self._keep(learner.coefficients(boosted.n_rounds), boosted, data)
+        return self._keep(learner.coefficients(boosted.n_rounds), boosted, data, start)
 
     def _learn_nothing(self, task: Task) -> Outcome:
-        start_scores(background_model(self.background), task.data)  # raises if it does not fit
-        return self._keep(np.zeros(task.data.n_features), Boosted(0, ()), task.data)
+        start = Start.of(self.background, task.data)
+        return self._keep(np.zeros(task.data.n_features), Boosted(0, ()), task.data, start)
 
-    def _keep(self, coef: Array, boosted: Boosted, data: RankingData) -> Outcome:
-        background = background_model(self.background)
+    def _keep(self, coef: Array, boosted: Boosted, data: RankingData, start: Start) -> Outcome:
         self.coef_ = coef
-        learnt = LinearModel(coef, self._names())
-        self._model = learnt if background is None else add_models(background, learnt)
-        return self._outcome(boosted, compare_features(background, data))
+        self._model = start.with_learnt(LinearModel(coef, self._names()), boosted.n_rounds)
+        return self._outcome(boosted, compare_features(start.model, data))

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from rankwright.data.dataset import RankingData
 from rankwright.measures import Measure
-from rankwright.models.sum import add_models
 from rankwright.models.trees.forest import Forest
-from rankwright.rankers.background import BACKGROUND, FromBackground, background_model, compare_features, start_scores
+from rankwright.rankers.background import BACKGROUND, FromBackground, Start, compare_features
 from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import lambda_gradients
 from rankwright.rankers.facts import Outcome
 from rankwright.rankers.parameters import MEASURE, NONE, parameter, whole
-from rankwright.rankers.tree_ranker import TreeRanker, dense_features
+from rankwright.rankers.tree_ranker import Ordered, TreeRanker, dense_features
 from rankwright.solvers.boosting import Boosted, boost
 
 __all__ = ["LambdaMART"]
@@ -25,7 +24,8 @@ class LambdaMART(TreeRanker, FromBackground):
     """LambdaMART: every round grows a regression tree on the lambda gradients of a measure.
 
     Trees are grown best-first by squared error on up to 255 bins per feature; one Newton step sets the leaves. With a
-    ``background``, boosting starts from its scores (LambdaSMART), and the model contains it.
+    ``background``, boosting starts from its scores (LambdaSMART), and the model contains it; the scores are first
+    brought to a standard deviation of ½ within queries, so their scale does not matter.
 
     Parameters
     ----------
@@ -92,25 +92,23 @@ class LambdaMART(TreeRanker, FromBackground):
         return "lambdamart"
 
     def _train(self, task: Task) -> Outcome:
-        data, valid, background = task.data, task.valid, background_model(self.background)
-        scores = start_scores(background, data)
-        valid_scores = None if valid is None else start_scores(background, valid)
-        dense = replace(data, X=dense_features(data))
-        lambdas = lambda_gradients(dense, self.measure, self.truncation, self.n_jobs, task.weights.queries)
-        grower, (learner,) = self._grow(dense.X, valid, 1)
+        data, valid, start = task.data, task.valid, Start.of(self.background, task.data)
+        X = dense_features(data)
+        ordered = Ordered.of(task, X)
+        scores = start.scores(data)[ordered.rows]
+        valid_scores = None if valid is None else start.scores(valid)
+        lambdas = lambda_gradients(ordered, self.measure, self.truncation, self.n_jobs, ordered.weights)
+        grower, (learner,) = self._grow(X, ordered.rows, valid, 1)
         try:
             boosted = boost(lambdas, learner, scores, valid_scores=valid_scores, **self._rounds(task))
         finally:
             grower.close()
             lambdas.close()
-        return self._keep(learner.trees[: boosted.n_rounds], boosted, data)
+        return self._keep(learner.trees[: boosted.n_rounds], boosted, data, start)
 
     def _learn_nothing(self, task: Task) -> Outcome:
-        start_scores(background_model(self.background), task.data)  # raises if it does not fit
-        return self._keep([], Boosted(0, ()), task.data)
+        return self._keep([], Boosted(0, ()), task.data, Start.of(self.background, task.data))
 
-    def _keep(self, trees: list[Any], boosted: Boosted, data: RankingData) -> Outcome:
-        background = background_model(self.background)
-        grown = self._grown(Forest.of(trees))
-        self._model = grown if background is None else add_models(background, grown)
-        return self._outcome(boosted, compare_features(background, data))
+    def _keep(self, trees: list[Any], boosted: Boosted, data: RankingData, start: Start) -> Outcome:
+        self._model = start.with_learnt(self._grown(Forest.of(trees)), len(trees))
+        return self._outcome(boosted, compare_features(start.model, data))

@@ -69,7 +69,7 @@ class NetRanker(Ranker):
 
         data, valid, weights = task.data, task.valid, task.weights.queries
         docs, queries = content_order(data.X, data.labels, data.indptr, weights)
-        lambdas = Lambdas(data.labels, data.indptr, self._lambda_measure(), self.truncation, ties=docs)
+        lambdas = Lambdas(data.labels, data.indptr, self._lambda_measure(), self.truncation, order=docs)
         trainer = NetTrainer(
             data.X,
             lambdas,

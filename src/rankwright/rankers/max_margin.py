@@ -2,14 +2,16 @@
 
     minimise  ½‖w‖² + (C/|Q|) Σ_q μ_q H_q(w)
 
-`C` is the papers' C: the hinges are averaged over the queries that have something to order.
+`C` is the papers' C: the hinges are averaged over the queries that have something to order. Weights given to ``fit``
+have a mean of 1 over these queries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +38,7 @@ from rankwright.rankers.parameters import (
     whole,
 )
 from rankwright.rankers.problem import BUNDLE, SOLVERS, Problem, Settings, Target
+from rankwright.rankers.usefulness import OPEN, can_learn, is_useless, learners, useless_notice
 from rankwright.solvers.bundle import Check, Solution
 
 __all__ = ["DEFAULT_GRID", "StructuredSVM"]
@@ -60,20 +63,48 @@ class MaxMarginRanker(CostRanker):
     n_jobs: int | None = parameter(None, THREADS, NONE)
     callback: Callable[[Check], Any] | None = parameter(None, FUNCTION, NONE)
 
+    _tries_others: ClassVar[bool] = True  # whether other losses are tried on the data where this one learns nothing
+
     def _path(self, task: Task) -> Problem:
+        initial = self._initial(task.data)
+        return Problem(*self._useful_part(task), self._settings(), initial)
+
+    def _useful_part(self, task: Task) -> tuple[RankingData, Sequence[Target], Array]:
+        """The queries with something to learn from, their targets and weights."""
         data, useful = task.data, task.useful
-        initial = self._initial(data)
         targets, weights = self._targets(data), task.weights.queries
-        if not useful.all():
-            targets, weights = [target.of(useful, data) for target in targets], weights[useful]
-            data = data.select(useful)
-        return Problem(data, targets, weights, self._settings(), initial)
+        if useful.all():
+            return data, targets, weights
+        return data.select(useful), [target.of(useful, data) for target in targets], weights[useful]
+
+    def _train(self, task: Task) -> Outcome:
+        outcome = super()._train(task)
+        notice = None if outcome.interrupted else self._no_better(task)
+        self._useless = None if notice is None else notice.text
+        return outcome if notice is None else replace(outcome, notices=(notice, *outcome.notices))
+
+    def _no_better(self, task: Task) -> Notice | None:
+        """The notice that the weights are no better than 0, if so; None if another C on the path did learn."""
+        if not all(is_useless(row) for row in self.C_path_):
+            return None
+        row = next(row for row in self.C_path_ if row["C"] == self.C_)
+        tell = partial(useless_notice, row, self.gap_)
+        if not self._tries_others or self.gap_ > OPEN:
+            return tell(larger=None, learn=(), fail=())
+        settings = self._settings()
+        C = max(10.0, 100.0 * max(row["C"] for row in self.C_path_))
+        if can_learn(*self._useful_part(task), settings, C):
+            return tell(larger=True, learn=(), fail=())
+        relevant_from = getattr(self, "relevant_from", 1)
+        learn, fail = learners(task.data, task.weights.queries, settings, relevant_from, self.method_name())
+        return tell(larger=False, learn=learn, fail=fail)
 
     def _settings(self) -> Settings:
         kept = {name: getattr(self, name) for name in ("solver", "tol", "max_passes", "standardize", "callback")}
         return Settings(threads=threads_of(self.n_jobs), **kept)
 
     def _learn_nothing(self, task: Task) -> Outcome:
+        self._useless = None
         self._initial(task.data)
         self._targets(task.data)
         return super()._learn_nothing(task)
@@ -116,7 +147,8 @@ class MaxMarginRanker(CostRanker):
 
     def _training_facts(self) -> dict[str, Any]:
         facts = {"C": self.C_, "objective": self.objective_, "gap": self.gap_, "passes": self.n_passes_}
-        return facts | super()._training_facts()
+        useless = {} if self._useless is None else {"no_better_than_zero": self._useless}
+        return facts | super()._training_facts() | useless
 
 
 @dataclass(eq=False, repr=False)

@@ -6,16 +6,19 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import GradeModel, expected_grade
 from rankwright.rankers.base import Task
 from rankwright.rankers.facts import Outcome
 from rankwright.rankers.parameters import one_of, parameter, whole
-from rankwright.rankers.tree_ranker import TreeRanker, dense_features
+from rankwright.rankers.tree_ranker import Ordered, TreeRanker, dense_features
 from rankwright.solvers.boosting import Boosted, boost
 
 __all__ = ["McRank"]
+
+Array = npt.NDArray[Any]
 
 
 @dataclass(eq=False, repr=False)
@@ -66,13 +69,15 @@ class McRank(TreeRanker):
     def _train(self, task: Task) -> Outcome:
         from rankwright.solvers.tree_learner import TreesPerClass
 
-        data, valid, objective = task.data, task.valid, self._objective(task)
+        data, valid, X = task.data, task.valid, dense_features(task.data)
+        ordered = Ordered.of(task, X)
+        objective = self._objective(ordered.labels, np.repeat(ordered.weights, np.diff(ordered.indptr)))
         starts = objective.starts
         rounds = self._rounds(task)
         if valid is not None:
             of_scores, grades, link = rounds["valid"], objective.grades, self.link
             rounds["valid"] = lambda F: of_scores(expected_grade(F, grades, link))
-        grower, learners = self._grow(dense_features(data), valid, len(starts))
+        grower, learners = self._grow(X, ordered.rows, valid, len(starts))
         try:
             boosted = boost(
                 objective,
@@ -86,13 +91,13 @@ class McRank(TreeRanker):
         return self._keep(objective, [Forest.of(one.trees[: boosted.n_rounds]) for one in learners], boosted)
 
     def _learn_nothing(self, task: Task) -> Outcome:
-        objective = self._objective(task)
+        objective = self._objective(task.data.labels, np.repeat(task.weights.queries, task.data.sizes))
         return self._keep(objective, [Forest.of([])] * len(objective.starts), Boosted(0, ()))
 
-    def _objective(self, task: Task) -> Any:
+    def _objective(self, labels: Array, weights: Array) -> Any:
         from rankwright.objectives.classes import Grades
 
-        return Grades(task.data.labels, np.repeat(task.weights.queries, task.data.sizes), self.link)
+        return Grades(labels, weights, self.link)
 
     def _keep(self, objective: Any, forests: list[Forest], boosted: Boosted) -> Outcome:
         self.grades_ = objective.grades

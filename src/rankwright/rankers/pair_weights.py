@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -62,7 +63,7 @@ def rank_pair_weights(data: RankingData, measure: str | Measure = "ndcg@1") -> d
         for b in range(a):
             both = (counts[:, a] > 0) & (counts[:, b] > 0)
             drops = (worth[a] - worth[b]) * (means[both, a] - means[both, b]) / norms[both]
-            weights[float(values[a]), float(values[b])] = float(drops.mean()) if both.any() else 0.0
+            weights[float(values[a]), float(values[b])] = math.fsum(drops) / len(drops) if both.any() else 0.0
     return weights
 
 

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from rankwright.data.dataset import RankingData
 from rankwright.measures.forms import Oracle
 from rankwright.rankers.cost import Trial
-from rankwright.rankers.scales import check_unscaled, scale_of
+from rankwright.rankers.scales import ends, scale_in_order
 from rankwright.solvers.bundle import Check, Solution, solve
 from rankwright.solvers.gradient_descent import descend
 
@@ -93,13 +93,14 @@ class Problem:
     def __init__(
         self, data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, initial: Array | None
     ) -> None:
+        from rankwright.objectives.canonical import canonical_order
         from rankwright.objectives.combined import SeparateSlacks, SharedSlack
         from rankwright.objectives.structured import StructuredHinge, equal_blocks
         from rankwright.solvers.planes import PlaneBook
 
-        if not settings.standardize:
-            check_unscaled(data.X)
-        scale = scale_of(data) if settings.standardize else np.ones(data.n_features)
+        extent = ends(data.X)
+        order = canonical_order(data.X, [target.labels for target in targets], data.indptr, weights, *extent)
+        scale = scale_in_order(data, order.rows, extent) if settings.standardize else np.ones(data.n_features)
         self._settings = settings
         self._C: float | None = None
         self._slack_at_zero: float | None = None
@@ -109,10 +110,11 @@ class Problem:
         hinges = [
             StructuredHinge(
                 data.X,
-                _frozen(target.labels),
-                data.indptr,
+                order.rows,
+                _frozen(target.labels[order.rows]),
+                order.indptr,
                 target.oracle,
-                target.weight * weights * target.useful / data.n_queries,
+                (target.weight * weights * target.useful / data.n_queries)[order.queries],
                 scale,
                 equal_blocks(data.n_queries, n_blocks),
                 settings.threads,
@@ -191,7 +193,6 @@ def fit_health(C: float, objective: float, w: Array, slack_at_zero: float) -> di
 
 
 def _frozen(labels: Array) -> Array:
-    labels = labels.copy()
     labels.flags.writeable = False
     return labels
 

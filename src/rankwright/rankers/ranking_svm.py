@@ -2,8 +2,9 @@
 
     minimise  ½‖w‖² + (C/|Q|) Σ_q μ_q Σ_{z_i > z_j} τ(z_i, z_j) [1 − w·(x_i − x_j)]₊
 
-The paper (SIGIR'06) minimises λ‖w‖² + Σ τ μ [·]₊: the same problem for C = |Q|/(2λ), where a pair costs C_i = τμ/(2λ).
-Without weights, C is svm_rank_learn's -c (with its default loss, -l 1).
+Q is the queries that have an order to learn. The paper (SIGIR'06) minimises λ‖w‖² + Σ τ μ [·]₊: the same problem for
+C = |Q|/(2λ), where a pair costs C_i = τμ/(2λ). svm_rank_learn divides by the number of all queries, also those without
+pairs: without weights, its -c (with its default loss, -l 1) is C · n_all / |Q|.
 """
 
 from __future__ import annotations
@@ -42,14 +43,17 @@ class RankingSVM(MaxMarginRanker):
     Parameters
     ----------
     C : float or "auto"
-        Weight of the pairs' hinges, summed within a query and averaged over queries: svm_rank_learn's -c.
+        Weight of the pairs' hinges, summed within a query and averaged over the queries that have an order to learn.
+        svm_rank_learn averages over all queries: its -c is C · n_all / n_orderable, here C · (``n_queries_`` +
+        ``n_queries_skipped_``) / ``n_queries_``, which is C where no query is skipped.
     lam : float, optional
         The paper's λ, instead of ``C``: minimises λ‖w‖² + Σ hinges, which is C = |Q|/(2λ).
     rank_weights : str, Measure or mapping, optional
         Weight τ of a pair by its two labels. ``"ndcg@1"`` (any nDCG@m): the mean drop of that measure when a document
         of one label and one of the other swap places in a perfect ranking. A mapping {(higher, lower): weight}.
     query_weights : bool or mapping
-        Weight μ of a query. True: the largest number of pairs of any query, divided by its own. {qid: weight}.
+        Weight μ of a query. True: the largest number of pairs of any query, divided by its own. {qid: weight}. Other
+        than the weights given to ``fit``, which are relative, these are factors of C; 0 leaves a query out.
     tol, max_passes, standardize, C_grid, warm_start, n_jobs, callback
         As for :class:`StructuredSVM`.
     solver : {"bundle", "one-slack-cutting-plane", "gd"}
@@ -106,11 +110,10 @@ class RankingSVM(MaxMarginRanker):
     def _settings(self) -> Settings:
         return replace(super()._settings(), rate=self.rate)
 
-    def _weigh(self, data: RankingData, weights: Any) -> Any:
+    def _weigh(self, data: RankingData) -> Any:
         if not self._weighs_queries():
-            return weights
-        given = self.query_weights if isinstance(self.query_weights, Mapping) else None
-        return weights * query_pair_weights(data, given)
+            return super()._weigh(data)
+        return query_pair_weights(data, self.query_weights if isinstance(self.query_weights, Mapping) else None)
 
     def _targets(self, data: RankingData) -> Sequence[Target]:
         from rankwright.measures.oracles.pairs import pairs

@@ -12,10 +12,11 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.scaling import Standardizer
 from rankwright.errors import InputError
 
-__all__ = ["check_unscaled", "largest", "moments", "scale_of", "varies"]
+__all__ = ["check_unscaled", "ends", "largest", "moments", "scale_in_order", "scale_of", "varies"]
 
 Array = npt.NDArray[Any]
 _NO_SPREAD = 1e-10  # share of the largest value: a feature that varies less counts as constant
+_LEAST_SPREAD = 1e-290  # and so does one that varies less than this: dividing by it would overflow
 _CHUNK_VALUES = 1 << 18  # values that fit in the cache
 _LARGEST = 1e100
 
@@ -24,6 +25,17 @@ def scale_of(data: RankingData) -> Array:
     """Standard deviations; inf for constant features, which leaves them out."""
     deviations = _deviations(data)
     return np.where(varies(data.X, deviations), deviations, np.inf)
+
+
+def scale_in_order(data: RankingData, rows: Array, extent: tuple[Array, Array]) -> Array:
+    """The same, summed over the documents in the order of ``rows``; ``extent``: what :func:`ends` gives."""
+    from rankwright.objectives.canonical import deviations_in_order
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        deviations = deviations_in_order(data.X, rows)
+    if not np.isfinite(deviations).all():
+        deviations = Standardizer.fit(data).scale
+    return np.where(_varies(*extent, deviations), deviations, np.inf)
 
 
 def moments(data: RankingData, standardize: bool) -> tuple[Array, Array]:
@@ -40,13 +52,17 @@ def moments(data: RankingData, standardize: bool) -> tuple[Array, Array]:
 
 def varies(X: Any, deviations: Array) -> Array:
     """Which features vary by more than rounding."""
-    low, high = _ends(X)
-    return (low < high) & (deviations > _NO_SPREAD * np.maximum(np.abs(low), np.abs(high)))
+    return _varies(*ends(X), deviations)
+
+
+def _varies(low: Array, high: Array, deviations: Array) -> Array:
+    least = np.maximum(_NO_SPREAD * np.maximum(np.abs(low), np.abs(high)), _LEAST_SPREAD)
+    return (low < high) & (deviations > least)
 
 
 def largest(X: Any) -> Array:
     """The largest absolute value of each feature."""
-    low, high = _ends(X)
+    low, high = ends(X)
     return np.maximum(np.abs(low), np.abs(high))
 
 
@@ -57,7 +73,7 @@ def check_unscaled(X: Any) -> None:
         raise InputError(f"a feature has the value {most:g}; expected at most {_LARGEST:g} where they are not scaled")
 
 
-def _ends(X: Any) -> tuple[Array, Array]:
+def ends(X: Any) -> tuple[Array, Array]:
     """The smallest and the largest value of each feature."""
     ends = (end.toarray() if sparse.issparse(end) else end for end in (X.min(axis=0), X.max(axis=0)))
     low, high = (np.asarray(end, np.float64).ravel() for end in ends)

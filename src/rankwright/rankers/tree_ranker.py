@@ -14,6 +14,7 @@ from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import TreeModel
+from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import BoostedRanker
 from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, SEED, SHARE, parameter, seed_of, whole
 
@@ -48,8 +49,8 @@ class TreeRanker(BoostedRanker):
         if data.n_docs > _MOST_ROWS:
             raise InputError(f"{data.n_docs:,} documents; trees can be grown on at most {_MOST_ROWS:,}")
 
-    def _grow(self, X: Array, valid: RankingData | None, n_learners: int) -> tuple[Any, list[Any]]:
-        """A grower of trees on these features, which the caller closes, and learners that share it."""
+    def _grow(self, X: Array, order: Array, valid: RankingData | None, n_learners: int) -> tuple[Any, list[Any]]:
+        """A grower of trees on these rows in this order, which the caller closes, and learners that share it."""
         from rankwright.models.trees.binning import bin_features
         from rankwright.models.trees.grow import Grower
         from rankwright.solvers.tree_learner import TreeLearner
@@ -58,13 +59,14 @@ class TreeRanker(BoostedRanker):
         share = float(self.randomize_nodes or 1.0)
         if isinstance(self.randomize_nodes, bool | np.bool_):
             share = NODE_SHARE if self.randomize_nodes else 1.0
-        binned = bin_features(X, self.max_bins, seed, threads)
+        binned = bin_features(X, self.max_bins, seed, threads, order)
         grower = Grower(binned, self.max_leaves, self.min_rows, share, share, threads)
         X_valid = None if valid is None else dense_features(valid)
         learners = [
             TreeLearner(
                 grower,
                 X,
+                order=order,
                 X_valid=X_valid,
                 shrinkage=self.learning_rate,
                 tree_rows=self.tree_rows,
@@ -85,6 +87,36 @@ class TreeRanker(BoostedRanker):
         """How much the splits of each feature lower the squared error, normalised to sum to 1."""
         _ = self.model_  # raises if not fitted
         return np.asarray(self._trees.importance())
+
+
+@dataclass(frozen=True, eq=False)
+class Ordered:
+    """Training data in an order that does not depend on the one it was given in, so neither do draws and sums.
+
+    Attributes
+    ----------
+    rows : ndarray
+        The documents in this order.
+    labels, indptr, weights : ndarray
+        Labels, query boundaries and weights of the queries in this order.
+    """
+
+    rows: Array
+    labels: Array
+    indptr: Array
+    weights: Array
+
+    @classmethod
+    def of(cls, task: Task, X: Array) -> Ordered:
+        """Order the data by its content; ``X`` are its features."""
+        from rankwright.objectives.content_order import content_order
+
+        data, weights = task.data, task.weights.queries
+        docs, queries = content_order(X, data.labels, data.indptr, weights)
+        sizes = data.sizes[queries]
+        indptr = np.concatenate([[0], np.cumsum(sizes)])
+        rows = docs[np.arange(data.n_docs) + np.repeat(data.indptr[queries] - indptr[:-1], sizes)]
+        return cls(rows, data.labels[rows], indptr, weights[queries])
 
 
 def dense_features(data: RankingData) -> Array:

@@ -1,4 +1,9 @@
-"""Weights of queries and documents, from ``sample_weight`` and ``query_weight``."""
+"""Weights of queries and documents: they are relative, and what weighs 0 is absent.
+
+Documents and queries of weight 0 are taken out of the data before anything looks at it: scales, bins, grades, pairs.
+The rest is divided by its mean over the queries that have an order to learn, so that C and learning rates mean the same
+with weights as without.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +17,14 @@ import numpy.typing as npt
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 
-__all__ = ["Weights", "weigh", "weight_of_queries"]
+__all__ = ["Weights", "weigh"]
 
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Weights in the data's own order.
+    """Weights in the data's own order, all above 0.
 
     Attributes
     ----------
@@ -32,70 +37,97 @@ class Weights:
     queries: Array
     documents: Array
 
-    @classmethod
-    def of_queries(cls, data: RankingData, weights: Any = None) -> Weights:
-        """From one weight per query; all 1 for None."""
-        array = np.ones(data.n_queries) if weights is None else np.asarray(weights, np.float64)
-        if array.shape != (data.n_queries,):
-            raise InputError(f"{data.n_queries} queries but weights of shape {array.shape}; expected one per query")
-        _check(array, "weights")
-        return cls(array, array[data.query_of_row()])
+    def of(self, kept: Array, data: RankingData) -> tuple[RankingData, Weights]:
+        """The data of some queries (a mask), and their weights."""
+        if kept.all():
+            return data, self
+        return data.select(kept), Weights(self.queries[kept], self.documents[np.repeat(kept, data.sizes)])
+
+    def relative(self, useful: Array) -> Weights:
+        """The same weights with a mean of 1 over the queries that have something to learn, if there are any."""
+        counted = self.queries[useful] if useful.any() else self.queries
+        queries = self.queries / counted.max()  # first, so that equal weights become 1 to the last bit
+        mean = (queries[useful] if useful.any() else queries).mean()
+        return Weights(queries / mean, self.documents / self.documents.max())
 
 
-def weigh(data: RankingData, sample_weight: Any, query_weight: Any) -> tuple[RankingData, Weights]:
-    """The data without documents of weight 0, and the weights, which are given in the caller's order of rows."""
-    queries = weight_of_queries(data, sample_weight, query_weight)
-    documents = weight_of_queries(data, None, query_weight)[data.query_of_row()]
-    if sample_weight is None:
-        return data, Weights(queries, documents)
-    rows = _row_weights(data, sample_weight, "sample_weight")
-    kept = rows > 0
-    documents = documents * rows
-    if kept.all():
-        return data, Weights(queries, documents)
-    query = data.query_of_row()
-    left = np.bincount(query[kept], minlength=data.n_queries)
+def weigh(
+    data: RankingData, sample_weight: Any = None, query_weight: Any = None, *, queries: Any = None
+) -> tuple[RankingData, Weights]:
+    """The data without what weighs 0, and the weights of the rest.
+
+    Parameters
+    ----------
+    data : RankingData
+        The data.
+    sample_weight : array-like, optional
+        One weight per row, in the caller's order of rows.
+    query_weight : mapping or array-like, optional
+        One weight per query as ``{qid: weight}``, or per row, averaged.
+    queries : array-like, optional
+        One weight per query, in the data's order of queries.
+    """
+    of_query = _of_queries(data, query_weight, queries)
+    rows = np.ones(data.n_docs) if sample_weight is None else _row_weights(data, sample_weight, "sample_weight")
+    documents = rows * of_query[data.query_of_row()]
+    kept = documents > 0
+    if not kept.any():
+        raise InputError("all weights are zero; expected a query that counts")
+    present = np.logical_or.reduceat(kept, data.indptr[:-1])
+    if not (kept | ~np.repeat(present, data.sizes)).all():  # some documents of a query that stays
+        data, order, present = _without(data, ~kept)
+        rows, of_query, documents = rows[order], of_query[present], documents[order]
+        present = np.ones(data.n_queries, bool)
+    return Weights(of_query * _mean_per_query(data, rows), documents).of(present, data)
+
+
+def _without(data: RankingData, left_out: Array) -> tuple[RankingData, Array, Array]:
+    """The data without some documents, as it would have been gathered; where its documents and queries were."""
+    kept = np.flatnonzero(~left_out)
+    if data.rows is not None:  # queries come in the order in which the caller's remaining rows name them
+        kept = kept[np.argsort(data.rows[kept])]
+    ids = None if data.doc_ids is None else data.doc_ids[kept]
+    query = data.query_of_row()[kept]
     smaller = RankingData.from_arrays(
-        data.X[kept],
-        data.labels[kept],
-        query[kept],
-        doc_ids=None if data.doc_ids is None else data.doc_ids[kept],
-        feature_names=data.feature_names,
-        allow_missing=True,
+        data.X[kept], data.labels[kept], query, doc_ids=ids, feature_names=data.feature_names, allow_missing=True
     )
-    queries = queries * data.sizes / np.maximum(left, 1)
-    return replace(smaller, query_ids=data.query_ids[left > 0]), Weights(queries[left > 0], documents[kept])
+    order = kept if smaller.rows is None else kept[smaller.rows]
+    numbers = smaller.query_ids
+    return replace(smaller, query_ids=data.query_ids[numbers]), order, numbers
 
 
-def weight_of_queries(data: RankingData, sample_weight: Any, query_weight: Any) -> Array:
-    """One weight per query from weights per row (averaged) and weights per query (a mapping, or per row)."""
-    weights = np.ones(data.n_queries)
-    if sample_weight is not None:
-        weights *= _mean_per_query(data, _row_weights(data, sample_weight, "sample_weight"))
+def _of_queries(data: RankingData, query_weight: Any, queries: Any) -> Array:
+    """One weight per query, the largest 1."""
+    if queries is not None:
+        weights = _numbers(queries, "weights")
+        if weights.shape != (data.n_queries,):
+            raise InputError(f"{data.n_queries} queries but weights of shape {weights.shape}; expected one per query")
+        return _to_one(weights, "weights")
     if isinstance(query_weight, Mapping):
         missing = [query for query in data.query_ids.tolist() if query not in query_weight]
         if missing:
             raise InputError(f"query_weight has no entry for query {missing[0]!r}")
-        weights *= _numbers([query_weight[query] for query in data.query_ids.tolist()], "query_weight")
-    elif query_weight is not None:
-        weights *= _mean_per_query(data, _row_weights(data, query_weight, "query_weight"))
-    _check(weights, "weights")
-    return weights
+        return _to_one(
+            _numbers([query_weight[query] for query in data.query_ids.tolist()], "query_weight"), "query_weight"
+        )
+    if query_weight is not None:
+        return _mean_per_query(data, _row_weights(data, query_weight, "query_weight"))
+    return np.ones(data.n_queries)
 
 
-def _check(weights: Array, name: str) -> None:
+def _to_one(weights: Array, name: str) -> Array:
+    """Weights divided by the largest, which makes equal weights exactly 1."""
     if not (np.isfinite(weights).all() and (weights >= 0).all()):
         raise InputError(f"{name} must be finite and at least 0")
-    if not weights.any():
-        raise InputError("all weights are zero; expected a query that counts")
+    largest = weights.max(initial=0.0)
+    return weights / largest if largest > 0 else weights
 
 
 def _row_weights(data: RankingData, values: Any, name: str) -> Array:
     array = _numbers(values, name)
     if array.shape != (data.n_docs,):
         raise InputError(f"{data.n_docs} rows but {name} of shape {array.shape}; expected one weight per row")
-    if not (np.isfinite(array).all() and (array >= 0).all()):
-        raise InputError(f"{name} must be finite and at least 0")
+    array = _to_one(array, name)
     return array if data.rows is None else array[data.rows]
 
 

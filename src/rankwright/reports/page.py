@@ -19,7 +19,7 @@ from rankwright.data.files import replace_file
 from rankwright.errors import InputError
 from rankwright.reports.figures import figures
 from rankwright.reports.results import Results, read_results
-from rankwright.reports.sentences import about_data, about_health, about_tests, counted, overall
+from rankwright.reports.sentences import about_data, about_health, about_tests, about_useless, counted, overall
 from rankwright.reports.statistics import DataSummary, Protocol, protocol_of, summaries
 from rankwright.reports.tables import differences_table, manifest_list, means_table, notes_list, runs_table
 
@@ -79,7 +79,7 @@ def _page(results: Results, title: str | None, progress: Callable[[int, int], No
         one["name"] = name
     heading = title or str(results.manifest.get("title") or results.manifest.get("name") or results.folder.name)
     sections = [
-        ("summary", "Summary", _missing(results) + _summary(data, names, protocol)),
+        ("summary", "Summary", _said_first(results, data, names) + _summary(data, names, protocol)),
         ("means", "Means", _means(data, names, protocol) + _definitions(results)),
         ("differences", "Against the baseline", _against(data, names, protocol)),
         ("queries", "Query by query", _by_query(drawn)),
@@ -175,6 +175,34 @@ def _missing(results: Results) -> str:
         return ""
     some = f"of {counts.get('total', 0):,} cells, {' and '.join(parts)}"
     return f'<p class="warning">These results are incomplete: {some}.</p>'
+
+
+def _said_first(results: Results, data: Sequence[DataSummary], names: Sequence[str]) -> str:
+    """What a reader must know before any figure: what is missing, wrong, or learnt nothing."""
+    return _missing(results) + _wrong(results) + _useless(results, data, names)
+
+
+def _useless(results: Results, data: Sequence[DataSummary], names: Sequence[str]) -> str:
+    """A warning for every method that learnt nothing."""
+    lines = [
+        escape(f"{name}: {line}" if len(data) > 1 else line)
+        for one, name in zip(data, names, strict=True)
+        for line in about_useless(results.health, one.name)
+    ]
+    return "".join(f'<p class="warning">{line}</p>' for line in lines)
+
+
+def _wrong(results: Results) -> str:
+    """What makes the results of a data set wrong, such as queries that are both trained and tested on."""
+    listed = results.manifest.get("data")
+    entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+    lines = [
+        f"{one.get('name', '')}: {line}"
+        for one in entries
+        if isinstance(one.get("warnings"), list)
+        for line in one["warnings"]
+    ]
+    return "".join(f'<p class="warning">{escape(line)}.</p>' for line in lines)
 
 
 def _definitions(results: Results) -> str:

@@ -31,6 +31,7 @@ __all__ = [
     "Run",
     "Score",
     "canonical",
+    "read_health",
     "read_manifest",
     "read_results",
     "read_rows",
@@ -132,6 +133,7 @@ class Health:
     method: str
     C: float
     figures: dict[str, float]
+    split: str = ""
 
 
 @dataclass(frozen=True)
@@ -172,7 +174,7 @@ def read_results(folder: str | Path) -> Results:
         dict(_queries(folder / "queries.csv")),
         tuple(_paths(folder / "paths.csv")),
         tuple(_rounds(folder / "rounds.csv")),
-        tuple(_health(folder / "health.csv")),
+        read_health(folder),
     )
 
 
@@ -252,7 +254,13 @@ def _health(path: Path) -> Iterator[Health]:
             row.get("method", row.get("loss", "")),
             row["C"],
             {name: value for name, value in figures.items() if math.isfinite(value)},
+            row.get("split", ""),
         )
+
+
+def read_health(folder: str | Path) -> tuple[Health, ...]:
+    """The rows of ``health.csv``; none if there is no such file."""
+    return tuple(_health(Path(folder) / "health.csv"))
 
 
 def read_rows(path: Path, needed: Sequence[str], *, optional: bool = False) -> Iterator[dict[str, Any]]:

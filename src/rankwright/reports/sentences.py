@@ -11,10 +11,10 @@ from statistics import fmean
 
 from rankwright.evaluation.comparison import Difference
 from rankwright.evaluation.significance import TESTS
-from rankwright.reports.results import Results
+from rankwright.reports.results import Health, Results
 from rankwright.reports.statistics import ALPHA, DataSummary, Protocol, verdict
 
-__all__ = ["about_data", "about_health", "about_tests", "counted", "overall", "p_text", "signed"]
+__all__ = ["about_data", "about_health", "about_tests", "about_useless", "counted", "overall", "p_text", "signed"]
 
 _NAMED = 5  # methods to list by name
 _STILL = 0.99  # of the objective at zero weights: above it, hardly anything was learnt
@@ -101,6 +101,24 @@ def about_tests(data: Sequence[DataSummary], protocol: Protocol) -> list[str]:
     if any(one.splits > 1 for one in data):
         lines.append("a query tested in several splits counts once, with the mean of its values")
     return [escape(line[0].upper() + line[1:] + ".") for line in lines]
+
+
+def about_useless(health: Sequence[Health], data: str) -> list[str]:
+    """Which methods learnt nothing on a data set, in how many splits, and which of the others did learn; plain text."""
+    fits: dict[str, dict[str, list[float]]] = {}
+    for row in health:
+        if row.data in (data, "") and {"slack_ratio", "objective_ratio"} <= set(row.figures):
+            ratio = max(row.figures["slack_ratio"], row.figures["objective_ratio"])
+            fits.setdefault(row.method, {}).setdefault(row.split, []).append(ratio)
+    useless = {method: [min(ratios) >= _STILL for ratios in of.values()] for method, of in fits.items()}
+    learn = [method for method, found in useless.items() if not any(found)]
+    others = f" {_list(learn)} {'does' if len(learn) == 1 else 'do'} learn here." if learn else ""
+    why = "slack or objective stays within 1 % of its value at zero weights for every C tried"
+    return [
+        f"{method} is no better than zero weights in {sum(found)} of {counted(len(found), 'training')}: {why}.{others}"
+        for method, found in useless.items()
+        if any(found)
+    ]
 
 
 def about_health(results: Results, data: str, methods: Sequence[str]) -> str:

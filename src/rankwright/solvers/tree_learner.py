@@ -1,8 +1,14 @@
-"""One tree a round: grown on the residuals by squared error, its leaves set by one Newton step and shrunk."""
+"""One tree a round: grown on the residuals by squared error, its leaves set by one Newton step and shrunk.
+
+Where second derivatives vanish, Newton's step s = Σ residuals / Σ second derivatives grows without bounds. The costs
+boosted here are sums of logistic ones, whose third derivative is at most the second: then a step of ln(1 + |s|) is the
+one that surely lowers the cost most (Sun and Tran-Dinh 2019, damped Newton steps), and no leaf goes further than that.
+"""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from typing import Any
 
 import numpy as np
@@ -27,8 +33,10 @@ class TreeLearner:
         How trees are grown.
     X : ndarray
         The features it has binned, for rows that a tree does not see.
+    order : ndarray, optional
+        The rows of X in the order of the bins, of residuals and of scores; by default their own.
     shrinkage : float
-        Factor for the values of leaves.
+        Factor for the values of leaves, which are at most ln(1 + |Newton's step|).
     tree_rows, tree_features : float
         Share of the rows and features that a tree sees.
     seed : int
@@ -47,7 +55,9 @@ class TreeLearner:
         tree_features: float = 1.0,
         seed: int = 0,
         X_valid: Array | None = None,
+        order: Array | None = None,
     ) -> None:
+        self._order = np.arange(len(X)) if order is None else order
         self.trees: list[Tree] = []
         self._grower, self._X, self._X_valid = grower, X, X_valid
         self._shrinkage, self._seed = shrinkage, seed
@@ -56,26 +66,28 @@ class TreeLearner:
     def fit(self, residuals: Array, weights: Array, scores: Array) -> None:
         """Grow a tree and add its scores to ``scores``."""
         rng = np.random.default_rng([self._seed, len(self.trees)])
-        n, d = self._X.shape
+        n = len(self._X)
         rows = np.arange(n, dtype=np.uint32)
         left_out = rows[:0]
         if self._tree_rows < 1.0:
             seen = rng.random(n) < self._tree_rows
             rows, left_out = rows[seen], rows[~seen]
-        features = np.ones(d, np.bool_)
-        if self._tree_features < 1.0:
+        features = self._grower.varies.copy()
+        if self._tree_features < 1.0 and features.any():
+            varying = np.flatnonzero(features)
             features[:] = False
-            features[rng.choice(d, max(1, round(self._tree_features * d)), replace=False)] = True
+            features[rng.choice(varying, max(1, round(self._tree_features * len(varying))), replace=False)] = True
         tree, leaves = self._grower.grow(residuals, rows, features, rng)
         value = tree.value.copy()
         for node, part in leaves:
             curve = max(float(weights[part].sum()), _LEAST_CURVE * len(part))
-            value[node] = self._shrinkage * float(residuals[part].sum()) / curve if len(part) else 0.0
+            step = float(residuals[part].sum()) / curve if len(part) else 0.0
+            value[node] = math.copysign(min(self._shrinkage * abs(step), math.log1p(abs(step))), step)
             scores[part] += value[node]
         tree = dataclasses.replace(tree, value=value)
         self.trees.append(tree)
         if len(left_out):
-            scores[left_out] += _scores(tree, self._X[left_out])
+            scores[left_out] += _scores(tree, self._X[self._order[left_out]])
 
     def add_last(self, scores: Array) -> None:
         """Add the last tree to the scores of the validation data."""

@@ -232,6 +232,7 @@ def _warm_up(plan: _Plan, training: RankingData, settings: dict[str, Any]) -> No
 
 def _train(ranker: Any, data: RankingData) -> float:
     """Fit; the seconds it took. Ctrl-C ends everything."""
+    ranker._tries_others = False  # the table compares losses
     facts = ranker.fit_data(data)
     if facts.interrupted:
         raise KeyboardInterrupt

@@ -17,6 +17,7 @@ from rankwright.training.health_plot import write_plot
 
 __all__ = ["TrainingHealth"]
 
+_USELESS = 0.99  # of the slack, or of the objective, at weights of 0: weights that leave more are no better than 0
 _FALLS = 0.01  # of the slack: a smaller fall is not worth a larger C
 _GONE = 1e-3  # of the slack at weights of 0: less counts as none
 _HEADER = ("loss", "C", "slack", "obj/obj(0)", "‖w‖", "passes", "gap", "seconds", "oracle", "products", "QP", "rest")
@@ -130,12 +131,31 @@ def _findings(rows: Sequence[FitHealth], health: TrainingHealth) -> list[str]:
     """What is certain about one loss."""
     loss = rows[0].loss
     found = [
+        _about_use(rows, health),
         _about_weights(rows, health.tol),
         _about_slack(rows),
         _about_gap(rows, health.tol),
         _about_validation(rows),
     ]
     return [f"{loss}: {line}" for line in found if line]
+
+
+def _is_useless(row: FitHealth) -> bool:
+    """Whether the weights are no better than 0."""
+    return max(row.slack_ratio, row.objective_ratio) >= _USELESS
+
+
+def _about_use(rows: Sequence[FitHealth], health: TrainingHealth) -> str:
+    """Whether anything was learnt for any C, and what does learn."""
+    if not all(_is_useless(row) for row in rows):
+        return ""
+    lowest = min(max(row.slack_ratio, row.objective_ratio) for row in rows)
+    share = f"{100 * lowest:.1f} % or more of that at weights of 0"
+    text = f"no better than weights of 0 for any C: slack or objective stays at {share}"
+    others = [loss for loss in health.losses if not all(_is_useless(row) for row in health.of(loss))]
+    if not others:
+        return text
+    return f"{text}; {', '.join(others)} {'does' if len(others) == 1 else 'do'} learn from this data"
 
 
 def _about_weights(rows: Sequence[FitHealth], tol: float) -> str:
@@ -155,17 +175,19 @@ def _about_weights(rows: Sequence[FitHealth], tol: float) -> str:
 
 def _about_slack(rows: Sequence[FitHealth]) -> str:
     last = rows[-1]
-    if last.norm == 0:
+    if last.norm == 0 or all(_is_useless(row) for row in rows):
         return ""
     text = f"average slack falls to {100 * last.slack_ratio:.3g} % of that at weights of 0 by C = {last.C:g}"
     if last.slack_ratio <= _GONE:
         return f"{text}: nearly every training query is ordered with the full margin"
     before = rows[max(0, len(rows) - 2)]
     fall = before.slack - before._slack_error() - last.slack - last._slack_error()
-    if fall <= _FALLS * before.slack:
+    if fall <= _FALLS * before.slack or _is_useless(last):
         return text
     share = 100 * (1 - last.slack / before.slack)
-    return f"{text} and is still falling (by {share:.2g} % from C = {before.C:g}): a larger C may help"
+    text = f"{text} and is still falling (by {share:.2g} % from C = {before.C:g})"
+    best = max((row.own_validation for row in rows if not math.isnan(row.own_validation)), default=math.nan)
+    return text if best > last.own_validation else f"{text}: a larger C may help"
 
 
 def _about_gap(rows: Sequence[FitHealth], tol: float) -> str:

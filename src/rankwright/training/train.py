@@ -8,6 +8,7 @@ and adaptation. Errors about the data name the part that is wrong where a file n
 from __future__ import annotations
 
 import copy
+import dataclasses
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from rankwright.errors import InputError
 from rankwright.evaluation.table import Evaluation, evaluate
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
-from rankwright.rankers.facts import Fitted
+from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
 from rankwright.training.methods import Method, parse_method
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Plan",
     "Trained",
     "about",
+    "held_out",
     "plan",
     "train",
 ]
@@ -249,7 +251,26 @@ def train(
     decided = plan(
         method, settings, measure=measure, validated=valid is not None, random_state=random_state, n_jobs=n_jobs
     )
-    return decided.train(data, valid, start=start, callback=callback)
+    found: tuple[Notice, ...] = ()
+    if valid is not None:
+        valid, found = held_out(data, valid)
+    trained = decided.train(data, valid, start=start, callback=callback)
+    return dataclasses.replace(trained, facts=dataclasses.replace(trained.facts, notices=found + trained.facts.notices))
+
+
+def held_out(data: RankingData, valid: RankingData) -> tuple[RankingData, tuple[Notice, ...]]:
+    """Validation data with the columns of the training data, and what the user should know of the two.
+
+    Text leaves out features that are 0, so validation data without names may lack the last columns.
+    """
+    with about(VALIDATION):
+        matched = valid.matched_to(data.n_features, data.feature_names)
+    found = shared_notices(data, matched)
+    if valid.n_features < data.n_features:
+        what = f"the validation data has {valid.n_features:,} of the training data's {data.n_features:,} features"
+        values = {"validation": valid.n_features, "features": data.n_features}
+        found += (Notice(Kind.OTHER_FEATURES, f"{what}; the others count as 0, as text leaves zeros out", values),)
+    return matched, found
 
 
 def _weights(model: Any, data: RankingData) -> Array:

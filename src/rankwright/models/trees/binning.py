@@ -52,7 +52,9 @@ class BinnedFeatures:
         return len(self.ends)
 
 
-def bin_features(X: Array, max_bins: int = 255, seed: int = 0, threads: int = 1) -> BinnedFeatures:
+def bin_features(
+    X: Array, max_bins: int = 255, seed: int = 0, threads: int = 1, order: Array | None = None
+) -> BinnedFeatures:
     """Bin every feature at its quantiles; features with few values get a bin for each.
 
     Parameters
@@ -65,9 +67,12 @@ def bin_features(X: Array, max_bins: int = 255, seed: int = 0, threads: int = 1)
         Random seed of the sample of rows that is used if there are more than 200,000.
     threads : int
         Number of threads; the result does not depend on it.
+    order : ndarray, optional
+        The rows in the order to bin them in; by default their own.
     """
     n, d = X.shape
-    rows = _sample(n, seed)
+    order = np.arange(n) if order is None else order
+    rows = order[_sample(n, seed)]
     n_groups = -(-d // GROUP)
     words = np.empty((n_groups, n), np.uint64)
 
@@ -82,7 +87,11 @@ def bin_features(X: Array, max_bins: int = 255, seed: int = 0, threads: int = 1)
         for j, values in enumerate(ends):
             table[j, : len(values)] = values
         sizes = np.array([len(values) for values in ends], np.int64)
-        list(pool.map(lambda start: _fill(X, start, min(start + _CHUNK, n), table, sizes, words), range(0, n, _CHUNK)))
+        list(
+            pool.map(
+                lambda start: _fill(X, order[start : start + _CHUNK], start, table, sizes, words), range(0, n, _CHUNK)
+            )
+        )
     return BinnedFeatures(words, ends)
 
 
@@ -153,11 +162,11 @@ def _columns(X: Any, rows: Any, first: int, columns: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def _fill(X: Any, start: int, stop: int, table: Any, sizes: Any, words: Any) -> None:
-    """Words of the rows ``start`` … ``stop − 1``, by bisection, each step for many rows at once."""
+def _fill(X: Any, rows: Any, start: int, table: Any, sizes: Any, words: Any) -> None:
+    """Words of some rows, from the place ``start`` on, by bisection, each step for many rows at once."""
     values, codes = np.empty(_TILE, X.dtype), np.empty(_TILE, np.int64)
-    for first in range(start, stop, _TILE):
-        n = min(_TILE, stop - first)
+    for tile in range(0, rows.size, _TILE):
+        first, n = start + tile, min(_TILE, rows.size - tile)
         for group in range(words.shape[0]):
             for i in range(n):
                 words[group, first + i] = np.uint64(0)
@@ -165,7 +174,7 @@ def _fill(X: Any, start: int, stop: int, table: Any, sizes: Any, words: Any) -> 
                 j = group * GROUP + k
                 ends = table[j]
                 for i in range(n):
-                    values[i] = X[first + i, j]
+                    values[i] = X[rows[tile + i], j]
                     codes[i] = 0
                 half = np.int64(1)
                 while 2 * half <= sizes[j]:

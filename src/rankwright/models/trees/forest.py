@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.errors import InputError
+
 __all__ = ["Forest", "Tree"]
 
 Array = npt.NDArray[Any]
@@ -94,6 +96,30 @@ class Forest:
                 parts = [(part + shift).astype(part.dtype) for part, shift in zip(parts, shifts, strict=True)]
             arrays[name] = np.concatenate(parts)
         return cls(**arrays)
+
+    def check(self, n_features: int) -> None:
+        """Raise if the trees are not sound for rows of so many features: compiled code trusts them.
+
+        Children come after their parents, so no row runs in circles; the numbers of nodes and features exist; a split
+        has training rows, by which its means are weighted.
+        """
+        n = len(self.feature)
+        nodes = (self.threshold, self.missing_left, self.left, self.value, self.gain, self.count)
+        if any(np.shape(part) != (n,) for part in nodes) or np.ndim(self.roots) != 1:
+            raise InputError("the arrays of the trees differ in length")
+        inner = np.flatnonzero(self.feature >= 0)
+        left = self.left[inner].astype(np.int64)
+        sound = self.feature.max(initial=-1) < n_features and (left > inner).all() and (left < n - 1).all()
+        sound = sound and self.roots.min(initial=0) >= 0 and self.roots.max(initial=-1) < n
+        if not sound:
+            raise InputError("the arrays of the trees do not fit together")
+        if not all(np.isfinite(part).all() for part in (self.value, self.gain, self.count)):
+            raise InputError("a number of the trees is not finite")
+        below = self.count[left] + self.count[left + 1]
+        if np.isnan(self.threshold).any() or (self.count < 0).any() or not (below > 0).all():
+            raise InputError("a threshold of the trees is not a number, or a split has no training rows")
+        if (self.gain < 0).any():
+            raise InputError("a gain of the trees is below 0")
 
     def scaled(self, factor: float) -> Forest:
         """The same trees with all leaf values multiplied by ``factor``."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.models.trees.binning import GROUP, BinnedFeatures
+from rankwright.models.trees.binning import GROUP, MISSING, BinnedFeatures
 from rankwright.models.trees.forest import Tree
 from rankwright.models.trees.histogram import fill_groups, gather, pack
 from rankwright.models.trees.split import best_splits, partition
@@ -49,6 +49,11 @@ class Grower:
         Share of rows and features, drawn for each node, from which its split is chosen.
     threads : int
         Number of threads; the tree does not depend on it.
+
+    Attributes
+    ----------
+    varies : ndarray of bool
+        Features that can split some rows from others; only these are drawn.
     """
 
     binned: BinnedFeatures
@@ -62,11 +67,19 @@ class Grower:
     def __post_init__(self) -> None:
         n_groups = len(self.binned.words)
         self._n_bins = np.array([len(ends) + 1 for ends in self.binned.ends], np.int64)
+        self.varies = np.array(
+            [self._n_bins[j] > 1 or self._some_missing(j) for j in range(self.binned.n_features)], bool
+        )
         self._shape = (n_groups, GROUP, 256)
         self._spare: list[Array] = []
         self._values = np.empty(self.binned.n_rows, np.int64)
         self._other = np.empty(self.binned.n_rows, np.uint32)
         self._pool = ThreadPoolExecutor(self.threads)
+
+    def _some_missing(self, j: int) -> bool:
+        group, place = divmod(j, GROUP)
+        missing = (self.binned.words[group] >> np.uint64(8 * place)) & np.uint64(MISSING) == MISSING
+        return bool(missing.any() and not missing.all())
 
     def close(self) -> None:
         """Shut down the thread pool."""
@@ -165,8 +178,8 @@ class Grower:
         allowed = features
         if self.node_features < 1.0:
             allowed = np.zeros(d, np.bool_)
-            candidates = np.flatnonzero(features)
-            n_drawn = max(1, round(self.node_features * len(candidates)))
+            candidates = np.flatnonzero(features & self.varies)
+            n_drawn = min(max(1, round(self.node_features * len(candidates))), len(candidates))
             allowed[rng.choice(candidates, n_drawn, replace=False)] = True
         gains, last, missing_left = np.empty(d), np.empty(d, np.int64), np.empty(d, np.bool_)
         assert leaf.sums is not None

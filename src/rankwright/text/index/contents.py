@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.container import Container, Format
+from rankwright.errors import InputError
+from rankwright.text.index.vocabulary import Vocabulary
 
-__all__ = ["INDEX", "Contents", "Postings", "load_contents"]
+__all__ = ["INDEX", "MOST_DOCS", "MOST_FIELDS", "Contents", "Postings", "load_contents"]
 
 Array = npt.NDArray[Any]
 Postings = tuple[Array, Array, Array]
@@ -19,6 +23,8 @@ Strings = tuple[Array, Array]
 """UTF-8 strings back to back, and where each starts (and the last ends)."""
 
 INDEX = Format("rankwright-index", "index.json", "index", "`rankwright index`", is_folder=True)
+MOST_DOCS = 2**31 - 1
+MOST_FIELDS = 32
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +40,7 @@ class Contents:
     texts : tuple of ndarray or None
         The texts of all fields of all documents, if stored.
     postings : tuple of ndarray
-        The postings of every field and word.
+        The postings of every field and word, as the file has them.
     lengths : ndarray of int32, fields × documents
         Number of words.
     """
@@ -46,12 +52,57 @@ class Contents:
     postings: Postings
     lengths: Array
 
+    @cached_property
+    def checked_postings(self) -> Postings:
+        """The postings, all of them checked: what compiled code merges and joins.
+
+        Every field and word has ascending documents that exist; the counts of a document add up to its length in each
+        field, and its lengths stay within 32 bits.
+        """
+        from rankwright.text.index.check_kernel import add_counts, first_unsound  # compiled
+
+        indptr, docs, counts = (_plain(array) for array in self.postings)
+        lengths = _plain(self.lengths)
+        firsts, lasts = indptr[:, 0], indptr[:, -1]
+        if firsts[0] != 0 or lasts[-1] != len(docs) or (firsts[1:] != lasts[:-1]).any():
+            raise InputError("the boundaries of the postings do not cover all of them")
+        if (indptr[:, 1:] < indptr[:, :-1]).any():
+            raise InputError("the boundaries of the postings do not increase")
+        every = np.arange(indptr.shape[1] - 1)
+        for field, own in zip(indptr, lengths, strict=True):
+            sums = np.zeros(len(own), np.int64)
+            if first_unsound(every, field, docs, counts, len(own)) >= 0:
+                raise InputError("the postings of a word are not sound; expected ascending documents and their counts")
+            if not add_counts(docs[field[0] : field[-1]], counts[field[0] : field[-1]], sums) or (sums != own).any():
+                raise InputError("the counts of a document do not add up to its length")
+        if lengths.sum(axis=0, dtype=np.int64).max(initial=0) > MOST_DOCS:
+            raise InputError("a document has more words than can be counted")
+        return indptr, docs, counts
+
+    @cached_property
+    def checked_words(self) -> list[str]:
+        """The words, different and in byte order."""
+        words = Vocabulary(*self.words).words()
+        if any(one >= two for one, two in pairwise(words)):
+            raise InputError("the words are not different and in byte order")
+        return words
+
+    @cached_property
+    def checked_texts(self) -> Strings | None:
+        """The texts, if stored, with boundaries that increase."""
+        if self.texts is not None and (self.texts[1][1:] < self.texts[1][:-1]).any():
+            raise InputError("the boundaries of the texts do not increase")
+        return self.texts
+
 
 def load_contents(stored: Container) -> Contents:
     """Map the arrays of an index into memory and check their shapes against its header."""
     header = stored.header
-    fields = tuple(str(name) for name in header["fields"])
-    n_docs, n_terms, n_fields = int(header["documents"]), int(header["terms"]), len(fields)
+    n_docs, n_terms, n_empty, n_tokens = (_number(header, key) for key in ("documents", "terms", "empty", "tokens"))
+    fields = _fields(header["fields"])
+    n_fields = len(fields)
+    if n_docs > MOST_DOCS or n_empty > n_docs or n_terms > n_tokens:
+        raise stored.damaged(f"the numbers in {INDEX.header} do not fit together")
     docs = stored.array("docs", np.int32, (None,))
     indptr = stored.array("indptr", np.int64, (n_fields, n_terms + 1))
     counts = stored.array("counts", np.int32, docs.shape)
@@ -59,9 +110,23 @@ def load_contents(stored: Container) -> Contents:
     words = _strings(stored, "terms", "term_offsets", n_terms)
     ids = _strings(stored, "doc_ids", "doc_id_offsets", n_docs)
     texts = _strings(stored, "texts", "text_offsets", n_docs * n_fields) if header["texts"] else None
-    if not n_fields or indptr[0, 0] != 0 or indptr[-1, -1] != len(docs):
+    if indptr[0, 0] != 0 or indptr[-1, -1] != len(docs):
         raise stored.damaged("the boundaries of the postings do not cover all of them")
     return Contents(fields, words, ids, texts, (indptr, docs, counts), lengths)
+
+
+def _number(header: dict[str, Any], key: str) -> int:
+    value = header[key]
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InputError(f"{key!r} in {INDEX.header} is {value!r:.80}; expected a number of at least 0")
+    return value
+
+
+def _fields(names: Any) -> tuple[str, ...]:
+    are_names = isinstance(names, list) and all(isinstance(name, str) and name.isprintable() for name in names)
+    if not are_names or not 0 < len(names) <= MOST_FIELDS or len(set(names)) < len(names) or not all(names):
+        raise InputError(f"the fields in {INDEX.header} are not a list of names")
+    return tuple(names)
 
 
 def _strings(stored: Container, name: str, offsets_name: str, number: int) -> Strings:
@@ -70,3 +135,9 @@ def _strings(stored: Container, name: str, offsets_name: str, number: int) -> St
     if offsets[0] != 0 or offsets[-1] != len(data):
         raise stored.damaged(f"{offsets_name}.npy does not end where {name}.npy does")
     return data, offsets
+
+
+def _plain(array: Array) -> Array:
+    array = np.ascontiguousarray(array).view()
+    array.flags.writeable = False
+    return array

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,17 +15,21 @@ from rankwright.data.container import Container
 from rankwright.data.files import Progress
 from rankwright.errors import InputError
 from rankwright.text.analysis.analyzers import BUILT_IN, Analyzer, Own, recalled, with_one_tokenizer
-from rankwright.text.index.contents import INDEX, load_contents
+from rankwright.text.index.contents import INDEX, Contents, load_contents
 from rankwright.text.index.view import View
 from rankwright.text.index.view_factory import direct_view, merged_view, stored_view, view_name
 from rankwright.text.index.vocabulary import Vocabulary
 from rankwright.text.reading.records import Errors
 from rankwright.text.reading.sources import Documents
 
-__all__ = ["Index", "build_index"]
+__all__ = ["Index", "IndexChanged", "build_index"]
 
 Array = npt.NDArray[Any]
 _SEGMENT_POSTINGS = 1 << 25
+
+
+class IndexChanged(InputError):
+    """Another process has changed the index on disk."""
 
 
 class Index:
@@ -65,6 +70,12 @@ class Index:
         )
         self.fields = self.contents.fields
         self.analyzers = tuple(str(entry["name"]) for entry in header["analyzers"])
+        if (
+            not self.analyzers
+            or not set(self.analyzers) <= usable.keys()
+            or len(set(self.analyzers)) < len(self.analyzers)
+        ):
+            raise stored.damaged(f"the analysers in index.json are {', '.join(self.analyzers)!r:.80}")
         self.has_text = bool(header["texts"])
         self.fixed_fields = bool(header["fixed_fields"])
         self.field_views = bool(header["field_views"])
@@ -74,7 +85,8 @@ class Index:
     def open(cls, path: str | Path, analyzers: Mapping[str, Own] | None = None) -> Index:
         """Open an index.
 
-        Presence and size of every file are checked, which costs next to nothing; :meth:`verify` checks their contents.
+        Presence and size of every file are checked, and the checksums of the small ones, which costs next to nothing;
+        the postings of a term are checked when they are first used. :meth:`verify` compares all checksums.
 
         Parameters
         ----------
@@ -116,13 +128,17 @@ class Index:
     @cached_property
     def doc_ids(self) -> Array:
         """All document ids, as bytes in UTF-8."""
-        return np.array(self.contents.ids[0].tobytes().split(b"\n")[:-1], dtype=bytes)
+        data = self.contents.ids[0].tobytes()
+        ids = (data if data.isascii() else self._decoded(data).encode()).split(b"\n")[:-1]
+        if len(ids) != self.n_docs:
+            raise self._container.damaged(f"{len(ids):,} document ids; expected {self.n_docs:,}")
+        return np.array(ids, dtype=bytes)
 
     def doc_id(self, doc: int) -> str:
         """The id of a document, by number."""
         data, offsets = self.contents.ids
         self._check(doc)
-        return data[offsets[doc] : offsets[doc + 1] - 1].tobytes().decode()
+        return self._decoded(data[int(offsets[doc]) : int(offsets[doc + 1]) - 1])
 
     def find(self, doc_id: str) -> int | None:
         """The number of the document with this id, or None."""
@@ -136,7 +152,7 @@ class Index:
         data, offsets = self.contents.texts
         numbers = range(len(self.fields)) if field is None else [self._field_number(field)]
         rows = [doc * len(self.fields) + number for number in numbers]
-        found = [data[offsets[row] : offsets[row + 1]].tobytes().decode() for row in rows]
+        found = [self._decoded(data[offsets[row] : offsets[row + 1]]) for row in rows]
         return "\n".join(text for text in found if text)
 
     def view(self, analyzer: str = "porter+stop", field: str | None = None) -> View:
@@ -187,8 +203,6 @@ class Index:
         """
         from rankwright.text.index.writer import write_index  # compiled: only where an index is written
 
-        if Container.open(self.path, INDEX).header != self._container.header:
-            raise InputError("has changed since it was opened; expected it to be reopened before adding", self.path)
         write_index(
             documents,
             self.path,
@@ -196,7 +210,7 @@ class Index:
             self.fields if self.fixed_fields else None,
             store=self.has_text,
             field_views=self.field_views,
-            old=self.contents,
+            old=self._unchanged,
             format=format,
             errors=errors,
             progress=progress,
@@ -204,10 +218,28 @@ class Index:
         )
         return _reopened(self.path, self.chosen)
 
+    def _unchanged(self) -> Contents:
+        """The contents, if they are still those on disk, with their checksums compared: damage is not handed on."""
+        if Container.open(self.path, INDEX).header != self._container.header:
+            raise IndexChanged("has changed since it was opened; expected it to be reopened before adding", self.path)
+        self._container.verify([name for name in self._container.names if not name.startswith("view-")])
+        with self._container.understood():
+            _ = self.contents.checked_words, self.contents.checked_postings, self.contents.checked_texts
+        return self.contents
+
     @cached_property
     def _numbers(self) -> dict[str, int]:
-        ids = self.contents.ids[0].tobytes().decode().split("\n")[:-1]
-        return dict(zip(ids, range(len(ids)), strict=True))
+        ids = self._decoded(self.contents.ids[0]).split("\n")[:-1]
+        numbers = dict(zip(ids, range(len(ids)), strict=True))
+        if not len(numbers) == len(ids) == self.n_docs:
+            raise self._container.damaged(f"{len(numbers):,} different document ids; expected {self.n_docs:,}")
+        return numbers
+
+    def _decoded(self, data: Array | bytes) -> str:
+        try:
+            return bytes(data).decode()
+        except UnicodeDecodeError as error:
+            raise self._container.damaged(f"a text or an id is not valid UTF-8 ({error.reason})") from None
 
     def _made_view(self, name: str, field: str | None) -> View:
         if name not in self._usable:
@@ -219,11 +251,13 @@ class Index:
             return stored_view(self._container, self._stored[name, field], analyzer, shown, self.n_docs)
         if len(fields) == 1:
             if analyzer.keeps_words:
-                return direct_view(analyzer, shown, held.words, held.postings, fields[0], held.lengths)
+                return direct_view(analyzer, shown, held.words, held.postings, fields[0], held.lengths, self.path)
             if field is not None and len(self.fields) == 1:
                 whole = self.view(name)
-                return View(whole.terms, whole.indptr, whole.docs, whole.counts, whole.lengths, analyzer, shown)
-        return merged_view(analyzer, shown, self.terms.words(), held.postings, fields, self.n_docs)
+                return replace(whole, name=shown)
+        with self._container.understood():
+            words, postings = self.terms.words(), held.checked_postings
+        return merged_view(analyzer, shown, words, postings, fields, self.n_docs, self.path)
 
     def _field_number(self, field: str) -> int:
         if field not in self.fields:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy.typing as npt
 
 from rankwright.data.container import Container
 from rankwright.data.container_write import FolderWriter
-from rankwright.errors import InputError
 from rankwright.text.analysis.analyzers import Analyzer
 from rankwright.text.index.contents import Postings
 from rankwright.text.index.view import View
@@ -32,10 +32,7 @@ def _merged(
     """The terms of a view in byte order, and their postings in blocks; fills the lengths."""
     from rankwright.text.index.postings import merged, terms_by_group  # compiled: only where terms are merged
 
-    indptr, docs, _ = postings
-    # A position out of range would make compiled code write out of bounds: worth one pass.
-    if (np.diff(indptr, axis=1) < 0).any() or (len(docs) and (docs.min() < 0 or docs.max() >= len(lengths))):
-        raise InputError("damaged index: postings of documents that do not exist")
+    indptr = postings[0]
     present = np.flatnonzero((np.diff(indptr[list(fields)], axis=1) > 0).any(axis=0))
     if len(present) < len(words):
         words = [words[term] for term in present.tolist()]
@@ -51,7 +48,7 @@ def _merged(
 
 
 def merged_view(
-    analyzer: Analyzer, name: str, words: list[str], postings: Postings, fields: Sequence[int], n_docs: int
+    analyzer: Analyzer, name: str, words: list[str], postings: Postings, fields: Sequence[int], n_docs: int, path: Path
 ) -> View:
     """A view in memory.
 
@@ -64,11 +61,13 @@ def merged_view(
     words : list of str
         The words of the index in byte order.
     postings : tuple of ndarray
-        Their postings.
+        Their postings, checked.
     fields : sequence of int
         The fields to merge.
     n_docs : int
         Number of documents.
+    path : Path
+        The index.
     """
     lengths = np.zeros(n_docs, np.int32)
     terms, blocks = _merged(analyzer, words, postings, fields, lengths)
@@ -79,7 +78,7 @@ def merged_view(
     indptr = np.concatenate([[0], np.cumsum(np.concatenate([sizes for _, _, sizes in parts] or [no_sizes]))])
     for array in (indptr, docs, counts, lengths):
         _frozen(array)
-    return View(Vocabulary(*as_lines(terms)), indptr, docs, counts, lengths, analyzer, name)
+    return View(Vocabulary(*as_lines(terms)), indptr, docs, counts, lengths, analyzer, name, path)
 
 
 def write_view(
@@ -115,25 +114,28 @@ def stored_view(stored: Container, file: str, analyzer: Analyzer, name: str, n_d
     docs = stored.array(f"{file}.docs", np.int32, (None,))
     counts = stored.array(f"{file}.counts", np.int32, docs.shape)
     lengths = stored.array(f"{file}.lengths", np.int32, (n_docs,))
-    for bounds, size in ((indptr, len(docs)), (offsets, len(data))):
-        if bounds[0] != 0 or bounds[-1] != size or (np.diff(bounds) < 0).any():
-            raise stored.damaged(f"the boundaries in {file} do not increase from 0 to {size:,}")
-    return View(Vocabulary(data, offsets), indptr, docs, counts, lengths, analyzer, name)
+    if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(data) or (offsets[1:] < offsets[:-1]).any():
+        raise stored.damaged(f"the boundaries in {file}.term_offsets.npy do not increase from 0 to {len(data):,}")
+    return View(Vocabulary(data, offsets), indptr, docs, counts, lengths, analyzer, name, stored.path)
 
 
 def direct_view(
-    analyzer: Analyzer, name: str, words: tuple[Array, Array], postings: Postings, field: int, lengths: Array
+    analyzer: Analyzer,
+    name: str,
+    words: tuple[Array, Array],
+    postings: Postings,
+    field: int,
+    lengths: Array,
+    path: Path,
 ) -> View:
     """The plain words of one field: the postings of the index, unchanged."""
     indptr, docs, counts = postings
     first, last = int(indptr[field, 0]), int(indptr[field, -1])
     starts = indptr[field] - first
-    if (np.diff(starts) < 0).any():
-        raise InputError("damaged index: the boundaries of the postings do not increase")
     members = np.flatnonzero(np.diff(starts))
     terms = Vocabulary(*words, members if len(members) < len(starts) - 1 else None)
     kept = np.append(starts[:-1][members], last - first)
-    return View(terms, _frozen(kept), docs[first:last], counts[first:last], lengths[field], analyzer, name)
+    return View(terms, _frozen(kept), docs[first:last], counts[first:last], lengths[field], analyzer, name, path)
 
 
 def _frozen(array: Array) -> Array:

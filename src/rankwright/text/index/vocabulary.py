@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.errors import InputError
+
 __all__ = ["Vocabulary", "as_lines"]
 
 Array = npt.NDArray[Any]
@@ -61,16 +63,18 @@ class Vocabulary(Mapping[str, int]):
         """The word with this number."""
         if not 0 <= number < self._length:
             raise IndexError(f"word number {number} is out of range; there are {self._length:,} words")
-        return self._bytes(number).decode()
+        return _decoded(self._bytes(number))
 
     def words(self) -> list[str]:
         """All words in order."""
-        every = self._data.tobytes().decode().split("\n")[:-1]
+        every = _decoded(self._data.tobytes()).split("\n")[:-1]
+        if len(every) != len(self._offsets) - 1:
+            raise InputError(f"{len(every):,} words; expected {len(self._offsets) - 1:,}")
         return every if self._members is None else [every[i] for i in self._members.tolist()]
 
     def _bytes(self, number: int) -> bytes:
         i = number if self._members is None else self._members[number]
-        return self._data[self._offsets[i] : self._offsets[i + 1] - 1].tobytes()
+        return self._data[int(self._offsets[i]) : int(self._offsets[i + 1]) - 1].tobytes()
 
     def _find(self, word: str) -> int:
         number = self._known.get(word)
@@ -83,6 +87,13 @@ class Vocabulary(Mapping[str, int]):
                 self._known.clear()
             self._known[word] = number
         return number
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"a word is not valid UTF-8 ({error.reason})") from None
 
 
 def as_lines(words: Iterable[str]) -> tuple[Array, Array]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +26,7 @@ from rankwright.errors import InputError, InputWarning
 from rankwright.text.analysis.analyzers import Analyzer, checked_words, recorded
 from rankwright.text.analysis.tokenizer import LINES, WORDS, Lexicon
 from rankwright.text.analysis.words import prepared
-from rankwright.text.index.contents import INDEX, Contents, Postings
+from rankwright.text.index.contents import INDEX, MOST_DOCS, MOST_FIELDS, Contents, Postings
 from rankwright.text.index.postings import Piece, Segment, inverted, joined
 from rankwright.text.index.view_factory import write_view
 from rankwright.text.index.vocabulary import as_lines
@@ -40,8 +40,6 @@ Place = tuple[Path | None, int | None]
 
 _BATCH_DOCS, _BATCH_CHARACTERS = 1 << 13, 1 << 20
 _COPY_BYTES = 1 << 24
-_MOST_FIELDS = 32
-_MOST_DOCS = 2**31 - 1
 _ASIDE = "segments"
 
 
@@ -55,8 +53,8 @@ def _checked_fields(fields: Sequence[str]) -> list[str]:
             raise InputError(f"bad field name {name!r}; expected a printable name without commas")
         if names.count(name) > 1:
             raise InputError(f"duplicate field {name!r}")
-    if len(names) > _MOST_FIELDS:
-        what = f"more than {_MOST_FIELDS} fields: {', '.join(names[:3])}, …"
+    if len(names) > MOST_FIELDS:
+        what = f"more than {MOST_FIELDS} fields: {', '.join(names[:3])}, …"
         raise InputError(f"{what}; expected the ones to index to be named (fields)")
     return names
 
@@ -69,20 +67,23 @@ def write_index(
     *,
     store: bool,
     field_views: bool,
-    old: Contents | None = None,
+    old: Callable[[], Contents] | None = None,
     format: str | None,
     errors: Errors,
     progress: Progress | None,
     segment_postings: int,
 ) -> None:
-    """Write an index of documents, after those of an old one if given; the folder appears once complete."""
+    """Write an index of documents, after those of an old one if given; the folder appears once complete.
+
+    The old one is asked for when nobody else can change it any more.
+    """
     names = None if fields is None else _checked_fields(fields)
     _check_target(path, documents)
     with write_folder(path, INDEX) as folder:
         writer = IndexWriter(folder, analyzers, names, store, field_views, segment_postings)
         with writer:
             if old is not None:
-                writer.resume(old)
+                writer.resume(old())
             writer.take(records_of(documents, format=format, errors=errors, wanted=names, progress=progress))
             writer.finish()
 
@@ -152,13 +153,20 @@ class IndexWriter:
     def resume(self, old: Contents) -> None:
         """Start with the documents of an index."""
         self._fields = dict.fromkeys(old.fields)
-        self._words.add_lines(old.words[0].tobytes())
-        self._ids.add_lines(old.ids[0].tobytes())
-        self._segments.append(Segment(np.arange(len(old.words[1]) - 1), *old.postings))
+        n_terms, n_docs = len(old.checked_words), len(old.ids[1]) - 1
+        for what, lexicon, lines, number in (
+            ("words", self._words, old.words[0], n_terms),
+            ("document ids", self._ids, old.ids[0], n_docs),
+        ):
+            lexicon.add_lines(lines.tobytes())
+            if lexicon.n_terms != number:
+                found = f"{lexicon.n_terms:,} different {what}; expected {number:,}"
+                raise INDEX.damaged(self._writer.shown, found)
+        self._segments.append(Segment(np.arange(n_terms), *old.checked_postings))
         self._lengths.append(old.lengths.T)
-        self._n_docs = len(old.ids[1]) - 1
-        if self._texts is not None and old.texts is not None:
-            data, offsets = old.texts
+        self._n_docs = n_docs
+        if self._texts is not None and old.checked_texts is not None:
+            data, offsets = old.checked_texts
             for start in range(0, len(data), _COPY_BYTES):
                 self._texts.append(data[start : start + _COPY_BYTES])
             self._text_sizes.append(np.diff(offsets).reshape(self._n_docs, -1))
@@ -202,8 +210,8 @@ class IndexWriter:
         if not ids:
             return
         n_docs, n_fields = len(ids), len(self._fields)
-        if self._n_docs + n_docs > _MOST_DOCS:
-            raise InputError(f"more than {_MOST_DOCS:,} documents; expected them in several indexes")
+        if self._n_docs + n_docs > MOST_DOCS:
+            raise InputError(f"more than {MOST_DOCS:,} documents; expected them in several indexes")
         self._number(ids, places)
         try:
             data, ends = _encoded(texts)

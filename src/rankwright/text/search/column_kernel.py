@@ -84,7 +84,7 @@ def fill_sums(
                 r = places[docs[j]]
                 if r >= 0:
                     count = float(counts[j])
-                    share = count / lengths[docs[j]]
+                    share = count / max(lengths[docs[j]], 1)  # 0 in a damaged index
                     out[r, 0] += math.log(count + 1)
                     out[r, 1] += math.log(rarity + 1)
                     out[r, 2] += math.log(idf)

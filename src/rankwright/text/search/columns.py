@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import fields
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -119,8 +120,8 @@ class Columns:
     def _view(self, analyzer: str, field: str | None) -> _View:
         view = self.index.view(analyzer, field)
         if view.name not in self._views:
-            parts = (view.terms, view.indptr, view.docs, view.counts, view.lengths, view.analyze, view.name)
-            self._views[view.name] = _View(*parts)
+            parts = {field.name: getattr(view, field.name) for field in fields(view)}
+            self._views[view.name] = _View(**parts)
         return self._views[view.name]
 
     @property
@@ -221,22 +222,19 @@ class _Sums:
     def values(self, texts: Sequence[str], indptr: Array, docs: Array) -> Array:
         """Seven columns, one row for each document."""
         from rankwright.text.search.column_kernel import fill_sums
-        from rankwright.text.search.scorer_kernel import frozen
 
         view = self.view
         terms_of = [view.query(text)[0] for text in texts]
         terms_of = [terms[view.doc_counts[terms] > 0] for terms in terms_of]
         terms = np.concatenate([np.empty(0, np.int64), *terms_of])
+        view.check(terms)
         sums = np.zeros((len(docs), len(_SUMS)))
         fill_sums(
             sizes_to_indptr(np.array([len(terms) for terms in terms_of], np.int64)),
             terms,
             view.total_length / view.total_counts[terms],
             view.n_docs / view.doc_counts[terms],
-            frozen(view.indptr, np.int64),
-            frozen(view.docs, np.int32),
-            frozen(view.counts, np.int32),
-            frozen(view.lengths, np.int32),
+            *view.arrays,
             indptr,
             docs,
             np.full(view.n_docs, -1),

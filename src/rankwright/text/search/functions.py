@@ -189,18 +189,15 @@ class Cosine(Function):
 
     def doc_factors(self, view: View) -> Array:
         """One over the length of the document's vector."""
-        from rankwright.text.search.scorer_kernel import frozen, sum_squares
+        from rankwright.text.search.scorer_kernel import sum_squares
 
+        view.check()
         used = np.flatnonzero(view.doc_counts)
         weights = np.zeros(view.n_terms)
         weights[used] = _idf(view, used)
         squares = np.zeros(view.n_docs)
-        postings = (
-            frozen(view.indptr, np.int64),
-            frozen(view.docs, np.int32).view(np.uint32),
-            frozen(view.counts, np.int32),
-        )
-        sum_squares(weights, *postings, squares)
+        indptr, docs, counts, _ = view.arrays
+        sum_squares(weights, indptr, docs.view(np.uint32), counts, squares)
         return 1 / np.sqrt(np.where(squares > 0, squares, 1.0))
 
     def query_weights(self, view: View, terms: Array, times: Array) -> Array:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.blocks import sizes_to_indptr
+from rankwright.data.matching import MissingFeaturesError
 from rankwright.errors import InputError
 from rankwright.text.search.columns import Columns
 from rankwright.text.search.scorer import Hits
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["LearnedSearch"]
 
 Array = npt.NDArray[Any]
+_NAMED = 3  # missing features named in an error
 
 
 class LearnedSearch:
@@ -33,6 +35,8 @@ class LearnedSearch:
         :func:`rankwright.make_features`.
     depth : int
         Candidates are the top ``depth`` documents of each retrieval function among the features.
+    missing_as_zero : bool
+        Whether features of the model that cannot be computed from the index are 0; otherwise they are an error.
 
     Examples
     --------
@@ -40,12 +44,19 @@ class LearnedSearch:
     >>> docs, scores = engine.search("lift of a wing")  # doctest: +SKIP
     """
 
-    def __init__(self, index: Index, model: Any, depth: int = 1000) -> None:
+    def __init__(self, index: Index, model: Any, depth: int = 1000, *, missing_as_zero: bool = False) -> None:
         self._model = getattr(model, "model", model)
-        names = self._model.feature_names
+        names = _names(self._model)
         if names is None:
             raise InputError("the model has no feature names; expected one trained on named features")
-        self.columns, self._depth = Columns(index, names), depth
+        try:
+            self.columns = Columns(index, names)
+        except InputError:
+            known, problem = _computable(index, names)
+            if not missing_as_zero:
+                raise problem from None
+            self.columns = Columns(index, known)
+        self._depth, self._missing_as_zero = depth, missing_as_zero
         if not self.columns.functions:
             raise InputError("none of the model's features is a retrieval function; expected one, to find candidates")
 
@@ -54,8 +65,10 @@ class LearnedSearch:
         docs = self.columns.candidates(text, self._depth)
         if not len(docs):
             return docs, np.empty(0)
-        X = self.columns.values(text, docs).astype(np.float32)
-        scores = np.asarray(self._model.score(X, self.columns.names, np.array([0, len(docs)])), np.float64)
+        X, names = self.columns.values(text, docs).astype(np.float32), self.columns.names
+        if self._missing_as_zero:
+            X, names = self._model.with_missing(X, names)
+        scores = np.asarray(self._model.score(X, names, np.array([0, len(docs)])), np.float64)
         best = np.argsort(-scores, kind="stable")[:k]
         return docs[best], scores[best]
 
@@ -76,3 +89,25 @@ class LearnedSearch:
         docs = np.concatenate([np.empty(0, np.int64), *(docs for docs, _ in found)])
         scores = np.concatenate([np.empty(0), *(scores for _, scores in found)])
         return Hits(sizes_to_indptr(np.array([len(docs) for docs, _ in found], np.int64)), docs, scores)
+
+
+def _names(model: Any) -> tuple[str, ...] | None:
+    """The names of a model's features, those of all parts of a sum; None if there are none."""
+    parts = [part.feature_names for part in getattr(model, "parts", (model,))]
+    return None if None in parts else tuple(dict.fromkeys(name for names in parts for name in names))
+
+
+def _computable(index: Index, names: Sequence[str]) -> tuple[list[str], MissingFeaturesError]:
+    """The features that can be computed from an index, and what is wrong with the others."""
+    known: list[str] = []
+    reasons: list[str] = []
+    for name in names:
+        try:
+            Columns(index, [name])
+            known.append(name)
+        except InputError as error:
+            reasons.append(error.message)
+    first = "; ".join(reasons[:_NAMED])
+    more = f"; and {len(reasons) - _NAMED:,} more" if len(reasons) > _NAMED else ""
+    what = f"the index lacks {len(reasons):,} of the model's {len(names):,} features"
+    return known, MissingFeaturesError(f"{what}: {first}{more}")

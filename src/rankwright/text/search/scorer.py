@@ -142,12 +142,11 @@ class Scorer:
     """
 
     def __init__(self, view: View, function: str | Function = "bm25") -> None:
-        from rankwright.text.search.scorer_kernel import frozen
-
         self.view = view
         self.function = parse_function(function)
         self._impacts = np.empty(len(view.docs), np.float32)
-        self._postings = frozen(view.indptr, np.int64), frozen(view.docs, np.int32).view(np.uint32), self._impacts
+        indptr, docs = view.arrays[:2]
+        self._postings = indptr, docs.view(np.uint32), self._impacts
         self._is_made = np.zeros(view.n_terms, bool)
         self._lowest = np.zeros(view.n_terms, np.float32)
 
@@ -171,7 +170,9 @@ class Scorer:
     def matching(self, text: str) -> Array:
         """Whether each document contains a term of the query."""
         matching = np.zeros(self.view.n_docs, bool)
-        for term in self.view.query(text)[0].tolist():
+        terms = self.view.query(text)[0]
+        self.view.check(terms)
+        for term in terms.tolist():
             matching[self.view.docs[self.view.indptr[term] : self.view.indptr[term + 1]]] = True
         return matching
 
@@ -249,6 +250,7 @@ class Scorer:
             sizes.append(times.sum())
         lengths = np.array([len(terms) for terms in terms_of], np.int64)
         terms = np.concatenate([np.empty(0, np.int64), *terms_of])
+        view.check(terms)
         weights = np.concatenate([np.empty(0), *weights_of]).astype(np.float32)
         of_query = np.repeat(np.arange(len(lengths)), lengths)
         order = np.lexsort((view.doc_counts[terms], of_query))
@@ -262,7 +264,7 @@ class Scorer:
 
     def _make_impacts(self, terms: Array) -> None:
         """Compute missing impacts. Threads that do so at the same time write the same numbers."""
-        from rankwright.text.search.scorer_kernel import fill_impacts, frozen
+        from rankwright.text.search.scorer_kernel import fill_impacts
 
         missing = np.unique(terms[~self._is_made[terms]])
         if not len(missing):
@@ -278,7 +280,7 @@ class Scorer:
             self._factors,
             indptr,
             docs,
-            frozen(view.counts, np.int32),
+            view.arrays[2],
             self._impacts,
             lowest,
         )

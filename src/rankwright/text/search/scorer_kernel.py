@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-__all__ = ["BUFFER", "add_up", "best_keys", "fill_impacts", "frozen", "keys_to_scores", "sum_squares"]
+__all__ = ["BUFFER", "add_up", "best_keys", "fill_impacts", "keys_to_scores", "sum_squares"]
 
 Array = npt.NDArray[Any]
 
@@ -34,13 +34,6 @@ _OTHERS = np.uint32(0x7FFFFFFF)
 _HALF = np.uint64(32)
 _LAST = np.uint32(0xFFFFFFFF)
 _NONE = np.uint32(0)
-
-
-def frozen(array: Array, dtype: npt.DTypeLike) -> Array:
-    """The array as the kernels take it: plain, read-only and of one type, so that each kernel is compiled once."""
-    view = np.ascontiguousarray(array, dtype).view()
-    view.flags.writeable = False
-    return view
 
 
 def keys_to_scores(keys: Array) -> Array:

@@ -6,6 +6,7 @@ then by the number of matching words; the first of the best wins.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -150,7 +151,7 @@ def _best_window(matches: list[tuple[int, int, set[str]]], weights: Mapping[str,
                 break
             terms |= found
             end, n = stop, n + 1
-        value = sum(weights[term] for term in sorted(terms)) + _REPEATED * n
+        value = math.fsum(weights[term] for term in terms) + _REPEATED * n
         if value > best:
             best, where = value, (start, end)
     return where

@@ -1,0 +1,279 @@
+"""The temporary name beside a target: ``.NAME.part``, claimed by a lock, put in place of the target in one step.
+
+Who writes a target holds a lock on its temporary file or folder, so two cannot write it at once, and whatever lies
+there without a lock was left by a run that was killed: the next one that writes the same target removes it. A folder
+takes the place of an old one by an exchange of names, in one step. Where the system has no such step, the old folder is
+first renamed to ``.NAME.old``, and :func:`recover` takes it back should the run be killed in between.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import stat
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from rankwright.errors import InputError
+
+try:
+    import fcntl
+except ImportError:  # there are no such locks on this system
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["claim_file", "claim_folder", "put_file", "put_folder", "recover", "remove_leftovers"]
+
+_PATIENCE = 60.0  # seconds that a second writer of the same target waits for the first
+_PAUSE = 0.02
+_PART, _OLD = ".part", ".old"
+_AT_WORKING_FOLDER = -100
+_EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
+_OPEN_LEFT = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+
+
+@contextmanager
+def claim_file(target: Path) -> Iterator[tuple[Path, int]]:
+    """The temporary file of a target and a descriptor to write to it; removed at the end if it is still there."""
+    with _writing(target):
+        part, descriptor = _claim(target, is_folder=False)
+    try:
+        yield part, descriptor
+    finally:
+        if _is_at(descriptor, part):
+            part.unlink()
+        os.close(descriptor)
+
+
+@contextmanager
+def claim_folder(target: Path) -> Iterator[Path]:
+    """The temporary folder of a target, empty; removed at the end if it is still there."""
+    with _writing(target):
+        part, descriptor = _claim(target, is_folder=True)
+    inode = os.lstat(part).st_ino
+    try:
+        yield part
+    finally:
+        if _inode(part) == inode:
+            _remove(part)
+        else:  # the old folder, if its removal was interrupted
+            with suppress(OSError):
+                _remove_unclaimed(part)
+        if descriptor >= 0:
+            os.close(descriptor)
+
+
+def put_file(part: Path, target: Path) -> None:
+    """Put a temporary file in the place of its target."""
+    with _writing(target):
+        os.replace(part, target)
+
+
+def put_folder(part: Path, target: Path) -> None:
+    """Put a temporary folder in the place of its target, and remove what was there.
+
+    Whoever opens the target at any time finds the old one or the new one.
+    """
+    with _writing(target):
+        if not os.path.lexists(target):
+            os.rename(part, target)
+            return
+        with _held(target):  # it takes the temporary name: nobody else may remove it there
+            old = part
+            if not _exchange(part, target):
+                old = _beside(target, _OLD)
+                os.rename(target, old)
+                try:
+                    os.rename(part, target)
+                except BaseException:
+                    os.rename(old, target)
+                    raise
+            _remove(old)
+
+
+def recover(target: Path) -> None:
+    """Take back a folder that a killed run had renamed, or remove it if the new one is in its place."""
+    old = _beside(target, _OLD)
+    until = time.monotonic() + _PATIENCE
+    while os.path.lexists(old) and not _recovered(old, target):
+        if os.path.lexists(target) or time.monotonic() > until:
+            return
+        time.sleep(_PAUSE)  # a run is between its two steps
+
+
+def _recovered(old: Path, target: Path) -> bool:
+    """Settle what lies under the second temporary name; False while somebody holds its lock."""
+    try:
+        with _opened(old) as descriptor:
+            if not (_lock(descriptor) and _is_at(descriptor, old)):
+                return False
+            if os.path.lexists(target):
+                _remove(old)
+            else:
+                os.rename(old, target)
+    except OSError:  # gone, or no locks here
+        return True
+    return True
+
+
+def remove_leftovers(folder: Path) -> None:
+    """Remove the temporary files and folders in a folder that killed runs left there."""
+    for entry in sorted(folder.glob(f".*{_PART}")):
+        with suppress(OSError):
+            _remove_unclaimed(entry)
+
+
+def _beside(target: Path, suffix: str) -> Path:
+    return target.parent / f".{target.name}{suffix}"
+
+
+def _claim(target: Path, is_folder: bool) -> tuple[Path, int]:
+    """Make the temporary file or folder; its path, and the descriptor that holds the lock."""
+    part = _beside(target, _PART)
+    until = time.monotonic() + _PATIENCE
+    while True:
+        try:
+            descriptor = _made(part, is_folder)
+        except FileExistsError:
+            try:
+                is_free = _remove_unclaimed(part)
+            except FileNotFoundError:
+                is_free = True
+            except OSError:  # no locks here, or not ours to remove
+                return _unclaimed(target, is_folder)
+        else:
+            try:
+                if _lock(descriptor) and _is_at(descriptor, part):
+                    return part, descriptor
+            except OSError:
+                os.close(descriptor)
+                _remove(part)
+                return _unclaimed(target, is_folder)
+            os.close(descriptor)
+            is_free = False
+        if not is_free:
+            if time.monotonic() > until:
+                raise InputError("is being changed by another process; expected to be the only one", target)
+            time.sleep(_PAUSE)
+
+
+def _unclaimed(target: Path, is_folder: bool) -> tuple[Path, int]:
+    """A temporary file or folder of a name of its own, where there are no locks."""
+    prefix = f".{target.name}."
+    umask = os.umask(0)
+    os.umask(umask)
+    if is_folder:
+        part = Path(tempfile.mkdtemp(prefix=prefix, suffix=_PART, dir=target.parent))
+        part.chmod(0o777 & ~umask)
+        return part, -1
+    descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=_PART, dir=target.parent)
+    Path(name).chmod(0o666 & ~umask)  # mkstemp makes private files; give the permissions a plain open() would
+    return Path(name), descriptor
+
+
+def _made(part: Path, is_folder: bool) -> int:
+    if is_folder:
+        os.mkdir(part)
+        try:
+            return os.open(part, _OPEN_LEFT)
+        except FileNotFoundError:  # taken for a leftover before it was locked
+            raise FileExistsError from None
+    flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+    return os.open(part, flags, 0o666)
+
+
+def _remove_unclaimed(part: Path) -> bool:
+    """Remove a temporary file or folder unless somebody holds its lock; whether nobody does."""
+    if part.is_symlink():
+        part.unlink()
+        return True
+    with _opened(part) as descriptor:
+        if not _lock(descriptor):
+            return False
+        if _is_at(descriptor, part):
+            if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+                shutil.rmtree(part)
+            else:
+                part.unlink()
+    return True
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[int]:
+    descriptor = os.open(path, _OPEN_LEFT)
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _held(target: Path) -> Iterator[None]:
+    """Hold the lock of a folder, where there are locks."""
+    try:
+        descriptor = os.open(target, os.O_RDONLY)
+    except OSError:
+        yield
+        return
+    try:
+        with suppress(OSError):
+            while not _lock(descriptor):  # the run before this one is about to end
+                time.sleep(_PAUSE)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock(descriptor: int) -> bool:
+    """Lock without waiting; whether that worked. The lock ends with the descriptor, or with the process."""
+    if fcntl is None:
+        raise OSError("no locks")
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Whether a path still leads to what was opened there."""
+    return os.fstat(descriptor).st_ino == _inode(path)
+
+
+def _inode(path: Path) -> int | None:
+    try:
+        return os.lstat(path).st_ino
+    except OSError:
+        return None
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path, ignore_errors=True)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _exchange(one: Path, two: Path) -> bool:
+    """Exchange two names in one step; False where that is not possible."""
+    names = os.fsencode(one), os.fsencode(two)
+    try:
+        library = ctypes.CDLL(None, use_errno=True)
+        if sys.platform == "darwin":
+            return bool(library.renamex_np(*names, ctypes.c_uint(_EXCHANGE)) == 0)
+        at = ctypes.c_int(_AT_WORKING_FOLDER)
+        return bool(library.renameat2(at, names[0], at, names[1], ctypes.c_uint(_EXCHANGE)) == 0)
+    except (AttributeError, OSError, TypeError):
+        return False
+
+
+@contextmanager
+def _writing(target: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"cannot be written: {error.strerror or error}", target) from None

@@ -1,0 +1,132 @@
+"""Whether max-margin weights are any better than weights of 0, and what does learn from the data where they are not.
+
+Some hinges cannot be lowered on some data: the most violated ranking is as bad for all weights as it is for none. Their
+optimum is proved all the same, and useless. Slack and objective, relative to weights of 0, show it. Whether a larger C,
+or another loss, would do better is tried out: training for a few passes, until the objective is lower by 2 %.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.dataset import RankingData
+from rankwright.measures.forms import Oracle, read_only
+from rankwright.rankers.facts import Kind, Notice
+from rankwright.rankers.losses import parse_losses
+from rankwright.rankers.pair_weights import grades_of, weight_table
+from rankwright.rankers.problem import BUNDLE, Problem, Settings, Target
+from rankwright.solvers.bundle import Check
+
+__all__ = ["OPEN", "can_learn", "is_useless", "learners", "useless_notice", "useless_words"]
+
+Array = npt.NDArray[Any]
+_USELESS = 0.99  # of the slack, or of the objective, at weights of 0
+_LEARNT = 0.98
+_PASSES = 8
+_LOSSES = {"svm-map": "map", "svm-ndcg-nc": "ndcg"}
+OPEN = 0.01
+"""A gap above this leaves open how good weights can be."""
+
+
+def is_useless(figures: Mapping[str, float]) -> bool:
+    """Whether slack or objective, in a row of ``C_path_``, is within 1 % of that at weights of 0."""
+    return max(figures["slack_ratio"], figures["objective_ratio"]) >= _USELESS
+
+
+def can_learn(data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, C: float) -> bool:
+    """Whether a few passes lower the objective by 2 %."""
+    at_zero: list[float] = []
+
+    def falls(check: Check) -> bool:
+        at_zero.append(check.primal)
+        return check.primal < _LEARNT * at_zero[0]
+
+    problem = Problem(
+        data, targets, weights, replace(settings, solver=BUNDLE, max_passes=_PASSES, callback=falls), None
+    )
+    try:
+        return bool(problem.solve(C).figures["objective_ratio"] < _LEARNT)
+    finally:
+        problem.close()
+
+
+def learners(
+    data: RankingData, weights: Array, settings: Settings, relevant_from: float, own: str
+) -> tuple[list[str], list[str]]:
+    """The methods that learn from the data, and those that were tried and do not; ``own`` is left out."""
+    found: tuple[list[str], list[str]] = [], []
+    for method in (*_LOSSES, "rank-svm"):
+        if method == own:
+            continue
+        target, C = _pairs(data) if method == "rank-svm" else (_target(method, data, relevant_from), 1.0)
+        useful = target.useful & (weights > 0)
+        if not useful.any():
+            continue
+        some = data if useful.all() else data.select(useful)
+        of_some = target if useful.all() else target.of(useful, data)
+        learns = can_learn(some, [of_some], weights[useful], replace(settings, slack="separate"), C)
+        found[0 if learns else 1].append(method)
+    return found
+
+
+def _target(method: str, data: RankingData, relevant_from: float) -> Target:
+    return parse_losses(_LOSSES[method])[0].target(data, relevant_from)
+
+
+def _pairs(data: RankingData) -> tuple[Target, float]:
+    """Ranking SVM, and a C for hinges that are summed over pairs."""
+    from rankwright.measures.oracles.pairs import pairs
+
+    values, grades = grades_of(data)
+    parameters = read_only(np.concatenate([[len(values)], weight_table(values, None).ravel()]))
+    oracle = Oracle(pairs, lambda longest: parameters, "pairs")
+    return Target(grades, data.has_order, oracle), 10.0 / float(np.mean(data.sizes.astype(np.float64) ** 2))
+
+
+def useless_notice(
+    row: Mapping[str, float], gap: float, *, larger: bool | None, learn: Sequence[str], fail: Sequence[str]
+) -> Notice:
+    """The notice of weights that are no better than 0.
+
+    Parameters
+    ----------
+    row : mapping
+        The row of ``C_path_`` of the C that was kept.
+    gap : float
+        Of the certificate.
+    larger : bool or None
+        Whether a larger C lowers the objective; None if unknown.
+    learn, fail : sequence of str
+        Methods that were tried on the data.
+    """
+    values: dict[str, Any] = {name: float(row[name]) for name in ("C", "slack_ratio", "objective_ratio")}
+    values |= {"open": gap > OPEN, "larger": larger, "learn": list(learn), "fail": list(fail)}
+    return Notice(Kind.NO_BETTER_THAN_ZERO, useless_words(values), values)
+
+
+def useless_words(values: Mapping[str, Any], C: str = "C") -> str:
+    """What such a notice says; ``C`` is what C is called."""
+    slack, objective = (f"{100 * values[name]:.1f} %" for name in ("slack_ratio", "objective_ratio"))
+    share = f"{slack} of the slack and {'' if slack == objective else objective + ' of '}the objective at weights of 0"
+    if values["open"]:
+        return f"the weights are no better than 0 so far ({share}): training ended before it found better ones"
+    if values["larger"]:
+        return f"the weights are hardly better than 0 at C = {values['C']:g} ({share}): a larger {C} lowers both"
+    text = f"the weights are no better than 0: training did not lower the loss ({share})"
+    if values["larger"] is not None:
+        text += f", and a larger {C} does not change that"
+    learn, fail = values["learn"], values["fail"]
+    if learn:
+        text += f". From this data {_listed(learn)} {'does' if len(learn) == 1 else 'do'} learn"
+    elif fail:
+        text += f". From this data {_listed(fail)} {'does' if len(fail) == 1 else 'do'} not learn either"
+    return text
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
