@@ -47,6 +47,7 @@ _HEAD_BYTES = 10 + (1 << 16)
 _BLOCK_BYTES = 1 << 22
 _CHEAP_BYTES = 1 << 18  # arrays of a folder whose checksums are compared when they are read
 _MOST_SIDES = 8
+_LOOKS = 5
 _LAST_CHARACTER = 0x10FFFF
 _ZIP = b"PK\x03\x04"
 _BROKEN_ZIP = (
@@ -124,14 +125,12 @@ class Container:
     def open(cls, source: Source, format: Format) -> Container:
         """Open a folder or read a file; of a folder that is replaced meanwhile, the old one or the new one."""
         path = Path(source.path if isinstance(source, OpenFile) else source)
-        if not path.exists():
-            recover(path)
-        if not path.exists():
-            raise InputError("cannot be read: No such file or directory", path)
         if not format.is_folder:
+            _check_exists(path)
             file = _File(source, path, format)
             return cls(path, format, _checked_header(path, format, file.read(format.header)), file)
         while True:
+            _check_exists(path)
             folder = None
             try:
                 folder = Folder(path)
@@ -277,6 +276,14 @@ class _File:
 
 
 _Members = Folder | _File
+
+
+def _check_exists(path: Path) -> None:
+    for _ in range(_LOOKS):  # one run after another may be between the two steps of replacing it
+        if path.exists():
+            return
+        recover(path)
+    raise InputError("cannot be read: No such file or directory", path)
 
 
 def _read_header(folder: Folder, format: Format) -> bytes:

@@ -50,16 +50,21 @@ class Folder:
             try:
                 self._folder = self._open[""] = os.open(path, _FLAGS)
                 self._inode = os.fstat(self._folder).st_ino
+            except FileNotFoundError:  # between the two steps of being replaced
+                pass
             except OSError as error:
                 raise InputError(f"cannot be read: {error.strerror or error}", path) from None
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the path leads to another folder by now."""
+        """Whether the path leads to another folder by now, or nowhere."""
         try:
-            return self._inode not in (None, os.stat(self.path).st_ino)
+            about = os.stat(self.path)
+        except FileNotFoundError:
+            return True
         except OSError:
             return False
+        return _IS_RELATIVE and stat.S_ISDIR(about.st_mode) and about.st_ino != self._inode
 
     def open_all(self, names: Iterable[str]) -> None:
         """Open files now, rather than when they are used."""

@@ -73,9 +73,11 @@ def is_number(value: Any) -> bool:
 
 def _is_too_large(value: Any) -> bool:
     """Whether a number is beyond what compiled code and sums of squares can hold."""
-    numbers: list[Any] = [one for one in (value if is_list(value) else [value]) if isinstance(one, Real)]
-    most = [_LARGEST_WHOLE if isinstance(one, Integral) else _LARGEST for one in numbers]
-    return any(limit < abs(one) != np.inf for one, limit in zip(numbers, most, strict=True))
+    numbers = [one for one in (value if is_list(value) else [value]) if isinstance(one, Real)]
+    return any(
+        abs(int(one)) > _LARGEST_WHOLE if isinstance(one, Integral) else _LARGEST < abs(float(one)) < np.inf
+        for one in numbers
+    )
 
 
 def _is_whole(value: Any) -> bool:

@@ -7,6 +7,7 @@ with weights as without.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -47,7 +48,8 @@ class Weights:
         """The same weights with a mean of 1 over the queries that have something to learn, if there are any."""
         counted = self.queries[useful] if useful.any() else self.queries
         queries = self.queries / counted.max()  # first, so that equal weights become 1 to the last bit
-        mean = (queries[useful] if useful.any() else queries).mean()
+        some = queries[useful] if useful.any() else queries
+        mean = math.fsum(some) / len(some)  # does not depend on the order of queries
         return Weights(queries / mean, self.documents / self.documents.max())
 
 
