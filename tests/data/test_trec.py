@@ -152,6 +152,8 @@ def test_tables_refuse_what_is_no_number_and_ids_that_cannot_be_written(tmp_path
     with pytest.raises(InputError, match="tag 'my run' cannot be written"):
         write_run(TrecTable.from_dict({"1": {"a": 1.0}}), tmp_path / "x", tag="my run")
     assert list(tmp_path.iterdir()) == []
+    write_run(TrecTable.from_dict({"1": {"a": 1.0}}), tmp_path / "x", tag="\ud800")  # no text of UTF-8
+    assert (tmp_path / "x").read_bytes() == b"1 Q0 a 1 1 ?\n"
 
 
 def test_writing_fails_whole(tmp_path):

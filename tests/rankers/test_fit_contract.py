@@ -2,6 +2,7 @@
 
 import dataclasses
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -149,12 +150,15 @@ def test_wrong_validation_data_gives_one_line(ranker):
         ("group sizes add up to 3", {"eval_set": (X, y), "eval_group": [3]}),
         ("does not fit: the data has 10 features", {"eval_set": data.with_features(np.column_stack([data.X, data.X]))}),
         ("4 features", {"eval_set": (X[:, 1:], y, qid)}),
+        ("eval_set has infinite features", {"eval_set": replace(data, X=np.where(X > 1, np.inf, X))}),
         *([] if ranker._allow_missing else [("eval_set has missing features", {"eval_set": gappy})]),
     ]
     for message, form in wrong:
         with pytest.raises(InputError, match=message) as caught:
             choosing(clone(ranker)).fit(*make(), **form)
         assert "\n" not in str(caught.value)
+    with pytest.raises(InputError, match="the training data has infinite features"):
+        ranker.fit(replace(data, X=np.where(X > 1, -np.inf, X)))
     if not ranker._allow_missing:
         with pytest.raises(InputError, match="the training data has missing features"):
             ranker.fit(gappy)

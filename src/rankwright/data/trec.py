@@ -183,25 +183,28 @@ def write_qrels(table: TrecTable, path: str | Path) -> None:
 
 def write_run(table: TrecTable, path: str | Path, tag: str = "rankwright") -> None:
     """Write a run in rank order (ties by the tie rule), ranks from 1, scores in full precision."""
-    _check_word(tag.encode(), "tag")
+    end = b" " + _word(tag, "tag") + b"\n"
     order = rank_order(table.values, table.indptr, table.doc_ids)
     documents, values = table.doc_ids[order], table.values[order]
     with replace_file(path) as out:
         for query, start, stop in _blocks(table):
             rows = enumerate(zip(documents[start:stop].tolist(), values[start:stop].tolist(), strict=True), 1)
-            end = b" " + tag.encode() + b"\n"
             lines = (b"%s Q0 %s %d %s" % (query, document, rank, _plain(score)) for rank, (document, score) in rows)
             out.write(end.join([*lines, b""]))
 
 
 def _blocks(table: TrecTable) -> list[tuple[bytes, int, int]]:
-    queries = [str(query).encode() for query in table.query_ids]
-    for word in queries:
-        _check_word(word, "query id")
+    queries = [_word(str(query), "query id") for query in table.query_ids]
     for word in table.doc_ids.tolist():
         if not word or len(word.split()) != 1:
             _check_word(word, "document id")
     return list(zip(queries, table.indptr[:-1].tolist(), table.indptr[1:].tolist(), strict=True))
+
+
+def _word(text: str, what: str) -> bytes:
+    word = text.encode("utf-8", "replace")  # half of a surrogate pair becomes a question mark
+    _check_word(word, what)
+    return word
 
 
 def _check_word(word: bytes, what: str) -> None:
@@ -211,4 +214,4 @@ def _check_word(word: bytes, what: str) -> None:
 
 
 def _plain(number: float) -> bytes:
-    return (b"%d" % number) if number == int(number) and abs(number) < 1e15 else repr(number).encode()
+    return (b"%d" % number) if abs(number) < 1e15 and number == int(number) else repr(number).encode()

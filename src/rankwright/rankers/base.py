@@ -23,7 +23,7 @@ from rankwright.measures import Measure, parse_measure
 from rankwright.models.base import warn_of_one_query
 from rankwright.models.saving import save_model
 from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain, shared_notices
-from rankwright.rankers.inputs import check_missing, check_one_query, check_size, validation_parts
+from rankwright.rankers.inputs import check_one_query, check_size, check_values, validation_parts
 from rankwright.rankers.parameters import check_parameters
 from rankwright.rankers.weights import Weights, weigh
 
@@ -338,8 +338,7 @@ class Ranker(BaseEstimator):
             if y is not None or qid is not None or group is not None:
                 raise InputError("a RankingData has its labels and queries; leave out y, qid and group")
             if reset:
-                if not self._allow_missing:
-                    check_missing(X, "the training data")
+                check_values(X, "the training data", self._allow_missing)
                 self.n_features_in_ = X.n_features
                 if X.feature_names is not None:
                     self.feature_names_in_ = np.array(X.feature_names, dtype=object)
@@ -374,6 +373,5 @@ class Ranker(BaseEstimator):
             valid = parts.matched_to(self.n_features_in_, self._names())
         except InputError as error:
             raise InputError(f"eval_set does not fit: {error.message}") from None
-        if not self._allow_missing:
-            check_missing(valid, "eval_set")
+        check_values(valid, "eval_set", self._allow_missing)
         return valid

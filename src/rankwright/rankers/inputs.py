@@ -13,7 +13,7 @@ from rankwright.data.frames import has_qid
 from rankwright.errors import InputError, InputWarning
 from rankwright.rankers.scales import largest
 
-__all__ = ["check_missing", "check_one_query", "check_size", "validation_parts"]
+__all__ = ["check_one_query", "check_size", "check_values", "validation_parts"]
 
 Array = npt.NDArray[Any]
 _LARGEST = 1e290  # absolute value of a feature: its sums over documents and pairs stay far from overflow
@@ -46,11 +46,18 @@ def check_one_query(n_rows: int, n_trained: int, stacklevel: int) -> None:
     warnings.warn(f"{what}, or a data frame with a column qid", InputWarning, stacklevel=stacklevel + 1)
 
 
-def check_missing(data: RankingData, what: str) -> None:
-    """Reject data with missing features."""
+def check_values(data: RankingData, what: str, allow_missing: bool) -> None:
+    """Reject data with missing features, unless they are allowed, or with infinite ones: a folder may hold them."""
     values = data.X.data if data.is_sparse else data.X
-    if values.size and np.isnan(values.min()):
-        raise InputError(f"{what} has missing features (NaN), which this ranker cannot take")
+    if not values.size:
+        return
+    ends = [values.min(), values.max()]
+    if np.isnan(ends).any():
+        if not allow_missing:
+            raise InputError(f"{what} has missing features (NaN), which this ranker cannot take")
+        ends = [np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)]
+    if np.isinf(ends).any():
+        raise InputError(f"{what} has infinite features; expected finite numbers")
 
 
 def check_size(data: RankingData, what: str, scaled: bool) -> None:
