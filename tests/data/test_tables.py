@@ -211,7 +211,7 @@ def test_requested_dtype_and_negative_labels(tmp_path):
         read_parquet(tmp_path / "a.parquet", dtype=np.float32, negative="zero")
 
 
-@pytest.mark.parametrize("damage", ["cut", "text", "empty", "overwritten"])
+@pytest.mark.parametrize("damage", ["cut", "text", "empty", "overwritten", "a name of other bytes"])
 def test_damaged_parquet(tmp_path, damage):
     path = tmp_path / "a.parquet"
     write_parquet(make_data(), path)
@@ -223,6 +223,7 @@ def test_damaged_parquet(tmp_path, damage):
             "text": b"hello",
             "empty": b"",
             "overwritten": good[:4] + b"\xff" * (middle - 4) + good[middle:],
+            "a name of other bytes": good.replace(b"label", b"l\xedbel"),
         }[damage]
     )
     with pytest.raises(InputError) as caught:

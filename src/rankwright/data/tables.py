@@ -141,7 +141,7 @@ def read_parquet(
             raise InputError(error.message, source.path) from None
         except MemoryError:
             raise
-        except arrow.ArrowException as error:
+        except (arrow.ArrowException, UnicodeDecodeError) as error:  # also names of columns that are not UTF-8
             raise InputError(f"not a complete parquet file ({_first_line(error)})", source.path) from None
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror or _first_line(error)}", source.path) from None
