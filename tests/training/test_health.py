@@ -362,7 +362,7 @@ TrainingHealth((row,)).plot({str(tmp_path / "a.png")!r})
 assert settings() == before
 assert "matplotlib.pyplot" not in sys.modules
 """
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
+    subprocess.run([sys.executable, "-W", "error", "-W", "ignore::DeprecationWarning", "-c", code], check=True)
     image = (tmp_path / "a.png").read_bytes()
     assert image[:8] == b"\x89PNG\r\n\x1a\n"
     assert image[-8:-4] == b"IEND"
