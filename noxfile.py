@@ -16,7 +16,7 @@ PROJECT = tomllib.loads((Path(__file__).parent / "pyproject.toml").read_text(enc
 PYTHONS = [
     line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.fullmatch(r".*Python :: 3\.\d+", line)
 ]  # ascending
-TESTED = ("tables", "dev")  # the optional dependencies that the tests need
+TESTED = ("tables", "test")  # the optional dependencies that the tests need
 
 nox.options.error_on_missing_interpreters = False
 nox.options.reuse_existing_virtualenvs = True
@@ -45,7 +45,7 @@ def run_tests(session: nox.Session) -> None:
 @nox.session(python=PYTHONS)
 def tests(session: nox.Session) -> None:
     """The tests with whatever versions pip chooses."""
-    session.install("-e", ".[dev]")
+    session.install("-e", ".[test]")
     run_tests(session)
 
 
@@ -60,5 +60,5 @@ def lowest(session: nox.Session) -> None:
 @nox.session(python=PYTHONS[-1])
 def newest(session: nox.Session) -> None:
     """The tests on the newest Python, with the newest versions, releases to come included."""
-    session.install("--upgrade", "--upgrade-strategy", "eager", "--pre", "--prefer-binary", "-e", ".[dev]")
+    session.install("--upgrade", "--upgrade-strategy", "eager", "--pre", "--prefer-binary", "-e", ".[test]")
     run_tests(session)
