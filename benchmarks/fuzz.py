@@ -6,9 +6,10 @@
     python benchmarks/fuzz.py --bounds --minutes 5 compiled code with bounds checks
 
 Every input must end with exit code 0, or with exit code 2, one line on standard error and nothing written (an
-experiment in which a method failed: with exit code 1 and the list of what failed). Anything else is a finding: an exception, a crash, more than LIMIT seconds, more than 2 GiB of memory, control characters in
-what is printed, a file left behind. Input number N of a seed is always the same; a run goes on where the last one with
-the same seed and state folder stopped. Findings are kept in the state folder, one folder for each place in the code.
+experiment in which a method failed: with exit code 1 and the list of what failed). Anything else is a finding: an
+exception, a crash, more than LIMIT seconds, more than 2 GiB of memory, control characters in what is printed, a file
+left behind. Input number N of a seed is always the same; a run goes on where the last one with the same seed and state
+folder stopped. Findings are kept in the state folder, one folder for each place in the code.
 """
 
 from __future__ import annotations
