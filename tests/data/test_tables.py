@@ -281,3 +281,15 @@ def test_frames_need_no_pyarrow_import(monkeypatch):
     frame = polars.DataFrame({"qid": [1, 2], "label": [1, 0], "x": [1.0, 2.0]})
     monkeypatch.setattr(builtins, "__import__", refuse)
     assert from_frame(frame).n_queries == 2
+
+
+def test_a_parquet_page_that_claims_too_much_is_named(tmp_path, monkeypatch):
+    path = tmp_path / "a.parquet"
+    write_parquet(make_data(), path)
+
+    def fails(*_args, **_options):
+        raise pyarrow.ArrowMemoryError("malloc of size 2147483584 failed")
+
+    monkeypatch.setattr(parquet.ParquetFile, "iter_batches", fails)
+    with pytest.raises(InputError, match=r"a\.parquet: a part of it does not fit into memory \(malloc of size"):
+        read_parquet(path)

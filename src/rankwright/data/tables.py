@@ -139,6 +139,9 @@ def read_parquet(
                 return _collect(batches, layout, n_rows, np.dtype(dtype or layout.dtype), negative)
         except InputError as error:
             raise InputError(error.message, source.path) from None
+        except arrow.ArrowMemoryError as error:  # a damaged page may claim 2 GiB
+            what = f"a part of it does not fit into memory ({_first_line(error)})"
+            raise InputError(f"{what}; expected a complete parquet file", source.path) from None
         except MemoryError:
             raise
         except (arrow.ArrowException, UnicodeDecodeError) as error:  # also names of columns that are not UTF-8
