@@ -87,7 +87,7 @@ def escape(text: str) -> str:
 
 
 def bar(share: float, width: int, block: str) -> str:
-    """A bar for a share of the longest one, at least one block; one block for a share that is no number."""
+    """A bar for a share of the longest one: at least one block, even if the share is not a number."""
     return block * (max(1, round(width * min(share, 1.0))) if share >= 0 else 1)
 
 

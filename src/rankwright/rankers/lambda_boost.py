@@ -102,7 +102,7 @@ class LambdaBoost(BoostedRanker, FromBackground):
         from rankwright.solvers.feature_learner import FeatureLearner
 
         data, valid, start = task.data, task.valid, Start.of(self.background, task.data)
-        weights = task.weights.queries / task.weights.queries[task.useful].mean()
+        weights = task.weights.queries
         lambdas = lambda_gradients(data, self.measure, self.truncation, self.n_jobs, weights)
         learner = FeatureLearner(
             data.X,

@@ -74,7 +74,7 @@ class NetRanker(Ranker):
             data.X,
             lambdas,
             queries[task.useful[queries]],
-            self._costs(data, weights / weights[task.useful].mean()),
+            self._costs(data, weights),
             *moments(data, self.standardize),
             hidden=self.hidden,
             batch=self.batch,
