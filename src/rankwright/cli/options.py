@@ -95,7 +95,7 @@ def settings_of(method: Method, options: Mapping[str, Any], assigned: Sequence[s
         if name in given:
             given[name] = read(given[name])
     if "losses" in known:
-        if len(given.get("losses", ())) < 2:
+        if len(given.get("losses", known["losses"])) < 2:
             raise InputError(
                 f"{method.name} needs at least two losses; expected --losses with them, such as map,mrr@10"
             )

@@ -25,15 +25,20 @@ _C_HELP = (
     "Weight of ranking errors against large weights; auto: the value of --C-grid that is best on --valid.  "
     "[default: auto with --valid, else 1]"
 )
-_GRID_HELP = "Values of C that auto tries.  [default: 0.0001, 0.001, … 1000]"
+_GRID_HELP = "Values of C that auto tries.  [default: 0.0001, 0.001, … 1000; with the ramp bound 0.1, 1, 10]"
+_BOUND_HELP = (
+    "hinge: the papers' convex problem; ramp: closer to the measure, from the weights of svm-map on.  "
+    "[default: hinge for svm-map, svm-auc and svm-ndcg-nc, ramp for the others]"
+)
 _MEASURE_HELP = (
     "Measure to choose by on --valid, and to report.  [default: what the method is trained for, for svm-combo its "
     "first loss; AP for svm-acc; nDCG@10 for the others]"
 )
 _MAP_HELP = (
-    "Feature map of a ranking: mrr or po for svm-mrr; dorm:log2, dorm:sqrt, dorm:sqrt@30 … for dorm; for svm-combo one "
+    "Feature map of a ranking: po or mrr for svm-mrr; dorm:log2, dorm:sqrt, dorm:sqrt@30 … for dorm; for svm-combo one "
     "per loss, - for the default."
 )
+_LOSSES_HELP = "svm-combo: the losses to train for at once.  [default: map,mrr@10,ndcg@10]"
 _SET_HELP = "Any other parameter of the method, such as n_trees=500 or hidden=15; an unknown name lists them all."
 _RANK_WEIGHTS_HELP = "Weight of a pair by its labels: ndcg@K, the loss of swapping them, or none.  [rsvm-ir: ndcg@1]"
 _QUERY_WEIGHTS_HELP = "Weight of a query: pairs, one over its number of pairs, or none.  [rsvm-ir: pairs]"
@@ -72,7 +77,8 @@ def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float |
     help="Train on the raw features, as the papers do.",
 )
 @click.option("--bins", type=Whole(1), metavar="N", help=_BINS_HELP)
-@click.option("--losses", metavar="map,mrr@10", help="svm-combo: the losses to train for at once, such as dorm@10.")
+@click.option("--bound", type=click.Choice(["auto", "ramp", "hinge"]), help=_BOUND_HELP)
+@click.option("--losses", metavar="map,dorm@10", help=_LOSSES_HELP)
 @click.option(
     "--loss-weights", metavar="1,0.5", callback=numbers, help="svm-combo: a weight for each loss.  [default: 1]"
 )
@@ -122,7 +128,8 @@ def command(
       rankwright train train.txt --method svm-map --C 10 -o model.rkw
       rankwright train train.txt --method svm-ndcg@5 --valid vali.txt -o model.rkw
       rankwright train train.txt --method rank-svm --valid vali.txt --measure nDCG@10 --C-grid 0.01,0.1,1 -o model.rkw
-      rankwright train train.txt --method svm-combo --losses map,ndcg@10,mrr@10 --valid vali.txt -o model.rkw
+      rankwright train train.txt --method svm-combo --losses map,ndcg@5 --valid vali.txt -o model.rkw
+      rankwright train train.txt --method svm-mrr --bound hinge --feature-map mrr --C 10 -o model.rkw
       rankwright train train.txt --method svm-map --bins 50 --valid vali.txt -o model.rkw
       rankwright train train.txt --method dorm@10 --feature-map dorm:sqrt@30 --C 10 -o model.rkw
       rankwright train train.txt --method rsvm-ir --rank-weights ndcg@3 --valid vali.txt -o model.rkw

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import math
 import shutil
 import signal
 import sys
@@ -56,7 +58,8 @@ class Watch:
 
     def _pass(self, check: Any) -> str:
         several = len(self._costs) > 1
-        which = f"  C {self._costs[self._at]:g} ({self._at + 1} of {len(self._costs)})" if several else ""
+        at = min(self._at, len(self._costs) - 1)
+        which = f"  C {self._costs[at]:g} ({at + 1} of {len(self._costs)})" if several else ""
         figures = f"gap {_percent(check.gap)}  objective {check.primal:.5g}  bound {check.dual + 0.0:.5g}"
         return f"pass {check.passes}  {figures}{which}"
 
@@ -178,6 +181,10 @@ def facts_of(trained: Trained, compiled: bool) -> dict[str, Any]:
         "no_better_than_zero": None if useless is None else dict(useless.values),
         "objective": None if proof is None else proof.objective,
         "gap": None if proof is None else proof.gap,
+        "bound": None if proof is None else proof.bound,
+        "start": _start(trained.ranker),
+        "convex_rounds": len(getattr(trained.ranker, "rounds_", ())),
+        "proof": None if proof is None or proof.proof is None else dataclasses.asdict(proof.proof),
         "passes": None if proof is None else proof.passes,
         "passes_total": None if proof is None else proof.passes_total,
         "unit": None if rounds is None else rounds.unit,
@@ -189,6 +196,12 @@ def facts_of(trained: Trained, compiled: bool) -> dict[str, Any]:
         "measures": {f"{part} {trained.measure}": value for part, value in trained.values.items()},
         "definitions": _definitions(trained),
     }
+
+
+def _start(ranker: Any) -> str | None:
+    """The ranker that the ramp bound started from, with its C."""
+    start = getattr(ranker, "start_", None)
+    return None if start is None else f"{start.method_name()} with C = {start.C_:g}"
 
 
 def _definitions(trained: Trained) -> list[str]:
@@ -237,8 +250,15 @@ def _show_choice(facts: Mapping[str, Any], valid: str) -> None:
 
 def _show_work(facts: Mapping[str, Any]) -> None:
     """The certificate, and what it took."""
-    if facts["gap"] is not None:
+    if facts["bound"] == "ramp":
+        rounds = f"{facts['convex_rounds']} {'round' if facts['convex_rounds'] == 1 else 'rounds'}"
+        _line("ramp bound", f"{rounds} from {facts['start'] or 'the given weights'}; the last one {_proof(facts)}")
+    elif facts["gap"] is not None:
         _line("objective", f"{facts['objective']:.5g}, {_proof(facts)}")
+    proof = facts["proof"]
+    if proof is not None and proof["at_least"] > 0:
+        value = f"it is {proof['value']:.4f}"
+        _line("proved", f"{proof['measure']} ≥ {_floor(proof['at_least'])} over the queries trained on; {value}")
     several = f" for {len(facts['C_tried'])} values of C" if len(facts["C_tried"]) > 1 else ""
     compiled = ", compiling included" if facts["compiled"] else ""
     if facts["passes_total"] is not None:
@@ -277,6 +297,11 @@ def _proof(facts: Mapping[str, Any]) -> str:
     if facts["gap"] > 0.5:
         return f"far from proved: the best possible is somewhere between {lowest:.5g} and this"
     return f"proved to be within {_percent(facts['gap'] / (1 - facts['gap']))} of the best possible"
+
+
+def _floor(value: float) -> str:
+    """Four digits, rounded down: what is proved is a lower bound."""
+    return f"{math.floor(1e4 * value) / 1e4:.4f}"
 
 
 def _percent(share: float) -> str:

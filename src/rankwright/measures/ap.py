@@ -62,4 +62,4 @@ class AP(PositionSum, BinaryMeasure):
         def harmonic_numbers(longest: int) -> Array:
             return read_only(np.cumsum(np.append(0.0, 1.0 / np.arange(1, longest + 1))))
 
-        return Oracle(average_precision, harmonic_numbers, "po")
+        return Oracle(average_precision, harmonic_numbers, "po", hinge_learns=True)

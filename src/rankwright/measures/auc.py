@@ -49,7 +49,7 @@ class AUC(BinaryMeasure):
         self.check_feature_map(feature_map)
         from rankwright.measures.oracles.partial_order import auc  # loads numba
 
-        return Oracle(auc, lambda longest: read_only([]), "po")
+        return Oracle(auc, lambda longest: read_only([]), "po", hinge_learns=True)
 
 
 def _changes(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:

@@ -58,6 +58,8 @@ class Oracle:
         ``loss, coef = library(scores, labels, parameters)``: the same for queries that are not ``cheap``.
     cheap : callable, optional
         ``cheap(labels)``: whether the kernel is faster for a query than the library.
+    hinge_learns : bool
+        Whether the papers' hinge is the better bound: losses that count every rank. By default the ramp bound is.
     """
 
     kernel: Any
@@ -66,6 +68,7 @@ class Oracle:
     graded: bool = False
     library: Callable[[Array, Array, Array], tuple[float, Array]] | None = None
     cheap: Callable[[Array], bool] | None = None
+    hinge_learns: bool = False
 
 
 def _no_parameters(longest: int) -> Array:

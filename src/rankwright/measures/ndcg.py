@@ -125,7 +125,8 @@ class nDCG(_Gained, PositionSum):
         from rankwright.measures.oracles.partial_order import ndcg, ndcg_at  # loads numba
 
         if self.cutoff is None and self.discount == "log2":
-            return Oracle(ndcg, lambda longest: read_only(self.discounts(np.arange(longest + 1))), "po")
+            discounts = lambda longest: read_only(self.discounts(np.arange(longest + 1)))  # noqa: E731
+            return Oracle(ndcg, discounts, "po", hinge_learns=True)
 
         def cutoff_and_discounts(longest: int) -> Array:
             cutoff = min(self.cutoff or longest, longest)

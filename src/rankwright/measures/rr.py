@@ -21,7 +21,7 @@ class RR(PositionSum, BinaryMeasure):
 
     name: ClassVar[str] = "RR"
     aliases: ClassVar[tuple[str, ...]] = ("mrr", "recip_rank")
-    feature_maps: ClassVar[tuple[str, ...]] = ("mrr", "po")
+    feature_maps: ClassVar[tuple[str, ...]] = ("po", "mrr")
     loss_name: ClassVar[str] = "mrr"
     loss_has_cutoff: ClassVar[bool] = True
 
@@ -43,9 +43,9 @@ class RR(PositionSum, BinaryMeasure):
         return (hits == 1).astype(np.float64)
 
     def oracle(self, feature_map: str | None = None) -> Oracle:
-        """Puts the lowest-scored relevant document below the best others; on ``"po"``, the highest-scored one."""
+        """Puts the highest-scored relevant document below the best others; on ``"mrr"``, the lowest-scored one."""
         from rankwright.measures.oracles import reciprocal_rank as kernels  # loads numba
 
         self.check_feature_map(feature_map)
-        kernel = kernels.reciprocal_rank_of_pairs if feature_map == "po" else kernels.reciprocal_rank
-        return Oracle(kernel, lambda longest: read_only([min(self.cutoff or longest, longest)]), feature_map or "mrr")
+        kernel = kernels.reciprocal_rank if feature_map == "mrr" else kernels.reciprocal_rank_of_pairs
+        return Oracle(kernel, lambda longest: read_only([min(self.cutoff or longest, longest)]), feature_map or "po")

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.objectives.structured import Planes, StructuredHinge
+from rankwright.objectives.structured import KEEP, REUSE, Planes, StructuredHinge, Turn
 
 __all__ = ["SeparateSlacks", "SharedSlack"]
 
@@ -24,6 +24,10 @@ class _Combined:
 
     def __init__(self, hinges: Sequence[StructuredHinge]) -> None:
         self.hinges = tuple(hinges)
+        n_docs = len(hinges[0].rows)
+        kept = np.empty(n_docs), np.empty(n_docs, np.int64)
+        for number, hinge in enumerate(hinges):  # all are asked in this order, for the same weights
+            hinge.share(REUSE if number else KEEP, *kept)
         self.coefficients, self.weights = hinges[0].coefficients, hinges[0].weights
 
     @property
@@ -35,6 +39,11 @@ class _Combined:
         """Multiply all costs: the same problem for another C."""
         for hinge in self.hinges:
             hinge.rescale(factor)
+
+    def turn_back(self) -> None:
+        """Compare with an ideal ranking again."""
+        for hinge in self.hinges:
+            hinge.turn_back()
 
     def close(self) -> None:
         """Shut down the thread pool."""
@@ -59,6 +68,15 @@ class SeparateSlacks(_Combined):
             np.concatenate([part.values for part in parts]),
         )
 
+    def value(self, w: Array) -> float:
+        """The sum of all hinges."""
+        return sum(hinge.value(w) for hinge in self.hinges)
+
+    def turn(self, w: Array) -> Turn:
+        """Compare from now on with the rankings that the weights ``w`` make."""
+        turns = [hinge.turn(w) for hinge in self.hinges]
+        return Turn(np.sum([turn.vector for turn in turns], axis=0), all(turn.same_planes for turn in turns))
+
 
 class SharedSlack(_Combined):
     """For every query the largest of its hinges.
@@ -73,11 +91,33 @@ class SharedSlack(_Combined):
 
     def evaluate(self, w: Array) -> Planes:
         """One pass over the data for each loss, and one for the planes."""
-        violations = np.array([hinge.violations(w) for hinge in self.hinges])
-        chosen = violations.argmax(axis=0)
+        chosen = self._violations(w).argmax(axis=0)
         parts = [hinge.evaluate(w, only=chosen == number) for number, hinge in enumerate(self.hinges)]
         return Planes(
             np.sum([part.losses for part in parts], axis=0),
             np.sum([part.vectors for part in parts], axis=0),
             np.sum([part.values for part in parts], axis=0),
         )
+
+    def value(self, w: Array) -> float:
+        """The sum of the queries' largest hinges."""
+        return float(self._violations(w).max(axis=0).sum())
+
+    def _violations(self, w: Array) -> Array:
+        return np.array([hinge.violations(w) for hinge in self.hinges])
+
+    def turn(self, w: Array) -> Turn:
+        """Compare from now on with the rankings that the weights ``w`` make.
+
+        Every loss has its own v_q, so there is none for the whole query: that of the first loss that counts is taken,
+        and the others get the difference.
+        """
+        first = np.array([hinge.cost > 0 for hinge in self.hinges]).argmax(axis=0)
+        turns = [hinge.turn(w, only=first == number) for number, hinge in enumerate(self.hinges)]
+        sizes = np.diff(self.hinges[0].indptr)
+        own = [hinge.attained(w) * np.repeat(hinge.cost, sizes) for hinge in self.hinges]
+        common = np.choose(np.repeat(first, sizes), own)
+        for hinge, times_cost in zip(self.hinges, own, strict=True):
+            cost = np.repeat(hinge.cost, sizes)
+            hinge.add(np.divide(common - times_cost, cost, out=np.zeros_like(cost), where=cost > 0))
+        return Turn(np.sum([turn.vector for turn in turns], axis=0), False)

@@ -19,7 +19,7 @@ from numba import njit
 
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.measures.forms import Oracle
-from rankwright.measures.oracles.common import BINS, ORACLE, WORK, sort_descending
+from rankwright.measures.oracles.common import BINS, ORACLE, OTHER, WORK, sort_descending
 from rankwright.models.products import FASTMATH, add_listed_rows, kernel_form, row_scores
 from rankwright.objectives.first_class import FirstClass
 
@@ -27,6 +27,9 @@ __all__ = ["Planes", "StructuredHinge"]
 
 Array = npt.NDArray[Any]
 _TASK_DOCS = 4096  # documents per task of a thread, about
+ALONE, KEEP, REUSE = 0, 1, 2  # what a pass does with scores and orders
+_NOTHING = np.empty(0)
+_NO_QUERY = np.empty(0, np.int64)
 
 
 @njit(cache=True, inline="always")
@@ -44,26 +47,38 @@ def _scores_in_order(X: Any, rows: Any, weights: Any, given: Any, scores: Any) -
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
 def _evaluate(
     X: Any, rows: Any, labels: Any, indptr: Any, blocks: Any, first: int, last: int, weights: Any, inverse: Any,
-    cost: Any, oracle: Any, parameters: Any, losses: Any, values: Any, planes: Any, longest: int, only_values: bool,
+    cost: Any, oracle: Any, parameters: Any, added: Any, losses: Any, values: Any, planes: Any, longest: int,
+    only_values: bool, sharing: int, all_scores: Any, all_orders: Any,
 ) -> None:  # fmt: skip
-    """Loss, value and plane of the blocks ``first`` … ``last − 1``; queries of cost 0 are left out."""
-    scores, coef, given = np.empty(longest), np.empty(longest), np.empty(longest)
-    order, work = np.empty(longest, np.int64), np.empty(WORK * longest + BINS)
+    """Loss, value and plane of the blocks ``first`` … ``last − 1``; queries of cost 0 are left out.
+
+    ``added``, if not empty, is added to the coefficients that the oracle gives. Scores and orders are kept for other
+    losses, or taken from one that kept them.
+    """
+    own_scores, coef, given = np.empty(longest), np.empty(longest), np.empty(longest)
+    own_order, work = np.empty(longest, np.int64), np.empty(WORK * longest + BINS)
     for block in range(first, last):
         plane = planes[block]
         for j in range(plane.size):
             plane[j] = 0.0
         losses[block] = values[block] = 0.0
         for q in range(blocks[block], blocks[block + 1]):
-            if cost[q] == 0.0:
+            if cost[q] == 0.0 and sharing != KEEP:
                 continue
             start, stop = indptr[q], indptr[q + 1]
             n = stop - start
-            _scores_in_order(X, rows[start:stop], weights, given, scores)
-            sort_descending(scores[:n], order[:n], work)
-            loss = oracle(scores[:n], labels[start:stop], order[:n], parameters, coef[:n], work)
+            scores = own_scores[:n] if sharing == ALONE else all_scores[start:stop]
+            order = own_order[:n] if sharing == ALONE else all_orders[start:stop]
+            if sharing != REUSE:
+                _scores_in_order(X, rows[start:stop], weights, given, scores)
+                sort_descending(scores, order, work)
+            if cost[q] == 0.0:
+                continue
+            loss = oracle(scores, labels[start:stop], order, parameters, coef[:n], work)
             margin = 0.0
             for i in range(n):
+                if added.size:
+                    coef[i] += added[start + i]
                 margin += coef[i] * scores[i]
                 coef[i] *= cost[q]
             losses[block] += cost[q] * loss
@@ -72,6 +87,44 @@ def _evaluate(
                 add_listed_rows(X, rows[start:stop], coef, plane)
         for j in range(plane.size):
             plane[j] *= inverse[j]
+
+
+@njit(cache=True, nogil=True)
+def _mark_others(X: Any, rows: Any, labels: Any, indptr: Any, weights: Any, cost: Any, longest: int) -> None:
+    """Label all good documents but the topmost of every query as neither good nor bad."""
+    scores, given = np.empty(longest), np.empty(longest)
+    for q in range(indptr.size - 1):
+        if cost[q] == 0.0:
+            continue
+        start, stop = indptr[q], indptr[q + 1]
+        _scores_in_order(X, rows[start:stop], weights, given, scores)
+        top = -1
+        for i in range(stop - start):
+            if not labels[start + i] > 0.0:
+                continue
+            if top >= 0 and scores[i] <= scores[top]:
+                labels[start + i] = OTHER
+            else:
+                if top >= 0:
+                    labels[start + top] = OTHER
+                top = i
+
+
+@njit(cache=True, nogil=True)
+def _attained_coefficients(
+    X: Any, rows: Any, labels: Any, indptr: Any, weights: Any, cost: Any, oracle: Any, parameters: Any, coef: Any,
+    longest: int,
+) -> None:  # fmt: skip
+    scores, given = np.empty(longest), np.empty(longest)
+    order, work = np.empty(longest, np.int64), np.empty(WORK * longest + BINS)
+    for q in range(indptr.size - 1):
+        if cost[q] == 0.0:
+            continue
+        start, stop = indptr[q], indptr[q + 1]
+        n = stop - start
+        _scores_in_order(X, rows[start:stop], weights, given, scores)
+        sort_descending(scores[:n], order[:n], work)
+        oracle(scores[:n], labels[start:stop], order[:n], parameters, coef[start:stop], work)
 
 
 @njit(cache=True, nogil=True)
@@ -106,6 +159,22 @@ class Planes:
     losses: Array
     vectors: Array
     values: Array
+
+
+@dataclass(frozen=True, eq=False)
+class Turn:
+    """The rankings that some weights make, to compare with.
+
+    Attributes
+    ----------
+    vector : ndarray
+        Σ_q c_q v_q, with v_q = Ψ(an ideal ranking) − Ψ(the ranking).
+    same_planes : bool
+        Whether planes found before are planes of the hinge still.
+    """
+
+    vector: Array
+    same_planes: bool
 
 
 @dataclass(eq=False)
@@ -150,6 +219,8 @@ class StructuredHinge:
         self._longest = int(np.diff(self.indptr).max())
         self._parameters = self.oracle.parameters(self._longest)
         self._kernel = FirstClass(self.oracle.kernel, ORACLE)
+        self._own_labels, self._added = self.labels, _NOTHING
+        self._shared: tuple[int, Array, Array] = (ALONE, _NOTHING, _NO_QUERY)
         self._inverse = 1.0 / self.scale
         self._kept = np.flatnonzero(self._inverse)
         n_blocks = len(self.blocks) - 1
@@ -168,6 +239,10 @@ class StructuredHinge:
         """Number of blocks."""
         return len(self.blocks) - 1
 
+    def share(self, sharing: int, scores: Array, orders: Array) -> None:
+        """Keep scores and orders of every pass for other losses, or take them from the one that kept them."""
+        self._shared = (sharing, scores, orders)
+
     def rescale(self, factor: float) -> None:
         """Multiply all costs: the same problem for another C."""
         self.cost = self.cost * factor
@@ -175,6 +250,54 @@ class StructuredHinge:
     def evaluate(self, w: Array, only: Array | None = None) -> Planes:
         """One pass over the data at the weights ``w``; over the queries in ``only``, if given."""
         self._pass(self.coefficients(w), self.cost if only is None else self.cost * only, self.blocks, self._planes)
+        return self._of_kept()
+
+    def turn(self, w: Array, only: Array | None = None) -> Turn:
+        """Compare from now on with the rankings that the weights ``w`` make (`rankwright.solvers.ramp`).
+
+        The vector is that of the queries in ``only``, if given.
+        """
+        changed = self.oracle.feature_map == "mrr" and self._keep_topmost(w)
+        cost = self.cost if only is None else self.cost * only
+        self._pass(self.coefficients(w), cost, self.blocks, self._planes, attained=True)
+        return Turn(self._of_kept().vectors.sum(axis=0), not changed)
+
+    def attained(self, w: Array) -> Array:
+        """The coefficient of every document in Ψ(an ideal ranking) − Ψ(the ranking that the weights make)."""
+        coef = np.zeros(len(self.rows))
+        _attained_coefficients(
+            self._X, self.rows, self.labels, self.indptr, self.coefficients(w), self.cost, self._attained(),
+            self._parameters, coef, self._longest,
+        )  # fmt: skip
+        return coef
+
+    def add(self, coef: Array) -> None:
+        """Add a coefficient of every document to those of every ranking, also of the ideal one."""
+        self._added = coef
+
+    def _attained(self) -> FirstClass:
+        from rankwright.measures.oracles.attained import ATTAINED  # compiled for the ramp bound only
+
+        return FirstClass(ATTAINED[self.oracle.feature_map], ORACLE)
+
+    def turn_back(self) -> None:
+        """Compare with an ideal ranking again."""
+        self.labels, self._added = self._own_labels, _NOTHING
+
+    def _keep_topmost(self, w: Array) -> bool:
+        """Let only the topmost good document of every query count; whether that changed anything.
+
+        On the map of reciprocal rank the weights' own ranking is not the one with the highest w·Ψ, but it is if there
+        is one good document.
+        """
+        labels = self._own_labels.copy()
+        _mark_others(self._X, self.rows, labels, self.indptr, self.coefficients(w), self.cost, self._longest)
+        changed = not np.array_equal(labels, self.labels)
+        labels.flags.writeable = False
+        self.labels = labels
+        return changed
+
+    def _of_kept(self) -> Planes:
         if len(self._kept) == len(self.scale):
             return self._planes
         return replace(self._planes, vectors=self._planes.vectors[:, self._kept])
@@ -186,31 +309,41 @@ class StructuredHinge:
         self._pass(self.coefficients(w), self.cost, np.arange(n_queries + 1), found)
         return found.values
 
-    def _pass(self, weights: Array, cost: Array, blocks: Array, planes: Planes) -> None:
-        """Fill ``planes``, with one row for each of the blocks; vectors without columns are not computed."""
+    def value(self, w: Array) -> float:
+        """Σ_q c_q H_q(w)."""
+        return float(self.violations(w).sum())
+
+    def _pass(self, weights: Array, cost: Array, blocks: Array, planes: Planes, attained: bool = False) -> None:
+        """Fill ``planes``, with one row for each of the blocks; vectors without columns are not computed.
+
+        ``attained``: the ranking that the weights make instead of the most violated one.
+        """
         only_values = planes.vectors.shape[1] < len(weights)
+        kernel, added = (self._attained(), _NOTHING) if attained else (self._kernel, self._added)
+        hard = _NO_QUERY if attained else self._hard
         easy = cost
-        if len(self._hard):
+        if len(hard):
             easy = cost.copy()
-            easy[self._hard] = 0.0
+            easy[hard] = 0.0
 
         def run(task: tuple[int, int]) -> None:
             _evaluate(
                 self._X, self.rows, self.labels, self.indptr, blocks, task[0], task[1], weights, self._inverse,
-                easy, self._kernel, self._parameters, planes.losses, planes.values, planes.vectors, self._longest,
-                only_values,
+                easy, kernel, self._parameters, added, planes.losses, planes.values, planes.vectors, self._longest,
+                only_values, *self._shared,
             )  # fmt: skip
 
         if self._pool is None:
             run((0, len(blocks) - 1))
         else:
             list(self._pool.map(run, _tasks(self.indptr[blocks])))
-        for q in self._hard[cost[self._hard] > 0.0]:  # a library orders these one by one
+        for q in hard[cost[hard] > 0.0]:  # a library orders these one by one
             block = int(np.searchsorted(blocks, q, side="right")) - 1
             start, stop = self.indptr[q], self.indptr[q + 1]
             scores = _score_query(self._X, self.rows[start:stop], weights)
             assert self.oracle.library is not None
             loss, coef = self.oracle.library(scores, self.labels[start:stop], self._parameters)
+            coef = coef + added[start:stop] if len(added) else coef
             planes.losses[block] += cost[q] * loss
             planes.values[block] += cost[q] * (loss - float((coef * scores).sum()))
             if not only_values:

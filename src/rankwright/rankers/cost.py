@@ -102,7 +102,15 @@ class CostRanker(LinearRanker):
         """The values of C to try."""
         if self.C != "auto":
             return [float(self.C)]
-        return sorted(map(float, DEFAULT_GRID if self.C_grid is None else self.C_grid))
+        return sorted(map(float, self.default_grid() if self.C_grid is None else self.C_grid))
+
+    def default_grid(self) -> Sequence[float]:
+        """The values that ``C="auto"`` tries unless ``C_grid`` is given."""
+        return DEFAULT_GRID
+
+    def costs(self) -> tuple[float, ...]:
+        """The C of every fit that a training consists of, in order."""
+        return tuple(self._grid(1))
 
     def _train(self, task: Task) -> Outcome:
         grid = self._grid(self.n_queries_)

@@ -13,7 +13,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.overlap import shared_queries
 from rankwright.measures import Measure
 
-__all__ = ["Certificate", "Fitted", "Kind", "Notice", "Outcome", "Rounds", "plain", "shared_notices"]
+__all__ = ["Certificate", "Fitted", "Kind", "Notice", "Outcome", "Proof", "Rounds", "plain", "shared_notices"]
 
 
 class Kind(StrEnum):
@@ -48,6 +48,25 @@ class Notice:
 
 
 @dataclass(frozen=True)
+class Proof:
+    """What the bound proves of the training queries.
+
+    Attributes
+    ----------
+    measure : str
+        What was trained for; several: their mean, or the lowest of each query.
+    value : float
+        Its mean over the queries trained on, as training sees their labels.
+    at_least : float
+        What the mean of the bound, which is above the loss, proves it to be.
+    """
+
+    measure: str
+    value: float
+    at_least: float
+
+
+@dataclass(frozen=True)
 class Certificate:
     """Proof of how good the weights are.
 
@@ -61,6 +80,10 @@ class Certificate:
         Passes over the data: for the C that was kept, and for all C tried.
     reached : bool
         Whether the gap is at most ``tol``.
+    bound : {"hinge", "ramp"}
+        What was minimised. With the ramp bound the gap is that of the last round's convex problem.
+    proof : Proof or None
+        What is proved of the measure itself.
     """
 
     objective: float
@@ -68,6 +91,8 @@ class Certificate:
     passes: int
     passes_total: int
     reached: bool
+    bound: str = "hinge"
+    proof: Proof | None = None
 
 
 @dataclass(frozen=True)

@@ -46,9 +46,9 @@ class Loss:
         oracle = self.measure.oracle(self.feature_map)
         if oracle.graded:
             self.measure.resolve("letor").check_labels(data.labels)
-            return Target(data.labels.astype(np.float64), data.has_order, oracle, self.weight)
+            return Target(data.labels.astype(np.float64), data.has_order, oracle, self.weight, self.measure)
         good = (data.labels >= relevant_from).astype(np.float64)
-        return Target(good, data.has_both(relevant_from), oracle, self.weight)
+        return Target(good, data.has_both(relevant_from), oracle, self.weight, self.measure)
 
 
 def parse_losses(loss: Any, feature_map: Any = None, weights: Sequence[float] | None = None) -> list[Loss]:

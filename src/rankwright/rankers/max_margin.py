@@ -3,7 +3,7 @@
     minimise  ½‖w‖² + (C/|Q|) Σ_q μ_q H_q(w)
 
 `C` is the papers' C: the hinges are averaged over the queries that have something to order. Weights given to ``fit``
-have a mean of 1 over these queries.
+have a mean of 1 over these queries. With the ramp bound R_q in place of H_q: `rankwright.rankers.ramp_problem`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.measures import Measure
 from rankwright.rankers.base import Task
-from rankwright.rankers.cost import DEFAULT_GRID, CostRanker, cost
-from rankwright.rankers.facts import Certificate, Kind, Notice, Outcome
+from rankwright.rankers.cost import DEFAULT_GRID, CostPath, CostRanker, cost
+from rankwright.rankers.facts import Certificate, Kind, Notice, Outcome, Proof
 from rankwright.rankers.losses import Loss, parse_losses
 from rankwright.rankers.parameters import (
     FLAG,
@@ -38,7 +38,9 @@ from rankwright.rankers.parameters import (
     whole,
 )
 from rankwright.rankers.problem import BUNDLE, SOLVERS, Problem, Settings, Target
-from rankwright.rankers.usefulness import OPEN, can_learn, is_useless, learners, useless_notice
+from rankwright.rankers.proof import prove
+from rankwright.rankers.ramp_problem import HINGE, RAMP, RAMP_GRID, RampProblem, StartOnly
+from rankwright.rankers.usefulness import OPEN, USELESS, can_learn, is_useless, learners, pairs_cost, useless_notice
 from rankwright.solvers.bundle import Check, Solution
 
 __all__ = ["DEFAULT_GRID", "StructuredSVM"]
@@ -65,7 +67,7 @@ class MaxMarginRanker(CostRanker):
 
     _tries_others: ClassVar[bool] = True  # whether other losses are tried on the data where this one learns nothing
 
-    def _path(self, task: Task) -> Problem:
+    def _path(self, task: Task) -> CostPath:
         initial = self._initial(task.data)
         return Problem(*self._useful_part(task), self._settings(), initial)
 
@@ -81,7 +83,20 @@ class MaxMarginRanker(CostRanker):
         outcome = super()._train(task)
         notice = None if outcome.interrupted else self._no_better(task)
         self._useless = None if notice is None else notice.text
-        return outcome if notice is None else replace(outcome, notices=(notice, *outcome.notices))
+        assert outcome.certificate is not None
+        self.proof_ = None if outcome.interrupted else self._prove(task)
+        certificate = replace(outcome.certificate, bound=self._bound(), proof=self.proof_)
+        notices = outcome.notices if notice is None else (notice, *outcome.notices)
+        return replace(outcome, notices=notices, certificate=certificate)
+
+    def _bound(self) -> str:
+        """What is minimised."""
+        return HINGE
+
+    def _prove(self, task: Task) -> Proof | None:
+        slack = next(row["slack"] for row in self.C_path_ if row["C"] == self.C_)
+        shared = getattr(self, "slack", "separate") == "shared"
+        return prove(*self._useful_part(task), self.coef_, slack, shared=shared)
 
     def _no_better(self, task: Task) -> Notice | None:
         """The notice that the weights are no better than 0, if so; None if another C on the path did learn."""
@@ -104,7 +119,7 @@ class MaxMarginRanker(CostRanker):
         return Settings(threads=threads_of(self.n_jobs), **kept)
 
     def _learn_nothing(self, task: Task) -> Outcome:
-        self._useless = None
+        self._useless = self.proof_ = None
         self._initial(task.data)
         self._targets(task.data)
         return super()._learn_nothing(task)
@@ -146,7 +161,10 @@ class MaxMarginRanker(CostRanker):
         return Notice(Kind.NOT_CONVERGED, what, values | {"gap": self.gap_, "tol": self.tol})
 
     def _training_facts(self) -> dict[str, Any]:
-        facts = {"C": self.C_, "objective": self.objective_, "gap": self.gap_, "passes": self.n_passes_}
+        facts: dict[str, Any] = {"C": self.C_, "objective": self.objective_, "gap": self.gap_, "passes": self.n_passes_}
+        if self.proof_ is not None:
+            proved = {"of": self.proof_.measure, "training": self.proof_.value, "proved": self.proof_.at_least}
+            facts |= {"bound": self._bound()} | proved
         useless = {} if self._useless is None else {"no_better_than_zero": self._useless}
         return facts | super()._training_facts() | useless
 
@@ -161,12 +179,21 @@ class StructuredSVM(MaxMarginRanker):
         ``"map"`` (SVMmap), ``"auc"`` (SVMauc), ``"ndcg@10"`` (SVMndcg), ``"ndcg"`` (no clip), ``"mrr@10"`` (SVMmrr),
         ``"dorm@10"`` (DORM: nDCG of the grades with weights for positions). A list optimises all at once (SVMcombo).
     C : float or "auto"
-        Weight of the losses against ½‖w‖²: the papers' C, with losses averaged over queries. ``"auto"`` chooses from
-        ``C_grid`` on ``eval_set``.
+        Weight of the losses against ½‖w‖²: the papers' C, with losses averaged over queries. With the ramp bound it is
+        relative, and weighs the loss against leaving the start: 1 is a middle value for any data. ``"auto"`` chooses
+        from ``C_grid`` on ``eval_set``.
     relevant_from : float
         Lowest label that counts as relevant (DORM uses the grades themselves).
+    bound : {"auto", "ramp", "hinge"}
+        What is minimised in place of the loss. ``"hinge"``: the papers' convex problem, which compares every ranking
+        with an ideal one, proved to be near its optimum. ``"ramp"``: compares with the ranking that the weights make.
+        Tighter, not convex; lowered in rounds of convex problems from the weights of an SVMmap, and pulled to these
+        instead of 0. ``"auto"``: the hinge for AP, AUC and nDCG without cutoff; the ramp for all others and for
+        several losses, where the hinge often learns nothing.
+    max_rounds : int
+        Rounds of the ramp bound, at most; they end when one lowers the objective by less than ``tol``.
     feature_map : str, optional
-        Description of a ranking, where there is a choice: ``"mrr"`` or ``"po"`` for MRR, ``"po"`` or ``"dorm"``
+        Description of a ranking, where there is a choice: ``"po"`` or ``"mrr"`` for MRR, ``"po"`` or ``"dorm"``
         for nDCG. ``"dorm:sqrt"`` and ``"dorm:log2"`` (the default decay) weight position r by 1/√(1+r) and
         1/log2(2+r); ``"dorm:sqrt@30"`` ends after 30 ranks. With several losses: a list, None where there is no choice.
     loss_weights : sequence of float, optional
@@ -183,7 +210,7 @@ class StructuredSVM(MaxMarginRanker):
     solver : {"bundle", "one-slack-cutting-plane"}
         One set of cutting planes per query, or the papers' 1-slack cutting plane; same objective and certificate.
     C_grid : sequence of float, optional
-        Values for ``C="auto"``; default: powers of ten from 1e-4 to 1e3.
+        Values for ``C="auto"``; default: powers of ten from 1e-4 to 1e3, for the ramp bound 0.1, 1 and 10.
     eval_measure : str or Measure, optional
         Measure to choose C by; default: that of the (first) loss, with labels from ``relevant_from`` on as relevant.
     warm_start : bool
@@ -198,7 +225,14 @@ class StructuredSVM(MaxMarginRanker):
     coef_ : ndarray
         Weights of the raw features; scores are ``X @ coef_``.
     objective_, gap_ : float
-        Objective of the solved problem, and the most by which it can exceed the optimum, relative.
+        Objective of the solved problem, and the most by which it can exceed the optimum, relative; with the ramp bound,
+        the optimum of the last round's convex problem.
+    proof_ : Proof
+        The measure on the training queries, and what the bound proves it to be at least.
+    start_ : ranker or None
+        The ranker whose weights the ramp bound started from.
+    rounds_ : tuple of Round
+        Objective, gap and passes of every round of the ramp bound.
     n_passes_ : int
         Passes over the data.
     path_ : tuple of Check
@@ -225,9 +259,14 @@ class StructuredSVM(MaxMarginRanker):
     C: float | str = cost()
     _: KW_ONLY
     relevant_from: float = parameter(1, POSITIVE)
+    bound: str = parameter("auto", one_of("auto", RAMP, HINGE))
+    max_rounds: int = parameter(2, whole(1))
     feature_map: str | Sequence[str | None] | None = parameter(None, _NAME, _PER_LOSS, NONE)
     loss_weights: Sequence[float] | None = parameter(None, POSITIVES, NONE)
     slack: str = parameter("separate", one_of("separate", "shared"))
+
+    _start_loss: ClassVar[str] = "map"  # the ramp bound was studied with other values of these
+    _pulled_to_start: ClassVar[bool] = True
 
     def _check_together(self) -> None:
         for loss in self._losses():
@@ -248,8 +287,75 @@ class StructuredSVM(MaxMarginRanker):
             self._parsed = key, losses
         return losses
 
+    def _bound(self) -> str:
+        if self.bound != "auto":
+            return self.bound
+        losses = self._losses()
+        learns = len(losses) == 1 and losses[0].measure.oracle(losses[0].feature_map).hinge_learns
+        return HINGE if learns else RAMP
+
+    def default_grid(self) -> Sequence[float]:
+        """The values that ``C="auto"`` tries unless ``C_grid`` is given."""
+        return super().default_grid() if self._bound() == HINGE else RAMP_GRID
+
+    def costs(self) -> tuple[float, ...]:
+        """The C of every fit that a training consists of, in order."""
+        start = () if self._bound() == HINGE else self._starter().costs()
+        return (*start, *super().costs())
+
     def _settings(self) -> Settings:
         return replace(super()._settings(), slack=self.slack)
+
+    def _path(self, task: Task) -> CostPath:
+        self.start_ = None
+        if self._bound() == HINGE:
+            return super()._path(task)
+        start = self._initial(task.data)
+        if start is None:
+            self.start_ = self._fit_start(task)
+            start = self.start_.coef_
+            if self.start_.training_.interrupted:
+                return StartOnly(self.start_)
+        part = self._useful_part(task)
+        pulled = self._pulled_to_start
+        return RampProblem(*part, self._settings(), start, max_rounds=self.max_rounds, pulled_to_start=pulled)
+
+    def _starter(self) -> StructuredSVM:
+        """A ranker whose weights are a good start: convex, and learns from nearly all data."""
+        kept = {name: getattr(self, name) for name in ("relevant_from", "tol", "max_passes", "standardize", "n_jobs")}
+        C = "auto" if self.C == "auto" else 1.0
+        return StructuredSVM(self._start_loss, C, bound=HINGE, callback=self.callback, **kept)
+
+    def _fit_start(self, task: Task) -> Any:
+        starter: Any = self._starter()
+        if not starter._useful(task.data).any():  # grades, but all documents of a query are relevant, or none
+            from rankwright.rankers.ranking_svm import RankingSVM
+
+            kept = {name: getattr(starter, name) for name in ("tol", "max_passes", "standardize", "n_jobs", "callback")}
+            starter = RankingSVM("auto" if self.C == "auto" else pairs_cost(task.data), **kept)
+        starter._tries_others = self._tries_others
+        starter.fit_data(task.data, task.valid, weights=task.weights.queries)
+        return starter
+
+    def _no_better(self, task: Task) -> Notice | None:
+        if self._bound() == HINGE:
+            return super()._no_better(task)
+        if self.start_ is None or min(row["slack_ratio"] for row in self.C_path_) < USELESS:
+            return None
+        notices = self.start_.training_.notices
+        return next((notice for notice in notices if notice.kind is Kind.NO_BETTER_THAN_ZERO), None)
+
+    def _keep(self, solution: Solution | None, interrupted: bool) -> Outcome:
+        self.rounds_ = () if solution is None else solution.rounds
+        outcome = super()._keep(solution, interrupted)
+        if self.start_ is None or outcome.certificate is None:
+            return outcome
+        self.n_passes_total_ += self.start_.n_passes_total_
+        return replace(outcome, certificate=replace(outcome.certificate, passes_total=self.n_passes_total_))
+
+    def _learn_nothing(self, task: Task) -> Outcome:
+        self.start_ = None
+        return super()._learn_nothing(task)
 
     def _targets(self, data: RankingData) -> Sequence[Target]:
         return [loss.target(data, self.relevant_from) for loss in self._losses()]

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.measures import Measure
 from rankwright.measures.forms import Oracle
 from rankwright.rankers.cost import Trial
 from rankwright.rankers.scales import ends, scale_in_order
@@ -43,12 +44,15 @@ class Target:
         Finds the most violated ranking.
     weight : float
         Weight of this loss among several.
+    measure : Measure or None
+        The loss is 1 − this measure of the labels; None if there is no such measure.
     """
 
     labels: Array
     useful: Array
     oracle: Oracle
     weight: float = 1.0
+    measure: Measure | None = None
 
     def of(self, queries: Array, data: RankingData) -> Target:
         """The target for some of the queries of the data."""
@@ -147,7 +151,8 @@ class Problem:
         if self._slack_at_zero is None:  # the first pass evaluated weights of 0
             self._slack_at_zero = solution.path[0].primal / C
         figures = {"objective": solution.objective, "gap": solution.gap, "passes": len(solution.path)}
-        figures |= fit_health(C, solution.objective, solution.w, self._slack_at_zero)
+        square = 0.5 * float(solution.w @ solution.w)
+        figures |= fit_health(C, solution.objective, square, solution.w, self._slack_at_zero)
         return Trial(self._objective.coefficients(solution.w), figures, solution, solution.interrupted)
 
     def _known(self, C: float, factor: float) -> tuple[Array, float] | None:
@@ -164,31 +169,32 @@ class Problem:
         self._objective.close()
 
 
-def fit_health(C: float, objective: float, w: Array, slack_at_zero: float) -> dict[str, float]:
+def fit_health(
+    C: float, objective: float, square: float, w: Array, slack_at_zero: float, square_at_zero: float = 0.0
+) -> dict[str, float]:
     """Length of the weights, average slack, and slack and objective relative to weights of 0 (KDD'08).
 
     Parameters
     ----------
-    C, objective : float
-        ½‖w‖² + C · slack = objective.
+    C, objective, square : float
+        square + C · slack = objective; square is ½‖w‖², unless weights are pulled elsewhere than to 0.
     w : ndarray
         Weights of the solved problem.
-    slack_at_zero : float
-        Average slack at weights of 0, where the objective is C times that.
+    slack_at_zero, square_at_zero : float
+        The same at weights of 0.
 
     Examples
     --------
-    >>> fit_health(10.0, 2.5, np.array([1.0]), 0.4)
+    >>> fit_health(10.0, 2.5, 0.5, np.array([1.0]), 0.4)
     {'norm': 1.0, 'slack': 0.2, 'slack_ratio': 0.5, 'objective_ratio': 0.625}
     """
-    norm = float(np.linalg.norm(w))
-    slack = max(0.0, objective - 0.5 * norm**2) / C
+    slack = max(0.0, objective - square) / C
     known = slack_at_zero > 0
     return {
-        "norm": norm,
+        "norm": float(np.linalg.norm(w)),
         "slack": slack,
         "slack_ratio": slack / slack_at_zero if known else 1.0,
-        "objective_ratio": objective / (C * slack_at_zero) if known else 1.0,
+        "objective_ratio": objective / (square_at_zero + C * slack_at_zero) if known else 1.0,
     }
 
 

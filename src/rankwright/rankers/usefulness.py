@@ -22,20 +22,30 @@ from rankwright.rankers.pair_weights import grades_of, weight_table
 from rankwright.rankers.problem import BUNDLE, Problem, Settings, Target
 from rankwright.solvers.bundle import Check
 
-__all__ = ["OPEN", "can_learn", "is_useless", "learners", "useless_notice", "useless_words"]
+__all__ = [
+    "OPEN",
+    "USELESS",
+    "can_learn",
+    "is_useless",
+    "learners",
+    "pairs_cost",
+    "useless_notice",
+    "useless_words",
+]
 
 Array = npt.NDArray[Any]
-_USELESS = 0.99  # of the slack, or of the objective, at weights of 0
 _LEARNT = 0.98
 _PASSES = 8
 _LOSSES = {"svm-map": "map", "svm-ndcg-nc": "ndcg"}
+USELESS = 0.99
+"""Of the slack, or of the objective, at weights of 0."""
 OPEN = 0.01
 """A gap above this leaves open how good weights can be."""
 
 
 def is_useless(figures: Mapping[str, float]) -> bool:
     """Whether slack or objective, in a row of ``C_path_``, is within 1 % of that at weights of 0."""
-    return max(figures["slack_ratio"], figures["objective_ratio"]) >= _USELESS
+    return max(figures["slack_ratio"], figures["objective_ratio"]) >= USELESS
 
 
 def can_learn(data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, C: float) -> bool:
@@ -79,13 +89,18 @@ def _target(method: str, data: RankingData, relevant_from: float) -> Target:
 
 
 def _pairs(data: RankingData) -> tuple[Target, float]:
-    """Ranking SVM, and a C for hinges that are summed over pairs."""
+    """Ranking SVM, and a C for it."""
     from rankwright.measures.oracles.pairs import pairs
 
     values, grades = grades_of(data)
     parameters = read_only(np.concatenate([[len(values)], weight_table(values, None).ravel()]))
     oracle = Oracle(pairs, lambda longest: parameters, "pairs")
-    return Target(grades, data.has_order, oracle), 10.0 / float(np.mean(data.sizes.astype(np.float64) ** 2))
+    return Target(grades, data.has_order, oracle), pairs_cost(data)
+
+
+def pairs_cost(data: RankingData) -> float:
+    """A C for hinges that are summed over pairs."""
+    return 10.0 / float(np.mean(data.sizes.astype(np.float64) ** 2))
 
 
 def useless_notice(

@@ -77,7 +77,11 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class Solution:
-    """The best weights, their objective, and the certificate; ``stalled``: rounding kept the gap from closing."""
+    """The best weights, their objective, and the certificate.
+
+    ``stalled``: rounding kept the gap from closing. ``rounds``: of `rankwright.solvers.ramp`, whose certificate is that
+    of the last round's convex problem.
+    """
 
     w: Array
     objective: float
@@ -85,6 +89,7 @@ class Solution:
     path: tuple[Check, ...]
     interrupted: bool = False
     stalled: bool = False
+    rounds: tuple[Any, ...] = ()
 
 
 def solve(
@@ -94,6 +99,7 @@ def solve(
     tol: float,
     max_passes: int,
     known: tuple[Array, float] | None = None,
+    constant: float = 0.0,
     callback: Callable[[Check], Any] | None = None,
 ) -> Solution:
     """Train from the weights and planes in ``book`` until the certificate is reached, or for ``max_passes``.
@@ -109,13 +115,13 @@ def solve(
     the gap that they have.
     """
     began = time.perf_counter()
-    run = _Run(objective, book, known)
+    run = _Run(objective, book, known, constant)
     path: list[Check] = []
     interrupted = stalled = False
     try:
         for passes in range(1, max_passes + 1):
             planes = run.evaluate()
-            if _gap(run.best.value(1.0), run.dual) > tol:
+            if run.gap() > tol:
                 run.learn(planes, first=passes == 1)
             path.append(run.check(passes, began))
             stop = callback(path[-1]) if callback is not None else False
@@ -126,7 +132,7 @@ def solve(
         if run.best.hinge == np.inf:
             raise
         interrupted = True
-        if not path or run.best.value(1.0) < path[-1].primal:
+        if not path or run.best.value(1.0) + constant < path[-1].primal:
             path.append(run.check(passes, began))
     run.finish()
     return Solution(run.best.w, path[-1].primal, path[-1].gap, tuple(path), interrupted, stalled)
@@ -135,8 +141,10 @@ def solve(
 class _Run:
     """Where a training stands: the best point for all costs, the centre for a share of them, and the bound."""
 
-    def __init__(self, objective: Objective, book: PlaneBook, known: tuple[Array, float] | None) -> None:
-        self._objective, self._book = objective, book
+    def __init__(
+        self, objective: Objective, book: PlaneBook, known: tuple[Array, float] | None, constant: float
+    ) -> None:
+        self._objective, self._book, self._constant = objective, book, constant
         self._steps = _STEPS[objective.n_blocks < _MANY]
         book.resume(_ACCURACY, self._steps)
         self._centre = _Centre(book.w.copy()) if known is None else _Centre(*known)
@@ -184,17 +192,19 @@ class _Run:
 
     def check(self, passes: int, began: float) -> Check:
         """What is known now. Rounding may put the bound above the objective by a hair; a gap is not negative."""
-        primal, seconds = self.best.value(1.0), time.perf_counter() - began
-        return Check(passes, primal, min(self.dual, primal), _gap(primal, self.dual), seconds, self._on_planes)
+        primal, seconds = self.best.value(1.0) + self._constant, time.perf_counter() - began
+        dual = min(self.dual + self._constant, primal)
+        return Check(passes, primal, dual, self.gap(), seconds, self._on_planes)
+
+    def gap(self) -> float:
+        """(P − D)/P of the best weights."""
+        primal = self.best.value(1.0)
+        return max(0.0, primal - self.dual) / (primal + self._constant) if primal + self._constant > 0 else 0.0
 
     def finish(self) -> None:
         """Leave the planes in the book as those of all costs."""
         if self._share < 1.0:
             self._book.rescale(1.0 / self._share)
-
-
-def _gap(primal: float, dual: float) -> float:
-    return max(0.0, primal - dual) / primal if primal > 0 else 0.0
 
 
 @dataclass(frozen=True, eq=False)

@@ -176,6 +176,19 @@ class PlaneBook:
         self.dual = max(self.dual, share * loss - 0.5 * share * share * square)
         self._point = (loss, square)
 
+    def tilt(self, move: Array) -> None:
+        """Add v·``move`` to the ℓ of every plane: the same planes around another origin, with no bound yet."""
+        in_use = int(self.counts.max())
+        self.losses[:, 1:in_use] += np.einsum("bpj,j->bp", self.vectors[:, 1:in_use], move)
+        self.dual, self._point = 0.0, (0.0, 0.0)
+
+    def clear(self) -> None:
+        """Drop all planes."""
+        self.counts[:] = 1
+        self.alpha[:] = 0.0
+        self.alpha[:, 0] = 1.0
+        self.dual, self._point = 0.0, (0.0, 0.0)
+
     def rescale(self, factor: float) -> None:
         """Multiply all costs by ``factor``: planes scale with them, α stays feasible."""
         in_use = int(self.counts.max())

@@ -44,7 +44,8 @@ class Method:
     @property
     def loss(self) -> str | None:
         """The loss that a structured SVM is trained for, cutoff included; None for all others and for svm-combo."""
-        return self.presets.get("loss")
+        loss = self.presets.get("loss")
+        return loss if isinstance(loss, str) else None
 
     @property
     def takes_cutoff(self) -> bool:
@@ -98,7 +99,7 @@ METHODS = {
         _for_loss("svm-mrr", "mrr@10"),
         _for_loss("dorm", "dorm@10", "relevant_from"),
         _for_loss("dorm-nc", "dorm", "relevant_from"),
-        Method("svm-combo", "max_margin", "StructuredSVM"),
+        Method("svm-combo", "max_margin", "StructuredSVM", {"loss": ("map", "mrr@10", "ndcg@10")}),  # KDD'08's three
         Method("rank-svm", "ranking_svm", "RankingSVM"),
         Method("rsvm-ir", "ranking_svm", "RankingSVM", {"rank_weights": "ndcg@1", "query_weights": True}),
         Method("svm-acc", "accuracy", "AccuracySVM"),

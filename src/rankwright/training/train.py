@@ -111,15 +111,11 @@ class Plan:
 
     @property
     def costs(self) -> tuple[float, ...]:
-        """The values of C to train for, ascending; none for methods without C, or where λ decides."""
+        """The C of every fit, in order; none for methods without C, or where λ decides."""
         ranker = self.ranker
         if not hasattr(ranker, "C") or getattr(ranker, "lam", None) is not None:
             return ()
-        if ranker.C != "auto":
-            return (float(ranker.C),)
-        from rankwright.rankers.cost import DEFAULT_GRID
-
-        return tuple(sorted(float(C) for C in ranker.C_grid or DEFAULT_GRID))
+        return tuple(ranker.costs())
 
     def train(
         self,
@@ -209,7 +205,7 @@ def plan(
     bins = given.pop("bins", None)
     if bins is not None and (not isinstance(bins, int) or isinstance(bins, bool) or bins < 1):
         raise InputError(f"bins is {bins!r}; expected a whole number from 1")
-    losses = given.get("losses")
+    losses = given.get("losses", known.get("losses"))
     if "losses" in known and not (isinstance(losses, list | tuple) and len(losses) > 1):
         raise InputError(f"{method.name} trains for several losses at once; expected losses such as map and mrr@10")
     shared: dict[str, Any] = {"n_jobs": n_jobs, "random_state": random_state}

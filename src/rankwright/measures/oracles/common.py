@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
-__all__ = ["BINS", "ORACLE", "SORT", "WORK", "good_and_bad", "sort_descending"]
+__all__ = ["BINS", "ORACLE", "OTHER", "SORT", "WORK", "good_and_bad", "sort_descending"]
 
 _VECTOR = types.Array(types.float64, 1, "C")
 _FROZEN = types.Array(types.float64, 1, "C", readonly=True)
@@ -23,6 +23,9 @@ WORK = 6
 
 BINS = 1024
 """Four digits of 256 values, for the radix sort."""
+
+OTHER = -1.0
+"""The label of documents that are neither good nor bad, on the map of reciprocal rank."""
 
 _MINUS_ZERO = -(2**63)
 _SHORT = 32

@@ -21,7 +21,7 @@ __all__ = ["reciprocal_rank", "reciprocal_rank_of_pairs"]
 
 @njit(cache=True)
 def reciprocal_rank(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
-    """``parameters``: the cutoff k (without one, at least the number of documents)."""
+    """``parameters``: the cutoff k (without one, at least the number of documents). Labels below 0 do not count."""
     n = scores.size
     coef[:] = 0.0
     last = n - 1
@@ -32,7 +32,7 @@ def reciprocal_rank(scores: Any, labels: Any, order: Any, parameters: Any, coef:
     margin = 0.0
     rank = 0
     for place in order:
-        if labels[place] > 0.0:
+        if labels[place] != 0.0:
             continue
         rank += 1
         step = scores[place] - lowest
@@ -47,7 +47,7 @@ def reciprocal_rank(scores: Any, labels: Any, order: Any, parameters: Any, coef:
     for place in order:
         if left == 0:
             break
-        if not labels[place] > 0.0:
+        if labels[place] == 0.0:
             coef[place] = -1.0
             left -= 1
     return best_loss
