@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from rankwright.cli.cleaning import clean_data, clean_options, cleaner_of
 from rankwright.cli.files import check_target, naming_files, read_features
 from rankwright.cli.options import FILE, numbers, positive, seed_option, settings_of, threads_option
 from rankwright.cli.whole import Whole
@@ -94,6 +95,7 @@ def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float |
 @click.option("--group", type=FILE, metavar="FILE", help="Documents per query, for text without qid.")
 @click.option("--valid-group", type=FILE, metavar="FILE", help="The same for the validation data.")
 @click.option("--negative-as-zero", is_flag=True, help="Treat labels below 0 as not relevant; otherwise an error.")
+@clean_options
 @click.option("--json", "as_json", is_flag=True, help="Print everything known about the training as one JSON object.")
 def command(
     features: Path,
@@ -108,6 +110,9 @@ def command(
     group: Path | None,
     valid_group: Path | None,
     negative_as_zero: bool,
+    clean: bool,
+    clean_above: float | None,
+    clean_scaled: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -115,7 +120,7 @@ def command(
 
     FEATURES is LETOR text, Parquet or a Rankwright folder. Max-margin methods stop when the weights are proved to be
     close to optimal, and report how close. Trees and nets keep the round that is best on --valid. Ctrl-C stops early
-    and keeps the best model so far.
+    and keeps the best model so far. --clean applies to FEATURES and --valid, before anything else.
 
     \b
     Example:
@@ -141,6 +146,9 @@ def command(
     if start is not None and options["bins"] is not None:
         raise InputError("--continue does not go with --bins")
     chosen = parse_method(method)
+    cleaner = cleaner_of(clean, clean_above, clean_scaled, options["relevant_from"])
+    if cleaner is not None and "relevant_from" not in chosen.defaults():
+        options["relevant_from"] = None  # for cleaning only
     settings = settings_of(chosen, options, assigned)
     if "background" in settings:
         settings["background"] = load_model(settings["background"])
@@ -151,6 +159,10 @@ def command(
     decided = plan(chosen, settings, measure=measure, validated=validated, random_state=seed, n_jobs=threads)
     data = read_features(features, group, negative_as_zero=negative_as_zero)
     checked = None if valid is None else read_features(valid, valid_group, negative_as_zero=negative_as_zero)
+    data, dropped = clean_data(cleaner, data, features, threads)
+    cleaned = {"training": dropped}
+    if checked is not None and valid is not None:
+        checked, cleaned["validation"] = clean_data(cleaner, checked, valid, threads)
     with naming_files({TRAINING: features, VALIDATION: valid, STARTING_MODEL: start}):
         if checked is not None:
             checked, found = held_out(data, checked)
@@ -163,6 +175,7 @@ def command(
     trained.save(target)
     paths = {"model": str(target), "features": str(features), "valid": None if valid is None else str(valid)}
     facts = paths | facts_of(trained, compiled)
+    facts |= {"cleaning": {part: found.to_dict() for part, found in cleaned.items() if found is not None}}
     if as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))
     else:
