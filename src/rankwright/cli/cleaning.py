@@ -34,17 +34,22 @@ def clean_options(function: Any) -> Any:
     return function
 
 
-def cleaner_of(clean: bool, above: float | None, scaled: bool, relevant_from: float | None) -> Cleaner | None:
-    """What the options ask for; None without ``--clean``."""
+def cleaner_of(options: dict[str, Any], *, for_training: bool = False) -> Cleaner | None:
+    """What the options ask for, taken out of them; None without ``--clean``.
+
+    ``--relevant-from`` stays among the options if it is for training too.
+    """
+    clean, above, scaled = (options.pop(name) for name in ("clean", "clean_above", "clean_scaled"))
     if not clean:
         used = "--clean-above" if above is not None else "--clean-scaled" if scaled else None
         if used is not None:
             raise InputError(f"{used} is for --clean, which is not given")
         return None
+    relevant_from = options["relevant_from"] if for_training else options.pop("relevant_from")
     from rankwright.data.cleaning import Cleaner
 
-    if above is not None and not 0 <= above < 1:
-        raise InputError(f"--clean-above is {above:g}; expected a cosine from 0 to below 1")
+    if above is not None and not 0 < above < 1:
+        raise InputError(f"--clean-above is {above:g}; expected a cosine between 0 and 1")
     if relevant_from is not None and not 0 < relevant_from < float("inf"):
         raise InputError(f"--relevant-from is {relevant_from:g}; expected a number above 0")
     default = Cleaner()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -61,10 +61,7 @@ def command(
     negative_as_zero: bool,
     sparse: bool | None,
     scale: str | None,
-    clean: bool,
-    clean_above: float | None,
-    clean_scaled: bool,
-    relevant_from: float | None,
+    **options: Any,
 ) -> None:
     """Convert INPUT to the format given by the suffix of OUTPUT.
 
@@ -85,14 +82,14 @@ def command(
     Example:
       rankwright convert train.txt.gz -o train.rank
       rankwright convert train.rank -o train.parquet --scale minmax
-      rankwright convert train.txt -o clean.txt --clean --clean-scaled
+      rankwright convert train.txt.gz -o clean.txt --clean --clean-scaled
       rankwright convert rank.train -o train.rank --group rank.train.query
     """
     from rankwright.data.formats import FEATURE_FORMATS, detected
 
-    if relevant_from is not None and not clean:
+    cleaner = cleaner_of(options)
+    if options.get("relevant_from") is not None:
         raise InputError("--relevant-from is for --clean, which is not given")
-    cleaner = cleaner_of(clean, clean_above, clean_scaled, relevant_from)
     with detected(source) as found:
         if found.kind in ("model", "scores"):
             what = "is a model" if found.kind == "model" else "contains one score per line"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,10 @@ from rankwright.cli.options import FILE, numbers, positive, seed_option, setting
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 from rankwright.training.methods import LISTED, parse_method
+
+if TYPE_CHECKING:
+    from rankwright.data.cleaning import Cleaner
+    from rankwright.data.dataset import RankingData
 
 __all__ = ["command"]
 
@@ -110,9 +114,6 @@ def command(
     group: Path | None,
     valid_group: Path | None,
     negative_as_zero: bool,
-    clean: bool,
-    clean_above: float | None,
-    clean_scaled: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -146,9 +147,7 @@ def command(
     if start is not None and options["bins"] is not None:
         raise InputError("--continue does not go with --bins")
     chosen = parse_method(method)
-    cleaner = cleaner_of(clean, clean_above, clean_scaled, options["relevant_from"])
-    if cleaner is not None and "relevant_from" not in chosen.defaults():
-        options["relevant_from"] = None  # for cleaning only
+    cleaner = cleaner_of(options, for_training="relevant_from" in chosen.defaults())
     settings = settings_of(chosen, options, assigned)
     if "background" in settings:
         settings["background"] = load_model(settings["background"])
@@ -157,12 +156,8 @@ def command(
         settings |= {"C": saved.training["C"]} if saved.training.get("C") else {}
     validated = valid is not None
     decided = plan(chosen, settings, measure=measure, validated=validated, random_state=seed, n_jobs=threads)
-    data = read_features(features, group, negative_as_zero=negative_as_zero)
-    checked = None if valid is None else read_features(valid, valid_group, negative_as_zero=negative_as_zero)
-    data, dropped = clean_data(cleaner, data, features, threads)
-    cleaned = {"training": dropped}
-    if checked is not None and valid is not None:
-        checked, cleaned["validation"] = clean_data(cleaner, checked, valid, threads)
+    data, dropped = _read(features, group, negative_as_zero, cleaner, threads)
+    checked, also = (None, None) if valid is None else _read(valid, valid_group, negative_as_zero, cleaner, threads)
     with naming_files({TRAINING: features, VALIDATION: valid, STARTING_MODEL: start}):
         if checked is not None:
             checked, found = held_out(data, checked)
@@ -174,14 +169,21 @@ def command(
         notices(trained)
     trained.save(target)
     paths = {"model": str(target), "features": str(features), "valid": None if valid is None else str(valid)}
-    facts = paths | facts_of(trained, compiled)
-    facts |= {"cleaning": {part: found.to_dict() for part, found in cleaned.items() if found is not None}}
+    facts = paths | facts_of(trained, compiled) | {"cleaning": {"training": dropped, "validation": also}}
     if as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))
     else:
         show(facts)
     if facts["interrupted"]:
         raise click.Abort
+
+
+def _read(
+    path: Path, group: Path | None, negative_as_zero: bool, cleaner: Cleaner | None, threads: int
+) -> tuple[RankingData, dict[str, Any] | None]:
+    """The data of a file, and what cleaning dropped from it."""
+    data, found = clean_data(cleaner, read_features(path, group, negative_as_zero=negative_as_zero), path, threads)
+    return data, None if found is None else found.to_dict()
 
 
 def _check_output(target: Path, sources: list[Path | None]) -> None:

@@ -135,7 +135,7 @@ class Cleaner:
     Parameters
     ----------
     threshold : float
-        Documents contradict each other if the cosine of their features is above this; at least 0, below 1.
+        Documents contradict each other if the cosine of their features is above this; between 0 and 1, both excluded.
     relevant_from : float
         Lowest relevant label.
     scaled : bool
@@ -162,8 +162,8 @@ class Cleaner:
     scaled: bool = False
 
     def __post_init__(self) -> None:
-        if not _is_number(self.threshold) or not 0 <= self.threshold < 1:
-            raise InputError(f"the threshold of cleaning is {self.threshold!r}; expected a number from 0 to below 1")
+        if not _is_number(self.threshold) or not 0 < self.threshold < 1:
+            raise InputError(f"the threshold of cleaning is {self.threshold!r}; expected a number between 0 and 1")
         if not _is_number(self.relevant_from) or not 0 < self.relevant_from < math.inf:
             raise InputError(f"relevant_from of cleaning is {self.relevant_from!r}; expected a number above 0")
         if not isinstance(self.scaled, bool):
@@ -226,6 +226,7 @@ class Cleaner:
         if data.is_sparse:
             mark_sparse(X.data, X.indices, X.indptr, *to)
         else:
+            X.flags.writeable = False  # as the features of a data set: the kernel is compiled for such arrays once
             mark_dense(X, *to)
 
 

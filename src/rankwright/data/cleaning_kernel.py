@@ -73,7 +73,8 @@ def mark_dense(X: Array, relevant: Array, indptr: Array, limit: float, marks: Ar
                 while other < stop and n_bad < _WIDE:
                     if not relevant[other] and marks[other] != ALL_ZERO:
                         if _to_unit(X[other], unit):
-                            bad[:, n_bad] = unit
+                            for j in range(n_features):
+                                bad[j, n_bad] = unit[j]
                             bad_rows[n_bad] = other
                             n_bad += 1
                         else:
@@ -88,7 +89,8 @@ def _mark_block(good: Array, good_rows: Array, bad: Array, bad_rows: Array, limi
     distances = np.empty(_WIDE)
     n_features, n_bad, found = len(bad), len(bad_rows), 0
     for i in range(len(good_rows) if n_bad else 0):
-        distances[:] = 0.0
+        for k in range(_WIDE):
+            distances[k] = 0.0
         near, start = True, 0
         while near and start < n_features:
             for j in range(start, min(start + _STEP, n_features)):
@@ -97,7 +99,9 @@ def _mark_block(good: Array, good_rows: Array, bad: Array, bad_rows: Array, limi
                     difference = value - bad[j, k]
                     distances[k] += difference * difference
             start += _STEP
-            near = distances[:n_bad].min() < limit
+            near = False
+            for k in range(n_bad):
+                near |= distances[k] < limit
         for k in range(n_bad if near else 0):
             if distances[k] < limit:
                 found += 1

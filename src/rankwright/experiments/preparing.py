@@ -213,7 +213,8 @@ def _drawn_splits(prepared: Prepared, protocol: Protocol, seed: int) -> list[Spl
             splitter = QueryTrials(trials, train=train, valid=valid, test=test, random_state=seed)
         drawn = list(splitter.split_queries(n))
     except InputError as error:
-        raise InputError(f"{prepared.name} has {n} queries: {error.message}") from None
+        left = " after cleaning" * bool(prepared.cleaning)
+        raise InputError(f"{prepared.name} has {n} queries{left}: {error.message}") from None
     return [_split(s.train, s.valid, s.test) for s in drawn]
 
 
