@@ -209,6 +209,7 @@ def test_nothing_left_is_an_error():
         ({"threshold": "high"}, "threshold of cleaning is 'high'"),
         ({"threshold": True}, "threshold of cleaning is True"),
         ({"relevant_from": 0}, "relevant_from of cleaning is 0; expected a number above 0"),
+        ({"relevant_from": 10**400}, "relevant_from of cleaning is 1000000"),
         ({"relevant_from": math.inf}, "relevant_from of cleaning is inf"),
         ({"scaled": "minmax"}, "scaled of cleaning is 'minmax'; expected True or False"),
     ],

@@ -124,6 +124,13 @@ def test_check_and_run_and_report_show_the_counts(folder, capsys):
         assert f'<p class="note">{line}. Figures are not comparable' in top
 
 
+def test_check_does_not_compute_the_features_of_a_collection(folder, capsys):
+    text = f'[[data]]\nname = "docs"\ncollection = "python-docs"\nclean = true\n[protocol]\nkind = "fixed"\n{ONE}'
+    write_experiment(folder, text)
+    assert main(["experiment", "check", "exp.toml"]) == 0
+    assert capsys.readouterr().out.endswith("docs: cleaned in the run, when its features are computed\n")
+
+
 def test_a_query_in_several_folds_is_counted_once(folder):
     parts = [made(70 + k, 5, first=10 * k) for k in range(3)]
     for k in range(3):

@@ -135,6 +135,7 @@ def command(
       rankwright train train.txt --method svm-acc2 --valid vali.txt -o model.rkw
       rankwright train train.txt --method lambdamart --valid vali.txt --set max_leaves=10 -o model.rkw
       rankwright train train.txt --method lambdarank --valid vali.txt --set hidden=15 -o model.rkw
+      rankwright train train.txt --method svm-map --C 10 --clean --clean-scaled -o model.rkw
       rankwright rank model.rkw test.txt -o test.run
       rankwright evaluate test.txt test.run
     """

@@ -20,7 +20,7 @@ from scipy import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.data.scaling import QueryScaler
 from rankwright.data.threads import threads_of
-from rankwright.errors import InputError
+from rankwright.errors import InputError, shown
 
 __all__ = ["Cleaner", "Cleaning", "Unclean"]
 
@@ -162,12 +162,12 @@ class Cleaner:
     scaled: bool = False
 
     def __post_init__(self) -> None:
-        if not _is_number(self.threshold) or not 0 < self.threshold < 1:
-            raise InputError(f"the threshold of cleaning is {self.threshold!r}; expected a number between 0 and 1")
-        if not _is_number(self.relevant_from) or not 0 < self.relevant_from < math.inf:
-            raise InputError(f"relevant_from of cleaning is {self.relevant_from!r}; expected a number above 0")
+        if not 0 < _number(self.threshold) < 1:
+            raise InputError(f"the threshold of cleaning is {shown(self.threshold)}; expected a number between 0 and 1")
+        if not 0 < _number(self.relevant_from) < math.inf:
+            raise InputError(f"relevant_from of cleaning is {shown(self.relevant_from)}; expected a number above 0")
         if not isinstance(self.scaled, bool):
-            raise InputError(f"scaled of cleaning is {self.scaled!r}; expected True or False")
+            raise InputError(f"scaled of cleaning is {shown(self.scaled)}; expected True or False")
 
     def clean(self, data: RankingData, *, n_jobs: int | None = None) -> tuple[RankingData, Cleaning]:
         """The clean data, and what was dropped; an error if nothing would be left.
@@ -230,8 +230,12 @@ class Cleaner:
             mark_dense(X, *to)
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
+def _number(value: Any) -> float:
+    """The number that a setting is; NaN if it is none."""
+    try:
+        return float(value) if isinstance(value, int | float | np.number) and not isinstance(value, bool) else math.nan
+    except OverflowError:
+        return math.nan
 
 
 def _is_beyond_one(X: Any) -> bool:
