@@ -143,8 +143,15 @@ def summarize(data: RankingData) -> FeatureSummary:
         queries_without_relevant=without_relevant,
         queries_without_non_relevant=without_non_relevant,
         cleaning=Cleaner().find(data).report(),
-        cleaning_scaled=Cleaner(scaled=True).find(data).report() if (low < 0).any() or (high > 1).any() else None,
+        cleaning_scaled=_cleaning_scaled(data, low, high),
     )
+
+
+def _cleaning_scaled(data: RankingData, low: Array, high: Array) -> Cleaning | None:
+    """None if all features are between 0 and 1, or some values are missing, which cannot be scaled."""
+    if np.isnan(low).any() or ((low >= 0).all() and (high <= 1).all()):
+        return None
+    return Cleaner(scaled=True).find(data).report()
 
 
 def summarize_qrels(table: TrecTable) -> QrelsSummary:
