@@ -19,6 +19,7 @@ _HOMES = {
     "rankwright.adaptation.augment": ("Augmentation", "augment"),
     "rankwright.adaptation.choice": ("Adapted", "adapt"),
     "rankwright.adaptation.robustness": ("RobustnessReport", "learning_curve", "robustness"),
+    "rankwright.data.cleaning": ("Cleaner", "Cleaning"),
     "rankwright.data.dataset": ("RankingData",),
     "rankwright.data.folder": ("load_folder", "save_folder"),
     "rankwright.data.formats": ("read_data", "write_data"),

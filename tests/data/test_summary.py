@@ -96,3 +96,9 @@ def test_plain_types():
     assert found["duplicate_features"] == [["f1", "f2"]]
     assert found["constant_features"] == ["f3"]
     assert found["documents_per_query"] == {"min": 2, "median": 2, "mean": 2, "max": 2}
+
+
+def test_missing_values_are_no_obstacle():
+    X = np.array([[np.nan, -3.0], [2.0, 5.0], [2.0, 5.0]])
+    found = summarize(RankingData.from_arrays(X, [0, 1, 0], [1, 1, 1], allow_missing=True))
+    assert (found.cleaning.pairs, found.cleaning_scaled) == (1, None)

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from rankwright.cli.cleaning import clean_data, clean_options, cleaner_of
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
+    from rankwright.data.cleaning import Cleaner
     from rankwright.data.formats import Detected
 
 __all__ = ["command"]
@@ -49,6 +51,8 @@ _TREC_SUFFIXES = {"run": (".run", ".trec", ".txt"), "qrels": (".qrels", ".txt")}
     type=click.Choice(["minmax", "percentile", "zscore"]),
     help="Scale every feature within each query.",
 )
+@clean_options
+@click.option("--relevant-from", type=float, metavar="LABEL", help="With --clean: lowest relevant label.  [default: 1]")
 def command(
     source: Path,
     target: Path,
@@ -57,6 +61,7 @@ def command(
     negative_as_zero: bool,
     sparse: bool | None,
     scale: str | None,
+    **options: Any,
 ) -> None:
     """Convert INPUT to the format given by the suffix of OUTPUT.
 
@@ -70,23 +75,36 @@ def command(
       .qrels                          the labels as TREC judgements (also with .gz)
       .run                            a TREC run, from a TREC run (also with .gz)
 
+    With --scale and --clean, features are scaled first. Results on clean data are not comparable with results on all of
+    it.
+
     \b
     Example:
       rankwright convert train.txt.gz -o train.rank
       rankwright convert train.rank -o train.parquet --scale minmax
+      rankwright convert train.txt.gz -o clean.txt --clean --clean-scaled
       rankwright convert rank.train -o train.rank --group rank.train.query
     """
     from rankwright.data.formats import FEATURE_FORMATS, detected
 
+    cleaner = cleaner_of(options)
+    if options.get("relevant_from") is not None:
+        raise InputError("--relevant-from is for --clean, which is not given")
     with detected(source) as found:
         if found.kind in ("model", "scores"):
             what = "is a model" if found.kind == "model" else "contains one score per line"
             raise InputError(f"{what}, which no other format can hold; nothing to convert", source)
         if found.kind in FEATURE_FORMATS:
             negative: Literal["error", "zero"] = "zero" if negative_as_zero else "error"
-            write = _features(found, target, dtype, group, negative, sparse, scale)
+            write = _features(found, target, dtype, group, negative, sparse, scale, cleaner)
         else:
-            given = {"--dtype": dtype, "--group": group, "--sparse or --dense": sparse, "--scale": scale}
+            given: dict[str, object] = {
+                "--dtype": dtype,
+                "--group": group,
+                "--sparse or --dense": sparse,
+                "--scale": scale,
+            }
+            given["--clean"] = cleaner
             used = [option for option, value in given.items() if value is not None]
             if used:
                 raise InputError(f"{used[0]} is for feature data, which this is not", source)
@@ -102,6 +120,7 @@ def _features(
     negative: Literal["error", "zero"],
     sparse: bool | None,
     scale: str | None,
+    cleaner: Cleaner | None,
 ) -> Callable[[], str]:
     """Read features; the result writes them and returns a summary."""
     from rankwright.cli.progress import reading
@@ -116,6 +135,7 @@ def _features(
         from rankwright.data.scaling import QueryScaler
 
         data = QueryScaler(scale).transform(data)
+    data, _ = clean_data(cleaner, data, Path(found.path))
 
     def write() -> str:
         write_data(data, target)

@@ -17,6 +17,7 @@ from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
+    from rankwright.experiments.config import Experiment
     from rankwright.experiments.results import Results
     from rankwright.experiments.running import Status
 
@@ -85,6 +86,7 @@ def check(ctx: click.Context, file: Path, data: Path | None) -> None:
     counts = (("data set", experiment.data), ("method", experiment.methods), ("measure", experiment.measures))
     sizes = ", ".join(f"{len(some)} {what}{'s' * (len(some) != 1)}" for what, some in counts)
     click.echo(f"{file}: no mistakes found; {sizes}, results in {experiment.output}")
+    _show_cleaning_of(experiment)
 
 
 @command.command("run")
@@ -121,6 +123,9 @@ def run(ctx: click.Context, file: Path, threads: int | None, data: Path | None, 
         raise click.Abort from None
     finally:
         line.clear()
+    for one in results.manifest["data"]:
+        for entry in one.get("cleaning", ()):
+            click.echo(f"{one['name']}: {entry['text']}", err=True)
     _warn(results)
     click.echo(results.table("means"), nl=False)
     counts = results.manifest["cells"]
@@ -192,6 +197,26 @@ def report(folder: Path, target: Path | None, title: str | None) -> None:
 def _command() -> str:
     """The command as typed, without the folder of the program."""
     return shlex.join([Path(sys.argv[0]).name, *sys.argv[1:]])
+
+
+def _show_cleaning_of(experiment: Experiment) -> None:
+    """Show what will be dropped from the data sets that are cleaned; they are read for it."""
+    from rankwright.experiments.reading import read_source
+    from rankwright.experiments.running import Status
+
+    line = _Line()
+    for source in experiment.data:
+        if "clean" not in source.options:
+            continue
+        if source.kind == "collection":
+            click.echo(f"{source.name}: cleaned in the run, when its features are computed")
+            continue
+        try:
+            read = read_source(source, Path(), 1, lambda text: line(Status(text)))
+        finally:
+            line.clear()
+        for entry in read.cleaning:
+            click.echo(f"{source.name}: {entry['text']}")
 
 
 def _warn(results: Results) -> None:

@@ -56,8 +56,9 @@ def command(path: Path, as_json: bool, group: Path | None, negative_as_zero: boo
     """Summarise FILE: features, TREC judgements, a TREC run, scores, an index or a trained model.
 
     For features this includes common problems: constant features, duplicate features, and queries without an order to
-    learn because all or none of their documents are relevant. For a model it shows how it was trained, the values it
-    reached and its largest weights. For an index it verifies all checksums.
+    learn because all or none of their documents are relevant. It also counts what --clean of convert and train would
+    drop. For a model it shows how it was trained, the values it reached and its largest weights. For an index it
+    verifies all checksums.
 
     \b
     Example:
@@ -171,6 +172,9 @@ def _show_features(console: Console, found: FeatureSummary, dtype: str | None) -
     _line(console, "values", f"{_number(found.feature_min)} to {_number(found.feature_max)}")
     _line(console, "constant", _listed(found.constant_features))
     _line(console, "duplicates", _listed([_equation(group) for group in found.duplicate_features]))
+    for name, dropped in (("cleaning", found.cleaning), ("", found.cleaning_scaled)):
+        if dropped is not None:
+            _line(console, name, f"would drop {dropped.text}")
 
 
 def _show_labels(console: Console, labels: Sequence[tuple[float, int]]) -> None:

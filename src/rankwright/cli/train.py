@@ -8,15 +8,20 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankwright.cli.cleaning import clean_data, clean_options, cleaner_of
 from rankwright.cli.files import check_target, naming_files, read_features
 from rankwright.cli.options import FILE, numbers, positive, seed_option, settings_of, threads_option
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 from rankwright.training.methods import LISTED, parse_method
+
+if TYPE_CHECKING:
+    from rankwright.data.cleaning import Cleaner
+    from rankwright.data.dataset import RankingData
 
 __all__ = ["command"]
 
@@ -100,6 +105,7 @@ def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float |
 @click.option("--group", type=FILE, metavar="FILE", help="Documents per query, for text without qid.")
 @click.option("--valid-group", type=FILE, metavar="FILE", help="The same for the validation data.")
 @click.option("--negative-as-zero", is_flag=True, help="Treat labels below 0 as not relevant; otherwise an error.")
+@clean_options
 @click.option("--json", "as_json", is_flag=True, help="Print everything known about the training as one JSON object.")
 def command(
     features: Path,
@@ -121,7 +127,7 @@ def command(
 
     FEATURES is LETOR text, Parquet or a Rankwright folder. Max-margin methods stop when the weights are proved to be
     close to optimal, and report how close. Trees and nets keep the round that is best on --valid. Ctrl-C stops early
-    and keeps the best model so far.
+    and keeps the best model so far. --clean applies to FEATURES and --valid, before anything else.
 
     \b
     Example:
@@ -136,6 +142,7 @@ def command(
       rankwright train train.txt --method svm-acc2 --valid vali.txt -o model.rkw
       rankwright train train.txt --method lambdamart --valid vali.txt --set max_leaves=10 -o model.rkw
       rankwright train train.txt --method lambdarank --valid vali.txt --set hidden=15 -o model.rkw
+      rankwright train train.txt --method svm-map --C 10 --clean --clean-scaled -o model.rkw
       rankwright rank model.rkw test.txt -o test.run
       rankwright evaluate test.txt test.run
     """
@@ -148,6 +155,7 @@ def command(
     if start is not None and options["bins"] is not None:
         raise InputError("--continue does not go with --bins")
     chosen = parse_method(method)
+    cleaner = cleaner_of(options, for_training="relevant_from" in chosen.defaults())
     settings = settings_of(chosen, options, assigned)
     if "background" in settings:
         settings["background"] = load_model(settings["background"])
@@ -156,8 +164,8 @@ def command(
         settings |= {"C": saved.training["C"]} if saved.training.get("C") else {}
     validated = valid is not None
     decided = plan(chosen, settings, measure=measure, validated=validated, random_state=seed, n_jobs=threads)
-    data = read_features(features, group, negative_as_zero=negative_as_zero)
-    checked = None if valid is None else read_features(valid, valid_group, negative_as_zero=negative_as_zero)
+    data, dropped = _read(features, group, negative_as_zero, cleaner, threads)
+    checked, also = (None, None) if valid is None else _read(valid, valid_group, negative_as_zero, cleaner, threads)
     with naming_files({TRAINING: features, VALIDATION: valid, STARTING_MODEL: start}):
         if checked is not None:
             checked, found = held_out(data, checked)
@@ -169,13 +177,21 @@ def command(
         notices(trained)
     trained.save(target)
     paths = {"model": str(target), "features": str(features), "valid": None if valid is None else str(valid)}
-    facts = paths | facts_of(trained, compiled)
+    facts = paths | facts_of(trained, compiled) | {"cleaning": {"training": dropped, "validation": also}}
     if as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))
     else:
         show(facts)
     if facts["interrupted"]:
         raise click.Abort
+
+
+def _read(
+    path: Path, group: Path | None, negative_as_zero: bool, cleaner: Cleaner | None, threads: int
+) -> tuple[RankingData, dict[str, Any] | None]:
+    """The data of a file, and what cleaning dropped from it."""
+    data, found = clean_data(cleaner, read_features(path, group, negative_as_zero=negative_as_zero), path, threads)
+    return data, None if found is None else found.to_dict()
 
 
 def _check_output(target: Path, sources: list[Path | None]) -> None:

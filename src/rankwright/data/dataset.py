@@ -211,11 +211,31 @@ class RankingData:
         sizes = self.sizes[positions]
         indptr = sizes_to_indptr(sizes)
         rows = np.arange(indptr[-1]) + np.repeat(self.indptr[positions] - indptr[:-1], sizes)
+        return self._take(rows, indptr, self.query_ids[positions])
+
+    def select_docs(self, kept: npt.ArrayLike) -> RankingData:
+        """The documents that a mask keeps, in this data's own order; queries without any are left out.
+
+        Examples
+        --------
+        >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["b", "a", "b"])
+        >>> data.select_docs([False, True, False]).query_ids.tolist()
+        ['b']
+        """
+        mask = np.asarray(kept)
+        if mask.dtype != bool or mask.shape != (self.n_docs,):
+            raise InputError(f"documents are selected by a mask of {self.n_docs} truth values")
+        rows = np.flatnonzero(mask)
+        sizes = np.diff(np.searchsorted(rows, self.indptr))
+        return self._take(rows, sizes_to_indptr(sizes[sizes > 0]), self.query_ids[sizes > 0])
+
+    def _take(self, rows: Array, indptr: Array, query_ids: Array) -> RankingData:
+        """Some rows, in new query blocks."""
         return RankingData(
             _read_only(self.X[rows]),
             _read_only(self.labels[rows]),
             _read_only(indptr),
-            _read_only(self.query_ids[positions]),
+            _read_only(query_ids),
             None if self.doc_ids is None else _read_only(self.doc_ids[rows]),
             self.feature_names,
         )

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.blocks import query_of_row
+from rankwright.data.cleaning import Cleaner, Cleaning
 from rankwright.data.dataset import RankingData
 from rankwright.data.trec import TrecTable
 
@@ -68,6 +69,8 @@ class FeatureSummary(_Summary):
     labels: tuple[tuple[float, int], ...]
     queries_without_relevant: int
     queries_without_non_relevant: int
+    cleaning: Cleaning
+    cleaning_scaled: Cleaning | None
 
 
 @dataclass(frozen=True)
@@ -107,7 +110,8 @@ def summarize(data: RankingData) -> FeatureSummary:
     """Summarise feature data.
 
     A feature is constant if all documents have the same value; features are duplicates if they agree on every
-    document (constant ones are not listed again). Density is the share of values that are not 0.
+    document (constant ones are not listed again). Density is the share of values that are not 0. Cleaning is what
+    :class:`~rankwright.Cleaner` would drop, also with scaled features unless all are between 0 and 1.
 
     Examples
     --------
@@ -138,7 +142,16 @@ def summarize(data: RankingData) -> FeatureSummary:
         labels=_counts(data.labels),
         queries_without_relevant=without_relevant,
         queries_without_non_relevant=without_non_relevant,
+        cleaning=Cleaner().find(data).report(),
+        cleaning_scaled=_cleaning_scaled(data, low, high),
     )
+
+
+def _cleaning_scaled(data: RankingData, low: Array, high: Array) -> Cleaning | None:
+    """None if all features are between 0 and 1, or some values are missing, which cannot be scaled."""
+    if np.isnan(low).any() or ((low >= 0).all() and (high <= 1).all()):
+        return None
+    return Cleaner(scaled=True).find(data).report()
 
 
 def summarize_qrels(table: TrecTable) -> QrelsSummary:

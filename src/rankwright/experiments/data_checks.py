@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+from rankwright.data.cleaning import Cleaner
 from rankwright.data.formats import FEATURE_FORMATS, detect
 from rankwright.data.run_features import NORMALIZATIONS
 from rankwright.errors import InputError
@@ -27,6 +29,7 @@ _ANY = {
     "valid_queries": "a positive integer",
     "open_test": _PATHS,
     "missing_as_zero": "true or false",
+    "clean": "true, false or a table",
     "background": "a table",
 }
 _KEYS: dict[str, dict[str, str]] = {
@@ -44,6 +47,7 @@ _KEYS: dict[str, dict[str, str]] = {
     },
     "runs": {"runs": _PATHS, "qrels": "a string", "normalize": "a string", "documents": "a string"},
 }
+_CLEAN = {"threshold": "a number", "relevant_from": "a number", "scaled": "true or false"}
 _NO_OPTIONS = ("name", "queries", "qrels", "train_queries", "valid_queries", "open_test", "background")
 _CHOICES = {
     "candidates": ("union", "judged"),
@@ -86,6 +90,7 @@ def check_data(problems: Problems, table: Any, place: Place, folders: Sequence[P
     if "open_test" in found:
         files |= finder.open_test(found["open_test"], files)
     _check_texts(problems, found, place)
+    _check_clean(problems, found, place)
     options = {key: value for key, value in found.items() if key not in (*_NO_OPTIONS, *_paths(source))}
     used = {key: found.get(key) for key in ("train_queries", "valid_queries")}
     return None if len(problems) > before else DataSource(found["name"], kind, files, options, **used)
@@ -268,6 +273,22 @@ def _check_texts(problems: Problems, found: Mapping[str, Any], place: Place) -> 
 
     for part in found.get("part", "title").split("+"):
         problems.choice(part.strip().lower(), (*place, "part"), PARTS, "part of a topic")
+
+
+def _check_clean(problems: Problems, found: dict[str, Any], place: Place) -> None:
+    """Fill in how the data is cleaned; data that is not cleaned has no such key."""
+    asked = found.pop("clean", False)
+    if asked is False:
+        return
+    at = (*place, "clean")
+    settings = problems.table({} if asked is True else asked, at, _CLEAN, "clean")
+    for key, value in settings.items():
+        try:
+            Cleaner(**{key: value})
+        except InputError as error:
+            problems.add((*at, key), error.message)
+            return
+    found["clean"] = asdict(Cleaner(**settings))
 
 
 def _natural(path: Path) -> list[Any]:

@@ -62,13 +62,15 @@ class Prepared:
     notes : list of str
         What a reader should know.
     warnings : list of str
-        What makes its results wrong: queries that are both trained and tested on.
+        What makes its results wrong: queries that are both trained and tested on, most documents dropped.
     open_part : int or None
         The part that is the test set of every split.
     train_queries, valid_queries : int or None
         Number of queries to use from each split.
     background : Background or None
         The background that methods adapt.
+    cleaning : list of dict
+        What cleaning dropped from the data and from its open test; empty if they are not cleaned.
     """
 
     name: str
@@ -86,6 +88,7 @@ class Prepared:
     train_queries: int | None = None
     valid_queries: int | None = None
     background: Background | None = None
+    cleaning: Sequence[dict[str, Any]] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Its entry in the manifest."""
@@ -99,6 +102,7 @@ class Prepared:
             "files": self.files,
             "notes": self.notes,
             "warnings": self.warnings,
+            **({"cleaning": list(self.cleaning)} if self.cleaning else {}),
             **({} if self.background is None else {"background": self.background.facts}),
         }
 
@@ -150,6 +154,7 @@ def prepare(source: DataSource, cache: Path, *, threads: int = 1, say: Progress 
         facts.get("open_part"),
         source.train_queries,
         source.valid_queries,
+        cleaning=facts["cleaning"],
     )
 
 
@@ -208,7 +213,8 @@ def _drawn_splits(prepared: Prepared, protocol: Protocol, seed: int) -> list[Spl
             splitter = QueryTrials(trials, train=train, valid=valid, test=test, random_state=seed)
         drawn = list(splitter.split_queries(n))
     except InputError as error:
-        raise InputError(f"{prepared.name} has {n} queries: {error.message}") from None
+        left = " after cleaning" * bool(prepared.cleaning)
+        raise InputError(f"{prepared.name} has {n} queries{left}: {error.message}") from None
     return [_split(s.train, s.valid, s.test) for s in drawn]
 
 
@@ -257,7 +263,8 @@ def _keep(read: Read, folder: Path) -> None:
         "queries": read.queries,
         "sizes": {**sizes, "features": parts[0].n_features},
         "notes": read.notes + _widths(read.parts),
-        "warnings": _shared(parts, read),
+        "warnings": read.warnings + _shared(parts, read),
+        "cleaning": read.cleaning,
         "open_part": read.open_part,
     }
     with replace_file(folder / _FACTS) as out:

@@ -10,14 +10,20 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 import rankwright
+from rankwright.data.blocks import sizes_to_indptr
+from rankwright.data.cleaning import Cleaner, Cleaning
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import line_chunks
 from rankwright.data.formats import read_data
+from rankwright.data.overlap import query_hashes
 from rankwright.data.splits import letor_folds
 from rankwright.data.trec import TrecTable, read_qrels, read_run
+from rankwright.errors import InputError
 from rankwright.experiments.config import DataSource
 
 __all__ = [
@@ -33,6 +39,7 @@ __all__ = [
     "read_source",
 ]
 
+Array = npt.NDArray[Any]
 Progress = Callable[[str], None]
 Piece = tuple[int, list[int] | None]
 """The number of a part, and positions of its queries; None: all queries."""
@@ -54,7 +61,10 @@ class Split:
 
 @dataclass
 class Read:
-    """A data set as read; ``open_part`` is the number of the part that is the test set of every split."""
+    """A data set as read; ``open_part`` is the number of the part that is the test set of every split.
+
+    ``cleaning`` has what cleaning dropped, one entry for the data and one for the open test.
+    """
 
     parts: list[RankingData]
     splits: list[Split] | None = None
@@ -62,6 +72,8 @@ class Read:
     qrels: TrecTable | None = None
     notes: list[str] = field(default_factory=list)
     open_part: int | None = None
+    cleaning: list[dict[str, Any]] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
 
 
 def read_source(source: DataSource, folder: Path, threads: int, say: Progress) -> Read:
@@ -85,8 +97,54 @@ def read_source(source: DataSource, folder: Path, threads: int, say: Progress) -
         read.open_part = len(read.parts)
         read.parts.append(later)
         read.qrels = None  # the files of an open test have its judgements
+    if "clean" in source.options:
+        say(f"cleaning {source.name}")
+        try:
+            _clean(read, Cleaner(**source.options["clean"]), threads)
+        except InputError as error:
+            raise InputError(f"{source.name}: {error.message}", error.path, error.line) from None
+    if read.open_part is not None:
+        later = read.parts[read.open_part]
         read.notes.append(f"open test: {later.n_queries} queries, {later.n_docs} documents")
     return read
+
+
+def _clean(read: Read, cleaner: Cleaner, threads: int) -> None:
+    """Clean all parts; a query that is in several files of a data set is counted once."""
+    reports: dict[str, list[Cleaning]] = {}
+    seen: set[tuple[str, Any, int]] = set()
+    for number, part in enumerate(read.parts):
+        found = cleaner.find(part, n_jobs=threads)
+        read.parts[number], _ = found.apply(part)
+        where = "open test" if number == read.open_part else "data"
+        keys = zip(part.query_ids.tolist(), query_hashes(part).tolist(), strict=True)
+        queries = [(where, *key) for key in keys]
+        report = found.report(np.array([query not in seen for query in queries], bool))
+        reports.setdefault(where, []).append(report)
+        seen.update(queries)
+        advice = cleaner.advice(part, found.report())
+        if advice and not read.warnings:
+            read.warnings.append(f"{advice} with clean = {{ scaled = true }}")
+        if read.qrels is not None:
+            read.qrels = _without(read.qrels, part, ~found.kept).select(read.parts[number].query_ids)
+    for where, parts in reports.items():
+        total = Cleaning.total(parts)
+        text = f"cleaning drops {'from the open test ' * (where != 'data')}{total.text}"
+        read.cleaning.append({"part": where, "text": text, **total.to_dict()})
+
+
+def _without(qrels: TrecTable, data: RankingData, dropped: Array) -> TrecTable:
+    """Judgements without those of dropped documents, which no method can rank any more."""
+    assert data.doc_ids is not None
+    ids = np.char.encode(np.asarray(data.doc_ids).astype(str)[dropped], "utf-8").tolist()
+    gone = set(zip(data.qid[dropped].astype(str).tolist(), ids, strict=True))
+    queries = np.repeat(qrels.query_ids, np.diff(qrels.indptr)).tolist()
+    kept = np.array([pair not in gone for pair in zip(queries, qrels.documents, strict=True)], bool)
+    sizes = np.diff(np.concatenate([[0], np.cumsum(kept)])[qrels.indptr])
+    left = sizes > 0
+    return TrecTable(
+        qrels.query_ids[left], sizes_to_indptr(sizes[left]), qrels.doc_ids[kept], qrels.values[kept], qrels.name
+    )
 
 
 @cache

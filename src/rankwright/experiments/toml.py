@@ -106,6 +106,7 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "a list of strings": _is_strings,
     "a string or a list of strings": lambda value: _is_string(value) or _is_strings(value),
     "a table": lambda value: isinstance(value, dict),
+    "true, false or a table": lambda value: isinstance(value, bool | dict),
     "a number of queries, or a fraction such as 0.5": lambda value: (
         _is_integer(value) or (_is_number(value) and 0 <= value < 1)
     ),

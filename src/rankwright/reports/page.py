@@ -179,7 +179,7 @@ def _missing(results: Results) -> str:
 
 def _said_first(results: Results, data: Sequence[DataSummary], names: Sequence[str]) -> str:
     """What a reader must know before any figure: what is missing, wrong, or learnt nothing."""
-    return _missing(results) + _wrong(results) + _useless(results, data, names)
+    return _missing(results) + _wrong(results) + _cleaned(results) + _useless(results, data, names)
 
 
 def _useless(results: Results, data: Sequence[DataSummary], names: Sequence[str]) -> str:
@@ -189,13 +189,30 @@ def _useless(results: Results, data: Sequence[DataSummary], names: Sequence[str]
     return "".join(f'<p class="warning">{escape(line)}</p>' for line in lines)
 
 
+def _entries(results: Results) -> list[dict[str, Any]]:
+    """What the manifest says of the data sets."""
+    listed = results.manifest.get("data")
+    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
+
+
+def _cleaned(results: Results) -> str:
+    """What was dropped from the data, on which no other figures are comparable."""
+    lines = [
+        f"{one.get('name', '')}: {found['text']}"
+        for one in _entries(results)
+        if isinstance(one.get("cleaning"), list)
+        for found in one["cleaning"]
+        if isinstance(found, dict) and isinstance(found.get("text"), str)
+    ]
+    rest = ". Figures are not comparable with those on all documents."
+    return "".join(f'<p class="note">{escape(line)}{rest}</p>' for line in lines)
+
+
 def _wrong(results: Results) -> str:
     """What makes the results of a data set wrong, such as queries that are both trained and tested on."""
-    listed = results.manifest.get("data")
-    entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
     lines = [
         f"{one.get('name', '')}: {line}"
-        for one in entries
+        for one in _entries(results)
         if isinstance(one.get("warnings"), list)
         for line in one["warnings"]
     ]

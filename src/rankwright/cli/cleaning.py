@@ -1,0 +1,77 @@
+"""``--clean`` and what belongs to it, for commands that read features."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rankwright.errors import InputError
+
+if TYPE_CHECKING:
+    from rankwright.data.cleaning import Cleaner, Cleaning
+    from rankwright.data.dataset import RankingData
+
+__all__ = ["clean_data", "clean_options", "cleaner_of"]
+
+_CLEAN_HELP = (
+    "Drop documents whose features are all 0, and relevant and other documents of a query that look the same, as "
+    "KDD'08 did; reports how many."
+)
+_ABOVE_HELP = "With --clean: documents look the same if the cosine of their features is above this.  [default: 0.99]"
+_SCALED_HELP = "With --clean: decide by features scaled to 0 … 1 within each query; the features stay unchanged."
+
+
+def clean_options(function: Any) -> Any:
+    """``--clean``, ``--clean-above`` and ``--clean-scaled``."""
+    for option in (
+        click.option("--clean-scaled", is_flag=True, help=_SCALED_HELP),
+        click.option("--clean-above", type=float, metavar="COSINE", help=_ABOVE_HELP),
+        click.option("--clean", is_flag=True, help=_CLEAN_HELP),
+    ):
+        function = option(function)
+    return function
+
+
+def cleaner_of(options: dict[str, Any], *, for_training: bool = False) -> Cleaner | None:
+    """What the options ask for, taken out of them; None without ``--clean``.
+
+    ``--relevant-from`` stays among the options if it is for training too.
+    """
+    clean, above, scaled = (options.pop(name) for name in ("clean", "clean_above", "clean_scaled"))
+    if not clean:
+        used = "--clean-above" if above is not None else "--clean-scaled" if scaled else None
+        if used is not None:
+            raise InputError(f"{used} is for --clean, which is not given")
+        return None
+    relevant_from = options["relevant_from"] if for_training else options.pop("relevant_from")
+    from rankwright.data.cleaning import Cleaner
+
+    if above is not None and not 0 < above < 1:
+        raise InputError(f"--clean-above is {above:g}; expected a cosine between 0 and 1")
+    if relevant_from is not None and not 0 < relevant_from < float("inf"):
+        raise InputError(f"--relevant-from is {relevant_from:g}; expected a number above 0")
+    default = Cleaner()
+    return Cleaner(
+        default.threshold if above is None else above,
+        default.relevant_from if relevant_from is None else relevant_from,
+        scaled,
+    )
+
+
+def clean_data(
+    cleaner: Cleaner | None, data: RankingData, path: Path, threads: int = 1
+) -> tuple[RankingData, Cleaning | None]:
+    """The clean data of a file and what was dropped, which is also printed, on stderr."""
+    if cleaner is None:
+        return data, None
+    try:
+        clean, found = cleaner.clean(data, n_jobs=threads)
+    except InputError as error:
+        raise InputError(error.message, path) from None
+    click.echo(f"cleaned {path}: dropped {found.text}", err=True)
+    advice = cleaner.advice(data, found)
+    if advice:
+        click.echo(f"warning: {path}: {advice} by --clean-scaled", err=True)
+    return clean, found
