@@ -3,9 +3,9 @@
     minimise  ½‖w‖² + (C/|Q|) Σ_q μ_q Σ_{z_i > z_j} τ(z_i, z_j) [1 − w·(x_i − x_j)]₊
 
 Q is the queries that have an order to learn. The paper (SIGIR'06) minimises λ‖w‖² + Σ τ μ [·]₊: the same problem for
-C = |Q|/(2λ), where a pair costs C_i = τμ/(2λ). Its gradient descent is w ← w − η ∇(λ‖w‖² + Σ τ μ [·]₊), from w = 0 and
-with all pairs in every step (Figure 3): ``solver="gd"`` with η as ``learning_rate``. svm_rank_learn divides by the number of all queries, also those without
-pairs: without weights, its -c (with its default loss, -l 1) is C · n_all / |Q|.
+C = |Q|/(2λ), where a pair costs C_i = τμ/(2λ). Its gradient descent (Figure 3) is w ← w − η ∇(λ‖w‖² + Σ τ μ [·]₊) from
+w = 0, all pairs in every step: ``solver="gd"`` with η as ``learning_rate``. svm_rank_learn divides by the number of all
+queries, also those without pairs: without weights, its -c (with its default loss, -l 1) is C · n_all / |Q|.
 """
 
 from __future__ import annotations
@@ -124,10 +124,12 @@ class RankingSVM(MaxMarginRanker):
         if solution is None or interrupted or not self._diverged:
             return super()._notice(solution, interrupted)
         kept = next(row.passes for row in solution.path if row.primal == solution.objective)
-        text = (
-            f"learning_rate={self.learning_rate:g} is too large: the objective rose above where it began; the weights "
-            f"are those of the lowest objective, {'where it began' if kept == 1 else f'after {kept - 1} steps'}"
+        what = (
+            "no step lowered the objective, and the weights are those it began with"
+            if kept == 1
+            else f"the objective rose above where it began; the weights are the best ones, after {kept - 1} steps"
         )
+        text = f"learning_rate={self.learning_rate:g} is too large: {what}. Without one, a line search finds the steps"
         return Notice(Kind.OVERFLOW, text, {"learning_rate": self.learning_rate, "kept": kept - 1})
 
     def _no_better(self, task: Task) -> Notice | None:
