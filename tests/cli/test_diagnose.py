@@ -133,7 +133,7 @@ def test_pairs(files, capsys):
     assert "C 0.01 for all pairs" in out
     assert "query 3, label 0" in (files / "p.svg").read_text()
     with open("p.csv", newline="") as file:
-        assert len(list(csv.DictReader(file))) == 3 + 12
+        assert len(list(csv.DictReader(file))) == 1 + 3 + 12
     record = json.loads(run(capsys, "train.txt", "--pairs", "--C-grid", "1", "--json")[1])
     assert (record["C"], len(record["by_query"])) == (1.0, 12)
 

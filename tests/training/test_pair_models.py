@@ -34,6 +34,8 @@ def test_agreements_are_correlations_of_scores():
     settings = {"lam": lam, "standardize": False, "tol": 1e-6}
     whole = RankingSVM(**settings).fit(data).predict(data)
     weighted = RankingSVM(**settings, rank_weights="ndcg@1", query_weights=True).fit(data).predict(data)
+    assert found.all_pairs.rsvm == pytest.approx(1)
+    assert found.all_pairs.rsvm_ir == pytest.approx(agreement(data, whole, weighted), abs=1e-3)
     for row in found.by_labels:
         high, low = (float(part) for part in row.part.removeprefix("labels ").split(" over "))
         both = np.isin(data.labels, [high, low])
@@ -71,6 +73,14 @@ def test_the_plane_keeps_the_pairs():
     assert plane.degrees(plane.by_query)["all pairs (RSVM)"] == pytest.approx(0, abs=1e-4)
 
 
+def test_labels_without_pairs_in_the_two_queries_are_not_drawn(tmp_path):
+    X = np.random.default_rng(0).normal(size=(8, 1))  # one feature: a plane that is a line
+    found = pair_models(RankingData.from_arrays(X, [2, 0, 0, 1, 0, 0, 2, 1], [1, 1, 1, 2, 2, 2, 3, 3]), queries=[1, 2])
+    assert set(found.plane.by_labels) == {"all pairs (RSVM)", "RSVM-IR", "labels 2 over 0", "labels 1 over 0"}
+    assert not found.plane.points[:, 1].any()
+    found.plot(tmp_path / "a.svg")
+
+
 def test_what_is_shown(tmp_path):
     found = pair_models(some_data(), queries=[3, "4"])
     text = str(found)
@@ -80,7 +90,7 @@ def test_what_is_shown(tmp_path):
     record = json.loads(found.render("json"))
     assert record["plane"]["queries"] == ["3", "4"]
     assert len(record["by_query"]) == 10
-    assert len(found.render("csv").splitlines()) == 1 + 3 + 10
+    assert len(found.render("csv").splitlines()) == 1 + 1 + 3 + 10
     for name in ("a.png", "a.svg"):
         found.plot(tmp_path / name)
     assert "query 3, label 0" in (tmp_path / "a.svg").read_text()

@@ -84,7 +84,7 @@ def command(
     Examples:
       rankwright compare qrels.txt bm25.run mine.run yours.run -m nDCG@10
       rankwright compare test.txt old.scores new.scores --test wilcoxon --format latex
-      rankwright compare qrels.txt bm25.run mine.run -m nDCG@10 --plot curves.png --plot-query 12
+      rankwright compare test.txt old.scores new.scores -m nDCG@10 --plot curves.png --plot-query 12
 
     Queries are matched by id. p-values are two-tailed and corrected for the number of systems. --plot draws the first
     measure with a cutoff (or else nDCG@10): its mean by cutoff, and its difference from the baseline on every query.

@@ -75,7 +75,7 @@ def command(
     Example:
       rankwright info train.txt.gz
       rankwright info qrels.txt --json
-      rankwright info train.txt --pairs --plot pairs.png
+      rankwright info train.txt.gz --pairs --plot pairs.png
       rankwright info model.rkw
     """
     from rankwright.data.formats import detected

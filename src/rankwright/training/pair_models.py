@@ -66,6 +66,8 @@ class PairModels:
 
     Attributes
     ----------
+    all_pairs : PartModel
+        Ranking SVM of all pairs itself.
     by_labels : tuple of PartModel
         One for every two labels.
     by_query : tuple of PartModel
@@ -80,6 +82,7 @@ class PairModels:
         Two queries in the plane of their first principal components.
     """
 
+    all_pairs: PartModel
     by_labels: tuple[PartModel, ...]
     by_query: tuple[PartModel, ...]
     groups: tuple[PartModel, ...]
@@ -89,22 +92,29 @@ class PairModels:
 
     def of(self, part: str) -> PartModel:
         """The row of one part, such as ``query 12``."""
-        known = {row.part: row for row in (*self.by_labels, *self.by_query)}
+        known = {row.part: row for row in self._rows}
         if part not in known:
             raise InputError(f"{part!r} is not in the table; expected one of {', '.join(known)}")
         return known[part]
+
+    @property
+    def _rows(self) -> tuple[PartModel, ...]:
+        return (self.all_pairs, *self.by_labels, *self.by_query)
 
     def render(self, kind: str = "text") -> str:
         """The table as ``text``, ``markdown``, ``latex``, ``csv`` or ``json``; the last two have every query."""
         if kind not in FORMATS:
             raise InputError(f"unknown format {kind!r}; expected one of {', '.join(FORMATS)}")
         if kind == "csv":
-            rows = [asdict(row) for row in (*self.by_labels, *self.by_query)]
+            rows = [asdict(row) for row in self._rows]
             return csv_text(list(rows[0]), [list(row.values()) for row in rows])
         if kind == "json":
-            facts = {name: [asdict(row) for row in getattr(self, name)] for name in ("by_labels", "groups", "by_query")}
+            facts: dict[str, Any] = {"all_pairs": asdict(self.all_pairs)}
+            facts |= {
+                name: [asdict(row) for row in getattr(self, name)] for name in ("by_labels", "groups", "by_query")
+            }
             tau = [{"higher": a, "lower": b, "weight": weight} for (a, b), weight in self.rank_weights.items()]
-            facts |= {"C": self.C, "rank_weights": tau, "plane": self.plane.to_dict()}  # type: ignore[dict-item]
+            facts |= {"C": self.C, "rank_weights": tau, "plane": self.plane.to_dict()}
             return json.dumps(plain(facts), indent=2, ensure_ascii=False) + "\n"
         return draw(_table(self), kind)
 
@@ -195,7 +205,8 @@ def pair_models(
         found = train(data.select(np.array([at])))
         by_query.append(_row(f"query {data.query_ids[at]}", int(counts.of_query[at]), counts, found, whole))
     plane = plane_of(data, shown, rank_weights, settings)
-    return PairModels(tuple(by_labels), tuple(by_query), _grouped(by_query), float(C), tau, plane)
+    all_pairs = _row("all pairs", counts.pairs, counts, whole[0], whole)
+    return PairModels(all_pairs, tuple(by_labels), tuple(by_query), _grouped(by_query), float(C), tau, plane)
 
 
 def _places(queries: Sequence[Any], counts: PairSummary) -> Array:
@@ -213,7 +224,8 @@ def _places(queries: Sequence[Any], counts: PairSummary) -> Array:
 
 def _typical(ordered: Array) -> Array:
     """The queries at the quartiles of the number of pairs, the one with fewer pairs first."""
-    return ordered[[(3 * (len(ordered) - 1)) // 4, (len(ordered) - 1) // 4]]
+    last = len(ordered) - 1
+    return ordered[[-(-3 * last // 4), last // 4]]
 
 
 def _row(part: str, pairs: int, counts: PairSummary, scores: Array, whole: Sequence[Array]) -> PartModel:
@@ -242,8 +254,8 @@ def _grouped(rows: Sequence[PartModel]) -> tuple[PartModel, ...]:
 
 def _table(found: PairModels) -> Table:
     shown = [row for row in found.by_query if row.part in {f"query {query}" for query in found.plane.queries}]
-    rows = [*found.by_labels, *(found.groups or found.by_query)]
-    rules = {len(found.by_labels)}
+    rows = [found.all_pairs, *found.by_labels, *(found.groups or found.by_query)]
+    rules = {1, 1 + len(found.by_labels)}
     if found.groups:
         rules.add(len(rows))
         rows += shown

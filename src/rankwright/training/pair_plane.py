@@ -40,7 +40,8 @@ class Plane:
     explained : float
         Share of the variance in the plane.
     by_labels, by_query : dict
-        Unit vectors: of Ranking SVM on the pairs of two labels, or of one query, alone; on all pairs; of RSVM-IR.
+        Unit vectors: of Ranking SVM on all pairs, of RSVM-IR, and of Ranking SVM on the pairs of two labels, or of one
+        query, alone, where there are such pairs.
     """
 
     queries: tuple[Any, Any]
@@ -86,6 +87,7 @@ def plane_of(data: RankingData, queries: Array, rank_weights: str, settings: Map
         f"query {flat.query_ids[at]}": _direction(flat.select(np.array([at])), settings) for at in range(flat.n_queries)
     }
     ends = {_ALL: _direction(flat, settings), _IR: _direction(flat, settings, rank_weights=tau, query_weights=True)}
+    by_labels, by_query = ({name: one for name, one in of.items() if one.any()} for of in (by_labels, by_query))
     total = float((sizes**2).sum())
     explained = float((sizes[:2] ** 2).sum()) / total if total > 0 else 0.0
     ids = flat.query_ids.tolist()
