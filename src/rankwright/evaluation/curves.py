@@ -142,38 +142,39 @@ def query_curves(evaluations: Sequence[Evaluation], measure: str | Measure = "nD
 
 
 def _draw(found: QueryCurves, places: Sequence[int]) -> Any:
+    names = [f"{shown(name)}{told}" for name, told in zip(found.systems, _wins(found), strict=True)]
+    n_fit = min(len(names), max(1, _LEGEND_SIGNS // (max(map(len, names)) + 10)))
     n_rows = -(-len(places) // _A_ROW)
-    heights = [2.9, *([1.75 * n_rows] if n_rows else [])]
+    heights = [2.7 + 0.17 * -(-len(names) // n_fit), *([1.75 * n_rows] if n_rows else [])]
     figure = new_figure(sum(heights))
     parts = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights).ravel()
     left, right = parts[0].subplots(1, 2)
     n_queries = f"{len(found.query_ids):,} {'query' if len(found.query_ids) == 1 else 'queries'}"
     _draw_curves(left, found, found.means)
-    left.set_title(f"Mean over {n_queries}")
-    left.set_ylabel(f"{_family(found)}@N")
-    left.set_xlabel("N, ranks counted")
+    left.set(title=f"Mean over {n_queries}", ylabel=f"{_family(found)}@N", xlabel="N, ranks counted")
     _draw_queries(right, found)
     lines, _ = left.get_legend_handles_labels()
-    names = [f"{shown(name)}{told}" for name, told in zip(found.systems, _wins(found), strict=True)]
-    n_fit = max(1, _LEGEND_SIGNS // (max(map(len, names)) + 10))
-    parts[0].legend(
-        lines, names, loc="outside upper center", ncols=min(n_fit, len(names)), frameon=False, handlelength=3.2
-    )
+    parts[0].legend(lines, names, loc="outside upper center", ncols=n_fit, frameon=False, handlelength=3.2)
     if n_rows:
-        n_columns = max(2, min(_A_ROW, len(places)))
-        axes = parts[1].subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
-        for axis, place in zip(axes.ravel(), places, strict=False):
-            axis.set_title(f"Query {shown(str(found.query_ids[place]))}")
-            _draw_curves(axis, found, found.curves[:, place])
-        for axis in axes.ravel()[len(places) :]:
-            axis.set_visible(False)
-        axes[0, 0].set_ylim(-0.03, 1.03)
-        for row in axes:
-            row[0].set_ylabel(f"{_family(found)}@N")
-        for axis in axes.ravel()[max(0, len(places) - n_columns) : len(places)]:
-            axis.xaxis.set_tick_params(labelbottom=True)
-            axis.set_xlabel("N, ranks counted")
+        _draw_places(parts[1], found, places, n_rows)
     return figure
+
+
+def _draw_places(figure: Any, found: QueryCurves, places: Sequence[int], n_rows: int) -> None:
+    """The curves of single queries."""
+    n_columns = max(2, min(_A_ROW, len(places)))
+    axes = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
+    for axis, place in zip(axes.ravel(), places, strict=False):
+        axis.set_title(f"Query {shown(str(found.query_ids[place]))}")
+        _draw_curves(axis, found, found.curves[:, place])
+    for axis in axes.ravel()[len(places) :]:
+        axis.set_visible(False)
+    axes[0, 0].set_ylim(-0.03, 1.03 * max(1.0, float(found.curves.max())))
+    for row in axes:
+        row[0].set_ylabel(f"{_family(found)}@N")
+    for axis in axes.ravel()[max(0, len(places) - n_columns) : len(places)]:
+        axis.xaxis.set_tick_params(labelbottom=True)
+        axis.set_xlabel("N, ranks counted")
 
 
 def _family(found: QueryCurves) -> str:
@@ -202,7 +203,7 @@ def _draw_queries(axis: Any, found: QueryCurves) -> None:
     if alone:
         axis.set_title(f"{found.measure} of every query")
         axis.set_xlabel("queries, the best one first")
-        axis.set_ylim(-0.03, 1.03)
+        axis.set_ylim(-0.03, 1.03 * max(1.0, float(rows.max())))
     else:
         axis.axhline(0.0, color="0.3", lw=0.8)
         axis.set_title(f"{found.measure} of every query, minus {shown(found.systems[0], 20)}")
