@@ -22,7 +22,7 @@ from rankwright.datasets import Collection
 
 THINGS = 40
 WORDS = ["lift", "of", "a", "wing", "walk", "directory", "tree", "read", "file", "line", "by"]
-QUERIES = {"test.txt": ["12", "17", "18219"]}  # queries that pages mention
+QUERIES = {"test.txt": ["12", "17", "18219"], "train.txt": ["12", "50"]}  # queries that pages mention
 FEATURES = ["bm25[porter]", "dirichlet[porter]", "jm[plain]", "links", "length", "year"]
 SYSTEMS = {"bm25": 1.0, "dense": 1.2, "dirichlet": 1.1, "jm": 1.4, "names": 2.0, "mine": 0.8, "yours": 1.5}  # noise
 

@@ -42,6 +42,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
         "": "letor/train.txt letor/vali.txt letor/test.txt",
         "Five folds": "letor/S1.txt letor/S2.txt letor/S3.txt letor/S4.txt letor/S5.txt",
     },
+    "docs/howto/pairs.md": "letor/train.txt letor/vali.txt letor/test.txt",
     "docs/lambda-family.md": "letor/train.txt letor/vali.txt letor/test.txt",
     "docs/max-margin-family.md": "letor/train.txt letor/valid.txt",
     "docs/max-margin.md": "letor/train.txt letor/valid.txt letor/test.txt",

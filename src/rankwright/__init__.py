@@ -26,12 +26,14 @@ _HOMES = {
     "rankwright.data.fusion": ("fuse",),
     "rankwright.data.letor": ("read_letor",),
     "rankwright.data.letor_write": ("write_letor",),
+    "rankwright.data.pairs": ("PairSummary", "pair_summary"),
     "rankwright.data.run_features": ("runs_to_data",),
     "rankwright.data.scaling": ("QueryScaler", "Standardizer"),
     "rankwright.data.splits": ("QueryKFold", "QueryShuffleSplit", "QuerySplit", "QueryTrials", "letor_folds"),
     "rankwright.data.tables": ("from_frame", "read_parquet", "to_frame", "write_parquet"),
     "rankwright.data.trec": ("TrecTable", "read_qrels", "read_run", "write_qrels", "write_run"),
     "rankwright.evaluation.comparison": ("Comparison", "compare"),
+    "rankwright.evaluation.curves": ("QueryCurves", "curve_measures", "query_curves"),
     "rankwright.evaluation.table": ("Evaluation", "evaluate"),
     "rankwright.evaluation.runs": ("evaluate_run",),
     "rankwright.measures": ("Measure", "parse_measure"),
@@ -62,6 +64,7 @@ _HOMES = {
     "rankwright.text.search.scorer": ("search",),
     "rankwright.training.health": ("training_health",),
     "rankwright.training.health_table": ("TrainingHealth",),
+    "rankwright.training.pair_models": ("PairModels", "pair_models"),
     "rankwright.training.train": ("Trained", "train"),
 }
 _PACKAGES = ("datasets", "experiments")

@@ -119,3 +119,40 @@ def test_ctrl_c_leaves_nothing(files, capsys, monkeypatch):
     monkeypatch.setattr("rankwright.training.health.ranker_for", pressed)
     assert run(capsys, "train.txt", "-o", "a.svg")[0] == 130
     assert not (files / "a.svg").exists()
+
+
+def test_pairs(files, capsys):
+    code, out, err = run(
+        capsys, "train.txt", "--pairs", "--query", "3", "--query", "5", "-o", "p.svg", "--csv", "p.csv"
+    )
+    assert (code, err) == (0, "wrote p.svg\nwrote p.csv\n")
+    lines = out.splitlines()
+    assert lines[0].split("  ")[0] == "model of"
+    assert any(line.startswith("labels 2 over 1 ") for line in lines)
+    assert any(line.startswith("query 5 ") for line in lines)
+    assert "C 0.01 for all pairs" in out
+    assert "query 3, label 0" in (files / "p.svg").read_text()
+    with open("p.csv", newline="") as file:
+        assert len(list(csv.DictReader(file))) == 1 + 3 + 12
+    record = json.loads(run(capsys, "train.txt", "--pairs", "--C-grid", "1", "--json")[1])
+    assert (record["C"], len(record["by_query"])) == (1.0, 12)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--query", "1"], "--query names a query to draw with --pairs; expected --pairs with it"),
+        (["--pairs", "--query", "1"], "--query is given for the two queries to draw; expected two different ones"),
+        (["--pairs", "--query", "1", "--query", "99", "-o", "p.png"], "train.txt: has no query '99'"),
+        (["--pairs", "--losses", "map"], "--losses does not go with --pairs"),
+        (["--pairs", "--valid", "vali.txt"], "--valid does not go with --pairs"),
+        (["--pairs", "-m", "AP"], "--measure does not go with --pairs"),
+        (["--pairs", "--C-grid", "1,10"], "--C-grid has 2 values; expected one with --pairs"),
+    ],
+)
+def test_options_that_do_not_go_with_pairs(files, capsys, options, message):
+    code, out, err = run(capsys, "train.txt", *options)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"rankwright: {message}")
+    assert err.count("\n") == 1
+    assert not (files / "p.png").exists()

@@ -133,3 +133,35 @@ def test_bad_input_is_one_clear_line(files, capsys, case):
     assert err.startswith("rankwright: ")
     assert message in err
     assert err.count("\n") == 1
+
+
+def test_the_plot_of_a_comparison(files, capsys):
+    alone = run(capsys, "compare", "qrels", "x.run", "y.run", "-m", "AP", "--test", "t")[1]
+    code, out, err = run(
+        capsys, "compare", "qrels", "x.run", "y.run", "-m", "AP", "--test", "t", "--plot", "c.svg", "--plot-query", "2"
+    )
+    assert (code, err) == (0, "wrote c.svg\n")
+    assert out == alone  # what is drawn besides does not change the table
+    drawn = (files / "c.svg").read_text()
+    assert "Query 2" in drawn
+    assert "nDCG@10 of every query, minus x" in drawn
+    assert "y (better 1, worse 1)" in drawn
+    assert run(capsys, "compare", "f.txt", "x.run", "y.run", "-m", "P@3", "--test", "t", "--plot", "p.png")[0] == 0
+    assert (files / "p.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--plot-query", "1"], "--plot-query adds a query to the plot; expected --plot FILE with it"),
+        (["--plot", "c.png", "--plot-query", "7"], "query '7' is not among the 2 queries that all systems have"),
+        (["--plot", "c.gif"], "c.gif: plots end in .png or .svg, not in '.gif'"),
+        (["--plot", "c.png", "--plot", "c.png"], "c.png: is given twice; expected different files to write to"),
+        (["--plot", "no/c.png"], "no/c.png: cannot be written: No such file or directory"),
+    ],
+)
+def test_plots_that_cannot_be_made(files, capsys, options, message):
+    before = sorted(path.name for path in files.iterdir())
+    code, out, err = run(capsys, "compare", "qrels", "x.run", "y.run", *options)
+    assert (code, out, err) == (2, "", f"rankwright: {message}\n")
+    assert sorted(path.name for path in files.iterdir()) == before

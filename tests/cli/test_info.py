@@ -151,3 +151,55 @@ def test_bad_input_is_one_line(tmp_path, capsys, text, message):
 def test_a_missing_file(tmp_path, capsys):
     assert main(["info", str(tmp_path / "none")]) == 2
     assert capsys.readouterr().err == f"rankwright: {tmp_path / 'none'}: cannot be read: No such file or directory\n"
+
+
+PAIRS = "".join(f"{label} qid:{q} 1:{label} # docid = {q}{n}\n" for q in "abc" for n, label in enumerate([2, 1, 0, 0]))
+
+
+def test_pairs(tmp_path, capsys):
+    found = entries(show(tmp_path, capsys, PAIRS, "--pairs"))
+    assert found["pairs"] == "15 of documents of one query with different labels"
+    assert found["pairs/query"] == "mean 5, median 5, min 5, max 5"
+    assert found["most pairs"] == "the tenth of the queries with most pairs has 33.3% of them"
+    assert found["by labels"].startswith("2 over 1 3 20.0% █")
+    assert found["by query"].startswith("0 pairs 0 0.0%")
+    record = json.loads(show(tmp_path, capsys, PAIRS, "--pairs", "--json"))["pairs"]
+    assert record["pairs"] == 15
+    assert record["rank_pairs"][1] == {"higher": 2.0, "lower": 0.0, "pairs": 6, "queries": 3}
+    assert "pairs" not in json.loads(show(tmp_path, capsys, PAIRS, "--json"))
+
+
+def test_pairs_of_qrels_and_of_one_label(tmp_path, capsys):
+    assert entries(show(tmp_path, capsys, "1 0 a 0\n1 0 b 2\n2 0 a 0\n", "--pairs"))["pairs"].startswith("1 of")
+    found = entries(show(tmp_path, capsys, "1 qid:1 1:1\n1 qid:1 1:2\n", "--pairs"))
+    assert found["by labels"] == "none"
+
+
+def test_the_plot_of_the_pairs(tmp_path, capsys):
+    path, plots = tmp_path / "a", [tmp_path / "p.png", tmp_path / "p.svg"]
+    path.write_text(PAIRS)
+    assert main(["info", str(path), "--plot", str(plots[0]), "--plot", str(plots[1])]) == 0
+    out, err = capsys.readouterr()
+    assert "by labels" in out
+    assert err == f"wrote {plots[0]}\nwrote {plots[1]}\n"
+    assert all(plot.stat().st_size > 1000 for plot in plots)
+
+
+@pytest.mark.parametrize(
+    ("text", "plot", "message"),
+    [
+        (PAIRS, "p.pdf", "p.pdf: plots end in .png or .svg, not in '.pdf'"),
+        (PAIRS, "no/p.png", "no/p.png: cannot be written: No such file or directory"),
+        ("1 Q0 a 1 2.5 t\n", "p.png", "a: is a run, without labels; expected features or judgements"),
+        ("0.5\n1\n", "p.png", "a: is scores, without labels; expected features or judgements"),
+        ("1 qid:1 1:1\nx qid:1 1:1\n", "p.png", "a:2: "),
+    ],
+)
+def test_what_cannot_be_plotted(tmp_path, capsys, text, plot, message):
+    (tmp_path / "a").write_text(text)
+    assert main(["info", str(tmp_path / "a"), "--plot", str(tmp_path / plot)]) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert message in err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a"]

@@ -106,3 +106,22 @@ def test_gradient_descent_and_lambda(files, capsys):
     assert facts["C"] == exact["C"] == pytest.approx(19 / 40)
     assert exact["objective"] <= facts["objective"] * 1.001
     assert facts["objective"] <= 1.01 * exact["objective"]
+
+
+def test_the_learning_rate_of_gradient_descent(files, capsys):
+    descent = ("--method", "rsvm-ir", "--lambda", "20", "--solver", "gd")
+    one = facts_of(capsys, *descent, "--eta", "0.0002", "--max-passes", "3000")
+    other = facts_of(capsys, *descent, "--learning-rate", "0.0002", "--max-passes", "3000")
+    assert one["objective"] == other["objective"]
+    assert load_model("m.rkw").parameters["learning_rate"] == 0.0002
+    code, _, err = run(capsys, "train", "train.txt", *descent, "--eta", "9", "-o", "n.rkw")
+    assert code == 0
+    warned = [line for line in err.splitlines() if line.startswith("warning: ")]
+    assert len(warned) == 1
+    assert warned[0].startswith("warning: learning_rate=9 is too large: ")
+    code, _, err = run(capsys, "train", "train.txt", "--method", "rsvm-ir", "--eta", "0.1", "-o", "o.rkw")
+    assert (code, err) == (
+        2, "rankwright: learning_rate is given with solver='bundle'; expected solver='gd' with it\n"
+    )  # fmt: skip
+    facts_of(capsys, "--method", "lambdamart", "--learning-rate", "0.3", "--set", "n_trees=2")
+    assert load_model("m.rkw").parameters["learning_rate"] == 0.3

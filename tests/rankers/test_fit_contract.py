@@ -24,7 +24,7 @@ OUTSIDE = {
     ),
     **dict.fromkeys(("truncation", "patience"), NO_COUNT),
     **dict.fromkeys(("C", "tol", "relevant_from"), (*NO_NUMBER, None)),
-    **dict.fromkeys(("learning_rate", "lam", "rate"), NO_NUMBER),
+    **dict.fromkeys(("learning_rate", "lam"), NO_NUMBER),
     **dict.fromkeys(("tree_rows", "tree_features", "randomize_nodes"), (0, -0.5, 1.01, np.nan, None, "half")),
     **dict.fromkeys(("standardize", "warm_start", "balance", "scale"), (0, 1, None, "yes", np.nan)),
     **dict.fromkeys(("measure", "loss"), ("nonsense", "ndcg@0", 3, None)),

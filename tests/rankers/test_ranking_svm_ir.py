@@ -271,7 +271,8 @@ def test_settings_survive_clone_and_set_params():
         "rank_weights": {(1, 0): 1.0, (2, 0): 2.0, (2, 1): 0.5},
         "query_weights": True,
         "lam": 0.1,
-        "rate": 0.01,
+        "solver": "gd",
+        "learning_rate": 0.001,
     }
     ranker = RankingSVM(**settings)
     assert {name: ranker.get_params()[name] for name in settings} == settings

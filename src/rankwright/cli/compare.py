@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
+from rankwright.cli.files import check_plots
+from rankwright.cli.options import FILE
 from rankwright.cli.printing import print_data
 from rankwright.cli.progress import progress
 from rankwright.cli.systems import evaluate_files, measure_options
 from rankwright.cli.whole import Whole
+from rankwright.errors import InputError
 from rankwright.evaluation.comparison import compare
+from rankwright.evaluation.curves import curve_measures, query_curves
 from rankwright.evaluation.render import render
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
+from rankwright.evaluation.table import DEFAULT_MEASURES
+from rankwright.measures import parse_measure
 
 __all__ = ["command"]
+
+_PLOT_HELP = "Plot the systems by depth of the ranking and by query into a .png or .svg file; may be repeated."
+_QUERY_HELP = "Draw the curves of this query, too; may be repeated, up to 12 queries."
 
 
 @click.command("compare")
@@ -51,6 +61,8 @@ __all__ = ["command"]
     help="Resamples of the randomisation test and the bootstrap.",
 )
 @click.option("--seed", type=Whole(0), default=0, show_default=True, help="Random seed.")
+@click.option("--plot", "plots", multiple=True, type=FILE, metavar="FILE", help=_PLOT_HELP)
+@click.option("--plot-query", "queries", multiple=True, metavar="ID", help=_QUERY_HELP)
 def command(
     judgements: str,
     baseline: str,
@@ -60,6 +72,8 @@ def command(
     confidence: float,
     resamples: int,
     seed: int,
+    plots: tuple[Path, ...],
+    queries: tuple[str, ...],
     kind: str,
     as_json: bool,
     **options: Any,
@@ -70,10 +84,22 @@ def command(
     Examples:
       rankwright compare qrels.txt bm25.run mine.run yours.run -m nDCG@10
       rankwright compare test.txt old.scores new.scores --test wilcoxon --format latex
+      rankwright compare test.txt old.scores new.scores -m nDCG@10 --plot curves.png --plot-query 12
 
-    Queries are matched by id. p-values are two-tailed and corrected for the number of systems.
+    Queries are matched by id. p-values are two-tailed and corrected for the number of systems. --plot draws the first
+    measure with a cutoff (or else nDCG@10): its mean by cutoff, and its difference from the baseline on every query.
     """
-    evaluations = evaluate_files(judgements, (baseline, *systems), **options)
+    if queries and not plots:
+        raise InputError("--plot-query adds a query to the plot; expected --plot FILE with it")
+    check_plots(plots, plots, [Path(path) for path in (judgements, baseline, *systems)])
+    asked = [parse_measure(measure) for measure in options.pop("measures") or DEFAULT_MEASURES]
+    drawn = next((measure for measure in asked if measure.cutoff is not None), parse_measure("nDCG@10"))
+    measures = dict.fromkeys([*asked, *(curve_measures(drawn) if plots else ())])
+    evaluations = evaluate_files(judgements, (baseline, *systems), measures=list(measures), **options)
+    curves = query_curves(evaluations, drawn) if plots else None
+    if curves is not None:
+        curves.places(queries)  # unknown ones are rejected before anything is computed
+    evaluations = [evaluation.only(asked) for evaluation in evaluations]
     with progress("comparing") as moved:
         result = compare(
             evaluations,
@@ -84,8 +110,13 @@ def command(
             random_state=seed,
             progress=moved,
         )
+    if curves is not None:
+        for plot in plots:
+            curves.plot(plot, queries)
     text = render(result, "json" if as_json else kind)
     if kind == "csv" and not as_json:
         print_data(text)
     else:
         click.echo(text, nl=False)
+    for plot in plots:
+        click.echo(f"wrote {plot}", err=True)

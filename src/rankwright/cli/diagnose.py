@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.cli.files import check_target, naming_files, read_features
+from rankwright.cli.files import check_plots, naming_files, read_features
 from rankwright.cli.options import FILE, numbers
 from rankwright.cli.progress import progress
 from rankwright.cli.training import COMPILING, must_compile
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
+
+if TYPE_CHECKING:
+    from rankwright.training.health_table import TrainingHealth
+    from rankwright.training.pair_models import PairModels
 
 __all__ = ["command"]
 
@@ -25,6 +29,11 @@ _LOSSES_HELP = (
 _GRID_HELP = "Values of C.  [default: 0.0001, 0.001, … 1000]"
 _MEASURE_HELP = "Measure to evaluate besides each loss's own; may be repeated."
 _OUTPUT_HELP = "Plot to write, .png or .svg; may be repeated."
+_PAIRS_HELP = (
+    "Compare Ranking SVM with models of some of its pairs alone, by labels and by query; takes one C  [default: 0.01] "
+    "and none of --losses, --valid and --measure."
+)
+_QUERY_HELP = "With --pairs: the two queries to draw.  [default: those at the quartiles of the number of pairs]"
 _TOL_HELP = "Train until the objective is proved to be this close to the optimum (0.001 is 0.1 %)."
 
 
@@ -43,6 +52,8 @@ _TOL_HELP = "Train until the objective is proved to be this close to the optimum
 @click.option("--valid-group", type=FILE, metavar="FILE", help="The same for the validation data.")
 @click.option("--negative-as-zero", is_flag=True, help="Treat labels below 0 as not relevant; otherwise an error.")
 @click.option("--json", "as_json", is_flag=True, help="Print the table and the findings as one JSON object.")
+@click.option("--pairs", is_flag=True, help=_PAIRS_HELP)
+@click.option("--query", "queries", multiple=True, metavar="ID", help=_QUERY_HELP)
 def command(
     features: Path,
     valid: Path | None,
@@ -58,6 +69,8 @@ def command(
     group: Path | None,
     valid_group: Path | None,
     negative_as_zero: bool,
+    pairs: bool,
+    queries: tuple[str, ...],
 ) -> None:
     """Train on FEATURES for every loss and C, and show whether training is healthy.
 
@@ -65,18 +78,28 @@ def command(
     weights, passes over the data, the proved gap, seconds and how they split, and the loss's own measure. Findings
     below the table say what is certain: a loss whose objective stays at 1 for every C cannot be reduced on this data.
 
+    --pairs asks another question: whose pairs decide what Ranking SVM learns? It is trained on the pairs of every two
+    labels and of every query alone, and the table shows how well the model of all pairs, and that of Ranking SVM for
+    IR, agree with each. The plot shows two queries in the plane of their first two principal components.
+
     \b
     Example:
       rankwright diagnose train.txt
       rankwright diagnose train.txt --losses map,ndcg,pairs --valid vali.txt -m nDCG@10 -o health.png -o health.svg
+      rankwright diagnose train.txt --pairs --query 12 --query 50 -o pairs.png
     """
     from rankwright.measures import parse_measure
     from rankwright.rankers.cost import DEFAULT_GRID
     from rankwright.training.health import check_losses, training_health
+    from rankwright.training.pair_models import pair_models
     from rankwright.training.train import TRAINING, VALIDATION
 
     targets = [*plots, *([] if csv_file is None else [csv_file])]
-    _check_targets(plots, targets, [features, valid])
+    check_plots(plots, targets, [features, valid])
+    if queries and not pairs:
+        raise InputError("--query names a query to draw with --pairs; expected --pairs with it")
+    if pairs:
+        _check_pairs(C_grid, queries)
     asked = [parse_measure(measure) for measure in measures]
     chosen = _losses(losses)
     settings: dict[str, Any] = {"standardize": not no_standardize, "tol": tol, "max_passes": max_passes}
@@ -85,10 +108,14 @@ def command(
     held_out = None if valid is None else read_features(valid, valid_group, negative_as_zero=negative_as_zero)
     if must_compile():
         click.echo(COMPILING, err=True)
+    health: TrainingHealth | PairModels
     with naming_files({TRAINING: features, VALIDATION: valid}), progress("training") as update:
-        health = training_health(
-            data, chosen, C_grid or DEFAULT_GRID, eval_set=held_out, measures=asked, progress=update, **settings
-        )
+        if pairs:
+            health = pair_models(data, *(C_grid or ()), queries=queries, progress=update, **settings)
+        else:
+            health = training_health(
+                data, chosen, C_grid or DEFAULT_GRID, eval_set=held_out, measures=asked, progress=update, **settings
+            )
     text = health.render("json" if as_json else "text")
     for plot in plots:
         health.plot(plot)
@@ -97,6 +124,18 @@ def command(
     click.echo(text, nl=False)
     for target in targets:
         click.echo(f"wrote {target}", err=True)
+
+
+def _check_pairs(C_grid: list[float] | None, queries: tuple[str, ...]) -> None:
+    """Reject options that mean nothing to --pairs."""
+    context = click.get_current_context()
+    for name, option in {"losses": "--losses", "valid": "--valid", "measures": "--measure"}.items():
+        if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
+            raise InputError(f"{option} does not go with --pairs")
+    if C_grid is not None and len(C_grid) != 1:
+        raise InputError(f"--C-grid has {len(C_grid)} values; expected one with --pairs")
+    if queries and len(set(queries)) != 2:
+        raise InputError("--query is given for the two queries to draw; expected two different ones, or none")
 
 
 def _losses(text: str) -> list[Any]:
@@ -108,18 +147,6 @@ def _losses(text: str) -> list[Any]:
             raise InputError(f"--losses is {text!r}; expected names separated by commas, such as map,pairs")
         chosen.append(names[0] if len(names) == 1 else names)
     return chosen
-
-
-def _check_targets(plots: tuple[Path, ...], targets: list[Path], sources: list[Path | None]) -> None:
-    """Reject, before training, files that could not be written after it."""
-    from rankwright.training.health_plot import check_plot_name
-
-    for plot in plots:
-        check_plot_name(plot)
-    for number, target in enumerate(targets):
-        check_target(target, sources)
-        if target in targets[:number]:
-            raise InputError("is given twice; expected different files to write to", target)
 
 
 def _write(path: Path, text: str) -> None:

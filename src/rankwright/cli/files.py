@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ from rankwright.errors import InputError
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
 
-__all__ = ["check_target", "naming_files", "read_features"]
+__all__ = ["check_plots", "check_target", "naming_files", "read_features"]
 
 
 def read_features(path: Path, group: Path | None = None, *, negative_as_zero: bool = False) -> RankingData:
@@ -35,6 +35,18 @@ def check_target(target: Path, sources: Iterable[Path | None], *, is_folder: boo
         raise InputError("cannot be written: Permission denied", target)
     if target.exists() and any(source and source.exists() and target.samefile(source) for source in sources):
         raise InputError("is also an input; expected another name to write to", target)
+
+
+def check_plots(plots: Iterable[Path], targets: Sequence[Path], sources: Sequence[Path | None]) -> None:
+    """Reject plots of an unknown kind, and files (plots and others) that could not be written in the end."""
+    from rankwright.data.figures import check_plot_name
+
+    for plot in plots:
+        check_plot_name(plot)
+    for number, target in enumerate(targets):
+        check_target(target, sources)
+        if target in targets[:number]:
+            raise InputError("is given twice; expected different files to write to", target)
 
 
 @contextmanager

@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 import numpy as np
 
+from rankwright.cli.files import check_plots
 from rankwright.cli.printing import bar, escape, new_console, styled
+from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from rankwright.data.dataset import RankingData
     from rankwright.data.formats import Detected
+    from rankwright.data.pairs import PairSummary
     from rankwright.data.summary import FeatureSummary, QrelsSummary, RunSummary, ScoresSummary, Spread
+    from rankwright.data.trec import TrecTable
     from rankwright.models.saving import SavedModel
 
     Summary = FeatureSummary | QrelsSummary | RunSummary | ScoresSummary
@@ -40,6 +45,8 @@ _SHOWN = 12  # names listed; --json lists all
 _SHOWN_EQUAL = 4
 _SHOWN_LABELS = 12
 _SHOWN_WEIGHTS = 10
+_PAIRS_HELP = "Features and judgements: count the pairs of documents with different labels, by labels and by query."
+_PLOT_HELP = "Plot the pairs into a .png or .svg file; may be repeated."
 
 
 @click.command("info")
@@ -52,41 +59,62 @@ _SHOWN_WEIGHTS = 10
     help="Documents per query, for text without qid.",
 )
 @click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
-def command(path: Path, as_json: bool, group: Path | None, negative_as_zero: bool) -> None:
+@click.option("--pairs", "with_pairs", is_flag=True, help=_PAIRS_HELP)
+@click.option("--plot", "plots", multiple=True, type=click.Path(path_type=Path), metavar="FILE", help=_PLOT_HELP)
+def command(
+    path: Path, as_json: bool, group: Path | None, negative_as_zero: bool, with_pairs: bool, plots: tuple[Path, ...]
+) -> None:
     """Summarise FILE: features, TREC judgements, a TREC run, scores, an index or a trained model.
 
     For features this includes common problems: constant features, duplicate features, and queries without an order to
     learn because all or none of their documents are relevant. It also counts what --clean of convert and train would
     drop. For a model it shows how it was trained, the values it reached and its largest weights. For an index it
-    verifies all checksums.
+    verifies all checksums. --pairs counts the pairs of documents that rankers of pairs learn from, by labels and by
+    query; --plot draws these counts.
 
     \b
     Example:
       rankwright info train.txt.gz
       rankwright info qrels.txt --json
+      rankwright info train.txt.gz --pairs --plot pairs.png
       rankwright info model.rkw
     """
     from rankwright.data.formats import detected
 
+    check_plots(plots, plots, [path])
+    wants_pairs = with_pairs or bool(plots)
     if (path / "index.json").is_file():
+        _refuse_pairs(wants_pairs, path, "an index")
         _show_index(path, as_json)
         return
     found: Summary | SavedModel
+    pairs: PairSummary | None = None
     with detected(path) as file:
         kind = file.kind
+        if kind in ("model", "run", "scores"):
+            _refuse_pairs(wants_pairs, path, {"model": "a model", "run": "a run", "scores": "scores"}[kind])
         if kind == "model":
             from rankwright.models.saving import load_model
 
             found = load_model(file.source)
         else:
-            found = _summary(file, group, "zero" if negative_as_zero else "error")
+            found, pairs = _summary(file, group, "zero" if negative_as_zero else "error", wants_pairs)
+    if pairs is not None:
+        for plot in plots:
+            pairs.plot(plot)
     if as_json:
         from rankwright.models.saving import SavedModel
 
         as_dict = _model_dict(found) if isinstance(found, SavedModel) else found.to_dict()
-        click.echo(json.dumps({"path": str(path), "format": kind, **as_dict}, ensure_ascii=False))
+        counted = {} if pairs is None else {"pairs": pairs.to_dict()}
+        click.echo(json.dumps({"path": str(path), "format": kind, **as_dict, **counted}, ensure_ascii=False))
         return
-    _show(new_console(), path, kind, found)
+    console = new_console()
+    _show(console, path, kind, found)
+    if pairs is not None:
+        _show_pairs(console, pairs)
+    for plot in plots:
+        click.echo(f"wrote {plot}", err=True)
 
 
 def _show_index(path: Path, as_json: bool) -> None:
@@ -118,7 +146,14 @@ def _show_index(path: Path, as_json: bool) -> None:
         click.echo(f"  {name:<{_MARGIN - 4}}{shown}")
 
 
-def _summary(file: Detected, group: Path | None, negative: Literal["error", "zero"]) -> Summary:
+def _refuse_pairs(asked: bool, path: Path, what: str) -> None:
+    if asked:
+        raise InputError(f"is {what}, without labels; expected features or judgements with --pairs and --plot", path)
+
+
+def _summary(
+    file: Detected, group: Path | None, negative: Literal["error", "zero"], with_pairs: bool
+) -> tuple[Summary, PairSummary | None]:
     from rankwright.cli.progress import reading
     from rankwright.data import summary as summaries
     from rankwright.data.columns import read_columns
@@ -127,16 +162,25 @@ def _summary(file: Detected, group: Path | None, negative: Literal["error", "zer
 
     with reading(file.path) as progress:
         if file.kind == "qrels":
-            return summaries.summarize_qrels(read_qrels(file.source, progress))
+            table = read_qrels(file.source, progress)
+            return summaries.summarize_qrels(table), _pairs(table, with_pairs)
         if file.kind == "run":
-            return summaries.summarize_run(read_run(file.source, progress))
+            return summaries.summarize_run(read_run(file.source, progress)), None
         if file.kind == "scores":
             chunks = [part.numbers("score") for part in read_columns(file.source, ("score",), ("score",), progress)]
-            return summaries.summarize_scores(np.concatenate(chunks))
+            return summaries.summarize_scores(np.concatenate(chunks)), None
         # Text is read as float64: float32 could make two features or two values look the same.
         dtype = "float64" if file.kind == "letor" else None
         data = read_data(file, dtype=dtype, group=group, negative=negative, progress=progress)
-    return summaries.summarize(data)
+    return summaries.summarize(data), _pairs(data, with_pairs)
+
+
+def _pairs(data: RankingData | TrecTable, wanted: bool) -> PairSummary | None:
+    if not wanted:
+        return None
+    from rankwright.data.pairs import pair_summary
+
+    return pair_summary(data)
 
 
 def _show(console: Console, path: Path, kind: str, found: Summary | SavedModel) -> None:
@@ -178,16 +222,36 @@ def _show_features(console: Console, found: FeatureSummary, dtype: str | None) -
 
 
 def _show_labels(console: Console, labels: Sequence[tuple[float, int]]) -> None:
-    rows = _label_rows(labels)
-    total, most = sum(count for _, count in rows), max(count for _, count in rows)
+    _show_counts(console, "labels", _label_rows(labels))
+
+
+def _show_counts(console: Console, title: str, rows: Sequence[tuple[str, int]]) -> None:
+    """Counts with their shares and bars."""
+    total, most = max(1, sum(count for _, count in rows)), max(1, *(count for _, count in rows))
     block = "█" if console.encoding.lower().startswith("utf") else "#"
     width, digits = max(len(text) for text, _ in rows), len(f"{most:,}")
     room = max(10, min(_BAR, console.width - _MARGIN - width - digits - 12))
     for at, (text, count) in enumerate(rows):
-        drawn = bar(count / most, room, block) if count else ""
-        head = f"{'labels' if at == 0 else '':<{_MARGIN - 2}}"
+        drawn = f"  [cyan]{bar(count / most, room, block)}[/]" if count else ""
+        head = f"{title if at == 0 else '':<{_MARGIN - 2}}"
         numbers = f"{text:>{width}}  {count:>{digits},}  {count / total:>6.1%}"
-        console.print(f"  [dim]{head}[/]{numbers}  [cyan]{drawn}[/]".rstrip())
+        console.print(f"  [dim]{head}[/]{numbers}{drawn}")
+
+
+def _show_pairs(console: Console, found: PairSummary) -> None:
+    _line(console, "pairs", f"{found.pairs:,} of documents of one query with different labels")
+    _line(console, "pairs/query", _spread(found.pairs_per_query))
+    _line(console, "most pairs", f"the tenth of the queries with most pairs has {found.top_share:.1%} of them")
+    if found.rank_pairs:
+        rows = [(f"{_number(pair.higher)} over {_number(pair.lower)}", pair.pairs) for pair in found.rank_pairs]
+        _show_counts(console, "by labels", rows)
+    else:
+        _line(console, "by labels", "too many different labels to list" if found.pairs else "none")
+    ranges = [
+        (f"{part.low:,} to {part.high:,} pairs" if part.high > part.low else f"{part.low:,} pairs", part.queries)
+        for part in found.ranges
+    ]
+    _show_counts(console, "by query", ranges)
 
 
 def _label_rows(labels: Sequence[tuple[float, int]]) -> list[tuple[str, int]]:

@@ -23,7 +23,7 @@ from rankwright.errors import InputError
 from rankwright.evaluation.render import FORMATS
 from rankwright.evaluation.runs import Judgements, evaluate_run
 from rankwright.evaluation.table import DEFAULT_MEASURES, Evaluation, evaluate
-from rankwright.measures import parse_measure
+from rankwright.measures import Measure, parse_measure
 
 __all__ = ["evaluate_files", "measure_options"]
 
@@ -60,7 +60,7 @@ def measure_options(function: Callable[..., Any]) -> Callable[..., Any]:
 def evaluate_files(
     judgements: str,
     systems: Sequence[str],
-    measures: Sequence[str],
+    measures: Sequence[str | Measure],
     convention: str | None,
     empty: str,
     missing: str,

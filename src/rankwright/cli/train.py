@@ -56,6 +56,10 @@ _SOLVER_HELP = (
     "bundle and one-slack-cutting-plane find the same model; gd, for rank-svm and rsvm-ir, is gradient descent.  "
     "[default: bundle]"
 )
+_RATE_HELP = (
+    "Learning rate of trees and nets; with --solver gd the η of SIGIR'06: steps are η times the gradient of "
+    "λ‖w‖² + Σ hinges.  [default: the method's own; gd: line search]"
+)
 
 
 def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float | str | None:
@@ -97,7 +101,7 @@ def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float |
 @click.option("--tol", type=float, help=_TOL_HELP)
 @click.option("--max-passes", type=Whole(1), help="Passes over the data, per C.  [default: 200]")
 @click.option("--solver", type=click.Choice(["bundle", "one-slack-cutting-plane", "gd"]), help=_SOLVER_HELP)
-@click.option("--rate", type=float, help="Learning rate of --solver gd.  [default: line search]")
+@click.option("--learning-rate", "--eta", "learning_rate", type=float, help=_RATE_HELP)
 @click.option("--set", "assigned", multiple=True, metavar="NAME=VALUE", help=_SET_HELP)
 @click.option("--background", type=FILE, metavar="MODEL", help="lambdamart, lambdaboost: start from this model.")
 @seed_option
@@ -139,6 +143,7 @@ def command(
       rankwright train train.txt --method svm-map --bins 50 --valid vali.txt -o model.rkw
       rankwright train train.txt --method dorm@10 --feature-map dorm:sqrt@30 --C 10 -o model.rkw
       rankwright train train.txt --method rsvm-ir --rank-weights ndcg@3 --valid vali.txt -o model.rkw
+      rankwright train train.txt --method rsvm-ir --solver gd --eta 1e-6 --lambda 0.5 -o model.rkw
       rankwright train train.txt --method svm-acc2 --valid vali.txt -o model.rkw
       rankwright train train.txt --method lambdamart --valid vali.txt --set max_leaves=10 -o model.rkw
       rankwright train train.txt --method lambdarank --valid vali.txt --set hidden=15 -o model.rkw

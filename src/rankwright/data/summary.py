@@ -24,6 +24,7 @@ __all__ = [
     "RunSummary",
     "ScoresSummary",
     "Spread",
+    "spread_of",
     "summarize",
     "summarize_qrels",
     "summarize_run",
@@ -127,7 +128,7 @@ def summarize(data: RankingData) -> FeatureSummary:
     return FeatureSummary(
         queries=data.n_queries,
         documents=data.n_docs,
-        documents_per_query=_spread(data.sizes),
+        documents_per_query=spread_of(data.sizes),
         document_ids=data.doc_ids is not None,
         features=data.n_features,
         kind="sparse" if data.is_sparse else "dense",
@@ -160,7 +161,7 @@ def summarize_qrels(table: TrecTable) -> QrelsSummary:
     return QrelsSummary(
         queries=table.n_queries,
         documents=table.n_docs,
-        documents_per_query=_spread(np.diff(table.indptr)),
+        documents_per_query=spread_of(np.diff(table.indptr)),
         labels=_counts(table.values),
         queries_without_relevant=without_relevant,
         queries_without_non_relevant=without_non_relevant,
@@ -177,7 +178,7 @@ def summarize_run(table: TrecTable) -> RunSummary:
     return RunSummary(
         queries=table.n_queries,
         documents=table.n_docs,
-        documents_per_query=_spread(np.diff(table.indptr)),
+        documents_per_query=spread_of(np.diff(table.indptr)),
         score_min=float(scores.min()),
         score_max=float(scores.max()),
         tied_share=float(tied.mean()),
@@ -186,10 +187,11 @@ def summarize_run(table: TrecTable) -> RunSummary:
 
 def summarize_scores(scores: Array) -> ScoresSummary:
     """Summarise scores."""
-    return ScoresSummary(documents=len(scores), scores=_spread(scores), distinct=len(np.unique(scores)))
+    return ScoresSummary(documents=len(scores), scores=spread_of(scores), distinct=len(np.unique(scores)))
 
 
-def _spread(values: Array) -> Spread:
+def spread_of(values: Array) -> Spread:
+    """Minimum, median, mean and maximum of some values; 0 if there are none."""
     if len(values) == 0:
         return Spread(0.0, 0.0, 0.0, 0.0)
     return Spread(float(values.min()), float(np.median(values)), float(values.mean()), float(values.max()))

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rankwright.errors import InputError
 from rankwright.evaluation.significance import CORRECTIONS, TESTS, bootstrap_intervals, corrected, p_value
-from rankwright.evaluation.table import Evaluation, shared_notes
+from rankwright.evaluation.table import Evaluation, check_alike, shared_notes
 from rankwright.measures import Measure
 
 __all__ = ["Comparison", "Difference", "compare"]
@@ -179,11 +179,7 @@ def _check(
     confidence: float,
     n_resamples: int,
 ) -> None:
-    for evaluation in evaluations:
-        if evaluation.definitions != base.definitions:
-            pairs = zip(evaluation.definitions, base.definitions, strict=False)
-            theirs, ours = next((pair for pair in pairs if pair[0] != pair[1]), ("other measures", "these"))
-            raise InputError(f"{evaluation.name} was evaluated differently: {theirs!r}, the baseline {ours!r}")
+    check_alike(evaluations, base)
     for test in tests:
         if test not in TESTS:
             raise InputError(f"unknown test {test!r}; expected one of {', '.join(TESTS)}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -64,6 +64,13 @@ class Evaluation:
             raise InputError(f"{wanted} was not evaluated; expected one of {', '.join(map(str, self.measures))}")
         return self.values[:, self.measures.index(wanted)]
 
+    def only(self, measures: Sequence[str | Measure]) -> Evaluation:
+        """The columns of some of the measures, in their order."""
+        wanted = tuple(dict.fromkeys(parse_measure(measure) for measure in measures))
+        values = np.column_stack([self.column(measure) for measure in wanted])
+        definitions = tuple(self.definitions[self.measures.index(measure)] for measure in wanted)
+        return replace(self, measures=wanted, values=values, definitions=definitions)
+
 
 def mean_of(values: Array) -> float:
     """Mean of the values that are not nan; nan if there is none."""
@@ -76,6 +83,15 @@ def shared_notes(evaluations: Sequence[Evaluation]) -> list[str]:
     shared = [note for note in evaluations[0].notes if all(note in evaluation.notes for evaluation in evaluations)]
     own = [f"{e.name}: {note}" for e in evaluations for note in e.notes if note not in shared]
     return shared + own
+
+
+def check_alike(evaluations: Sequence[Evaluation], base: Evaluation) -> None:
+    """Reject systems that were evaluated by other definitions than the baseline."""
+    for evaluation in evaluations:
+        if evaluation.definitions != base.definitions:
+            pairs = zip(evaluation.definitions, base.definitions, strict=False)
+            theirs, ours = next((pair for pair in pairs if pair[0] != pair[1]), ("other measures", "these"))
+            raise InputError(f"{evaluation.name} was evaluated differently: {theirs!r}, the baseline {ours!r}")
 
 
 def evaluate(

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.pairs import label_counts, pairs_of_queries
 from rankwright.errors import InputError
 from rankwright.measures import Measure, Rankings, parse_measure
 
@@ -22,13 +23,6 @@ def grades_of(data: RankingData) -> tuple[Array, Array]:
     """The distinct labels, lowest first, and the index of each document's label among them."""
     values, grades = np.unique(data.labels, return_inverse=True)
     return values, grades.astype(np.float64)
-
-
-def _label_counts(data: RankingData) -> tuple[Array, Array]:
-    """The distinct labels, lowest first, and how many documents of each query have each."""
-    values, grades = np.unique(data.labels, return_inverse=True)
-    cells = data.query_of_row() * len(values) + grades
-    return values, np.bincount(cells, minlength=data.n_queries * len(values)).reshape(data.n_queries, len(values))
 
 
 def rank_pair_weights(data: RankingData, measure: str | Measure = "ndcg@1") -> dict[tuple[float, float], float]:
@@ -48,7 +42,7 @@ def rank_pair_weights(data: RankingData, measure: str | Measure = "ndcg@1") -> d
     form = found.position_sum()
     if form is None or form.credits(np.arange(1)) is not None:
         raise InputError(f"rank_weights is {str(found)!r}; expected a sum over positions such as ndcg@1, or a mapping")
-    values, counts = _label_counts(data)
+    values, counts = label_counts(data.labels, data.indptr)
     worth = form.worth(values)
     discounts = form.discounts(np.arange(int(data.sizes.max())))
     if found.cutoff is not None:
@@ -82,8 +76,7 @@ def query_pair_weights(data: RankingData, given: Mapping[Any, float] | None = No
         if not weights.any():
             raise InputError("all query_weights are 0; expected at least one above 0")
         return weights
-    _, counts = _label_counts(data)
-    pairs = (data.sizes.astype(np.float64) ** 2 - (counts.astype(np.float64) ** 2).sum(axis=1)) / 2.0
+    pairs = pairs_of_queries(data.labels, data.indptr).astype(np.float64)
     return np.where(pairs > 0, max(pairs.max(initial=0.0), 1.0) / np.maximum(pairs, 1.0), 1.0)
 
 

@@ -74,7 +74,7 @@ class Settings:
     slack : {"separate", "shared"}
         Several losses: add up a query's hinges, or take the largest one.
     rate : float or None
-        Learning rate of ``"gd"``; None: a line search.
+        The paper's η of ``"gd"``: steps are η · gradient of λ‖w‖² + Σ hinges; None: a line search.
     threads : int
         Threads.
     callback : callable or None
@@ -106,6 +106,7 @@ class Problem:
         order = canonical_order(data.X, [target.labels for target in targets], data.indptr, weights, *extent)
         scale = scale_in_order(data, order.rows, extent) if settings.standardize else np.ones(data.n_features)
         self._settings = settings
+        self._n_queries = data.n_queries
         self._C: float | None = None
         self._slack_at_zero: float | None = None
         self._last: Solution | None = None
@@ -143,8 +144,11 @@ class Problem:
         if self._slack_at_zero is None and self._book.w.any():
             self._slack_at_zero = float(self._objective.evaluate(np.zeros_like(self._book.w)).values.sum()) / C
         if settings.solver == DESCENT:
-            solution = descend(self._objective, self._book.w, rate=settings.rate, **rules)
-            self._book.w[:] = solution.w
+            # The objective here is the paper's over 2λ = |Q|/C.
+            rate = None if settings.rate is None else settings.rate * self._n_queries / C
+            solution = descend(self._objective, self._book.w, rate=rate, **rules)
+            if rate is None:  # with the paper's η, every C starts from the same weights, as in its Figure 3
+                self._book.w[:] = solution.w
         else:
             solution = solve(self._objective, self._book, known=self._known(C, factor), **rules)
             self._last = solution

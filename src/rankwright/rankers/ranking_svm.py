@@ -3,8 +3,9 @@
     minimise  ½‖w‖² + (C/|Q|) Σ_q μ_q Σ_{z_i > z_j} τ(z_i, z_j) [1 − w·(x_i − x_j)]₊
 
 Q is the queries that have an order to learn. The paper (SIGIR'06) minimises λ‖w‖² + Σ τ μ [·]₊: the same problem for
-C = |Q|/(2λ), where a pair costs C_i = τμ/(2λ). svm_rank_learn divides by the number of all queries, also those without
-pairs: without weights, its -c (with its default loss, -l 1) is C · n_all / |Q|.
+C = |Q|/(2λ), where a pair costs C_i = τμ/(2λ). Its gradient descent (Figure 3) is w ← w − η ∇(λ‖w‖² + Σ τ μ [·]₊) from
+w = 0, all pairs in every step: ``solver="gd"`` with η as ``learning_rate``. svm_rank_learn divides by the number of all
+queries, also those without pairs: without weights, its -c (with its default loss, -l 1) is C · n_all / |Q|.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.measures import Measure
 from rankwright.measures.forms import Oracle, read_only
+from rankwright.rankers.base import Task
 from rankwright.rankers.cost import cost
+from rankwright.rankers.facts import Kind, Notice
 from rankwright.rankers.max_margin import MaxMarginRanker
 from rankwright.rankers.pair_weights import grades_of, query_pair_weights, rank_pair_weights, weight_table
 from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, Rule, one_of, parameter
 from rankwright.rankers.problem import BUNDLE, DESCENT, SOLVERS, Settings, Target
+from rankwright.solvers.bundle import Solution
 
 __all__ = ["RankingSVM"]
 
@@ -59,8 +63,11 @@ class RankingSVM(MaxMarginRanker):
     solver : {"bundle", "one-slack-cutting-plane", "gd"}
         ``"gd"``: the paper's full-batch gradient descent, which stops when ten passes
         lower the objective by less than ``tol`` / 10 of it; its ``gap_`` is valid, but far from tight.
-    rate : float, optional
-        Learning rate of ``"gd"``; default: a line search.
+    learning_rate : float, optional
+        The paper's η, of ``"gd"``: every step is η times the gradient of λ‖w‖² + Σ hinges, with λ = |Q|/(2C), from
+        weights of 0 (or those of a warm start) for every C. Hinges are summed over all pairs, so η is small: of the
+        order of 1 / number of pairs. The weights kept are those of the lowest objective seen. Default: a line search
+        for every step, (13) in the paper.
     eval_measure : str or Measure, optional
         Measure by which ``C="auto"`` chooses; default nDCG@10.
 
@@ -89,9 +96,11 @@ class RankingSVM(MaxMarginRanker):
     rank_weights: str | Measure | Mapping[tuple[float, float], float] | None = parameter(None, *_RANK_WEIGHTS, NONE)
     query_weights: bool | Mapping[Any, float] = parameter(False, FLAG, _MAPPING)
     solver: str = parameter(BUNDLE, one_of(*SOLVERS, DESCENT))
-    rate: float | None = parameter(None, POSITIVE, NONE)
+    learning_rate: float | None = parameter(None, POSITIVE, NONE)
 
     def _check_together(self) -> None:
+        if self.learning_rate is not None and self.solver != DESCENT:
+            raise InputError(f"learning_rate is given with solver={self.solver!r}; expected solver={DESCENT!r} with it")
         if self.lam is not None and self.C == "auto":
             raise InputError("C='auto' chooses C; leave out lam")
         if isinstance(self.rank_weights, str | Measure):  # whether there are pair weights for this measure
@@ -108,7 +117,23 @@ class RankingSVM(MaxMarginRanker):
         return super()._grid(n_queries) if self.lam is None else [n_queries / (2.0 * float(self.lam))]
 
     def _settings(self) -> Settings:
-        return replace(super()._settings(), rate=self.rate)
+        return replace(super()._settings(), rate=self.learning_rate)
+
+    def _notice(self, solution: Solution | None, interrupted: bool) -> Notice | None:
+        self._diverged = self.learning_rate is not None and solution is not None and solution.stalled
+        if solution is None or interrupted or not self._diverged:
+            return super()._notice(solution, interrupted)
+        kept = next(row.passes for row in solution.path if row.primal == solution.objective)
+        what = (
+            "no step lowered the objective, and the weights are those it began with"
+            if kept == 1
+            else f"the objective rose above where it began; the weights are the best ones, after {kept - 1} steps"
+        )
+        text = f"learning_rate={self.learning_rate:g} is too large: {what}. Without one, a line search finds the steps"
+        return Notice(Kind.OVERFLOW, text, {"learning_rate": self.learning_rate, "kept": kept - 1})
+
+    def _no_better(self, task: Task) -> Notice | None:
+        return None if self._diverged else super()._no_better(task)  # a step that is too long is all there is to say
 
     def _weigh(self, data: RankingData) -> Any:
         if not self._weighs_queries():

@@ -38,8 +38,9 @@ def descend(
 ) -> Solution:
     """Descend from ``w`` until ten passes lower the objective by less than a tenth of ``tol``, relatively.
 
-    With a ``rate`` every step is rate · gradient, as in the paper. Without, a step is halved until it descends enough,
-    and the next one starts from twice its length; every trial is a pass.
+    With a ``rate`` every step is rate · gradient, as in the paper's Figure 3. Without, a step is halved until it
+    descends enough, and the next one starts from twice its length; every trial is a pass. The weights returned are the
+    best seen; ``stalled`` says that the rate is too large: the last step ended above where training began.
     """
     began = time.perf_counter()
     bound = _Bound(len(w))
@@ -49,7 +50,7 @@ def descend(
     step = rate if rate is not None else 0.0
     trial = w
     path: list[Check] = []
-    interrupted = stalled = False
+    interrupted, value = False, np.inf
     try:
         for passes in range(1, max_passes + 1):
             planes = objective.evaluate(trial)
@@ -67,7 +68,6 @@ def descend(
             if gap <= tol or stop is True:
                 break
             if _is_flat(path, tol) or (rate is not None and not np.isfinite(value)):
-                stalled = rate is not None and best == path[0].primal  # the rate is too large
                 break
             if rate is not None or value <= here - _SUFFICIENT * step * float(gradient @ gradient):
                 w, here, gradient = trial, value, trial - slope
@@ -81,6 +81,7 @@ def descend(
         if not path:
             raise
         interrupted = True
+    stalled = rate is not None and not value <= path[0].primal
     return Solution(best_w, path[-1].primal, path[-1].gap, tuple(path), interrupted, stalled)
 
 

@@ -1,45 +1,22 @@
 """The plot of the health of training: small multiples over C, and how the seconds of each loss split.
 
-Readable in black and white: losses differ in marker and line style, parts of the time in hatches. matplotlib is
-imported only when something is drawn, without pyplot, and its settings are changed only while drawing.
+Readable in black and white: losses differ in marker and line style, parts of the time in hatches.
 """
 
 from __future__ import annotations
 
-import io
 import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rankwright.data.files import replace_file
-from rankwright.errors import InputError
+from rankwright.data.figures import look, new_figure, write_figure
 from rankwright.training.health_fit import FitHealth
 
-__all__ = ["SUFFIXES", "Fits", "check_plot_name", "write_plot"]
+__all__ = ["Fits", "write_plot"]
 
 Fits = Mapping[str, Sequence[FitHealth]]  # of every loss, by C
 
-SUFFIXES = (".png", ".svg")
-_WIDTH = 7.6  # inches
-_STYLE = {
-    "font.size": 8,
-    "axes.titlesize": 8.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "0.9",
-    "grid.linewidth": 0.6,
-    "lines.linewidth": 1.2,
-    "lines.markersize": 4.5,
-    "hatch.linewidth": 0.6,
-    "svg.fonttype": "none",  # text stays text
-    "svg.hashsalt": "rankwright",  # the same plot gives the same file
-}
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#000000", "#e69f00", "#56b4e9")
-_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-_LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)))
 _PARTS = {  # of the seconds: name, shade, hatch
     "seconds_oracle": ("most violated rankings (oracle)", "0.25", ""),
     "seconds_products": ("products with the features", "0.75", "////"),
@@ -50,32 +27,19 @@ _A_ROW = 5  # losses in a row of bars
 _LEAST_BARS = 4  # room for at least this many per loss
 
 
-def check_plot_name(path: str | Path) -> str:
-    """The format of a plot, by its file name."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in SUFFIXES:
-        raise InputError(f"plots end in {' or '.join(SUFFIXES)}, not in {suffix or 'nothing'!r}", path)
-    return suffix[1:]
-
-
 def write_plot(fits: Fits, path: str | Path) -> None:
     """Draw the fits into a PNG or SVG file, written whole or not at all."""
-    kind = check_plot_name(path)
-    from matplotlib import style
-    from matplotlib.figure import Figure
+    write_figure(path, lambda: _draw(fits))
 
-    with style.context(["default", _STYLE]):
-        n_rows = -(-len(fits) // _A_ROW)
-        heights = [4.3, 1.75 * n_rows + 0.35]
-        figure = Figure(figsize=(_WIDTH, sum(heights)), layout="constrained")
-        above, below = list(figure.subfigures(2, 1, squeeze=False, height_ratios=heights).ravel())
-        _draw_lines(above, fits)
-        _draw_bars(below, fits, n_rows)
-        drawn = io.BytesIO()
-        metadata: dict[str, Any] = {"Date": None} if kind == "svg" else {"Software": None}
-        figure.savefig(drawn, format=kind, dpi=160, metadata=metadata)
-    with replace_file(path) as out:
-        out.write(drawn.getvalue())
+
+def _draw(fits: Fits) -> Any:
+    n_rows = -(-len(fits) // _A_ROW)
+    heights = [4.3, 1.75 * n_rows + 0.35]
+    figure = new_figure(sum(heights))
+    above, below = list(figure.subfigures(2, 1, squeeze=False, height_ratios=heights).ravel())
+    _draw_lines(above, fits)
+    _draw_bars(below, fits, n_rows)
+    return figure
 
 
 def _draw_lines(figure: Any, fits: Fits) -> None:
@@ -100,7 +64,7 @@ def _draw_lines(figure: Any, fits: Fits) -> None:
         if label in ("‖w‖", "seconds"):
             columns = _log_axis(axis, columns)
         for number, (loss, column) in enumerate(zip(fits, columns, strict=True)):
-            axis.plot([row.C for row in fits[loss]], column, label=_label(fits, loss), **_look(number))
+            axis.plot([row.C for row in fits[loss]], column, label=_label(fits, loss), **look(number))
     lowest = min(min(row.slack_ratio, row.objective_ratio) for rows in fits.values() for row in rows)
     for axis in axes[:2]:
         axis.set_ylim(max(0.0, math.floor(10 * lowest - 0.5) / 10), 1.03)
@@ -112,17 +76,6 @@ def _draw_lines(figure: Any, fits: Fits) -> None:
         axis.set_xlabel("C, the weight of ranking errors")
     lines, labels = axes[0].get_legend_handles_labels()
     figure.legend(lines, labels, loc="outside upper center", ncols=min(5, len(labels)), frameon=False, handlelength=3.2)
-
-
-def _look(number: int) -> dict[str, Any]:
-    """Colour, marker and line of a loss; every second marker is open, so that overlapping lines show."""
-    colour = _COLOURS[number % len(_COLOURS)]
-    return {
-        "color": colour,
-        "marker": _MARKERS[number % len(_MARKERS)],
-        "linestyle": _LINES[number % len(_LINES)],
-        "markerfacecolor": "white" if number % 2 else colour,
-    }
 
 
 def _label(fits: Fits, loss: str) -> str:

@@ -1,0 +1,270 @@
+"""Whose pairs decide what a ranker of pairs learns: Ranking SVM against models of some of its pairs alone.
+
+    agreement of two models = correlation of their scores, centred within each query, over all documents
+
+A model of all pairs should rank the highest labels well, and serve all queries alike. If there are more pairs between
+low labels, or in a few queries, it agrees most with the models of these (SIGIR'06, Section 4 and Figure 1). Ranking SVM
+for IR weighs the pairs to change that. All models have the same λ.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.blocks import query_of_row
+from rankwright.data.dataset import RankingData
+from rankwright.data.figures import drawn, write_figure
+from rankwright.data.pairs import PairSummary, pair_summary
+from rankwright.errors import InputError
+from rankwright.evaluation.render import FORMATS, Table, csv_text, draw, figure, plain
+from rankwright.rankers.pair_weights import rank_pair_weights
+from rankwright.rankers.ranking_svm import RankingSVM
+from rankwright.training.pair_plane import Plane, draw_plane, plane_of
+from rankwright.training.train import TRAINING, about
+
+__all__ = ["PairModels", "PartModel", "pair_models"]
+
+Array = npt.NDArray[Any]
+_MOST_QUERIES = 200  # trained on alone
+_GROUPS = 4  # of queries, by number of pairs
+_HEADER = ("model of", "pairs", "share", "agreement with RSVM", "with RSVM-IR")
+
+
+@dataclass(frozen=True)
+class PartModel:
+    """A Ranking SVM of some of the pairs alone, and how well it agrees with those of all pairs.
+
+    Attributes
+    ----------
+    part : str
+        The pairs: ``labels 2 over 1``, ``query 12``; for a group of queries, figures are means of their models'.
+    pairs : float
+        Number of these pairs.
+    share : float
+        Their share of all pairs.
+    rsvm, rsvm_ir : float
+        Correlation of the scores, within queries, with those of Ranking SVM and of Ranking SVM for IR.
+    """
+
+    part: str
+    pairs: float
+    share: float
+    rsvm: float
+    rsvm_ir: float
+
+
+@dataclass(frozen=True, eq=False)
+class PairModels:
+    """Models of some of the pairs alone; made by :func:`pair_models`.
+
+    Attributes
+    ----------
+    all_pairs : PartModel
+        Ranking SVM of all pairs itself.
+    by_labels : tuple of PartModel
+        One for every two labels.
+    by_query : tuple of PartModel
+        One for every query trained on alone, the query with most pairs first.
+    groups : tuple of PartModel
+        The same as means over quarters of these queries.
+    C : float
+        λ = |Q|/(2C) in all models.
+    rank_weights : dict
+        The τ of Ranking SVM for IR.
+    plane : Plane
+        Two queries in the plane of their first principal components.
+    """
+
+    all_pairs: PartModel
+    by_labels: tuple[PartModel, ...]
+    by_query: tuple[PartModel, ...]
+    groups: tuple[PartModel, ...]
+    C: float
+    rank_weights: dict[tuple[float, float], float]
+    plane: Plane
+
+    def of(self, part: str) -> PartModel:
+        """The row of one part, such as ``query 12``."""
+        known = {row.part: row for row in self._rows}
+        if part not in known:
+            raise InputError(f"{part!r} is not in the table; expected one of {', '.join(known)}")
+        return known[part]
+
+    @property
+    def _rows(self) -> tuple[PartModel, ...]:
+        return (self.all_pairs, *self.by_labels, *self.by_query)
+
+    def render(self, kind: str = "text") -> str:
+        """The table as ``text``, ``markdown``, ``latex``, ``csv`` or ``json``; the last two have every query."""
+        if kind not in FORMATS:
+            raise InputError(f"unknown format {kind!r}; expected one of {', '.join(FORMATS)}")
+        if kind == "csv":
+            rows = [asdict(row) for row in self._rows]
+            return csv_text(list(rows[0]), [list(row.values()) for row in rows])
+        if kind == "json":
+            facts: dict[str, Any] = {"all_pairs": asdict(self.all_pairs)}
+            facts |= {
+                name: [asdict(row) for row in getattr(self, name)] for name in ("by_labels", "groups", "by_query")
+            }
+            tau = [{"higher": a, "lower": b, "weight": weight} for (a, b), weight in self.rank_weights.items()]
+            facts |= {"C": self.C, "rank_weights": tau, "plane": self.plane.to_dict()}
+            return json.dumps(plain(facts), indent=2, ensure_ascii=False) + "\n"
+        return draw(_table(self), kind)
+
+    def figure(self) -> Any:
+        """The plot of the two queries as a matplotlib figure (SIGIR'06, Figure 1)."""
+        return drawn(lambda: draw_plane(self.plane))
+
+    def plot(self, path: str | Path) -> None:
+        """Write the plot of the two queries into a ``.png`` or ``.svg`` file."""
+        write_figure(path, lambda: draw_plane(self.plane))
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+def pair_models(
+    data: RankingData,
+    C: float = 0.01,
+    *,
+    queries: Sequence[Any] = (),
+    rank_weights: str = "ndcg@1",
+    standardize: bool = True,
+    tol: float = 1e-3,
+    max_passes: int = 200,
+    progress: Callable[[int, int], None] | None = None,
+) -> PairModels:
+    """Train Ranking SVM on the pairs of every two labels and of every query alone, and compare with all pairs.
+
+    Parameters
+    ----------
+    data : RankingData
+        Training data.
+    C : float
+        As for :class:`RankingSVM`, for all pairs; the other models have the same λ = \\|Q\\|/(2C).
+    queries : sequence, optional
+        Two queries to draw; by default those at the quartiles of the number of pairs.
+    rank_weights : str
+        What τ of Ranking SVM for IR is made from.
+    standardize, tol, max_passes
+        As for :class:`RankingSVM`.
+    progress : callable, optional
+        Called with (models trained, models in total).
+
+    Examples
+    --------
+    >>> X, y, qid = np.array([[2.0, 1], [1, 0], [0, 1], [1, 1], [0, 0], [1, 0]]), [2, 1, 0, 1, 0, 0], [1, 1, 1, 2, 2, 2]
+    >>> found = pair_models(RankingData.from_arrays(X, y, qid), C=1)
+    >>> [row.part for row in (*found.by_labels, *found.by_query)]
+    ['labels 2 over 1', 'labels 2 over 0', 'labels 1 over 0', 'query 1', 'query 2']
+    """
+    counts = pair_summary(data)
+    if not counts.rank_pairs or not counts.pairs:
+        what = "too many different labels" if counts.pairs else "no query with documents of different labels"
+        raise InputError(f"has {what}; expected up to 12 grades, and queries with an order", TRAINING)
+    if (counts.of_query > 0).sum() < 2:
+        raise InputError("has one query with documents of different labels; expected at least two", TRAINING)
+    ordered = np.argsort(-counts.of_query, kind="stable")
+    ordered = ordered[counts.of_query[ordered] > 0]
+    shown = _places(queries, counts) if len(queries) else _typical(ordered)
+    alone = ordered[np.unique(np.linspace(0, len(ordered) - 1, min(len(ordered), _MOST_QUERIES)).round().astype(int))]
+    settings: dict[str, Any] = {"standardize": standardize, "tol": tol, "max_passes": max_passes}
+    settings["lam"] = len(ordered) / (2.0 * C)
+    parts = [{(pair.higher, pair.lower): 1.0} for pair in counts.rank_pairs]
+    total = len(parts) + len(alone) + 2
+    query = query_of_row(data.indptr)
+    scores: list[Array] = []
+
+    def train(some: RankingData, **weights: Any) -> Array:
+        ranker = RankingSVM(**settings, **weights)
+        with about(TRAINING):
+            ranker.fit_data(some)
+        found = data.X @ ranker.coef_
+        centred = found - (np.bincount(query, found) / data.sizes)[query]
+        scores.append(centred)
+        if progress is not None:
+            progress(len(scores), total)
+        return np.asarray(centred)
+
+    tau = rank_pair_weights(data, rank_weights)
+    whole = [train(data), train(data, rank_weights=tau, query_weights=True)]
+    none = {(pair.higher, pair.lower): 0.0 for pair in counts.rank_pairs}
+    by_labels = []
+    for pair, part in zip(counts.rank_pairs, parts, strict=True):
+        found = train(data, rank_weights=none | part) if pair.pairs else np.zeros(data.n_docs)
+        by_labels.append(_row(f"labels {pair.higher:g} over {pair.lower:g}", pair.pairs, counts, found, whole))
+    by_query = []
+    for at in alone.tolist():
+        found = train(data.select(np.array([at])))
+        by_query.append(_row(f"query {data.query_ids[at]}", int(counts.of_query[at]), counts, found, whole))
+    plane = plane_of(data, shown, rank_weights, settings)
+    all_pairs = _row("all pairs", counts.pairs, counts, whole[0], whole)
+    return PairModels(all_pairs, tuple(by_labels), tuple(by_query), _grouped(by_query), float(C), tau, plane)
+
+
+def _places(queries: Sequence[Any], counts: PairSummary) -> Array:
+    """The places of the two queries to draw."""
+    known = {str(query): at for at, query in enumerate(counts.query_ids.tolist())}
+    for query in queries:
+        if str(query) not in known:
+            raise InputError(f"has no query {str(query)!r}", TRAINING)
+        if not counts.of_query[known[str(query)]]:
+            raise InputError(f"all labels of query {str(query)!r} are equal; expected one with an order", TRAINING)
+    if len({str(query) for query in queries}) != 2:
+        raise InputError(f"{len(queries)} queries to draw; expected two different ones")
+    return np.array([known[str(query)] for query in queries])
+
+
+def _typical(ordered: Array) -> Array:
+    """The queries at the quartiles of the number of pairs, the one with fewer pairs first."""
+    last = len(ordered) - 1
+    return ordered[[-(-3 * last // 4), last // 4]]
+
+
+def _row(part: str, pairs: int, counts: PairSummary, scores: Array, whole: Sequence[Array]) -> PartModel:
+    return PartModel(part, pairs, pairs / counts.pairs, *(_agreement(scores, other) for other in whole))
+
+
+def _agreement(one: Array, other: Array) -> float:
+    """Correlation of centred scores; nan if all scores of one model are equal."""
+    norm = float(np.sqrt(np.square(one).sum() * np.square(other).sum()))
+    return float((one * other).sum()) / norm if norm > 0 else float("nan")
+
+
+def _grouped(rows: Sequence[PartModel]) -> tuple[PartModel, ...]:
+    """Means over quarters of the queries."""
+    if len(rows) < 2 * _GROUPS:
+        return ()
+    names = ("most pairs", "more pairs", "fewer pairs", "fewest pairs")
+    groups = []
+    for name, members in zip(names, np.array_split(np.arange(len(rows)), _GROUPS), strict=True):
+        some = [rows[at] for at in members]
+        means = [float(np.nanmean([getattr(row, field) for row in some])) for field in ("pairs", "rsvm", "rsvm_ir")]
+        share = sum(row.share for row in some)
+        groups.append(PartModel(f"a query, of the {len(some)} with {name}", means[0], share, *means[1:]))
+    return tuple(groups)
+
+
+def _table(found: PairModels) -> Table:
+    shown = [row for row in found.by_query if row.part in {f"query {query}" for query in found.plane.queries}]
+    rows = [found.all_pairs, *found.by_labels, *(found.groups or found.by_query)]
+    rules = {1, 1 + len(found.by_labels)}
+    if found.groups:
+        rules.add(len(rows))
+        rows += shown
+    cells = [(row.part, f"{row.pairs:,.0f}", f"{row.share:.1%}", figure(row.rsvm), figure(row.rsvm_ir)) for row in rows]
+    tau = ", ".join(f"{a:g} over {b:g}: {weight:.3g}" for (a, b), weight in sorted(found.rank_weights.items())[::-1])
+    notes = (
+        "agreement: correlation of the scores of two models, centred within queries, over all documents",
+        f"RSVM: all pairs alike; RSVM-IR: weights for labels (τ {tau}) and for queries (most pairs / own pairs)",
+        f"C {found.C:g} for all pairs; the same λ = |Q|/(2C) for every model",
+        *(["of a group of queries: pairs and agreement are means, the share is the sum"] if found.groups else []),
+    )
+    return Table(_HEADER, tuple(cells), notes, 1, frozenset(rules))
