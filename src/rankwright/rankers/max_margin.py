@@ -40,7 +40,7 @@ from rankwright.rankers.parameters import (
 from rankwright.rankers.problem import BUNDLE, SOLVERS, Problem, Settings, Target
 from rankwright.rankers.proof import prove
 from rankwright.rankers.ramp_problem import HINGE, RAMP, RAMP_GRID, RampProblem, StartOnly
-from rankwright.rankers.usefulness import OPEN, USELESS, can_learn, is_useless, learners, pairs_cost, useless_notice
+from rankwright.rankers.usefulness import OPEN, USELESS, can_learn, is_useless, learn_pairs, learners, useless_notice
 from rankwright.solvers.bundle import Check, Solution
 
 __all__ = ["DEFAULT_GRID", "StructuredSVM"]
@@ -65,7 +65,7 @@ class MaxMarginRanker(CostRanker):
     n_jobs: int | None = parameter(None, THREADS, NONE)
     callback: Callable[[Check], Any] | None = parameter(None, FUNCTION, NONE)
 
-    _tries_others: ClassVar[bool] = True  # whether other losses are tried on the data where this one learns nothing
+    _tries_others = True  # whether other losses are tried on the data where this one learns nothing
 
     def _path(self, task: Task) -> CostPath:
         initial = self._initial(task.data)
@@ -312,10 +312,14 @@ class StructuredSVM(MaxMarginRanker):
             return super()._path(task)
         start = self._initial(task.data)
         if start is None:
-            self.start_ = self._fit_start(task)
-            start = self.start_.coef_
-            if self.start_.training_.interrupted:
-                return StartOnly(self.start_)
+            starter = self._starter()
+            if starter._useful(task.data).any():
+                starter.fit_data(task.data, task.valid, weights=task.weights.queries)
+                self.start_, start = starter, starter.coef_
+                if starter.training_.interrupted:
+                    return StartOnly(starter)
+            else:  # grades, but all documents of a query are relevant, or none
+                start = learn_pairs(task.data, task.weights.queries, self._settings())
         part = self._useful_part(task)
         pulled = self._pulled_to_start
         return RampProblem(*part, self._settings(), start, max_rounds=self.max_rounds, pulled_to_start=pulled)
@@ -324,17 +328,8 @@ class StructuredSVM(MaxMarginRanker):
         """A ranker whose weights are a good start: convex, and learns from nearly all data."""
         kept = {name: getattr(self, name) for name in ("relevant_from", "tol", "max_passes", "standardize", "n_jobs")}
         C = "auto" if self.C == "auto" else 1.0
-        return StructuredSVM(self._start_loss, C, bound=HINGE, callback=self.callback, **kept)
-
-    def _fit_start(self, task: Task) -> Any:
-        starter: Any = self._starter()
-        if not starter._useful(task.data).any():  # grades, but all documents of a query are relevant, or none
-            from rankwright.rankers.ranking_svm import RankingSVM
-
-            kept = {name: getattr(starter, name) for name in ("tol", "max_passes", "standardize", "n_jobs", "callback")}
-            starter = RankingSVM("auto" if self.C == "auto" else pairs_cost(task.data), **kept)
+        starter = StructuredSVM(self._start_loss, C, bound=HINGE, callback=self.callback, **kept)
         starter._tries_others = self._tries_others
-        starter.fit_data(task.data, task.valid, weights=task.weights.queries)
         return starter
 
     def _no_better(self, task: Task) -> Notice | None:

@@ -27,8 +27,8 @@ __all__ = [
     "USELESS",
     "can_learn",
     "is_useless",
+    "learn_pairs",
     "learners",
-    "pairs_cost",
     "useless_notice",
     "useless_words",
 ]
@@ -89,18 +89,24 @@ def _target(method: str, data: RankingData, relevant_from: float) -> Target:
 
 
 def _pairs(data: RankingData) -> tuple[Target, float]:
-    """Ranking SVM, and a C for it."""
+    """Ranking SVM, and a C for hinges that are summed over pairs."""
     from rankwright.measures.oracles.pairs import pairs
 
     values, grades = grades_of(data)
     parameters = read_only(np.concatenate([[len(values)], weight_table(values, None).ravel()]))
     oracle = Oracle(pairs, lambda longest: parameters, "pairs")
-    return Target(grades, data.has_order, oracle), pairs_cost(data)
+    return Target(grades, data.has_order, oracle), 10.0 / float(np.mean(data.sizes.astype(np.float64) ** 2))
 
 
-def pairs_cost(data: RankingData) -> float:
-    """A C for hinges that are summed over pairs."""
-    return 10.0 / float(np.mean(data.sizes.astype(np.float64) ** 2))
+def learn_pairs(data: RankingData, weights: Array, settings: Settings) -> Array:
+    """The weights of a Ranking SVM, where no query has both relevant and other documents."""
+    target, C = _pairs(data)
+    part = target.of(target.useful, data)
+    problem = Problem(data.select(target.useful), [part], weights[target.useful], settings, None)
+    try:
+        return problem.solve(C).coef
+    finally:
+        problem.close()
 
 
 def useless_notice(
