@@ -1,15 +1,11 @@
-"""Several losses at once, and DORM, against a programme over all rankings of every loss, listed one by one.
-
-Losses, feature maps and weights of positions are written here from their definitions; nothing of the package's measures
-and oracles is used.
-"""
+"""Several losses at once, and DORM, against a programme over all rankings of every loss, listed one by one."""
 
 import functools
 import itertools
 
 import numpy as np
 import pytest
-from scipy.optimize import minimize, nnls
+from listed_rankings import constraints, hinges, listed, programme, random_queries, settings_of
 from sklearn.base import clone
 
 from rankwright import InputError, InputWarning
@@ -20,6 +16,8 @@ from rankwright.rankers.max_margin import StructuredSVM
 pytestmark = pytest.mark.filterwarnings(
     "ignore:the weights are (no|hardly) better than 0"
 )  # some losses here cannot be lowered
+
+hinge_svm = functools.partial(StructuredSVM, bound="hinge")  # test_ramp.py has the other bound
 
 SOLVERS = ["bundle", "one-slack-cutting-plane"]
 SLACKS = ["separate", "shared"]
@@ -39,143 +37,6 @@ solvers = pytest.mark.parametrize("solver", SOLVERS)
 slacks = pytest.mark.parametrize("slack", SLACKS)
 
 
-def random_queries(seed, n_queries=3, n_features=2, sizes=(3, 4), grades=3):
-    """Queries with something to order for every loss, the first feature of some use."""
-    rng = np.random.default_rng(seed)
-    qid = np.repeat(np.arange(n_queries), rng.integers(sizes[0], sizes[1] + 1, n_queries))
-    y = rng.integers(0, grades, len(qid))
-    for q in range(n_queries):
-        y[rng.permutation(np.flatnonzero(qid == q))[:2]] = [0, grades - 1]
-    X = rng.normal(size=(len(qid), n_features))
-    X[:, 0] += y / 2
-    return X, y, qid
-
-
-def loss_of(name, ranked):
-    """1 − measure of labels in rank order: grades for DORM, 0 and 1 for the others."""
-    n, goods = len(ranked), [rank for rank, label in enumerate(ranked) if label]
-    kind, _, cutoff = name.partition("@")
-    k = int(cutoff or n)
-    if kind == "auc":
-        wrong = sum(1 for good in goods for rank in range(good) if not ranked[rank])
-        return wrong / (len(goods) * (n - len(goods)))
-    if kind == "map":
-        return 1 - sum((i + 1) / (rank + 1) for i, rank in enumerate(goods)) / len(goods)
-    if kind == "mrr":
-        return 1 - (1 / (goods[0] + 1) if goods[0] < k else 0)
-    gained = [sum((2**label - 1) / np.log2(2 + rank) for rank, label in enumerate(labels[:k])) for labels in
-              (ranked, sorted(ranked, reverse=True))]  # fmt: skip
-    return 1 - gained[0] / gained[1]
-
-
-def position_weights(feature_map, n):
-    profile, _, end = feature_map.partition(":")[2].partition("@")
-    ranks = np.arange(n)
-    weights = 1 / np.sqrt(1 + ranks) if profile == "sqrt" else 1 / np.log2(2 + ranks)
-    return np.where(ranks < int(end or n), weights, 0.0)
-
-
-def coefficients_of(feature_map, ranking, labels, ideal):
-    """The c of δΨ = Σ c_i x_i; ``ideal``: every ideal ranking."""
-    n, rank, coef = len(labels), np.argsort(ranking), np.zeros(len(labels))
-    if feature_map.startswith("dorm"):
-        weights = position_weights(feature_map, n)
-        return np.mean([weights[np.argsort(best)] for best in ideal], axis=0) - weights[rank]
-    goods, bads = [i for i in range(n) if labels[i]], [i for i in range(n) if not labels[i]]
-    top = min(goods, key=lambda i: rank[i])
-    for good, bad in itertools.product([top] if feature_map == "mrr" else goods, bads):
-        if rank[bad] < rank[good]:
-            unit = 1 if feature_map == "mrr" else 2 / (len(goods) * len(bads))
-            coef[[good, bad]] += unit, -unit
-    return coef
-
-
-def map_of(name, feature_map):
-    return feature_map or {"mrr": "mrr", "dorm": "dorm"}.get(name.partition("@")[0], "po")
-
-
-@functools.cache
-def all_rankings(name, feature_map, labels):
-    """Loss and coefficients of every ranking of one query, without those that occur twice."""
-    rankings = list(itertools.permutations(range(len(labels))))
-    ideal = [ranking for ranking in rankings if list(np.diff([labels[i] for i in ranking])) == sorted_falls(labels)]
-    rows = set()
-    for ranking in rankings:
-        coef = coefficients_of(feature_map, ranking, labels, ideal)
-        rows.add((loss_of(name, [labels[i] for i in ranking]), *coef.round(12)))
-    table = np.array(sorted(rows))
-    return table[:, 0], table[:, 1:]
-
-
-def sorted_falls(labels):
-    return list(np.diff(sorted(labels, reverse=True)))
-
-
-def constraints(losses, maps, weights, slack, X, y, qid, relevant_from=1):
-    """All (weight · loss, weight · δΨ) with the slack each belongs to: one per query and loss, or one per query."""
-    rows = []
-    for q in np.unique(qid):
-        x = X[qid == q]
-        for number, (name, feature_map, weight) in enumerate(zip(losses, maps, weights, strict=True)):
-            graded = feature_map.startswith("dorm")
-            labels = y[qid == q] if graded else (y[qid == q] >= relevant_from).astype(int)
-            if labels.min() < labels.max():
-                values, coef = all_rankings(name, feature_map, tuple(labels.tolist()))
-                owner = (int(q), number if slack == "separate" else 0)
-                rows += [(weight * value, weight * row @ x, owner) for value, row in zip(values, coef, strict=True)]
-    owners = sorted({row[2] for row in rows})
-    return (
-        np.array([row[0] for row in rows]),
-        np.array([row[1] for row in rows]),
-        np.array([owners.index(row[2]) for row in rows]),
-    )
-
-
-def listed(combination):
-    """What `constraints` wants, for the settings of StructuredSVM."""
-    losses, maps, weights = combination
-    maps = [maps] * len(losses) if maps is None or isinstance(maps, str) else maps
-    return losses, [map_of(name, kind) for name, kind in zip(losses, maps, strict=True)], weights or [1.0] * len(losses)
-
-
-def settings_of(combination, slack):
-    losses, maps, weights = combination
-    return {"loss": losses, "feature_map": maps, "loss_weights": weights, "slack": slack}
-
-
-def hinges(rows, w):
-    losses, vectors, slack = rows
-    worst = np.full(slack.max() + 1, -np.inf)
-    np.maximum.at(worst, slack, losses - vectors @ w)
-    return worst.sum()
-
-
-def programme(rows, cost):
-    """Minimise ½‖w‖² + cost Σ ξ with ξ ≥ loss − w·δΨ for all rankings; a dual point proves the answer."""
-    losses, vectors, slack = rows
-    d, n_slacks = vectors.shape[1], slack.max() + 1
-    A = np.zeros((len(losses), d + n_slacks))
-    A[:, :d], A[np.arange(len(losses)), d + slack] = vectors, 1.0
-    found = minimize(
-        lambda x: 0.5 * x[:d] @ x[:d] + cost * x[d:].sum(),
-        np.repeat([0.0, losses.max()], [d, n_slacks]),
-        jac=lambda x: np.append(x[:d], np.full(n_slacks, cost)),
-        constraints={"type": "ineq", "fun": lambda x: A @ x - losses, "jac": lambda x: A},
-        method="SLSQP",
-        options={"ftol": 1e-15, "maxiter": 1000},
-    )
-    w = found.x[:d]
-    active = A @ found.x - losses < 1e-6
-    targets = np.append(w, np.full(n_slacks, cost))
-    z = np.zeros(len(losses))
-    z[active] = nnls(A[active].T, targets)[0]
-    z *= cost / np.bincount(slack, z, n_slacks)[slack]  # feasible, so that this is a bound
-    primal = 0.5 * w @ w + cost * hinges(rows, w)
-    dual = z @ losses - 0.5 * np.sum((vectors.T @ z) ** 2)
-    assert -1e-12 < primal - dual < 1e-8 * primal  # the judge is judged too
-    return primal, w
-
-
 @combinations
 @slacks
 @solvers
@@ -186,7 +47,7 @@ def test_the_answer_is_that_of_the_programme_over_all_rankings(combination, slac
         rows = constraints(*listed(parts), slack, X, y, qid)
         cost = C / len(set(qid))
         expected, w = programme(rows, cost)
-        ranker = StructuredSVM(C=C, **settings_of(parts, slack), standardize=False, solver=solver, tol=1e-7)
+        ranker = hinge_svm(C=C, **settings_of(parts, slack), standardize=False, solver=solver, tol=1e-7)
         ranker.fit(X, y, qid)
         assert ranker.gap_ <= 1e-7
         assert ranker.objective_ == pytest.approx(expected, rel=1e-6)
@@ -199,7 +60,7 @@ def test_separate_and_shared_slacks_and_weights_are_different_problems():
     X, y, qid = random_queries(0)
     losses = ["map", "mrr@2"]
     fitted = [
-        StructuredSVM(losses, 10.0, slack=slack, loss_weights=weights, standardize=False, tol=1e-6).fit(X, y, qid)
+        hinge_svm(losses, 10.0, slack=slack, loss_weights=weights, standardize=False, tol=1e-6).fit(X, y, qid)
         for slack, weights in itertools.product(SLACKS, [None, [2.0, 0.5]])
     ]
     for one, other in itertools.combinations(fitted, 2):
@@ -211,10 +72,10 @@ def test_separate_and_shared_slacks_and_weights_are_different_problems():
 def test_one_loss_twice_is_the_loss(loss, feature_map, solver):
     X, y, qid = random_queries(4, n_queries=12, n_features=4, sizes=(5, 9))
     settings = {"C": 5.0, "feature_map": feature_map, "solver": solver, "tol": 1e-7}
-    alone = StructuredSVM(loss, **settings).fit(X, y, qid)
-    halves = StructuredSVM([loss, loss], loss_weights=[0.5, 0.5], **settings).fit(X, y, qid)
-    shared = StructuredSVM([loss, loss], slack="shared", **settings).fit(X, y, qid)
-    listed_alone = StructuredSVM([loss], slack="shared", **settings).fit(X, y, qid)
+    alone = hinge_svm(loss, **settings).fit(X, y, qid)
+    halves = hinge_svm([loss, loss], loss_weights=[0.5, 0.5], **settings).fit(X, y, qid)
+    shared = hinge_svm([loss, loss], slack="shared", **settings).fit(X, y, qid)
+    listed_alone = hinge_svm([loss], slack="shared", **settings).fit(X, y, qid)
     for ranker in (halves, shared, listed_alone):
         assert ranker.objective_ == pytest.approx(alone.objective_, rel=1e-6)
         np.testing.assert_allclose(ranker.coef_, alone.coef_, rtol=1e-3, atol=1e-4)
@@ -223,8 +84,8 @@ def test_one_loss_twice_is_the_loss(loss, feature_map, solver):
 
 def test_the_weight_of_a_single_loss_is_a_factor_of_C():
     X, y, qid = random_queries(4, n_queries=12, n_features=4, sizes=(5, 9))
-    weighted = StructuredSVM("map", 2.0, loss_weights=[3.0]).fit(X, y, qid)
-    np.testing.assert_allclose(weighted.coef_, StructuredSVM("map", 6.0).fit(X, y, qid).coef_, rtol=1e-9)
+    weighted = hinge_svm("map", 2.0, loss_weights=[3.0]).fit(X, y, qid)
+    np.testing.assert_allclose(weighted.coef_, hinge_svm("map", 6.0).fit(X, y, qid).coef_, rtol=1e-9)
 
 
 @slacks
@@ -236,13 +97,13 @@ def test_queries_that_only_one_of_the_losses_can_use(slack, solver):
     losses = ["map", "dorm@2"]
     rows = constraints(losses, ["po", "dorm"], [1.0, 2.0], slack, X, y, qid)
     expected, w = programme(rows, 10.0 / 3)  # of three queries that some loss can use
-    ranker = StructuredSVM(
+    ranker = hinge_svm(
         losses, 10.0, loss_weights=[1.0, 2.0], slack=slack, solver=solver, standardize=False, tol=1e-7
     ).fit(X, y, qid)
     assert (ranker.n_queries_, ranker.n_queries_skipped_) == (3, 1)
     assert ranker.objective_ == pytest.approx(expected, rel=1e-6)
     np.testing.assert_allclose(ranker.coef_, w, rtol=1e-3, atol=1e-3)
-    only_map = StructuredSVM("map").fit(X, y, qid)
+    only_map = hinge_svm("map").fit(X, y, qid)
     assert (only_map.n_queries_, only_map.n_queries_skipped_) == (2, 2)
 
 
@@ -251,7 +112,7 @@ def test_relevant_from_is_for_those_without_grades(slack):
     X, y, qid = random_queries(7, grades=4)
     rows = constraints(["map", "dorm"], ["po", "dorm"], [1.0, 1.0], slack, X, y, qid, relevant_from=2)
     expected, _ = programme(rows, 5.0 / 3)
-    ranker = StructuredSVM(
+    ranker = hinge_svm(
         ["map", "dorm"], 5.0, slack=slack, relevant_from=2, standardize=False, tol=1e-7
     ).fit(X, y, qid)  # fmt: skip
     assert ranker.objective_ == pytest.approx(expected, rel=1e-6)
@@ -264,7 +125,7 @@ def test_the_library_and_the_programme_train_the_same_model(loss, slack, solver,
     X, y, qid = random_queries(8, n_queries=10, n_features=4, sizes=(4, 12))
     settings = {"slack": slack, "solver": solver, "tol": 1e-6, "n_jobs": 2}
     start = np.array([0.3, -0.2, 0.1, 0.5])  # at 0 all scores are equal, and several rankings the most violated ones
-    compiled = StructuredSVM(loss, 5.0, **settings).start_from(start).fit(X, y, qid)
+    compiled = hinge_svm(loss, 5.0, **settings).start_from(start).fit(X, y, qid)
     calls = []
     assignment = position_decay.assignment
 
@@ -276,7 +137,7 @@ def test_the_library_and_the_programme_train_the_same_model(loss, slack, solver,
     for limit in (0, 50):  # in cells: for all queries, for some of them
         monkeypatch.setattr(position_decay, "_MOST_CELLS", limit)
         calls.clear()
-        ranker = StructuredSVM(loss, 5.0, **settings).start_from(start).fit(X, y, qid)
+        ranker = hinge_svm(loss, 5.0, **settings).start_from(start).fit(X, y, qid)
         hard = [q for q in set(qid) if not position_decay.is_cheap(y[qid == q], 5 if loss == "dorm@5" else 99)]
         assert set(calls) == {int((qid == q).sum()) for q in hard}
         assert len(hard) == 10 if limit == 0 else 0 < len(hard) < 10
@@ -292,7 +153,7 @@ def test_labels_too_many_for_the_programme_train_by_the_library():
     y = np.random.default_rng(0).random(len(qid)) * 4
     X[:, 0] += y
     for loss in ("dorm", "dorm@10"):
-        assert StructuredSVM(loss, 10.0).fit(X, y, qid).gap_ <= 1e-3
+        assert hinge_svm(loss, 10.0).fit(X, y, qid).gap_ <= 1e-3
 
 
 @combinations
@@ -300,7 +161,7 @@ def test_labels_too_many_for_the_programme_train_by_the_library():
 @solvers
 def test_the_certificate_is_reached_on_larger_data(combination, slack, solver):
     X, y, qid = random_queries(10, n_queries=40, n_features=6, sizes=(5, 25), grades=4)
-    ranker = StructuredSVM(C=20.0, **settings_of(COMBINATIONS[combination], slack), solver=solver).fit(X, y, qid)
+    ranker = hinge_svm(C=20.0, **settings_of(COMBINATIONS[combination], slack), solver=solver).fit(X, y, qid)
     assert ranker.gap_ <= 1e-3
     path = np.array([(row.primal, row.dual) for row in ranker.path_])
     assert (np.diff(path[:, 0]) <= 0).all()
@@ -311,9 +172,9 @@ def test_the_certificate_is_reached_on_larger_data(combination, slack, solver):
 def test_many_queries_share_blocks(slack, monkeypatch):
     X, y, qid = random_queries(11, n_queries=60, n_features=3)
     settings = {"loss": ["map", "dorm", "mrr"], "C": 10.0, "slack": slack, "tol": 1e-6}
-    expected = StructuredSVM(**settings).fit(X, y, qid)
+    expected = hinge_svm(**settings).fit(X, y, qid)
     monkeypatch.setattr("rankwright.rankers.problem._FEW_BLOCKS", 7)
-    ranker = StructuredSVM(**settings).fit(X, y, qid)
+    ranker = hinge_svm(**settings).fit(X, y, qid)
     assert ranker.objective_ == pytest.approx(expected.objective_, rel=2e-6)
 
 
@@ -321,7 +182,7 @@ def test_many_queries_share_blocks(slack, monkeypatch):
 def test_threads_do_not_change_a_bit(slack):
     X, y, qid = random_queries(12, n_queries=500, n_features=4, sizes=(20, 30))
     settings = {"loss": ["map", "dorm@3"], "C": 10.0, "slack": slack}
-    fitted = [StructuredSVM(**settings, n_jobs=n_jobs).fit(X, y, qid) for n_jobs in (1, 2, 3)]
+    fitted = [hinge_svm(**settings, n_jobs=n_jobs).fit(X, y, qid) for n_jobs in (1, 2, 3)]
     assert len({ranker.coef_.tobytes() for ranker in fitted}) == 1
 
 
@@ -331,23 +192,23 @@ def test_a_path_over_C_with_weights_of_queries(slack):
     valid = random_queries(14, n_queries=10, n_features=3, sizes=(4, 8))
     settings = {"loss": ["map", "dorm@3"], "slack": slack, "tol": 1e-6}
     weights = {q: 1.0 + q % 3 for q in range(10)}
-    auto = StructuredSVM(C="auto", C_grid=[0.1, 1.0, 10.0], **settings)
+    auto = hinge_svm(C="auto", C_grid=[0.1, 1.0, 10.0], **settings)
     auto.fit(X, y, qid, query_weight=weights, eval_set=valid)
     health = {"norm", "slack", "slack_ratio", "objective_ratio"}
     assert set(auto.C_path_[0]) == {"C", "AP", "objective", "gap", "passes"} | health  # chosen by the first loss
     for row in auto.C_path_:
-        alone = StructuredSVM(C=row["C"], **settings).fit(X, y, qid, query_weight=weights)
+        alone = hinge_svm(C=row["C"], **settings).fit(X, y, qid, query_weight=weights)
         assert row["objective"] == pytest.approx(alone.objective_, rel=2e-6)
     twice = [np.repeat(part, [int(weights[q]) for q in qid], axis=0) for part in (X, y)]
     names = np.concatenate([[f"{q} {copy}" for copy in range(int(weights[q]))] for q in qid])
-    repeated = StructuredSVM(C=10.0, standardize=False, **settings).fit(*twice, names)
-    weighted = StructuredSVM(C=10.0, standardize=False, **settings).fit(X, y, qid, query_weight=weights)
+    repeated = hinge_svm(C=10.0, standardize=False, **settings).fit(*twice, names)
+    weighted = hinge_svm(C=10.0, standardize=False, **settings).fit(X, y, qid, query_weight=weights)
     assert weighted.objective_ == pytest.approx(repeated.objective_, rel=2e-6)
 
 
 def test_what_is_saved(tmp_path):
     X, y, qid = random_queries(15, n_queries=8)
-    ranker = StructuredSVM(
+    ranker = hinge_svm(
         ["map", "dorm@5"], 2.0, feature_map=[None, "dorm:sqrt@30"], loss_weights=(1.0, 0.5), slack="shared"
     ).fit(X, y, qid)
     ranker.save(tmp_path / "model.rkw")
@@ -359,7 +220,7 @@ def test_what_is_saved(tmp_path):
     assert saved.parameters["slack"] == "shared"
     assert saved.training["gap"] == ranker.gap_
     assert saved.model.coef.tobytes() == ranker.coef_.tobytes()
-    again = StructuredSVM(**saved.parameters).fit(X, y, qid)
+    again = hinge_svm(**saved.parameters).fit(X, y, qid)
     assert again.coef_.tobytes() == ranker.coef_.tobytes()
 
 
@@ -368,29 +229,29 @@ METHODS = {"dorm": "dorm-nc", "dorm@10": "dorm@10", "DORM@5": "dorm@5"}
 
 @pytest.mark.parametrize("loss", METHODS)
 def test_the_name_of_the_method(loss, tmp_path):
-    StructuredSVM(loss).fit(*random_queries(16)).save(tmp_path / "model.rkw")
+    hinge_svm(loss).fit(*random_queries(16)).save(tmp_path / "model.rkw")
     assert load_model(tmp_path / "model.rkw").method == METHODS[loss]
 
 
 def test_dorm_is_ndcg_on_positions():
     X, y, qid = random_queries(17, n_queries=8)
-    expected = StructuredSVM("dorm@3", feature_map="dorm:sqrt").fit(X, y, qid)
-    same = StructuredSVM("ndcg@3", feature_map="dorm:sqrt").fit(X, y, qid)
+    expected = hinge_svm("dorm@3", feature_map="dorm:sqrt").fit(X, y, qid)
+    same = hinge_svm("ndcg@3", feature_map="dorm:sqrt").fit(X, y, qid)
     assert same.coef_.tobytes() == expected.coef_.tobytes()
-    linear = StructuredSVM("nDCG(gain=linear)@3", feature_map="dorm:sqrt").fit(X, y, qid)
+    linear = hinge_svm("nDCG(gain=linear)@3", feature_map="dorm:sqrt").fit(X, y, qid)
     assert not np.allclose(linear.coef_, expected.coef_)
 
 
 def test_nothing_to_order_for_any_loss():
     X, y, qid = random_queries(19)
     with pytest.warns(InputWarning, match="nothing to order"):
-        ranker = StructuredSVM(["map", "dorm"]).fit(X, np.ones(len(y)), qid)
+        ranker = hinge_svm(["map", "dorm"]).fit(X, np.ones(len(y)), qid)
     assert not ranker.coef_.any()
 
 
 def test_labels_too_large_for_a_gain_give_one_line():
     X, y, qid = random_queries(21)
     with pytest.raises(InputError, match=r"the label 2000 is too large for nDCG with gain 2\^rel−1"):
-        StructuredSVM(["map", "dorm"]).fit(X, y * 1000.0, qid)
-    linear = StructuredSVM("nDCG(gain=linear)", feature_map="dorm")
+        hinge_svm(["map", "dorm"]).fit(X, y * 1000.0, qid)
+    linear = hinge_svm("nDCG(gain=linear)", feature_map="dorm")
     assert np.allclose(linear.fit(X, y * 1000.0, qid).coef_, clone(linear).fit(X, y, qid).coef_)
