@@ -213,8 +213,6 @@ def _check_names(problems: Problems, spec: MethodSpec, method: Method, place: Pl
                 problems.add(here, f"{key} cannot be set here: {_NOT_SET[key]}")
             elif key not in known:
                 problems.add(here, f"{spec.method} has no parameter {key!r}; {nearest(key, sorted(known))}")
-    if "losses" in known and "losses" not in (*spec.parameters, *spec.grid):
-        problems.add(place, f'{spec.method} needs losses; expected parameters such as losses = ["map", "mrr@10"]')
 
 
 def _with_background(problems: Problems, spec: MethodSpec, place: Place, folders: Sequence[Path]) -> MethodSpec:
@@ -273,9 +271,10 @@ def _trained_for(spec: MethodSpec, method: Method, planned: Plan) -> str | None:
     """What a method is trained for, if that is a measure."""
     if method.loss is not None:
         return str(planned.measure)
-    if "losses" in spec.parameters:
+    losses = spec.parameters.get("losses", method.defaults().get("losses"))
+    if losses:
         from rankwright.rankers.losses import parse_losses
 
-        return " + ".join(str(loss.measure) for loss in parse_losses(spec.parameters["losses"]))
+        return " + ".join(str(loss.measure) for loss in parse_losses(losses))
     measure = getattr(planned.ranker, "measure", None)
     return None if measure is None or "measure" in spec.grid else str(parse_measure(measure))
