@@ -32,6 +32,7 @@ REACH = (0, 0, 4, 3, 2, 1, 1, 1, 1)
 
 MOST_GRADES = len(REACH) - 1
 _CHUNKS = 8  # of each grade to start with, about
+_ROUNDING = 4e-15  # equal paths differ by this much, relative to the sum of all numbers added
 
 
 @njit(cache=True)
@@ -128,7 +129,7 @@ def _improve(
     here, before = np.empty(n_states + 1), np.empty(n_states + 1)
     for state in range(n_states + 1):
         here[state] = before[state] = -np.inf
-    here[middle] = old = 0.0
+    here[middle] = old = size = 0.0
     counts, worth = np.zeros(n_grades, np.int64), np.empty((n_grades, 2 * farthest + 1))
     for step in range(path.size):
         here, before = before, here
@@ -143,6 +144,7 @@ def _improve(
                     value = weights[0, step] * scores[place] - weights[1, step] * gains[grade]
                 worth[grade, farthest + offset] = value
         old += worth[known, farthest]
+        size += abs(worth[known, farthest])
         for state in range(n_states):
             best, picked = -np.inf, 0
             for grade in range(n_grades):
@@ -151,7 +153,7 @@ def _improve(
                     best, picked = value, grade
             here[state] = best
             choice[step, state] = picked
-    if not here[middle] > old:
+    if not here[middle] - old > _ROUNDING * size:
         return False
     state, inside = middle, True
     for step in range(path.size - 1, -1, -1):
@@ -174,7 +176,7 @@ def by_windows(scores: Array, labels: Array, parameters: Array) -> tuple[float, 
         path = best_path(first, scores[order] - scores.max(), gains[order[first[:-1]]], decay, discount)
     ranks = np.argsort(path, kind="stable")
     coef[order] -= decay[ranks]
-    return 1.0 - float(gains[order] @ discount[ranks]), coef
+    return 1.0 - float((gains[order] * discount[ranks]).sum()), coef
 
 
 def assignment(scores: Array, labels: Array, parameters: Array) -> tuple[float, Array]:
@@ -184,7 +186,7 @@ def assignment(scores: Array, labels: Array, parameters: Array) -> tuple[float, 
     worth = np.outer(decay[:n_ranks], scores - scores.max()) - np.outer(discount[:n_ranks], gains)
     ranks, documents = linear_sum_assignment(worth, maximize=True)
     coef[documents] -= decay[ranks]
-    return 1.0 - float(gains[documents] @ discount[ranks]), coef
+    return 1.0 - float((gains[documents] * discount[ranks]).sum()), coef
 
 
 def _prepared(labels: Array, parameters: Array) -> tuple[Array, Array, Array, Array]:
@@ -195,4 +197,4 @@ def _prepared(labels: Array, parameters: Array) -> tuple[Array, Array, Array, Ar
     best_first = np.argsort(-labels, kind="stable")
     _, group, counts = np.unique(labels, return_inverse=True, return_counts=True)
     means = np.bincount(group[best_first], decay) / counts
-    return decay, discount, gains / (gains[best_first] @ discount), means[group]
+    return decay, discount, gains / (gains[best_first] * discount).sum(), means[group]
