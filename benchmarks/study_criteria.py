@@ -32,6 +32,7 @@ from rankwright import Evaluation, RankingData, StructuredSVM, evaluate, parse_m
 from rankwright.evaluation.significance import corrected, p_value
 from rankwright.measures.forms import Oracle
 from rankwright.measures.oracles.common import BINS, WORK, sort_descending
+from rankwright.measures.oracles.position_windows import assignment
 from rankwright.rankers.max_margin import DEFAULT_GRID
 from rankwright.rankers.problem import Target
 from study_data import Fold, all_folds, marked, p_text, pooled, run_study, short, signed, table
@@ -303,7 +304,9 @@ class _Assigned(StructuredSVM):
 
     def _targets(self, data: RankingData) -> Sequence[Target]:
         found = super()._targets(data)
-        return [replace(one, oracle=replace(one.oracle, cheap=lambda labels: False)) for one in found]
+        return [
+            replace(one, oracle=replace(one.oracle, library=assignment, cheap=lambda labels: False)) for one in found
+        ]
 
 
 def _trainings(data: dict[str, list[Fold]]) -> str:
@@ -328,21 +331,25 @@ def _trainings(data: dict[str, list[Fold]]) -> str:
 
 def _both_ways(oracle: Oracle, relevant: int) -> tuple[float, float, bool]:
     """Return the seconds of both ways, and whether they find the same violation."""
-    library, parameters, n = oracle.library, oracle.parameters(N_DOCS), N_DOCS
+    library, cheap, parameters, n = oracle.library, oracle.cheap, oracle.parameters(N_DOCS), N_DOCS
     assert library is not None
+    assert cheap is not None
     rng = np.random.default_rng(relevant)
     labels = rng.permutation(np.arange(n) < relevant).astype(np.float64)
     scores = labels + rng.normal(size=n)
     labels.flags.writeable = False
     order, coef, work = np.empty(n, np.int64), np.empty(n), np.empty(WORK * n + BINS)
 
-    def programme() -> float:
+    def programme() -> tuple[float, Any]:
+        if not cheap(labels):
+            return library(scores, labels, parameters)
         sort_descending(scores, order, work)
-        return float(oracle.kernel(scores, labels, order, parameters, coef, work))
+        return oracle.kernel(scores, labels, order, parameters, coef, work), coef
 
-    violation = programme() - coef @ scores
-    loss, their_coef = library(scores, labels, parameters)
-    seconds = best_cpu_seconds(programme), best_cpu_seconds(lambda: library(scores, labels, parameters), 3)
+    ours, our_coef = programme()
+    violation = ours - our_coef @ scores
+    loss, their_coef = assignment(scores, labels, parameters)
+    seconds = best_cpu_seconds(programme), best_cpu_seconds(lambda: assignment(scores, labels, parameters), 3)
     return *seconds, bool(np.isclose(violation, loss - their_coef @ scores, rtol=0, atol=1e-9))
 
 

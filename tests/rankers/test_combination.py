@@ -9,7 +9,8 @@ from listed_rankings import constraints, hinges, listed, programme, random_queri
 from sklearn.base import clone
 
 from rankwright import InputError, InputWarning
-from rankwright.measures.oracles import position_decay
+from rankwright.measures import parse_measure
+from rankwright.measures.oracles import position_decay, position_windows
 from rankwright.models.saving import load_model
 from rankwright.rankers.max_margin import StructuredSVM
 
@@ -118,7 +119,7 @@ def test_relevant_from_is_for_those_without_grades(slack):
     assert ranker.objective_ == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("loss", ["dorm@5", ["map", "dorm"]])
+@pytest.mark.parametrize("loss", ["dorm@3", ["map", "dorm@3"]])
 @slacks
 @solvers
 def test_the_library_and_the_programme_train_the_same_model(loss, slack, solver, monkeypatch):
@@ -127,18 +128,19 @@ def test_the_library_and_the_programme_train_the_same_model(loss, slack, solver,
     start = np.array([0.3, -0.2, 0.1, 0.5])  # at 0 all scores are equal, and several rankings the most violated ones
     compiled = hinge_svm(loss, 5.0, **settings).start_from(start).fit(X, y, qid)
     calls = []
-    assignment = position_decay.assignment
+    by_windows = position_windows.by_windows
 
     def counted(*arguments):
         calls.append(len(arguments[0]))
-        return assignment(*arguments)
+        return by_windows(*arguments)
 
-    monkeypatch.setattr(position_decay, "assignment", counted)
+    monkeypatch.setattr(position_windows, "by_windows", counted)
     for limit in (0, 50):  # in cells: for all queries, for some of them
         monkeypatch.setattr(position_decay, "_MOST_CELLS", limit)
         calls.clear()
         ranker = hinge_svm(loss, 5.0, **settings).start_from(start).fit(X, y, qid)
-        hard = [q for q in set(qid) if not position_decay.is_cheap(y[qid == q], 5 if loss == "dorm@5" else 99)]
+        cheap = parse_measure("ndcg@3").oracle("dorm").cheap
+        hard = [q for q in set(qid) if not cheap(y[qid == q])]
         assert set(calls) == {int((qid == q).sum()) for q in hard}
         assert len(hard) == 10 if limit == 0 else 0 < len(hard) < 10
         assert ranker.gap_ <= 1e-6

@@ -136,6 +136,7 @@ class nDCG(_Gained, PositionSum):
 
     def _assignment(self, decay: str) -> Oracle:
         from rankwright.measures.oracles import position_decay as dorm  # loads numba
+        from rankwright.measures.oracles.position_windows import by_windows
 
         profile, at, cut = decay.partition("@")
         if profile not in ("", *_DECAYS) or (at and not (cut.isdecimal() and int(cut))):
@@ -144,17 +145,21 @@ class nDCG(_Gained, PositionSum):
                 f"the decay of the feature map is {decay!r}; expected {known}, or {known[:4]}@30 to end it at rank 30"
             )
 
+        same_profile = (profile or "log2") == self.discount
+
         def gain_and_positions(longest: int) -> Array:
-            ranks = np.arange(longest)
-            weights = _DECAYS[profile or "log2"](ranks)
+            ranks = np.arange(longest)  # one formula for equal profiles: the oracle asks whether A = D
+            weights = self.discounts(ranks) if same_profile else _DECAYS[profile or "log2"](ranks)
             weights[int(cut) if cut else longest :] = 0.0
             head = [float(self.gain != "linear"), float(min(self.cutoff or longest, longest))]
             return read_only(np.concatenate([head, weights, self.cut_discounts(longest)]))
 
         def cheap(labels: Array) -> bool:
-            return dorm.is_cheap(labels, min(self.cutoff or len(labels), len(labels)))
+            n = len(labels)
+            last = min(self.cutoff or n, n)
+            return dorm.is_cheap(labels, last, alike=same_profile and last == min(int(cut) if cut else n, n))
 
-        return Oracle(dorm.dorm, gain_and_positions, "dorm", graded=True, library=dorm.assignment, cheap=cheap)
+        return Oracle(dorm.dorm, gain_and_positions, "dorm", graded=True, library=by_windows, cheap=cheap)
 
 
 @register

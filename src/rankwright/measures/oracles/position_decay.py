@@ -2,10 +2,11 @@
 
     Ψ(y) = Σ_i A(r_i) x_i,   the most violated ranking: argmax Σ_i A(r_i) s_i − gain_i D(r_i) / ideal
 
-Documents of one grade keep the order of their scores, so a ranking of the ranks with a discount is a path that takes
+Where A = D, as for the default decay without a cutoff, that is Σ_i D(r_i) (s_i − gain_i / ideal): a sort. Otherwise
+documents of one grade keep the order of their scores, so a ranking of the ranks with a discount is a path that takes
 the next document of some grade at each: a dynamic programme over how many were taken of each grade. Below the last such
-rank only the scores matter. With many grades the programme is too large, and a library solves the assignment. Both are
-exact.
+rank only the scores matter. Where that programme is large, :mod:`rankwright.measures.oracles.position_windows` runs it
+near a path only; where there are too many grades for that, a library solves the assignment. All are exact.
 
 Ψ(y*) is the mean over all ideal rankings: documents of one grade share the weights of the places of that grade.
 """
@@ -18,13 +19,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from numba import njit
-from scipy.optimize import linear_sum_assignment
 
-__all__ = ["assignment", "dorm", "is_cheap"]
+from rankwright.measures.oracles.position_windows import MOST_GRADES, REACH
+
+__all__ = ["dorm", "is_cheap"]
 
 Array = npt.NDArray[Any]
-_CELLS_PER_DOCUMENT = 512  # below about this the programme is faster than the assignment
-_MOST_CELLS = 1 << 20
+_MOST_CELLS = 1 << 20  # of a table: 9 MB
+_CELLS_PER_STATE = 4  # above about this many for a state of the windows, these are faster
+
+
+@njit(cache=True)
+def _find(values: Any, label: float) -> int:
+    """The first place in falling ``values`` that is not above the label."""
+    low, high = 0, values.size
+    while low < high:
+        middle = (low + high) // 2
+        if values[middle] > label:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @njit(cache=True)
@@ -32,9 +47,7 @@ def _grades(labels: Any, values: Any, sizes: Any) -> int:
     """The different labels, highest first, and how many documents have each; how many labels."""
     n_grades = 0
     for i in range(labels.size):
-        place = 0
-        while place < n_grades and values[place] > labels[i]:
-            place += 1
+        place = _find(values[:n_grades], labels[i])
         if place == n_grades or values[place] != labels[i]:
             for later in range(n_grades, place, -1):
                 values[later] = values[later - 1]
@@ -47,33 +60,124 @@ def _grades(labels: Any, values: Any, sizes: Any) -> int:
 
 
 @njit(cache=True)
-def _gain(exponential: float, label: float) -> float:
-    return 2.0**label - 1.0 if exponential > 0.0 else label
+def dorm(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
+    """``parameters``: whether gains are exponential, the ranks with a discount, then A and D of each of the ranks."""
+    n = scores.size
+    longest = (parameters.size - 2) // 2
+    decay, discount = parameters[2 : 2 + n], parameters[2 + longest : 2 + longest + n]
+    values, sizes = np.empty(n), np.empty(n, np.int64)
+    n_grades = _grades(labels, values, sizes)
+    gains, means, first = np.empty(n_grades), np.zeros(n_grades), np.zeros(n_grades + 1, np.int64)
+    ideal = 0.0
+    for grade in range(n_grades):
+        gains[grade] = 2.0 ** values[grade] - 1.0 if parameters[0] > 0.0 else values[grade]
+        first[grade + 1] = first[grade] + sizes[grade]
+        for rank in range(first[grade], first[grade + 1]):
+            ideal += gains[grade] * discount[rank]
+            means[grade] += decay[rank] / sizes[grade]
+    # In score order: the grade of each document, and its score, less the highest one so that small differences count.
+    # By grade, and then in score order: its place in the former order, and its score again.
+    kind, ordered, places, by_grade = np.empty(n, np.int64), np.empty(n), np.empty(n, np.int64), np.empty(n)
+    for i in range(n):
+        grade = _find(values[:n_grades], labels[order[i]])
+        at = first[grade + 1] - sizes[grade]
+        sizes[grade] -= 1
+        coef[order[i]] = means[grade]
+        kind[i], ordered[i] = grade, scores[order[i]] - scores[order[0]]
+        places[at], by_grade[at] = i, ordered[i]
+    for grade in range(n_grades):
+        gains[grade] /= ideal
+    if _alike(decay, discount):
+        ranking = _merged(first, by_grade, gains, places)
+    else:
+        path = _table(kind, ordered, first, by_grade, gains, min(int(parameters[1]), n), decay, discount)
+        ranking = np.empty(n, np.int64)
+        for rank in range(n):
+            ranking[rank] = places[first[path[rank]]]
+            first[path[rank]] += 1
+    loss = 1.0
+    for rank in range(n):
+        coef[order[ranking[rank]]] -= decay[rank]
+        loss -= gains[kind[ranking[rank]]] * discount[rank]
+    return loss
 
 
 @njit(cache=True)
-def _rest(kind: Any, index: Any, ordered: Any, taken: Any, rank: int, decay: Any) -> float:
-    """Σ A(r) s from ``rank`` on, of the documents not taken, in score order."""
-    total = 0.0
-    for i in range(kind.size):
-        if index[i] >= taken[kind[i]]:
-            if decay[rank] == 0.0:
-                break
-            total += decay[rank] * ordered[i]
+def _alike(decay: Any, discount: Any) -> bool:
+    rank = 0
+    while rank < decay.size and decay[rank] == discount[rank]:
+        rank += 1
+    return rank == decay.size
+
+
+@njit(cache=True)
+def _merged(first: Any, by_grade: Any, gains: Any, places: Any) -> Any:
+    """The places of all documents by score less gain, highest first; of equal ones those of the higher grade first."""
+    n, runs, bounds = places.size, gains.size, first.copy()
+    keys, other_keys, other = np.empty(n), np.empty(n), np.empty(n, np.int64)
+    for grade in range(runs):
+        for i in range(first[grade], first[grade + 1]):
+            keys[i] = by_grade[i] - gains[grade]
+    while runs > 1:  # merge two neighbours each
+        for run in range(0, runs, 2):
+            start, middle, stop = bounds[run], bounds[run + 1], bounds[min(run + 2, runs)]
+            bounds[run // 2] = start
+            left, right = start, middle
+            for i in range(start, stop):
+                if right == stop or (left < middle and not keys[right] > keys[left]):
+                    other_keys[i], other[i] = keys[left], places[left]
+                    left += 1
+                else:
+                    other_keys[i], other[i] = keys[right], places[right]
+                    right += 1
+        runs = (runs + 1) // 2
+        bounds[runs] = n
+        keys, other_keys, places, other = other_keys, keys, other, places
+    return places
+
+
+@njit(cache=True)
+def _table(
+    kind: Any, ordered: Any, first: Any, by_grade: Any, gains: Any, n_ranks: int, decay: Any, discount: Any
+) -> Any:
+    """The best path from the value and last choice of every state: how many were taken of each grade."""
+    n, n_grades, cells = kind.size, gains.size, 1
+    limits, strides = np.empty(n_grades, np.int64), np.empty(n_grades, np.int64)
+    for grade in range(n_grades - 1, -1, -1):
+        limits[grade] = min(first[grade + 1] - first[grade], n_ranks)
+        strides[grade] = cells
+        cells *= limits[grade] + 1
+    values, choice, path = np.empty(cells), np.empty(cells, np.int8), np.empty(n, np.int64)
+    below = np.zeros(n + 1)  # Σ A(r) s from a rank on, in score order
+    for rank in range(n - 1, -1, -1):
+        below[rank] = below[rank + 1] + decay[rank] * ordered[rank]
+    state = _fill(
+        kind, ordered, below, first, by_grade, strides, limits, gains, n_ranks, decay, discount, values, choice
+    )
+    taken = np.empty(n_grades, np.int64)
+    for grade in range(n_grades):
+        taken[grade] = (state // strides[grade]) % (limits[grade] + 1)
+    for rank in range(n_ranks - 1, -1, -1):
+        path[rank] = choice[state]
+        state -= strides[path[rank]]
+    rank = n_ranks
+    for i in range(n):
+        if taken[kind[i]] > 0:
+            taken[kind[i]] -= 1
+        else:
+            path[rank] = kind[i]
             rank += 1
-            if rank == kind.size:
-                break
-    return total
+    return path
 
 
 @njit(cache=True)
 def _fill(
-    kind: Any, index: Any, ordered: Any, by_grade: Any, strides: Any, limits: Any, gains: Any, n_ranks: int, decay: Any,
-    discount: Any, values: Any, choice: Any,
+    kind: Any, ordered: Any, below: Any, first: Any, by_grade: Any, strides: Any, limits: Any, gains: Any, n_ranks: int,
+    decay: Any, discount: Any, values: Any, choice: Any,
 ) -> int:  # fmt: skip
-    """Value and last choice of every state, a state being how many were taken of each grade; the best final state."""
+    """Value and last choice of every state that can be reached; the best final one."""
     n_grades = limits.size
-    taken = np.zeros(n_grades, np.int64)
+    taken, left = np.zeros(n_grades, np.int64), np.empty(n_grades, np.int64)
     total, state = 0, 0
     best, best_state = -np.inf, -1
     values[0] = 0.0
@@ -89,143 +193,48 @@ def _fill(
         taken[grade] += 1
         total += 1
         state += strides[grade]
-        choice[state] = -1
+        value, picked = -np.inf, -1
         for grade in range(n_grades):
             if taken[grade] > 0:
-                value = values[state - strides[grade]] + decay[total - 1] * by_grade[grade, taken[grade] - 1]
-                value -= gains[grade] * discount[total - 1]
-                if choice[state] < 0 or value > values[state]:  # some choice, even if scores are nan
-                    values[state] = value
-                    choice[state] = grade
+                other = values[state - strides[grade]] + decay[total - 1] * by_grade[first[grade] + taken[grade] - 1]
+                other -= gains[grade] * discount[total - 1]
+                if picked < 0 or other > value:  # some choice, even if scores are nan
+                    value, picked = other, grade
+        values[state], choice[state] = value, picked
         if total == n_ranks:
-            value = values[state]
             if n_ranks < kind.size:
-                value += _rest(kind, index, ordered, taken, n_ranks, decay)
+                for grade in range(n_grades):
+                    left[grade] = taken[grade]
+                value += _rest(kind, ordered, below, left, n_ranks, decay)
             if best_state < 0 or value > best:
                 best, best_state = value, state
 
 
 @njit(cache=True)
-def _fill_two(goods: Any, bads: Any, gains: Any, decay: Any, discount: Any, values: Any, choice: Any) -> int:
-    """The same for two grades if all ranks have a discount, so that there is one final state."""
-    width = bads.size + 1
-    for i in range(goods.size + 1):
-        above = (i - 1) * width
-        here = i * width
-        for j in range(width):
-            rank = i + j - 1
-            value = -np.inf
-            if j > 0:
-                value = values[here + j - 1] + decay[rank] * bads[j - 1] - gains[1] * discount[rank]
-            picked = 1
-            if i > 0:
-                other = values[above + j] + decay[rank] * goods[i - 1] - gains[0] * discount[rank]
-                if j == 0 or other > value:
-                    value, picked = other, 0
-            values[here + j] = value if i + j > 0 else 0.0
-            choice[here + j] = picked
-    return values.size - 1
-
-
-@njit(cache=True)
-def dorm(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: Any) -> float:
-    """``parameters``: whether gains are exponential, the ranks with a discount, then A and D of each of the ranks."""
-    n = scores.size
-    longest = (parameters.size - 2) // 2
-    decay, discount = parameters[2 : 2 + longest], parameters[2 + longest :]
-    n_ranks = min(int(parameters[1]), n)
-    found, sizes = np.empty(n), np.empty(n, np.int64)
-    n_grades = _grades(labels, found, sizes)
-    gains, limits, strides = np.empty(n_grades), np.empty(n_grades, np.int64), np.empty(n_grades, np.int64)
-    ideal, place = 0.0, 0
-    for grade in range(n_grades):
-        gains[grade] = _gain(parameters[0], found[grade])
-        limits[grade] = min(sizes[grade], n_ranks)
-        mean = 0.0
-        for rank in range(place, place + sizes[grade]):
-            ideal += gains[grade] * discount[rank]
-            mean += decay[rank] / sizes[grade]
-        for i in range(n):
-            if labels[i] == found[grade]:
-                coef[i] = mean
-        place += sizes[grade]
-    cells, largest = 1, 0
-    for grade in range(n_grades - 1, -1, -1):
-        strides[grade] = cells
-        cells *= limits[grade] + 1
-        largest = max(largest, sizes[grade])
-        gains[grade] /= ideal
-    # Every document in score order: its grade, its place among those of the grade, its score.
-    kind, index, ordered = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n)
-    by_grade, places = np.empty((n_grades, largest)), np.empty((n_grades, largest), np.int64)
-    sizes[:n_grades] = 0
-    for i in range(n):
-        grade = 0
-        while found[grade] != labels[order[i]]:
-            grade += 1
-        kind[i], index[i], ordered[i] = grade, sizes[grade], scores[order[i]] - scores[order[0]]
-        by_grade[grade, sizes[grade]], places[grade, sizes[grade]] = ordered[i], order[i]
-        sizes[grade] += 1
-    values, choice = np.empty(cells), np.empty(cells, np.int8)
-    if n_grades == 2 and n_ranks == n:
-        goods, bads = by_grade[0, : sizes[0]], by_grade[1, : sizes[1]]
-        state = _fill_two(goods, bads, gains, decay, discount, values, choice)
-    else:
-        state = _fill(
-            kind, index, ordered, by_grade, strides, limits, gains, n_ranks, decay, discount, values, choice
-        )  # fmt: skip
-    return _follow(
-        state, choice, strides, limits, gains, places, kind, index, order, n_ranks, decay, discount, coef
-    )  # fmt: skip
-
-
-@njit(cache=True)
-def _follow(
-    state: int, choice: Any, strides: Any, limits: Any, gains: Any, places: Any, kind: Any, index: Any, order: Any,
-    n_ranks: int, decay: Any, discount: Any, coef: Any,
-) -> float:  # fmt: skip
-    """Subtract A of its rank from the coefficient of every document; return the loss."""
-    taken = np.empty(limits.size, np.int64)
-    for grade in range(limits.size):
-        taken[grade] = (state // strides[grade]) % (limits[grade] + 1)
-    rank = n_ranks
-    for i in range(kind.size):
-        if index[i] >= taken[kind[i]]:
-            coef[order[i]] -= decay[rank]
+def _rest(kind: Any, ordered: Any, below: Any, left: Any, rank: int, decay: Any) -> float:
+    """Σ A(r) s from ``rank`` on in score order, ``left`` documents of each grade left out."""
+    total, i = 0.0, 0
+    while i < rank and rank < kind.size:
+        if left[kind[i]] > 0:
+            left[kind[i]] -= 1
+        else:
+            total += decay[rank] * ordered[i]
             rank += 1
-    loss = 1.0
-    for rank in range(n_ranks - 1, -1, -1):
-        grade = choice[state]
-        taken[grade] -= 1
-        coef[places[grade, taken[grade]]] -= decay[rank]
-        loss -= gains[grade] * discount[rank]
-        state -= strides[grade]
-    return loss
+        i += 1
+    return total + below[rank]
 
 
-def is_cheap(labels: Array, n_ranks: int) -> bool:
-    """Whether the dynamic programme is small enough for a query of these labels."""
-    sizes = np.minimum(np.unique(labels, return_counts=True)[1], n_ranks)
-    most = min(_CELLS_PER_DOCUMENT * len(labels), _MOST_CELLS)
-    if 2 ** len(sizes) > most:  # every grade at least doubles the cells, which would overflow
+def is_cheap(labels: Array, n_ranks: int, alike: bool) -> bool:
+    """Whether the kernel does for a query: it is a sort, or the table is small and faster than windows."""
+    if alike:
+        return True
+    n, sizes = len(labels), np.unique(labels, return_counts=True)[1]
+    n_grades, limits = len(sizes), np.minimum(sizes, n_ranks)
+    if 2**n_grades > _MOST_CELLS or float(np.prod(limits + 1.0)) > _MOST_CELLS:
         return False
-    cells = float(np.prod(sizes + 1.0))
-    if n_ranks < len(labels):
-        cells += math.comb(n_ranks + len(sizes) - 1, len(sizes) - 1) * len(labels)
-    return cells <= most
-
-
-def assignment(scores: Array, labels: Array, parameters: Array) -> tuple[float, Array]:
-    """Loss and coefficients as from `dorm`, by SciPy's solver for the linear assignment problem."""
-    n, longest = len(scores), (len(parameters) - 2) // 2
-    decay, discount = parameters[2 : 2 + n], parameters[2 + longest : 2 + longest + n]
-    n_ranks = int(np.flatnonzero((decay > 0) | (discount > 0))[-1]) + 1
-    gains = 2.0**labels - 1.0 if parameters[0] else labels
-    best_first = np.argsort(-labels, kind="stable")
-    gains = gains / (gains[best_first] @ discount)
-    worth = np.outer(decay[:n_ranks], scores - scores.max()) - np.outer(discount[:n_ranks], gains)
-    ranks, documents = linear_sum_assignment(worth, maximize=True)
-    _, group, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    coef = (np.bincount(group[best_first], decay) / counts)[group]
-    coef[documents] -= decay[ranks]
-    return 1.0 - float(gains[documents] @ discount[ranks]), coef
+    if n_grades > MOST_GRADES:
+        return True
+    states = min(math.prod((limits + 1).tolist()), math.comb(n_ranks + n_grades, n_grades))
+    deepest = n * float((limits / (sizes + 1)).max())  # about, in score order, of the documents that may be taken
+    ends = math.comb(n_ranks + n_grades - 1, n_grades - 1) * deepest if n_ranks < n else 0.0
+    return states + ends / n_grades <= _CELLS_PER_STATE * n * (2 * REACH[n_grades] + 1) ** (n_grades - 1)

@@ -1,0 +1,200 @@
+"""The most violated ranking on the `dorm` feature map, near a ranking that is known: for long queries.
+
+A ranking is a path: at every rank it takes the next document of some grade. With k_g(r) documents of grade g among the
+first r, and C_g(k) the sum of the k highest scores of the grade, the value of a path is
+
+    Σ_r Σ_g (A(r−1) − A(r)) C_g(k_g(r)) − (D(r−1) − D(r)) gain_g k_g(r)
+
+which is concave in every k_g(r), because A falls and C_g is concave. The paths are the integer flows of a network (one
+unit enters at every rank, and flows on along the grades), so this is a convex cost flow: a path that no path within ±1
+of its counts beats is the best of all. A dynamic programme over the paths within a few documents of one path therefore
+decides whether it is the best; if not, the programme finds a better one, and starts again from there.
+
+The first path comes from the same programme with documents taken in chunks of 2^t instead of one by one, for smaller
+and smaller t. Memory is linear in the number of documents.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+from scipy.optimize import linear_sum_assignment
+
+__all__ = ["MOST_GRADES", "REACH", "assignment", "best_path", "by_windows"]
+
+Array = npt.NDArray[Any]
+
+REACH = (0, 0, 4, 3, 2, 1, 1, 1, 1)
+"""How far from those of a path the counts of the programme are, by the number of grades."""
+
+MOST_GRADES = len(REACH) - 1
+_CHUNKS = 8  # of each grade to start with, about
+_ROUNDING = 4e-15  # equal paths differ by this much, relative to the sum of all numbers added
+
+
+@njit(cache=True)
+def best_path(first: Any, ordered: Any, gains: Any, decay: Any, discount: Any) -> Any:
+    """The grade at every rank; ``ordered`` has the scores of grade g in ``first[g]`` … ``first[g + 1] − 1``."""
+    n, n_grades = ordered.size, gains.size
+    sums = np.zeros((3, n + 1))
+    for i in range(n):
+        sums[0, i + 1] = sums[0, i] + decay[i]
+        sums[1, i + 1] = sums[1, i] + discount[i]
+        sums[2, i + 1] = sums[2, i] + ordered[i]
+    size = 1
+    while n > _CHUNKS * n_grades * size and np.isfinite(sums[2, n]):
+        size *= 2
+    path, length = np.empty(n, np.int64), 0
+    for grade in range(n_grades):
+        for _ in range(first[grade], first[grade + 1], size):
+            path[length] = grade
+            length += 1
+    if not np.isfinite(sums[2, n]):  # no path is best
+        return path
+    offsets, came = _windows(n_grades)
+    choice = np.empty((n + 1, offsets.shape[0]), np.int8)
+    starts, mean, weights = np.zeros(n_grades + 1, np.int64), np.empty(n), np.empty((2, n))
+    while True:
+        for grade in range(n_grades):
+            starts[grade + 1] = starts[grade]
+            for low in range(first[grade], first[grade + 1], size):
+                high = min(low + size, first[grade + 1])
+                mean[starts[grade + 1]] = ordered[low] if size == 1 else (sums[2, high] - sums[2, low]) / (high - low)
+                starts[grade + 1] += 1
+        for step in range(length):
+            low, high = step * n // length, (step + 1) * n // length
+            weights[0, step] = decay[step] if size == 1 else (sums[0, high] - sums[0, low]) / (high - low)
+            weights[1, step] = discount[step] if size == 1 else (sums[1, high] - sums[1, low]) / (high - low)
+        while _improve(path[:length], starts, mean, gains, weights, offsets, came, choice):
+            pass
+        if size == 1:
+            return path
+        size //= 2
+        path, length = _halve(path[:length], size, first, n)
+
+
+@njit(cache=True)
+def _windows(n_grades: int) -> Any:
+    """Counts near those of a path, as differences to them; and where each comes from.
+
+    The second, for the grade that the path takes at a rank: the state before it if another grade is taken there,
+    or one past the last state if that is too far from the path.
+    """
+    reach = REACH[n_grades]
+    side, last = 2 * reach + 1, n_grades - 1
+    n_states = side**last
+    offsets = np.zeros((n_states, n_grades), np.int64)
+    came = np.empty((n_grades, n_states, n_grades), np.int64)
+    for state in range(n_states):
+        for grade in range(last):
+            offsets[state, grade] = state // side**grade % side - reach
+            offsets[state, last] -= offsets[state, grade]
+        for known in range(n_grades):
+            for grade in range(n_grades):
+                source = state
+                if grade != known and grade < last:
+                    source = n_states if offsets[state, grade] == -reach else source - side**grade
+                if grade != known and known < last and source < n_states:
+                    source = n_states if offsets[state, known] == reach else source + side**known
+                came[known, state, grade] = source
+    return offsets, came
+
+
+@njit(cache=True)
+def _halve(path: Any, size: int, first: Any, n: int) -> Any:
+    """The same path in chunks of ``size`` documents, half as many as before."""
+    finer, length = np.empty(n, np.int64), 0
+    left = np.empty(first.size - 1, np.int64)
+    for grade in range(left.size):
+        left[grade] = first[grade + 1] - first[grade]
+    for grade in path:
+        for _ in range(1 if left[grade] <= size else 2):
+            finer[length] = grade
+            length += 1
+            left[grade] -= size
+    return finer, length
+
+
+@njit(cache=True)
+def _improve(
+    path: Any, starts: Any, scores: Any, gains: Any, weights: Any, offsets: Any, came: Any, choice: Any
+) -> bool:
+    """Replace ``path`` by the best one near it; whether there may be a better one near that."""
+    n_states, n_grades = offsets.shape
+    middle, reach = n_states // 2, -offsets[0, 0]
+    farthest = reach * (n_grades - 1)
+    here, before = np.empty(n_states + 1), np.empty(n_states + 1)
+    for state in range(n_states + 1):
+        here[state] = before[state] = -np.inf
+    here[middle] = old = size = 0.0
+    counts, worth = np.zeros(n_grades, np.int64), np.empty((n_grades, 2 * farthest + 1))
+    for step in range(path.size):
+        here, before = before, here
+        known = path[step]
+        counts[known] += 1
+        for grade in range(n_grades):
+            within = reach if grade < n_grades - 1 else farthest
+            for offset in range(-within, within + 1):  # a document that is not there is worth −inf
+                place = starts[grade] + counts[grade] + offset - 1
+                value = -np.inf
+                if starts[grade] <= place < starts[grade + 1]:
+                    value = weights[0, step] * scores[place] - weights[1, step] * gains[grade]
+                worth[grade, farthest + offset] = value
+        old += worth[known, farthest]
+        size += abs(worth[known, farthest])
+        for state in range(n_states):
+            best, picked = -np.inf, 0
+            for grade in range(n_grades):
+                value = before[came[known, state, grade]] + worth[grade, farthest + offsets[state, grade]]
+                if value > best:
+                    best, picked = value, grade
+            here[state] = best
+            choice[step, state] = picked
+    if not here[middle] - old > _ROUNDING * size:
+        return False
+    state, inside = middle, True
+    for step in range(path.size - 1, -1, -1):
+        for grade in range(n_grades - 1):
+            inside &= abs(offsets[state, grade]) < reach
+        known, path[step] = path[step], choice[step, state]
+        state = came[known, state, path[step]]
+    return not inside
+
+
+def by_windows(scores: Array, labels: Array, parameters: Array) -> tuple[float, Array]:
+    """Loss and coefficients of the most violated ranking, for any query; see `Oracle.library`."""
+    n = len(scores)
+    decay, discount, gains, coef = _prepared(labels, parameters)
+    if len(np.unique(labels)) > MOST_GRADES:
+        return assignment(scores, labels, parameters)
+    order = np.lexsort((-scores, -labels))
+    first = np.append(np.flatnonzero(np.diff(labels[order], prepend=np.inf)), n)
+    with np.errstate(invalid="ignore"):  # scores may be infinite
+        path = best_path(first, scores[order] - scores.max(), gains[order[first[:-1]]], decay, discount)
+    ranks = np.argsort(path, kind="stable")
+    coef[order] -= decay[ranks]
+    return 1.0 - float((gains[order] * discount[ranks]).sum()), coef
+
+
+def assignment(scores: Array, labels: Array, parameters: Array) -> tuple[float, Array]:
+    """The same by SciPy's solver for the linear assignment problem."""
+    decay, discount, gains, coef = _prepared(labels, parameters)
+    n_ranks = int(np.flatnonzero((decay > 0) | (discount > 0))[-1]) + 1
+    worth = np.outer(decay[:n_ranks], scores - scores.max()) - np.outer(discount[:n_ranks], gains)
+    ranks, documents = linear_sum_assignment(worth, maximize=True)
+    coef[documents] -= decay[ranks]
+    return 1.0 - float((gains[documents] * discount[ranks]).sum()), coef
+
+
+def _prepared(labels: Array, parameters: Array) -> tuple[Array, Array, Array, Array]:
+    """A and D of the ranks; the gain of every document over the ideal DCG; its mean A over all ideal rankings."""
+    n, longest = len(labels), (len(parameters) - 2) // 2
+    decay, discount = parameters[2 : 2 + n], parameters[2 + longest : 2 + longest + n]
+    gains = 2.0**labels - 1.0 if parameters[0] else labels
+    best_first = np.argsort(-labels, kind="stable")
+    _, group, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    means = np.bincount(group[best_first], decay) / counts
+    return decay, discount, gains / (gains[best_first] * discount).sum(), means[group]
