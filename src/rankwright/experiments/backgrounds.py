@@ -3,7 +3,7 @@
 A background is kept in the cache of the results folder under a hash of everything that affects it, which is part of the
 key of every cell that uses it. Every file of a background has queries of its own: the number of the file is put before
 their ids, so that they are confused neither with each other nor with those of the new domain. The adaptation itself is
-:class:`~rankwright.adaptation.choice.Adaptation`'s; as everywhere, nothing here sees the test queries.
+:class:`~rankwright.adaptation.ways.Adaptation`'s; as everywhere, nothing here sees the test queries.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from rankwright.experiments.tuning import Outcome, run_method
 from rankwright.models.saving import load_model
 
 if TYPE_CHECKING:
-    from rankwright.adaptation.choice import Adapted
+    from rankwright.adaptation.candidates import Adapted
 
 __all__ = ["Background", "prepare_background", "run_adapt", "settings_of"]
 
@@ -257,7 +257,7 @@ def _wide(data: RankingData, width: int, model: Any) -> RankingData:
 
 
 def _adapted(name: str, *given: Any, **settings: Any) -> Adapted:
-    from rankwright.adaptation.choice import Adaptation  # slow to import, and tables of results do without
+    from rankwright.adaptation.ways import Adaptation  # slow to import, and tables of results do without
 
     return Adaptation(*given, **settings).run(name)
 
