@@ -26,7 +26,6 @@ from rankwright.measures import Measure, Rankings, parse_measure
 from rankwright.rankers.background import background_model, background_scores, compare_features
 from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
 from rankwright.rankers.interpolation import Interpolation
-from rankwright.rankers.parameters import is_list
 from rankwright.training.methods import parse_method
 from rankwright.training.train import Plan, plan
 
@@ -290,7 +289,7 @@ def _further(progress: Callable[[int, int], Any], before: int, total: int, done:
 def _models(background: Any) -> dict[str, Any]:
     """The background models by name."""
     if not isinstance(background, Mapping):
-        several = background if is_list(background) else [background]
+        several = list(background) if isinstance(background, list | tuple) else [background]
         background = {_BACKGROUND if len(several) == 1 else str(n): one for n, one in enumerate(several, 1)}
     if not background or None in background.values():
         what = "background is None" if background else "there is no background"
@@ -306,10 +305,10 @@ def _models(background: Any) -> dict[str, Any]:
 
 def _listed(key: str, value: Any) -> list[Any]:
     """The values to choose from."""
-    values = list(value) if is_list(value) else [value]
+    values = list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else [value]
     if not values:
         raise InputError(f"{key} is empty; expected at least one value")
-    return list(dict.fromkeys(values))
+    return [one for at, one in enumerate(values) if one not in values[:at]]
 
 
 def _joined(parts: Sequence[RankingData]) -> RankingData:
