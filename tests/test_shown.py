@@ -36,7 +36,10 @@ MATERIAL: dict[str, str | dict[str, str]] = {
         "letor/web.rkw letor/news.rkw letor/web.txt letor/train.txt letor/valid.txt letor/test.txt letor/later.txt"
     ),
     "docs/comparing.md": "text/qrels.txt text/bm25.run text/mine.run letor/test.txt letor/old.scores letor/new.scores",
-    "docs/howto/adapt.md": "letor/web.txt letor/web-valid.txt letor/train.txt letor/vali.txt letor/test.txt",
+    "docs/howto/adapt.md": (
+        "letor/web.txt letor/web-valid.txt letor/news.txt letor/news-valid.txt letor/train.txt letor/vali.txt "
+        "letor/test.txt"
+    ),
     "docs/howto/certificate.md": "letor/train.txt letor/vali.txt",
     "docs/howto/fuse.md": "text/bm25.run text/dense.run text/qrels.txt text/train.qrels text/valid.qrels "
     "text/test.qrels",

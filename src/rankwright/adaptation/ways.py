@@ -223,7 +223,7 @@ class Adaptation:
 
     def _in_domain(self, data: RankingData, **details: Any) -> _Made:
         trained = self._in_domain_plan().train(data, self.valid)
-        return _Made(trained.model, trained.facts, details)
+        return _Made(trained.model, trained.facts, {"in_domain": trained.method, **details})
 
     def _boosting_plans(self, name: str, background: Any = None) -> list[tuple[dict[str, Any], Plan]]:
         """The settings to choose from, those that vary, and what to train for each."""
@@ -279,7 +279,8 @@ class Adaptation:
         joined = Interpolation(parts, self.weights, **settings)
         facts = joined.fit_data(self.valid)
         weights = {name: float(weight) for name, weight in zip(names, joined.weights_, strict=True)}
-        return _Made(joined.model_, facts, {"weights": weights})
+        own = {"in_domain": self.candidate(others[0]).details["in_domain"]} if others else {}
+        return _Made(joined.model_, facts, {**own, "weights": weights})
 
 
 def _further(progress: Callable[[int, int], Any], before: int, total: int, done: int) -> None:

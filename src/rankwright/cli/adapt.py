@@ -295,9 +295,9 @@ def _show(found: Adapted, valid: Path) -> None:
             apart, (low, high), p = found.differences(one.name)
             cells = [f"{apart:+.4f}", f"[{low:+.4f}, {high:+.4f}]", f"{p:.3f}"]
         rows.append((f"{mark} {one.name}", f"{one.value:.4f}", *cells, f"{one.seconds:.1f} s"))
-    notes = [
-        f"on {valid.name}: {len(found.chosen.evaluation.query_ids):,} queries; differences from the background ranker"
-    ]
+    several = any(one.name.startswith("background (") for one in found.candidates)
+    start = "the interpolated backgrounds" if several else "the background ranker"
+    notes = [f"on {valid.name}: {len(found.chosen.evaluation.query_ids):,} queries; differences from {start}"]
     notes += [_tuned(one, measure, valid) for one in found.candidates if one.tried]
     notes += [f"{name} could not be used: {why}" for name, why in found.failures.items()]
     notes.append(f"chosen: {found.reason}")
