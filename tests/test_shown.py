@@ -32,9 +32,14 @@ MATERIAL: dict[str, str | dict[str, str]] = {
         "Experiments and reports": "text/python-docs-results",  # already finished: `run` has nothing left to do
         "In Python": "letor/mq2008/S5.txt.gz",
     },
-    "docs/adaptation.md": "letor/web.rkw letor/web.txt letor/train.txt letor/valid.txt letor/test.txt letor/later.txt",
+    "docs/adaptation.md": (
+        "letor/web.rkw letor/news.rkw letor/web.txt letor/train.txt letor/valid.txt letor/test.txt letor/later.txt"
+    ),
     "docs/comparing.md": "text/qrels.txt text/bm25.run text/mine.run letor/test.txt letor/old.scores letor/new.scores",
-    "docs/howto/adapt.md": "letor/web.txt letor/web-valid.txt letor/train.txt letor/vali.txt letor/test.txt",
+    "docs/howto/adapt.md": (
+        "letor/web.txt letor/web-valid.txt letor/news.txt letor/news-valid.txt letor/train.txt letor/vali.txt "
+        "letor/test.txt"
+    ),
     "docs/howto/certificate.md": "letor/train.txt letor/vali.txt",
     "docs/howto/fuse.md": "text/bm25.run text/dense.run text/qrels.txt text/train.qrels text/valid.qrels "
     "text/test.qrels",
@@ -64,7 +69,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
 # In the reference every section, one per command, has its own folder.
 REFERENCE = {
     "rankwright": "text/qrels.txt text/bm25.run text/mine.run",
-    "rankwright adapt": "letor/web.rkw letor/train.txt letor/valid.txt letor/test.txt letor/later.txt",
+    "rankwright adapt": "letor/web.rkw letor/news.rkw letor/train.txt letor/valid.txt letor/test.txt letor/later.txt",
     "rankwright compare": "text/qrels.txt text/bm25.run text/mine.run text/yours.run letor/test.txt letor/old.scores "
     "letor/new.scores",
     "rankwright convert": "letor/train.txt.gz letor/rank.train letor/rank.train.query",

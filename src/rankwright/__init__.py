@@ -17,7 +17,8 @@ __version__ = "0.1.0"
 _HOMES = {
     "rankwright.errors": ("InputError", "InputWarning"),
     "rankwright.adaptation.augment": ("Augmentation", "augment"),
-    "rankwright.adaptation.choice": ("Adapted", "adapt"),
+    "rankwright.adaptation.candidates": ("Adapted",),
+    "rankwright.adaptation.choice": ("adapt",),
     "rankwright.adaptation.robustness": ("RobustnessReport", "learning_curve", "robustness"),
     "rankwright.data.cleaning": ("Cleaner", "Cleaning"),
     "rankwright.data.dataset": ("RankingData",),

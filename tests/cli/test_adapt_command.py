@@ -1,6 +1,7 @@
 """`rankwright adapt` end to end, and every bad input with its one line."""
 
 import json
+import re
 
 import numpy as np
 import pytest
@@ -84,10 +85,81 @@ def test_json(files, capsys):
     assert [row["method"] for row in facts["tests"]] == ["background", "interpolate"]
 
 
+SEVERAL = ["adapt", "web.rkw", "news.rkw", *BASE[2:]]
+
+
+@pytest.fixture
+def news(files):
+    RankingSVM(C=1.0).fit(domain((0.0, 0.2, 1.0), 30, 5)).save("news.rkw")
+    write_letor(domain((0.0, 0.2, 1.0), 30, 5), "more.txt")
+    return files
+
+
+def test_several_backgrounds_another_in_domain_method_and_settings_to_choose_from(news, capsys):
+    rich = ["--background-data", "rich.txt", "--background-data", "more.txt", "--test", "test.txt"]
+    net = ["--in-domain", "lambdarank", "--set", "hidden=4", "--set", "epochs=5"]
+    boosting = ["--leaves", "2,4", "--rate", "0.1,0.5", "--trees", "5"]
+    assert main([*SEVERAL, *rich, *net, *boosting]) == 0
+    out, err = capsys.readouterr()
+    for name in ("background (web.rkw)", "background (news.rkw)", "background ", "in-domain", "interpolate-3"):
+        assert f" {name}" in out
+    assert re.search(
+        r"lambdamart: leaves [24], rate 0\.[15], \d trees, the best of 4 settings by nDCG@10 on valid", out
+    )
+    assert re.search(
+        r"lambdaboost: rate 0\.[15], \d rounds, the best of 2 settings by nDCG@10 on valid\.txt \(0\.", out
+    )
+    assert err.splitlines() == ["wrote m.rkw"]
+    assert main([*SEVERAL, *net, "--method", "interpolate", "--weights", "lambdarank"]) == 0
+    assert re.search(
+        r"weights of scaled scores: [-.\d]+ web.rkw [-+] [.\d]+ news.rkw [-+] [.\d]+ in-dom", capsys.readouterr().out
+    )
+    assert main([*SEVERAL, *net, "--method", "interpolate", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert list(facts["candidates"]["interpolate"]["weights"]) == ["web.rkw", "news.rkw", "in-domain"]
+    assert main(["rank", "m.rkw", "test.txt", "-o", "test.scores"]) == 0
+    assert main(["explain", "m.rkw", "test.txt", "--query", "300"]) == 0
+    capsys.readouterr()
+    assert main([*BASE, "--method", "lambdamart", *boosting, "--json"]) == 0
+    tried = json.loads(capsys.readouterr().out)["candidates"]["lambdamart"]["tried"]
+    assert [(point["leaves"], point["rate"]) for point in tried] == [(2, 0.1), (2, 0.5), (4, 0.1), (4, 0.5)]
+
+
+def test_one_of_several_backgrounds_has_other_features(news, capsys):
+    wide = domain((1.0, 0.3, 0.0), 30, 0)
+    X = np.hstack([wide.X, wide.X[:, :1]])
+    RankingSVM(C=1.0).fit(wide.with_features(X)).save("wide.rkw")
+    several = ["adapt", "web.rkw", "wide.rkw", *BASE[2:], "--method", "interpolate"]
+    assert main(several) == 2
+    expected = "train.txt: the data has 3 features, but the model wide.rkw has 4; to take missing features as 0, which"
+    assert expected in capsys.readouterr().err
+    assert main([*several, "--missing-as-zero"]) == 2  # without names, one model's features are not the other's
+    assert "the data has 4 features, but the model web.rkw has 3" in capsys.readouterr().err
+
+
+def test_files_of_the_same_name_are_called_by_their_paths(news, capsys):
+    (news / "old").mkdir()
+    RankingSVM(C=1.0).fit(domain((1.0, 0.0, 0.1), 30, 6)).save("old/web.rkw")
+    assert main(["adapt", "web.rkw", "old/web.rkw", *BASE[2:], "--method", "background"]) == 0
+    assert "background (old/web.rkw)" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
         ([*BASE, "--curve", "10"], "expected --test"),
+        (["adapt", "web.rkw", "./web.rkw", *BASE[2:]], "web.rkw: is given twice as MODEL; expected different files"),
+        (["adapt", "web.rkw", "no.rkw", *BASE[2:]], "no.rkw"),
+        (["adapt", "web.rkw", "rich.txt", *BASE[2:]], "rich.txt: not a Rankwright model"),
+        ([*BASE, *["--background-data", "rich.txt"] * 2], "rich.txt: is given twice as --background-data"),
+        ([*BASE, "--background-data", "no.txt"], "no.txt"),
+        ([*BASE, "--in-domain", "lambdarnk"], "unknown method 'lambdarnk'; did you mean lambdarank"),
+        ([*BASE, "--set", "hidden=3"], "--set is 'hidden=3'; expected NAME=VALUE with one of"),
+        ([*BASE, "--in-domain", "lambdarank", "--set", "hidden=-3"], "hidden is -3; expected"),
+        ([*BASE, "--in-domain", "svm-combo"], "expected losses such as"),
+        ([*BASE, "--leaves", "2,x"], "--leaves is '2,x'; expected whole numbers, separated by commas"),
+        ([*BASE, "--leaves", "1"], "max_leaves is 1; expected"),
+        ([*BASE, "--rate", "0.1,0"], "--rate is '0'; expected numbers above 0"),
         ([*BASE, "--plot", "x.png"], "expected --curve"),
         ([*BASE, "--curve", "ten", "--test", "test.txt"], "numbers of queries"),
         ([*BASE, "--curve", "3", "--test", "test.txt", "--plot", "x.pdf"], ".png or .svg"),

@@ -71,6 +71,18 @@ features = ["rich1.txt", "rich2.txt"]
 valid = "rich3.txt"
 parameters = { n_trees = 12, min_rows = 2, max_leaves = 4, patience = 4 }
 """
+SEVERAL = """
+[[data.background]]
+name = "one"
+features = "rich1.txt"
+valid = "rich3.txt"
+parameters = { n_trees = 6, min_rows = 2, max_leaves = 4, patience = 4 }
+[[data.background]]
+name = "two"
+features = "rich2.txt"
+method = "lambdarank"
+parameters = { hidden = 3, epochs = 4 }
+"""
 FIXED = '\n[[data]]\nname = "fixed"\ntrain = "train.txt"\nvalid = "vali.txt"\ntest = "test.txt"\n'
 HEAD = '[experiment]\nmeasures = ["AP", "nDCG@10"]\nsave_models = true\nchoose_by = "AP"\n'
 

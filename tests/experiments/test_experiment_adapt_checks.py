@@ -31,7 +31,12 @@ MISTAKES = {
         "the background of fixed has no features",
     ),
     "key": ('valid = "rich3', 'vali = "rich3', "vali =", "unknown key 'vali' in [data.background]; did you mean val"),
-    "no table": (BACKGROUND, 'background = "rich"\n', "background =", "background is 'rich'; expected a table"),
+    "no table": (
+        BACKGROUND,
+        'background = "rich"\n',
+        "background =",
+        "background is 'rich'; expected a table or a list",
+    ),
     "type": ('valid = "rich3.txt"', "valid = 3", "valid = 3", "valid is 3; expected a string or a list of str"),
     "both": ('valid = "rich3.txt"', "model = 'b.rkw'\nmethod = 'ranknet'", "ranknet", "has model and method: the "),
     "valid and model": ("parameters = { n", "model = 'b.rkw'\n# { n", "rich3", "has model and valid: there is not"),
@@ -51,7 +56,7 @@ MISTAKES = {
         'adapt:augment"\n',
         'adapt:augment"\nparameters = { leaves = 3 } # a\n',
         "# a",
-        "adapt:augment has no parameter 'leaves'; it has none",
+        "unknown key 'leaves' in the parameters of adapt:augment; expected one of backgrounds",
     ),
     "grid": (
         'adapt:augment"\n',
@@ -79,7 +84,7 @@ def test_the_good_file_is_without_mistakes(folder):
     experiment, problems = check_text(GOOD, folder / "exp.toml")
     assert problems == []
     assert [str(spec.choose_by) for spec in experiment.methods] == ["AP"] * 3
-    assert str(experiment.data[0].background.spec.choose_by) == "AP"
+    assert str(experiment.data[0].backgrounds[0].spec.choose_by) == "AP"
     default, _ = check_text(GOOD.replace('choose_by = "AP"\n', ""), folder / "exp.toml")
     assert [str(spec.choose_by) for spec in default.methods] == ["nDCG@10"] * 3
 

@@ -76,7 +76,7 @@ def test_every_way_is_that_of_adapt(folder):
         assert (found.reason in runs[name]["note"]) == (name == "auto")
     tried = [json.loads(row["parameters"]) for row in rows(results, "paths") if row["method"] == "auto"]
     assert [point["method"] for point in tried] + list(found.failures) == list(METHODS)
-    about = results.manifest["data"][0]["background"]
+    (about,) = results.manifest["data"][0]["backgrounds"]
     assert (about["method"], about["queries"], about["documents"]) == ("lambdamart", 30, 240)
     assert about["seconds"] > 0
     assert list(about["files"]) == ["features 1", "features 2", "valid 1"]
@@ -133,7 +133,7 @@ def test_a_background_is_trained_once_and_counts_only_for_what_adapts_it(folder,
     splits = '\n[[data]]\nname = "parts"\nfolds = ["S1.txt", "S2.txt", "S3.txt"]\n'
     text = HEAD + splits + BACKGROUND + FIXED + BACKGROUND + feature
     path = write_experiment(folder, text)
-    assert "background" not in run_experiment(path).manifest["data"][0]
+    assert "backgrounds" not in run_experiment(path).manifest["data"][0]
     assert trained == []  # nobody uses it
     path.write_text(text + methods("background", "interpolate"))
     first = run_experiment(path)
@@ -164,11 +164,11 @@ def test_a_model_file_as_background(folder):
     assert list(values_of(results, "background", "AP").values()) == expected.tolist()
     tried = [json.loads(row["parameters"])["method"] for row in rows(results, "paths") if row["method"] == "auto"]
     assert "augment" not in tried
-    assert results.manifest["data"][0]["background"]["queries"] == 0
+    assert results.manifest["data"][0]["backgrounds"][0]["queries"] == 0
     text = text.replace('"b.rkw"\n', '"b.rkw"\nfeatures = "rich1.txt"\n') + methods("augment")
     results = run_experiment(write_experiment(folder, text))
     assert results.failures == []
-    assert results.manifest["data"][0]["background"]["queries"] == 10
+    assert results.manifest["data"][0]["backgrounds"][0]["queries"] == 10
 
 
 def narrower(path, keep):

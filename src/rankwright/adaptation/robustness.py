@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.adaptation.choice import Adaptation, Adapted
+from rankwright.adaptation.candidates import Adapted
+from rankwright.adaptation.ways import Adaptation
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.evaluation.render import Table, draw
@@ -168,19 +169,20 @@ def learning_curve(
     random_state: int = 0,
     n_jobs: int | None = None,
     progress: Callable[[int, int], Any] | None = None,
+    **further: Any,
 ) -> tuple[CurvePoint, ...]:
     """Value on a test set by number of in-domain training queries, over repeated random samples.
 
     Sizes beyond the number of training queries become one point with all of them. Every sample is validated on all
-    of the validation data.
+    of the validation data. Further settings, such as ``in_domain`` or ``leaves``, are those of :func:`adapt`.
     """
     if repeats < 1 or not sizes or min(sizes) < 1:
         raise InputError(f"sizes {list(sizes)} and {repeats} repeats; expected whole numbers from 1")
     wanted = parse_measure(measure)
     amounts = sorted({min(size, train.n_queries) for size in sizes})
-    settings: dict[str, Any] = {"measure": wanted, "random_state": random_state, "n_jobs": n_jobs}
+    settings: dict[str, Any] = {"measure": wanted, "random_state": random_state, "n_jobs": n_jobs, **further}
     before = Adaptation(background, train, valid, **settings)
-    start = _mean(before.background, test, wanted)
+    start = _mean(before.candidate("background").model, test, wanted)
     values: dict[tuple[str, int], list[float]] = {("background", amount): [start] for amount in amounts}
     total, done = len(amounts) * repeats, 0
     for amount in amounts:

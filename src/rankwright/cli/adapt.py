@@ -1,23 +1,34 @@
-"""`rankwright adapt`: a ranker trained on a rich domain, adapted to one with few judgements."""
+"""`rankwright adapt`: rankers trained on rich domains, adapted to one with few judgements."""
 
 from __future__ import annotations
 
 import dataclasses
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.adaptation.methods import METHODS
+from rankwright.adaptation.methods import IN_DOMAIN, METHODS
 from rankwright.cli.files import check_target, read_features
-from rankwright.cli.options import FILE, MISSING_AS_ZERO, missing_option, seed_option, threads_option
+from rankwright.cli.options import (
+    FILE,
+    MISSING_AS_ZERO,
+    assigned,
+    missing_option,
+    numbers,
+    seed_option,
+    threads_option,
+    whole_numbers,
+)
 from rankwright.cli.progress import progress
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
+from rankwright.training.methods import LISTED, parse_method
 
 if TYPE_CHECKING:
-    from rankwright.adaptation.choice import Adapted
+    from rankwright.adaptation.candidates import Adapted, Candidate
     from rankwright.adaptation.robustness import RobustnessReport
     from rankwright.data.dataset import RankingData
     from rankwright.models.saving import SavedModel
@@ -26,19 +37,42 @@ __all__ = ["command"]
 
 _TESTS = {"closed": "test", "open": "open test"}
 _OTHERS = {"train": "training", "valid": "validation", "rich": "background"}
+_NOT_SET = ("background", "callback", "eval_measure", "n_jobs", "random_state", "warm_start")
+_IN_DOMAIN_HELP = f"What to train on FEATURES: {LISTED}."
+_SET_HELP = "A parameter of the --in-domain method, such as hidden=15; an unknown name lists them all."
+_LEAVES_HELP = "Leaves of LambdaMART's trees; several, such as 2,4,10,20: the best on --valid."
+_RATE_HELP = (
+    "Shrinkage of LambdaBoost and LambdaMART; several, such as 0.1,0.5: the best on --valid.  [default: 0.5 and 0.1]"
+)
+_TREES_HELP = "Most trees, or rounds of LambdaBoost; --valid says how many are kept.  [default: 300, 500 rounds]"
 
 
 @click.command("adapt")
-@click.argument("background", metavar="MODEL", type=FILE)
+@click.argument("backgrounds", metavar="MODEL...", type=FILE, nargs=-1, required=True)
 @click.argument("features", metavar="FEATURES", type=FILE)
 @click.option("--valid", required=True, type=FILE, metavar="FILE", help="In-domain validation data, to choose by.")
-@click.option("--background-data", type=FILE, metavar="FILE", help="Data of the rich domain, for augment.")
+@click.option(
+    "--background-data",
+    type=FILE,
+    metavar="FILE",
+    multiple=True,
+    help="Data of a rich domain, for augment; repeatable.",
+)
 @click.option(
     "--method",
     type=click.Choice(["auto", *METHODS]),
     default="auto",
     show_default=True,
     help="auto tries all and prefers the simplest that is not significantly worse than the best.",
+)
+@click.option("--in-domain", default=IN_DOMAIN, show_default=True, metavar="METHOD", help=_IN_DOMAIN_HELP)
+@click.option("--set", "settings", multiple=True, metavar="NAME=VALUE", help=_SET_HELP)
+@click.option(
+    "--weights",
+    type=click.Choice(["powell", "lambdarank"]),
+    default="powell",
+    show_default=True,
+    help="How weights of interpolations are found: by exact line search, or by a linear LambdaRank.",
 )
 @click.option("-o", "--output", "target", required=True, type=FILE, metavar="FILE", help="Model file, such as m.rkw.")
 @click.option(
@@ -61,30 +95,29 @@ _OTHERS = {"train": "training", "valid": "validation", "rich": "background"}
 @click.option("--curve", metavar="10,20,50", help="Learning curve on --test, by number of in-domain queries.")
 @click.option("--repeats", type=Whole(1), default=5, show_default=True, help="Samples of each size.")
 @click.option("--plot", type=FILE, metavar="FILE", help="Draw the learning curve (.png or .svg).")
-@click.option("--leaves", type=Whole(2), default=10, show_default=True, help="Leaves of LambdaMART's trees.")
+@click.option("--leaves", default="10", show_default=True, metavar="2,4,10", callback=whole_numbers, help=_LEAVES_HELP)
+@click.option("--rate", metavar="0.1,0.5", callback=numbers, help=_RATE_HELP)
+@click.option("--trees", type=Whole(1), metavar="NUMBER", help=_TREES_HELP)
 @missing_option
 @seed_option
 @threads_option()
 @click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON object.")
 def command(
-    background: Path,
+    backgrounds: tuple[Path, ...],
     features: Path,
     valid: Path,
-    background_data: Path | None,
+    background_data: tuple[Path, ...],
     method: str,
     target: Path,
-    measure: str,
     closed: Path | None,
     later: Path | None,
     harm: float,
     curve: str | None,
     repeats: int,
     plot: Path | None,
-    leaves: int,
     missing_as_zero: bool,
-    seed: int,
-    threads: int,
     as_json: bool,
+    **options: Any,
 ) -> None:
     """Adapt the ranker in MODEL to a domain with few judgements, those in FEATURES.
 
@@ -92,31 +125,35 @@ def command(
     --background-data, in-domain data augmented by its neighbours; compares them on the validation data; and writes the
     one to use, which contains everything it needs.
 
+    With several MODELs, interpolations have each of them as a component, and boosting starts from the interpolation of
+    all of them.
+
     \b
     Example:
       rankwright adapt web.rkw train.txt --valid valid.txt -o adapted.rkw
+      rankwright adapt web.rkw news.rkw train.txt --valid valid.txt --in-domain lambdarank --set hidden=10 \\
+          --leaves 2,4,10 --rate 0.1,0.5 -o adapted.rkw
       rankwright adapt web.rkw train.txt --valid valid.txt --test test.txt --open-test later.txt \\
           --curve 10,20,50,100 --plot curve.png -o adapted.rkw
     """
     from rankwright.adaptation.choice import adapt
     from rankwright.adaptation.robustness import learning_curve, robustness, write_curve
-    from rankwright.measures import parse_measure
-    from rankwright.models.saving import load_model
 
-    wanted = parse_measure(measure)
     sizes = _sizes(curve, plot, closed)
-    inputs = {"train": features, "valid": valid, "rich": background_data, "closed": closed, "open": later}
+    shared = _shared(**options)
+    rich = {f"rich {number}": path for number, path in enumerate(background_data, 1)}
+    inputs = {"train": features, "valid": valid, **rich, "closed": closed, "open": later}
     for written in (target, plot):
         if written is not None:
-            check_target(written, [background, *inputs.values()])
-    saved = load_model(background)
+            check_target(written, [*backgrounds, *inputs.values()])
+    _check_different("--background-data", background_data)
+    saved = _load(backgrounds)
     data = _read(inputs, saved, missing_as_zero)
-    shared: dict[str, Any] = {"measure": wanted, "random_state": seed, "n_jobs": threads}
+    neighbours = [data[name] for name in rich]
     with progress("adapting") as update:
         found = adapt(
-            saved, data["train"], data["valid"], background_data=data.get("rich"), method=method, leaves=leaves,
-            progress=update, **shared,
-        )  # fmt: skip
+            saved, data["train"], data["valid"], background_data=neighbours, method=method, progress=update, **shared
+        )
     tests: dict[str, Any] = {name: data[name] for name in ("closed", "open") if name in data}
     report = robustness(found, tests, harm_from=harm) if tests else None
     if report is not None and sizes:
@@ -140,7 +177,37 @@ def command(
             click.echo(f"wrote {path}", err=True)
 
 
-def _read(inputs: dict[str, Path | None], saved: SavedModel, missing_as_zero: bool) -> dict[str, RankingData]:
+def _shared(settings: Sequence[str], measure: str, seed: int, threads: int, **others: Any) -> dict[str, Any]:
+    """The options that are settings of every adaptation; the command itself sets the others of the in-domain method."""
+    from rankwright.measures import parse_measure
+
+    in_domain = others["in_domain"]
+    known = [name for name in parse_method(in_domain).defaults() if name not in _NOT_SET]
+    found = assigned(settings, known)
+    if isinstance(found.get("losses"), str):
+        found["losses"] = [loss.strip() for loss in found["losses"].split(",")]
+    further = {"measure": parse_measure(measure), "random_state": seed, "n_jobs": threads}
+    return {**others, **further, "in_domain_settings": found}
+
+
+def _load(paths: Sequence[Path]) -> dict[str, SavedModel]:
+    """The background models by file name, or by path where names are the same."""
+    from rankwright.models.saving import load_model
+
+    _check_different("MODEL", paths)
+    unique = len({path.name for path in paths}) == len(paths)
+    return {path.name if unique else str(path): load_model(path) for path in paths}
+
+
+def _check_different(what: str, paths: Sequence[Path]) -> None:
+    for number, path in enumerate(paths):
+        if path.exists() and any(other.exists() and path.samefile(other) for other in paths[:number]):
+            raise InputError(f"is given twice as {what}; expected different files", path)
+
+
+def _read(
+    inputs: Mapping[str, Path | None], saved: Mapping[str, SavedModel], missing_as_zero: bool
+) -> dict[str, RankingData]:
     """The data by role; test queries that are also in other data are reported."""
     from rankwright.data.overlap import Fingerprints
 
@@ -150,35 +217,51 @@ def _read(inputs: dict[str, Path | None], saved: SavedModel, missing_as_zero: bo
             read = read_features(path)
             data[name] = _fitting(read, name, data.get("train", read), saved, path, missing_as_zero)
     tests = {name: words for name, words in _TESTS.items() if name in data}
-    known = {name: Fingerprints.of(one) for name, one in data.items()} if tests else {}
+    known: dict[str, list[Fingerprints]] = {}
+    for name, one in data.items() if tests else ():
+        known.setdefault(name.partition(" ")[0], []).append(Fingerprints.of(one))
     for name, words in tests.items():
         for other, whose in _OTHERS.items():
-            found = known[name].shared_with(known[other], words, whose) if other in known else None
+            found = (
+                known[name][0].shared_with(Fingerprints.join(known[other]), words, whose) if other in known else None
+            )
             if found is not None:
                 click.echo(f"warning: {found.text}", err=True)
     return data
 
 
 def _fitting(
-    data: RankingData, name: str, train: RankingData, saved: SavedModel, path: Path, missing_as_zero: bool
+    data: RankingData,
+    name: str,
+    train: RankingData,
+    saved: Mapping[str, SavedModel],
+    path: Path,
+    missing_as_zero: bool,
 ) -> RankingData:
-    """Data with the features of the background model, or those of the new domain; an error if it lacks some."""
+    """Data with the features of the background models, or those of the new domain; an error if it lacks some."""
     from rankwright.data.matching import MissingFeaturesError, add_missing
 
+    role = name.partition(" ")[0]
     if missing_as_zero:
-        X, names = saved.model.with_missing(data.X, data.feature_names)
+        X, names = data.X, data.feature_names
+        for one in saved.values():
+            X, names = one.model.with_missing(X, names)
         if name != "train":
             X, names = add_missing(X, names, train.n_features, train.feature_names)
         data = dataclasses.replace(data, X=X, feature_names=names)
+    which = ""
     try:
-        if name in ("valid", "rich"):
-            what = "the in-domain data" if name == "rich" else "the training data"
-            return data.matched_to(train.n_features, train.feature_names, what=what, zeros_left_out=name == "valid")
-        saved.model.score(data.X[:1], data.feature_names)
-    except MissingFeaturesError as error:
-        raise error.or_use(MISSING_AS_ZERO, path) from None
+        if role in ("valid", "rich"):
+            what = "the in-domain data" if role == "rich" else "the training data"
+            return data.matched_to(train.n_features, train.feature_names, what=what, zeros_left_out=role == "valid")
+        for called, one in saved.items():
+            which = f" {called}" if len(saved) > 1 else ""
+            one.model.score(data.X[:1], data.feature_names)
     except InputError as error:
-        raise InputError(error.message, path) from None
+        message = error.message.replace("the model", f"the model{which}")
+        if isinstance(error, MissingFeaturesError):
+            raise MissingFeaturesError(message).or_use(MISSING_AS_ZERO, path) from None
+        raise InputError(message, path) from None
     return data
 
 
@@ -212,17 +295,34 @@ def _show(found: Adapted, valid: Path) -> None:
             apart, (low, high), p = found.differences(one.name)
             cells = [f"{apart:+.4f}", f"[{low:+.4f}, {high:+.4f}]", f"{p:.3f}"]
         rows.append((f"{mark} {one.name}", f"{one.value:.4f}", *cells, f"{one.seconds:.1f} s"))
-    notes = [
-        f"on {valid.name}: {len(found.chosen.evaluation.query_ids):,} queries; differences from the background ranker"
-    ]
+    several = any(one.name.startswith("background (") for one in found.candidates)
+    start = "the interpolated backgrounds" if several else "the background ranker"
+    notes = [f"on {valid.name}: {len(found.chosen.evaluation.query_ids):,} queries; differences from {start}"]
+    notes += [_tuned(one, measure, valid) for one in found.candidates if one.tried]
     notes += [f"{name} could not be used: {why}" for name, why in found.failures.items()]
     notes.append(f"chosen: {found.reason}")
+    if "weights" in found.chosen.details:
+        weights = [f"{weight:.3g} {name}" for name, weight in found.chosen.details["weights"].items()]
+        notes.append(f"weights of scaled scores: {' + '.join(weights).replace('+ -', '- ')}")
     header = ("method", measure, "diff", "95% interval", "p t-test", "time")
     click.echo(draw(Table(header, tuple(rows), tuple(notes))).rstrip())
 
 
+def _tuned(one: Candidate, measure: str, valid: Path) -> str:
+    """The settings that were chosen, and from how many."""
+    said = [f"{name} {value}" for name, value in one.details.items()]
+    if one.training is not None and one.training.rounds is not None:
+        said.append(f"{one.training.rounds.kept} {one.training.rounds.unit}")
+    many = f"the best of {len(one.tried)} settings by {measure} on {valid.name}"
+    return f"{one.name}: {', '.join(said)}, {many} ({one.value:.4f})"
+
+
 def _facts(found: Adapted, report: RobustnessReport | None, target: Path) -> dict[str, Any]:
-    candidates = {one.name: {"value": one.value, "seconds": one.seconds, **one.facts} for one in found.candidates}
+    candidates = {
+        one.name: {"value": one.value, "seconds": one.seconds, **one.facts}
+        | ({"tried": [{**point, "value": value} for point, value in one.tried]} if one.tried else {})
+        for one in found.candidates
+    }
     return {
         "model": str(target),
         "chosen": found.chosen.name,

@@ -16,12 +16,14 @@ from rankwright.training.methods import METHODS, Method
 __all__ = [
     "FILE",
     "MISSING_AS_ZERO",
+    "assigned",
     "missing_option",
     "numbers",
     "positive",
     "seed_option",
     "settings_of",
     "threads_option",
+    "whole_numbers",
 ]
 
 FILE = click.Path(path_type=Path)
@@ -75,14 +77,22 @@ def numbers(_: click.Context, param: click.Parameter, text: str | None) -> list[
     return [positive(part, param.opts[0], "numbers above 0, separated by commas") for part in text.split(",")]
 
 
-def settings_of(method: Method, options: Mapping[str, Any], assigned: Sequence[str]) -> dict[str, Any]:
+def whole_numbers(_: click.Context, param: click.Parameter, text: str) -> list[int]:
+    """Callback of an option that takes whole numbers from 1, separated by commas."""
+    parts = [part.strip() for part in text.split(",")]
+    if not all(part.isascii() and part.isdecimal() and len(part) < 10 and int(part) > 0 for part in parts):
+        raise InputError(f"{param.opts[0]} is {text!r}; expected whole numbers, separated by commas")
+    return [int(part) for part in parts]
+
+
+def settings_of(method: Method, options: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
     """The settings that options and ``--set`` give a method; an option the method does not have is an error.
 
     Parameters
     ----------
     options : mapping
         By name of the parameter; None if not given.
-    assigned : sequence of str
+    settings : sequence of str
         ``NAME=VALUE``.
     """
     known = method.defaults()
@@ -102,7 +112,7 @@ def settings_of(method: Method, options: Mapping[str, Any], assigned: Sequence[s
         if "feature_map" in given:
             maps = [part.strip() for part in given["feature_map"].split(",")]
             given["feature_map"] = [None if part in ("", "-") else part for part in maps]
-    return given | _assigned(assigned, [name for name in known if name not in _NOT_SET])
+    return given | assigned(settings, [name for name in known if name not in _NOT_SET])
 
 
 _READ = {
@@ -118,10 +128,10 @@ def _option(parameter: str) -> str:
     return next(param.opts[0] for param in command.params if param.name == parameter)
 
 
-def _assigned(assigned: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
+def assigned(settings: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
     """``NAME=VALUE`` settings; a value is a Python number, True, False or None, otherwise text."""
     values = {}
-    for setting in assigned:
+    for setting in settings:
         name, equals, text = setting.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or name not in known:

@@ -3,7 +3,7 @@
 A background is kept in the cache of the results folder under a hash of everything that affects it, which is part of the
 key of every cell that uses it. Every file of a background has queries of its own: the number of the file is put before
 their ids, so that they are confused neither with each other nor with those of the new domain. The adaptation itself is
-:class:`~rankwright.adaptation.choice.Adaptation`'s; as everywhere, nothing here sees the test queries.
+:class:`~rankwright.adaptation.ways.Adaptation`'s; as everywhere, nothing here sees the test queries.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -30,11 +30,11 @@ from rankwright.errors import InputError
 from rankwright.evaluation.table import evaluate
 from rankwright.experiments.config import ADAPT, BackgroundSource, DataSource, MethodSpec
 from rankwright.experiments.reading import Progress, code_version, file_hashes, joined
-from rankwright.experiments.tuning import Outcome, run_method
+from rankwright.experiments.tuning import Outcome, run_method, without_none
 from rankwright.models.saving import load_model
 
 if TYPE_CHECKING:
-    from rankwright.adaptation.choice import Adapted
+    from rankwright.adaptation.candidates import Adapted
 
 __all__ = ["Background", "prepare_background", "run_adapt", "settings_of"]
 
@@ -50,6 +50,8 @@ class Background:
 
     Attributes
     ----------
+    name : str
+        What methods call it.
     model : Path
         The ranker.
     data : Path or None
@@ -57,9 +59,10 @@ class Background:
     content : str
         Hash of everything that affects it.
     facts : dict
-        For the manifest: hash, method, seconds of training, chosen parameters, sizes, files.
+        For the manifest: name, hash, method, seconds of training, chosen parameters, sizes, files.
     """
 
+    name: str
     model: Path
     data: Path | None
     content: str
@@ -76,6 +79,7 @@ def settings_of(spec: MethodSpec) -> dict[str, Any]:
 
 def prepare_background(
     source: DataSource,
+    background: BackgroundSource,
     parts: Sequence[Path],
     cache: Path,
     *,
@@ -83,12 +87,14 @@ def prepare_background(
     threads: int = 1,
     say: Progress | None = None,
 ) -> Background:
-    """Train the background ranker of a data set, or take it from the cache.
+    """Train a background ranker of a data set, or take it from the cache.
 
     Parameters
     ----------
     source : DataSource
-        The data set, with its background.
+        The data set.
+    background : BackgroundSource
+        One of its backgrounds.
     parts : sequence of Path
         Its prepared feature data, whose features the background data will have.
     cache : Path
@@ -98,10 +104,9 @@ def prepare_background(
     say : callable, optional
         Called with a line about each step.
     """
-    background = source.background
-    assert background is not None
     say = say or (lambda _: None)
-    say(f"reading the background of {source.name}")
+    called = f"the background {background.name}" if len(source.backgrounds) > 1 else "the background"
+    say(f"reading {called} of {source.name}")
     files = file_hashes(background.files)
     ours = load_folder(parts[0])
     negative = "zero" if source.options.get("negative_as_zero") else "error"
@@ -118,7 +123,7 @@ def prepare_background(
     try:
         if not (folder / _FACTS).is_file():
             folder.mkdir(parents=True, exist_ok=True)
-            _make(source, folder, ours.n_features, negative, seed, threads, say)
+            _make(source, background, folder, ours.n_features, negative, seed, threads, say)
         _check_fit(folder, background, ours, _missing_as_zero(source))
     except InputError as problem:
         error: InputError = (
@@ -126,11 +131,12 @@ def prepare_background(
             if isinstance(problem, MissingFeaturesError)
             else problem
         )
-        raise InputError(f"the background of {source.name}: {error.message}", error.path, error.line) from None
+        raise InputError(f"{called} of {source.name}: {error.message}", error.path, error.line) from None
     facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
     model = background.files.get("model", folder / _MODEL)
     data = folder / _DATA if facts["queries"] else None
-    return Background(model, data, content, {"hash": content, **facts, "files": files})
+    name = background.name
+    return Background(name, model, data, content, {"name": name, "hash": content, **facts, "files": files})
 
 
 def _missing_as_zero(source: DataSource) -> bool:
@@ -138,11 +144,16 @@ def _missing_as_zero(source: DataSource) -> bool:
 
 
 def _make(
-    source: DataSource, folder: Path, n_features: int, negative: str, seed: int, threads: int, say: Progress
+    source: DataSource,
+    background: BackgroundSource,
+    folder: Path,
+    n_features: int,
+    negative: str,
+    seed: int,
+    threads: int,
+    say: Progress,
 ) -> None:
     """Read, train and save; the facts come last, to mark the folder as complete."""
-    background = source.background
-    assert background is not None
     data = _read(background.files, negative, say)
     for role, part in data.items():
         if part.n_features < n_features and part.feature_names is None:
@@ -197,12 +208,12 @@ def run_adapt(
     spec: MethodSpec,
     train: RankingData,
     valid: RankingData | None,
-    background: Background,
+    backgrounds: Sequence[Background],
     *,
     seed: int = 0,
     threads: int = 1,
 ) -> Outcome:
-    """Adapt a background ranker to the training queries of a split, and choose on its validation queries.
+    """Adapt background rankers to the training queries of a split, and choose on its validation queries.
 
     Parameters
     ----------
@@ -210,28 +221,32 @@ def run_adapt(
         Its method is ``adapt:`` and an adaptation, or ``adapt:auto``.
     train, valid : RankingData
         The queries of the new domain.
-    background : Background
-        The ranker of the rich domain, and its data.
+    backgrounds : sequence of Background
+        The rankers of the rich domains, and their data.
     seed, threads : int
         Random seed, and number of threads; the outcome does not depend on the threads.
     """
     name = spec.method.removeprefix(ADAPT)
     if valid is None:
         raise InputError(f"{spec.method} chooses on validation queries; there are none")
-    model = load_model(background.model).model
-    rich = None if background.data is None else load_folder(background.data)
-    width = max(train.n_features, 0 if rich is None else rich.n_features, model.n_features)
-    train, valid = _wide(train, width, model), _wide(valid, width, model)
-    rich = None if rich is None else _wide(rich, width, model)
-    settings: dict[str, Any] = {**spec.parameters, "measure": spec.choose_by, "random_state": seed, "n_jobs": threads}
-    shape = (train.n_features, str(train.X.dtype), train.is_sparse, rich is not None)
-    _load_code(background.model, name, tuple(sorted(settings.items())), shape)
+    models = {one.name: load_model(one.model).model for one in backgrounds}
+    rich = _neighbours(backgrounds)
+    everything: list[Any] = [*models.values(), train, *rich]
+    width = max(one.n_features for one in everything)
+    train, valid = _wide(train, width, models.values()), _wide(valid, width, models.values())
+    rich = [_wide(part, width, models.values()) for part in rich]
+    shared = _parameters(spec)
+    shape = (train.n_features, str(train.X.dtype), train.is_sparse, bool(rich))
+    _load_code(tuple((one.name, one.model) for one in backgrounds), name, json.dumps(shared), shape)
     began = time.perf_counter()
-    found = _adapted(name, model, train, valid, background_data=rich, **settings)
+    further: dict[str, Any] = {"random_state": seed, "n_jobs": threads, **_boosting(spec)}
+    found = _adapted(name, models, train, valid, background_data=rich, **shared, **further)
     seconds = time.perf_counter() - began
     choice = {"method": found.chosen.name} if name == _AUTO else {}
     tried = found.candidates if choice else (found.chosen,)
     path = [{"parameters": {"method": one.name} if choice else {}, "validation": one.value} for one in tried]
+    if found.chosen.tried and not choice:
+        path = [{"parameters": point, "validation": value} for point, value in found.chosen.tried]
     measured = evaluate(train, found.model.predict(train), measures=[spec.choose_by])
     notes = [*dict.fromkeys(notice.text for notice in found.notices), *([found.reason] if choice else [])]
     notes += [f"{way} could not be used: {why}" for way, why in found.failures.items()]
@@ -248,23 +263,46 @@ def run_adapt(
     )
 
 
-def _wide(data: RankingData, width: int, model: Any) -> RankingData:
-    """Data with all features of the model and at least ``width``; that missing ones are 0 was checked before."""
+def _neighbours(backgrounds: Sequence[Background]) -> list[RankingData]:
+    """The data of backgrounds; once, if several rankers were trained on the same files."""
+    files = {json.dumps([about["sha256"] for about in one.facts["files"].values()]): one.data for one in backgrounds}
+    return [load_folder(path) for path in files.values() if path is not None]
+
+
+def _parameters(spec: MethodSpec) -> dict[str, Any]:
+    """The parameters of an adaptation as plain JSON, without those of boosting and the names of backgrounds."""
+    known = ("in_domain", "in_domain_settings", "weights")
+    found = {key: spec.parameters[key] for key in known if key in spec.parameters}
+    if "in_domain_settings" in found:
+        found["in_domain_settings"] = without_none(found["in_domain_settings"])
+    return {**found, "measure": str(spec.choose_by)}
+
+
+def _boosting(spec: MethodSpec) -> dict[str, Any]:
+    """Settings of boosting; those of the grid are lists to choose from."""
+    given = {**spec.parameters, **spec.grid}
+    return {key: given[key] for key in ("leaves", "rate", "trees", "randomize_nodes") if key in given}
+
+
+def _wide(data: RankingData, width: int, models: Iterable[Any]) -> RankingData:
+    """Data with all features of the models and at least ``width``; that missing ones are 0 was checked before."""
     if data.feature_names is None:
         return data.widened(width)
-    X, names = model.with_missing(data.X, data.feature_names)
+    X, names = data.X, data.feature_names
+    for model in models:
+        X, names = model.with_missing(X, names)
     return data if X is data.X else replace(data, X=X, feature_names=names)
 
 
 def _adapted(name: str, *given: Any, **settings: Any) -> Adapted:
-    from rankwright.adaptation.choice import Adaptation  # slow to import, and tables of results do without
+    from rankwright.adaptation.ways import Adaptation  # slow to import, and tables of results do without
 
     return Adaptation(*given, **settings).run(name)
 
 
 @cache
 def _load_code(
-    path: Path, name: str, settings: tuple[tuple[str, Any], ...], shape: tuple[int, str, bool, bool]
+    backgrounds: tuple[tuple[str, Path], ...], name: str, settings: str, shape: tuple[int, str, bool, bool]
 ) -> None:
     """Compile the code, or load it from disk, on a few made-up queries: that time is not the method's own."""
     n_features, dtype, is_sparse, has_data = shape
@@ -274,7 +312,8 @@ def _load_code(
         X = sparse.csr_array(X)
     data = RankingData.from_arrays(X, np.arange(96) % 3, group=[12] * 8)
     try:
+        models = {called: load_model(path).model for called, path in backgrounds}
         rich = data if has_data else None
-        _adapted(name, load_model(path).model, data, data, background_data=rich, **dict(settings))
+        _adapted(name, models, data, data, background_data=rich, trees=2, **json.loads(settings))
     except Exception:  # the adaptation itself will say what is wrong
         return

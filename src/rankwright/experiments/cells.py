@@ -65,7 +65,7 @@ class Cell:
     file: Path
     model: Path | None
     threads: int = 1
-    background: Background | None = None
+    backgrounds: tuple[Background, ...] = ()
 
     @property
     def is_done(self) -> bool:
@@ -87,8 +87,8 @@ class Failure:
 def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Split, spec: MethodSpec) -> Cell:
     """The cell of a method on a split; ``number`` counts splits from 1."""
     convention = experiment.convention or ("letor" if prepared.qrels is None else "trec")
-    background = prepared.background if spec.method.startswith(ADAPT) else None
-    if spec.method.startswith(ADAPT) and background is None:
+    backgrounds = tuple(one for one in prepared.backgrounds if spec.adapts(one.name))
+    if spec.method.startswith(ADAPT) and not backgrounds:
         raise InputError(f"{spec.method} adapts a background ranker; {prepared.name} has none")
     made_of = {
         "format": _FORMAT,
@@ -100,7 +100,7 @@ def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Sp
         "convention": convention,
         "empty": experiment.empty,
         "seed": experiment.seed,
-        **({} if background is None else {"background": background.content}),
+        **({"backgrounds": [(one.name, one.content) for one in backgrounds]} if backgrounds else {}),
     }
     key = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:32]
     name = "".join(c if c.isalnum() or c in "-_.+@" else "_" for c in f"{prepared.name}-{number}-{spec.name}")
@@ -117,7 +117,7 @@ def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Sp
         experiment.seed,
         experiment.output / "cells" / f"{key}.json",
         experiment.output / "models" / f"{name}-{key[:8]}.rkw" if experiment.save_models else None,
-        background=background,
+        backgrounds=backgrounds,
     )
 
 
@@ -132,11 +132,11 @@ def run_cell(cell: Cell) -> Failure | None:
             assert train is not None
             assert test is not None
             settings: Any = {"seed": cell.seed, "threads": cell.threads}
-            if cell.background is None:
-                outcome = run_method(cell.spec, train, valid, **settings)
+            if cell.backgrounds:
+                outcome = run_adapt(cell.spec, train, valid, cell.backgrounds, **settings)
             else:
-                outcome = run_adapt(cell.spec, train, valid, cell.background, **settings)
-            scores = outcome.model.predict(test, missing_as_zero=cell.background is not None)  # checked before
+                outcome = run_method(cell.spec, train, valid, **settings)
+            scores = outcome.model.predict(test, missing_as_zero=bool(cell.backgrounds))  # checked before
             found = _tested(cell, test, scores)
             if cell.model is not None:
                 outcome.save(cell.model)

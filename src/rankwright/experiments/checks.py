@@ -8,11 +8,20 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rankwright.adaptation.methods import METHODS
 from rankwright.data.pipes import open_plain
-from rankwright.errors import InputError
+from rankwright.errors import InputError, shown
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
 from rankwright.evaluation.table import CONVENTIONS, DEFAULT_MEASURES
-from rankwright.experiments.config import ADAPT, BackgroundSource, DataSource, Experiment, MethodSpec, Protocol
+from rankwright.experiments.config import (
+    ADAPT,
+    BACKGROUND,
+    BackgroundSource,
+    DataSource,
+    Experiment,
+    MethodSpec,
+    Protocol,
+)
 from rankwright.experiments.data_checks import Finder, check_data
 from rankwright.experiments.method_checks import check_measure, check_method
 from rankwright.experiments.toml import Place, Problems, parse_toml
@@ -44,7 +53,9 @@ _PROTOCOL: dict[str, dict[str, str]] = {
 _OWN_SPLIT = ("parts", "folds", "fixed")
 _PATHS = "a string or a list of strings"
 _BACKGROUND = "[data.background]"
+_BACKGROUNDS = "[[data.background]]"
 _BACKGROUND_KEYS = {
+    "name": "a string",
     "features": _PATHS,
     "valid": _PATHS,
     "model": "a string",
@@ -187,13 +198,46 @@ def _common(problems: Problems, table: Any) -> tuple[dict[str, Any], Measure | N
 def _data(
     problems: Problems, table: Any, place: Place, choose_by: Measure | None, folders: Sequence[Path]
 ) -> DataSource | None:
-    """One [[data]] entry, with its background."""
+    """One [[data]] entry, with its backgrounds."""
     source = check_data(problems, table, place, folders)
-    if not isinstance(table, dict) or not isinstance(table.get("background"), dict):
-        return source
+    given = table.get(BACKGROUND) if isinstance(table, dict) else None
     own = {} if source is None else source.files
-    background = _background(problems, table["background"], (*place, "background"), own, choose_by, folders)
-    return None if source is None else dataclasses.replace(source, background=background)
+    settings: Any = (own, choose_by, folders)
+    found: list[BackgroundSource | None] = []
+    if isinstance(given, dict):
+        found = [_background(problems, given, (*place, BACKGROUND), *settings)]
+    elif isinstance(given, list) and all(isinstance(one, dict) for one in given):
+        found = [_background(problems, one, (*place, BACKGROUND, n), *settings) for n, one in enumerate(given)]
+        _check_different(problems, given, found, (*place, BACKGROUND))
+    backgrounds = tuple(one for one in found if one is not None)
+    return None if source is None else dataclasses.replace(source, backgrounds=backgrounds)
+
+
+def _check_different(
+    problems: Problems, given: Sequence[dict[str, Any]], found: Sequence[BackgroundSource | None], place: Place
+) -> None:
+    """Several backgrounds have names, and no two are the same."""
+    for number, one in enumerate(given):
+        here, name = (*place, number), one.get("name")
+        if "name" not in one:
+            problems.add(here, f"one of several {_BACKGROUNDS} has no name; expected one for methods to refer to")
+        elif name in [other.get("name") for other in given[:number]]:
+            problems.add((*here, "name"), f"duplicate name {shown(name)}; expected different names")
+        elif name in list(METHODS):
+            problems.add((*here, "name"), f"{shown(name)} is a way to adapt; expected another name")
+    for number, background in enumerate(found):
+        for other in found[:number]:
+            if background is not None and other is not None and _same(background, other):
+                what = f"the backgrounds {other.name} and {background.name} are the same"
+                problems.add((*place, number), f"{what}; expected other files or another method")
+
+
+def _same(one: BackgroundSource, other: BackgroundSource) -> bool:
+    """Whether two backgrounds are trained on the same files in the same way, or are the same model file."""
+    if one.spec is None or other.spec is None:
+        paths = (one.files.get("model"), other.files.get("model"))
+        return paths[0] is not None and paths[1] is not None and paths[0].samefile(paths[1])
+    return dict(one.files) == dict(other.files) and one.spec.settings() == other.spec.settings()
 
 
 def _background(
@@ -223,7 +267,7 @@ def _background(
             problems.add((*place, "method"), "a background cannot be adapted itself; expected a method to train it by")
             return None
         spec = check_method(problems, entry, place, choose_by, "valid" in found, folders)
-    return None if len(problems) > before else BackgroundSource(files, spec)
+    return None if len(problems) > before else BackgroundSource(found.get("name", BACKGROUND), files, spec)
 
 
 def _background_files(

@@ -16,6 +16,8 @@ from rankwright.measures import Measure, parse_measure
 
 __all__ = [
     "ADAPT",
+    "BACKGROUND",
+    "BACKGROUNDS",
     "BEST_FEATURE",
     "CHOOSE_BY",
     "FEATURE",
@@ -27,6 +29,8 @@ __all__ = [
 ]
 
 ADAPT = "adapt:"
+BACKGROUND = "background"
+BACKGROUNDS = "backgrounds"
 FEATURE = "feature:"
 BEST_FEATURE = "best-feature"
 CHOOSE_BY = parse_measure("nDCG@10")
@@ -49,8 +53,8 @@ class DataSource:
         The other keys of the entry.
     train_queries, valid_queries : int or None
         Number of training and validation queries to use from each split; None: all.
-    background : BackgroundSource or None
-        The rich domain that methods adapt from.
+    backgrounds : tuple of BackgroundSource
+        The rich domains that methods adapt from.
     """
 
     name: str
@@ -59,21 +63,24 @@ class DataSource:
     options: Mapping[str, Any] = field(default_factory=dict)
     train_queries: int | None = None
     valid_queries: int | None = None
-    background: BackgroundSource | None = None
+    backgrounds: tuple[BackgroundSource, ...] = ()
 
 
 @dataclass(frozen=True)
 class BackgroundSource:
-    """The background of a data set: the ranker of a rich domain, and its data.
+    """A background of a data set: the ranker of a rich domain, and its data.
 
     Attributes
     ----------
+    name : str
+        What methods call it.
     files : dict of str to Path
         ``features 1`` …, ``valid 1`` …, or ``model``.
     spec : MethodSpec or None
         How to train the ranker; None if it is a model file.
     """
 
+    name: str
     files: Mapping[str, Path]
     spec: MethodSpec | None = None
 
@@ -107,6 +114,12 @@ class MethodSpec:
     random: int | None = None
     choose_by: Measure = CHOOSE_BY
     trained_for: str | None = None
+
+    def adapts(self, name: str) -> bool:
+        """Whether the method uses the background of this name: any, unless it names some."""
+        chosen = self.parameters.get(BACKGROUNDS)
+        names = [chosen] if isinstance(chosen, str) else chosen
+        return self.method.startswith(ADAPT) and (names is None or name in names)
 
     def settings(self) -> dict[str, Any]:
         """Everything that affects the outcome, as plain JSON: all but the names."""

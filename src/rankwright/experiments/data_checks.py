@@ -30,7 +30,7 @@ _ANY = {
     "open_test": _PATHS,
     "missing_as_zero": "true or false",
     "clean": "true, false or a table",
-    "background": "a table",
+    "background": "a table or a list of tables",
 }
 _KEYS: dict[str, dict[str, str]] = {
     "features": {"features": _PATHS, "negative_as_zero": "true or false"},
@@ -92,7 +92,7 @@ def check_data(problems: Problems, table: Any, place: Place, folders: Sequence[P
     _check_texts(problems, found, place)
     _check_clean(problems, found, place)
     options = {key: value for key, value in found.items() if key not in (*_NO_OPTIONS, *_paths(source))}
-    used = {key: found.get(key) for key in ("train_queries", "valid_queries")}
+    used: dict[str, Any] = {key: found.get(key) for key in ("train_queries", "valid_queries")}
     return None if len(problems) > before else DataSource(found["name"], kind, files, options, **used)
 
 

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from rankwright.adaptation.methods import IN_DOMAIN, METHODS, NEED_DATA
 from rankwright.errors import InputError
-from rankwright.experiments.config import ADAPT, BEST_FEATURE, FEATURE, MethodSpec
+from rankwright.experiments.config import ADAPT, BACKGROUND, BACKGROUNDS, BEST_FEATURE, FEATURE, MethodSpec
 from rankwright.experiments.data_checks import find
 from rankwright.experiments.toml import Place, Problems, nearest
 from rankwright.experiments.tuning import make_plan
@@ -39,9 +40,30 @@ _NOT_SET = {
     "warm_start": "it is for Python only",
 }
 _MOST_CHECKED = 1000  # points of a grid whose parameters are checked
-_ADAPT_PARAMETERS = {"leaves": "an integer of at least 2", "randomize_nodes": "true or false"}
-_GROW_TREES = ("lambdamart", "auto")  # the adaptations that have these parameters
-_NEED_DATA = ("augment", "interpolate-3")  # and those that take neighbours from the background data
+# Parameters of adaptations, and the adaptations that have them besides auto.
+_BOOSTING = {
+    "leaves": "an integer of at least 2",
+    "rate": "a number above 0",
+    "trees": "a positive integer",
+    "randomize_nodes": "true or false",
+}
+_ADAPT_PARAMETERS = _BOOSTING | {
+    BACKGROUNDS: "a string or a list of strings",
+    "in_domain": "a string",
+    "in_domain_settings": "a table",
+    "weights": "a string",
+}
+_TRAIN_OWN = ("in-domain", "interpolate", "augment", "interpolate-3")
+_HAVE = {
+    "leaves": ("lambdamart",),
+    "rate": ("lambdamart", "lambdaboost"),
+    "trees": ("lambdamart", "lambdaboost"),
+    "randomize_nodes": ("lambdamart",),
+    BACKGROUNDS: ("background", "interpolate", "augment", "interpolate-3", "lambdaboost", "lambdamart"),
+    "in_domain": _TRAIN_OWN,
+    "in_domain_settings": _TRAIN_OWN,
+    "weights": ("background", "interpolate", "interpolate-3", "lambdaboost", "lambdamart"),
+}
 
 
 def check_measure(problems: Problems, place: Place, name: str) -> Measure | None:
@@ -96,7 +118,7 @@ def check_method(
     if text.startswith(FEATURE) or text == BEST_FEATURE:
         _check_feature(problems, found, place, validated)
     elif text.startswith(ADAPT):
-        _check_adapt(problems, found, place, validated, data)
+        _check_adapt(problems, spec, place, validated, data)
     else:
         method = _parsed(problems, text, place)
         if method is None:
@@ -132,38 +154,96 @@ def _check_feature(problems: Problems, found: Mapping[str, Any], place: Place, v
 
 def _adapt_names() -> list[str]:
     """The adaptations, and auto, as methods of an experiment."""
-    from rankwright.adaptation.methods import METHODS
-
     return [ADAPT + name for name in (*METHODS, "auto")]
 
 
-def _check_adapt(
-    problems: Problems, found: Mapping[str, Any], place: Place, validated: bool, data: Sequence[Any]
-) -> None:
+def _check_adapt(problems: Problems, spec: MethodSpec, place: Place, validated: bool, data: Sequence[Any]) -> None:
     """An adaptation needs a background in every data set."""
-    text = found["method"]
-    name = text.removeprefix(ADAPT)
+    text, name = spec.method, spec.method.removeprefix(ADAPT)
     here = (*place, "method")
     if not problems.choice(text, here, _adapt_names(), "method"):
         return
-    for key in ("grid", "random"):
-        if key in found:
-            problems.add((*place, key), f"{text} does not take {key}; it chooses on validation queries by itself")
-    parameters = found.get("parameters", {})
-    if name in _GROW_TREES:
-        problems.table(parameters, (*place, "parameters"), _ADAPT_PARAMETERS, f"the parameters of {text}")
-    else:
-        for key in parameters:
-            problems.add((*place, "parameters", key), f"{text} has no parameter {key!r}; it has none")
+    known = {key: kind for key, kind in _ADAPT_PARAMETERS.items() if name == "auto" or name in _HAVE[key]}
+    given = problems.table(spec.parameters, (*place, "parameters"), known, f"the parameters of {text}")
+    _check_in_domain(problems, given, (*place, "parameters"))
+    if "weights" in given:
+        problems.choice(
+            given["weights"], (*place, "parameters", "weights"), ("powell", "lambdarank"), "kind of weights"
+        )
+    _check_adapt_grid(problems, spec, place, validated, [key for key in _BOOSTING if key in known and key != "trees"])
     if not validated:
         problems.add(here, f"{text} chooses on validation queries; not every data set has some")
     for entry in (entry for entry in data if isinstance(entry, dict)):
-        background, called = entry.get("background"), entry.get("name", "[[data]]")
-        if background is None:
-            problems.add(here, f"{text} adapts a background ranker; {called} has none, expected [data.background]")
-        elif name in _NEED_DATA and isinstance(background, dict) and "features" not in background:
-            what = f"{text} takes neighbours from the background data; the background of {called} has no features"
-            problems.add(here, what)
+        _check_backgrounds(problems, spec, place, entry)
+
+
+def _check_backgrounds(problems: Problems, spec: MethodSpec, place: Place, entry: Mapping[str, Any]) -> None:
+    """A data set has the backgrounds that an adaptation uses."""
+    here, text, called = (*place, "method"), spec.method, entry.get("name", "[[data]]")
+    listed = entry.get(BACKGROUND)
+    tables = [one for one in (listed if isinstance(listed, list) else [listed]) if isinstance(one, dict)]
+    if not listed:
+        problems.add(here, f"{text} adapts a background ranker; {called} has none, expected [data.background]")
+        return
+    names = [one["name"] for one in tables if isinstance(one.get("name", BACKGROUND), str) and "name" in one]
+    names += [BACKGROUND] * any("name" not in one for one in tables)
+    wanted = spec.parameters.get(BACKGROUNDS, [])
+    for name in [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list) else []:
+        if isinstance(name, str) and name not in names:
+            message = f"{called} has no background {name!r}; {nearest(name, names)}"
+            problems.add((*place, "parameters", BACKGROUNDS), message)
+    if wanted == [] and BACKGROUNDS in spec.parameters:
+        problems.add((*place, "parameters", BACKGROUNDS), "backgrounds is empty; expected at least one name")
+    used = [one for one in tables if spec.adapts(str(one.get("name", BACKGROUND)))]
+    if text.removeprefix(ADAPT) in NEED_DATA and used and not any("features" in one for one in used):
+        what = f"{text} takes neighbours from the background data; the background of {called} has no features"
+        problems.add(here, what)
+
+
+def _check_in_domain(problems: Problems, given: Mapping[str, Any], place: Place) -> None:
+    """The method of the in-domain ranker, and its parameters."""
+    text, settings = given.get("in_domain", IN_DOMAIN), given.get("in_domain_settings", {})
+    before = len(problems)
+    try:
+        method = parse_method(text)
+    except InputError as error:
+        message = error.message if "cutoff" in error.message else f"unknown method {text!r}; {nearest(text, NAMES)}"
+        problems.add((*place, "in_domain"), message)
+        return
+    place = (*place, "in_domain_settings")
+    not_set = _NOT_SET | {"background": "it is trained on the in-domain data alone"}
+    del not_set["C_grid"]
+    known = [key for key in method.defaults() if key not in not_set]
+    for key in settings:
+        if key in not_set:
+            problems.add((*place, key), f"{key} cannot be set here: {not_set[key]}")
+        elif key not in known:
+            problems.add((*place, key), f"{text} has no parameter {key!r}; {nearest(key, sorted(known))}")
+    if len(problems) == before:
+        try:
+            make_plan(MethodSpec(text, text, settings), {}, measure=None, validated=True)
+        except InputError as error:
+            problems.add(place, error.message)
+
+
+def _check_adapt_grid(
+    problems: Problems, spec: MethodSpec, place: Place, validated: bool, known: Sequence[str]
+) -> None:
+    """A grid of an adaptation has lists of the settings of boosting."""
+    if spec.random is not None:
+        problems.add((*place, "random"), f"{spec.method} does not take random; it tries every point of its grid")
+    if spec.grid and not known:
+        what = f"{spec.method} does not take grid; it chooses on validation queries by itself"
+        problems.add((*place, "grid"), what)
+        return
+    _check_grid(problems, spec, place, validated)
+    for key, values in spec.grid.items():
+        here = (*place, "grid")
+        if key not in known:
+            problems.add((*here, key), f"{spec.method} chooses no {key!r}; expected one of {', '.join(known)}")
+        elif isinstance(values, list):
+            for value in values:
+                problems.table({key: value}, here, _BOOSTING, f"the grid of {spec.method}")
 
 
 def _random(problems: Problems, found: Mapping[str, Any], place: Place) -> int | None:

@@ -67,10 +67,10 @@ class Prepared:
         The part that is the test set of every split.
     train_queries, valid_queries : int or None
         Number of queries to use from each split.
-    background : Background or None
-        The background that methods adapt.
     cleaning : list of dict
         What cleaning dropped from the data and from its open test; empty if they are not cleaned.
+    backgrounds : tuple of Background
+        The backgrounds that methods adapt.
     """
 
     name: str
@@ -87,8 +87,8 @@ class Prepared:
     open_part: int | None = None
     train_queries: int | None = None
     valid_queries: int | None = None
-    background: Background | None = None
     cleaning: Sequence[dict[str, Any]] = ()
+    backgrounds: tuple[Background, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
         """Its entry in the manifest."""
@@ -103,7 +103,7 @@ class Prepared:
             "notes": self.notes,
             "warnings": self.warnings,
             **({"cleaning": list(self.cleaning)} if self.cleaning else {}),
-            **({} if self.background is None else {"background": self.background.facts}),
+            **({"backgrounds": [one.facts for one in self.backgrounds]} if self.backgrounds else {}),
         }
 
 

@@ -26,7 +26,7 @@ from rankwright.errors import InputError
 from rankwright.experiments.backgrounds import prepare_background
 from rankwright.experiments.cells import Cell, Failure, make_cell, run_cell
 from rankwright.experiments.checks import load_experiment
-from rankwright.experiments.config import ADAPT, DataSource, Experiment
+from rankwright.experiments.config import DataSource, Experiment
 from rankwright.experiments.preparing import Prepared, prepare, splits_of
 from rankwright.experiments.results import Results, write_results
 from rankwright.reports.results import MANIFEST
@@ -144,14 +144,16 @@ def _make_folder(folder: Path) -> None:
 
 
 def _prepared(experiment: Experiment, source: DataSource, threads: int, tell: Callable[[Status], None]) -> Prepared:
-    """A prepared data set, with its background if a method adapts it."""
+    """A prepared data set, with those of its backgrounds that a method adapts."""
     settings: Any = {"threads": threads, "say": lambda doing: tell(Status(doing))}
     cache = experiment.output / "cache"
     prepared = prepare(source, cache, **settings)
-    if source.background is None or not any(spec.method.startswith(ADAPT) for spec in experiment.methods):
-        return prepared
-    background = prepare_background(source, prepared.parts, cache, seed=experiment.seed, **settings)
-    return dataclasses.replace(prepared, background=background)
+    backgrounds = tuple(
+        prepare_background(source, one, prepared.parts, cache, seed=experiment.seed, **settings)
+        for one in source.backgrounds
+        if any(spec.adapts(one.name) for spec in experiment.methods)
+    )
+    return dataclasses.replace(prepared, backgrounds=backgrounds)
 
 
 def _cells(experiment: Experiment, prepared: Sequence[Prepared]) -> list[Cell]:

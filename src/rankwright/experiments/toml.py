@@ -102,11 +102,15 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "an integer of at least 2": lambda value: _is_integer(value) and 2 <= value <= _MOST,
     "an integer of at least 0": lambda value: _is_integer(value) and value >= 0,
     "a number": _is_number,
+    "a number above 0": lambda value: _is_number(value) and 0 < value < float("inf"),
     "true or false": lambda value: isinstance(value, bool),
     "a list of strings": _is_strings,
     "a string or a list of strings": lambda value: _is_string(value) or _is_strings(value),
     "a table": lambda value: isinstance(value, dict),
     "true, false or a table": lambda value: isinstance(value, bool | dict),
+    "a table or a list of tables": lambda value: (
+        isinstance(value, dict) or (isinstance(value, list) and all(isinstance(one, dict) for one in value))
+    ),
     "a number of queries, or a fraction such as 0.5": lambda value: (
         _is_integer(value) or (_is_number(value) and 0 <= value < 1)
     ),

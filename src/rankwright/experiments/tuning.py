@@ -33,7 +33,7 @@ from rankwright.models.saving import load_model, save_model
 from rankwright.training.methods import parse_method
 from rankwright.training.train import Plan, Trained, plan
 
-__all__ = ["Outcome", "Point", "make_plan", "points", "run_method"]
+__all__ = ["Outcome", "Point", "make_plan", "points", "run_method", "without_none"]
 
 Array = npt.NDArray[Any]
 Point = dict[str, Any]
@@ -183,11 +183,16 @@ def make_plan(
     n_jobs: int = 1,
 ) -> Plan:
     """What to train for a method at a point of its grid, checked; see :func:`rankwright.training.train.plan`."""
-    settings = {key: None if value == _NONE else value for key, value in {**spec.parameters, **point}.items()}
+    settings = without_none({**spec.parameters, **point})
     background = settings.get("background")
     if isinstance(background, str):
         settings["background"] = load_model(background)
     return plan(spec.method, settings, measure=measure, validated=validated, random_state=random_state, n_jobs=n_jobs)
+
+
+def without_none(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings in which the text ``"none"`` is None."""
+    return {key: None if value == _NONE else value for key, value in settings.items()}
 
 
 def _fit(planned: Plan, train: RankingData, valid: RankingData | None) -> Trained:

@@ -1,0 +1,337 @@
+"""The ways to use background rankers in a new domain, each trained once, through `training.train`.
+
+What users should know comes back as notices.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from rankwright.adaptation.augment import augment
+from rankwright.adaptation.candidates import Adapted, Candidate, choose
+from rankwright.adaptation.methods import IN_DOMAIN, METHODS, NEED_DATA
+from rankwright.data.dataset import RankingData
+from rankwright.data.overlap import shared_queries
+from rankwright.errors import InputError
+from rankwright.evaluation.table import Evaluation, evaluate
+from rankwright.measures import Measure, Rankings, parse_measure
+from rankwright.rankers.background import background_model, background_scores, compare_features
+from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
+from rankwright.rankers.interpolation import Interpolation
+from rankwright.training.methods import parse_method
+from rankwright.training.train import Plan, plan
+
+__all__ = ["Adaptation"]
+
+_BACKGROUND = "background"
+
+
+@dataclass(frozen=True)
+class _Made:
+    """What comes of a way: its model, the facts of its training, figures of its own, and the settings chosen from."""
+
+    model: Any
+    facts: Fitted | None = None
+    details: Mapping[str, Any] = field(default_factory=dict)
+    tried: tuple[tuple[dict[str, Any], float], ...] = ()
+
+
+@dataclass(frozen=True, eq=False)
+class Adaptation:
+    """Background rankers and the data of a new domain; the attributes are those of :func:`adapt`.
+
+    Later ways reuse the models of earlier ones. ``backgrounds`` has the models by name.
+    """
+
+    background: Any
+    train: RankingData
+    valid: RankingData
+    background_data: RankingData | Sequence[RankingData] | None = None
+    measure: str | Measure = "ndcg@10"
+    in_domain: str = IN_DOMAIN
+    in_domain_settings: Mapping[str, Any] = field(default_factory=dict)
+    weights: str = "powell"
+    leaves: int | Sequence[int] = 10
+    rate: float | Sequence[float] | None = None
+    trees: int | None = None
+    randomize_nodes: bool | Sequence[bool] = True
+    random_state: int = 0
+    n_jobs: int | None = None
+    backgrounds: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
+    _tried: dict[str, Candidate] = field(default_factory=dict, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "backgrounds", _models(self.background))
+        object.__setattr__(self, "measure", parse_measure(self.measure))
+        rich = self.background_data
+        parts = () if rich is None else (rich,) if isinstance(rich, RankingData) else tuple(rich)
+        object.__setattr__(self, "background_data", parts)
+        given = {"train": self.train, "valid": self.valid} | {f"background_data[{n}]": p for n, p in enumerate(parts)}
+        for name, data in given.items():
+            if not isinstance(data, RankingData):
+                raise InputError(f"{name} is a {type(data).__name__}; expected a RankingData")
+        if self.weights not in ("powell", "lambdarank"):
+            raise InputError(f"weights is {self.weights!r}; expected powell or lambdarank")
+        self._in_domain_plan()
+        for name in ("lambdaboost", "lambdamart"):
+            self._boosting_plans(name)
+        ours = self.train
+        object.__setattr__(self, "valid", self.valid.matched_to(ours.n_features, ours.feature_names))
+        if ours.n_queries:
+            for name, model in self.backgrounds.items():
+                try:
+                    background_scores(model, ours.select([0]))
+                except InputError as error:
+                    raise InputError(self._named(error.message, name)) from None
+
+    def run(self, method: str = "auto", progress: Callable[[int, int], Any] | None = None) -> Adapted:
+        """Try one way, or all that can be tried, and choose; without Python warnings.
+
+        Parameters
+        ----------
+        method, progress
+            As for :func:`adapt`.
+        """
+        names = self._names(method)
+        measure = parse_measure(self.measure)
+        if not measure.resolve("letor").has_relevant(Rankings(self.valid.labels, self.valid.indptr)).any():
+            raise InputError(
+                "the validation data has no query with a relevant document, so nothing can be chosen on it"
+            )
+        notices = self._features_notices() + self._shared()
+        candidates: list[Candidate] = []
+        failures: dict[str, str] = {}
+        trainings = [len(self._boosting_plans(name)) if name.startswith("lambda") else 1 for name in names]
+        tell = progress or (lambda *_: None)
+        for at, name in enumerate(names):
+            before, total = sum(trainings[:at]), sum(trainings)
+            try:
+                candidates.append(self.candidate(name, partial(_further, tell, before, total)))
+            except InputError as error:
+                failures[name] = error.message
+            tell(before + trainings[at], total)
+        notices += _other_notices(candidates)
+        if method in failures:
+            raise InputError(f"the method {method} cannot be used here: {failures[method]}")
+        n_alone = len(self._alone())
+        candidates[:n_alone] = sorted(candidates[:n_alone], key=lambda one: -one.value)  # equally simple
+        chosen, reason = candidates[-1], "as requested"
+        if method == "auto":
+            chosen, reason = choose(candidates, measure, self.valid.n_queries)
+            if any(notice.kind is Kind.SHARED_QUERIES for notice in notices):
+                reason += "; but validation queries are also in the data trained on, which makes results too good"
+        return Adapted(chosen, tuple(candidates), failures, reason, notices)
+
+    def _named(self, text: str, name: str) -> str:
+        """What is said of a background model, with its name if there are several."""
+        which = f"the background model {name}" if len(self.backgrounds) > 1 else "the background model"
+        return text.replace("the background model", which, 1)
+
+    def _features_notices(self) -> tuple[Notice, ...]:
+        """Backgrounds that know other features than the data has."""
+        return tuple(
+            dataclasses.replace(notice, text=self._named(notice.text, name))
+            for name, model in self.backgrounds.items()
+            for notice in compare_features(model, self.train)
+        )
+
+    def _shared(self) -> tuple[Notice, ...]:
+        """Validation queries that are also in other data."""
+        found = shared_notices(self.train, self.valid)
+        parts: Any = self.background_data
+        alike = [part for part in parts if part.feature_names == self.valid.feature_names]
+        if alike and len({part.n_features for part in alike}) == 1:
+            shared = shared_queries(self.valid, _joined(alike), "validation", "background")
+            found += () if shared is None else (Notice(Kind.SHARED_QUERIES, shared.text),)
+        return found
+
+    def candidate(self, name: str, step: Callable[[int], Any] | None = None) -> Candidate:
+        """Train and evaluate one way, once; InputError if it cannot be used, KeyboardInterrupt if interrupted.
+
+        Parameters
+        ----------
+        name : str
+            One of ``METHODS``, or with several backgrounds ``"background (NAME)"``.
+        step : callable, optional
+            Called with the number of settings tried after each of them but the last.
+        """
+        if name not in self._tried:
+            began = time.perf_counter()
+            made = self._train(name, step)
+            if made.facts is not None:
+                _check_facts(made.facts, nothing=name == _BACKGROUND)
+            seconds = time.perf_counter() - began
+            found = self._evaluated(made.model, name)
+            self._tried[name] = Candidate(name, made.model, found, seconds, made.facts, made.details, made.tried)
+        return self._tried[name]
+
+    def _evaluated(self, model: Any, name: str = "") -> Evaluation:
+        return evaluate(self.valid, model.predict(self.valid), measures=[self.measure], name=name)
+
+    def _names(self, method: str) -> list[str]:
+        """What to try, the simplest first."""
+        known = [name for name in METHODS if self.background_data or name not in NEED_DATA]
+        if method not in ("auto", *METHODS):
+            raise InputError(f"method is {method!r}; expected auto or one of {', '.join(METHODS)}")
+        if method != "auto" and method not in known:
+            raise InputError(f"the method {method} takes neighbours from the background data; expected background_data")
+        wanted = known if method == "auto" else dict.fromkeys((_BACKGROUND, method))
+        return [*self._alone(), *wanted]
+
+    def _alone(self) -> dict[str, str]:
+        """The candidates that are one of several backgrounds, with its name."""
+        return {f"{_BACKGROUND} ({name})": name for name in self.backgrounds} if len(self.backgrounds) > 1 else {}
+
+    def _train(self, name: str, step: Callable[[int], Any] | None) -> _Made:
+        """A way by name."""
+        match name:
+            case "background":
+                (first, *others) = self.backgrounds.values()
+                return self._interpolated() if others else _Made(first)
+            case "in-domain":
+                return self._in_domain(self.train)
+            case "augment":
+                return self._augmented()
+            case "interpolate":
+                return self._interpolated("in-domain")
+            case "interpolate-3":
+                return self._interpolated("in-domain", "augment")
+            case "lambdaboost" | "lambdamart":
+                return self._boosted(name, step)
+        alone = self._alone().get(name)
+        if alone is None:
+            raise InputError(f"method is {name!r}; expected one of {', '.join(METHODS)}")
+        return _Made(self.backgrounds[alone], details={_BACKGROUND: alone})
+
+    def _plan(self, name: str, settings: Mapping[str, Any]) -> Plan:
+        shared: dict[str, Any] = {"measure": self.measure, "random_state": self.random_state, "n_jobs": self.n_jobs}
+        return plan(name, settings, validated=True, **shared)
+
+    def _in_domain_plan(self) -> Plan:
+        if _BACKGROUND in self.in_domain_settings:
+            raise InputError("the in-domain ranker has a background; expected one trained on the in-domain data alone")
+        own = {"measure": self.measure} if "measure" in parse_method(self.in_domain).defaults() else {}
+        return self._plan(self.in_domain, own | dict(self.in_domain_settings))
+
+    def _in_domain(self, data: RankingData, **details: Any) -> _Made:
+        trained = self._in_domain_plan().train(data, self.valid)
+        return _Made(trained.model, trained.facts, {"in_domain": trained.method, **details})
+
+    def _boosting_plans(self, name: str, background: Any = None) -> list[tuple[dict[str, Any], Plan]]:
+        """The settings to choose from, those that vary, and what to train for each."""
+        grows = name == "lambdamart"
+        keys = {"leaves": "max_leaves", "rate": "learning_rate", "randomize_nodes": "randomize_nodes"}
+        keys = keys if grows else {"rate": "learning_rate"}
+        grid = {key: _listed(key, getattr(self, key)) for key in keys}
+        most = {"n_trees" if grows else "n_rounds": self.trees} if self.trees is not None else {}
+        found = []
+        for values in itertools.product(*grid.values()):
+            point = dict(zip(grid, values, strict=True))
+            settings = {keys[key]: value for key, value in point.items() if value is not None}
+            own = {key: value for key, value in point.items() if len(grid[key]) > 1}
+            shared = {_BACKGROUND: background, "measure": self.measure}
+            found.append((own, self._plan(name, settings | most | shared)))
+        return found
+
+    def _boosted(self, name: str, step: Callable[[int], Any] | None) -> _Made:
+        """The settings that are best on the validation data, the first of equal ones."""
+        start = self.candidate(_BACKGROUND).model
+        best, highest = None, -np.inf
+        tried: list[tuple[dict[str, Any], float]] = []
+        for point, planned in self._boosting_plans(name, start):
+            if tried and step is not None:
+                step(len(tried))
+            trained = planned.train(self.train, self.valid)
+            _check_facts(trained.facts)
+            value = float(np.nanmean(self._evaluated(trained.model).values[:, 0]))
+            tried.append((point, value))
+            if best is None or value > highest:
+                best, highest = _Made(trained.model, trained.facts, point), value
+        assert best is not None
+        return best if len(tried) == 1 else dataclasses.replace(best, tried=tuple(tried))
+
+    def _augmented(self) -> _Made:
+        ours = self.train
+        found = augment(_joined(self._rich(ours)), ours)
+        if not found.data.n_docs:
+            raise InputError("no background document is close enough to the in-domain documents")
+        both = RankingData.concatenate([ours, found.data])
+        return self._in_domain(both, **{"documents taken": int(found.data.n_docs)})
+
+    def _rich(self, ours: RankingData) -> list[RankingData]:
+        """The background data with the columns of the in-domain data."""
+        wanted: tuple[Any, ...] = (ours.n_features, ours.feature_names)
+        parts: Any = self.background_data
+        return [part.matched_to(*wanted, what="the in-domain data", zeros_left_out=False) for part in parts]
+
+    def _interpolated(self, *others: str) -> _Made:
+        names = [*(self.backgrounds if len(self.backgrounds) > 1 else [_BACKGROUND]), *others]
+        parts = [*self.backgrounds.values(), *(self.candidate(name).model for name in others)]
+        settings: Any = {"measure": self.measure, "random_state": self.random_state, "n_jobs": self.n_jobs}
+        joined = Interpolation(parts, self.weights, **settings)
+        facts = joined.fit_data(self.valid)
+        weights = {name: float(weight) for name, weight in zip(names, joined.weights_, strict=True)}
+        own = {"in_domain": self.candidate(others[0]).details["in_domain"]} if others else {}
+        return _Made(joined.model_, facts, {**own, "weights": weights})
+
+
+def _further(progress: Callable[[int, int], Any], before: int, total: int, done: int) -> None:
+    progress(before + done, total)
+
+
+def _models(background: Any) -> dict[str, Any]:
+    """The background models by name."""
+    if not isinstance(background, Mapping):
+        several = list(background) if isinstance(background, list | tuple) else [background]
+        background = {_BACKGROUND if len(several) == 1 else str(n): one for n, one in enumerate(several, 1)}
+    if not background or None in background.values():
+        what = "background is None" if background else "there is no background"
+        raise InputError(f"{what}; expected a fitted ranker, a model, or what load_model gives")
+    models = {str(name): background_model(one) for name, one in background.items()}
+    if len(set(map(id, models.values()))) < len(models):
+        raise InputError("a background model is given twice; expected different ones")
+    for name in models:
+        if name in METHODS and len(models) > 1:
+            raise InputError(f"a background is called {name!r}, as a way to adapt is; expected another name")
+    return models
+
+
+def _listed(key: str, value: Any) -> list[Any]:
+    """The values to choose from."""
+    values = list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else [value]
+    if not values:
+        raise InputError(f"{key} is empty; expected at least one value")
+    return [one for at, one in enumerate(values) if one not in values[:at]]
+
+
+def _joined(parts: Sequence[RankingData]) -> RankingData:
+    """One data set; of several, query ids start with the number of theirs."""
+    if len(parts) == 1:
+        return parts[0]
+    ids = [np.char.add(f"{number}-", part.query_ids.astype(str)) for number, part in enumerate(parts, 1)]
+    return RankingData.concatenate(
+        [dataclasses.replace(part, query_ids=some) for part, some in zip(parts, ids, strict=True)]
+    )
+
+
+def _check_facts(facts: Fitted, *, nothing: bool = False) -> None:
+    """Half a training is no candidate, and neither is one with nothing to learn from, unless that is accepted."""
+    if facts.interrupted:
+        raise KeyboardInterrupt
+    for notice in facts.notices:
+        if notice.kind is Kind.NOTHING_TO_ORDER and not nothing:
+            raise InputError(notice.text)
+
+
+def _other_notices(candidates: Sequence[Candidate]) -> tuple[Notice, ...]:
+    """The notices of all trainings; what they say of the background's features is known already."""
+    found = [notice for one in candidates if one.training is not None for notice in one.training.notices]
+    return tuple(notice for notice in found if notice.kind is not Kind.OTHER_FEATURES)
