@@ -1,9 +1,9 @@
 """The ramp bound against the papers' hinge: SVMndcg, SVMmrr, DORM and SVMcombo beside SVMmap, with default settings.
 
 OHSUMED and MQ2008 in LETOR's folds, MQ2007 in four folds (two parts train, one validates, one tests), ClueWeb09 in
-five, TREC-COVID rounds 1 to 3 (submitted runs as features), the demo (Python's documentation) and five text collections (15
-base functions) in five random folds. C by validation, each method by its own measure, SVMmap by AP. SVMcombo has the
-paper's three losses, AP, RR@10 and nDCG@10. Values are means of fold means, over the queries and candidates of the
+five, TREC-COVID rounds 1 to 3 (submitted runs as features), the demo (Python's documentation) and five text collections
+(15 base functions) in five random folds. C by validation, each method by its own measure, SVMmap by AP. SVMcombo has
+the paper's three losses, AP, RR@10 and nDCG@10. Values are means of fold means, over the queries and candidates of the
 feature files; times are CPU seconds of whole fits, validation included, summed over folds, after compiling.
 
 Needs the folders of `study_data` and `mq2007`, `clueweb09_webis`, `text` in the given folder or in RANKWRIGHT_DATA.
