@@ -63,7 +63,7 @@ def time_passes(data: RankingData, repeat: int) -> None:
     for loss in ("map", "ndcg@10", "auc"):
         seconds = {}
         for threads in (1, 2):
-            ranker = StructuredSVM(loss, C=10, n_jobs=threads, max_passes=200).fit(data)
+            ranker = StructuredSVM(loss, C=10, n_jobs=threads, max_passes=200, bound="hinge").fit(data)
             rest = ranker.path_[-1].seconds - ranker.path_[-1].seconds_planes
             seconds[threads] = rest / ranker.n_passes_, ranker
         one, two = seconds[1], seconds[2]
@@ -106,7 +106,7 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     args = parser.parse_args()
     small = dense_data(20, 20, 12)
-    for ranker in (StructuredSVM("map"), StructuredSVM("ndcg@10"), StructuredSVM("auc"), RankingSVM()):
+    for ranker in (StructuredSVM("map"), StructuredSVM("ndcg@10", bound="hinge"), StructuredSVM("auc"), RankingSVM()):
         ranker.fit(small)  # compile
     data = dense_data(args.queries, 100, 136)
     tracemalloc.start()

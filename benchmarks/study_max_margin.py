@@ -102,7 +102,9 @@ def _pages(root: Path) -> Iterable[str]:
 
 
 def _ranker(loss: str, **parameters: Any) -> StructuredSVM | RankingSVM:
-    return RankingSVM(**parameters) if loss == "pairs" else StructuredSVM(loss, **parameters)
+    if loss == "pairs":
+        return RankingSVM(**parameters)
+    return StructuredSVM(loss, bound="hinge", feature_map="mrr" if loss.startswith("mrr") else None, **parameters)
 
 
 def _paths(folds: Sequence[Fold], loss: str, **parameters: Any) -> list[list[Fit]]:

@@ -98,7 +98,9 @@ def _data_sets(root: Path) -> Iterable[tuple[str, RankingData, bool]]:
 
 
 def _ranker(loss: str, **parameters: Any) -> StructuredSVM | RankingSVM:
-    return RankingSVM(**parameters) if loss == "pairs" else StructuredSVM(loss, **parameters)
+    if loss == "pairs":
+        return RankingSVM(**parameters)
+    return StructuredSVM(loss, bound="hinge", feature_map="mrr" if loss.startswith("mrr") else None, **parameters)
 
 
 def _outcome(name: str, data: RankingData, loss: str, C: float, standardize: bool) -> Outcome:

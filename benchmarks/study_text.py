@@ -164,7 +164,7 @@ def run_trial(root: Path, task: tuple[str, str, int]) -> Trial:
     picked, warned, idle = {}, [], []
     for method, options in LOSSES.items():
         for suffix, parts in (("", (train, valid)), (BINS, binned)):
-            ranker = StructuredSVM(C="auto", C_grid=GRID, standardize=not suffix, **options)
+            ranker = StructuredSVM(C="auto", C_grid=GRID, standardize=not suffix, bound="hinge", **options)
             with warnings.catch_warnings(record=True) as caught:
                 warnings.simplefilter("always", ConvergenceWarning)
                 ranker.fit(parts[0], eval_set=parts[1])
