@@ -19,6 +19,7 @@ __all__ = [
     "BEST_FEATURE",
     "CHOOSE_BY",
     "FEATURE",
+    "HINDSIGHT",
     "BackgroundSource",
     "DataSource",
     "Experiment",
@@ -29,6 +30,7 @@ __all__ = [
 ADAPT = "adapt:"
 FEATURE = "feature:"
 BEST_FEATURE = "best-feature"
+HINDSIGHT = "best-feature:hindsight"
 CHOOSE_BY = parse_measure("nDCG@10")
 """What single features and adaptations are chosen by unless the file says otherwise."""
 
@@ -49,6 +51,8 @@ class DataSource:
         The other keys of the entry.
     train_queries, valid_queries : int or None
         Number of training and validation queries to use from each split; None: all.
+    without_best : bool or None
+        Whether methods are trained without the feature that is best on the test queries.
     background : BackgroundSource or None
         The rich domain that methods adapt from.
     """
@@ -59,6 +63,7 @@ class DataSource:
     options: Mapping[str, Any] = field(default_factory=dict)
     train_queries: int | None = None
     valid_queries: int | None = None
+    without_best: bool | None = None
     background: BackgroundSource | None = None
 
 
@@ -87,7 +92,8 @@ class MethodSpec:
     name : str
         Name in the results.
     method : str
-        A method of `rankwright train`, ``feature:NAME``, ``feature:NUMBER``, ``best-feature`` or ``adapt:NAME``.
+        A method of `rankwright train`, ``feature:NAME``, ``feature:NUMBER``, ``best-feature``,
+        ``best-feature:hindsight`` or ``adapt:NAME``.
     parameters : dict
         Parameters of the estimator or the adaptation.
     grid : dict
@@ -107,6 +113,11 @@ class MethodSpec:
     random: int | None = None
     choose_by: Measure = CHOOSE_BY
     trained_for: str | None = None
+
+    @property
+    def is_feature(self) -> bool:
+        """Whether it is a single feature, with nothing to train."""
+        return self.method.startswith(FEATURE) or self.method in (BEST_FEATURE, HINDSIGHT)
 
     def settings(self) -> dict[str, Any]:
         """Everything that affects the outcome, as plain JSON: all but the names."""
