@@ -19,6 +19,9 @@ FAMILY = {
     "svm-acc2": ("svm-acc2", "AP"),
     "svm-acc3": ("svm-acc3", "AP"),
     "svm-acc4": ("svm-acc4", "AP"),
+    "svm-acc3 --bins 6 --no-standardize": ("svm-acc3", "AP"),
+    "svm-acc4 --bins 6": ("svm-acc4", "AP"),
+    "svm-map --solver n-slack-cutting-plane --epsilon 1e-4": ("svm-map", "AP"),
 }
 ROUNDS = {
     "lambdamart --set n_trees=20 --set min_rows=5": "trees",

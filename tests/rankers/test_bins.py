@@ -9,9 +9,21 @@ from scipy import sparse
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.pipeline import make_pipeline
+from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from rankwright import BinnedModel, InputError, LinearModel, RankingData, StructuredSVM, ThresholdBins
+from rankwright import (
+    BinnedModel,
+    InputError,
+    InputWarning,
+    LinearModel,
+    QueryScaler,
+    RankingData,
+    StructuredSVM,
+    ThresholdBins,
+    load_model,
+)
+from rankwright.training.train import train
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.SkipTestWarning")
@@ -173,7 +185,7 @@ def test_in_a_pipeline():
         (lambda X: ThresholdBins(0).fit(X), "n_bins is 0; expected a whole number from 1"),
         (lambda X: ThresholdBins(2.5).fit(X), "n_bins is 2.5"),
         (lambda X: ThresholdBins(True).fit(X), "n_bins is True"),
-        (lambda X: ThresholdBins(spacing="odd").fit(X), "spacing is 'odd'; expected even or quantile"),
+        (lambda X: ThresholdBins(spacing="odd").fit(X), "spacing is 'odd'; expected one of even, quantile, unit"),
         (lambda X: ThresholdBins(3).fit(X).collapse(LinearModel([1.0])), "1 weights for 6 bins"),
         (lambda X: ThresholdBins().fit(X).collapse(LinearModel([1.0], query_scaling="minmax")), "only a linear model"),
         (lambda X: ThresholdBins().fit(X).collapse(None), "only a linear model"),
@@ -195,3 +207,83 @@ def test_not_fitted():
             use()
     with pytest.raises(NotFittedError):
         bins.transform_data(ranking_data())
+
+
+@pytest.mark.parametrize("n_bins", [1, 4, 50])
+def test_unit_thresholds_part_the_training_values_as_evenly_spaced_ones_do(n_bins):
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.random(60), 0.4 + 0.6 * rng.random(60), rng.integers(0, 3, 60) / 2, np.full(60, 0.5)])
+    spaced = np.arange(1, n_bins + 1) / (n_bins + 1)
+    bins = ThresholdBins(n_bins, "unit").fit(X)
+    for column, limits in zip(X.T, bins.thresholds_, strict=True):
+        wanted = {tuple(column >= t) for t in spaced} - {(True,) * 60, (False,) * 60}
+        assert {tuple(column >= t) for t in limits} == wanted
+        assert len(limits) == len(wanted)
+
+
+def percentiles(values):
+    """(rank − 1) / (n − 1), ties sharing their average rank."""
+    below, equal = (values < values[:, None]).sum(axis=1), (values == values[:, None]).sum(axis=1)
+    return (below + 0.5 * (equal - 1)) / (len(values) - 1)
+
+
+BY_HAND = {"svm-acc3": percentiles, "svm-acc4": lambda values: (values - values.min()) / np.ptp(values)}
+
+
+def scaled_by_hand(X, qid, scale):
+    out = np.zeros(X.shape)
+    for q in np.unique(qid):
+        for j in range(X.shape[1]):
+            out[qid == q, j] = scale(X[qid == q, j])
+    return out
+
+
+@pytest.mark.parametrize("method", BY_HAND)
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array], ids=["dense", "sparse"])
+def test_svmacc_3_and_4_over_bins_by_hand(method, form, tmp_path):
+    """Scale within the query, cut at thresholds between 0 and 1, train LinearSVC: the same scores on new queries."""
+    rng = np.random.default_rng(1)
+    X, qid = rng.integers(0, 9, (90, 3)).astype(float) * [1.0, 10.0, 0.1], np.repeat(np.arange(6), 15)
+    y = ((X * [1, 0.1, 0]).sum(axis=1) + rng.normal(size=90) > 9).astype(int)
+    settings = {"bins": 7, "standardize": False, "C": 5.0, "tol": 1e-8}
+    trained = train(method, RankingData.from_arrays(form(X), y, qid), settings=settings)
+    scaled = scaled_by_hand(X, qid, BY_HAND[method])
+    limits = []
+    for column in scaled.T:  # [x ≥ k/8], those that part the same documents once
+        codes = {tuple(column >= k / 8): k / 8 for k in range(1, 8)}
+        limits.append([t for code, t in codes.items() if any(code) and not all(code)])
+    svc = LinearSVC(loss="hinge", C=5.0 / 90, tol=1e-8, max_iter=100_000, random_state=3).fit(
+        by_definition(scaled, limits), y
+    )
+    np.testing.assert_allclose(trained.model.predict(X, qid), by_definition(scaled, limits) @ svc.coef_[0], atol=1e-5)
+    new = np.concatenate([X[:15] * 3 + 7, X[20:35]])  # documents of other queries: scales fall out, values recur
+    new[:15, 2] = X[:15, 2]
+    groups = np.repeat([8, 9], 15)
+    expected = by_definition(scaled_by_hand(new, groups, BY_HAND[method]), trained_limits(trained.model))
+    np.testing.assert_allclose(
+        trained.model.predict(form(new), groups), expected @ trained.model.weights, rtol=0, atol=1e-12
+    )
+    trained.save(tmp_path / "m.rkw")
+    loaded = load_model(tmp_path / "m.rkw")
+    assert (loaded.method, loaded.parameters["query_scaling"]) == (method, trained.model.query_scaling)
+    assert loaded.predict(new, groups).tobytes() == trained.model.predict(new, groups).tobytes()
+
+
+def trained_limits(model):
+    return np.split(model.thresholds, model.starts[1:-1])
+
+
+def test_contributions_after_scaling_add_up():
+    rng = np.random.default_rng(2)
+    data = RankingData.from_arrays(rng.normal(size=(60, 4)), rng.integers(0, 2, 60), np.repeat(np.arange(4), 15))
+    model = train("svm-acc3", data, settings={"bins": 5}).model
+    query, scores = data.X[:15], model.score(data.X, indptr=data.indptr)
+    parts = model.contributions(query[2], query[7], query=query)
+    assert parts.sum() == pytest.approx(scores[2] - scores[7], abs=1e-12)
+    np.testing.assert_allclose(model.aligned(query), QueryScaler("percentile").transform(data).X[:15])
+    with pytest.raises(InputError, match="give query="):
+        model.contributions(query[2], query[7])
+    with pytest.warns(InputWarning, match="all 15 rows are taken as one"):
+        model.predict(query)
+    with pytest.raises(InputError, match="unknown scaling 'odd'"):
+        BinnedModel([1.0], [0, 1], [1.0], query_scaling="odd")

@@ -187,7 +187,11 @@ SETTINGS = [
     (StructuredSVM, {"C_grid": []}, "C_grid is []"),
     (StructuredSVM, {"tol": 0.0}, "tol is 0.0"),
     (StructuredSVM, {"max_passes": 0}, "max_passes is 0"),
-    (StructuredSVM, {"solver": "sgd"}, "solver is 'sgd'; expected bundle or one-slack-cutting-plane"),
+    (
+        StructuredSVM,
+        {"solver": "sgd"},
+        "solver is 'sgd'; expected one of bundle, one-slack-cutting-plane, n-slack-cutting-plane",
+    ),
     (StructuredSVM, {"n_jobs": 0}, "n_jobs is 0"),
     (StructuredSVM, {"relevant_from": 0}, "relevant_from is 0"),
     (StructuredSVM, {"loss": "P@5"}, r"P@5"),

@@ -19,6 +19,7 @@ LOSSES = {
     "dorm@3": StructuredSVM("dorm@3"),
     "dorm": StructuredSVM("dorm", feature_map="dorm:sqrt"),
     "one slack": StructuredSVM("map", solver="one-slack-cutting-plane"),
+    "n slacks": StructuredSVM("map", solver="n-slack-cutting-plane"),
     "raw features": StructuredSVM("mrr", standardize=False),
     "several": StructuredSVM(["map", "dorm@3", "mrr"]),
     "several, shared slack": StructuredSVM(["map", "dorm@3", "mrr"], slack="shared"),

@@ -56,9 +56,9 @@ def test_a_single_loss_has_nothing_to_weigh(name):
     assert METHODS[name].defaults().keys().isdisjoint({"loss", "losses", "loss_weights", "slack"})
 
 
-def test_linear_methods_over_raw_features_take_bins():
+def test_linear_methods_take_bins():
     with_bins = {name for name, method in METHODS.items() if "bins" in method.defaults()}
-    assert with_bins == {name for name in NAMES if "svm" in name or name.startswith("dorm")} - {"svm-acc3", "svm-acc4"}
+    assert with_bins == {name for name in NAMES if "svm" in name or name.startswith("dorm")}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,6 @@ def test_linear_methods_over_raw_features_take_bins():
         ("svm-combo", {"losses": ["map"]}, "several losses"),
         ("svm-map", {"bins": 0}, "bins is 0; expected a whole number from 1"),
         ("svm-map", {"bins": True}, "bins is True"),
-        ("svm-acc", {"bins": 5, "query_scaling": "minmax"}, "expected no query_scaling"),
         ("svm-map", {"C": -1}, "C is -1"),
         ("svm-map", {"feature_map": "dorm"}, "feature map"),
         ("svm-mpa", {}, "unknown method 'svm-mpa'; did you mean svm-map"),

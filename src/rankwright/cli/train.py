@@ -53,13 +53,15 @@ _BINS_HELP = (
     "Cut every feature into up to N 0/1 features, value ≥ threshold, as SIGIR'07 did with 50; linear methods only."
 )
 _SOLVER_HELP = (
-    "bundle and one-slack-cutting-plane find the same model; gd, for rank-svm and rsvm-ir, is gradient descent.  "
-    "[default: bundle]"
+    "bundle and one-slack-cutting-plane find the same model; n-slack-cutting-plane is Algorithm 1 of SIGIR'07, which "
+    "stops by --epsilon; gd, for rank-svm and rsvm-ir, is gradient descent.  [default: bundle]"
 )
 _RATE_HELP = (
     "Learning rate of trees and nets; with --solver gd the η of SIGIR'06: steps are η times the gradient of "
     "λ‖w‖² + Σ hinges.  [default: the method's own; gd: line search]"
 )
+_EPSILON_HELP = "--solver n-slack-cutting-plane: largest violation of a constraint at which it stops.  [default: 0.01]"
+_SOLVERS = ["bundle", "one-slack-cutting-plane", "n-slack-cutting-plane", "gd"]
 
 
 def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float | str | None:
@@ -100,7 +102,8 @@ def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float |
 @click.option("--lambda", "lam", type=float, help="rank-svm, rsvm-ir: the paper's λ instead of --C.")
 @click.option("--tol", type=float, help=_TOL_HELP)
 @click.option("--max-passes", type=Whole(1), help="Passes over the data, per C.  [default: 200]")
-@click.option("--solver", type=click.Choice(["bundle", "one-slack-cutting-plane", "gd"]), help=_SOLVER_HELP)
+@click.option("--solver", type=click.Choice(_SOLVERS), help=_SOLVER_HELP)
+@click.option("--epsilon", type=float, help=_EPSILON_HELP)
 @click.option("--learning-rate", "--eta", "learning_rate", type=float, help=_RATE_HELP)
 @click.option("--set", "assigned", multiple=True, metavar="NAME=VALUE", help=_SET_HELP)
 @click.option("--background", type=FILE, metavar="MODEL", help="lambdamart, lambdaboost: start from this model.")
@@ -144,7 +147,7 @@ def command(
       rankwright train train.txt --method dorm@10 --feature-map dorm:sqrt@30 --C 10 -o model.rkw
       rankwright train train.txt --method rsvm-ir --rank-weights ndcg@3 --valid vali.txt -o model.rkw
       rankwright train train.txt --method rsvm-ir --solver gd --eta 1e-6 --lambda 0.5 -o model.rkw
-      rankwright train train.txt --method svm-acc2 --valid vali.txt -o model.rkw
+      rankwright train train.txt --method svm-acc3 --bins 50 --no-standardize --valid vali.txt -o model.rkw
       rankwright train train.txt --method lambdamart --valid vali.txt --set max_leaves=10 -o model.rkw
       rankwright train train.txt --method lambdarank --valid vali.txt --set hidden=15 -o model.rkw
       rankwright train train.txt --method svm-map --C 10 --clean --clean-scaled -o model.rkw

@@ -11,7 +11,7 @@ import json
 import time
 import traceback
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,8 +28,8 @@ from rankwright.evaluation.render import plain
 from rankwright.evaluation.runs import Judgements, evaluate_run
 from rankwright.evaluation.table import Evaluation, evaluate
 from rankwright.experiments.backgrounds import Background, run_adapt, settings_of
-from rankwright.experiments.config import ADAPT, Experiment, MethodSpec
-from rankwright.experiments.preparing import Prepared, pieces_of
+from rankwright.experiments.config import ADAPT, FEATURE, HINDSIGHT, Experiment, MethodSpec
+from rankwright.experiments.preparing import Prepared, pieces_of, without_columns
 from rankwright.experiments.reading import Split, code_version
 from rankwright.experiments.tuning import Outcome, run_method
 from rankwright.measures import Measure
@@ -66,6 +66,7 @@ class Cell:
     model: Path | None
     threads: int = 1
     backgrounds: tuple[Background, ...] = ()
+    best: int | None = None
 
     @property
     def is_done(self) -> bool:
@@ -87,6 +88,7 @@ class Failure:
 def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Split, spec: MethodSpec) -> Cell:
     """The cell of a method on a split; ``number`` counts splits from 1."""
     convention = experiment.convention or ("letor" if prepared.qrels is None else "trec")
+    best = prepared.best if spec.method == HINDSIGHT or (prepared.hides_best and not spec.is_feature) else None
     backgrounds = tuple(one for one in prepared.backgrounds if spec.adapts(one.name))
     if spec.method.startswith(ADAPT) and not backgrounds:
         raise InputError(f"{spec.method} adapts a background ranker; {prepared.name} has none")
@@ -101,6 +103,7 @@ def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Sp
         "empty": experiment.empty,
         "seed": experiment.seed,
         **({"backgrounds": [(one.name, one.content) for one in backgrounds]} if backgrounds else {}),
+        **({} if best is None else {"best": best}),
     }
     key = hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:32]
     name = "".join(c if c.isalnum() or c in "-_.+@" else "_" for c in f"{prepared.name}-{number}-{spec.name}")
@@ -118,6 +121,7 @@ def make_cell(experiment: Experiment, prepared: Prepared, number: int, split: Sp
         experiment.output / "cells" / f"{key}.json",
         experiment.output / "models" / f"{name}-{key[:8]}.rkw" if experiment.save_models else None,
         backgrounds=backgrounds,
+        best=best,
     )
 
 
@@ -131,11 +135,20 @@ def run_cell(cell: Cell) -> Failure | None:
             )
             assert train is not None
             assert test is not None
+            spec = cell.spec
+            if spec.method == HINDSIGHT:
+                assert cell.best is not None
+                names = train.feature_names
+                spec = replace(spec, method=f"{FEATURE}{cell.best + 1 if names is None else names[cell.best]}")
+            elif cell.best is not None:
+                hidden = [cell.best]
+                train, test = without_columns(train, hidden), without_columns(test, hidden)
+                valid = None if valid is None else without_columns(valid, hidden)
             settings: Any = {"seed": cell.seed, "threads": cell.threads}
             if cell.backgrounds:
-                outcome = run_adapt(cell.spec, train, valid, cell.backgrounds, **settings)
+                outcome = run_adapt(spec, train, valid, cell.backgrounds, **settings)
             else:
-                outcome = run_method(cell.spec, train, valid, **settings)
+                outcome = run_method(spec, train, valid, **settings)
             scores = outcome.model.predict(test, missing_as_zero=bool(cell.backgrounds))  # checked before
             found = _tested(cell, test, scores)
             if cell.model is not None:

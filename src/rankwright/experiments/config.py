@@ -21,6 +21,7 @@ __all__ = [
     "BEST_FEATURE",
     "CHOOSE_BY",
     "FEATURE",
+    "HINDSIGHT",
     "BackgroundSource",
     "DataSource",
     "Experiment",
@@ -33,6 +34,7 @@ BACKGROUND = "background"
 BACKGROUNDS = "backgrounds"
 FEATURE = "feature:"
 BEST_FEATURE = "best-feature"
+HINDSIGHT = "best-feature:hindsight"
 CHOOSE_BY = parse_measure("nDCG@10")
 """What single features and adaptations are chosen by unless the file says otherwise."""
 
@@ -53,6 +55,8 @@ class DataSource:
         The other keys of the entry.
     train_queries, valid_queries : int or None
         Number of training and validation queries to use from each split; None: all.
+    without_best : bool or None
+        Whether methods are trained without the feature that is best on the test queries.
     backgrounds : tuple of BackgroundSource
         The rich domains that methods adapt from.
     """
@@ -63,6 +67,7 @@ class DataSource:
     options: Mapping[str, Any] = field(default_factory=dict)
     train_queries: int | None = None
     valid_queries: int | None = None
+    without_best: bool | None = None
     backgrounds: tuple[BackgroundSource, ...] = ()
 
 
@@ -94,7 +99,8 @@ class MethodSpec:
     name : str
         Name in the results.
     method : str
-        A method of `rankwright train`, ``feature:NAME``, ``feature:NUMBER``, ``best-feature`` or ``adapt:NAME``.
+        A method of `rankwright train`, ``feature:NAME``, ``feature:NUMBER``, ``best-feature``,
+        ``best-feature:hindsight`` or ``adapt:NAME``.
     parameters : dict
         Parameters of the estimator or the adaptation.
     grid : dict
@@ -114,6 +120,11 @@ class MethodSpec:
     random: int | None = None
     choose_by: Measure = CHOOSE_BY
     trained_for: str | None = None
+
+    @property
+    def is_feature(self) -> bool:
+        """Whether it is a single feature, with nothing to train."""
+        return self.method.startswith(FEATURE) or self.method in (BEST_FEATURE, HINDSIGHT)
 
     def adapts(self, name: str) -> bool:
         """Whether the method uses the background of this name: any, unless it names some."""

@@ -30,6 +30,8 @@ _ANY = {
     "open_test": _PATHS,
     "missing_as_zero": "true or false",
     "clean": "true, false or a table",
+    "without": "a list of names and numbers of features",
+    "without_best": "true or false",
     "background": "a table or a list of tables",
 }
 _KEYS: dict[str, dict[str, str]] = {
@@ -48,7 +50,7 @@ _KEYS: dict[str, dict[str, str]] = {
     "runs": {"runs": _PATHS, "qrels": "a string", "normalize": "a string", "documents": "a string"},
 }
 _CLEAN = {"threshold": "a number", "relevant_from": "a number", "scaled": "true or false"}
-_NO_OPTIONS = ("name", "queries", "qrels", "train_queries", "valid_queries", "open_test", "background")
+_NO_OPTIONS = ("name", "queries", "qrels", "train_queries", "valid_queries", "open_test", "without_best", "background")
 _CHOICES = {
     "candidates": ("union", "judged"),
     "normalize": NORMALIZATIONS,
@@ -91,8 +93,11 @@ def check_data(problems: Problems, table: Any, place: Place, folders: Sequence[P
         files |= finder.open_test(found["open_test"], files)
     _check_texts(problems, found, place)
     _check_clean(problems, found, place)
+    for key in ("without", "without_best"):
+        if key in found and "background" in found:
+            problems.add((*place, key), f"{key} does not go with a background; expected the same features in both")
     options = {key: value for key, value in found.items() if key not in (*_NO_OPTIONS, *_paths(source))}
-    used: dict[str, Any] = {key: found.get(key) for key in ("train_queries", "valid_queries")}
+    used: dict[str, Any] = {key: found.get(key) for key in ("train_queries", "valid_queries", "without_best")}
     return None if len(problems) > before else DataSource(found["name"], kind, files, options, **used)
 
 

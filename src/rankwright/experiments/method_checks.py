@@ -10,7 +10,7 @@ from typing import Any
 
 from rankwright.adaptation.methods import IN_DOMAIN, METHODS, NEED_DATA
 from rankwright.errors import InputError
-from rankwright.experiments.config import ADAPT, BACKGROUND, BACKGROUNDS, BEST_FEATURE, FEATURE, MethodSpec
+from rankwright.experiments.config import ADAPT, BACKGROUND, BACKGROUNDS, BEST_FEATURE, FEATURE, HINDSIGHT, MethodSpec
 from rankwright.experiments.data_checks import find
 from rankwright.experiments.toml import Place, Problems, nearest
 from rankwright.experiments.tuning import make_plan
@@ -115,7 +115,7 @@ def check_method(
         trained_for=found.get("trained_for"),
         **({} if choose_by is None else {"choose_by": choose_by}),
     )
-    if text.startswith(FEATURE) or text == BEST_FEATURE:
+    if spec.is_feature:
         _check_feature(problems, found, place, validated)
     elif text.startswith(ADAPT):
         _check_adapt(problems, spec, place, validated, data)
@@ -135,7 +135,7 @@ def _parsed(problems: Problems, text: str, place: Place) -> Method | None:
     try:
         return parse_method(text)
     except InputError as error:
-        known = (*NAMES, BEST_FEATURE, "feature:NAME", *_adapt_names())
+        known = (*NAMES, BEST_FEATURE, HINDSIGHT, "feature:NAME", *_adapt_names())
         message = error.message if "cutoff" in error.message else f"unknown method {text!r}; {nearest(text, known)}"
         problems.add((*place, "method"), message)
         return None

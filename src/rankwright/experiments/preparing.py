@@ -13,6 +13,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ import numpy.typing as npt
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import replace_file
 from rankwright.data.folder import load_folder, save_folder
+from rankwright.data.matching import default_names
 from rankwright.data.overlap import Fingerprints
 from rankwright.data.splits import QueryKFold, QueryTrials
 from rankwright.data.trec import write_qrels
@@ -30,7 +32,7 @@ from rankwright.experiments.backgrounds import Background
 from rankwright.experiments.config import DataSource, Protocol
 from rankwright.experiments.reading import Piece, Progress, Read, Split, alike, code_version, file_hashes, read_source
 
-__all__ = ["Prepared", "pieces_of", "prepare", "splits_of"]
+__all__ = ["Prepared", "pieces_of", "prepare", "splits_of", "without_columns"]
 
 Array = npt.NDArray[Any]
 _FACTS = "prepared.json"
@@ -71,6 +73,10 @@ class Prepared:
         What cleaning dropped from the data and from its open test; empty if they are not cleaned.
     backgrounds : tuple of Background
         The backgrounds that methods adapt.
+    best : int or None
+        The best feature in hindsight, if a method is that or is trained without it.
+    hides_best : bool
+        Whether methods are trained without it.
     """
 
     name: str
@@ -89,6 +95,8 @@ class Prepared:
     valid_queries: int | None = None
     cleaning: Sequence[dict[str, Any]] = ()
     backgrounds: tuple[Background, ...] = ()
+    best: int | None = None
+    hides_best: bool = False
 
     def as_dict(self) -> dict[str, Any]:
         """Its entry in the manifest."""
@@ -134,7 +142,7 @@ def prepare(source: DataSource, cache: Path, *, threads: int = 1, say: Progress 
     folder = cache / hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()[:16]
     if not (folder / _FACTS).is_file():
         folder.mkdir(parents=True, exist_ok=True)
-        _keep(read_source(source, folder, threads, say), folder)
+        _keep(read_source(source, folder, threads, say), folder, source)
     facts = json.loads((folder / _FACTS).read_text(encoding="utf-8"))
     for line in facts["warnings"]:
         warnings.warn(f"{source.name}: {line}", InputWarning, stacklevel=2)
@@ -238,9 +246,13 @@ def pieces_of(parts: Sequence[Path], pieces: Sequence[Piece]) -> RankingData | N
     return found[0] if len(found) == 1 else RankingData.concatenate(found)
 
 
-def _keep(read: Read, folder: Path) -> None:
-    """Write what was read; the facts come last, to mark the folder as complete."""
+def _keep(read: Read, folder: Path, source: DataSource) -> None:
+    """Write what was read, without the features left out; the facts come last, to mark the folder as complete."""
     parts = alike(read.parts)
+    if source.options.get("without"):
+        columns = _listed(parts[0], source)
+        read.notes.append(f"left out {len(columns):,} of {parts[0].n_features:,} features")
+        parts = [without_columns(part, columns) for part in parts]
     names = [f"part-{number}.rank" for number in range(len(parts))]
     digest = hashlib.sha256()
     for name, part in zip(names, parts, strict=True):
@@ -269,6 +281,31 @@ def _keep(read: Read, folder: Path) -> None:
     }
     with replace_file(folder / _FACTS) as out:
         out.write(json.dumps(facts, ensure_ascii=False).encode())
+
+
+def without_columns(data: RankingData, columns: Sequence[int]) -> RankingData:
+    """The data with all other features, which keep their names: f5 stays f5."""
+    names = data.feature_names or default_names(data.n_features)
+    kept = np.delete(np.arange(data.n_features), columns)
+    return data.with_features(data.X[:, kept], [names[column] for column in kept])
+
+
+def _listed(data: RankingData, source: DataSource) -> list[int]:
+    """The columns of ``without``: features by name, by a pattern such as ``bm25*``, or by number, from 1."""
+    names = data.feature_names or default_names(data.n_features)
+    found: set[int] = set()
+    for one in source.options["without"]:
+        if isinstance(one, int):
+            columns = [one - 1] if one <= data.n_features else []
+        else:
+            columns = [column for column, name in enumerate(names) if name == one or fnmatchcase(name, one)]
+        if not columns:
+            expected = f"a number from 1 to {data.n_features}, a name such as {names[0]} or a pattern such as f1*"
+            raise InputError(f"{source.name}: without lists {one!r}, which is no feature; expected {expected}")
+        found |= set(columns)
+    if len(found) == data.n_features:
+        raise InputError(f"{source.name}: without lists all features; expected some to be left")
+    return sorted(found)
 
 
 def _widths(parts: Sequence[RankingData]) -> list[str]:

@@ -26,7 +26,8 @@ from rankwright.errors import InputError
 from rankwright.experiments.backgrounds import prepare_background
 from rankwright.experiments.cells import Cell, Failure, make_cell, run_cell
 from rankwright.experiments.checks import load_experiment
-from rankwright.experiments.config import DataSource, Experiment
+from rankwright.experiments.config import HINDSIGHT, DataSource, Experiment
+from rankwright.experiments.features import with_best
 from rankwright.experiments.preparing import Prepared, prepare, splits_of
 from rankwright.experiments.results import Results, write_results
 from rankwright.reports.results import MANIFEST
@@ -148,6 +149,9 @@ def _prepared(experiment: Experiment, source: DataSource, threads: int, tell: Ca
     settings: Any = {"threads": threads, "say": lambda doing: tell(Status(doing))}
     cache = experiment.output / "cache"
     prepared = prepare(source, cache, **settings)
+    if source.without_best or any(spec.method == HINDSIGHT for spec in experiment.methods):
+        splits = splits_of(prepared, experiment.protocol, experiment.seed)
+        prepared = with_best(prepared, splits, experiment.measures[0], bool(source.without_best))
     backgrounds = tuple(
         prepare_background(source, one, prepared.parts, cache, seed=experiment.seed, **settings)
         for one in source.backgrounds

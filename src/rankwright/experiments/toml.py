@@ -106,6 +106,9 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
     "true or false": lambda value: isinstance(value, bool),
     "a list of strings": _is_strings,
     "a string or a list of strings": lambda value: _is_string(value) or _is_strings(value),
+    "a list of names and numbers of features": lambda value: (
+        isinstance(value, list) and all(_is_string(one) or (_is_integer(one) and one > 0) for one in value)
+    ),
     "a table": lambda value: isinstance(value, dict),
     "true, false or a table": lambda value: isinstance(value, bool | dict),
     "a table or a list of tables": lambda value: (

@@ -3,7 +3,8 @@
 This is a linear model over threshold bins, feature by feature: with the thresholds of a feature in ascending order, its
 part of the score is a step function whose level after k steps is the sum of the first k weights. NaN is below every
 threshold. The levels are added in float64 from the first feature to the last, so every bit of a score depends only on
-its row.
+its row. A model may scale the features within each query first (``query_scaling``); x is then the scaled row, and a
+score depends on the other documents of the query, too.
 """
 
 from __future__ import annotations
@@ -18,7 +19,8 @@ from scipy import sparse
 
 from rankwright.data.matching import pick_columns
 from rankwright.errors import InputError
-from rankwright.models.base import Model, as_row, as_table
+from rankwright.models.base import as_table
+from rankwright.models.query_scaled import QueryScaled
 
 __all__ = ["BinnedModel", "steps_reached"]
 
@@ -27,7 +29,7 @@ _BLOCK_VALUES = 1 << 20
 
 
 @dataclass(frozen=True, eq=False)
-class BinnedModel(Model):
+class BinnedModel(QueryScaled):
     """One step function per feature.
 
     Attributes
@@ -40,18 +42,25 @@ class BinnedModel(Model):
         What each threshold adds to values that reach it; finite.
     feature_names : tuple of str or None
         One name per feature.
+    query_scaling : str or None
+        How features are scaled within each query before they meet the thresholds, as by
+        :class:`rankwright.QueryScaler`; None for unscaled features.
 
     Examples
     --------
     >>> model = BinnedModel([1.0, 2.0, 0.5], [0, 2, 3], [3.0, -1.0, 0.25])
     >>> model.score([[0.0, 0.0], [1.0, 0.0], [2.5, 0.7]]).tolist()
     [0.0, 3.0, 2.25]
+    >>> top = BinnedModel([0.75], [0, 1], [1.0], query_scaling="minmax")  # 1 for the top quarter of a query's values
+    >>> top.score([[5.0], [9.0], [3.0], [40.0], [10.0]], indptr=[0, 3, 5]).tolist()
+    [0.0, 1.0, 0.0, 1.0, 0.0]
     """
 
     thresholds: Array
     starts: Array
     weights: Array
     feature_names: tuple[str, ...] | None = None
+    query_scaling: str | None = None
 
     def __post_init__(self) -> None:
         thresholds, weights = (np.array(part, np.float64) for part in (self.thresholds, self.weights))
@@ -71,6 +80,7 @@ class BinnedModel(Model):
         for name, part in (("thresholds", thresholds), ("weights", weights), ("starts", starts)):
             part.flags.writeable = False
             object.__setattr__(self, name, part)
+        self._check_scaling()
         self._check_names()
 
     @property
@@ -89,15 +99,21 @@ class BinnedModel(Model):
         """Scores, higher is better, one float64 per row; see :meth:`Model.score`."""
         X = as_table(X)
         scores = np.zeros(X.shape[0])
-        for start, levels in self._parts(X, feature_names):
-            scores[start : start + levels.shape[1]] = np.add.reduce(levels, axis=0)
+        columns = self._columns(X.shape[1], feature_names)
+        if self.query_scaling is None:
+            parts = self._blocks(X, columns)
+        else:
+            scaled = self._scaled(X, columns, indptr)
+            parts = ((start + at, rows) for start, part in scaled for at, rows in self._blocks(part, None))
+        for start, rows in parts:
+            scores[start : start + rows.shape[0]] = np.add.reduce(self._reached(rows), axis=0)[: rows.shape[0]]
         return scores + 0.0  # −0 becomes 0
 
     def contributions(
         self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
     ) -> Array:
         """How much each feature adds to score(a) − score(b): the difference of its levels."""
-        a, b = (next(self._parts(as_table(as_row(row)), feature_names))[1][:, 0] for row in (row_a, row_b))
+        a, b = self._reached(np.array(self._aligned_pair(row_a, row_b, feature_names, query))).T
         return np.asarray(a - b)
 
     def _levels(self) -> list[Array]:
@@ -105,22 +121,24 @@ class BinnedModel(Model):
         parts = np.split(self.weights, self.starts[1:-1]) if self.n_features else []
         return [np.concatenate([[0.0], np.cumsum(part)]) for part in parts]
 
-    def _parts(self, X: Any, feature_names: Sequence[str] | None) -> Iterator[tuple[int, Array]]:
-        """The levels, features × rows, in blocks of rows, each with its first row.
-
-        Blocks have at least two columns: numpy would sum a single column in another order.
-        """
-        columns, levels = self._columns(X.shape[1], feature_names), self._levels()
-        limits = np.split(self.thresholds, self.starts[1:-1]) if self.n_features else []
+    def _blocks(self, X: Any, columns: Array | None) -> Iterator[tuple[int, Array]]:
+        """The model's features as dense blocks of rows, each with its first row."""
         rows = max(2, _BLOCK_VALUES // max(1, self.n_features))
         for start in range(0, X.shape[0], rows):
             part = pick_columns(X[start : start + rows], columns)
-            part = part.toarray() if sparse.issparse(part) else np.asarray(part)
-            block = np.zeros((self.n_features, max(2, part.shape[0])))
-            for j in range(self.n_features):
-                values = part[:, j] if j < part.shape[1] else np.zeros(part.shape[0])
-                block[j, : part.shape[0]] = levels[j][steps_reached(values, limits[j])]
-            yield start, block[:, : part.shape[0]]
+            yield start, part.toarray() if sparse.issparse(part) else np.asarray(part)
+
+    def _reached(self, rows: Array) -> Array:
+        """The level of every feature, features × rows; features that the rows lack are 0.
+
+        There are at least two columns: numpy would sum a single column in another order.
+        """
+        levels = np.zeros((self.n_features, max(2, rows.shape[0])))
+        limits = np.split(self.thresholds, self.starts[1:-1]) if self.n_features else []
+        for j, steps in enumerate(self._levels()):
+            values = rows[:, j] if j < rows.shape[1] else np.zeros(rows.shape[0])
+            levels[j, : rows.shape[0]] = steps[steps_reached(values, limits[j])]
+        return levels
 
 
 def steps_reached(values: Array, thresholds: Array) -> Array:

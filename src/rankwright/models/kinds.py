@@ -68,9 +68,12 @@ def _numbers(read: Read, name: str, shape: tuple[int | None, ...]) -> Array:
     return found
 
 
+def _scaling_of(model: LinearModel | BinnedModel) -> dict[str, str]:
+    return {} if model.query_scaling is None else {"query_scaling": model.query_scaling}
+
+
 def _linear_to_parts(model: LinearModel) -> tuple[dict[str, Any], Arrays]:
-    scaling = {} if model.query_scaling is None else {"query_scaling": model.query_scaling}
-    return {**_names_of(model), **scaling}, {"coef": model.coef}
+    return {**_names_of(model), **_scaling_of(model)}, {"coef": model.coef}
 
 
 def _linear_from_parts(facts: dict[str, Any], read: Read) -> LinearModel:
@@ -135,13 +138,13 @@ _BINNED = {"thresholds": np.float64, "starts": np.int64, "weights": np.float64}
 
 
 def _binned_to_parts(model: BinnedModel) -> tuple[dict[str, Any], Arrays]:
-    return _names_of(model), {name: getattr(model, name) for name in _BINNED}
+    return {**_names_of(model), **_scaling_of(model)}, {name: getattr(model, name) for name in _BINNED}
 
 
 def _binned_from_parts(facts: dict[str, Any], read: Read) -> BinnedModel:
     thresholds, starts = (read(name, _BINNED[name], (None,)) for name in ("thresholds", "starts"))
     weights = _numbers(read, "weights", (None,))
-    return BinnedModel(thresholds, starts, weights, _names_from(facts))
+    return BinnedModel(thresholds, starts, weights, _names_from(facts), facts.get("query_scaling"))
 
 
 def _sum_to_parts(model: SumModel) -> tuple[dict[str, Any], Arrays]:

@@ -10,18 +10,17 @@ not guarantee. It takes about three times as long as BLAS, far less than reading
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from rankwright.data.dataset import checked_features
-from rankwright.data.matching import pick_columns, widen
-from rankwright.data.scaling import QueryScaler
+from rankwright.data.matching import pick_columns
 from rankwright.errors import InputError
-from rankwright.models.base import Model, as_row, as_table
+from rankwright.models.base import as_table
+from rankwright.models.query_scaled import QueryScaled
 
 __all__ = ["LinearModel"]
 
@@ -32,7 +31,7 @@ _SPARSE_VALUES = 1 << 16
 
 
 @dataclass(frozen=True, eq=False)
-class LinearModel(Model):
+class LinearModel(QueryScaled):
     """One weight per feature.
 
     Attributes
@@ -73,7 +72,7 @@ class LinearModel(Model):
             raise InputError(f"the weight of feature {at} (from 0) is {coef[at]}; weights must be finite")
         coef.flags.writeable = False
         object.__setattr__(self, "coef", coef)
-        _check_scaling(self.query_scaling)
+        self._check_scaling()
         self._check_names()
 
     @property
@@ -98,20 +97,6 @@ class LinearModel(Model):
         self._check_scores(scores, X, feature_names)
         return scores
 
-    def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
-        """Rows as dense float64 with the model's features as columns, for a few rows to look at.
-
-        With ``query_scaling`` they are scaled, and X must hold all documents of its queries: ``indptr`` says which;
-        without it all rows are one query.
-        """
-        if self.query_scaling is None:
-            return super().aligned(X, feature_names)
-        X = as_table(X)
-        rows = np.zeros((X.shape[0], self.n_features))
-        for start, part in self._scaled(X, self._columns(X.shape[1], feature_names), indptr):
-            rows[start : start + part.shape[0]] = part.toarray() if sparse.issparse(part) else part
-        return rows
-
     def contributions(
         self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
     ) -> Array:
@@ -124,30 +109,12 @@ class LinearModel(Model):
         >>> LinearModel([2.0], query_scaling="minmax").contributions([9.0], [7.0], query=[[5.0], [9.0], [7.0]]).tolist()
         [1.0]
         """
-        pair = [as_row(row) for row in (row_a, row_b)]
-        if self.query_scaling is None:
-            a, b = (self.aligned(row, feature_names)[0] for row in pair)
-            return self.coef * (a - b)
-        if query is None:
-            raise InputError("the model scales features within a query; give query=, the features of all its documents")
-        raw, scaled = replace(self, query_scaling=None), self.aligned(query, feature_names)
-        documents = raw.aligned(query, feature_names)
-        a, b = (scaled[_place(raw.aligned(row, feature_names), documents)] for row in pair)
-        return self.coef * (a - b)
+        a, b = self._aligned_pair(row_a, row_b, feature_names, query)
+        return np.asarray(self.coef * (a - b))
 
     def _products(self, X: Any, columns: Array | None) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):  # the caller reports scores that are not finite
             return self._sparse(X, columns) if sparse.issparse(X) else self._dense(X, columns)
-
-    def _scaled(self, X: Any, columns: Array | None, indptr: npt.ArrayLike | None) -> Iterator[tuple[int, Any]]:
-        """The model's features, scaled, in blocks of queries, each with its first row."""
-        assert self.query_scaling is not None
-        scaler = QueryScaler(self.query_scaling)
-        X = checked_features(X)
-        bounds = _query_bounds(indptr, X.shape[0])
-        for first, last in _query_chunks(bounds, max(2, _BLOCK_VALUES // max(1, self.n_features))):
-            part = widen(pick_columns(X[bounds[first] : bounds[last]], columns), self.n_features)
-            yield int(bounds[first]), scaler.transform_arrays(part, bounds[first : last + 1] - bounds[first])
 
     def _dense(self, X: Array, columns: Array | None) -> Array:
         # Transposed blocks of one shape, whatever X is: summing their rows keeps the order of the features.
@@ -175,41 +142,6 @@ class LinearModel(Model):
             # bincount adds in the order of its input: from the first feature to the last.
             scores[start:stop] = np.bincount(row, products, minlength=stop - start)
         return scores + 0.0
-
-
-def _check_scaling(kind: Any) -> None:
-    if kind is not None and not isinstance(kind, str):
-        raise InputError(f"query_scaling is {kind!r}; expected the name of a scaling, or None")
-    if kind is not None:
-        QueryScaler(kind)
-
-
-def _query_bounds(indptr: npt.ArrayLike | None, n_rows: int) -> Array:
-    if indptr is None:
-        return np.array([0, n_rows])
-    bounds = np.asarray(indptr)
-    sound = bounds.ndim == 1 and len(bounds) > 0 and bounds.dtype.kind in "iu"
-    if not (sound and bounds[0] == 0 and bounds[-1] == n_rows and (bounds[1:] >= bounds[:-1]).all()):
-        raise InputError(f"the query boundaries must be ascending whole numbers from 0 to {n_rows}, the number of rows")
-    return bounds.astype(np.int64)
-
-
-def _query_chunks(bounds: Array, n_rows: int) -> Iterator[tuple[int, int]]:
-    """Ranges of queries: at least one query, at most about ``n_rows`` rows."""
-    first, n_queries = 0, len(bounds) - 1
-    while first < n_queries:
-        last = int(np.searchsorted(bounds, bounds[first] + n_rows, side="right")) - 1
-        last = min(max(last, first + 1), n_queries)
-        yield first, last
-        first = last
-
-
-def _place(row: Array, documents: Array) -> int:
-    """The position of a row; equal rows are scaled alike, so any will do."""
-    found = np.flatnonzero((documents == row).all(axis=1))
-    if not len(found):
-        raise InputError("a document to compare is not among the documents of the query")
-    return int(found[0])
 
 
 def _row_chunks(indptr: Array) -> Iterator[tuple[int, int]]:

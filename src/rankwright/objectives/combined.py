@@ -59,6 +59,16 @@ class SeparateSlacks(_Combined):
         """Number of blocks."""
         return sum(hinge.n_blocks for hinge in self.hinges)
 
+    @property
+    def costs(self) -> Array:
+        """What a hinge of 1 costs, block by block."""
+        return np.concatenate([hinge.costs for hinge in self.hinges])
+
+    def evaluate_block(self, w: Array, block: int) -> tuple[float, Array, float]:
+        """Loss, vector and value of the plane of one block at the weights ``w``."""
+        number, block = divmod(block, self.hinges[0].n_blocks)
+        return self.hinges[number].evaluate_block(w, block)
+
     def evaluate(self, w: Array) -> Planes:
         """One pass over the data for each loss."""
         parts = [hinge.evaluate(w) for hinge in self.hinges]
@@ -88,6 +98,15 @@ class SharedSlack(_Combined):
     def n_blocks(self) -> int:
         """Number of blocks."""
         return self.hinges[0].n_blocks
+
+    @property
+    def costs(self) -> Array:
+        """What a hinge of 1 costs at most, block by block."""
+        return np.asarray(np.max([hinge.costs for hinge in self.hinges], axis=0))
+
+    def evaluate_block(self, w: Array, block: int) -> tuple[float, Array, float]:
+        """Loss, vector and value of the plane of one block, of one query, at the weights ``w``."""
+        return max((hinge.evaluate_block(w, block) for hinge in self.hinges), key=lambda plane: plane[2])
 
     def evaluate(self, w: Array) -> Planes:
         """One pass over the data for each loss, and one for the planes."""

@@ -302,6 +302,20 @@ class StructuredHinge:
             return self._planes
         return replace(self._planes, vectors=self._planes.vectors[:, self._kept])
 
+    @property
+    def costs(self) -> Array:
+        """What a hinge of 1 in all queries of a block costs."""
+        return np.asarray(np.add.reduceat(self.cost, self.blocks[:-1]))
+
+    def evaluate_block(self, w: Array, block: int) -> tuple[float, Array, float]:
+        """Loss, vector and value of the plane of one block at the weights ``w``."""
+        found = Planes(np.empty(1), np.empty((1, len(self.scale))), np.empty(1))
+        blocks = self.blocks[block : block + 2]
+        cost = np.zeros_like(self.cost)
+        cost[blocks[0] : blocks[1]] = self.cost[blocks[0] : blocks[1]]
+        self._pass(self.coefficients(w), cost, blocks, found)
+        return float(found.losses[0]), found.vectors[0, self._kept], float(found.values[0])
+
     def violations(self, w: Array) -> Array:
         """The hinge of every query at the weights ``w``, times its cost."""
         n_queries = len(self.indptr) - 1

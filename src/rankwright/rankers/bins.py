@@ -41,10 +41,12 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
     ----------
     n_bins : int
         Most thresholds of a feature.
-    spacing : {"even", "quantile"}
+    spacing : {"even", "quantile", "unit"}
         ``even``: equal steps from the lowest to the highest value, as in the data published with SIGIR'07; the steps
         are as fine among the few documents that score high as elsewhere. ``quantile``: equally many *different* values
-        between thresholds, however often each occurs; for features with outliers.
+        between thresholds, however often each occurs; for features with outliers. ``unit``: equal steps from 0 to 1,
+        whatever the data: for features scaled within queries, as SVMacc3 and SVMacc4 of SIGIR'07 have them. (Only
+        steps with training values on both sides are kept; those between the same two values are one.)
 
     Attributes
     ----------
@@ -75,7 +77,7 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
     """
 
     n_bins: int = parameter(50, whole(1))
-    spacing: str = parameter("even", one_of("even", "quantile"))
+    spacing: str = parameter("even", one_of("even", "quantile", "unit"))
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -123,13 +125,16 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
         check_is_fitted(self, "thresholds_")
         return np.array(self._names_out(_check_feature_names_in(self, input_features)), dtype=object)
 
-    def collapse(self, model: LinearModel) -> BinnedModel:
+    def collapse(self, model: LinearModel, query_scaling: str | None = None) -> BinnedModel:
         """Turn a linear model over the bins into one over the raw features, with the same scores up to rounding.
 
         Parameters
         ----------
         model : LinearModel
             Trained on what :meth:`transform` or :meth:`transform_data` gave.
+        query_scaling : str, optional
+            If what was binned had been scaled within queries by :class:`rankwright.QueryScaler`: its kind. The model
+            then scales first, too.
         """
         check_is_fitted(self, "thresholds_")
         sizes = np.array([len(limits) for limits in self.thresholds_], np.int64)
@@ -138,7 +143,7 @@ class ThresholdBins(TransformerMixin, BaseEstimator):
         if model.n_features != sizes.sum():
             raise InputError(f"a model of {model.n_features:,} weights for {sizes.sum():,} bins; expected one for each")
         thresholds = np.concatenate([np.zeros(0), *self.thresholds_])
-        return BinnedModel(thresholds, sizes_to_indptr(sizes), model.coef, self._names())
+        return BinnedModel(thresholds, sizes_to_indptr(sizes), model.coef, self._names(), query_scaling)
 
     def _checked(self, X: Any, *, reset: bool) -> Any:
         rules = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "ensure_all_finite": "allow-nan"}
@@ -174,9 +179,12 @@ def _thresholds(values: Array, n_bins: int, spacing: str) -> Array:
     n_gaps = len(values) - 1
     if n_gaps < 1:
         return np.zeros(0)
-    n_bins = min(n_bins, n_gaps)
+    n_bins = n_bins if spacing == "unit" else min(n_bins, n_gaps)
     shares = np.arange(1, n_bins + 1) / (n_bins + 1)
-    if n_gaps <= n_bins:
+    if spacing == "unit":
+        above = np.searchsorted(values, shares)
+        above = above[(above >= 1) & (above <= n_gaps)]
+    elif n_gaps <= n_bins:
         above = np.arange(1, n_gaps + 1)
     elif spacing == "quantile":
         above = np.ceil(shares * n_gaps).astype(np.int64)

@@ -37,7 +37,7 @@ from rankwright.rankers.parameters import (
     parameter,
     whole,
 )
-from rankwright.rankers.problem import BUNDLE, SOLVERS, Problem, Settings, Target
+from rankwright.rankers.problem import BUNDLE, N_SLACK, SOLVERS, Problem, Settings, Target
 from rankwright.rankers.proof import prove
 from rankwright.rankers.ramp_problem import HINGE, RAMP, RAMP_GRID, RampProblem, StartOnly
 from rankwright.rankers.usefulness import OPEN, USELESS, can_learn, is_useless, learn_pairs, learners, useless_notice
@@ -61,6 +61,7 @@ class MaxMarginRanker(CostRanker):
     max_passes: int = parameter(200, whole(1))
     standardize: bool = parameter(True, FLAG)
     solver: str = parameter(BUNDLE, one_of(*SOLVERS))
+    epsilon: float = parameter(0.01, POSITIVE)
     warm_start: bool = parameter(False, FLAG)
     n_jobs: int | None = parameter(None, THREADS, NONE)
     callback: Callable[[Check], Any] | None = parameter(None, FUNCTION, NONE)
@@ -115,7 +116,9 @@ class MaxMarginRanker(CostRanker):
         return tell(larger=False, learn=learn, fail=fail)
 
     def _settings(self) -> Settings:
-        kept = {name: getattr(self, name) for name in ("solver", "tol", "max_passes", "standardize", "callback")}
+        kept = {
+            name: getattr(self, name) for name in ("solver", "tol", "max_passes", "standardize", "epsilon", "callback")
+        }
         return Settings(threads=threads_of(self.n_jobs), **kept)
 
     def _learn_nothing(self, task: Task) -> Outcome:
@@ -142,7 +145,7 @@ class MaxMarginRanker(CostRanker):
         self.path_ = () if solution is None else solution.path
         self.n_passes_ = len(self.path_)
         self.n_passes_total_ = int(sum(row["passes"] for row in self.C_path_))
-        reached = bool(self.gap_ <= self.tol)
+        reached = bool(self.gap_ <= self.tol or (solution is not None and solution.converged))
         certificate = Certificate(self.objective_, self.gap_, self.n_passes_, self.n_passes_total_, reached)
         notice = self._notice(solution, interrupted)
         return Outcome(notices=() if notice is None else (notice,), certificate=certificate)
@@ -151,12 +154,16 @@ class MaxMarginRanker(CostRanker):
         if interrupted:
             what = f"training was interrupted; the model is the best so far, within {self.gap_:.2g} of the optimum"
             return Notice(Kind.INTERRUPTED, what, {"gap": self.gap_})
-        if solution is None or self.gap_ <= self.tol:
+        if solution is None or self.gap_ <= self.tol or solution.converged:
             return None
         if not solution.stalled and self.n_passes_ < self.max_passes:
             return None  # stopped by the callback
         where = f"after {self.n_passes_} passes" if solution.stalled else f"at max_passes={self.max_passes}"
-        what = f"stopped {where} with a relative duality gap of {self.gap_:.2g}; asked for {self.tol:g}"
+        what = f"stopped {where} with a relative duality gap of {self.gap_:.2g}"
+        if self.solver == N_SLACK:
+            what = f"{what}, and constraints violated by more than epsilon={self.epsilon:g}"
+            return Notice(Kind.NOT_CONVERGED, what, {"gap": self.gap_, "epsilon": self.epsilon})
+        what = f"{what}; asked for {self.tol:g}"
         values = {"max_passes": self.max_passes, "passes": self.n_passes_, "stalled": solution.stalled}
         return Notice(Kind.NOT_CONVERGED, what, values | {"gap": self.gap_, "tol": self.tol})
 
@@ -207,8 +214,13 @@ class StructuredSVM(MaxMarginRanker):
     standardize : bool
         Divide features by their standard deviation, folded back into ``coef_``. (Means cancel.) False solves
         exactly the papers' problem, on the raw features.
-    solver : {"bundle", "one-slack-cutting-plane"}
-        One set of cutting planes per query, or the papers' 1-slack cutting plane; same objective and certificate.
+    solver : {"bundle", "one-slack-cutting-plane", "n-slack-cutting-plane"}
+        The default; the 1-slack cutting plane of later papers; Algorithm 1 of SIGIR'07 as it stands, which takes the
+        queries one by one. Same objective; the first two stop at the same certificate, the last by ``epsilon``.
+    epsilon : float
+        Algorithm 1's ε (``solver="n-slack-cutting-plane"`` only, which has no use for ``tol``): it stops when no
+        ranking violates its constraint by more, which puts the objective within C·ε of the optimum. The paper names no
+        value.
     C_grid : sequence of float, optional
         Values for ``C="auto"``; default: powers of ten from 1e-4 to 1e3, for the ramp bound 0.1, 1 and 10.
     eval_measure : str or Measure, optional
@@ -271,6 +283,8 @@ class StructuredSVM(MaxMarginRanker):
     def _check_together(self) -> None:
         for loss in self._losses():
             loss.measure.oracle(loss.feature_map)
+        if self.solver == N_SLACK and self._bound() == RAMP:
+            raise InputError(f"solver {N_SLACK!r} minimises the hinge; expected bound='hinge', or another solver")
 
     def method_name(self) -> str:
         """The name of the method, as `rankwright train --method` has it."""

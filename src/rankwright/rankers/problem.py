@@ -16,13 +16,14 @@ from rankwright.rankers.cost import Trial
 from rankwright.rankers.scales import ends, scale_in_order
 from rankwright.solvers.bundle import Check, Solution, solve
 from rankwright.solvers.gradient_descent import descend
+from rankwright.solvers.n_slack import WorkingSets, solve_n_slack
 
 __all__ = ["SOLVERS", "Problem", "Settings", "Target", "fit_health"]
 
 Array = npt.NDArray[Any]
-BUNDLE, ONE_SLACK, DESCENT = "bundle", "one-slack-cutting-plane", "gd"
-SOLVERS = (BUNDLE, ONE_SLACK)  # with a certificate
-_PLANES = {BUNDLE: 16, ONE_SLACK: 200, DESCENT: 16}  # per block, at least
+BUNDLE, ONE_SLACK, N_SLACK, DESCENT = "bundle", "one-slack-cutting-plane", "n-slack-cutting-plane", "gd"
+SOLVERS = (BUNDLE, ONE_SLACK, N_SLACK)  # with a certificate
+_PLANES = {BUNDLE: 16, ONE_SLACK: 200, N_SLACK: 8, DESCENT: 16}  # per block, at least
 _PLANES_IN_ALL = 200  # at least: few blocks need more planes each
 _FEW_BLOCKS = 112  # up to this many, every query has its own block
 _PLANE_BYTES = 0.5  # share of the features' bytes that cached planes may take
@@ -66,11 +67,13 @@ class Settings:
     Attributes
     ----------
     solver : str
-        ``"bundle"``, ``"one-slack-cutting-plane"`` or ``"gd"``.
+        ``"bundle"``, ``"one-slack-cutting-plane"``, ``"n-slack-cutting-plane"`` or ``"gd"``.
     tol, max_passes
         The relative duality gap at which training stops, and the passes at which it stops anyway.
     standardize : bool
         Divide features by their standard deviation.
+    epsilon : float
+        Violation of a constraint that ``"n-slack-cutting-plane"`` allows.
     slack : {"separate", "shared"}
         Several losses: add up a query's hinges, or take the largest one.
     rate : float or None
@@ -85,6 +88,7 @@ class Settings:
     tol: float
     max_passes: int
     standardize: bool
+    epsilon: float = 0.01
     slack: str = "separate"
     rate: float | None = None
     threads: int = 1
@@ -112,6 +116,8 @@ class Problem:
         self._last: Solution | None = None
         capacity = _PLANES[settings.solver]
         n_blocks = _n_blocks(data, capacity) if settings.solver == BUNDLE else 1
+        if settings.solver == N_SLACK:
+            n_blocks = data.n_queries
         hinges = [
             StructuredHinge(
                 data.X,
@@ -129,7 +135,8 @@ class Problem:
         together = SharedSlack if settings.slack == "shared" else SeparateSlacks
         self._objective = hinges[0] if len(hinges) == 1 else together(hinges)
         capacity = max(capacity, -(-_PLANES_IN_ALL // self._objective.n_blocks))
-        self._book = PlaneBook(self._objective.n_blocks, capacity, self._objective.n_features)
+        book = WorkingSets if settings.solver == N_SLACK else PlaneBook
+        self._book = book(self._objective.n_blocks, capacity, self._objective.n_features)
         if initial is not None:
             self._book.w[:] = self._objective.weights(initial)
 
@@ -149,6 +156,9 @@ class Problem:
             solution = descend(self._objective, self._book.w, rate=rate, **rules)
             if rate is None:  # with the paper's η, every C starts from the same weights, as in its Figure 3
                 self._book.w[:] = solution.w
+        elif isinstance(self._book, WorkingSets):
+            del rules["tol"]
+            solution = solve_n_slack(self._objective, self._book, epsilon=settings.epsilon, **rules)
         else:
             solution = solve(self._objective, self._book, known=self._known(C, factor), **rules)
             self._last = solution

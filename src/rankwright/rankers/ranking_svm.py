@@ -58,11 +58,12 @@ class RankingSVM(MaxMarginRanker):
     query_weights : bool or mapping
         Weight μ of a query. True: the largest number of pairs of any query, divided by its own. {qid: weight}. Other
         than the weights given to ``fit``, which are relative, these are factors of C; 0 leaves a query out.
-    tol, max_passes, standardize, C_grid, warm_start, n_jobs, callback
+    tol, max_passes, standardize, epsilon, C_grid, warm_start, n_jobs, callback
         As for :class:`StructuredSVM`.
-    solver : {"bundle", "one-slack-cutting-plane", "gd"}
-        ``"gd"``: the paper's full-batch gradient descent, which stops when ten passes
-        lower the objective by less than ``tol`` / 10 of it; its ``gap_`` is valid, but far from tight.
+    solver : {"bundle", "one-slack-cutting-plane", "n-slack-cutting-plane", "gd"}
+        As for :class:`StructuredSVM`; a slack is that of all pairs of a query. ``"gd"``: the paper's full-batch
+        gradient descent, which stops when ten passes lower the objective by less than ``tol`` / 10 of it; its ``gap_``
+        is valid, but far from tight.
     learning_rate : float, optional
         The paper's η, of ``"gd"``: every step is η times the gradient of λ‖w‖² + Σ hinges, with λ = |Q|/(2C), from
         weights of 0 (or those of a warm start) for every C. Hinges are summed over all pairs, so η is small: of the

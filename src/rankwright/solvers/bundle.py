@@ -80,7 +80,7 @@ class Solution:
     """The best weights, their objective, and the certificate.
 
     ``stalled``: rounding kept the gap from closing. ``rounds``: of `rankwright.solvers.ramp`, whose certificate is that
-    of the last round's convex problem.
+    of the last round's convex problem. ``converged``: a rule other than the gap was met.
     """
 
     w: Array
@@ -90,6 +90,7 @@ class Solution:
     interrupted: bool = False
     stalled: bool = False
     rounds: tuple[Any, ...] = ()
+    converged: bool = False
 
 
 def solve(

@@ -68,7 +68,7 @@ class Method:
         known = {name: value for name, value in known.items() if name not in self.without}
         if "loss" in known:
             known["losses"] = known.pop("loss")
-        if "C" in known and not known.get("query_scaling"):  # linear, over the features as they are
+        if "C" in known:  # linear
             known["bins"] = None
         return known
 

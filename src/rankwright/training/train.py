@@ -23,6 +23,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.evaluation.table import Evaluation, evaluate
 from rankwright.measures import Measure, parse_measure
+from rankwright.models.binned import BinnedModel
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
 from rankwright.training.methods import Method, parse_method
@@ -41,6 +42,7 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 TRAINING, VALIDATION, STARTING_MODEL = "training data", "validation data", "starting model"
+_FROM_0_TO_1 = ("minmax", "percentile")  # scalings whose values are
 
 
 @dataclass(frozen=True, eq=False)
@@ -146,19 +148,15 @@ class Plan:
         if start is not None:
             with about(STARTING_MODEL):
                 self._start(ranker, start, data)
-        bins = None
-        given, checked = data, valid
-        if self.bins is not None:
-            from rankwright.rankers.bins import ThresholdBins
-
-            bins = ThresholdBins(self.bins).fit(data)
-            given, checked = bins.transform_data(data), None if valid is None else bins.transform_data(valid)
         if callback is not None and hasattr(ranker, "callback"):
             ranker.callback = callback
-        facts = ranker.fit_data(given, checked)
+        if self.bins is None:
+            facts = ranker.fit_data(data, valid)
+            model = ranker.model_
+        else:
+            facts, model = _fit_bins(ranker, self.bins, data, valid)
         if hasattr(ranker, "callback"):
             ranker.callback = None
-        model = ranker.model_ if bins is None else bins.collapse(ranker.model_)
         parts = {"training": data} | ({} if valid is None else {"validation": valid})
         return Trained(ranker.method_name(), self.measure, model, ranker, facts, parts)
 
@@ -217,8 +215,6 @@ def plan(
         given["measure"] = parse_measure(given.get("measure", known["measure"]))
     ranker = method.make(**{name: value for name, value in shared.items() if name in known} | given)
     ranker.check_parameters()
-    if bins is not None and getattr(ranker, "query_scaling", None) is not None:
-        raise InputError("bins are of the features as they are; expected no query_scaling with them")
     ranker.eval_measure = ranker.measure_to_choose_by()
     return Plan(method, ranker, ranker.eval_measure, bins)
 
@@ -267,6 +263,28 @@ def held_out(data: RankingData, valid: RankingData) -> tuple[RankingData, tuple[
         values = {"validation": valid.n_features, "features": data.n_features}
         found += (Notice(Kind.OTHER_FEATURES, f"{what}; the others count as 0, as text leaves zeros out", values),)
     return matched, found
+
+
+def _fit_bins(ranker: Any, n_bins: int, data: RankingData, valid: RankingData | None) -> tuple[Fitted, BinnedModel]:
+    """Train over threshold bins; what happened, and the model over the raw features.
+
+    A ranker that scales features within queries scales them first: SVMacc3 and SVMacc4 have their thresholds evenly
+    spaced between 0 and 1 (SIGIR'07).
+    """
+    from rankwright.data.scaling import QueryScaler
+    from rankwright.rankers.bins import ThresholdBins
+
+    scaling = getattr(ranker, "query_scaling", None)
+    if scaling is not None:
+        scaler = QueryScaler(scaling)
+        data, valid = scaler.transform(data), None if valid is None else scaler.transform(valid)
+        ranker.query_scaling = None  # of the 0/1 features
+    bins = ThresholdBins(n_bins, "unit" if scaling in _FROM_0_TO_1 else "even").fit(data)
+    facts = ranker.fit_data(bins.transform_data(data), None if valid is None else bins.transform_data(valid))
+    model = bins.collapse(ranker.model_, scaling)
+    if scaling is not None:
+        ranker.query_scaling = ranker.query_scaling_ = scaling  # of the method
+    return facts, model
 
 
 def _weights(model: Any, data: RankingData) -> Array:
