@@ -30,6 +30,7 @@ _TASK_DOCS = 4096  # documents per task of a thread, about
 ALONE, KEEP, REUSE = 0, 1, 2  # what a pass does with scores and orders
 _NOTHING = np.empty(0)
 _NO_QUERY = np.empty(0, np.int64)
+_UNSHARED: tuple[int, Array, Array] = (ALONE, _NOTHING, _NO_QUERY)
 
 
 @njit(cache=True, inline="always")
@@ -220,7 +221,7 @@ class StructuredHinge:
         self._parameters = self.oracle.parameters(self._longest)
         self._kernel = FirstClass(self.oracle.kernel, ORACLE)
         self._own_labels, self._added = self.labels, _NOTHING
-        self._shared: tuple[int, Array, Array] = (ALONE, _NOTHING, _NO_QUERY)
+        self._shared = _UNSHARED
         self._inverse = 1.0 / self.scale
         self._kept = np.flatnonzero(self._inverse)
         n_blocks = len(self.blocks) - 1
@@ -313,7 +314,7 @@ class StructuredHinge:
         blocks = self.blocks[block : block + 2]
         cost = np.zeros_like(self.cost)
         cost[blocks[0] : blocks[1]] = self.cost[blocks[0] : blocks[1]]
-        self._pass(self.coefficients(w), cost, blocks, found)
+        self._pass(self.coefficients(w), cost, blocks, found, alone=True)
         return float(found.losses[0]), found.vectors[0, self._kept], float(found.values[0])
 
     def violations(self, w: Array) -> Array:
@@ -327,11 +328,15 @@ class StructuredHinge:
         """Σ_q c_q H_q(w)."""
         return float(self.violations(w).sum())
 
-    def _pass(self, weights: Array, cost: Array, blocks: Array, planes: Planes, attained: bool = False) -> None:
+    def _pass(
+        self, weights: Array, cost: Array, blocks: Array, planes: Planes, attained: bool = False, alone: bool = False
+    ) -> None:
         """Fill ``planes``, with one row for each of the blocks; vectors without columns are not computed.
 
-        ``attained``: the ranking that the weights make instead of the most violated one.
+        ``attained``: the ranking that the weights make instead of the most violated one. ``alone``: no other loss is
+        asked for these weights.
         """
+        shared = _UNSHARED if alone else self._shared
         only_values = planes.vectors.shape[1] < len(weights)
         kernel, added = (self._attained(), _NOTHING) if attained else (self._kernel, self._added)
         hard = _NO_QUERY if attained else self._hard
@@ -344,7 +349,7 @@ class StructuredHinge:
             _evaluate(
                 self._X, self.rows, self.labels, self.indptr, blocks, task[0], task[1], weights, self._inverse,
                 easy, kernel, self._parameters, added, planes.losses, planes.values, planes.vectors, self._longest,
-                only_values, *self._shared,
+                only_values, *shared,
             )  # fmt: skip
 
         if self._pool is None:

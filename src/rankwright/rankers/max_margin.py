@@ -193,7 +193,7 @@ class StructuredSVM(MaxMarginRanker):
         Lowest label that counts as relevant (DORM uses the grades themselves).
     bound : {"auto", "ramp", "hinge"}
         What is minimised in place of the loss. ``"hinge"``: the papers' convex problem, which compares every ranking
-        with an ideal one, proved to be near its optimum. ``"ramp"``: compares with the ranking that the weights make.
+        with an ideal one; proved to be near its optimum. ``"ramp"``: compares with the ranking that the weights make.
         Tighter, not convex; lowered in rounds of convex problems from the weights of an SVMmap, and pulled to these
         instead of 0. ``"auto"``: the hinge for AP, AUC and nDCG without cutoff; the ramp for all others and for
         several losses, where the hinge often learns nothing.
@@ -302,8 +302,8 @@ class StructuredSVM(MaxMarginRanker):
         return losses
 
     def _bound(self) -> str:
-        if self.bound != "auto":
-            return self.bound
+        if self.bound != "auto" or self.solver == N_SLACK:  # Algorithm 1 is for the papers' problem
+            return HINGE if self.bound == "auto" else self.bound
         losses = self._losses()
         learns = len(losses) == 1 and losses[0].measure.oracle(losses[0].feature_map).hinge_learns
         return HINGE if learns else RAMP
