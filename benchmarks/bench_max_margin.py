@@ -101,10 +101,10 @@ def time_solvers(name: str, data: RankingData, C: float, epsilon: float) -> None
     for solver in ("n-slack-cutting-plane", "one-slack-cutting-plane", "bundle"):
         calls, seconds = 0, []
 
-        def counted(self: Any, weights: Any, cost: Any, blocks: Any, planes: Any) -> None:
+        def counted(self: Any, weights: Any, cost: Any, blocks: Any, *rest: Any, **options: Any) -> None:
             nonlocal calls
             calls += int(blocks[-1] - blocks[0])
-            before(self, weights, cost, blocks, planes)
+            before(self, weights, cost, blocks, *rest, **options)
 
         ranker = StructuredSVM("map", C, solver=solver, epsilon=epsilon, tol=tol, max_passes=5000)
         with mock.patch.object(StructuredHinge, "_pass", counted):
