@@ -135,6 +135,7 @@ def test_methods_no_better_than_zero_weights_are_named_before_the_table(tmp_path
     (tmp_path / "exp.toml").write_text(
         '[experiment]\nmeasures = ["AP"]\nbaseline = "svm-map"\n[[data]]\nname = "noisy"\ntrain = "train.txt"\n'
         'test = "test.txt"\n[[method]]\nmethod = "svm-map"\n[[method]]\nmethod = "svm-mrr"\n'
+        'parameters = { bound = "hinge", feature_map = "mrr" }\n'
     )
     code, _, err = run(capsys, "run", "exp.toml", "--threads", "1", "-o", "results")
     assert code == 0

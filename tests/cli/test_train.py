@@ -73,7 +73,9 @@ def test_json_holds_the_facts(files, capsys):
     assert [row["C"] for row in facts["C_tried"]] == [0.1, 1.0, 10.0]
     best = max(facts["C_tried"], key=lambda row: row["nDCG@10"])
     assert (facts["C"], facts["measures"]["validation nDCG@10"]) == (best["C"], best["nDCG@10"])
-    assert facts["passes_total"] == sum(row["passes"] for row in facts["C_tried"])
+    assert facts["passes_total"] > sum(row["passes"] for row in facts["C_tried"])  # and those of the start
+    assert (facts["bound"], facts["start"][:14]) == ("ramp", "svm-map with C")
+    assert facts["proof"]["value"] >= facts["proof"]["at_least"]
     assert not facts["interrupted"]
     assert facts["definitions"][0].startswith("nDCG@10: gain 2^rel−1, discount log2")
 
@@ -99,6 +101,9 @@ def test_what_C_is_unless_given(files, capsys):
     assert "end: --C-grid can go further" in err
 
 
+PAPER = ("--bound", "hinge", "--feature-map", "mrr")
+
+
 def noisy(files):
     """A file from which MRR cannot be learnt, but MAP can."""
     rng = np.random.default_rng(0)
@@ -110,7 +115,7 @@ def noisy(files):
 def test_weights_no_better_than_0_are_said_first_and_nothing_is_praised(files, capsys):
     noisy(files)
     for options in ((), ("--valid", "vali.txt")):
-        code, _, err = run(capsys, "train", "noisy.txt", "--method", "svm-mrr", "-o", "m.rkw", *options)
+        code, _, err = run(capsys, "train", "noisy.txt", "--method", "svm-mrr", *PAPER, "-o", "m.rkw", *options)
         assert code == 0
         assert err.startswith("warning: the weights are no better than 0: training did not lower the loss (100.0 % of")
         first = err.splitlines()[0]
@@ -121,7 +126,7 @@ def test_weights_no_better_than_0_are_said_first_and_nothing_is_praised(files, c
     assert main(["info", "m.rkw"]) == 0
     found = capsys.readouterr().out.splitlines()
     assert found[2].split() == ["warning", *first.replace("--C", "C").split()[1:]]
-    assert main(["train", "noisy.txt", "--method", "svm-mrr", "-o", "m.rkw", "--json"]) == 0
+    assert main(["train", "noisy.txt", "--method", "svm-mrr", *PAPER, "-o", "m.rkw", "--json"]) == 0
     out, err = capsys.readouterr()
     assert json.loads(out)["no_better_than_zero"]["learn"] == ["svm-map", "svm-ndcg-nc", "rank-svm"]
     assert err.startswith("warning: ")

@@ -22,7 +22,7 @@ from rankwright.models.saving import save_model
         ),
         (["--method", "lambdamart", "--set", "n_trees=x"], ["n_trees is 'x'; expected a whole number from 1"]),
         (["--method", "svm-map", "--losses", "map,auc"], ["--losses does not go with the method svm-map"]),
-        (["--method", "svm-combo"], ["svm-combo needs at least two losses; expected --losses"]),
+        (["--method", "svm-combo", "--losses", "map"], ["svm-combo needs at least two losses; expected --losses"]),
         (["--method", "svm-combo", "--losses", "map,auc", "--loss-weights", "1,-1"], ["--loss-weights is '-1'"]),
         (["--method", "svm-map", "--feature-map", "dorm"], ["AP cannot be trained with the feature map 'dorm'"]),
         (["--method", "svm-ndcg@0"], ["the cutoff of the method 'svm-ndcg@0' is '0'; expected a whole number from 1"]),

@@ -141,7 +141,6 @@ MISTAKES = {
     "value type": ("= 'x'", "tol = 0.01", "max_passes = 'x'", "max_passes is 'x'; expected a whole number from 1"),
     "set by us": ("n_jobs", "tol = 0.01", "n_jobs = 4", "n_jobs cannot be set here: use --threads"),
     "the loss": ("loss", "tol = 0.01", 'loss = "auc"', "loss cannot be set here"),
-    "no losses": ("svm-combo", 'method = "svm-map"', 'method = "svm-combo"', "svm-combo needs losses"),
     "losses": ("losses", "tol = 0.01", 'losses = ["map"]', "svm-map has no parameter 'losses'"),
     "grid name": ("maxleaves", "max_leaves = [4, 8]", "maxleaves = [4, 8]", "lambdamart has no parameter 'maxleaves'"),
     "empty grid": ("C = []", "C = [1, 10]", "C = []", "the grid of C is empty; expected at least one value"),

@@ -318,7 +318,7 @@ def test_measures_without_an_oracle_say_so():
 
 WRONG_MAPS = [
     ("AP", "dorm", "expected po"), ("AP", "mrr", "expected po"), ("AUC", "dorm:sqrt", "expected po"),
-    ("RR", "dorm", "expected mrr or po"), ("RR", "po:sqrt", "expected mrr or po"),
+    ("RR", "dorm", "expected po or mrr"), ("RR", "po:sqrt", "expected po or mrr"),
     ("nDCG", "mrr", "expected po or dorm"), ("nDCG", "", "expected po or dorm"),
 ]  # fmt: skip
 

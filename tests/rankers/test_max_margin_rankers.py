@@ -15,7 +15,12 @@ pytestmark = pytest.mark.filterwarnings(
     "ignore:the weights are (no|hardly) better than 0"
 )  # some losses here cannot be lowered
 
-RANKERS = [StructuredSVM("map"), StructuredSVM("ndcg@5"), StructuredSVM("mrr@5"), RankingSVM()]
+RANKERS = [
+    StructuredSVM("map"),
+    StructuredSVM("ndcg@5", bound="hinge"),  # test_ramp.py has the other bound
+    StructuredSVM("mrr@5", bound="hinge", feature_map="mrr"),
+    RankingSVM(),
+]
 both_kinds = pytest.mark.parametrize("ranker", RANKERS, ids=repr)
 
 

@@ -22,7 +22,9 @@ SOLVERS = ["bundle", "one-slack-cutting-plane"]
 
 
 def ranker_for(loss, C=1.0, **settings):
-    return RankingSVM(C, **settings) if loss == "pairs" else StructuredSVM(loss, C, **settings)
+    if loss == "pairs":
+        return RankingSVM(C, **settings)
+    return StructuredSVM(loss, C, bound="hinge", feature_map="mrr" if loss.startswith("mrr") else None, **settings)
 
 
 def random_queries(seed, n_queries=4, n_features=3, sizes=(3, 5), grades=2):

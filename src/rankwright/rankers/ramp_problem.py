@@ -47,7 +47,7 @@ class RampProblem(Problem):
         self._max_rounds = max_rounds
         self._start = stretch(self._objective, self._objective.weights(start))
         square = 0.5 * float(self._start.w @ self._start.w)
-        self._unit = square / max(self._start.bound, 1e-300)
+        self._unit = square / self._start.bound if square > 0 and self._start.bound > 0 else 1.0
         self._centre = self._start.w if pulled_to_start else np.zeros_like(self._start.w)
         self._cost = 1.0
 
