@@ -156,7 +156,6 @@ def test_files_of_the_same_name_are_called_by_their_paths(news, capsys):
         ([*BASE, "--in-domain", "lambdarnk"], "unknown method 'lambdarnk'; did you mean lambdarank"),
         ([*BASE, "--set", "hidden=3"], "--set is 'hidden=3'; expected NAME=VALUE with one of"),
         ([*BASE, "--in-domain", "lambdarank", "--set", "hidden=-3"], "hidden is -3; expected"),
-        ([*BASE, "--in-domain", "svm-combo"], "expected losses such as"),
         ([*BASE, "--leaves", "2,x"], "--leaves is '2,x'; expected whole numbers, separated by commas"),
         ([*BASE, "--leaves", "1"], "max_leaves is 1; expected"),
         ([*BASE, "--rate", "0.1,0"], "--rate is '0'; expected numbers above 0"),
