@@ -13,7 +13,7 @@ for more than four grades: counts may then differ from the path's by 1 in two gr
 better path in the residual network of the flow, which has one if there is any.
 
 The first path comes from the same programme with documents taken in chunks of 2^t instead of one by one, for smaller
-and smaller t. Memory is linear in the number of documents.
+and smaller t. Memory is linear in the number of documents, and quadratic in that of grades.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ __all__ = ["MOST_GRADES", "assignment", "best_path", "by_windows", "states_per_r
 
 Array = npt.NDArray[Any]
 
-MOST_GRADES = 32
-"""With more, SciPy's assignment is faster on most queries."""
+MOST_GRADES = 40
+"""Time grows with the square of the grades; with more, SciPy's assignment is asked."""
 
 _REACH = (0, 0, 4, 3, 2)  # how far counts may be from those of the path, by the number of grades
-_SHORT = 20  # below about √(20 G³) documents of G grades, SciPy's assignment is faster
+_SHORT = 25  # documents per grade below which SciPy's assignment is faster, about
 _CHUNKS = 8  # of each grade to start with, about
 _ROUNDING = 4e-15  # equal paths differ by this much, relative to the sum of all numbers added
 _LEAST = 1e-16  # and distances that count by this, relative to the same
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def best_path(first: Any, ordered: Any, gains: Any, decay: Any, discount: Any) -> Any:
     """The grade at every rank; ``ordered`` has the scores of grade g in ``first[g]`` … ``first[g + 1] − 1``."""
     n, n_grades = ordered.size, gains.size
@@ -58,7 +58,7 @@ def best_path(first: Any, ordered: Any, gains: Any, decay: Any, discount: Any) -
             length += 1
     if not np.isfinite(sums[2, n]):  # no path is best
         return path
-    offsets, came = _boxes(n_grades) if n_grades < len(_REACH) else _pairs(n_grades)
+    offsets, links, begins = _listed(*(_boxes(n_grades) if n_grades < len(_REACH) else _pairs(n_grades)))
     choice = np.empty((n + 1, offsets.shape[0]), np.int8)
     starts, mean, weights = np.zeros(n_grades + 1, np.int64), np.empty(n), np.empty((2, n))
     while True:
@@ -74,7 +74,7 @@ def best_path(first: Any, ordered: Any, gains: Any, decay: Any, discount: Any) -
             weights[1, step] = discount[step] if size == 1 else (sums[1, high] - sums[1, low]) / (high - low)
         better = True
         while better:
-            while _improve(path[:length], starts, mean, gains, weights, offsets, came, choice):
+            while _improve(path[:length], starts, mean, gains, weights, offsets, links, begins, choice):
                 pass
             better = size == 1 and n_grades >= len(_REACH) and _rotate(path, first, ordered, gains, decay, discount)
         if size == 1:
@@ -88,13 +88,13 @@ def _boxes(n_grades: int) -> Any:
     """Counts near those of a path, as differences to them; and where each comes from.
 
     The second, for the grade that the path takes at a rank: the state before it if another grade is taken there,
-    or one past the last state if that is too far from the path.
+    or the number of states if that is too far from the path.
     """
     reach = _REACH[n_grades]
     side, last = 2 * reach + 1, n_grades - 1
     n_states = side**last
     offsets = np.zeros((n_states, n_grades), np.int64)
-    came = np.empty((n_grades, n_states, n_grades), np.int64)
+    came = np.empty((n_grades, n_states, n_grades), np.int16)
     for state in range(n_states):
         for grade in range(last):
             offsets[state, grade] = state // side**grade % side - reach
@@ -125,7 +125,7 @@ def _pairs(n_grades: int) -> Any:
                 offsets[state, up], offsets[state, down] = 1, -1
                 state += 1
         names[down, down] = middle
-    came = np.full((n_grades, n_states, n_grades), n_states)
+    came = np.full((n_grades, n_states, n_grades), n_states, np.int16)
     for up in range(n_grades):
         for down in range(n_grades):
             for known in range(n_grades):
@@ -145,6 +145,26 @@ def _pairs(n_grades: int) -> Any:
 
 
 @njit(cache=True)
+def _listed(offsets: Any, came: Any) -> Any:
+    """The states that are there in ``came``, with the grade that is taken, and where the list of each state begins."""
+    n_grades, n_states, _ = came.shape
+    length = 0
+    for source in came.flat:
+        length += source < n_states
+    links, begins = np.empty((length, 2), np.int64), np.zeros((n_grades, n_states + 1), np.int64)
+    length = 0
+    for known in range(n_grades):
+        for state in range(n_states):
+            begins[known, state] = length
+            for grade in range(n_grades):
+                if came[known, state, grade] < n_states:
+                    links[length, 0], links[length, 1] = came[known, state, grade], grade
+                    length += 1
+        begins[known, n_states] = length
+    return offsets, links, begins
+
+
+@njit(cache=True)
 def _halve(path: Any, size: int, first: Any, n: int) -> Any:
     """The same path in chunks of ``size`` documents, half as many as before."""
     finer, length = np.empty(n, np.int64), 0
@@ -161,14 +181,14 @@ def _halve(path: Any, size: int, first: Any, n: int) -> Any:
 
 @njit(cache=True)
 def _improve(
-    path: Any, starts: Any, scores: Any, gains: Any, weights: Any, offsets: Any, came: Any, choice: Any
+    path: Any, starts: Any, scores: Any, gains: Any, weights: Any, offsets: Any, links: Any, begins: Any, choice: Any
 ) -> bool:
     """Replace ``path`` by the best one near it; whether there may be a better one near that."""
     n_states, n_grades = offsets.shape
     middle, reach = n_states // 2, -offsets[0, 0]
     farthest = reach * (n_grades - 1)
-    here, before = np.empty(n_states + 1), np.empty(n_states + 1)
-    for state in range(n_states + 1):
+    here, before = np.empty(n_states), np.empty(n_states)
+    for state in range(n_states):
         here[state] = before[state] = -np.inf
     here[middle] = old = size = 0.0
     counts, worth = np.zeros(n_grades, np.int64), np.empty((n_grades, 2 * farthest + 1))
@@ -187,11 +207,12 @@ def _improve(
         old += worth[known, farthest]
         size += abs(worth[known, farthest])
         for state in range(n_states):
-            best, picked = -np.inf, 0
-            for grade in range(n_grades):
-                value = before[came[known, state, grade]] + worth[grade, farthest + offsets[state, grade]]
+            best, begin, picked = -np.inf, begins[known, state], 0
+            for link in range(begin, begins[known, state + 1]):
+                grade = links[link, 1]
+                value = before[links[link, 0]] + worth[grade, farthest + offsets[state, grade]]
                 if value > best:
-                    best, picked = value, grade
+                    best, picked = value, link - begin
             here[state] = best
             choice[step, state] = picked
     if not here[middle] - old > _ROUNDING * size:
@@ -200,8 +221,8 @@ def _improve(
     for step in range(path.size - 1, -1, -1):
         for grade in range(n_grades - 1):
             inside &= abs(offsets[state, grade]) < reach
-        known, path[step] = path[step], choice[step, state]
-        state = came[known, state, path[step]]
+        link = begins[path[step], state] + choice[step, state]
+        state, path[step] = links[link, 0], links[link, 1]
     return not inside
 
 
@@ -297,7 +318,7 @@ def by_windows(scores: Array, labels: Array, parameters: Array) -> tuple[float, 
     n = len(scores)
     decay, discount, gains, coef = _prepared(labels, parameters)
     n_grades = len(np.unique(labels))
-    if n_grades > MOST_GRADES or (n_grades >= len(_REACH) and n * n < _SHORT * n_grades**3):
+    if n_grades > MOST_GRADES or (n_grades >= len(_REACH) and n < _SHORT * n_grades):
         return assignment(scores, labels, parameters)
     order = np.lexsort((-scores, -labels))
     first = np.append(np.flatnonzero(np.diff(labels[order], prepend=np.inf)), n)
