@@ -30,7 +30,7 @@ __all__ = ["MOST_GRADES", "assignment", "best_path", "by_windows", "states_per_r
 Array = npt.NDArray[Any]
 
 MOST_GRADES = 40
-"""Time grows with the square of the grades; with more, SciPy's assignment is asked."""
+"""With more, SciPy's assignment is asked: time grows with more than the square of the grades."""
 
 _REACH = (0, 0, 4, 3, 2)  # how far counts may be from those of the path, by the number of grades
 _SHORT = 25  # documents per grade below which SciPy's assignment is faster, about
