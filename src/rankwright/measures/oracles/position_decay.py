@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from rankwright.measures.oracles.position_windows import MOST_GRADES, REACH
+from rankwright.measures.oracles.position_windows import MOST_GRADES, states_per_rank
 
 __all__ = ["dorm", "is_cheap"]
 
@@ -237,4 +237,4 @@ def is_cheap(labels: Array, n_ranks: int, alike: bool) -> bool:
     states = min(math.prod((limits + 1).tolist()), math.comb(n_ranks + n_grades, n_grades))
     deepest = n * float((limits / (sizes + 1)).max())  # about, in score order, of the documents that may be taken
     ends = math.comb(n_ranks + n_grades - 1, n_grades - 1) * deepest if n_ranks < n else 0.0
-    return states + ends / n_grades <= _CELLS_PER_STATE * n * (2 * REACH[n_grades] + 1) ** (n_grades - 1)
+    return states + ends / n_grades <= _CELLS_PER_STATE * n * states_per_rank(n_grades)

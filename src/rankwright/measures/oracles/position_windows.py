@@ -8,10 +8,12 @@ first r, and C_g(k) the sum of the k highest scores of the grade, the value of a
 which is concave in every k_g(r), because A falls and C_g is concave. The paths are the integer flows of a network (one
 unit enters at every rank, and flows on along the grades), so this is a convex cost flow: a path that no path within ±1
 of its counts beats is the best of all. A dynamic programme over the paths within a few documents of one path therefore
-decides whether it is the best; if not, the programme finds a better one, and starts again from there.
+decides whether it is the best; if not, the programme finds a better one, and starts again from there. That is too much
+for more than four grades: counts may then differ from the path's by 1 in two grades only, and `_rotate` looks for a
+better path in the residual network of the flow, which has one if there is any.
 
 The first path comes from the same programme with documents taken in chunks of 2^t instead of one by one, for smaller
-and smaller t. Memory is linear in the number of documents.
+and smaller t. Memory is linear in the number of documents, and quadratic in that of grades.
 """
 
 from __future__ import annotations
@@ -23,19 +25,21 @@ import numpy.typing as npt
 from numba import njit
 from scipy.optimize import linear_sum_assignment
 
-__all__ = ["MOST_GRADES", "REACH", "assignment", "best_path", "by_windows"]
+__all__ = ["MOST_GRADES", "assignment", "best_path", "by_windows", "states_per_rank"]
 
 Array = npt.NDArray[Any]
 
-REACH = (0, 0, 4, 3, 2, 1, 1, 1, 1)
-"""How far from those of a path the counts of the programme are, by the number of grades."""
+MOST_GRADES = 40
+"""With more, SciPy's assignment is asked: time grows with more than the square of the grades."""
 
-MOST_GRADES = len(REACH) - 1
+_REACH = (0, 0, 4, 3, 2)  # how far counts may be from those of the path, by the number of grades
+_SHORT = 25  # documents per grade below which SciPy's assignment is faster, about
 _CHUNKS = 8  # of each grade to start with, about
 _ROUNDING = 4e-15  # equal paths differ by this much, relative to the sum of all numbers added
+_LEAST = 1e-16  # and distances that count by this, relative to the same
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def best_path(first: Any, ordered: Any, gains: Any, decay: Any, discount: Any) -> Any:
     """The grade at every rank; ``ordered`` has the scores of grade g in ``first[g]`` … ``first[g + 1] − 1``."""
     n, n_grades = ordered.size, gains.size
@@ -54,7 +58,7 @@ def best_path(first: Any, ordered: Any, gains: Any, decay: Any, discount: Any) -
             length += 1
     if not np.isfinite(sums[2, n]):  # no path is best
         return path
-    offsets, came = _windows(n_grades)
+    offsets, links, begins = _listed(*(_boxes(n_grades) if n_grades < len(_REACH) else _pairs(n_grades)))
     choice = np.empty((n + 1, offsets.shape[0]), np.int8)
     starts, mean, weights = np.zeros(n_grades + 1, np.int64), np.empty(n), np.empty((2, n))
     while True:
@@ -68,8 +72,11 @@ def best_path(first: Any, ordered: Any, gains: Any, decay: Any, discount: Any) -
             low, high = step * n // length, (step + 1) * n // length
             weights[0, step] = decay[step] if size == 1 else (sums[0, high] - sums[0, low]) / (high - low)
             weights[1, step] = discount[step] if size == 1 else (sums[1, high] - sums[1, low]) / (high - low)
-        while _improve(path[:length], starts, mean, gains, weights, offsets, came, choice):
-            pass
+        better = True
+        while better:
+            while _improve(path[:length], starts, mean, gains, weights, offsets, links, begins, choice):
+                pass
+            better = size == 1 and n_grades >= len(_REACH) and _rotate(path, first, ordered, gains, decay, discount)
         if size == 1:
             return path
         size //= 2
@@ -77,17 +84,17 @@ def best_path(first: Any, ordered: Any, gains: Any, decay: Any, discount: Any) -
 
 
 @njit(cache=True)
-def _windows(n_grades: int) -> Any:
+def _boxes(n_grades: int) -> Any:
     """Counts near those of a path, as differences to them; and where each comes from.
 
     The second, for the grade that the path takes at a rank: the state before it if another grade is taken there,
-    or one past the last state if that is too far from the path.
+    or the number of states if that is too far from the path.
     """
-    reach = REACH[n_grades]
+    reach = _REACH[n_grades]
     side, last = 2 * reach + 1, n_grades - 1
     n_states = side**last
     offsets = np.zeros((n_states, n_grades), np.int64)
-    came = np.empty((n_grades, n_states, n_grades), np.int64)
+    came = np.empty((n_grades, n_states, n_grades), np.int16)
     for state in range(n_states):
         for grade in range(last):
             offsets[state, grade] = state // side**grade % side - reach
@@ -101,6 +108,60 @@ def _windows(n_grades: int) -> Any:
                     source = n_states if offsets[state, known] == reach else source + side**known
                 came[known, state, grade] = source
     return offsets, came
+
+
+@njit(cache=True)
+def _pairs(n_grades: int) -> Any:
+    """The same for counts that differ by 1 in two grades, more of ``up`` and less of ``down``, or not at all."""
+    n_states = n_grades * (n_grades - 1) + 1
+    names, middle = np.full((n_grades, n_grades), n_states), n_states // 2
+    offsets = np.zeros((n_states, n_grades), np.int64)
+    state = 0
+    for down in range(n_grades):
+        for up in range(n_grades):
+            if up != down:
+                state += state == middle
+                names[up, down] = state
+                offsets[state, up], offsets[state, down] = 1, -1
+                state += 1
+        names[down, down] = middle
+    came = np.full((n_grades, n_states, n_grades), n_states, np.int16)
+    for up in range(n_grades):
+        for down in range(n_grades):
+            for known in range(n_grades):
+                for grade in range(n_grades):  # taken instead of the known one, it adds 1 to its count
+                    if grade == known:
+                        source = names[up, down]
+                    elif up == down:
+                        source = names[known, grade]
+                    elif up == grade:
+                        source = names[known, down]
+                    elif down == known:
+                        source = names[up, grade]
+                    else:
+                        continue
+                    came[known, names[up, down], grade] = source
+    return offsets, came
+
+
+@njit(cache=True)
+def _listed(offsets: Any, came: Any) -> Any:
+    """The states that are there in ``came``, with the grade that is taken, and where the list of each state begins."""
+    n_grades, n_states, _ = came.shape
+    length = 0
+    for source in came.flat:
+        length += source < n_states
+    links, begins = np.empty((length, 2), np.int64), np.zeros((n_grades, n_states + 1), np.int64)
+    length = 0
+    for known in range(n_grades):
+        for state in range(n_states):
+            begins[known, state] = length
+            for grade in range(n_grades):
+                if came[known, state, grade] < n_states:
+                    links[length, 0], links[length, 1] = came[known, state, grade], grade
+                    length += 1
+        begins[known, n_states] = length
+    return offsets, links, begins
 
 
 @njit(cache=True)
@@ -120,14 +181,14 @@ def _halve(path: Any, size: int, first: Any, n: int) -> Any:
 
 @njit(cache=True)
 def _improve(
-    path: Any, starts: Any, scores: Any, gains: Any, weights: Any, offsets: Any, came: Any, choice: Any
+    path: Any, starts: Any, scores: Any, gains: Any, weights: Any, offsets: Any, links: Any, begins: Any, choice: Any
 ) -> bool:
     """Replace ``path`` by the best one near it; whether there may be a better one near that."""
     n_states, n_grades = offsets.shape
     middle, reach = n_states // 2, -offsets[0, 0]
     farthest = reach * (n_grades - 1)
-    here, before = np.empty(n_states + 1), np.empty(n_states + 1)
-    for state in range(n_states + 1):
+    here, before = np.empty(n_states), np.empty(n_states)
+    for state in range(n_states):
         here[state] = before[state] = -np.inf
     here[middle] = old = size = 0.0
     counts, worth = np.zeros(n_grades, np.int64), np.empty((n_grades, 2 * farthest + 1))
@@ -146,11 +207,12 @@ def _improve(
         old += worth[known, farthest]
         size += abs(worth[known, farthest])
         for state in range(n_states):
-            best, picked = -np.inf, 0
-            for grade in range(n_grades):
-                value = before[came[known, state, grade]] + worth[grade, farthest + offsets[state, grade]]
+            best, begin, picked = -np.inf, begins[known, state], 0
+            for link in range(begin, begins[known, state + 1]):
+                grade = links[link, 1]
+                value = before[links[link, 0]] + worth[grade, farthest + offsets[state, grade]]
                 if value > best:
-                    best, picked = value, grade
+                    best, picked = value, link - begin
             here[state] = best
             choice[step, state] = picked
     if not here[middle] - old > _ROUNDING * size:
@@ -159,16 +221,104 @@ def _improve(
     for step in range(path.size - 1, -1, -1):
         for grade in range(n_grades - 1):
             inside &= abs(offsets[state, grade]) < reach
-        known, path[step] = path[step], choice[step, state]
-        state = came[known, state, path[step]]
+        link = begins[path[step], state] + choice[step, state]
+        state, path[step] = links[link, 0], links[link, 1]
     return not inside
+
+
+@njit(cache=True)
+def _rotate(path: Any, first: Any, ordered: Any, gains: Any, decay: Any, discount: Any) -> bool:
+    """Make the path better along a cycle of the residual network; whether there is one.
+
+    A vertex is a rank and a grade. An arc to the next rank: one document more of the grade above that rank; to the
+    previous rank: one less; from the path's grade to another one: this is taken instead. Bellman and Ford's algorithm,
+    by turns forwards and backwards over the ranks: if it ends without a cycle, its distances prove the path the best.
+    """
+    n, n_grades = path.size, gains.size
+    distance, parent = np.zeros((n, n_grades)), np.zeros((n, n_grades), np.int8)
+    old, size = _value(path, first, ordered, gains, decay, discount)
+    taken, found, changed = np.zeros(n_grades, np.int64), path.copy(), True
+    while changed:
+        changed = False
+        for sign in (1, -1):
+            for at in range(n):
+                rank = at if sign == 1 else n - 1 - at
+                if at > 0:  # cross the border between this rank and the one before it, or behind it
+                    border = rank if sign == 1 else rank + 1
+                    a, d = decay[border - 1] - decay[border], discount[border - 1] - discount[border]
+                    taken[path[rank - 1]] += sign == 1
+                    for grade in range(n_grades):
+                        place = first[grade] + taken[grade] - (sign == -1)
+                        if first[grade] <= place < first[grade + 1]:
+                            value = distance[rank - sign, grade] + sign * (a * ordered[place] - d * gains[grade])
+                            if value > distance[rank, grade] + _LEAST * size:
+                                distance[rank, grade], parent[rank, grade], changed = value, sign, True
+                    taken[path[rank]] -= sign == -1
+                for grade in range(n_grades):
+                    if distance[rank, path[rank]] > distance[rank, grade] + _LEAST * size:
+                        distance[rank, grade], parent[rank, grade], changed = distance[rank, path[rank]], 2, True
+        if changed and _cycle(path, parent, found):
+            better = _value(found, first, ordered, gains, decay, discount)[0] - old > _ROUNDING * size
+            for rank in range(n):
+                path[rank] = found[rank] if better else path[rank]
+            return better
+    return False
+
+
+@njit(cache=True)
+def _cycle(path: Any, parent: Any, found: Any) -> bool:
+    """Find a cycle of parents and take the grades along it in ``found``; whether there is one."""
+    n, n_grades = parent.shape
+    seen = np.zeros((n, n_grades), np.int64)
+    for start in range(1, n * n_grades + 1):
+        rank, grade = (start - 1) // n_grades, (start - 1) % n_grades
+        while parent[rank, grade] != 0 and seen[rank, grade] == 0:
+            seen[rank, grade] = start
+            rank, grade = _before(rank, grade, path, parent)
+        if parent[rank, grade] == 0 or seen[rank, grade] != start:
+            continue
+        while seen[rank, grade] == start:  # once round
+            seen[rank, grade] = -1
+            if parent[rank, grade] == 2:
+                found[rank] = grade
+            rank, grade = _before(rank, grade, path, parent)
+        return True
+    return False
+
+
+@njit(cache=True)
+def _before(rank: int, grade: int, path: Any, parent: Any) -> tuple[int, int]:
+    """The parent of a vertex."""
+    if parent[rank, grade] == 2:
+        return rank, path[rank]
+    return rank - parent[rank, grade], grade
+
+
+@njit(cache=True)
+def _value(path: Any, first: Any, ordered: Any, gains: Any, decay: Any, discount: Any) -> tuple[float, float]:
+    """The value of a path, and the sum of the absolute numbers added."""
+    taken, value, size = first.copy(), 0.0, 0.0
+    for rank in range(path.size):
+        grade = path[rank]
+        worth = decay[rank] * ordered[taken[grade]] - discount[rank] * gains[grade]
+        value, size = value + worth, size + abs(worth)
+        taken[grade] += 1
+    return value, size
+
+
+def states_per_rank(n_grades: int) -> int:
+    """How many counts the programme has at a rank."""
+    if n_grades < len(_REACH):
+        return int((2 * _REACH[n_grades] + 1) ** (n_grades - 1))
+    return n_grades * (n_grades - 1) + 1
 
 
 def by_windows(scores: Array, labels: Array, parameters: Array) -> tuple[float, Array]:
     """Loss and coefficients of the most violated ranking, for any query; see `Oracle.library`."""
     n = len(scores)
     decay, discount, gains, coef = _prepared(labels, parameters)
-    if len(np.unique(labels)) > MOST_GRADES:
+    n_grades = len(np.unique(labels))
+    if n_grades > MOST_GRADES or (n_grades >= len(_REACH) and n < _SHORT * n_grades):
         return assignment(scores, labels, parameters)
     order = np.lexsort((-scores, -labels))
     first = np.append(np.flatnonzero(np.diff(labels[order], prepend=np.inf)), n)
