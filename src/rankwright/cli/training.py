@@ -256,7 +256,7 @@ def _show_work(facts: Mapping[str, Any]) -> None:
     elif facts["gap"] is not None:
         _line("objective", f"{facts['objective']:.5g}, {_proof(facts)}")
     proof = facts["proof"]
-    if proof is not None and proof["at_least"] > 0:
+    if proof is not None and proof["at_least"] > 0 and not facts["no_better_than_zero"]:
         value = f"it is {proof['value']:.4f}"
         _line("proved", f"{proof['measure']} ≥ {_floor(proof['at_least'])} over the queries trained on; {value}")
     several = f" for {len(facts['C_tried'])} values of C" if len(facts["C_tried"]) > 1 else ""
@@ -281,7 +281,8 @@ def _chosen(facts: Mapping[str, Any], valid: str) -> str:
     useless = facts["no_better_than_zero"]
     if useless and not useless["larger"]:
         return text
-    if len(tried) > 1 and facts["C"] in (tried[0], tried[-1]):
+    at_an_end = len(tried) > 1 and facts["C"] in (tried[0], tried[-1])
+    if at_an_end and facts["bound"] != "ramp":  # whose C is relative
         return f"{text}, at the {'low' if facts['C'] == tried[0] else 'high'} end: --C-grid can go further"
     return text
 

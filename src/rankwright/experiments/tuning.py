@@ -244,7 +244,8 @@ def _health(row: Mapping[str, Any]) -> dict[str, Any]:
 def _findings(trained: Trained, tried: list[float]) -> list[str]:
     """Whether the end of the grid was chosen, and how many rounds were kept."""
     facts, found = trained.facts, []
-    if len(tried) > 1 and facts.C in (tried[0], tried[-1]):
+    relative = facts.certificate is not None and facts.certificate.bound == "ramp"
+    if len(tried) > 1 and facts.C in (tried[0], tried[-1]) and not relative:
         found.append(f"C = {facts.C:g} is at the {'low' if tried[0] == facts.C else 'high'} end of the values tried")
     if facts.rounds is not None:
         found.append(f"kept {facts.rounds.kept} of {len(facts.rounds.values)} {facts.rounds.unit}")

@@ -40,10 +40,11 @@ _WARM_FITS = ((1e-6, 25), (1.0, 5))  # C and passes
 
 
 def ranker_for(loss: Any, **settings: Any) -> Any:
-    """The ranker of a loss: RankingSVM for ``"pairs"``, StructuredSVM with the papers' hinge for everything else."""
+    """The ranker of a loss: RankingSVM for ``"pairs"``, StructuredSVM on the papers' problem for everything else."""
     if isinstance(loss, str) and loss.strip().lower() == "pairs":
         return RankingSVM(**settings)
-    return StructuredSVM(loss, bound="hinge", **settings)
+    own = "mrr" if isinstance(loss, str) and loss.strip().lower().startswith("mrr") else None
+    return StructuredSVM(loss, bound="hinge", feature_map=own, **settings)
 
 
 def check_losses(losses: Sequence[Any], **settings: Any) -> None:
