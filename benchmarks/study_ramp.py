@@ -91,7 +91,7 @@ def variants(method: Method) -> dict[str, Method]:
         "default": method,
         "from SVMauc": replace(method, start="auc"),
         "pulled to 0": zero,
-        "one round": replace(method, parameters={**method.parameters, "max_rounds": 1}),
+        "two rounds": replace(method, parameters={**method.parameters, "max_rounds": 2}),
         "ten rounds": replace(method, parameters={**method.parameters, "max_rounds": 10}),
     }
     if method.loss == "mrr@10":

@@ -198,7 +198,8 @@ class StructuredSVM(MaxMarginRanker):
         instead of 0. ``"auto"``: the hinge for AP, AUC and nDCG without cutoff; the ramp for all others and for
         several losses, where the hinge often learns nothing.
     max_rounds : int
-        Rounds of the ramp bound, at most; they end when one lowers the objective by less than ``tol``.
+        Rounds of the ramp bound, at most; they end when one lowers the objective by less than ``tol``. More than one
+        lowers the bound further, which is hardly seen on test queries.
     feature_map : str, optional
         Description of a ranking, where there is a choice: ``"po"`` or ``"mrr"`` for MRR, ``"po"`` or ``"dorm"``
         for nDCG. ``"dorm:sqrt"`` and ``"dorm:log2"`` (the default decay) weight position r by 1/√(1+r) and
@@ -272,7 +273,7 @@ class StructuredSVM(MaxMarginRanker):
     _: KW_ONLY
     relevant_from: float = parameter(1, POSITIVE)
     bound: str = parameter("auto", one_of("auto", RAMP, HINGE))
-    max_rounds: int = parameter(2, whole(1))
+    max_rounds: int = parameter(1, whole(1))
     feature_map: str | Sequence[str | None] | None = parameter(None, _NAME, _PER_LOSS, NONE)
     loss_weights: Sequence[float] | None = parameter(None, POSITIVES, NONE)
     slack: str = parameter("separate", one_of("separate", "shared"))
