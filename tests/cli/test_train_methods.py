@@ -9,6 +9,9 @@ from rankwright.models.saving import load_model
 
 FAMILY = {
     "dorm@5": ("dorm@5", "nDCG@5"),
+    "dorm@5 --bound hinge": ("dorm@5", "nDCG@5"),
+    "svm-map --bound ramp": ("svm-map", "AP"),
+    "svm-combo": ("svm-combo", "AP"),
     "svm-combo --losses map,ndcg@10,mrr@10": ("svm-combo", "AP"),
     "svm-combo --losses map,mrr@10 --feature-map -,po": ("svm-combo", "AP"),
     "svm-combo --losses auc,dorm@5 --slack shared --loss-weights 1,0.5": ("svm-combo", "AUC"),
