@@ -9,6 +9,8 @@ from results_folder import GRID, write_results
 from test_report import Page
 
 from rankwright.reports import write_report
+from rankwright.reports.results import Run
+from rankwright.reports.tables import notes_list
 
 
 def changed(folder, **manifest):
@@ -137,3 +139,12 @@ def test_files_are_a_table(tmp_path):
     ]
     assert "a: queries 10" in words(page)
     assert "files (2)" in words(page)
+
+
+def test_notes_share_a_line_where_only_numbers_differ_whatever_characters_they_have():
+    runs = [
+        Run("d", "1", "m", {}, 0.5, 0.5, 1.0, 1.0, 10, note) for note in ("C = 1 is low", "C = 10 is low", "a\0b 3")
+    ]
+    shown = notes_list(runs)
+    assert "m: C = 1 to 10 is low (2 runs)" in shown
+    assert "m: a b 3 (1 run)" in shown

@@ -119,7 +119,7 @@ def notes_list(runs: Sequence[Run]) -> str:
     """The notes of all trainings, by method; notes that differ only in numbers share a line."""
     found: dict[str, dict[str, list[list[str]]]] = {run.method: defaultdict(list) for run in runs}
     for run in runs:
-        for note in run.note.split("; ") if run.note else ():
+        for note in run.note.replace("\0", " ").split("; ") if run.note else ():  # which marks the numbers below
             found[run.method][_NUMBER.sub("\0", note)].append(_NUMBER.findall(note))
     lines = [
         f"<li>{escape(method)}: {escape(_filled(words, numbers))} ({counted(len(numbers), 'run')})</li>"
