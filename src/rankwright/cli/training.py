@@ -251,8 +251,9 @@ def _show_choice(facts: Mapping[str, Any], valid: str) -> None:
 def _show_work(facts: Mapping[str, Any]) -> None:
     """The certificate, and what it took."""
     if facts["bound"] == "ramp":
-        rounds = f"{facts['convex_rounds']} {'round' if facts['convex_rounds'] == 1 else 'rounds'}"
-        _line("ramp bound", f"{rounds} from {facts['start'] or 'the given weights'}; the last one {_proof(facts)}")
+        one = facts["convex_rounds"] == 1
+        rounds = f"{facts['convex_rounds']} {'round' if one else 'rounds'} from {facts['start'] or 'the given weights'}"
+        _line("ramp bound", f"{rounds}; {'its' if one else 'the last'} convex problem {_proof(facts)}")
     elif facts["gap"] is not None:
         _line("objective", f"{facts['objective']:.5g}, {_proof(facts)}")
     proof = facts["proof"]
