@@ -250,7 +250,7 @@ def _show_choice(facts: Mapping[str, Any], valid: str) -> None:
 
 def _show_work(facts: Mapping[str, Any]) -> None:
     """The certificate, and what it took."""
-    if facts["bound"] == "ramp":
+    if facts["bound"] == "ramp" and facts["convex_rounds"]:  # none if the start was interrupted
         one = facts["convex_rounds"] == 1
         rounds = f"{facts['convex_rounds']} {'round' if one else 'rounds'} from {facts['start'] or 'the given weights'}"
         _line("ramp bound", f"{rounds}; {'its' if one else 'the last'} convex problem {_proof(facts)}")
