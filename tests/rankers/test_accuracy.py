@@ -51,10 +51,10 @@ def test_it_is_public():
         AccuracySVM(relevant_from=2, query_scaling="minmax"),
     ],
     expected_failed_checks=lambda ranker: {
-        **({} if ranker.relevant_from == 1 or not ranker.standardize else {
-            f"check_sample_weight_equivalence_on_{kind}_data": "means and deviations are those of the rows as given"
+        **{
+            f"check_sample_weight_equivalence_on_{kind}_data": "cv is a number of folds; the check splits rows"
             for kind in ("dense", "sparse")
-        }),
+        },
         **({} if ranker.query_scaling is None else {
             "check_methods_subset_invariance": "what a document's scaled features are depends on its query"
         }),
@@ -309,7 +309,7 @@ BAD = {
     "C of 0": ({"C": 0}, "C is 0; expected a number above 0, or 'auto'"),
     "C of inf": ({"C": np.inf}, "C is inf; expected a number above 0"),
     "C in words": ({"C": "large"}, "C is 'large'; expected a number above 0, or 'auto'"),
-    "no validation data": ({"C": "auto"}, "C='auto' chooses C on validation data; give eval_set"),
+    "one fold": ({"cv": 1}, "cv is 1; expected a whole number from 2, or 'auto', or None"),
     "empty grid": ({"C_grid": []}, "C_grid is []; expected numbers above 0, or None"),
     "bad grid": ({"C_grid": [1, -1]}, "C_grid is [1, -1]; expected numbers above 0"),
     "relevant_from": ({"relevant_from": 0}, "relevant_from is 0; expected a number above 0"),

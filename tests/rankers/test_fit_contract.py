@@ -38,6 +38,7 @@ OUTSIDE = {
     "n_jobs": (0, 1.5, "all", True),
     "C_grid": ([], [1.0, 0.0], ["1"], 1.0, "auto"),
     "callback": (1, "print"),
+    "cv": (0, 1, 2.5, True, "five"),
     "query_scaling": ("nonsense", 3),
 }
 

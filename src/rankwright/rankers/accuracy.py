@@ -30,6 +30,7 @@ from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.base import Task
 from rankwright.rankers.cost import CostRanker, Trial, cost
+from rankwright.rankers.cross_validation import Steps, Still
 from rankwright.rankers.facts import Kind, Notice, Outcome
 from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, SEED, Rule, parameter, seed_of, whole
 from rankwright.rankers.scales import largest, varies
@@ -58,7 +59,8 @@ class AccuracySVM(CostRanker):
     ----------
     C : float or "auto"
         Weight of the hinges, averaged over documents, against ½‖w‖²: LinearSVC's C is this one divided by the sum of
-        the documents' weights (their number, without weights). ``"auto"`` chooses from ``C_grid`` on ``eval_set``.
+        the documents' weights (their number, without weights). ``"auto"`` chooses from ``C_grid`` on ``eval_set``, or
+        by cross-validation.
     balance : bool
         Make a relevant document cost N/P times as much as another, for P relevant documents and N others in the
         training data.
@@ -78,6 +80,8 @@ class AccuracySVM(CostRanker):
         Seed of the order in which LinearSVC visits documents. The order in which they are given does not matter.
     C_grid : sequence of float, optional
         Values for ``C="auto"``; default: powers of ten from 1e-4 to 1e3.
+    cv : int or "auto", optional
+        As for :class:`StructuredSVM`.
     eval_measure : str or Measure, optional
         Measure to choose C by; default AP, with labels from ``relevant_from`` on as relevant.
 
@@ -87,6 +91,8 @@ class AccuracySVM(CostRanker):
         Weights of the features, after ``query_scaling``. The intercept is left out: it is the same for all documents.
     C_, C_path_
         The C used, and one row for each C tried.
+    cv_ : CrossValidation or None
+        What cross-validation found: its honest estimate ``value``, and out-of-fold ``scores``.
     objective_ : float
         Objective at the weights and the intercept found.
     n_iter_ : int
@@ -140,6 +146,14 @@ class AccuracySVM(CostRanker):
         which = "all documents are" if good.all() else "no document is"
         what = f"{which} relevant: there is nothing to tell apart, and all weights are 0"
         return replace(self._learn_nothing(task), notices=(Notice(Kind.NOTHING_TO_ORDER, what),))
+
+    def _steps(self, task: Task) -> Steps:
+        self.query_scaling_ = self.query_scaling
+        good = task.data.labels >= self.relevant_from
+        if good.any() and not good.all():
+            return super()._steps(task)
+        assert task.valid is not None
+        return Still(self._model_of(np.zeros(task.data.n_features)), task.valid)
 
     def _path(self, task: Task) -> _Problem:
         data, X, weights = task.data, task.data.X, task.weights.documents

@@ -22,6 +22,7 @@ from rankwright.evaluation.table import evaluate
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.base import warn_of_one_query
 from rankwright.models.saving import save_model
+from rankwright.rankers.cross_validation import CrossValidation
 from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain, shared_notices
 from rankwright.rankers.inputs import check_one_query, check_size, check_values, validation_parts
 from rankwright.rankers.parameters import check_parameters
@@ -47,12 +48,15 @@ class Task:
         Queries that have an order to learn.
     valid : RankingData or None
         Validation data with the columns of the training data.
+    choice : CrossValidation or None
+        What cross-validation chose, to be trained for.
     """
 
     data: RankingData
     weights: Weights
     useful: Array
     valid: RankingData | None
+    choice: CrossValidation | None = None
 
 
 class Ranker(BaseEstimator):
@@ -122,7 +126,7 @@ class Ranker(BaseEstimator):
             queries of weight 0 are absent.
         eval_set : RankingData, (X, y, qid) or (X, y), optional
             Validation data: what a ranker leaves open (``C="auto"``, the number of rounds or epochs) is chosen on it.
-            A list of one of these works too.
+            A list of one of these works too. Without it, ``cv`` and ``C="auto"`` choose by cross-validation.
         eval_qid, eval_group : array-like, optional
             Query ids, or rows per query, where ``eval_set`` is (X, y).
         """
@@ -135,7 +139,14 @@ class Ranker(BaseEstimator):
             warnings.warn(notice.text, category, stacklevel=2)
         return self
 
-    def fit_data(self, data: RankingData, valid: RankingData | None = None, *, weights: Any = None) -> Fitted:
+    def fit_data(
+        self,
+        data: RankingData,
+        valid: RankingData | None = None,
+        *,
+        weights: Any = None,
+        choice: CrossValidation | None = None,
+    ) -> Fitted:
         """Train on data that is gathered already; what ``fit`` warns of is among the facts that come back.
 
         Parameters
@@ -144,13 +155,44 @@ class Ranker(BaseEstimator):
             Training data, and validation data to choose on.
         weights : array-like, optional
             One weight per query of the training data: relative, 0 is absent.
+        choice : CrossValidation, optional
+            What :func:`~rankwright.rankers.cross_validation.cross_validate` found for this ranker: its setting is
+            trained for.
         """
         self.check_parameters()
         data = self._gather(data, None, None, None, reset=True)
-        return self._fit(*weigh(data, queries=weights), self._validation(valid))
+        return self._fit(*weigh(data, queries=weights), self._validation(valid), choice)
 
-    def _fit(self, data: RankingData, weights: Weights, valid: RankingData | None) -> Fitted:
+    def _fit(
+        self, data: RankingData, weights: Weights, valid: RankingData | None, choice: CrossValidation | None = None
+    ) -> Fitted:
         began = time.perf_counter()
+        task = self._task(data, weights, valid)
+        found: tuple[Notice, ...] = ()
+        if task.useful.any():
+            if choice is None:
+                choice, found = self._choose(data, weights, valid)
+            outcome = self._train(replace(task, choice=choice))
+        else:
+            what = f"no query has documents of different labels: there is nothing to order, and {self._nothing}"
+            outcome = self._learn_nothing(task)
+            outcome = replace(outcome, notices=(*outcome.notices, Notice(Kind.NOTHING_TO_ORDER, what)))
+        outcome = replace(outcome, notices=(*found, *outcome.notices))
+        self.cv_ = choice
+        self.training_ = Fitted(
+            **vars(outcome),
+            n_queries=self.n_queries_,
+            n_queries_skipped=self.n_queries_skipped_,
+            n_docs=task.data.n_docs,
+            n_features=data.n_features,
+            seconds=time.perf_counter() - began,
+            measure=self.measure_to_choose_by(),
+            cross_validation=choice,
+        )
+        return self.training_
+
+    def _task(self, data: RankingData, weights: Weights, valid: RankingData | None) -> Task:
+        """What to train on, checked."""
         own = self._weigh(data)
         data, weights = weights.of(own > 0, data)
         if not self._allow_missing:  # trees compare features, other rankers compute with them
@@ -162,23 +204,13 @@ class Ranker(BaseEstimator):
         weights = weights.relative(useful)
         weights = replace(weights, queries=weights.queries * own[own > 0])
         self.n_queries_, self.n_queries_skipped_ = int(useful.sum()), int((~useful).sum())
-        task = Task(data, weights, useful, valid)
-        if useful.any():
-            outcome = self._train(task)
-        else:
-            what = f"no query has documents of different labels: there is nothing to order, and {self._nothing}"
-            outcome = self._learn_nothing(task)
-            outcome = replace(outcome, notices=(*outcome.notices, Notice(Kind.NOTHING_TO_ORDER, what)))
-        self.training_ = Fitted(
-            **vars(outcome),
-            n_queries=self.n_queries_,
-            n_queries_skipped=self.n_queries_skipped_,
-            n_docs=data.n_docs,
-            n_features=data.n_features,
-            seconds=time.perf_counter() - began,
-            measure=self.measure_to_choose_by(),
-        )
-        return self.training_
+        return Task(data, weights, useful, valid)
+
+    def _choose(
+        self, data: RankingData, weights: Weights, valid: RankingData | None
+    ) -> tuple[CrossValidation | None, tuple[Notice, ...]]:
+        """What cross-validation chooses, if it is asked for, and what the user should know of it."""
+        return None, ()
 
     def check_parameters(self) -> None:
         """Check the type and range of every parameter, and that they go together; no data is needed."""

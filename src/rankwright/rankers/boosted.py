@@ -1,4 +1,4 @@
-"""What boosted rankers share: rounds, which stop at the best value on validation data."""
+"""What boosted rankers share: rounds, which stop at the best value on validation data or held-out folds."""
 
 from __future__ import annotations
 
@@ -6,24 +6,54 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.threads import threads_of
 from rankwright.measures import Measure, parse_measure
-from rankwright.rankers.base import Ranker, Task
+from rankwright.rankers.base import Task
+from rankwright.rankers.cross_validation import Steps, Still
+from rankwright.rankers.crossed import CrossValidated
 from rankwright.rankers.facts import Kind, Notice, Outcome, Rounds
 from rankwright.rankers.parameters import FUNCTION, MEASURE, NONE, THREADS, parameter, whole
 from rankwright.rankers.validation import validation_value
-from rankwright.solvers.boosting import Boosted, Round
+from rankwright.solvers.boosting import Boosted, Boosting, Round, boost
 
 __all__ = ["lambda_gradients"]
 
 Array = npt.NDArray[Any]
 
 
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A training that is ready to go from round to round.
+
+    Attributes
+    ----------
+    boosting : Boosting
+        Does the rounds.
+    keep : callable
+        Makes the model of the rounds that are to be kept, and says what came of them.
+    pools : tuple
+        What to close when training is over.
+    score : callable
+        What documents are ranked by, given the scores that are boosted.
+    """
+
+    boosting: Boosting
+    keep: Callable[[Boosted], Outcome]
+    pools: tuple[Any, ...]
+    score: Callable[[Array], Array] = np.asarray
+
+    def close(self) -> None:
+        """Shut down the thread pools."""
+        for pool in self.pools:
+            pool.close()
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
-class BoostedRanker(Ranker):
-    """Rounds of boosting; subclasses say what they fit in each."""
+class BoostedRanker(CrossValidated):
+    """Rounds of boosting; subclasses say what they fit in each (``_run``)."""
 
     _unit: ClassVar[str]  # of what is kept, and the parameter that says how many: n_trees, n_rounds
 
@@ -32,14 +62,52 @@ class BoostedRanker(Ranker):
     n_jobs: int | None = parameter(None, THREADS, NONE)
     callback: Callable[[Round], Any] | None = parameter(None, FUNCTION, NONE)
 
-    def _rounds(self, task: Task) -> dict[str, Any]:
-        """The settings of :func:`~rankwright.solvers.boosting.boost` that do not depend on what is fitted."""
-        return {
-            "n_rounds": getattr(self, f"n_{self._unit}"),
-            "valid": None if task.valid is None else validation_value(task.valid, self.measure_to_choose_by()),
-            "patience": self.patience,
-            "callback": self.callback,
-        }
+    def _run(self, task: Task) -> Run:
+        """Make everything ready for the first round."""
+        raise NotImplementedError
+
+    def _train(self, task: Task) -> Outcome:
+        run = self._run(task)
+        value = None
+        if task.valid is not None:
+            of_scores = validation_value(task.valid, self.measure_to_choose_by())
+
+            def value(scores: Array) -> float:
+                return of_scores(run.score(scores))
+
+        boosting = run.boosting
+        try:
+            boosted = boost(
+                boosting.objective,
+                boosting.learner,
+                boosting.scores,
+                n_rounds=self._most() if task.choice is None else task.choice.setting,
+                valid=value,
+                valid_scores=boosting.valid_scores,
+                patience=self.patience,
+                callback=self.callback,
+            )
+        finally:
+            run.close()
+        return run.keep(boosted)
+
+    def _most(self) -> int:
+        """The rounds to run at most."""
+        return int(getattr(self, f"n_{self._unit}"))
+
+    def _choices(self, n_queries: int) -> Sequence[int]:
+        first = 0 if getattr(self, "background", None) is not None else 1  # the background may be best alone
+        return range(first, self._most() + 1)
+
+    def _steps(self, task: Task) -> Steps:
+        if task.useful.any():
+            return _BoostedSteps(self, task)
+        assert task.valid is not None
+        self._learn_nothing(task)
+        return Still(self.model_, task.valid)
+
+    def _after_round(self, setting: Any, value: float, seconds: float) -> Any:
+        return None if self.callback is None else self.callback(Round(setting, value, seconds))
 
     def _outcome(self, boosted: Boosted, notices: Sequence[Notice] = ()) -> Outcome:
         """Set the fitted attributes that tell of the rounds."""
@@ -62,3 +130,31 @@ def lambda_gradients(
 
     resolved, threads = parse_measure(measure).resolve("letor"), threads_of(n_jobs)
     return Lambdas(data.labels, data.indptr, resolved, truncation, threads, query_weights=weights)
+
+
+class _BoostedSteps:
+    """Rounds on the queries of all folds but one."""
+
+    def __init__(self, ranker: BoostedRanker, task: Task) -> None:
+        self._ranker, self._run = ranker, ranker._run(task)
+        self._first = ranker._choices(1)[0]
+        self._left = 1 if self._first == 0 else 0  # steps before the first round
+
+    def step(self) -> Array:
+        """One more round; the first step is none if the start may be best."""
+        boosting = self._run.boosting
+        if self._left:
+            self._left -= 1
+        else:
+            boosting.step()
+        assert boosting.valid_scores is not None
+        return self._run.score(boosting.valid_scores)
+
+    def model(self, number: int) -> Any:
+        """The model of the first rounds."""
+        self._run.keep(Boosted(self._first + number, ()))
+        return self._ranker.model_
+
+    def close(self) -> None:
+        """Shut down the thread pools."""
+        self._run.close()

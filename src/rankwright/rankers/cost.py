@@ -1,21 +1,21 @@
-"""Linear rankers with a cost C: training for one C, or for a path of them, the best chosen on validation data."""
+"""Linear rankers with a cost C: training for one C, or for several, of which the best is chosen."""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, Self
+from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 from sklearn.utils.validation import check_is_fitted
 
-from rankwright.data.dataset import RankingData
-from rankwright.errors import InputError
 from rankwright.measures import Measure
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.base import Ranker, Task
+from rankwright.rankers.cross_validation import CrossValidation, Steps, Still, scores_of
+from rankwright.rankers.crossed import CrossValidated
 from rankwright.rankers.facts import Outcome
 from rankwright.rankers.parameters import MEASURE, NONE, POSITIVE, POSITIVES, one_of, parameter
 from rankwright.rankers.validation import validation_value
@@ -24,12 +24,13 @@ __all__ = ["DEFAULT_GRID", "Trial", "cost"]
 
 Array = npt.NDArray[Any]
 DEFAULT_GRID = tuple(10.0**power for power in range(-4, 4))
+DEFAULT = 1.0
 _ROUNDING = 1e-12  # of a mean over queries, which depends on their order
 
 
 def cost() -> Any:
     """The parameter C."""
-    return parameter(1.0, POSITIVE, one_of("auto"))
+    return parameter(DEFAULT, POSITIVE, one_of("auto"))
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,15 +89,13 @@ class LinearRanker(Ranker):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class CostRanker(LinearRanker):
+class CostRanker(LinearRanker, CrossValidated):
     """Choosing C; subclasses say which problem is solved for each, and what is kept of its solution."""
+
+    _folds_together: ClassVar[bool] = False
 
     C_grid: Sequence[float] | None = parameter(None, POSITIVES, NONE)
     eval_measure: str | Measure | None = parameter(None, MEASURE, NONE)
-
-    def _check_data(self, data: RankingData, valid: RankingData | None) -> None:
-        if self.C == "auto" and valid is None:
-            raise InputError("C='auto' chooses C on validation data; give eval_set=(X, y, qid)")
 
     def _grid(self, n_queries: int) -> list[float]:
         """The values of C to try."""
@@ -114,6 +113,8 @@ class CostRanker(LinearRanker):
 
     def _train(self, task: Task) -> Outcome:
         grid = self._grid(self.n_queries_)
+        if self.C == "auto" and task.valid is None:
+            grid = [DEFAULT if task.choice is None else float(task.choice.setting)]
         measure, valid = self.measure_to_choose_by(), task.valid
         value_of = None if valid is None else validation_value(valid, measure)
         rows: list[dict[str, float]] = []
@@ -143,7 +144,20 @@ class CostRanker(LinearRanker):
         self.C_, _, trial = best
         self.coef_, self.C_path_ = trial.coef, rows
         outcome = self._keep(trial.solution, interrupted)
-        return dataclasses.replace(outcome, C=self.C_, tried=tuple(rows), C_left=len(grid) - len(rows))
+        tried = tuple(rows) if task.choice is None else _tried(task.choice, rows[0])
+        return dataclasses.replace(outcome, C=self.C_, tried=tried, C_left=len(grid) - len(rows))
+
+    def _not_chosen(self) -> str:
+        return f"C is {DEFAULT:g}" if self.C == "auto" else "there is no estimate"
+
+    def _choices(self, n_queries: int) -> Sequence[float]:
+        return self._grid(n_queries)
+
+    def _steps(self, task: Task) -> Steps:
+        assert task.valid is not None
+        if not task.useful.any():
+            return Still(self._model_of(np.zeros(task.data.n_features)), task.valid)
+        return _CostSteps(self, task, self._grid(int(task.useful.sum())))
 
     def _learn_nothing(self, task: Task) -> Outcome:
         self.coef_, self.C_path_ = np.zeros(task.data.n_features), []
@@ -157,3 +171,39 @@ class CostRanker(LinearRanker):
     def _keep(self, solution: Any, interrupted: bool) -> Outcome:
         """Set the fitted attributes that tell of the solution; None where there was nothing to learn."""
         raise NotImplementedError
+
+
+class _CostSteps:
+    """A path of C values on the queries of all folds but one."""
+
+    def __init__(self, ranker: CostRanker, task: Task, grid: Sequence[float]) -> None:
+        self._ranker, self._valid, self._left = ranker, task.valid, list(grid)
+        self._coefs: list[Array] = []
+        self._path: CostPath | None = ranker._path(task)
+
+    def step(self) -> Array:
+        """Train for the next C."""
+        assert self._path is not None
+        assert self._valid is not None
+        trial = self._path.solve(self._left.pop(0))
+        if trial.interrupted:
+            raise KeyboardInterrupt
+        self._coefs.append(trial.coef)
+        return scores_of(self.model(-1), self._valid)
+
+    def model(self, number: int) -> LinearModel:
+        """The model of one C."""
+        return self._ranker._model_of(self._coefs[number])
+
+    def close(self) -> None:
+        """Shut down the thread pool, and let the data go."""
+        if self._path is not None:
+            self._path.close()
+        self._path = self._valid = None
+
+
+def _tried(choice: CrossValidation, figures: Mapping[str, float]) -> tuple[dict[str, float], ...]:
+    """One row for each C tried; what else is known of the one chosen is of the training on all data."""
+    name = str(choice.measure)
+    rows = zip(choice.settings, choice.means, strict=True)
+    return tuple({"C": C, name: mean} | (dict(figures) if choice.setting == C else {}) for C, mean in rows)

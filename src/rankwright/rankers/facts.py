@@ -12,6 +12,7 @@ import numpy as np
 from rankwright.data.dataset import RankingData
 from rankwright.data.overlap import shared_queries
 from rankwright.measures import Measure
+from rankwright.rankers.cross_validation import CrossValidation
 
 __all__ = ["Certificate", "Fitted", "Kind", "Notice", "Outcome", "Proof", "Rounds", "plain", "shared_notices"]
 
@@ -19,6 +20,7 @@ __all__ = ["Certificate", "Fitted", "Kind", "Notice", "Outcome", "Proof", "Round
 class Kind(StrEnum):
     """What a notice is about."""
 
+    NOT_CHOSEN = "not chosen"  # too few queries for cross-validation
     INTERRUPTED = "interrupted"  # by Ctrl-C: the model is the best so far
     NO_BETTER_THAN_ZERO = "no better than zero"  # the objective is hardly lower than at weights of 0
     NOT_CONVERGED = "not converged"  # the accuracy asked for was not reached
@@ -166,6 +168,8 @@ class Fitted(Outcome):
         Wall time.
     measure : Measure
         What C, or the number of rounds, is chosen by on validation data.
+    cross_validation : CrossValidation or None
+        By which C, or the number of rounds, was chosen where there was no validation data.
     """
 
     n_queries: int
@@ -174,6 +178,7 @@ class Fitted(Outcome):
     n_features: int
     seconds: float
     measure: Measure
+    cross_validation: CrossValidation | None = None
 
 
 def shared_notices(data: RankingData, valid: RankingData | None) -> tuple[Notice, ...]:

@@ -14,11 +14,11 @@ from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.background import BACKGROUND, FromBackground, Start, compare_features
 from rankwright.rankers.base import Task
-from rankwright.rankers.boosted import BoostedRanker, lambda_gradients
+from rankwright.rankers.boosted import BoostedRanker, Run, lambda_gradients
 from rankwright.rankers.facts import Outcome
 from rankwright.rankers.parameters import FLAG, MEASURE, NONE, POSITIVE, parameter, whole
 from rankwright.rankers.scales import moments
-from rankwright.solvers.boosting import Boosted, boost
+from rankwright.solvers.boosting import Boosted, Boosting
 
 __all__ = ["LambdaBoost"]
 
@@ -46,7 +46,10 @@ class LambdaBoost(BoostedRanker, FromBackground):
     standardize : bool
         Compare features after subtracting the mean and dividing by the standard deviation; False: raw values.
     patience : int, optional
-        Stop after this many rounds without a better value on ``eval_set``.
+        Stop after this many rounds without a better value on ``eval_set``, or on average over the folds of ``cv``.
+    cv : int or "auto", optional
+        Without ``eval_set``: choose the number of rounds by cross-validation with this many folds of queries,
+        then train on all queries. ``"auto"``: 5 folds, of which one alone is held out from 500 queries on.
     background : fitted ranker, model or SavedModel, optional
         Model to start from. The trained model contains it, and so does its file.
     eval_measure : str or Measure, optional
@@ -66,6 +69,8 @@ class LambdaBoost(BoostedRanker, FromBackground):
         Rounds kept.
     path_ : tuple of Round
         Value on validation data and seconds after every round.
+    cv_ : CrossValidation or None
+        What cross-validation found: its honest estimate ``value``, and out-of-fold ``scores``.
     n_queries_, n_queries_skipped_ : int
         Queries trained on, and queries skipped because they have no order to learn.
     training_ : Fitted
@@ -98,7 +103,7 @@ class LambdaBoost(BoostedRanker, FromBackground):
     def _own_measure(self) -> Measure:
         return parse_measure(self.measure)
 
-    def _train(self, task: Task) -> Outcome:
+    def _run(self, task: Task) -> Run:
         from rankwright.solvers.feature_learner import FeatureLearner
 
         data, valid, start = task.data, task.valid, Start.of(self.background, task.data)
@@ -113,12 +118,11 @@ class LambdaBoost(BoostedRanker, FromBackground):
             threads=threads_of(self.n_jobs),
         )
         valid_scores = None if valid is None else start.scores(valid)
-        try:
-            boosted = boost(lambdas, learner, start.scores(data), valid_scores=valid_scores, **self._rounds(task))
-        finally:
-            learner.close()
-            lambdas.close()
-        return self._keep(learner.coefficients(boosted.n_rounds), boosted, data, start)
+
+        def keep(boosted: Boosted) -> Outcome:
+            return self._keep(learner.coefficients(boosted.n_rounds), boosted, data, start)
+
+        return Run(Boosting(lambdas, learner, start.scores(data), valid_scores), keep, (learner, lambdas))
 
     def _learn_nothing(self, task: Task) -> Outcome:
         start = Start.of(self.background, task.data)

@@ -10,11 +10,11 @@ from rankwright.measures import Measure
 from rankwright.models.trees.forest import Forest
 from rankwright.rankers.background import BACKGROUND, FromBackground, Start, compare_features
 from rankwright.rankers.base import Task
-from rankwright.rankers.boosted import lambda_gradients
+from rankwright.rankers.boosted import Run, lambda_gradients
 from rankwright.rankers.facts import Outcome
 from rankwright.rankers.parameters import MEASURE, NONE, parameter, whole
 from rankwright.rankers.tree_ranker import Ordered, TreeRanker, dense_features
-from rankwright.solvers.boosting import Boosted, boost
+from rankwright.solvers.boosting import Boosted, Boosting
 
 __all__ = ["LambdaMART"]
 
@@ -48,7 +48,10 @@ class LambdaMART(TreeRanker, FromBackground):
     randomize_nodes : bool or float
         Choose each split on a random share (True: 0.7) of the node's documents and of the features.
     patience : int, optional
-        Stop after this many rounds without a better value on ``eval_set``.
+        Stop after this many rounds without a better value on ``eval_set``, or on average over the folds of ``cv``.
+    cv : int or "auto", optional
+        Without ``eval_set``: choose the number of trees by cross-validation with this many folds of queries,
+        then train on all queries. ``"auto"``: 5 folds, of which one alone is held out from 500 queries on.
     background : fitted ranker or model, optional
         Model to start from.
     eval_measure : str or Measure, optional
@@ -68,6 +71,8 @@ class LambdaMART(TreeRanker, FromBackground):
         Value on validation data and seconds after every round.
     feature_importances_ : ndarray
         How much the splits of each feature lower the squared error, normalised to sum to 1.
+    cv_ : CrossValidation or None
+        What cross-validation found: its honest estimate ``value``, and out-of-fold ``scores``.
     n_queries_, n_queries_skipped_ : int
         Queries trained on, and queries skipped because they have no order to learn.
     training_ : Fitted
@@ -91,7 +96,7 @@ class LambdaMART(TreeRanker, FromBackground):
         """The name of the method, as `rankwright train --method` has it."""
         return "lambdamart"
 
-    def _train(self, task: Task) -> Outcome:
+    def _run(self, task: Task) -> Run:
         data, valid, start = task.data, task.valid, Start.of(self.background, task.data)
         X = dense_features(data)
         ordered = Ordered.of(task, X)
@@ -99,12 +104,11 @@ class LambdaMART(TreeRanker, FromBackground):
         valid_scores = None if valid is None else start.scores(valid)
         lambdas = lambda_gradients(ordered, self.measure, self.truncation, self.n_jobs, ordered.weights)
         grower, (learner,) = self._grow(X, ordered.rows, valid, 1)
-        try:
-            boosted = boost(lambdas, learner, scores, valid_scores=valid_scores, **self._rounds(task))
-        finally:
-            grower.close()
-            lambdas.close()
-        return self._keep(learner.trees[: boosted.n_rounds], boosted, data, start)
+
+        def keep(boosted: Boosted) -> Outcome:
+            return self._keep(learner.trees[: boosted.n_rounds], boosted, data, start)
+
+        return Run(Boosting(lambdas, learner, scores, valid_scores), keep, (grower, lambdas))
 
     def _learn_nothing(self, task: Task) -> Outcome:
         return self._keep([], Boosted(0, ()), task.data, Start.of(self.background, task.data))

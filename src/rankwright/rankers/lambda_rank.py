@@ -6,7 +6,7 @@ gradient of each pair by the change of a measure if the two swapped ranks.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,9 @@ from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
 from rankwright.models.net import NetModel
-from rankwright.rankers.base import Ranker, Task
+from rankwright.rankers.base import Task
+from rankwright.rankers.cross_validation import Steps, Still, scores_of
+from rankwright.rankers.crossed import CrossValidated
 from rankwright.rankers.facts import Kind, Notice, Outcome, Rounds
 from rankwright.rankers.parameters import (
     FLAG,
@@ -38,7 +40,7 @@ from rankwright.rankers.scales import moments
 from rankwright.rankers.validation import validation_value
 
 if TYPE_CHECKING:
-    from rankwright.solvers.net_training import Epoch, Trained
+    from rankwright.solvers.net_training import Epoch, NetTrainer, Trained
 
 __all__ = ["LambdaRank", "RankNet"]
 
@@ -46,7 +48,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
-class NetRanker(Ranker):
+class NetRanker(CrossValidated):
     """Training a linear model or a net by gradients of pairs; subclasses say what the pairs weigh."""
 
     truncation: int | None = parameter(None, whole(1), NONE)
@@ -62,15 +64,16 @@ class NetRanker(Ranker):
     n_jobs: int | None = parameter(None, THREADS, NONE)
     callback: Callable[[Epoch], Any] | None = parameter(None, FUNCTION, NONE)
 
-    def _train(self, task: Task) -> Outcome:
+    def _trainer(self, task: Task) -> NetTrainer:
+        """The net on the training data."""
         from rankwright.objectives.content_order import content_order
         from rankwright.objectives.lambdas import Lambdas
-        from rankwright.solvers.net_training import NetTrainer, train_net
+        from rankwright.solvers.net_training import NetTrainer
 
-        data, valid, weights = task.data, task.valid, task.weights.queries
+        data, weights = task.data, task.weights.queries
         docs, queries = content_order(data.X, data.labels, data.indptr, weights)
         lambdas = Lambdas(data.labels, data.indptr, self._lambda_measure(), self.truncation, order=docs)
-        trainer = NetTrainer(
+        return NetTrainer(
             data.X,
             lambdas,
             queries[task.useful[queries]],
@@ -83,6 +86,11 @@ class NetRanker(Ranker):
             seed=seed_of(self.random_state),
             threads=threads_of(self.n_jobs),
         )
+
+    def _train(self, task: Task) -> Outcome:
+        from rankwright.solvers.net_training import train_net
+
+        data, valid, trainer = task.data, task.valid, self._trainer(task)
         measure = self.measure_to_choose_by()
         value = None
         if valid is not None:
@@ -94,7 +102,7 @@ class NetRanker(Ranker):
         try:
             trained = train_net(
                 trainer,
-                epochs=self.epochs,
+                epochs=self.epochs if task.choice is None else task.choice.setting,
                 train=validation_value(data, measure),
                 n_docs=data.n_docs,
                 valid=value,
@@ -105,6 +113,24 @@ class NetRanker(Ranker):
             trainer.close()
         notices = self._notices(trained)
         return self._keep(trained.path, trained.best_epoch, trainer.raw_weights(trained.theta), notices)
+
+    def _not_chosen(self) -> str:
+        return "the last epoch is kept"
+
+    def _choices(self, n_queries: int) -> Sequence[int]:
+        return range(1, self.epochs + 1)
+
+    def _steps(self, task: Task) -> Steps:
+        if task.useful.any():
+            return _NetSteps(self, task)
+        assert task.valid is not None
+        self._learn_nothing(task)
+        return Still(self.model_, task.valid)
+
+    def _after_round(self, setting: Any, value: float, seconds: float) -> Any:
+        from rankwright.solvers.net_training import Epoch
+
+        return None if self.callback is None else self.callback(Epoch(setting, float("nan"), value, seconds))
 
     def _notices(self, trained: Trained) -> tuple[Notice, ...]:
         epoch = trained.best_epoch
@@ -174,7 +200,10 @@ class RankNet(NetRanker):
         Shift features to mean 0 and divide them by their standard deviation, folded into the first layer: the model
         takes raw features. Constant features are always left out.
     patience : int, optional
-        Stop after this many epochs without a better value on ``eval_set``.
+        Stop after this many epochs without a better value on ``eval_set``, or on average over the folds of ``cv``.
+    cv : int or "auto", optional
+        Without ``eval_set``: choose the number of epochs by cross-validation with this many folds of queries,
+        then train on all queries. ``"auto"``: 5 folds, of which one alone is held out from 500 queries on.
     eval_measure : str or Measure, optional
         Measure to choose the best epoch by; default nDCG@10.
     random_state : int, RandomState or None
@@ -194,6 +223,8 @@ class RankNet(NetRanker):
         Epochs run, and the epoch whose model was kept.
     path_ : tuple of Epoch
         The measure on training and validation data after every epoch, and seconds.
+    cv_ : CrossValidation or None
+        What cross-validation found: its honest estimate ``value``, and out-of-fold ``scores``.
     n_queries_, n_queries_skipped_ : int
         Queries trained on, and queries skipped because they have no order to learn.
     training_ : Fitted
@@ -229,14 +260,14 @@ class LambdaRank(NetRanker):
         Measure to optimise: ``"ndcg@10"``, ``"map"``, ``"mrr"``, any registered measure.
     truncation : int, optional
         Ignore pairs of documents that are both below this rank.
-    hidden, learning_rate, epochs, batch, weight_decay, standardize, patience, random_state, n_jobs, callback
+    hidden, learning_rate, epochs, batch, weight_decay, standardize, patience, cv, random_state, n_jobs, callback
         As for :class:`RankNet`.
     eval_measure : str or Measure, optional
         Measure to choose the best epoch by; default ``measure``.
 
     Attributes
     ----------
-    model_, coef_, n_epochs_, best_epoch_, path_, n_queries_, n_queries_skipped_, training_
+    model_, coef_, n_epochs_, best_epoch_, path_, cv_, n_queries_, n_queries_skipped_, training_
         As for :class:`RankNet`.
 
     Examples
@@ -263,6 +294,32 @@ class LambdaRank(NetRanker):
 
     def _own_measure(self) -> Measure:
         return parse_measure(self.measure)
+
+
+class _NetSteps:
+    """Epochs on the queries of all folds but one."""
+
+    def __init__(self, ranker: NetRanker, task: Task) -> None:
+        self._ranker, self._valid, self._trainer = ranker, task.valid, ranker._trainer(task)
+        self._seen = np.zeros(task.data.n_docs)
+        self._models: list[LinearModel | NetModel] = []
+
+    def step(self) -> Array | None:
+        """One more epoch; None where the weights have grown without bounds."""
+        trainer, number = self._trainer, len(self._models) + 1
+        if not (trainer.epoch(number, self._seen) and np.isfinite(trainer.theta).all()):
+            return None
+        assert self._valid is not None
+        self._models.append(self._ranker._model_of(*(part.copy() for part in trainer.raw_weights(trainer.theta))))
+        return scores_of(self._models[-1], self._valid)
+
+    def model(self, number: int) -> LinearModel | NetModel:
+        """The model after an epoch."""
+        return self._models[number]
+
+    def close(self) -> None:
+        """Shut down the thread pool."""
+        self._trainer.close()
 
 
 def _n_pairs(data: RankingData) -> Array:

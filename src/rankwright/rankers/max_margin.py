@@ -103,6 +103,8 @@ class MaxMarginRanker(CostRanker):
         """The notice that the weights are no better than 0, if so; None if another C on the path did learn."""
         if not all(is_useless(row) for row in self.C_path_):
             return None
+        if task.choice is not None and len(set(task.choice.means)) > 1:  # another C did learn
+            return None
         row = next(row for row in self.C_path_ if row["C"] == self.C_)
         tell = partial(useless_notice, row, self.gap_)
         if not self._tries_others or self.gap_ > OPEN:
@@ -188,7 +190,7 @@ class StructuredSVM(MaxMarginRanker):
     C : float or "auto"
         Weight of the losses against ½‖w‖²: the papers' C, with losses averaged over queries. With the ramp bound it is
         relative, and weighs the loss against leaving the start: 1 is a middle value for any data. ``"auto"`` chooses
-        from ``C_grid`` on ``eval_set``.
+        from ``C_grid`` on ``eval_set``, or by cross-validation.
     relevant_from : float
         Lowest label that counts as relevant (DORM uses the grades themselves).
     bound : {"auto", "ramp", "hinge"}
@@ -226,6 +228,10 @@ class StructuredSVM(MaxMarginRanker):
         Values for ``C="auto"``; default: powers of ten from 1e-4 to 1e3, for the ramp bound 0.1, 1 and 10.
     eval_measure : str or Measure, optional
         Measure to choose C by; default: that of the (first) loss, with labels from ``relevant_from`` on as relevant.
+    cv : int or "auto", optional
+        Folds of queries: without ``eval_set``, ``C="auto"`` chooses by cross-validation, then trains on all queries.
+        ``"auto"``, and the default for ``C="auto"``: 5 folds, of which one alone is held out from 500 queries on. For
+        a given C, cross-validation only estimates how good it is.
     warm_start : bool
         Start from the previous fit's ``coef_``.
     n_jobs : int, optional
@@ -253,7 +259,10 @@ class StructuredSVM(MaxMarginRanker):
     C_, C_path_
         The C used, and one row for each C tried: the value on ``eval_set``, if given, under the name of the measure;
         ``objective``, ``gap``, ``passes``; ``norm`` (‖w‖ of the solved problem), ``slack`` (average hinge), and
-        ``slack_ratio``, ``objective_ratio``: relative to weights of 0.
+        ``slack_ratio``, ``objective_ratio``: relative to weights of 0. After cross-validation, of the last training
+        alone.
+    cv_ : CrossValidation or None
+        What cross-validation found: its honest estimate ``value``, and out-of-fold ``scores``.
     n_queries_, n_queries_skipped_ : int
         Queries trained on, and queries skipped because they have no order to learn.
     training_ : Fitted
@@ -328,6 +337,8 @@ class StructuredSVM(MaxMarginRanker):
         start = self._initial(task.data)
         if start is None:
             starter = self._starter()
+            if task.choice is not None and task.choice.start is not None:
+                starter.C = task.choice.start.setting
             if starter._useful(task.data).any():
                 starter.fit_data(task.data, task.valid, weights=task.weights.queries)
                 self.start_, start = starter, starter.coef_
@@ -346,6 +357,11 @@ class StructuredSVM(MaxMarginRanker):
         starter = StructuredSVM(self._start_loss, C, bound=HINGE, callback=self.callback, **kept)
         starter._tries_others = self._tries_others
         return starter
+
+    def _start_to_cross(self, data: RankingData) -> StructuredSVM | None:
+        if self._bound() == HINGE or self.C != "auto":
+            return None
+        return self._starter()
 
     def _no_better(self, task: Task) -> Notice | None:
         if self._bound() == HINGE:

@@ -11,10 +11,11 @@ import numpy.typing as npt
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import GradeModel, expected_grade
 from rankwright.rankers.base import Task
+from rankwright.rankers.boosted import Run
 from rankwright.rankers.facts import Outcome
 from rankwright.rankers.parameters import one_of, parameter, whole
 from rankwright.rankers.tree_ranker import Ordered, TreeRanker, dense_features
-from rankwright.solvers.boosting import Boosted, boost
+from rankwright.solvers.boosting import Boosted, Boosting
 
 __all__ = ["McRank"]
 
@@ -35,7 +36,7 @@ class McRank(TreeRanker):
         Most leaves of a tree.
     link : {"softmax", "ordinal"}
         Grades as classes, or as thresholds that a document reaches (one tree fewer per round).
-    max_bins, min_rows, tree_rows, tree_features, randomize_nodes, patience
+    max_bins, min_rows, tree_rows, tree_features, randomize_nodes, patience, cv
         As for :class:`LambdaMART`.
     eval_measure, random_state, n_jobs, callback
         As for :class:`LambdaMART`.
@@ -46,7 +47,7 @@ class McRank(TreeRanker):
         Rounds kept.
     grades_ : ndarray
         The grades, ascending.
-    path_, feature_importances_, n_queries_, n_queries_skipped_, training_
+    path_, feature_importances_, cv_, n_queries_, n_queries_skipped_, training_
         As for :class:`LambdaMART`.
 
     Examples
@@ -66,29 +67,24 @@ class McRank(TreeRanker):
         """The name of the method, as `rankwright train --method` has it."""
         return "mcrank" if self.link == "softmax" else "mcrank-ordinal"
 
-    def _train(self, task: Task) -> Outcome:
+    def _run(self, task: Task) -> Run:
         from rankwright.solvers.tree_learner import TreesPerClass
 
         data, valid, X = task.data, task.valid, dense_features(task.data)
         ordered = Ordered.of(task, X)
         objective = self._objective(ordered.labels, np.repeat(ordered.weights, np.diff(ordered.indptr)))
         starts = objective.starts
-        rounds = self._rounds(task)
-        if valid is not None:
-            of_scores, grades, link = rounds["valid"], objective.grades, self.link
-            rounds["valid"] = lambda F: of_scores(expected_grade(F, grades, link))
         grower, learners = self._grow(X, ordered.rows, valid, len(starts))
-        try:
-            boosted = boost(
-                objective,
-                TreesPerClass(learners),
-                np.tile(starts[:, None], data.n_docs),
-                valid_scores=None if valid is None else np.tile(starts[:, None], valid.n_docs),
-                **rounds,
-            )
-        finally:
-            grower.close()
-        return self._keep(objective, [Forest.of(one.trees[: boosted.n_rounds]) for one in learners], boosted)
+        scores = np.tile(starts[:, None], data.n_docs)
+        valid_scores = None if valid is None else np.tile(starts[:, None], valid.n_docs)
+
+        def keep(boosted: Boosted) -> Outcome:
+            return self._keep(objective, [Forest.of(one.trees[: boosted.n_rounds]) for one in learners], boosted)
+
+        def score(F: Array) -> Array:
+            return expected_grade(F, objective.grades, self.link)
+
+        return Run(Boosting(objective, TreesPerClass(learners), scores, valid_scores), keep, (grower,), score)
 
     def _learn_nothing(self, task: Task) -> Outcome:
         objective = self._objective(task.data.labels, np.repeat(task.weights.queries, task.data.sizes))

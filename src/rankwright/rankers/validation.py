@@ -1,10 +1,11 @@
-"""The value of a measure on validation data, for choosing C, a round or an epoch."""
+"""The value of a measure on validation data or held-out queries, for choosing C, a round or an epoch."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
@@ -12,27 +13,45 @@ from rankwright.data.order import rank_order
 from rankwright.evaluation.table import mean_of
 from rankwright.measures import Measure, Rankings, parse_measure
 
-__all__ = ["validation_value"]
+__all__ = ["query_values", "validation_value"]
 
 Array = npt.NDArray[Any]
 
 
-def validation_value(data: RankingData, measure: str | Measure) -> Callable[[Array], float]:
-    """The mean of a measure as a function of the scores, in the data's own order: as ``evaluate`` computes it, faster.
+def query_values(data: RankingData, measure: str | Measure, docs: Array | None = None) -> Callable[[Array], Array]:
+    """A measure of every query as a function of the scores, in the data's own order.
 
-    Whatever does not depend on the scores (ideal order, queries with relevant documents) is computed once.
+    As ``evaluate`` computes it, but faster: what does not depend on the scores (ideal order, queries with relevant
+    documents) is computed once.
+
+    Parameters
+    ----------
+    data : RankingData
+        The labels and queries.
+    measure : str or Measure
+        What to compute.
+    docs : ndarray, optional
+        The documents, query after query, in the order that decides between equal scores where there are no ids.
     """
     resolved = parse_measure(measure).resolve("letor")
-    known = Rankings(data.labels, data.indptr)
+    docs = np.arange(data.n_docs) if docs is None or data.doc_ids is not None else docs
+    labels = data.labels[docs]
+    known = Rankings(labels, data.indptr)
     ideal = known.ideal
     nothing = ~resolved.has_relevant(known)
 
-    def value(scores: Array) -> float:
-        order = rank_order(scores, data.indptr, data.doc_ids)
-        rankings = Rankings(data.labels[order], data.indptr, known)
+    def values(scores: Array) -> Array:
+        order = rank_order(scores[docs], data.indptr, data.doc_ids)
+        rankings = Rankings(labels[order], data.indptr, known)
         vars(rankings)["ideal"] = ideal  # the cached property finds it here
-        values = resolved.value(rankings)
-        values[nothing] = 0.0
-        return mean_of(values)
+        found = resolved.value(rankings)
+        found[nothing] = 0.0
+        return found
 
-    return value
+    return values
+
+
+def validation_value(data: RankingData, measure: str | Measure) -> Callable[[Array], float]:
+    """The mean of a measure as a function of the scores, in the data's own order."""
+    values = query_values(data, measure)
+    return lambda scores: mean_of(values(scores))

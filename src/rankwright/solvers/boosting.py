@@ -14,7 +14,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Boosted", "Learner", "Round", "boost"]
+__all__ = ["Boosted", "Boosting", "Learner", "Round", "boost"]
 
 Array = npt.NDArray[Any]
 
@@ -57,6 +57,35 @@ class Boosted:
     interrupted: bool = False
 
 
+@dataclass(eq=False)
+class Boosting:
+    """Boosting that goes on round by round.
+
+    Attributes
+    ----------
+    objective : object
+        ``residuals, weights = objective.evaluate(scores)``.
+    learner : Learner
+        Fits the residuals.
+    scores : ndarray
+        Scores to start from, 0 or those of a background model; they change in place.
+    valid_scores : ndarray or None
+        Validation scores to start from; they change too.
+    """
+
+    objective: Any
+    learner: Learner
+    scores: Array
+    valid_scores: Array | None = None
+
+    def step(self) -> None:
+        """One more round."""
+        residuals, weights = self.objective.evaluate(self.scores)
+        self.learner.fit(residuals, weights, self.scores)
+        if self.valid_scores is not None:
+            self.learner.add_last(self.valid_scores)
+
+
 def boost(
     objective: Any,
     learner: Learner,
@@ -72,19 +101,13 @@ def boost(
 
     Parameters
     ----------
-    objective : object
-        ``residuals, weights = objective.evaluate(scores)``.
-    learner : Learner
-        Fits the residuals.
-    scores : ndarray
-        Scores to start from: 0, or those of a background model.
+    objective, learner, scores, valid_scores
+        As for :class:`Boosting`.
     n_rounds : int
         Maximum number of rounds.
     valid : callable, optional
         The measure of validation scores; the rounds up to its highest value are kept. That may be none, unless
         ``valid_scores`` are all equal: their value would be that of the order in the file.
-    valid_scores : ndarray, optional
-        Validation scores to start from.
     patience : int, optional
         Stop after this many rounds without a higher value.
     callback : callable, optional
@@ -97,15 +120,12 @@ def boost(
         assert valid_scores is not None
         same = bool((valid_scores == valid_scores[..., :1]).all())
         best, best_value = 0, -np.inf if same else valid(valid_scores)
+    boosting = Boosting(objective, learner, scores, None if valid is None else valid_scores)
     interrupted = False
     try:
         for number in range(1, n_rounds + 1):
-            residuals, weights = objective.evaluate(scores)
-            learner.fit(residuals, weights, scores)
-            value = float("nan")
-            if valid is not None and valid_scores is not None:
-                learner.add_last(valid_scores)
-                value = valid(valid_scores)
+            boosting.step()
+            value = float("nan") if valid is None or valid_scores is None else valid(valid_scores)
             path.append(Round(number, value, time.perf_counter() - began))
             if value > best_value:
                 best, best_value = number, value

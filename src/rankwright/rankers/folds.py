@@ -1,0 +1,99 @@
+"""Folds of queries, drawn by content: they depend on no order of rows and queries, and on no label."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.dataset import RankingData
+
+__all__ = ["FOLDS", "ONE_FROM", "Folds"]
+
+Array = npt.NDArray[Any]
+FOLDS = 5
+"""Folds, where none are asked for."""
+ONE_FROM = 500
+"""Queries with an order to learn from which on only one of these folds is held out."""
+
+
+@dataclass(frozen=True, eq=False)
+class Folds:
+    """Queries that are held out together.
+
+    Attributes
+    ----------
+    of_query : ndarray of int
+        The fold in which each query is held out, from 0; -1 for queries that are in none, and always trained on.
+    n_folds : int
+        Folds that the queries were cut into.
+    """
+
+    of_query: Array
+    n_folds: int
+
+    @property
+    def n_held_out(self) -> int:
+        """Folds that are held out: all, or one."""
+        return int(self.of_query.max(initial=-1)) + 1
+
+    @property
+    def words(self) -> str:
+        """What is done with them, such as ``5-fold cross-validation``."""
+        if self.n_held_out == self.n_folds:
+            return f"{self.n_folds}-fold cross-validation"
+        many = "one" if self.n_held_out == 1 else str(self.n_held_out)
+        return f"cross-validation with {many} of {self.n_folds} folds"
+
+    @classmethod
+    def draw(
+        cls, data: RankingData, n_folds: int | str = "auto", *, useful: Array | None = None, seed: int = 0
+    ) -> Folds | None:
+        """Draw folds, which depend neither on the order of rows and queries nor on labels; None if there is one query.
+
+        Parameters
+        ----------
+        data : RankingData
+            The queries. Those with something to learn from are spread evenly over the folds, and so are the others.
+        n_folds : int or "auto"
+            Folds; at most as many as there are queries to learn from. ``"auto"``: 5, of which only one is held out
+            where there are 500 or more such queries.
+        useful : ndarray of bool, optional
+            Queries with something to learn from; default: those with an order.
+        seed : int
+            Random seed.
+        """
+        useful = data.has_order if useful is None else useful
+        n_useful = int(useful.sum())
+        many = min(FOLDS if isinstance(n_folds, str) else int(n_folds), n_useful)
+        if many <= 1:
+            return None
+        _, queries = by_content(data)
+        rng = np.random.default_rng([seed, many])
+        drawn = np.concatenate([rng.permutation(queries[useful[queries]]), rng.permutation(queries[~useful[queries]])])
+        of_query = np.empty(data.n_queries, np.int64)
+        of_query[drawn] = np.arange(data.n_queries) % many
+        if n_folds == "auto" and n_useful >= ONE_FROM:
+            of_query = np.where(of_query == 0, 0, -1)
+        return cls(of_query, many)
+
+
+def by_content(data: RankingData) -> tuple[Array, Array]:
+    """The documents of each query and the queries, in an order that does not depend on the one given.
+
+    That of the queries depends on labels only where all features of two queries are the same.
+    """
+    from rankwright.objectives.content_order import content_order
+
+    docs, queries = content_order(data.X, data.labels, data.indptr)
+    places = np.empty(data.n_queries)
+    places[queries] = np.arange(data.n_queries)
+    return docs, content_order(data.X, np.zeros(data.n_docs), data.indptr, places)[1]
+
+
+def places_among(docs: Array, queries: Array, data: RankingData) -> Array:
+    """Documents, query after query, as positions in the data of some queries (a mask) alone."""
+    rows = np.repeat(queries, data.sizes)
+    return (np.cumsum(rows) - 1)[docs[rows]]
