@@ -156,7 +156,7 @@ class Ranker(BaseEstimator):
         data, weights = weights.of(own > 0, data)
         for part in (data, valid):
             if part is not None and not self._uses_categories:
-                part.check_numbers(self.method_name(), "use lambdamart, mcrank or auto")
+                part.check_numbers(type(self).__name__, "use lambdamart, mcrank or auto")
         if not self._allow_missing:  # trees compare features, other rankers compute with them
             for part, what in ((data, "the training data"), (valid, "eval_set")):
                 if part is not None:
