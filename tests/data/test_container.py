@@ -100,9 +100,9 @@ def test_the_same_content_gives_the_same_bytes(stored, tmp_path):
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"version": 2, "arrays": 7}, "written by a newer Rankwright: version 2, this one reads 1"),
-        ({"version": "1"}, "the version in {header} is '1'; expected 1"),
-        ({"version": 0}, "the version in {header} is 0; expected 1"),
+        ({"version": 9, "arrays": 7}, "written by a newer Rankwright: version 9, this one reads {version}"),
+        ({"version": "1"}, "the version in {header} is '1'; expected {version}"),
+        ({"version": 0}, "the version in {header} is 0; expected {version}"),
         ({"format": "other"}, "not a Rankwright {what}: the format in {header} is not '{name}'; expected one written"),
         ({"arrays": None}, "damaged {what}: {header} lists no arrays"),
         ({"arrays": []}, "damaged {what}: {header} lists no arrays"),
@@ -120,7 +120,8 @@ def test_the_same_content_gives_the_same_bytes(stored, tmp_path):
 def test_changed_headers(stored, changes, message):
     use, path = stored
     change_header(use, path, **changes)
-    fails(use, path, message.format(header=use.format.header, what=use.format.what, name=use.format.name))
+    told = {key: getattr(use.format, key) for key in ("header", "what", "name", "version")}
+    fails(use, path, message.format(**told))
 
 
 @pytest.mark.parametrize("text", [b"", b"{", b"[]", b"\xff", b"[" * 100_000])

@@ -110,7 +110,7 @@ def test_dtype_is_what_the_columns_need(library, columns, dtype):
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        ({"qid": [1, 1], "label": [0, 1], "x": ["a", "b"]}, "column 'x' does not hold numbers"),
+        ({"qid": [1, 1], "label": [0, 1], "x": [[1], [2]]}, "column 'x' does not hold numbers"),
         ({"qid": [1, 1], "label": ["0", "1"], "x": [1, 2]}, "column 'label' does not hold numbers"),
         ({"qid": [1, 1], "label": [0, 1], "x": [1.0, None]}, r"column 'x', row 1 \(from 0\) is missing"),
         ({"qid": [1, 1], "label": [0, 1], "x": [1.0, np.inf]}, r"column 'x', row 1 \(from 0\) is infinite"),

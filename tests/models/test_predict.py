@@ -149,8 +149,8 @@ def test_a_data_frame_and_a_model_without_names():
     model = LinearModel([1.0, -2.0, 0.5])
     frame = pd.DataFrame(X, columns=["x", "y", "z"])
     assert model.predict(frame).tobytes() == model.score(X).tobytes()
-    with pytest.raises(InputError, match="the column 't' does not hold numbers"):
-        model.predict(frame.assign(t="text"))
+    with pytest.raises(InputError, match="the model takes numbers, not text, in 'f3'"):
+        model.predict(frame.assign(z="text"))
     with pytest.raises(InputError, match="LazyFrame has no rows yet"):
         model.predict(pl.DataFrame({"x": [1.0]}).lazy())
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -17,13 +17,14 @@ import numpy.typing as npt
 from scipy import sparse
 
 from rankwright.data.blocks import as_ids, gather_queries, join_ids, query_of_row, sizes_to_indptr
+from rankwright.data.categories import Categories, joined, named
 from rankwright.data.matching import default_names, find_columns, pick_columns, widen
+from rankwright.data.values import checked_features, checked_labels
 from rankwright.errors import InputError
 
-__all__ = ["RankingData", "checked_features"]
+__all__ = ["RankingData"]
 
 Array = npt.NDArray[Any]
-_CHECK_ROWS = 1 << 20  # values per step of the finiteness check: bounded memory on mapped files
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +50,9 @@ class RankingData:
         One name per column.
     rows : ndarray or None
         ``rows[i]`` is the caller's number of row ``i``; None if the order is the caller's.
+    categories : mapping of int to tuple
+        For each column that holds categories their values, all strings or all numbers; how X holds them, says
+        ``rankwright.data.categories``. Rankers made of trees can use such columns.
     """
 
     X: Any
@@ -58,6 +62,7 @@ class RankingData:
     doc_ids: Array | None = None
     feature_names: tuple[str, ...] | None = None
     rows: Array | None = None
+    categories: Categories = field(default_factory=dict)
 
     @classmethod
     def from_arrays(
@@ -70,6 +75,7 @@ class RankingData:
         doc_ids: npt.ArrayLike | None = None,
         feature_names: Sequence[str] | None = None,
         allow_missing: bool = False,
+        categories: Categories | None = None,
     ) -> RankingData:
         """Check arrays and bring the rows of each query together.
 
@@ -88,6 +94,8 @@ class RankingData:
             Ids of rows and names of columns.
         allow_missing : bool
             Allow NaN for missing values, which tree rankers can handle.
+        categories : mapping, optional
+            The values of categorical columns, by the number of the column; X holds the numbers that stand for them.
 
         Examples
         --------
@@ -99,7 +107,7 @@ class RankingData:
         """
         X = checked_features(X, allow_missing)
         n_rows = X.shape[0]
-        labels = _checked_labels(labels, n_rows)
+        labels = checked_labels(labels, n_rows)
         rows, indptr, query_ids = _blocks(qid, group, n_rows)
         ids = None if doc_ids is None else np.asarray(doc_ids)
         if ids is not None and ids.shape != (n_rows,):
@@ -118,6 +126,7 @@ class RankingData:
             None if ids is None else _read_only(ids),
             names,
             None if rows is None else _read_only(rows),
+            dict(categories or {}),
         )
 
     @classmethod
@@ -142,6 +151,7 @@ class RankingData:
             join_ids([part.qid for part in parts]),
             doc_ids=join_ids(ids) if len(ids) == len(parts) else None,
             feature_names=names,
+            categories=joined(parts),
         )
 
     @property
@@ -238,10 +248,11 @@ class RankingData:
             _read_only(query_ids),
             None if self.doc_ids is None else _read_only(self.doc_ids[rows]),
             self.feature_names,
+            categories=self.categories,
         )
 
     def with_features(self, X: Any, feature_names: Sequence[str] | None = None) -> RankingData:
-        """The same documents with other features (scaled, binned, selected)."""
+        """The same documents with other features (scaled, binned, selected); the same columns hold categories."""
         X = checked_features(X)
         if X.shape[0] != self.n_docs:
             raise InputError(f"{self.n_docs} documents but features for {X.shape[0]}")
@@ -250,7 +261,33 @@ class RankingData:
             if feature_names is not None:
                 raise InputError(f"{X.shape[1]} features but {len(names)} feature names")
             names = None
-        return RankingData(_read_only(X), self.labels, self.indptr, self.query_ids, self.doc_ids, names, self.rows)
+        kept = {} if names is None and X.shape[1] != self.n_features else self._categories_of(names, X.shape[1])
+        return dataclasses.replace(self, X=_read_only(X), feature_names=names, categories=kept)
+
+    def _categories_of(self, names: tuple[str, ...] | None, n_features: int) -> Categories:
+        """The categories of other columns: matched by name, or else by position."""
+        if names is None or self.feature_names is None or names == self.feature_names:
+            return {column: values for column, values in self.categories.items() if column < n_features}
+        place = {name: at for at, name in enumerate(names)}
+        known = ((place.get(self.feature_names[column]), values) for column, values in self.categories.items())
+        return {column: values for column, values in known if column is not None}
+
+    def without_categories(self) -> RankingData:
+        """The same documents with 0 in the columns of categories, which are then columns of numbers like all others."""
+        if not self.categories:
+            return self
+        columns, X = list(self.categories), self.X.copy()
+        if self.is_sparse:
+            X.data[np.isin(X.indices, columns)] = 0
+        else:
+            X[:, columns] = 0
+        return dataclasses.replace(self, X=_read_only(X), categories={})
+
+    def check_numbers(self, what: str, instead: str) -> None:
+        """Raise if there are columns of categories, which ``what`` cannot use; the message says what to do instead."""
+        if self.categories:
+            columns = named(self.names[column] for column in sorted(self.categories))
+            raise InputError(f"{what} cannot use categories ({columns}); drop these columns, or {instead}")
 
     def widened(self, n_features: int) -> RankingData:
         """The same documents with columns of 0 added at the end; unchanged if there are enough.
@@ -307,11 +344,12 @@ class RankingData:
         if X is self.X and names == self.feature_names:
             return self
         X = X if sparse.issparse(X) else np.ascontiguousarray(X)
-        return dataclasses.replace(self, X=_read_only(X), feature_names=names)
+        kept = self._categories_of(names, X.shape[1])
+        return dataclasses.replace(self, X=_read_only(X), feature_names=names, categories=kept)
 
     def with_labels(self, labels: npt.ArrayLike) -> RankingData:
         """The same documents with other labels, in this data's own order."""
-        return dataclasses.replace(self, labels=_read_only(_checked_labels(labels, self.n_docs)))
+        return dataclasses.replace(self, labels=_read_only(checked_labels(labels, self.n_docs)))
 
     def query_of_row(self) -> Array:
         """The position in ``query_ids`` of every row."""
@@ -323,56 +361,6 @@ class RankingData:
             f"RankingData({self.n_queries} queries, {self.n_docs} documents, "
             f"{self.n_features} {kind} {self.X.dtype} features)"
         )
-
-
-def checked_features(X: Any, allow_missing: bool = False) -> Any:
-    """Features as C-contiguous or canonical CSR float32 or float64, all finite or, if allowed, NaN."""
-    if sparse.issparse(X):
-        X = sparse.csr_array(X)
-        if not X.has_canonical_format:
-            X = X.copy()
-            X.sum_duplicates()
-        values = X.data
-    else:
-        X = values = np.asarray(X)
-    if X.ndim != 2:
-        raise InputError(f"features must be a table (rows × columns), got an array of shape {X.shape}")
-    if values.dtype.kind not in "fiub":
-        raise InputError(f"features must be numbers, got {values.dtype}")
-    if values.dtype not in (np.float32, np.float64):
-        wanted = np.result_type(values.dtype, np.float32)
-        X = X.astype(wanted if wanted in (np.float32, np.float64) else np.float64)
-    if not sparse.issparse(X):
-        X = np.ascontiguousarray(X)
-    _check_finite(X, allow_missing)
-    return X
-
-
-def _check_finite(X: Any, allow_missing: bool) -> None:
-    is_sparse = sparse.issparse(X)
-    values = X.data if is_sparse else X.reshape(-1)
-    for start in range(0, values.size, _CHECK_ROWS):
-        part = values[start : start + _CHECK_ROWS]
-        finite = ~np.isinf(part) if allow_missing else np.isfinite(part)
-        if not finite.all():
-            at = start + int(np.argmin(finite))
-            row = int(np.searchsorted(X.indptr, at, side="right")) - 1 if is_sparse else at // X.shape[1]
-            column = int(X.indices[at]) if is_sparse else at % X.shape[1]
-            raise InputError(f"row {row}, feature {column} (both from 0) is {values[at]}; features must be finite")
-
-
-def _checked_labels(labels: npt.ArrayLike, n_rows: int) -> Array:
-    try:
-        checked = np.array(labels, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError("labels must be numbers") from None
-    if checked.shape != (n_rows,):
-        raise InputError(f"{n_rows} rows but labels of shape {checked.shape}; expected one label per row")
-    bad = ~(np.isfinite(checked) & (checked >= 0))
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(f"the label of row {row} (from 0) is {checked[row]:g}; labels must be finite and at least 0")
-    return checked
 
 
 def _blocks(qid: npt.ArrayLike | None, group: npt.ArrayLike | None, n_rows: int) -> tuple[Array | None, Array, Array]:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from rankwright.data.categories import checked_categories
 from rankwright.data.container import Container, Format
 from rankwright.data.container_write import write_folder
 from rankwright.data.dataset import RankingData
@@ -21,7 +22,7 @@ from rankwright.errors import InputError, shown
 __all__ = ["FOLDER", "HEADER", "load_folder", "save_folder", "storable_ids"]
 
 Array = npt.NDArray[Any]
-FOLDER = Format("rankwright-data", "rankwright.json", "data folder", "`rankwright convert`", is_folder=True)
+FOLDER = Format("rankwright-data", "rankwright.json", "data folder", "`rankwright convert`", is_folder=True, version=2)
 HEADER = FOLDER.header
 _FLOATS = (np.float32, np.float64)
 _IDS = (np.integer, np.floating, np.str_)
@@ -56,12 +57,15 @@ def save_folder(data: RankingData, path: str | Path) -> None:
     size = sum(array.nbytes for array in arrays.values())
     if data.n_features > most_features(2 * size):
         raise InputError(f"{data.n_features:,} features for {size:,} bytes of values; expected fewer", path)
+    categories = {str(column): list(values) for column, values in data.categories.items()}
     facts = {
+        "version": 2 if categories else 1,
         "kind": "sparse" if data.is_sparse else "dense",
         "documents": data.n_docs,
         "queries": data.n_queries,
         "features": data.n_features,
         "feature_names": None if data.feature_names is None else list(data.feature_names),
+        **({"categories": categories} if categories else {}),
     }
     with write_folder(path, FOLDER) as writer:
         for name, array in arrays.items():
@@ -95,6 +99,7 @@ def load_folder(path: str | Path, mmap: bool = True) -> RankingData:
         if n_features > most_features(2 * stored.n_bytes):
             raise InputError(f"claims {n_features:,} features in {stored.n_bytes:,} bytes")
         names = _feature_names(header["feature_names"], n_features)
+        categories = checked_categories(header.get("categories", {}), n_features)
         labels = stored.array("labels", np.float64, (n_docs,), copy=True)
         indptr = stored.array("indptr", np.int64, (n_queries + 1,), copy=True)
         query_ids = stored.array("query_ids", _IDS, (n_queries,), copy=True)
@@ -105,7 +110,7 @@ def load_folder(path: str | Path, mmap: bool = True) -> RankingData:
         is_sparse = header["kind"] == "sparse"
         shape = (n_docs, n_features)
         X = _csr(stored, shape, not mmap) if is_sparse else stored.array("X", _FLOATS, shape, copy=not mmap)
-    return RankingData(X, labels, indptr, query_ids, doc_ids, names)
+    return RankingData(X, labels, indptr, query_ids, doc_ids, names, categories=categories)
 
 
 def storable_ids(ids: Array, what: str) -> Array:

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse as sp
 
+from rankwright.data.categories import check_holds
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import OpenFile, Progress, Source, open_file
 from rankwright.data.folder import HEADER, load_folder, save_folder
@@ -186,6 +187,7 @@ def _as_asked(data: RankingData, dtype: npt.DTypeLike | None, sparse: bool | Non
     if sparse is not None and sparse != data.is_sparse:
         X = sp.csr_array(X) if sparse else X.toarray()
     if dtype is not None and X.dtype != dtype:
+        check_holds(data, dtype)
         with np.errstate(over="ignore"):  # what does not fit becomes inf, which with_features reports
             X = X.astype(dtype)
     return data if X is data.X else data.with_features(X)

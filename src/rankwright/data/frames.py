@@ -1,4 +1,7 @@
-"""Data frames: the columns of a pandas, polars or pyarrow table by name; no library is imported unless it is used."""
+"""Data frames: the columns of a pandas, polars or pyarrow table by name; no library is imported unless it is used.
+
+Columns of strings and those that a library calls categorical (an Enum, a dictionary) hold categories.
+"""
 
 from __future__ import annotations
 
@@ -11,15 +14,20 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.blocks import as_ids
+from rankwright.data.categories import NO_CATEGORY, category_numbers
 from rankwright.errors import InputError
 
 __all__ = [
     "Columns",
+    "category_column",
     "check_different",
     "columns_of",
+    "feature_type",
     "float32_holds",
     "frame_features",
+    "has_categories",
     "has_qid",
+    "holds_categories",
     "import_library",
     "is_frame",
     "number_type",
@@ -45,6 +53,12 @@ class Columns(Protocol):
     def values(self, name: str) -> Array:
         """The values of a column that has them all."""
 
+    def is_category(self, name: str) -> bool:
+        """Whether a column, none of numbers, holds categories."""
+
+    def categories(self, name: str) -> tuple[Array, Any]:
+        """The number of each row's category, −1 where it is missing, and the categories."""
+
 
 class _PandasColumns:
     def __init__(self, frame: Any) -> None:
@@ -62,6 +76,19 @@ class _PandasColumns:
 
     def values(self, name: str) -> Array:
         return np.asarray(self._series[name].to_numpy())
+
+    def is_category(self, name: str) -> bool:
+        series, pandas = self._series[name], import_library("pandas")
+        if series.dtype == object:
+            return bool(pandas.api.types.infer_dtype(series, skipna=True) == "string")
+        return isinstance(series.dtype, pandas.CategoricalDtype) or pandas.api.types.is_string_dtype(series.dtype)
+
+    def categories(self, name: str) -> tuple[Array, Any]:
+        series = self._series[name]
+        if hasattr(series, "cat"):
+            return series.cat.codes.to_numpy(), series.cat.categories
+        codes, found = series.factorize()
+        return codes, found
 
 
 class _PolarsColumns:
@@ -84,6 +111,15 @@ class _PolarsColumns:
 
     def values(self, name: str) -> Array:
         return np.asarray(self._frame[name].to_numpy())
+
+    def is_category(self, name: str) -> bool:
+        return type(self._frame.schema[name]).__name__ in ("String", "Categorical", "Enum")
+
+    def categories(self, name: str) -> tuple[Array, Any]:
+        found: dict[str | None, int] = {None: -1}
+        values = self._frame[name].to_list()
+        codes = np.array([found.setdefault(value, len(found) - 1) for value in values], np.int64)
+        return codes, list(found)[1:]
 
 
 class _ArrowColumns:
@@ -109,6 +145,18 @@ class _ArrowColumns:
         if import_library("pyarrow").types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
         return np.asarray(column.to_numpy())
+
+    def is_category(self, name: str) -> bool:
+        types, dtype = import_library("pyarrow").types, self._table.schema.field(name).type
+        return bool(types.is_dictionary(dtype) or types.is_string(dtype) or types.is_large_string(dtype))
+
+    def categories(self, name: str) -> tuple[Array, Any]:
+        arrow, column = import_library("pyarrow"), self._table[name]
+        if arrow.types.is_dictionary(column.type):
+            column = column.cast(column.type.value_type)
+        coded = arrow.chunked_array(column.chunks, column.type).dictionary_encode().combine_chunks()
+        coded = coded.chunk(0) if hasattr(coded, "chunk") else coded
+        return coded.indices.fill_null(-1).to_numpy(), coded.dictionary.to_pylist()
 
 
 def is_frame(table: Any) -> bool:
@@ -139,20 +187,44 @@ def _type_of(table: Any) -> tuple[str, str]:
     return type(table).__module__.partition(".")[0], type(table).__name__
 
 
-def frame_features(frame: Any, wanted: Sequence[str] | None = None) -> tuple[Array, tuple[str, ...]]:
-    """The columns of a data frame as a table of numbers, NaN where a value is missing, and their names.
+def frame_features(
+    frame: Any, wanted: Sequence[str] | None = None
+) -> tuple[Array, tuple[str, ...], dict[int, tuple[Any, ...]]]:
+    """The columns of a data frame as a table of numbers, NaN where one is missing, their names, and the categories.
 
-    With ``wanted``, columns of other names are left out; otherwise all columns must be numbers.
+    With ``wanted``, columns of other names are left out; otherwise all columns must be numbers or categories.
     """
     columns = columns_of(frame)
     check_different(columns.names)
     names = [name for name in columns.names if wanted is None or name in set(wanted)]
-    types = [number_type(columns, name) for name in names]
+    types = [feature_type(columns, name) for name in names]
     X = np.empty((columns.n_rows, len(names)), np.float64 if not float32_holds(types) else np.float32)
+    categories = {}
     for at, name in enumerate(names):
+        if holds_categories(columns, name):
+            X[:, at], categories[at] = category_column(columns, name)
+            continue
         values, missing = columns.values(name), columns.missing(name)
         X[:, at] = np.where(missing, np.nan, values).astype(X.dtype) if missing.any() else values
-    return X, tuple(names)
+    return X, tuple(names), categories
+
+
+def category_column(columns: Columns, name: str) -> tuple[Array, tuple[Any, ...]]:
+    """The numbers that stand for a column's categories (see ``data.categories``), and these."""
+    codes, found = columns.categories(name)
+    values, numbers = category_numbers(found, f"the column {name!r}")
+    return np.append(numbers, NO_CATEGORY)[codes], values
+
+
+def holds_categories(columns: Columns, name: str) -> bool:
+    """Whether a column holds categories."""
+    return columns.number_type(name) is None and columns.is_category(name)
+
+
+def has_categories(X: Any) -> bool:
+    """Whether this is a data frame with columns of categories."""
+    columns = columns_of(X) if is_frame(X) else None
+    return columns is not None and any(holds_categories(columns, name) for name in columns.names)
 
 
 def has_qid(X: Any) -> bool:
@@ -188,6 +260,13 @@ def split_qid(X: Any, qid: Any = None, group: Any = None) -> tuple[Any, Any]:
     if hasattr(X, "iloc"):
         return X.iloc[:, others], ids
     return X.select([columns.names[at] for at in others]), ids
+
+
+def feature_type(columns: Columns, name: str) -> np.dtype[Any]:
+    """The numpy type of a column of numbers or categories; float64 holds these."""
+    if holds_categories(columns, name):
+        return np.dtype(np.float64)
+    return number_type(columns, name)
 
 
 def number_type(columns: Columns, name: str) -> np.dtype[Any]:

@@ -15,12 +15,14 @@ import numpy.typing as npt
 from scipy import sparse
 
 from rankwright.data.blocks import query_of_row
-from rankwright.data.dataset import RankingData, checked_features
+from rankwright.data.dataset import RankingData
+from rankwright.data.values import checked_features
 from rankwright.errors import InputError
 
 __all__ = ["QueryScaler", "Standardizer"]
 
 Array = npt.NDArray[Any]
+_NO_CATEGORIES = ("scaling", "train on features that are not scaled")
 _CHUNK_VALUES = 1 << 17  # values in float64 at a time: they stay in cache, and mapped files stay on disk
 
 
@@ -57,6 +59,7 @@ class QueryScaler:
 
     def transform(self, data: RankingData) -> RankingData:
         """The same documents with scaled features."""
+        data.check_numbers(*_NO_CATEGORIES)
         return data.with_features(self.transform_arrays(data.X, data.indptr))
 
     def transform_arrays(self, X: Any, indptr: npt.ArrayLike) -> Any:
@@ -199,6 +202,7 @@ class Standardizer:
     def transform(self, data: Any) -> Any:
         """Apply to a RankingData or an array (dense or scipy sparse); returns the same type."""
         if isinstance(data, RankingData):
+            data.check_numbers(*_NO_CATEGORIES)
             return data.with_features(self.transform(data.X))
         X = checked_features(data)
         if X.shape[1] != len(self.mean):

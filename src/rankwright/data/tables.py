@@ -15,15 +15,19 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.blocks import query_of_row
+from rankwright.data.categories import codes_of, named
 from rankwright.data.columns import MAX_FIELD
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import Progress, Source, open_file, replace_file
 from rankwright.data.folder import storable_ids
 from rankwright.data.frames import (
     Columns,
+    category_column,
     check_different,
     columns_of,
+    feature_type,
     float32_holds,
+    holds_categories,
     import_library,
     number_type,
 )
@@ -57,8 +61,10 @@ def from_frame(
     docid : str
         The column of document ids; ``"docid"`` may be missing.
     features : sequence of str, optional
-        The feature columns; by default all other columns. They must contain numbers (or booleans), none missing.
-        Features are float32 if every column fits (float32, integers of up to 16 bits, booleans), otherwise float64.
+        The feature columns; by default all other columns. Numbers and booleans must all be there. Columns of strings,
+        and those of pandas' type category, polars' Categorical and Enum, and pyarrow's dictionaries, hold categories,
+        which rankers made of trees can use; some may be missing. Without categories, features are float32 if every
+        column fits (float32, integers of up to 16 bits, booleans), otherwise float64.
 
     Examples
     --------
@@ -92,7 +98,7 @@ def to_frame(data: RankingData, library: str = "pandas") -> Any:
     if library not in ("pandas", "polars", "pyarrow"):
         raise InputError(f"unknown table library {library!r}; expected pandas, polars or pyarrow")
     module = import_library(library)
-    (columns,) = _column_batches(data, max(1, data.n_docs))
+    (columns,) = _column_batches(data, max(1, data.n_docs), library)
     return module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
 
 
@@ -165,7 +171,7 @@ def write_parquet(data: RankingData, path: str | Path) -> None:
     >>> write_parquet(data, "train.parquet")  # doctest: +SKIP
     """
     arrow, parquet = import_library("pyarrow"), import_library("pyarrow.parquet")
-    batches = _column_batches(data, max(1, _WRITE_VALUES // max(1, data.n_features)))
+    batches = _column_batches(data, max(1, _WRITE_VALUES // max(1, data.n_features)), "pyarrow")
     first = arrow.table(next(batches))
     with replace_file(path) as file, parquet.ParquetWriter(file, first.schema, compression="zstd") as writer:
         writer.write_table(first)
@@ -201,7 +207,8 @@ class _Layout:
                 shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
                 raise InputError(f"there is no column {name!r}; the columns are {shown}")
         number_type(columns, label)
-        small = float32_holds([number_type(columns, name) for name in self.features])
+        self.categorical = [name for name in self.features if holds_categories(columns, name)]
+        small = float32_holds([feature_type(columns, name) for name in self.features])
         self.dtype = np.dtype(np.float32 if small else np.float64)
 
 
@@ -213,6 +220,9 @@ def _collect(
     X = np.empty((n_rows, len(layout.features)), dtype)
     labels = np.empty(n_rows)
     query_ids, doc_ids = [], []
+    categories: dict[int, dict[Any, None]] = {layout.features.index(name): {} for name in layout.categorical}
+    if categories and dtype != np.float64:
+        raise InputError(f"{dtype} cannot hold the categories of {named(layout.categorical)}; expected float64")
     start = 0
     for batch in batches:
         rows = slice(start, start + batch.n_rows)
@@ -220,7 +230,11 @@ def _collect(
             break
         _fill(labels[rows], batch, layout.label, start)
         for at, name in enumerate(layout.features):
-            _fill(X[rows, at], batch, name, start)
+            if at in categories:
+                X[rows, at], values = category_column(batch, name)
+                categories[at] |= dict.fromkeys(values)
+            else:
+                _fill(X[rows, at], batch, name, start)
         query_ids.append(_ids(batch, layout.qid, start))
         if layout.docid is not None:
             doc_ids.append(_ids(batch, layout.docid, start))
@@ -235,6 +249,7 @@ def _collect(
         np.concatenate(query_ids),
         doc_ids=np.concatenate(doc_ids) if doc_ids else None,
         feature_names=layout.features,
+        categories={at: tuple(values) for at, values in categories.items()},
     )
 
 
@@ -299,7 +314,7 @@ def _parquet_batches(
             progress(n_bytes * done // max(1, n_rows), n_bytes)
 
 
-def _column_batches(data: RankingData, batch_rows: int) -> Iterator[dict[str, Array]]:
+def _column_batches(data: RankingData, batch_rows: int, library: str) -> Iterator[dict[str, Any]]:
     """The columns of data, in batches of rows (at least one)."""
     names = data.names
     fixed = ["qid", "label"] if data.doc_ids is None else ["qid", "docid", "label"]
@@ -318,7 +333,20 @@ def _column_batches(data: RankingData, batch_rows: int) -> Iterator[dict[str, Ar
         if doc_ids is not None:
             columns["docid"] = doc_ids[rows]
         columns["label"] = data.labels[rows]
-        yield columns | {name: X[:, at] for at, name in enumerate(names)}
+        yield columns | {
+            name: _categories(X[:, at], data.categories[at], library) if at in data.categories else X[:, at]
+            for at, name in enumerate(names)
+        }
+
+
+def _categories(column: Array, values: tuple[Any, ...], library: str) -> Any:
+    """A column of categories as a library has them; polars has no categories that are numbers."""
+    module, codes = import_library(library), codes_of(column, values)
+    if library == "pandas":
+        return module.Categorical.from_codes(codes, values)
+    if library == "pyarrow":
+        return module.DictionaryArray.from_arrays(module.array(codes, module.int32(), mask=codes < 0), list(values))
+    return module.Series([None if code < 0 else values[code] for code in codes.tolist()])
 
 
 def _first_line(error: Exception) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from rankwright.data.categories import Categories, named
 from rankwright.data.dataset import RankingData
 from rankwright.data.frames import frame_features, is_frame, split_qid
 from rankwright.data.matching import (
@@ -91,13 +92,15 @@ class Model:
         if isinstance(X, RankingData):
             if qid is not None or group is not None:
                 raise InputError("a RankingData has its queries; leave out qid and group")
+            self.check_text(X.feature_names, X.categories)
             return X.to_caller_order(self._scores(X.X, X.feature_names, X.indptr, missing_as_zero))
         names, given = None, qid is not None or group is not None
         if is_frame(X):
             wanted = self._frame_columns()
             if wanted is None or "qid" not in wanted:
                 X, qid = split_qid(X, qid, group)
-            X, names = frame_features(X, wanted)
+            X, names, categories = frame_features(X, wanted)
+            self.check_text(names, categories)
         if not given and (qid is None or not self.scales_queries):
             scores = self._scores(as_table(X), names, None, missing_as_zero)
             if self.scales_queries:
@@ -120,6 +123,28 @@ class Model:
     def with_missing(self, X: Any, names: Sequence[str] | None) -> tuple[Any, tuple[str, ...] | None]:
         """A table and its names, with columns of 0 for the features of the model that it lacks."""
         return add_missing(X, names, self.n_features, self.feature_names)
+
+    def takes_text(self, at: int) -> bool:
+        """Whether a feature, given by its number, may be text."""
+        return False
+
+    def check_text(self, names: Sequence[str] | None, categories: Categories) -> None:
+        """Reject data whose text columns are features that the model takes as numbers.
+
+        Parameters
+        ----------
+        names : sequence of str or None
+            The columns of the data.
+        categories : mapping
+            Its categorical columns, see :class:`~rankwright.RankingData`.
+        """
+        texts = [column for column, values in categories.items() if values and isinstance(values[0], str)]
+        if names is not None and self.feature_names is not None:
+            place = {name: at for at, name in enumerate(self.feature_names)}
+            texts = [place[names[column]] for column in texts if names[column] in place]
+        wrong = [at for at in texts if at < self.n_features and not self.takes_text(at)]
+        if wrong:
+            raise InputError(f"the model takes numbers, not text, in {named(self.names[at] for at in wrong)}")
 
     def importance(self) -> Array:
         """How much each feature matters; signed where it has a direction."""

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.categories import checked_categories
 from rankwright.data.container import Format
 from rankwright.errors import InputError, shown
 from rankwright.models.base import Model
@@ -16,10 +17,10 @@ from rankwright.models.binned import BinnedModel
 from rankwright.models.linear import LinearModel
 from rankwright.models.net import NetModel
 from rankwright.models.sum import SumModel
-from rankwright.models.trees.forest import Forest
+from rankwright.models.trees.forest import SET_WORDS, Forest
 from rankwright.models.trees.model import GradeModel, TreeModel
 
-__all__ = ["KINDS", "MODEL", "Kind", "kind_of"]
+__all__ = ["KINDS", "MODEL", "Kind", "kind_of", "version_of"]
 
 Array = npt.NDArray[Any]
 Arrays = dict[str, Array]
@@ -27,7 +28,7 @@ _LARGEST = 1e300  # a sum of that size still has room for a few more terms
 Read = Callable[[str, Any, tuple[int | None, ...]], Array]
 """Returns the array of a name, type and shape, or raises InputError."""
 
-MODEL = Format("rankwright-model", "model.json", "model", "`rankwright train`", is_folder=False)
+MODEL = Format("rankwright-model", "model.json", "model", "`rankwright train`", is_folder=False, version=2)
 
 
 @dataclass(frozen=True)
@@ -84,44 +85,66 @@ _FOREST = {
     "roots": np.int64, "feature": np.int32, "threshold": np.float64, "missing_left": np.bool_, "left": np.int32,
     "value": np.float64, "gain": np.float64, "count": np.float64,
 }  # fmt: skip
+_SUBSETS = {"subset": np.int32, "sets": np.uint64}  # of trees with categorical features only, from version 2 on
 
 
-def _forest_from(read: Read, prefix: str, n_features: int) -> Forest:
+def version_of(model: Model) -> int:
+    """The version of a model's file: the first one that can hold it."""
+    if isinstance(model, SumModel):
+        return max(version_of(part) for part in model.parts)
+    return 2 if getattr(model, "categories", None) else 1
+
+
+def _forest_to(forest: Forest, prefix: str, model: TreeModel | GradeModel) -> Arrays:
+    names = (*_FOREST, *_SUBSETS) if model.categories else (*_FOREST,)
+    return {prefix + name: getattr(forest, name) for name in names}
+
+
+def _forest_from(read: Read, prefix: str, n_features: int, categories: dict[int, Any]) -> Forest:
     """A forest whose nodes lead only to later nodes of its own, so that no row runs in circles."""
     parts = {"feature": read(f"{prefix}feature", np.int32, (None,))}
     n = len(parts["feature"])
-    for name, dtype in _FOREST.items():
+    for name, dtype in (_FOREST | _SUBSETS if categories else _FOREST).items():
         checked = name in ("value", "gain", "count")
-        own = (None,) if name == "roots" else (n,)
+        own = (None,) if name == "roots" else (None, SET_WORDS) if name == "sets" else (n,)
         parts[name] = _numbers(read, prefix + name, own) if checked else read(prefix + name, dtype, own)
     forest = Forest(**parts)
-    forest.check(n_features)
+    forest.check(n_features, tuple(categories))
     return forest
 
 
+def _trees_facts(model: TreeModel | GradeModel) -> dict[str, Any]:
+    categories = {str(j): list(values) for j, values in model.categories.items()}
+    return {**_names_of(model), "n_features": model.n_features} | ({"categories": categories} if categories else {})
+
+
 def _trees_to_parts(model: TreeModel) -> tuple[dict[str, Any], Arrays]:
-    facts = {**_names_of(model), "n_features": model.n_features}
-    return facts, {name: getattr(model.forest, name) for name in _FOREST}
+    return _trees_facts(model), _forest_to(model.forest, "", model)
 
 
 def _trees_from_parts(facts: dict[str, Any], read: Read) -> TreeModel:
     n_features = _whole(facts, "n_features")
-    return TreeModel(n_features, _names_from(facts), _forest_from(read, "", n_features))
+    categories = checked_categories(facts.get("categories", {}), n_features)
+    forest = _forest_from(read, "", n_features, categories)
+    return TreeModel(n_features, _names_from(facts), forest, categories=categories)
 
 
 def _grades_to_parts(model: GradeModel) -> tuple[dict[str, Any], Arrays]:
-    arrays = {f"{at}_{name}": getattr(forest, name) for at, forest in enumerate(model.forests) for name in _FOREST}
-    facts = {**_names_of(model), "n_features": model.n_features, "link": model.link, "forests": len(model.forests)}
+    forests = [_forest_to(forest, f"{at}_", model) for at, forest in enumerate(model.forests)]
+    arrays = {name: array for forest in forests for name, array in forest.items()}
+    facts = {**_trees_facts(model), "link": model.link, "forests": len(model.forests)}
     return facts, {**arrays, "grades": model.grades, "starts": model.starts}
 
 
 def _grades_from_parts(facts: dict[str, Any], read: Read) -> GradeModel:
     n_features = _whole(facts, "n_features")
+    categories = checked_categories(facts.get("categories", {}), n_features)
     grades, starts = (_numbers(read, name, (None,)) for name in ("grades", "starts"))
     if _whole(facts, "forests") != len(starts):
         raise InputError(f"{facts['forests']} forests, but starts for {len(starts)}")
-    forests = tuple(_forest_from(read, f"{at}_", n_features) for at in range(len(starts)))
-    return GradeModel(n_features, _names_from(facts), grades, forests, starts, str(facts.get("link")))
+    forests = tuple(_forest_from(read, f"{at}_", n_features, categories) for at in range(len(starts)))
+    names, link = _names_from(facts), str(facts.get("link"))
+    return GradeModel(n_features, names, grades, forests, starts, link, categories=categories)
 
 
 def _net_to_parts(model: NetModel) -> tuple[dict[str, Any], Arrays]:

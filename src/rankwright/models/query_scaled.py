@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from rankwright.data.dataset import checked_features
 from rankwright.data.matching import pick_columns, widen
 from rankwright.data.scaling import QueryScaler
+from rankwright.data.values import checked_features
 from rankwright.errors import InputError
 from rankwright.models.base import Model, as_row, as_table
 

@@ -20,7 +20,7 @@ from rankwright.data.files import Source
 from rankwright.data.json_text import is_shallow
 from rankwright.errors import InputError, shown
 from rankwright.models.base import Model
-from rankwright.models.kinds import KINDS, MODEL, kind_of
+from rankwright.models.kinds import KINDS, MODEL, kind_of, version_of
 
 __all__ = ["SavedModel", "load_model", "save_model"]
 
@@ -117,6 +117,7 @@ def save_model(
     name, kind = kind_of(model)
     own, arrays = kind.to_parts(model)
     facts = {
+        "version": version_of(model),
         "kind": name,
         "method": method,
         "parameters": _plain(parameters, "parameters"),

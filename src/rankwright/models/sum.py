@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.categories import Categories
 from rankwright.errors import InputError
 from rankwright.models.base import Model, as_table
 from rankwright.models.linear import LinearModel
@@ -59,6 +60,11 @@ class SumModel(Model):
     def scales_queries(self) -> bool:
         """Whether a part scales features within each query."""
         return any(part.scales_queries for part in self.parts)
+
+    def check_text(self, names: Sequence[str] | None, categories: Categories) -> None:
+        """Reject text where a part takes numbers."""
+        for part in self.parts:
+            part.check_text(names, categories)
 
     def _frame_columns(self) -> tuple[str, ...] | None:
         wanted = [part._frame_columns() for part in self.parts]
@@ -143,6 +149,9 @@ def _joined(first: Any, weight: float, second: Any, other_weight: float) -> Any:
         coef = weight * first.coef + other_weight * second.coef
         return LinearModel(coef, second.feature_names, second.query_scaling)
     if isinstance(first, TreeModel) and isinstance(second, TreeModel):
+        if first.categories != second.categories:  # whose numbers the sets of categories refer to
+            return None
         forests = [model.forest.scaled(by) for model, by in ((first, weight), (second, other_weight)) if by != 0.0]
-        return TreeModel(second.n_inputs, second.feature_names, Forest.join(forests)) if forests else None
+        both = (second.n_inputs, second.feature_names)
+        return TreeModel(*both, Forest.join(forests), categories=second.categories) if forests else None
     return None

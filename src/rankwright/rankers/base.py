@@ -71,6 +71,7 @@ class Ranker(BaseEstimator):
     """
 
     _allow_missing: ClassVar[bool] = False  # whether a feature may be NaN
+    _uses_categories: ClassVar[bool] = False  # whether a feature may be categorical
     _validates: ClassVar[bool] = True  # whether there is something to choose on validation data
     _nothing: ClassVar[str] = "all weights are 0"  # what is learnt if there is nothing to order
     _model: Any
@@ -195,6 +196,9 @@ class Ranker(BaseEstimator):
         """What to train on, checked."""
         own = self._weigh(data)
         data, weights = weights.of(own > 0, data)
+        for part in (data, valid):
+            if part is not None and not self._uses_categories:
+                part.check_numbers(type(self).__name__, "use lambdamart, mcrank or auto")
         if not self._allow_missing:  # trees compare features, other rankers compute with them
             for part, what in ((data, "the training data"), (valid, "eval_set")):
                 if part is not None:

@@ -177,7 +177,7 @@ class Interpolation(FromBackground):
 
         settings: dict[str, Any] = {"random_state": self.random_state, "n_jobs": self.n_jobs}
         ranker = LambdaRank(self.measure, hidden=0, standardize=False, **settings)
-        parts = task.data.with_features(scores)
+        parts = task.data.with_features(scores, [f"part {at}" for at in range(scores.shape[1])])
         # The best epoch on the data itself: there are no more weights than components.
         fitted = ranker.fit_data(parts, parts, weights=task.weights.queries)
         length = np.linalg.norm(ranker.coef_)

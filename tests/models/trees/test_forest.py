@@ -355,7 +355,7 @@ def at(array, place, value):
 
 INNER = int(np.flatnonzero(FOREST.feature >= 0)[1])
 N = len(FOREST.feature)
-FIELDS = [field.name for field in dataclasses.fields(Forest)]
+FIELDS = [field.name for field in dataclasses.fields(Forest) if field.name not in ("subset", "sets")]
 DAMAGED = {
     "child before its parent": {"left": at(FOREST.left, INNER, 0)},
     "node that is its own child": {"left": at(FOREST.left, INNER, INNER)},

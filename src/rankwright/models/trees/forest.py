@@ -1,4 +1,8 @@
-"""Trees as flat arrays."""
+"""Trees as flat arrays.
+
+A split sends values up to a threshold left; one on a categorical feature sends the categories of a set left. There the
+value is the category's number among those the model knows, from 0, and the set has a bit for each.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +16,12 @@ import numpy.typing as npt
 
 from rankwright.errors import InputError
 
-__all__ = ["Forest", "Tree"]
+__all__ = ["SET_WORDS", "Forest", "Tree"]
 
 Array = npt.NDArray[Any]
+SET_WORDS = 4
+"""Words of 64 bits that a set of categories takes."""
+_NODES = ("feature", "threshold", "missing_left", "left", "value", "gain", "count", "subset")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +44,10 @@ class Tree:
         Reduction of the squared error by the split.
     count : ndarray of float64
         Number of training rows.
+    subset : ndarray of int32, optional
+        The row of ``sets`` that holds the categories to send left; −1 for a leaf and where the threshold decides.
+    sets : ndarray of uint64, shape (sets, 4), optional
+        Sets of categories, a bit for each: category c is bit c % 64 of word c // 64.
     """
 
     feature: Array
@@ -46,6 +57,11 @@ class Tree:
     value: Array
     gain: Array
     count: Array
+    subset: Any = None
+    sets: Any = None
+
+    def __post_init__(self) -> None:
+        _without_sets(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +72,7 @@ class Forest:
     ----------
     roots : ndarray of int64
         The first node of every tree.
-    feature, threshold, missing_left, left, value, gain, count : ndarray
+    feature, threshold, missing_left, left, value, gain, count, subset, sets : ndarray
         As in :class:`~rankwright.models.trees.forest.Tree`; values are already shrunk.
     """
 
@@ -68,44 +84,49 @@ class Forest:
     value: Array
     gain: Array
     count: Array
+    subset: Any = None
+    sets: Any = None
+
+    def __post_init__(self) -> None:
+        _without_sets(self)
 
     @classmethod
     def of(cls, trees: Sequence[Tree]) -> Forest:
         """A forest of some trees."""
-        roots = np.cumsum([0] + [len(tree.feature) for tree in trees]).astype(np.int64)
-        left = [tree.left + np.int32(root) for tree, root in zip(trees, roots[:-1], strict=True)]
-        names = ("feature", "threshold", "missing_left", "value", "gain", "count")
-        parts = {name: [getattr(tree, name) for tree in trees] for name in names}
-        empty = {"feature": np.int32, "missing_left": np.bool_}
-        joined = {
-            name: np.concatenate(part) if part else np.empty(0, empty.get(name, np.float64))
-            for name, part in parts.items()
-        }
-        return cls(roots=roots[:-1], left=np.concatenate(left) if left else np.empty(0, np.int32), **joined)
+        none, start = np.empty(0, np.float64), np.zeros(1, np.int64)
+        empty = (none.astype(np.int32), none, none.astype(np.bool_), none.astype(np.int32), none, none, none)
+        alone = [cls(start, **{name: getattr(tree, name) for name in (*_NODES, "sets")}) for tree in trees]
+        return cls.join(alone) if trees else cls(start[:0], *empty)
 
     @classmethod
     def join(cls, forests: Sequence[Forest]) -> Forest:
         """Several forests joined into one."""
         if not forests:
             return cls.of([])
-        shifts = np.concatenate([[0], np.cumsum([len(forest.feature) for forest in forests])])[:-1]
+        shifts, further = (
+            np.concatenate([[0], np.cumsum([len(getattr(forest, name)) for forest in forests])])[:-1]
+            for name in ("feature", "sets")
+        )
         arrays = {}
-        for name in ("roots", "feature", "threshold", "missing_left", "left", "value", "gain", "count"):
+        for name in ("roots", *_NODES, "sets"):
             parts = [getattr(forest, name) for forest in forests]
             if name in ("roots", "left"):
                 parts = [(part + shift).astype(part.dtype) for part, shift in zip(parts, shifts, strict=True)]
-            arrays[name] = np.concatenate(parts)
+            if name == "subset":
+                parts = [np.where(part < 0, part, part + more) for part, more in zip(parts, further, strict=True)]
+            arrays[name] = np.concatenate(parts).astype(parts[0].dtype, copy=False)
+        arrays["subset"] = arrays["subset"].astype(np.int32, copy=False)
         return cls(**arrays)
 
-    def check(self, n_features: int) -> None:
+    def check(self, n_features: int, categorical: Sequence[int] = ()) -> None:
         """Raise if the trees are not sound for rows of so many features: compiled code trusts them.
 
         Children come after their parents, so no row runs in circles; the numbers of nodes and features exist; a split
-        has training rows, by which its means are weighted.
+        has training rows, by which its means are weighted; splits on the features ``categorical``, and only these, have
+        a set of categories.
         """
         n = len(self.feature)
-        nodes = (self.threshold, self.missing_left, self.left, self.value, self.gain, self.count)
-        if any(np.shape(part) != (n,) for part in nodes) or np.ndim(self.roots) != 1:
+        if any(np.shape(getattr(self, name)) != (n,) for name in _NODES) or np.ndim(self.roots) != 1:
             raise InputError("the arrays of the trees differ in length")
         inner = np.flatnonzero(self.feature >= 0)
         left = self.left[inner].astype(np.int64)
@@ -120,6 +141,10 @@ class Forest:
             raise InputError("a threshold of the trees is not a number, or a split has no training rows")
         if (self.gain < 0).any():
             raise InputError("a gain of the trees is below 0")
+        if self.sets.ndim != 2 or self.sets.shape[1] != SET_WORDS or self.subset.max(initial=-1) >= len(self.sets):
+            raise InputError("the sets of categories of the trees do not fit together")
+        if not np.array_equal(self.subset >= 0, np.isin(self.feature, np.array(categorical, np.int64))):
+            raise InputError("a split of the trees has a set of categories and no categorical feature, or the reverse")
 
     def scaled(self, factor: float) -> Forest:
         """The same trees with all leaf values multiplied by ``factor``."""
@@ -133,5 +158,13 @@ class Forest:
     def first(self, n_trees: int) -> Forest:
         """The first trees only."""
         stop = int(self.roots[n_trees]) if n_trees < self.n_trees else len(self.feature)
-        arrays = (self.feature, self.threshold, self.missing_left, self.left, self.value, self.gain, self.count)
-        return Forest(self.roots[:n_trees], *(array[:stop] for array in arrays))
+        nodes = {name: getattr(self, name)[:stop] for name in _NODES}
+        return dataclasses.replace(self, roots=self.roots[:n_trees], **nodes)
+
+
+def _without_sets(nodes: Tree | Forest) -> None:
+    """Fill in the arrays of trees without categorical splits."""
+    if nodes.subset is None:
+        object.__setattr__(nodes, "subset", np.full(len(nodes.feature), -1, np.int32))
+    if nodes.sets is None:
+        object.__setattr__(nodes, "sets", np.empty((0, SET_WORDS), np.uint64))

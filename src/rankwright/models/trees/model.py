@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +13,7 @@ from scipy import sparse
 from rankwright.data.matching import pick_columns, widen
 from rankwright.errors import InputError
 from rankwright.models.base import Model, as_row, as_table
+from rankwright.models.trees.categories import Coding
 from rankwright.models.trees.forest import Forest
 
 __all__ = ["MOST_FEATURES", "GradeModel", "TreeModel"]
@@ -30,20 +31,30 @@ class _OnTrees(Model):
     """Base of tree models.
 
     A feature may be NaN: each split knows where missing values go. Features missing at the end of the data are 0.
+    ``categories`` are those of each categorical feature; other values of it are as if they were missing.
     """
 
     n_inputs: int
     feature_names: tuple[str, ...] | None = None
+    categories: Mapping[int, tuple[Any, ...]] = field(default_factory=dict, kw_only=True)
+    _coding: Coding = field(init=False, repr=False, kw_only=True)
 
     def __post_init__(self) -> None:
         if not 0 <= self.n_inputs <= MOST_FEATURES:
             raise InputError(f"trees over {self.n_inputs:,} features; expected at most {MOST_FEATURES:,}")
         self._check_names()
+        coding = Coding(self.categories, self.names if self.categories else ())
+        object.__setattr__(self, "categories", coding.categories)
+        object.__setattr__(self, "_coding", coding)
 
     @property
     def n_features(self) -> int:
         """Number of features."""
         return self.n_inputs
+
+    def takes_text(self, at: int) -> bool:
+        """Whether a feature may be text: the categorical ones may."""
+        return at in self.categories
 
     def _blocks(self, X: Any, feature_names: Sequence[str] | None) -> Iterator[tuple[int, Array]]:
         """Dense blocks of rows with the model's features as columns."""
@@ -54,7 +65,11 @@ class _OnTrees(Model):
             part = part.toarray() if sparse.issparse(part) else np.asarray(part)
             if part.dtype not in (np.float32, np.float64):
                 part = part.astype(np.float64)
-            yield start, np.ascontiguousarray(widen(part, self.n_inputs))
+            yield start, self._coding(np.ascontiguousarray(widen(part, self.n_inputs)))
+
+    def coded(self, X: Any, feature_names: Sequence[str] | None = None) -> Array:
+        """Rows as the trees see them, dense float64: of a categorical feature, the number of its category, or NaN."""
+        return self._coding(self.aligned(X, feature_names))
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,6 +84,8 @@ class TreeModel(_OnTrees):
         Their names.
     forest : Forest
         The trees.
+    categories : mapping of int to tuple
+        For each categorical feature the values that the trees know, all strings or all numbers.
     """
 
     forest: Forest = field(default_factory=lambda: Forest.of([]))
@@ -88,7 +105,7 @@ class TreeModel(_OnTrees):
         """How much each feature adds to score(a) − score(b), along both rows' paths; see `path_contributions`."""
         from rankwright.models.trees.predict import path_contributions  # here because it loads numba
 
-        a, b = (self.aligned(as_row(row), feature_names)[0] for row in (row_a, row_b))
+        a, b = (self.coded(as_row(row), feature_names)[0] for row in (row_a, row_b))
         return path_contributions(self.forest, a) - path_contributions(self.forest, b)
 
     def importance(self) -> Array:
@@ -110,6 +127,8 @@ class GradeModel(_OnTrees):
         Added to the sum of each forest.
     link : {"softmax", "ordinal"}
         How sums become probabilities.
+    categories : mapping of int to tuple
+        As of a :class:`TreeModel`.
     """
 
     grades: Array = field(default_factory=lambda: np.zeros(0))
@@ -152,7 +171,7 @@ class GradeModel(_OnTrees):
         """
         from rankwright.models.trees.predict import add_scores, path_contributions  # here because it loads numba
 
-        a, b = (self.aligned(as_row(row), feature_names) for row in (row_a, row_b))
+        a, b = (self.coded(as_row(row), feature_names) for row in (row_a, row_b))
         sums = np.tile(self.starts, (2, 1)).T.copy()
         parts = np.zeros((len(self.forests), self.n_inputs))
         for at, forest in enumerate(self.forests):

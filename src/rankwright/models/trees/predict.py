@@ -15,7 +15,7 @@ from numba import njit
 
 from rankwright.models.trees.forest import Forest
 
-__all__ = ["add_scores", "path_contributions"]
+__all__ = ["add_scores", "goes_left", "path_contributions"]
 
 Array = npt.NDArray[Any]
 _BLOCK = 64  # rows that stay in the first-level caches for all trees
@@ -26,6 +26,26 @@ _PLACE = np.zeros(_BITS, np.int64)
 _PLACE[[((_DE_BRUIJN << bit) & int(_ALL)) >> 58 for bit in range(_BITS)]] = np.arange(_BITS)
 
 
+@njit(cache=True, nogil=True, forceinline=True)
+def goes_left(x: Any, threshold: float, missing_left: bool, subset: int, sets: Any) -> bool:
+    """Whether a value goes to the left child of a split: the one rule of all kernels.
+
+    ``subset`` is the split's row of ``sets``, and the value then the number of a category below 256; −1 where the
+    threshold decides.
+    """
+    if x != x:
+        return bool(missing_left)
+    if subset < 0:
+        return bool(x <= threshold)
+    return _in_set(x, sets[subset])
+
+
+@njit(cache=True, nogil=True, forceinline=True)
+def _in_set(x: Any, words: Any) -> bool:
+    category = np.int64(x)
+    return bool((words[category >> 6] >> np.uint64(category & 63)) & np.uint64(1))
+
+
 def add_scores(forest: Forest, X: Array, scores: Array) -> None:
     """Add the values of the trees for dense rows to ``scores``, tree by tree."""
     inner = forest.feature >= 0
@@ -34,14 +54,14 @@ def add_scores(forest: Forest, X: Array, scores: Array) -> None:
     firsts, splits = np.empty(forest.n_trees + 1, np.int64), np.empty(n_splits, np.int64)
     kept, leaves = np.empty(n_splits, np.uint64), np.zeros((forest.n_trees, _BITS))
     if not _plan(forest.roots, forest.feature, forest.left, forest.value, firsts, splits, kept, leaves):
-        _walked_scores(
-            X, forest.roots, forest.feature, forest.threshold, forest.missing_left, forest.left, forest.value, scores
-        )
+        splits_of = (forest.feature, forest.threshold, forest.missing_left, forest.left, forest.subset, forest.sets)
+        _walked_scores(X, forest.roots, *splits_of, forest.value, scores)
         return
     splits, kept = splits[: firsts[-1]], kept[: firsts[-1]]
     columns = np.searchsorted(used, forest.feature[splits])
     limits = _rounded_down(forest.threshold[splits], X.dtype)
-    _masked_scores(X, used, firsts, columns, limits, forest.missing_left[splits], kept, leaves, _PLACE, scores)
+    rules = (columns, limits, forest.missing_left[splits], forest.subset[splits], forest.sets)
+    _masked_scores(X, used, firsts, *rules, kept, leaves, _PLACE, scores)
 
 
 def _rounded_down(threshold: Array, dtype: Any) -> Array:
@@ -92,8 +112,8 @@ def _plan(
 
 @njit(cache=True, nogil=True)
 def _masked_scores(
-    X: Any, used: Any, firsts: Any, columns: Any, limits: Any, missing_left: Any, kept: Any, leaves: Any, place: Any,
-    scores: Any,
+    X: Any, used: Any, firsts: Any, columns: Any, limits: Any, missing_left: Any, subset: Any, sets: Any, kept: Any,
+    leaves: Any, place: Any, scores: Any,
 ) -> None:  # fmt: skip
     block, bits = np.zeros((used.size, _BLOCK), X.dtype), np.empty(_BLOCK, np.uint64)
     for start in range(0, X.shape[0], _BLOCK):
@@ -106,7 +126,10 @@ def _masked_scores(
                 bits[i] = _ALL
             for k in range(firsts[tree], firsts[tree + 1]):
                 x, limit, those = block[columns[k]], limits[k], kept[k]
-                if missing_left[k]:
+                if subset[k] >= 0:
+                    for i in range(n):
+                        bits[i] &= _ALL if goes_left(x[i], limit, missing_left[k], subset[k], sets) else those
+                elif missing_left[k]:
                     for i in range(_BLOCK):
                         bits[i] &= those if x[i] > limit else _ALL
                 else:
@@ -119,8 +142,9 @@ def _masked_scores(
 
 @njit(cache=True, nogil=True)
 def _walked_scores(
-    X: Any, roots: Any, feature: Any, threshold: Any, missing_left: Any, left: Any, value: Any, scores: Any
-) -> None:
+    X: Any, roots: Any, feature: Any, threshold: Any, missing_left: Any, left: Any, subset: Any, sets: Any, value: Any,
+    scores: Any,
+) -> None:  # fmt: skip
     """The same for trees of any size."""
     for start in range(0, X.shape[0], _BLOCK):
         for root in roots:
@@ -128,8 +152,8 @@ def _walked_scores(
                 node = root
                 while feature[node] >= 0:
                     x = X[i, feature[node]]
-                    goes_left = x <= threshold[node] or (missing_left[node] and x != x)
-                    node = left[node] + (0 if goes_left else 1)
+                    is_left = goes_left(x, threshold[node], missing_left[node], subset[node], sets)
+                    node = left[node] + (0 if is_left else 1)
                 scores[i] += value[node]
 
 
@@ -147,14 +171,15 @@ def _expected(feature: Any, left: Any, value: Any, count: Any, expected: Any) ->
 
 @njit(cache=True)
 def _walk(
-    x: Any, roots: Any, feature: Any, threshold: Any, missing_left: Any, left: Any, expected: Any, out: Any
-) -> None:
+    x: Any, roots: Any, feature: Any, threshold: Any, missing_left: Any, left: Any, subset: Any, sets: Any,
+    expected: Any, out: Any,
+) -> None:  # fmt: skip
     for root in roots:
         node = root
         while feature[node] >= 0:
             j = feature[node]
-            goes_left = x[j] <= threshold[node] or (missing_left[node] and x[j] != x[j])
-            child = left[node] + (0 if goes_left else 1)
+            is_left = goes_left(x[j], threshold[node], missing_left[node], subset[node], sets)
+            child = left[node] + (0 if is_left else 1)
             out[j] += expected[child] - expected[node]
             node = child
 
@@ -170,11 +195,10 @@ def path_contributions(forest: Forest, x: Array) -> Array:
     forest : Forest
         The trees.
     x : ndarray
-        Features of one row.
+        Features of one row; those that are categorical as numbers of categories.
     """
     expected, out = np.empty(len(forest.feature)), np.zeros(len(x))
     _expected(forest.feature, forest.left, forest.value, forest.count, expected)
-    _walk(
-        x, forest.roots, forest.feature, forest.threshold, forest.missing_left, forest.left, expected, out
-    )  # fmt: skip
+    splits = (forest.feature, forest.threshold, forest.missing_left, forest.left, forest.subset, forest.sets)
+    _walk(x, forest.roots, *splits, expected, out)
     return out

@@ -1,0 +1,153 @@
+"""Categories in a table of numbers: every value has a number of its own, the same in all data.
+
+A number stands for itself, a text is 2⁵² plus 52 bits of its hash, a missing value 2⁵³: float64 holds all of them
+exactly. So tables are taken apart, joined and matched like any others, and models find their categories by value. Among
+100,000 texts two have the same number with a probability of one in a million; they then count as one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.errors import InputError, shown
+
+__all__ = [
+    "NO_CATEGORY",
+    "Categories",
+    "category_numbers",
+    "check_holds",
+    "checked_categories",
+    "codes_of",
+    "is_text",
+    "joined",
+    "named",
+    "number_of",
+    "shown_category",
+]
+
+Array = npt.NDArray[Any]
+Categories = Mapping[int, tuple[Any, ...]]
+"""For each categorical column its values, all strings or all numbers."""
+
+NO_CATEGORY = float(1 << 53)
+"""Stands for a missing value."""
+
+_TEXT = 1 << 52
+_DIGITS = 10  # of the number of a column
+_LISTED = 5  # columns named in an error
+
+
+def number_of(value: str | float) -> float:
+    """The number that stands for a category.
+
+    Examples
+    --------
+    >>> number_of(3), number_of("de") == number_of("de"), 2**52 <= number_of("de") < 2**53
+    (3.0, True, True)
+    """
+    if not isinstance(value, str):
+        return float(value)
+    digest = hashlib.blake2b(value.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return float(_TEXT | (int.from_bytes(digest, "little") & (_TEXT - 1)))
+
+
+def is_text(numbers: Array) -> Array:
+    """Which numbers stand for text."""
+    return np.asarray((numbers >= _TEXT) & (numbers < NO_CATEGORY))
+
+
+def category_numbers(values: Iterable[Any], what: str) -> tuple[tuple[Any, ...], Array]:
+    """Values as the categories of a column, all strings or all numbers, and the numbers that stand for them.
+
+    Parameters
+    ----------
+    values : iterable
+        Different values.
+    what : str
+        Where they are, for messages.
+    """
+    found = tuple(_plain(value) for value in values)
+    texts = [isinstance(value, str) for value in found]
+    if any(texts) != all(texts) or not all(is_category(value) for value in found):
+        odd = next((one for one in found if not is_category(one)), found[0] if found else None)
+        held = "both strings and numbers" if is_category(odd) else repr(odd)[:40]
+        raise InputError(f"{what} has the categories {held}; expected strings, or finite numbers below 2^52")
+    return found, np.array([number_of(value) for value in found])
+
+
+def is_category(value: Any) -> bool:
+    """Whether it can be a category: a string, or a finite number that is not taken for a text."""
+    if isinstance(value, str):
+        return True
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    return number and math.isfinite(value) and abs(value) < _TEXT
+
+
+def _plain(value: Any) -> Any:
+    """A value of numpy or pandas as one of Python; whole numbers as int."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
+        return int(value)
+    return str(value) if isinstance(value, str) else value
+
+
+def codes_of(column: Array, values: Sequence[Any]) -> Array:
+    """The places among ``values`` of the categories that a column of numbers stands for; −1 where there is none."""
+    numbers = np.array([number_of(value) for value in values])
+    if not len(numbers):
+        return np.full(len(column), -1)
+    order = np.argsort(numbers)
+    at = order[np.minimum(np.searchsorted(numbers, column, sorter=order), len(numbers) - 1)]
+    return np.where(numbers[at] == column, at, -1)
+
+
+def checked_categories(found: Any, n_features: int) -> dict[int, tuple[Any, ...]]:
+    """Categories as a file has them: lists of strings or of numbers, by the number of a column as text."""
+    listed = found.items() if isinstance(found, dict) else [("", None)]
+    if not all(isinstance(values, list) and _is_column(key, n_features) for key, values in listed):
+        expected = "a list of values for each categorical feature, by its number from 0"
+        raise InputError(f"its categories are {shown(found)}; expected {expected}")
+    return {int(key): category_numbers(found[key], f"feature {key} (from 0)")[0] for key in sorted(found, key=int)}
+
+
+def _is_column(key: str, n_features: int) -> bool:
+    return key.isascii() and key.isdecimal() and len(key) < _DIGITS and int(key) < n_features and key == str(int(key))
+
+
+def joined(parts: Sequence[Any]) -> dict[int, tuple[Any, ...]]:
+    """The categories of several data sets with the same columns."""
+    columns = {column for part in parts for column in part.categories}
+    found = {}
+    for column in sorted(columns):
+        name = parts[0].names[column]
+        if any(column not in part.categories for part in parts):
+            what = f"the column {name!r} is categorical in some data sets, but not in all"
+            raise InputError(f"{what}; data sets with different columns cannot be joined")
+        values = dict.fromkeys(value for part in parts for value in part.categories[column])
+        found[column] = category_numbers(values, f"the column {name!r}")[0]
+    return found
+
+
+def check_holds(data: Any, dtype: npt.DTypeLike) -> None:
+    """Reject a type of features that is too small for the categories of a data set."""
+    if data.categories and np.dtype(dtype) != np.float64:
+        columns = named(data.names[column] for column in sorted(data.categories))
+        raise InputError(f"{np.dtype(dtype)} cannot hold the categories of {columns}; expected float64")
+
+
+def named(names: Iterable[str]) -> str:
+    """A few columns by name, for messages."""
+    listed = [repr(name) for name in names]
+    more = f" and {len(listed) - _LISTED:,} more" if len(listed) > _LISTED else ""
+    return ", ".join(listed[:_LISTED]) + more
+
+
+def shown_category(value: Any) -> str:
+    """A category as people read it."""
+    return value if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)
