@@ -46,6 +46,7 @@ _HOMES = {
     "rankwright.models.sum": ("SumModel",),
     "rankwright.models.trees.model": ("GradeModel", "TreeModel"),
     "rankwright.rankers.accuracy": ("AccuracySVM",),
+    "rankwright.rankers.auto": ("AutoRanker",),
     "rankwright.rankers.bins": ("ThresholdBins",),
     "rankwright.rankers.interpolation": ("Interpolation",),
     "rankwright.rankers.lambda_mart": ("LambdaMART",),

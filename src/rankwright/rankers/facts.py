@@ -12,6 +12,7 @@ import numpy as np
 from rankwright.data.dataset import RankingData
 from rankwright.data.overlap import shared_queries
 from rankwright.measures import Measure
+from rankwright.rankers.committee import Committee
 from rankwright.rankers.cross_validation import CrossValidation
 
 __all__ = ["Certificate", "Fitted", "Kind", "Notice", "Outcome", "Proof", "Rounds", "plain", "shared_notices"]
@@ -139,6 +140,8 @@ class Outcome:
         For methods that prove how good their weights are.
     rounds : Rounds or None
         For methods that train in rounds.
+    committee : Committee or None
+        For ``auto``.
     """
 
     notices: tuple[Notice, ...] = ()
@@ -147,6 +150,7 @@ class Outcome:
     C_left: int = 0
     certificate: Certificate | None = None
     rounds: Rounds | None = None
+    committee: Committee | None = None
 
     @property
     def interrupted(self) -> bool:

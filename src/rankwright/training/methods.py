@@ -92,6 +92,7 @@ def _for_loss(name: str, loss: str, *without: str) -> Method:
 METHODS = {
     method.name: method
     for method in (
+        Method("auto", "auto", "AutoRanker"),
         _for_loss("svm-map", "map"),
         _for_loss("svm-auc", "auc"),
         _for_loss("svm-ndcg", "ndcg@10"),

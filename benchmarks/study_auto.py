@@ -1,0 +1,244 @@
+"""`auto` against every single method and the best single feature, on queries that none of them has seen.
+
+Data as in `study_ramp`, and: TREC-COVID round 4, the run-anonymous features of its four rounds, samples of MSLR-WEB10K,
+LightGBM's example, and MQ2007's hold-out. Every split has training and test queries only (the validation part of a fold
+is trained on): what a method leaves open it chooses by its own cross-validation, as `rankwright train FILE` does. The
+best single feature is the one that is best on the training queries.
+
+    python benchmarks/study_auto.py DATA --splits 3 --jobs 2 --markdown auto.md
+
+Values are means of nDCG@10 over splits, then over data sets. Needs the folders of `study_ramp`, `mslr_sample` and
+`lightgbm_rank`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import os
+import sys
+import time
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwright import RankingData, evaluate, read_letor
+from rankwright.evaluation.significance import p_value
+from rankwright.training.methods import NAMES
+from rankwright.training.train import plan
+from study_data import Fold, p_text, short, signed, table, trec_covid
+from study_ramp import every_fold, random_folds
+
+MEASURE = "nDCG@10"
+AUTO = ("auto", "auto, explainable")
+FEATURE = "best feature"
+SLOW = ("mcrank", "mcrank-ordinal", "ranknet")  # left out with more than 50,000 documents: minutes a split
+MANY = 50_000
+NEEDED = (
+    "ohsumed_letor2", "mq2008", "mq2007", "clueweb09_webis", "trec_covid_runs", "text", "mslr_sample", "lightgbm_rank",
+)  # fmt: skip
+Found = dict[str, Any]
+
+
+def main() -> int:
+    """Run the study and print its tables."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", nargs="?", default=os.environ.get("RANKWRIGHT_DATA"), help="data folder")
+    parser.add_argument("--splits", type=int, default=5, help="splits of each data set, up to 5")
+    parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--only", nargs="*", help="some data sets, by name")
+    parser.add_argument("--methods", nargs="*", default=[*AUTO, *(name for name in NAMES if name != "auto")])
+    parser.add_argument("--keep", type=Path, help="folder for the results of every split, which are not run again")
+    parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write the tables to this file")
+    args = parser.parse_args()
+    root = Path(args.data or ".")
+    missing = [name for name in NEEDED if not (root / name).is_dir()]
+    if missing:
+        parser.error(f"no {', '.join(missing)} found; give the data folder or set RANKWRIGHT_DATA")
+    tasks = [
+        (name, number, fold, args.methods, args.keep)
+        for name, folds in every_set(root).items()
+        if not args.only or name in args.only
+        for number, fold in enumerate(folds[: args.splits])
+    ]
+    tasks.sort(key=lambda task: (task[1], task[2][0].n_docs))
+    results: dict[str, list[Found]] = {}
+    with multiprocessing.get_context("spawn").Pool(args.jobs) as pool:
+        for name, number, found in pool.imap_unordered(run, tasks):
+            print(f"{name} {number + 1}: auto {short(found[AUTO[0]]['value'])}", file=sys.stderr, flush=True)
+            results.setdefault(name, []).append(found)
+    page = "\n".join(pages({name: results[name] for name in sorted(results)}))
+    print(page)
+    if args.markdown:
+        args.markdown.write_text(page, encoding="utf-8")
+    return 0
+
+
+# Data
+
+
+def every_set(root: Path) -> dict[str, list[Fold]]:
+    """Read or make all data sets, as folds."""
+    folds = every_fold(root)
+    folds["TREC-COVID 4"] = random_folds(trec_covid(root, 4, sparse=False))
+    for number in range(1, 5):
+        path = root / "trec_covid_runs" / f"covid_round{number}.agg.txt.gz"
+        folds[f"COVID features {number}"] = random_folds(read_letor(path))
+    folder = root / "mslr_sample"
+    parts = [read_letor(folder / name) for name in ("mslr.changli.vali.18q.txt.gz", "msn1.fold1.train.5k.txt.gz")]
+    folds["MSLR sample"] = random_folds(RankingData.concatenate([replace(part, doc_ids=None) for part in parts]))
+    folds["LightGBM's example"] = random_folds(lightgbm_example(root / "lightgbm_rank"))
+    return folds
+
+
+def lightgbm_example(folder: Path) -> RankingData:
+    """Join both parts; queries are numbered."""
+    width = max(
+        read_letor(folder / f"rank.{part}.gz", group=folder / f"rank.{part}.query").n_features for part in PARTS
+    )
+    parts = [
+        read_letor(folder / f"rank.{part}.gz", group=folder / f"rank.{part}.query", n_features=width, sparse=False)
+        for part in PARTS
+    ]
+    renamed = [
+        replace(part, query_ids=np.array([f"{at}-{q}" for q in part.query_ids])) for at, part in enumerate(parts)
+    ]
+    return RankingData.concatenate(renamed)
+
+
+PARTS = ("train", "test")
+
+
+# Training
+
+
+def run(task: tuple[str, int, Fold, Sequence[str], Path | None]) -> tuple[str, int, Found]:
+    """Train everything on one split, and test it."""
+    name, number, (train, valid, test), methods, keep = task
+    warnings.simplefilter("ignore")
+    data = RankingData.concatenate([train, valid])
+    kept = None if keep is None else keep / f"{name} {number}.json"
+    found: Found = json.loads(kept.read_text()) if kept is not None and kept.is_file() else {}
+    for method in (FEATURE, *methods):
+        if method in found or (method in SLOW and data.n_docs > MANY):
+            continue
+        found[method] = feature(data, test) if method == FEATURE else one(method, data, test)
+        if kept is not None:
+            kept.parent.mkdir(parents=True, exist_ok=True)
+            kept.write_text(json.dumps(found))
+    return name, number, found
+
+
+def one(method: str, data: RankingData, test: RankingData) -> Found:
+    """Train one method as the command line does, and test it."""
+    name, _, rest = method.partition(", ")
+    settings = {"explainable": True} if rest else {} if name == "auto" else {"cv": "auto"}
+    planned = plan(name, settings, measure=MEASURE, chosen=True)
+    began = time.process_time()
+    trained = planned.train(data)
+    seconds = time.process_time() - began
+    values = evaluate(test, trained.model.predict(test), measures=[MEASURE]).values[:, 0]
+    found: Found = {"value": float(values.mean()), "values": values.tolist(), "seconds": seconds}
+    committee = trained.facts.committee
+    if committee is not None:
+        found |= committee.to_dict()
+    return found
+
+
+def feature(data: RankingData, test: RankingData) -> Found:
+    """Find the best single feature on the training queries, and test it."""
+    means = [evaluate(data, column(data, at), measures=[MEASURE]).means[MEASURE] for at in range(data.n_features)]
+    values = evaluate(test, column(test, int(np.argmax(means))), measures=[MEASURE]).values[:, 0]
+    return {"value": float(values.mean()), "values": values.tolist(), "seconds": 0.0}
+
+
+def column(data: RankingData, at: int) -> Any:
+    """Return one feature of all documents."""
+    found = data.X[:, [at]]
+    return np.asarray(found.toarray() if hasattr(found, "toarray") else found, np.float64).ravel()
+
+
+# Tables
+
+
+def pages(results: dict[str, list[Found]]) -> Iterable[str]:
+    """Make the tables."""
+    methods = [name for name in next(iter(results.values()))[0] if name not in (*AUTO, FEATURE)]
+    means = {
+        name: {m: float(np.mean([s[m]["value"] for s in splits])) for m in splits[0]}
+        for name, splits in results.items()
+    }
+    yield by_set(results, means, methods)
+    yield by_method(means, methods)
+    yield promises(results)
+
+
+def by_set(results: dict[str, list[Found]], means: dict[str, dict[str, float]], methods: Sequence[str]) -> str:
+    """Every data set: auto, the best single method there, the best feature, p against it."""
+    rows = []
+    for name, splits in results.items():
+        own = means[name]
+        best = max((method for method in methods if method in own), key=lambda method: own[method])
+        rank = 1 + sum(own[method] > own["auto"] for method in methods if method in own)
+        values = [np.concatenate([split[m]["values"] for split in splits]) for m in ("auto", FEATURE)]
+        p = p_value("randomization", values[0] - values[1])
+        queries, seconds = sum(len(split["auto"]["values"]) for split in splits), [s["auto"]["seconds"] for s in splits]
+        rows.append([
+            name, str(len(splits)), str(queries), short(own["auto"]), short(own[AUTO[1]]), f"{short(own[best])} {best}",
+            signed(own["auto"] - own[best]), str(rank), short(own[FEATURE]), signed(own["auto"] - own[FEATURE]),
+            p_text(p), f"{np.mean(seconds):.0f}",
+        ])  # fmt: skip
+    head = [
+        "data", "splits", "test queries", "auto", "explainable", "best single method", "auto − it", "rank of auto",
+        "best feature", "auto − it", "p", "CPU s",
+    ]  # fmt: skip
+    return table(head, rows)
+
+
+def by_method(means: dict[str, dict[str, float]], methods: Sequence[str]) -> str:
+    """The mean over data sets of every method; those that were left out on some are compared on the others."""
+    rows = []
+    for method in (*AUTO, FEATURE, *methods):
+        on = [own for own in means.values() if method in own]
+        value, auto = np.mean([own[method] for own in on]), np.mean([own["auto"] for own in on])
+        below = sum(own["auto"] < own[method] for own in on)
+        lowest = min(own[method] - max(own[m] for m in methods if m in own) for own in on)
+        rows.append(
+            (
+                float(value - auto),
+                [
+                    method,
+                    short(float(value)),
+                    signed(float(value - auto)),
+                    f"{below} of {len(on)}",
+                    signed(float(lowest)),
+                ],
+            )
+        )
+    rows.sort(key=lambda row: -row[0])
+    head = ["method", "mean", "− auto", "above auto on", "lowest against the best single method"]
+    return table(head, [row for _, row in rows])
+
+
+def promises(results: dict[str, list[Found]]) -> str:
+    """What was promised against what was found, in units of the error of their difference."""
+    apart, inside, total = [], 0, 0
+    for splits in results.values():
+        for split in splits:
+            for name in AUTO:
+                promised, low, high = split[name]["expected_value"]
+                values = np.array(split[name]["values"])
+                error = np.hypot((high - low) / 2 / 1.96, values.std(ddof=1) / np.sqrt(len(values)))
+                apart.append(values.mean() - promised)
+                inside += abs(values.mean() - promised) <= 1.96 * error
+                total += 1
+    return f"Found less promised: {signed(float(np.mean(apart)))} on average; within its 95 % in {inside} of {total}.\n"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,444 @@
+"""AutoRanker: a committee of linear rankers and trees, chosen, put on one scale and checked by cross-validation."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import KW_ONLY, dataclass, field
+from typing import Any, ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.dataset import RankingData
+from rankwright.data.matching import default_names
+from rankwright.errors import InputError
+from rankwright.measures import Measure, Rankings
+from rankwright.measures.ap import AP
+from rankwright.models.linear import LinearModel
+from rankwright.models.sum import interpolate
+from rankwright.rankers.base import Ranker, Task
+from rankwright.rankers.committee import Committee, HeldOut, MemberFacts, interval_of, spreads
+from rankwright.rankers.cross_validation import cross_validate, scores_of
+from rankwright.rankers.facts import Kind, Notice, Outcome
+from rankwright.rankers.folds import FOLDS, Folds, by_content
+from rankwright.rankers.lambda_mart import LambdaMART
+from rankwright.rankers.lambda_rank import LambdaRank
+from rankwright.rankers.max_margin import StructuredSVM
+from rankwright.rankers.parameters import (
+    FLAG,
+    FUNCTION,
+    MEASURE,
+    NONE,
+    POSITIVE,
+    SEED,
+    THREADS,
+    Rule,
+    is_list,
+    one_of,
+    parameter,
+    seed_of,
+    whole,
+)
+from rankwright.rankers.ranking_svm import RankingSVM
+from rankwright.rankers.validation import query_values
+
+__all__ = ["AutoRanker"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    """A ranker that may become a member."""
+
+    name: str
+    make: Callable[..., Ranker]
+    settings: dict[str, Any] = field(default_factory=dict)
+    linear: bool = True
+
+
+CANDIDATES = (
+    _Candidate("svm-map", StructuredSVM, {"loss": "map", "C": "auto"}),
+    _Candidate("rank-svm", RankingSVM, {"C": "auto"}),
+    _Candidate("svm-ndcg-nc", StructuredSVM, {"loss": "ndcg", "C": "auto"}),
+    _Candidate("lambdarank-linear", LambdaRank, {"hidden": 0}),
+    _Candidate("lambdamart-4", LambdaMART, {"max_leaves": 4, "randomize_nodes": True}, linear=False),
+    _Candidate("lambdamart-10", LambdaMART, {"max_leaves": 10}, linear=False),
+)
+"""Rankers of which the committee is made, those that need least time first."""
+
+_NAMES = tuple(one.name for one in CANDIDATES)
+_MEMBERS = Rule(f"names from {', '.join(_NAMES)}", lambda value: is_list(value) and all(one in _NAMES for one in value))
+
+
+@dataclass(eq=False)
+class _Tried:
+    """A candidate that was trained."""
+
+    name: str
+    setting: str
+    model: Any
+    scores: Array  # of the held-out documents
+    seconds: float
+    notices: tuple[Notice, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class _Judged:
+    """The queries on which all decisions are made, and how the members come by scores for them.
+
+    Attributes
+    ----------
+    data : RankingData
+        Held-out queries of the training data, or the validation data.
+    weights : ndarray
+        Of these queries.
+    folds : ndarray of int
+        The fold of each query.
+    cut : Folds or None
+        How the training data is cut; None where validation data is given.
+    words : str
+        What is done, such as ``5-fold cross-validation``.
+    """
+
+    data: RankingData
+    weights: Array
+    folds: Array
+    cut: Folds | None
+    words: str
+
+    @classmethod
+    def of(cls, task: Task, n_folds: int | str, seed: int) -> _Judged | None:
+        """By validation data, or else by cross-validation; None if only one query has an order to learn."""
+        if task.valid is not None:
+            cut = Folds.draw(task.valid, FOLDS, seed=seed)
+            folds = np.zeros(task.valid.n_queries, np.int64) if cut is None else cut.of_query
+            return cls(task.valid, np.ones(task.valid.n_queries), folds, None, "validation data")
+        cut = Folds.draw(task.data, n_folds, useful=task.useful, seed=seed)
+        if cut is None:
+            return None
+        held_out = cut.of_query >= 0
+        data = task.data if held_out.all() else task.data.select(held_out)
+        folds = cut.of_query[held_out]
+        if cut.n_held_out == 1:  # decisions on one half are judged by the other
+            _, queries = by_content(data)
+            folds = folds.copy()
+            folds[queries[::2]] = 1
+        return cls(data, task.weights.queries[held_out], folds, cut, cut.words)
+
+
+@dataclass(eq=False, repr=False)
+class AutoRanker(Ranker):
+    """The ranker to take without knowing the others: a committee of linear rankers and trees.
+
+    Each member is trained with what cross-validation over queries finds best for it (or ``eval_set``, if given), the
+    scores of the members are put on one scale and added. Members without which the committee is clearly better are
+    dropped; if it is no better than the best single feature, it is that feature. All of this is decided on queries that
+    the members were not trained on, and so is what :attr:`committee_` promises for new queries. The result is one
+    model: a sum, or a single weight vector with ``explainable``.
+
+    Parameters
+    ----------
+    members : sequence of str, optional
+        Rankers to choose from; default all: ``svm-map``, ``rank-svm``, ``svm-ndcg-nc``, ``lambdarank-linear``,
+        ``lambdamart-4`` (4 leaves, random nodes) and ``lambdamart-10`` (10 leaves).
+    explainable : bool
+        Linear members only: the model is one weight per feature.
+    minutes : float, optional
+        Stop after about so many minutes, with the members that were finished by then.
+    cv : int or "auto"
+        Folds of the cross-validation. ``"auto"``: 5, of which only one is held out if there are 500 or more queries
+        with an order to learn. Not used with ``eval_set``.
+    eval_measure : str or Measure
+        Measure to choose by, and to promise; default nDCG@10.
+    random_state : int, RandomState or None
+        Random seed.
+    n_jobs : int, optional
+        Threads; default 1, -1 for all cores. The model does not depend on it.
+    callback : callable, optional
+        Called after every pass, round or epoch of a member with what that member calls it with. If it has a method
+        ``member``, this is called with the name, the number from 1 and the number of all members before each.
+
+    Attributes
+    ----------
+    committee_ : Committee
+        The members with their values on held-out queries, who stays, and what to expect.
+    model_ : model
+        A sum of a linear model and trees, or one of them.
+    n_queries_, n_queries_skipped_ : int
+        Queries trained on, and queries skipped because they have no order to learn.
+    training_ : Fitted
+        All facts of the training, as :meth:`fit_data` returns them.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rng = np.random.default_rng(0)
+    >>> X, qid = rng.normal(size=(200, 3)), np.repeat(np.arange(20), 10)
+    >>> y = (X[:, 0] + X[:, 1] > 1).astype(int)
+    >>> ranker = AutoRanker(explainable=True).fit(X, y, qid)
+    >>> ranker.committee_.expectation.value.value > 0.9
+    True
+    """
+
+    _allow_missing: ClassVar[bool] = True
+    _uses_categories: ClassVar[bool] = True
+    _nothing: ClassVar[str] = "all weights are 0"
+
+    _: KW_ONLY
+    members: Sequence[str] | None = parameter(None, _MEMBERS, NONE)
+    explainable: bool = parameter(False, FLAG)
+    minutes: float | None = parameter(None, POSITIVE, NONE)
+    cv: int | str = parameter("auto", whole(2), one_of("auto"))
+    eval_measure: str | Measure | None = parameter(None, MEASURE, NONE)
+    random_state: Any = parameter(0, SEED, NONE)
+    n_jobs: int | None = parameter(None, THREADS, NONE)
+    callback: Callable[[Any], Any] | None = parameter(None, FUNCTION, NONE)
+
+    def method_name(self) -> str:
+        """The name of the method, as `rankwright train --method` has it."""
+        return "auto"
+
+    def _candidates(self, data: RankingData) -> tuple[_Candidate, ...]:
+        """What can be trained on the data."""
+        wanted = [one for one in CANDIDATES if self.members is None or one.name in self.members]
+        found = [one for one in wanted if one.linear or not self.explainable]
+        if not found:
+            raise InputError(
+                "members names no linear ranker, and explainable keeps to linear ones; expected one of them"
+            )
+        missing = not data.is_sparse and bool(np.isnan(data.X).any())
+        if missing and all(one.linear for one in found):
+            raise InputError(
+                "some features are missing (NaN), and linear rankers need every value; expected none missing"
+            )
+        return tuple(one for one in found if not (missing and one.linear))
+
+    def _learn_nothing(self, task: Task) -> Outcome:
+        self._model = LinearModel(np.zeros(task.data.n_features), self._names())
+        self.committee_ = Committee(str(self.measure_to_choose_by()), "nothing", 0, (), None, None, False, ())
+        return Outcome(committee=self.committee_)
+
+    def _train(self, task: Task) -> Outcome:
+        seed = seed_of(self.random_state)
+        judged = _Judged.of(task, self.cv, seed)
+        clock = _Clock(self.minutes, self.callback)
+        candidates = self._candidates(task.data)
+        if judged is None:
+            return self._without_choice(task, candidates, clock)
+        values_of = query_values(judged.data, self.measure_to_choose_by(), by_content(judged.data)[0])
+        features = _Features.of(judged, values_of)
+        tried: list[_Tried] = []
+        notices: tuple[Notice, ...] = ()
+        for number, candidate in enumerate(candidates, 1):
+            clock.tell(candidate.name, number, len(candidates))
+            with clock.stopping():
+                tried.append(self._try(candidate, task, judged, seed, clock))
+            if clock.stopped:
+                break
+        left = [one.name for one in candidates[len(tried) :]]
+        if clock.interrupted:
+            holds = f"{len(tried)} of {len(candidates)} members" if tried else "the best single feature"
+            what = f"training was interrupted; the model has {holds}"
+            notices = (Notice(Kind.INTERRUPTED, what, {"finished": len(tried), "of": len(candidates)}),)
+        return self._decide(judged, values_of, features, tried, left, notices)
+
+    def _try(self, candidate: _Candidate, task: Task, judged: _Judged, seed: int, clock: _Clock) -> _Tried:
+        """Train one candidate: find its setting, then train with it on all data."""
+        began = time.perf_counter()
+        ranker = self._ranker(candidate, seed, clock, self._setting_measure(task))
+        weights = task.weights.queries
+        if judged.cut is None:
+            fitted = ranker.fit_data(task.data, task.valid, weights=weights)
+            scores = scores_of(ranker.model_, judged.data)
+        else:
+            found = cross_validate(ranker, task.data, judged.cut, weights=weights, measure=ranker.eval_measure)
+            if found.interrupted:
+                raise KeyboardInterrupt
+            fitted = ranker.fit_data(task.data, weights=weights, choice=found)
+            scores = found.scores[~np.isnan(found.scores)]
+        if fitted.interrupted:
+            raise KeyboardInterrupt
+        return _Tried(
+            candidate.name, _setting(fitted), ranker.model_, scores, time.perf_counter() - began, fitted.notices
+        )
+
+    def _setting_measure(self, task: Task) -> Measure:
+        """What the settings of members are chosen by: AP, which is less noisy than a measure of the first ranks.
+
+        Unless labels are such that AP sees little: then the measure that decides on the committee.
+        """
+        measure = self.measure_to_choose_by()
+        average_precision = AP(rel=getattr(measure, "rel", 1))
+        known = Rankings(task.data.labels, task.data.indptr)
+        relevant = average_precision.n_relevant(known)
+        mixed = (relevant > 0) & (relevant < task.data.sizes)
+        return average_precision if mixed.sum() * 2 >= task.useful.sum() else measure
+
+    def _ranker(self, candidate: _Candidate, seed: int, clock: _Clock, choose_by: Measure, **changes: Any) -> Any:
+        ranker = candidate.make(**candidate.settings | changes)
+        shared = {"random_state": seed, "n_jobs": self.n_jobs, "callback": clock, "eval_measure": choose_by}
+        for name, value in shared.items():
+            if hasattr(ranker, name):
+                setattr(ranker, name, value)
+        return ranker
+
+    def _decide(
+        self,
+        judged: _Judged,
+        values_of: Callable[[Array], Array],
+        features: _Features,
+        tried: list[_Tried],
+        left: list[str],
+        notices: tuple[Notice, ...],
+    ) -> Outcome:
+        """Who stays, the model, and what to expect of it."""
+        names = self._names() or default_names(judged.data.n_features)
+        feature = LinearModel(np.eye(1, judged.data.n_features, features.best)[0], self._names())
+        scores = np.column_stack([one.scores for one in tried]) if tried else np.zeros((judged.data.n_docs, 0))
+        scales = spreads(scores, judged.data)
+        held_out = HeldOut(scores / scales, features.chosen_apart(judged), values_of, judged.weights, judged.folds)
+        stay = held_out.stay()
+        floor = not (tried and held_out.beats_feature(stay))
+        members = tuple(
+            MemberFacts(
+                one.name, one.setting, interval_of(held_out.values((at,)), judged.weights), at in stay, one.seconds
+            )
+            for at, one in enumerate(tried)
+        )
+        self._model = feature if floor else interpolate([tried[at].model for at in stay], 1.0 / scales[list(stay)])
+        self.committee_ = Committee(
+            str(self.measure_to_choose_by()),
+            judged.words,
+            judged.data.n_queries,
+            members,
+            names[features.best],
+            held_out.expectation(),
+            floor,
+            tuple(left),
+        )
+        return Outcome(notices=notices, committee=self.committee_)
+
+    def _without_choice(self, task: Task, candidates: tuple[_Candidate, ...], clock: _Clock) -> Outcome:
+        """One query has an order: nothing can be held out, and linear members with their default settings must do."""
+        some = [one for one in candidates if one.linear] or list(candidates)
+        seed, measure = seed_of(self.random_state), self.measure_to_choose_by()
+        rankers = [
+            self._ranker(one, seed, clock, measure, **({"C": 1.0} if "C" in one.settings else {})) for one in some
+        ]
+        for ranker in rankers:
+            ranker.fit_data(task.data, weights=task.weights.queries)
+        models = [ranker.model_ for ranker in rankers]
+        scores = np.column_stack([scores_of(model, task.data) for model in models])
+        self._model = interpolate(models, 1.0 / spreads(scores, task.data))
+        members = tuple(MemberFacts(one.name, "default", None, True, 0.0) for one in some)
+        self.committee_ = Committee(str(self.measure_to_choose_by()), "nothing", 0, members, None, None, False, ())
+        what = "only one query has an order to learn, so nothing can be held out: members have their default settings"
+        notice = Notice(Kind.NOT_CHOSEN, f"{what}, and there is no estimate")
+        return Outcome(notices=(notice,), committee=self.committee_)
+
+    def _training_facts(self) -> dict[str, Any]:
+        return super()._training_facts() | self.committee_.to_dict()
+
+
+@dataclass(frozen=True, eq=False)
+class _Features:
+    """The features as rankers: the measure of every judged query by each of them.
+
+    Attributes
+    ----------
+    columns : ndarray of int
+        Features without missing values.
+    values : ndarray of shape (features, queries)
+        The measure.
+    weights : ndarray
+        Of the queries.
+    """
+
+    columns: Array
+    values: Array
+    weights: Array
+
+    @classmethod
+    def of(cls, judged: _Judged, values_of: Callable[[Array], Array]) -> _Features:
+        """Evaluate every feature; higher is better."""
+        X = judged.data.X.tocsc() if judged.data.is_sparse else judged.data.X
+        columns, values = [], []
+        for column in range(judged.data.n_features):
+            scores = _column(X, column)
+            if not np.isnan(scores).any():
+                columns.append(column)
+                values.append(values_of(scores))
+        return cls(
+            np.array(columns or [0]), np.array(values or [values_of(np.zeros(judged.data.n_docs))]), judged.weights
+        )
+
+    @property
+    def best(self) -> int:
+        """The feature that is best on all queries, the first of equal ones."""
+        return int(self.columns[self._best(np.ones(len(self.weights), bool))])
+
+    def _best(self, queries: Array) -> int:
+        return int(np.argmax(np.round(self.values[:, queries] @ self.weights[queries], 9)))
+
+    def chosen_apart(self, judged: _Judged) -> Array:
+        """Scores of the held-out documents: in each fold by the feature that is best in the others."""
+        X = judged.data.X.tocsc() if judged.data.is_sparse else judged.data.X
+        scores = np.zeros(judged.data.n_docs)
+        for fold in np.unique(judged.folds):
+            own = judged.folds == fold
+            rows = np.repeat(own, judged.data.sizes)
+            column = int(self.columns[self._best(own if own.all() else ~own)])
+            scores[rows] = np.nan_to_num(_column(X, column)[rows])
+        return scores
+
+
+def _column(X: Any, column: int) -> Array:
+    found = X[:, [column]]
+    return np.asarray(found.toarray() if hasattr(found, "toarray") else found, np.float64).ravel()
+
+
+class _Clock:
+    """Called after every step of a member: ends training when time is over, and tells whoever watches."""
+
+    def __init__(self, minutes: float | None, watch: Callable[[Any], Any] | None) -> None:
+        self._until = None if minutes is None else time.monotonic() + 60.0 * minutes
+        self._watch = watch
+        self.stopped = self.interrupted = False
+
+    def __call__(self, step: Any) -> Any:
+        """Tell of a step; KeyboardInterrupt when time is over."""
+        if self._until is not None and time.monotonic() > self._until:
+            self.stopped = True
+            raise KeyboardInterrupt
+        return None if self._watch is None else self._watch(step)
+
+    def fold(self, number: int, of: int, settings: Any) -> None:
+        """Tell which fold comes next."""
+        tell = getattr(self._watch, "fold", None)
+        if tell is not None:
+            tell(number, of, settings)
+
+    def tell(self, name: str, number: int, of: int) -> None:
+        """Tell which member comes next."""
+        tell = getattr(self._watch, "member", None)
+        if tell is not None:
+            tell(name, number, of)
+
+    @contextmanager
+    def stopping(self) -> Iterator[None]:
+        """Let Ctrl-C, or the end of time, stop the training of a member."""
+        try:
+            yield
+        except KeyboardInterrupt:
+            self.interrupted = not self.stopped
+            self.stopped = True
+
+
+def _setting(fitted: Any) -> str:
+    """What was chosen for a member, in words."""
+    if fitted.rounds is not None:
+        return f"{fitted.rounds.kept:,} {fitted.rounds.unit}"
+    return f"C {fitted.C:g}"

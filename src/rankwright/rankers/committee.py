@@ -1,0 +1,324 @@
+"""A committee of rankers: their scores on one scale, added; who stays in it, and what to expect of it.
+
+All decisions are made on held-out queries, which no member was trained on. A member is dropped only if the committee is
+better without it by more than chance would have it: by more than `DROPPED_FROM` standard errors of the mean difference
+over queries. What the committee promises is computed the same way that it decides, with one more precaution: the
+members that count for a fold are those chosen on the other folds.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.dataset import RankingData
+
+__all__ = [
+    "DROPPED_FROM",
+    "Committee",
+    "Expectation",
+    "HeldOut",
+    "Interval",
+    "MemberFacts",
+    "interval_of",
+    "spreads",
+]
+
+Array = npt.NDArray[Any]
+DROPPED_FROM = 2.0
+"""Standard errors by which the committee must be better without a member to drop it."""
+_CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A mean over queries with its confidence interval, by Student's t.
+
+    Attributes
+    ----------
+    value : float
+        The mean.
+    low, high : float
+        Where the mean over all queries of this kind lies, with a confidence of 95 %; NaN for a single query.
+    """
+
+    value: float
+    low: float
+    high: float
+
+
+def interval_of(values: Array, weights: Array) -> Interval:
+    """The weighted mean of the values of queries, with its interval."""
+    mean, error, n = _mean(values, weights)
+    if n < 2:
+        return Interval(mean, float("nan"), float("nan"))
+    from scipy.special import stdtrit
+
+    reach = float(stdtrit(n - 1, (1 + _CONFIDENCE) / 2)) * error
+    return Interval(mean, mean - reach, mean + reach)
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What to expect of a ranker on queries that it has not seen.
+
+    Attributes
+    ----------
+    value : Interval
+        The measure.
+    feature_value : Interval
+        That of the best single feature.
+    difference : Interval
+        How much higher it is than the best single feature, query by query.
+    """
+
+    value: Interval
+    feature_value: Interval
+    difference: Interval
+
+    def to_dict(self) -> dict[str, list[float]]:
+        """Value, low and high of each."""
+        return {f"expected_{name}": [one.value, one.low, one.high] for name, one in vars(self).items()}
+
+    def words(self, measure: str, held_out: str, n_queries: int, feature: str | None) -> list[tuple[str, str]]:
+        """Two titles and lines."""
+        value, apart = self.value, self.difference
+        between = "" if math.isnan(value.low) else f", between {max(value.low, 0.0):.3f} and {min(value.high, 1.0):.3f}"
+        lines = [
+            ("expect", f"{measure} {value.value:.4f} on new queries like these{between} ({_sure(held_out, n_queries)})")
+        ]
+        if feature is not None:
+            sign = "clearly better" if apart.low > 0 else "clearly worse" if apart.high < 0 else "not surely better"
+            sign = "the same" if apart.value == apart.low == apart.high == 0 else sign
+            gain = f"{apart.value:+.4f}" + (
+                "" if math.isnan(apart.low) else f" ({apart.low:+.3f} to {apart.high:+.3f})"
+            )
+            lines.append(
+                ("against", f"{feature}, the best single feature, {self.feature_value.value:.4f}: {gain}, {sign}")
+            )
+        return lines
+
+
+@dataclass(frozen=True)
+class MemberFacts:
+    """A member of a committee, or a candidate that was dropped.
+
+    Attributes
+    ----------
+    name : str
+        The method.
+    setting : str
+        What was chosen for it, such as ``C 10`` or ``120 trees``.
+    value : Interval or None
+        The measure on held-out queries, alone.
+    stays : bool
+        Whether it is in the committee.
+    seconds : float
+        To train it, choices included.
+    """
+
+    name: str
+    setting: str
+    value: Interval | None
+    stays: bool
+    seconds: float
+
+    @property
+    def words(self) -> str:
+        """Name and setting."""
+        return f"{self.name} ({self.setting})"
+
+
+@dataclass(frozen=True)
+class Committee:
+    """What a committee holds, why, and what to expect of it.
+
+    Attributes
+    ----------
+    measure : str
+        What decided.
+    held_out : str
+        By what: ``5-fold cross-validation``, ``validation data``, …
+    n_queries : int
+        Queries that were held out.
+    members : tuple of MemberFacts
+        All candidates that were trained.
+    feature : str or None
+        The best single feature.
+    expectation : Expectation or None
+        For new queries; None if no query could be held out.
+    floor : bool
+        Whether the members were no better than the best single feature, so that it is the model.
+    unfinished : tuple of str
+        Candidates that were not finished in time.
+    """
+
+    measure: str
+    held_out: str
+    n_queries: int
+    members: tuple[MemberFacts, ...]
+    feature: str | None
+    expectation: Expectation | None
+    floor: bool
+    unfinished: tuple[str, ...]
+
+    @property
+    def kept(self) -> tuple[MemberFacts, ...]:
+        """The members of the committee; none if it is the best single feature."""
+        return () if self.floor else tuple(member for member in self.members if member.stays)
+
+    def words(self) -> list[tuple[str, str]]:
+        """What it holds, why, and what to expect: a few titles and lines."""
+        kept = self.kept
+        if self.floor:
+            lines = [("holds", f"the feature {self.feature} alone: no ranker was better")]
+        elif len(kept) == 1:
+            lines = [("holds", f"{kept[0].words}, alone")]
+        else:
+            listed = ", ".join(member.words for member in kept)
+            lines = [("holds", f"{len(kept)} rankers, their scores on one scale and added: {listed}")]
+        dropped = [one.name for one in self.members if one not in kept]
+        left = [f"dropped, because it is better without: {'; '.join(dropped)}"] if dropped and not self.floor else []
+        left += [f"not finished in time: {'; '.join(self.unfinished)}"] if self.unfinished else []
+        alone = [f"{one.name} {one.value.value:.4f}" for one in self.members if one.value is not None]
+        if alone:
+            lines.append(("alone", "; ".join(alone) + f" ({self.measure}, {self.held_out})"))
+        lines += [("", line) for line in left]
+        if self.expectation is not None:
+            lines += self.expectation.words(self.measure, self.held_out, self.n_queries, self.feature)
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as numbers, text and lists, for a model file."""
+        return {
+            "summary": [f"{title}\t{line}" for title, line in self.words()],
+            "members": [[one.name, one.setting, _number(one.value), one.stays] for one in self.members],
+            "held_out": self.held_out,
+            "best_feature": self.feature,
+            "is_best_feature": self.floor,
+            "unfinished": list(self.unfinished),
+            **({} if self.expectation is None else self.expectation.to_dict()),
+        }
+
+
+@dataclass(frozen=True, eq=False)
+class HeldOut:
+    """Scores of documents by members that have not seen their queries.
+
+    Attributes
+    ----------
+    scores : ndarray of shape (documents, members)
+        On one scale.
+    feature : ndarray
+        The best single feature, chosen on other queries too.
+    values_of : callable
+        The measure of every query, as a function of the scores.
+    weights : ndarray
+        Of the queries.
+    folds : ndarray of int
+        The fold of every query.
+    """
+
+    scores: Array
+    feature: Array
+    values_of: Callable[[Array], Array]
+    weights: Array
+    folds: Array
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_known", {})
+
+    def values(self, members: Sequence[int]) -> Array:
+        """The measure of every query, by the sum of some members."""
+        known: dict[tuple[int, ...], Array] = vars(self)["_known"]
+        key = tuple(members)
+        if key not in known:
+            known[key] = self.values_of(self.scores[:, list(key)].sum(axis=1))
+        return known[key]
+
+    def stay(self, queries: Array | None = None) -> tuple[int, ...]:
+        """The members that stay, decided on some queries (a mask) or on all of them.
+
+        One at a time goes the member without which the committee is better by the most standard errors, as long as
+        these are more than `DROPPED_FROM`.
+        """
+        queries = np.ones(len(self.weights), bool) if queries is None else queries
+        members = tuple(range(self.scores.shape[1]))
+        while len(members) > 1:
+            with_all = self.values(members)[queries]
+            gains = []
+            for member in members:
+                others = tuple(one for one in members if one != member)
+                gains.append(_errors(self.values(others)[queries] - with_all, self.weights[queries]))
+            worst = int(np.argmax(gains))
+            if not gains[worst] > DROPPED_FROM:
+                break
+            members = (*members[:worst], *members[worst + 1 :])
+        return members
+
+    def beats_feature(self, members: Sequence[int], queries: Array | None = None) -> bool:
+        """Whether the sum of some members is at least as good as the best single feature, by its mean."""
+        if not members:
+            return False
+        queries = np.ones(len(self.weights), bool) if queries is None else queries
+        apart = (self.values(members) - self.values_of(self.feature))[queries]
+        return _mean(apart, self.weights[queries])[0] >= 0
+
+    def expectation(self) -> Expectation:
+        """What to expect; for every fold, members and floor are decided on the other folds."""
+        of_feature = self.values_of(self.feature)
+        found = np.empty(len(self.weights))
+        for fold in np.unique(self.folds):
+            own = self.folds == fold
+            others = ~own if not own.all() else own
+            members = self.stay(others)
+            values = self.values(members) if self.beats_feature(members, others) else of_feature
+            found[own] = values[own]
+        return Expectation(
+            interval_of(found, self.weights),
+            interval_of(of_feature, self.weights),
+            interval_of(found - of_feature, self.weights),
+        )
+
+
+def spreads(scores: Array, data: RankingData) -> Array:
+    """Standard deviation of each column within queries; 1 for columns that are constant there."""
+    size = np.abs(scores).max(axis=0, initial=0.0)
+    _, power = np.frexp(size)
+    scores = np.ldexp(scores, -power)  # below 1, with the same digits: huge scores have no squares
+    sums = np.add.reduceat(scores, data.indptr[:-1], axis=0)
+    apart = scores - np.repeat(sums / data.sizes[:, None], data.sizes, axis=0)
+    spread = np.ldexp(np.sqrt((apart**2).mean(axis=0)), power)
+    return np.where(spread > np.maximum(1e-12 * size, 1e-290), spread, 1.0)  # less is rounding, or overflows below
+
+
+def _mean(values: Array, weights: Array) -> tuple[float, float, int]:
+    """The weighted mean, its standard error, and the number of queries; independent of their order."""
+    total = math.fsum(weights)
+    mean = math.fsum(values * weights) / total
+    n = len(values)
+    if n < 2:
+        return mean, float("nan"), n
+    squares = math.fsum((weights * (values - mean)) ** 2)
+    return mean, math.sqrt(squares * n / (n - 1)) / total, n
+
+
+def _errors(differences: Array, weights: Array) -> float:
+    """A mean difference in its own standard errors; 0 if it is only rounding."""
+    mean, error, _ = _mean(np.round(differences, 12), weights)
+    if mean == 0 or math.isnan(error):
+        return 0.0
+    return mean / error if error > 0 else math.copysign(math.inf, mean)
+
+
+def _number(interval: Interval | None) -> float | None:
+    return None if interval is None else interval.value
+
+
+def _sure(held_out: str, n_queries: int) -> str:
+    return f"95 % confidence; {held_out}, {n_queries:,} {'query' if n_queries == 1 else 'queries'}"
