@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from tests.experiments.experiment_files import made
 
-from rankwright import LambdaMART, StructuredSVM, ThresholdBins, evaluate
+from rankwright import LambdaMART, RankingSVM, StructuredSVM, ThresholdBins, evaluate
 from rankwright.errors import InputError
 from rankwright.experiments import tuning
 from rankwright.experiments.config import MethodSpec
@@ -68,6 +68,19 @@ def test_the_first_of_equal_points_is_kept():
         "r", "lambdamart", FOREST | {"random_state": 1}, {"max_bins": [255, 254]}, choose_by=parse_measure("AP")
     )
     assert run_method(spec, TRAIN, VALID).chosen == {"max_bins": 255}
+
+
+def test_without_validation_queries_a_method_may_be_cross_validated():
+    spec = MethodSpec("r", "rank-svm", {"cv": 3}, choose_by=parse_measure("AP"))
+    found = run_method(spec, TRAIN, None)
+    ranker = RankingSVM("auto", cv=3, eval_measure="AP").fit(TRAIN)
+    assert np.array_equal(found.model.coef, ranker.coef_)
+    assert found.chosen == {"C": ranker.C_}
+    assert [row["validation"] for row in found.path] == list(ranker.cv_.means)
+    trees = run_method(MethodSpec("t", "lambdamart", FOREST | {"cv": 3}), TRAIN, None)
+    assert trees.trained.facts.cross_validation.setting == trees.trained.ranker.n_trees_
+    with pytest.raises(InputError, match="but there is validation data; expected one of the two"):
+        run_method(spec, TRAIN, VALID)
 
 
 @pytest.mark.parametrize("method", ["svm-acc", "rank-svm", "svm-combo"])

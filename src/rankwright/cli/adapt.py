@@ -37,7 +37,7 @@ __all__ = ["command"]
 
 _TESTS = {"closed": "test", "open": "open test"}
 _OTHERS = {"train": "training", "valid": "validation", "rich": "background"}
-_NOT_SET = ("background", "callback", "eval_measure", "n_jobs", "random_state", "warm_start")
+_NOT_SET = ("background", "callback", "cv", "eval_measure", "n_jobs", "random_state", "warm_start")
 _IN_DOMAIN_HELP = f"What to train on FEATURES: {LISTED}."
 _SET_HELP = "A parameter of the --in-domain method, such as hidden=15; an unknown name lists them all."
 _LEAVES_HELP = "Leaves of LambdaMART's trees; several, such as 2,4,10,20: the best on --valid."

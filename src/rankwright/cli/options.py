@@ -34,6 +34,7 @@ _NOT_SET = (
     "background",
     "bins",
     "callback",
+    "cv",
     "eval_measure",
     "losses",
     "n_jobs",

@@ -27,8 +27,12 @@ __all__ = ["command"]
 
 _METHOD_HELP = f"What to train: {LISTED}. svm-ndcg, svm-mrr and dorm optimise the first 10 ranks, -nc all of them."
 _C_HELP = (
-    "Weight of ranking errors against large weights; auto: the value of --C-grid that is best on --valid.  "
-    "[default: auto with --valid, else 1]"
+    "Weight of ranking errors against large weights; auto: the value of --C-grid that is best on --valid, or by "
+    "cross-validation.  [default: auto; with --cv 0 and no --valid 1]"
+)
+_CV_HELP = (
+    "Without --valid: choose C, or the number of rounds, by cross-validation with K folds of queries, then train on "
+    "all; 0: choose nothing.  [default: 5 where anything is open, one of them held out from 500 queries on]"
 )
 _GRID_HELP = "Values of C that auto tries.  [default: 0.0001, 0.001, … 1000; with the ramp bound 0.1, 1, 10]"
 _BOUND_HELP = (
@@ -77,6 +81,7 @@ def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float |
 @click.option("--C", "C", metavar="NUMBER|auto", callback=_cost, help=_C_HELP)
 @click.option("--C-grid", "C_grid", metavar="0.01,0.1,1", callback=numbers, help=_GRID_HELP)
 @click.option("--valid", type=FILE, metavar="FILE", help="Validation data.")
+@click.option("--cv", type=Whole(0), metavar="K", help=_CV_HELP)
 @click.option("-m", "--measure", metavar="NAME", help=_MEASURE_HELP)
 @click.option("--relevant-from", type=float, metavar="LABEL", help="Lowest relevant label.  [default: 1]")
 @click.option("--continue", "start", type=FILE, metavar="MODEL", help=_CONTINUE_HELP)
@@ -133,12 +138,15 @@ def command(
     """Train a ranker on FEATURES for the measure you are judged by.
 
     FEATURES is LETOR text, Parquet or a Rankwright folder. Max-margin methods stop when the weights are proved to be
-    close to optimal, and report how close. Trees and nets keep the round that is best on --valid. Ctrl-C stops early
-    and keeps the best model so far. --clean applies to FEATURES and --valid, before anything else.
+    close to optimal, and report how close. What is left open, C or the number of rounds of trees and nets, is chosen on
+    --valid, or without it by cross-validation over the queries. Ctrl-C stops early and keeps the best model so far.
+    --clean applies to FEATURES and --valid, before anything else.
 
     \b
     Example:
+      rankwright train train.txt --method svm-map -o model.rkw
       rankwright train train.txt --method svm-map --C 10 -o model.rkw
+      rankwright train train.txt --method lambdamart --cv 10 -o model.rkw
       rankwright train train.txt --method svm-ndcg@5 --valid vali.txt -o model.rkw
       rankwright train train.txt --method rank-svm --valid vali.txt --measure nDCG@10 --C-grid 0.01,0.1,1 -o model.rkw
       rankwright train train.txt --method svm-combo --losses map,ndcg@5 --valid vali.txt -o model.rkw
@@ -159,9 +167,10 @@ def command(
     from rankwright.training.train import STARTING_MODEL, TRAINING, VALIDATION, held_out, plan
 
     _check_output(target, [features, valid])
-    _check_cost(options, valid)
-    if start is not None and options["bins"] is not None:
-        raise InputError("--continue does not go with --bins")
+    cv = options.pop("cv")
+    _check_cost(options, valid, cv)
+    if start is not None:
+        _check_continue(options, valid, cv)
     chosen = parse_method(method)
     cleaner = cleaner_of(options, for_training="relevant_from" in chosen.defaults())
     settings = settings_of(chosen, options, assigned)
@@ -170,6 +179,8 @@ def command(
     saved = None if start is None else load_model(start)
     if saved is not None and valid is None and settings.keys().isdisjoint({"C", "lam"}):
         settings |= {"C": saved.training["C"]} if saved.training.get("C") else {}
+    if valid is None and start is None:
+        settings = _folds(settings, cv) | settings
     validated = valid is not None
     decided = plan(chosen, settings, measure=measure, validated=validated, random_state=seed, n_jobs=threads)
     data, dropped = _read(features, group, negative_as_zero, cleaner, threads)
@@ -211,9 +222,29 @@ def _check_output(target: Path, sources: list[Path | None]) -> None:
     check_target(target, sources)
 
 
-def _check_cost(options: dict[str, Any], valid: Path | None) -> None:
-    """Reject a choice of C without validation data, and a grid with nothing to choose."""
-    if options["C"] == "auto" and valid is None:
-        raise InputError("--C auto chooses C on validation data; expected --valid FILE with it")
-    if options["C_grid"] is not None and (valid is None or options["C"] not in (None, "auto")):
-        raise InputError("--C-grid lists the values that --C auto tries; expected --valid with it, and no other --C")
+def _check_cost(options: dict[str, Any], valid: Path | None, cv: int | None) -> None:
+    """Reject a choice with nothing to choose by, and a grid with nothing to choose."""
+    if cv == 1:
+        raise InputError("--cv is 1; expected a number of folds from 2, or 0 for none")
+    if cv and valid is not None:
+        raise InputError("--cv chooses without validation data; expected either --cv or --valid")
+    if cv == 0 and valid is None and (options["C"] == "auto" or options["C_grid"] is not None):
+        raise InputError("--C auto and --C-grid choose C on --valid or by cross-validation; expected no --cv 0")
+    if options["C_grid"] is not None and options["C"] not in (None, "auto"):
+        raise InputError("--C-grid lists the values that --C auto tries; expected no other --C")
+
+
+def _check_continue(options: dict[str, Any], valid: Path | None, cv: int | None) -> None:
+    """Reject what cannot be continued: a model that may have seen the queries to be held out, for one."""
+    if cv or options["bins"] is not None:
+        raise InputError(f"--continue does not go with {'--cv' if cv else '--bins'}")
+    if valid is None and (options["C"] == "auto" or options["C_grid"] is not None):
+        raise InputError("--continue does not go with cross-validation; expected --valid to choose C on, or one --C")
+
+
+def _folds(settings: dict[str, Any], cv: int | None) -> dict[str, Any]:
+    """The setting that asks for cross-validation: as said, or else where the method leaves something open."""
+    if cv is None:
+        given = settings.get("lam") is not None or settings.get("C", "auto") != "auto"
+        return {} if given else {"cv": "auto"}
+    return {"cv": cv} if cv else {}

@@ -21,12 +21,14 @@ from rankwright.cli.printing import RETURN, styled
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
+    from rankwright.rankers.cross_validation import CrossValidation
     from rankwright.rankers.facts import Notice
     from rankwright.training.train import Plan, Trained
 
 __all__ = ["COMPILING", "Watch", "facts_of", "must_compile", "notices", "show", "watched"]
 
 COMPILING = "compiling the training code, once on this machine: about 15 seconds …"
+CROSSED = "cross-validated"
 _INTERVAL = 0.25  # seconds between two updates of the progress line
 _MARGIN = 14
 _A_LINE = 4  # values of C
@@ -40,6 +42,7 @@ class Watch:
         self._at = -1
         self._starts = starts
         self._asked = False
+        self._fold = ""
         self._live = sys.stderr.isatty()
         self._shown_at = -_INTERVAL
         self._width = 0
@@ -51,17 +54,32 @@ class Watch:
         now = time.monotonic()
         if self._live and now - self._shown_at >= _INTERVAL:
             self._shown_at = now
-            self._write(self._pass(check) if by_passes else _round(check))
+            self._write(self._pass(check) if by_passes else self._round(check))
         # The very first pass only looks at weights of 0, which are not worth keeping.
         if self._asked and (not by_passes or self._starts or self._at > 0 or check.passes > 1):
             raise KeyboardInterrupt
+
+    def fold(self, number: int, n_folds: int, costs: Sequence[float]) -> None:
+        """Cross-validation goes on: to a fold, from 1; to all together, 0; or to all data, where there are 0 folds."""
+        many = f"{n_folds} folds" if n_folds > 1 else "one fold"
+        self._fold = "" if not n_folds else f"fold {number} of {n_folds}  " if number else f"{many}  "
+        self._costs, self._at = costs, -1
+        self._asked &= n_folds > 0  # what was stopped is the choice
+
+    def _round(self, row: Any) -> str:
+        """A round of boosting, or an epoch."""
+        number = getattr(row, "round", getattr(row, "epoch", 0))
+        value = "" if row.value != row.value else f"  {'held out' if self._fold else 'validation'} {row.value:.4f}"
+        return f"{self._fold}round {number}{value}  {row.seconds:.0f} s"
 
     def _pass(self, check: Any) -> str:
         several = len(self._costs) > 1
         at = min(self._at, len(self._costs) - 1)
         which = f"  C {self._costs[at]:g} ({at + 1} of {len(self._costs)})" if several else ""
+        if self._fold:  # short, so that it fits
+            return f"{self._fold}{which[2:]}  pass {check.passes}  gap {_percent(check.gap)}"
         figures = f"gap {_percent(check.gap)}  objective {check.primal:.5g}  bound {check.dual + 0.0:.5g}"
-        return f"pass {check.passes}  {figures}{which}"
+        return f"{self._fold}pass {check.passes}  {figures}{which}"
 
     @contextmanager
     def interruptible(self) -> Iterator[None]:
@@ -91,13 +109,6 @@ class Watch:
         text = text[: shutil.get_terminal_size().columns - 1]
         click.echo(RETURN + text.ljust(self._width) + ("" if text else RETURN), err=True, nl=False)
         self._width = len(text)
-
-
-def _round(row: Any) -> str:
-    """A round of boosting, or an epoch."""
-    number = getattr(row, "round", getattr(row, "epoch", 0))
-    value = "" if row.value != row.value else f"  validation {row.value:.4f}"
-    return f"round {number}{value}  {row.seconds:.0f} s"
 
 
 def must_compile() -> bool:
@@ -166,6 +177,7 @@ def facts_of(trained: Trained, compiled: bool) -> dict[str, Any]:
     from rankwright.rankers.facts import Kind
 
     facts, proof, rounds = trained.facts, trained.facts.certificate, trained.facts.rounds
+    crossed = facts.cross_validation
     chosen = getattr(trained.ranker, "C", None) == "auto"
     useless = next((notice for notice in facts.notices if notice.kind is Kind.NO_BETTER_THAN_ZERO), None)
     return {
@@ -189,12 +201,26 @@ def facts_of(trained: Trained, compiled: bool) -> dict[str, Any]:
         "passes_total": None if proof is None else proof.passes_total,
         "unit": None if rounds is None else rounds.unit,
         "rounds": None if rounds is None else rounds.kept,
-        "rounds_run": None if rounds is None else len(rounds.values),
+        "rounds_run": None if rounds is None else len(rounds.values if crossed is None else crossed.settings),
+        "cross_validation": None if crossed is None else _crossed(crossed),
         "seconds": facts.seconds,
         "compiled": compiled,
         "interrupted": facts.interrupted,
         "measures": {f"{part} {trained.measure}": value for part, value in trained.values.items()},
         "definitions": _definitions(trained),
+    }
+
+
+def _crossed(found: CrossValidation) -> dict[str, Any]:
+    """What cross-validation did, and what it found: the honest estimate, and the mean for every setting."""
+    return {
+        "how": found.folds.words,
+        "folds": found.folds.n_folds,
+        "held_out": found.folds.n_held_out,
+        "queries": int((found.folds.of_query >= 0).sum()),
+        "value": found.value,
+        "settings": list(found.settings),
+        "means": list(found.means),
     }
 
 
@@ -228,20 +254,26 @@ def show(facts: Mapping[str, Any]) -> None:
     _show_work(facts)
     values = {part.partition(" ")[0]: value for part, value in facts["measures"].items()}
     found = [f"{values['validation']:.4f} on {valid} (validation)"] if valid else []
+    found += [f"{values[CROSSED]:.4f} {CROSSED}"] if CROSSED in values else []
     _line(facts["measure"], ", ".join([*found, f"{values['training']:.4f} on {features} (training)"]))
     for line in facts["definitions"]:
         _line("", line)
+    if CROSSED in values:
+        _line("", f"{CROSSED}: queries scored by models that were trained and chosen without them")
     so_far = ", the best model so far" if facts["interrupted"] else ""
     click.echo(f"wrote {facts['model']}{so_far}", err=True)
 
 
 def _show_choice(facts: Mapping[str, Any], valid: str) -> None:
-    """What was chosen on validation data, and from what."""
+    """What was chosen on validation data or by cross-validation, and from what."""
+    crossed = facts["cross_validation"]
+    where = f"on {valid}" if valid else "" if crossed is None else f"in {crossed['how']}"
     if facts["C"] is not None:
-        _line("C", _chosen(facts, valid))
+        _line("C", _chosen(facts, where))
     if facts["unit"] is not None:
-        chosen = f", the best of {facts['rounds_run']:,} by {facts['measure']} on {valid}" if valid else ""
-        _line(facts["unit"], f"{facts['rounds']:,}{chosen}, {facts['seconds']:.2f} s")
+        chosen = f", the best of {facts['rounds_run']:,} by {facts['measure']} {where}" if where else ""
+        included = "" if crossed is None else " in all"
+        _line(facts["unit"], f"{facts['rounds']:,}{chosen}, {facts['seconds']:.2f} s{included}")
     if len(facts["C_tried"]) > 1:
         tried = [f"{row['C']:g}: {row[facts['measure']]:.4f}" for row in facts["C_tried"]]
         for at in range(0, len(tried), _A_LINE):
@@ -262,21 +294,23 @@ def _show_work(facts: Mapping[str, Any]) -> None:
         _line("proved", f"{proof['measure']} ≥ {_floor(proof['at_least'])} over the queries trained on; {value}")
     several = f" for {len(facts['C_tried'])} values of C" if len(facts["C_tried"]) > 1 else ""
     compiled = ", compiling included" if facts["compiled"] else ""
+    if facts["cross_validation"] is not None:  # the passes are those of the training on all data
+        several, compiled = "", f" in all{compiled}"
     if facts["passes_total"] is not None:
         _line("passes", f"{facts['passes_total']:,} over the data{several}, {facts['seconds']:.2f} s{compiled}")
     elif facts["unit"] is None:
-        _line("time", f"{facts['seconds']:.2f} s{several}")
+        _line("time", f"{facts['seconds']:.2f} s{several}{compiled}")
 
 
 def _queries(count: int) -> str:
     return f"{count:,} {'query' if count == 1 else 'queries'}"
 
 
-def _chosen(facts: Mapping[str, Any], valid: str) -> str:
+def _chosen(facts: Mapping[str, Any], where: str) -> str:
     tried = [row["C"] for row in facts["C_tried"]]
     if not tried:
         return f"{facts['C']:g}"
-    text = f"{facts['C']:g}, the best of {len(tried)} by {facts['measure']} on {valid}"
+    text = f"{facts['C']:g}, the best of {len(tried)} by {facts['measure']} {where}"
     if facts["C_left"]:
         return f"{text}; {facts['C_left']} more not tried"
     useless = facts["no_better_than_zero"]

@@ -39,7 +39,14 @@ Array = npt.NDArray[Any]
 Point = dict[str, Any]
 _NONE = "none"  # TOML has no null
 _HEALTH = ("C", "objective", "gap", "passes", "norm", "slack", "slack_ratio", "objective_ratio")
-_FEW = {"n_trees": 2, "n_rounds": 2, "epochs": 1, "max_passes": 25, "min_rows": 1}  # for a fit that only loads code
+_FEW = {
+    "cv": None,
+    "n_trees": 2,
+    "n_rounds": 2,
+    "epochs": 1,
+    "max_passes": 25,
+    "min_rows": 1,
+}  # for a fit that only loads code
 
 
 @dataclass(frozen=True, eq=False)

@@ -179,6 +179,7 @@ class _CostSteps:
     def __init__(self, ranker: CostRanker, task: Task, grid: Sequence[float]) -> None:
         self._ranker, self._valid, self._left = ranker, task.valid, list(grid)
         self._coefs: list[Array] = []
+        self.figures: list[Mapping[str, float]] = []
         self._path: CostPath | None = ranker._path(task)
 
     def step(self) -> Array:
@@ -189,6 +190,7 @@ class _CostSteps:
         if trial.interrupted:
             raise KeyboardInterrupt
         self._coefs.append(trial.coef)
+        self.figures.append(trial.figures)
         return scores_of(self.model(-1), self._valid)
 
     def model(self, number: int) -> LinearModel:
@@ -203,7 +205,8 @@ class _CostSteps:
 
 
 def _tried(choice: CrossValidation, figures: Mapping[str, float]) -> tuple[dict[str, float], ...]:
-    """One row for each C tried; what else is known of the one chosen is of the training on all data."""
+    """One row for each C tried: figures are those of the training on all data, or else on average over folds."""
     name = str(choice.measure)
-    rows = zip(choice.settings, choice.means, strict=True)
-    return tuple({"C": C, name: mean} | (dict(figures) if choice.setting == C else {}) for C, mean in rows)
+    crossed: Sequence[Mapping[str, float]] = choice.figures or [{}] * len(choice.settings)
+    rows = zip(choice.settings, choice.means, crossed, strict=True)
+    return tuple({"C": C, name: mean} | dict(figures if choice.setting == C else own) for C, mean, own in rows)

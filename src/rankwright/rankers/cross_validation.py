@@ -13,8 +13,8 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -91,6 +91,8 @@ class CrossValidation:
         query, with the setting in ``fold_settings``; NaN for documents of other queries.
     query_values : ndarray
         The measure of every query by these scores; NaN for queries that are not held out.
+    figures : tuple of mapping
+        What else is known of each C, on average over folds: as in ``C_path_``; empty for methods without C.
     start : CrossValidation or None
         The same for the SVMmap from whose weights the ramp bound starts.
     interrupted : bool
@@ -111,6 +113,7 @@ class CrossValidation:
     fold_settings: tuple[Any, ...]
     scores: Array
     query_values: Array
+    figures: tuple[Mapping[str, float], ...] = ()
     start: CrossValidation | None = None
     interrupted: bool = False
 
@@ -326,6 +329,7 @@ def _cross(
         tuple(settings[number] for number in used),
         scores,
         of_query,
+        _figures(done, settings),
         start,
         interrupted or (start is not None and start.interrupted),
     )
@@ -339,6 +343,16 @@ def _values_of(data: RankingData, folds: Folds, measure: Measure, docs: Array, s
         return query_values(data, measure, docs)(scores)
     rows = np.repeat(held_out, data.sizes)
     return query_values(data.select(held_out), measure, places_among(docs, held_out, data))(scores[rows])
+
+
+def _figures(folds: Sequence[_Fold], settings: Sequence[Any]) -> tuple[dict[str, float], ...]:
+    """The figures of every C, on average over folds."""
+    known = [fold.steps.figures for fold in folds if hasattr(fold.steps, "figures")]
+    return tuple(
+        {"C": C} | {name: math.fsum(row[name] for row in rows) / len(rows) for name in rows[0]}
+        for C, *rows in zip(settings, *known, strict=True)
+        if rows
+    )
 
 
 def _best(values: Array, weights: Array) -> int:
@@ -372,16 +386,11 @@ def _spread(found: CrossValidation, kept: Array, data: RankingData) -> CrossVali
         spread[..., kept] = values
         return spread
 
-    return CrossValidation(
-        found.measure,
-        Folds(wide(found.folds.of_query, kept, -1), found.folds.n_folds),
-        found.settings,
-        wide(found.values, kept, np.nan),
-        wide(found.weights, kept, 0.0),
-        found.setting,
-        found.fold_settings,
-        wide(found.scores, np.repeat(kept, data.sizes), np.nan),
-        wide(found.query_values, kept, np.nan),
-        found.start,
-        found.interrupted,
+    return replace(
+        found,
+        folds=Folds(wide(found.folds.of_query, kept, -1), found.folds.n_folds),
+        values=wide(found.values, kept, np.nan),
+        weights=wide(found.weights, kept, 0.0),
+        scores=wide(found.scores, np.repeat(kept, data.sizes), np.nan),
+        query_values=wide(found.query_values, kept, np.nan),
     )

@@ -50,7 +50,7 @@ class CrossValidated(Ranker):
         found = crossed(self, data, weights, folds, self.measure_to_choose_by())
         tell = getattr(getattr(self, "callback", None), "fold", None)
         if tell is not None:  # what follows is the training on all data
-            tell(0, 0, (found.setting,))
+            tell(0, 0, (*(() if found.start is None else (found.start.setting,)), found.setting))
         if not found.interrupted:
             return found, ()
         what = f"cross-validation was interrupted; the choice is by {found.folds.words} and {len(found.settings)}"
@@ -81,4 +81,5 @@ class CrossValidated(Ranker):
         for name, value in (("random_state", seed), ("warm_start", False), ("cv", None)):
             if hasattr(ranker, name):
                 setattr(ranker, name, value)
+        ranker.__dict__.pop("_initial_coef", None)  # a model to start from may have seen what is held out
         return ranker

@@ -101,16 +101,15 @@ class MaxMarginRanker(CostRanker):
 
     def _no_better(self, task: Task) -> Notice | None:
         """The notice that the weights are no better than 0, if so; None if another C on the path did learn."""
-        if not all(is_useless(row) for row in self.C_path_):
-            return None
-        if task.choice is not None and len(set(task.choice.means)) > 1:  # another C did learn
+        crossed = () if task.choice is None else task.choice.figures
+        if not all(is_useless(row) for row in (*self.C_path_, *crossed)):
             return None
         row = next(row for row in self.C_path_ if row["C"] == self.C_)
         tell = partial(useless_notice, row, self.gap_)
         if not self._tries_others or self.gap_ > OPEN:
             return tell(larger=None, learn=(), fail=())
         settings = self._settings()
-        C = max(10.0, 100.0 * max(row["C"] for row in self.C_path_))
+        C = max(10.0, 100.0 * max(row["C"] for row in (*self.C_path_, *crossed)))
         if can_learn(*self._useful_part(task), settings, C):
             return tell(larger=True, learn=(), fail=())
         relevant_from = getattr(self, "relevant_from", 1)

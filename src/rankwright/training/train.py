@@ -81,8 +81,10 @@ class Trained:
 
     @property
     def values(self) -> dict[str, float]:
-        """Mean of the measure on every part."""
-        return {part: found.means[str(self.measure)] for part, found in self.evaluations.items()}
+        """Mean of the measure on every part, and the estimate of cross-validation under ``cross-validated``."""
+        crossed = self.facts.cross_validation
+        own = {} if crossed is None else {"cross-validated": crossed.value}
+        return own | {part: found.means[str(self.measure)] for part, found in self.evaluations.items()}
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file, with the values of the measure."""
@@ -187,7 +189,8 @@ def plan(
     measure : str or Measure, optional
         What to choose by on validation data, and to report; by default what the estimator chooses by.
     validated : bool
-        Whether there is validation data: C is then chosen on it, unless C or λ is among the settings.
+        Whether there is validation data: C is then chosen on it, unless C or λ is among the settings; and so it is by
+        cross-validation where ``cv`` is.
     random_state : int
         Random seed, for methods that draw anything.
     n_jobs : int, optional
@@ -209,7 +212,10 @@ def plan(
     shared: dict[str, Any] = {"n_jobs": n_jobs, "random_state": random_state}
     if measure is not None:
         shared["eval_measure"] = parse_measure(measure)
-    if validated and given.get("lam") is None:
+    crossed = given.get("cv") is not None
+    if crossed and validated:
+        raise InputError("cv chooses by cross-validation, but there is validation data; expected one of the two")
+    if (crossed or validated) and given.get("lam") is None:
         shared["C"] = "auto"
     if "measure" in known:
         given["measure"] = parse_measure(given.get("measure", known["measure"]))
