@@ -17,26 +17,40 @@ from rankwright.objectives.lambdas import Lambdas, ranknet_cost
 every_measure = pytest.mark.parametrize("measure", [*measures(1, 4), None], ids=str)
 
 
+class FirstLabel(Measure):
+    """A newcomer that only says what its value is."""
+
+    name = "FirstLabel"
+
+    def value(self, rankings: Rankings):
+        top = rankings.top(1)
+        return top.sum(top.labels)
+
+
 def parsed(measure):
     return None if measure is None else parse_measure(measure).resolve("letor")
 
 
-def pair_by_pair(scores, labels, measure, truncation=None):
+def pair_by_pair(scores, labels, measure, truncation=None, nearness=None, normalize=False):
     """The definition: every pair of documents of one query, with the change of the measure if they swapped places."""
     worth = labels if measure is None or measure.swaps() is None else measure.worth(labels)
     order = spread(scores, worth)
     n = len(order)
     ranked = labels[order]
     deltas = np.ones((n, n)) if measure is None else np.abs(measure.brute_force_swap_deltas(ranked, ranked))
-    residuals, curves = np.zeros(n), np.zeros(n)
+    residuals, curves, total = np.zeros(n), np.zeros(n), 0.0
     for i in range(n):
         for j in range(n):
             a, b = order[i], order[j]
             if labels[a] > labels[b] and (truncation is None or min(i, j) < truncation):
                 miss = 1.0 / (1.0 + np.exp(scores[a] - scores[b]))
-                residuals[a] += deltas[i, j] * miss
-                residuals[b] -= deltas[i, j] * miss
-                curves[[a, b]] += deltas[i, j] * miss * (1.0 - miss)
+                force = deltas[i, j] * miss / (1.0 if nearness is None else nearness + abs(scores[a] - scores[b]))
+                residuals[a] += force
+                residuals[b] -= force
+                curves[[a, b]] += force * (1.0 - miss)
+                total += 2.0 * force
+    factor = np.log2(1.0 + total) / total if normalize and total > 0 else 1.0
+    residuals, curves = factor * residuals, factor * curves
     alike = (scores[:, None] == scores) & (worth[:, None] == worth)
     return [(alike * part).sum(axis=1) / alike.sum(axis=1) for part in (residuals, curves)]
 
@@ -68,6 +82,20 @@ def test_gradients_are_those_of_all_pairs(measure, truncation, ties):
         want = pair_by_pair(scores[start:stop], labels[start:stop], measure, truncation)
         for one, other in zip(got, want, strict=True):
             np.testing.assert_allclose(one[start:stop], other, atol=1e-6 * max(1.0, np.abs(other).max()))
+
+
+@pytest.mark.parametrize("nearness", [None, 0.01, 1.0])
+@pytest.mark.parametrize("normalize", [False, True])
+@pytest.mark.parametrize("ties", [False, True])
+@pytest.mark.parametrize("measure", [parse_measure("nDCG@10").resolve("letor"), FirstLabel(), None], ids=str)
+def test_factors_of_pairs_and_queries(measure, nearness, normalize, ties):
+    scores, labels, indptr = queries(seed=11, ties=ties)
+    factors = {"nearness": nearness, "normalize": normalize}
+    got = Lambdas(labels, indptr, measure, 8, **factors).evaluate(scores)
+    for start, stop in pairwise(indptr):
+        want = pair_by_pair(scores[start:stop], labels[start:stop], measure, 8, **factors)
+        for one, other in zip(got, want, strict=True):
+            np.testing.assert_allclose(one[start:stop], other, atol=1e-8 * max(1.0, np.abs(other).max()))
 
 
 @pytest.mark.parametrize("truncation", [1, 2, 100])
@@ -128,16 +156,6 @@ def test_threads_give_the_same_bits(measure):
         results.append(b"".join(part.tobytes() for part in lambdas.evaluate(scores)))
         lambdas.close()
     assert len(set(results)) == 1
-
-
-class FirstLabel(Measure):
-    """A newcomer that only says what its value is."""
-
-    name = "FirstLabel"
-
-    def value(self, rankings: Rankings):
-        top = rankings.top(1)
-        return top.sum(top.labels)
 
 
 def test_a_measure_that_has_only_a_value_has_gradients():

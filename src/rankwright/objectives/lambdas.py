@@ -8,6 +8,10 @@ For a pair of one query with labels z_i > z_j and o = s_i − s_j, Δ the change
 With Δ = 1 these are the derivatives of RankNet's cost, Σ log(1 + e^−o). A truncation at rank k leaves out the pairs
 with both documents below rank k: O(k·n) a query.
 
+Two factors can shift the weight, to pairs and to queries: 1/(nearness + |o|) for every pair, so that pairs of close
+scores count more, and log₂(1 + S)/S for every query, where S is twice the sum of its λ, so that queries with many large
+changes do not outweigh the others. Both come from LightGBM's ``lambdarank_norm``.
+
 Documents of equal scores have no ranks of their own. They take ranks at which every worth is spread evenly over the
 tie: with n documents of equal score and m of them of one worth, these come about every n/m ranks. Then the gradients of
 documents of equal score and equal worth are averaged. So a document's gradient depends on the scores and labels of its
@@ -36,7 +40,7 @@ __all__ = ["Lambdas", "ranknet_cost"]
 
 Array = npt.NDArray[Any]
 _REACH = 30.0  # beyond this difference of scores the logistic function is 0 or 1
-_CELLS = 1 << 14  # of its table
+_HALVINGS = 7  # of an exponent before its series
 _TASK_DOCS = 8192
 _VECTOR = types.Array(types.float64, 1, "C")
 _FROZEN = types.Array(types.float64, 1, "C", readonly=True)
@@ -57,31 +61,41 @@ def _given_changes(i: int, worth: Any, parameters: Any, state: Any, out: Any) ->
         out[j] = state[i, j]
 
 
-def _logistic_table() -> Array:
-    """1/(1 + e^o) at evenly spaced o from −_REACH to _REACH, and one more to interpolate with."""
-    return np.asarray(1.0 / (1.0 + np.exp(np.linspace(-_REACH, _REACH, _CELLS + 1))))
-
-
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
-def _row(i: int, worth: Any, scores: Any, changes: Any, logistic: Any, up: Any, curve: Any) -> None:
-    """All pairs of rank ``i`` with lower ranks, without branches: equal worths change nothing."""
+def _row(
+    i: int, worth: Any, scores: Any, changes: Any, near: float, slope: float, up: Any, curve: Any
+) -> float:  # fmt: skip
+    """All pairs of rank ``i`` with lower ranks, without branches: equal worths change nothing. Returns Σ λ.
+
+    Every pair is divided by ``near`` + ``slope`` · |o|.
+
+    e^o is a series of e^(o/128), squared seven times: a few multiplications, for many pairs at once.
+    """
     own, score = worth[i], scores[i]
-    rises, bends = 0.0, 0.0
+    rises, bends, forces = 0.0, 0.0, 0.0
     for j in range(i + 1, worth.size):
         sign = 1.0 if own > worth[j] else -1.0
-        at = (sign * (score - scores[j]) + _REACH) * (_CELLS / (2.0 * _REACH))
-        at = min(max(at, 0.0), _CELLS - 1e-6)
-        cell = np.int64(at)
-        low = logistic[cell]
-        miss = low + (at - cell) * (logistic[cell + 1] - low)
-        force = abs(changes[j]) * miss
-        bend = force * (1.0 - miss)
+        apart = score - scores[j]
+        o = min(max(sign * apart, -_REACH), _REACH) * (1.0 / (1 << _HALVINGS))
+        power = 1.0 + o * (1.0 + o * (1 / 2 + o * (1 / 6 + o * (1 / 24 + o * (1 / 120 + o * (1 / 720))))))
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        miss = 1.0 / (1.0 + power)
+        force = abs(changes[j]) * miss / (near + slope * apart)
+        bend = force * (power * miss)
         rises += sign * force
         bends += bend
+        forces += force
         up[j] -= sign * force
         curve[j] += bend
     up[i] += rises
     curve[i] += bends
+    return forces
 
 
 @njit(cache=True)
@@ -152,7 +166,7 @@ def _share(scores: Any, worth: Any, order: Any, ranks: Any, values: Any, norm: f
 @njit(cache=True, nogil=True, error_model="numpy")
 def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights: Any) -> None:
     """Residuals and second derivatives of query ``q``, whose documents come by worth, lowest first."""
-    truncation, parameters, logistic, indptr, worth, known, norms, changes, prepare = setup
+    truncation, (near, slope, normalize), parameters, indptr, worth, known, norms, changes, prepare = setup
     (order, ranks), work, (ranked, ordered, change, up, curve), state = space
     n, start = scores.size, indptr[q]
     own, order, ranks = worth[start : start + n], order[:n], ranks[:n]
@@ -168,15 +182,19 @@ def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights:
         for at in range(n):
             ranked[ranks[at]] = own[order[at]]
     prepare(ranked[:n], known[start : start + n], parameters, state)
+    forces, norm = 0.0, norms[q]
     for i in range(min(truncation, n - 1)):
         changes(i, ranked[:n], parameters, state, change[:n])
-        _row(i, ranked[:n], ordered[:n], change[:n], logistic, up[:n], curve[:n])
+        forces += _row(i, ranked[:n], ordered[:n], change[:n], near, slope, up[:n], curve[:n])
+    forces *= 2.0 / norm
+    if normalize and forces > 0.0:
+        norm *= forces / np.log2(1.0 + forces)
     for r in range(n):
-        residuals[order[r]] = up[r] / norms[q]
-        weights[order[r]] = curve[r] / norms[q]
+        residuals[order[r]] = up[r] / norm
+        weights[order[r]] = curve[r] / norm
     if tied:
-        _share(scores, own, order, ranks, up, norms[q], residuals)
-        _share(scores, own, order, ranks, curve, norms[q], weights)
+        _share(scores, own, order, ranks, up, norm, residuals)
+        _share(scores, own, order, ranks, curve, norm, weights)
 
 
 @njit(cache=True, nogil=True)
@@ -217,6 +235,10 @@ class Lambdas:
         ``docs`` are in this order where their worth is equal. Gradients do not depend on it.
     query_weights : ndarray, optional
         Factors for the gradients of each query.
+    nearness : float, optional
+        Divide the gradients of every pair by ``nearness`` + |s_i − s_j|.
+    normalize : bool
+        Whether to multiply the gradients of every query by log₂(1 + S)/S.
 
     Attributes
     ----------
@@ -237,6 +259,8 @@ class Lambdas:
         *,
         order: Array | None = None,
         query_weights: Array | None = None,
+        nearness: float | None = None,
+        normalize: bool = False,
     ) -> None:
         self.indptr, self._measure = np.ascontiguousarray(indptr, np.int64), measure
         labels = np.asarray(labels, np.float64)
@@ -258,8 +282,8 @@ class Lambdas:
         worth = np.ascontiguousarray(worth[self.docs])
         self._setup = (
             longest if truncation is None else int(truncation),
+            (1.0, 0.0, normalize) if nearness is None else (float(nearness), 1.0, normalize),
             swaps.parameters(longest),
-            read_only(_logistic_table()),
             self.indptr,
             worth,
             read_only(descending(worth, self.indptr)),

@@ -123,13 +123,13 @@ class BoostedRanker(CrossValidated):
 
 
 def lambda_gradients(
-    data: Any, measure: str | Measure, truncation: int | None, n_jobs: int | None, weights: Array
+    data: Any, measure: str | Measure, truncation: int | None, n_jobs: int | None, weights: Array, **settings: Any
 ) -> Any:
     """The lambda gradients of a measure; of ``data`` only ``labels`` and ``indptr`` are used."""
     from rankwright.objectives.lambdas import Lambdas
 
     resolved, threads = parse_measure(measure).resolve("letor"), threads_of(n_jobs)
-    return Lambdas(data.labels, data.indptr, resolved, truncation, threads, query_weights=weights)
+    return Lambdas(data.labels, data.indptr, resolved, truncation, threads, query_weights=weights, **settings)
 
 
 class _BoostedSteps:

@@ -12,7 +12,7 @@ from rankwright.rankers.background import BACKGROUND, FromBackground, Start, com
 from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import Run, lambda_gradients
 from rankwright.rankers.facts import Outcome
-from rankwright.rankers.parameters import MEASURE, NONE, parameter, whole
+from rankwright.rankers.parameters import FLAG, MEASURE, NONE, POSITIVE, parameter, whole
 from rankwright.rankers.tree_ranker import Ordered, TreeRanker, dense_features
 from rankwright.solvers.boosting import Boosted, Boosting
 
@@ -23,7 +23,7 @@ __all__ = ["LambdaMART"]
 class LambdaMART(TreeRanker, FromBackground):
     """LambdaMART: every round grows a regression tree on the lambda gradients of a measure.
 
-    Trees are grown best-first by squared error on up to 255 bins per feature; one Newton step sets the leaves. With a
+    Trees are grown best-first on up to 255 bins per feature; one Newton step sets the leaves. With a
     ``background``, boosting starts from its scores (LambdaSMART), and the model contains it; the scores are first
     brought to a standard deviation of ½ within queries, so their scale does not matter.
 
@@ -39,6 +39,14 @@ class LambdaMART(TreeRanker, FromBackground):
         Measure to optimise: ``"ndcg"``, ``"map"``, ``"mrr"``, any registered measure.
     truncation : int, optional
         Ignore pairs of documents that are both below this rank.
+    normalize_queries : bool
+        Scale the gradients of every query by log₂(1 + S)/S, S being their sum over its pairs, so that queries with many
+        large ones do not outweigh the others.
+    nearness : float, optional
+        Divide the gradient of every pair by this number plus the difference of its scores, so that pairs of close
+        scores count more; None: all pairs count alike.
+    gain : {"newton", "squared"}
+        Choose splits by what a Newton step in both parts lowers the cost by, or by squared error (as in the paper).
     max_bins : int
         Most bins of a feature, up to 255.
     min_rows : int
@@ -70,7 +78,7 @@ class LambdaMART(TreeRanker, FromBackground):
     path_ : tuple of Round
         Value on validation data and seconds after every round.
     feature_importances_ : ndarray
-        How much the splits of each feature lower the squared error, normalised to sum to 1.
+        How much the splits of each feature gain, normalised to sum to 1.
     cv_ : CrossValidation or None
         What cross-validation found: its honest estimate ``value``, and out-of-fold ``scores``.
     n_queries_, n_queries_skipped_ : int
@@ -90,6 +98,8 @@ class LambdaMART(TreeRanker, FromBackground):
     _: KW_ONLY
     measure: str | Measure = parameter("ndcg", MEASURE)
     truncation: int | None = parameter(100, whole(1), NONE)
+    normalize_queries: bool = parameter(False, FLAG)
+    nearness: float | None = parameter(None, POSITIVE, NONE)
     background: Any = parameter(None, BACKGROUND, NONE)
 
     def method_name(self) -> str:
@@ -102,7 +112,8 @@ class LambdaMART(TreeRanker, FromBackground):
         ordered = Ordered.of(task, X)
         scores = start.scores(data)[ordered.rows]
         valid_scores = None if valid is None else start.scores(valid)
-        lambdas = lambda_gradients(ordered, self.measure, self.truncation, self.n_jobs, ordered.weights)
+        factors = {"nearness": self.nearness, "normalize": self.normalize_queries}
+        lambdas = lambda_gradients(ordered, self.measure, self.truncation, self.n_jobs, ordered.weights, **factors)
         grower, (learner,) = self._grow(X, ordered.rows, valid, 1)
 
         def keep(boosted: Boosted) -> Outcome:

@@ -36,7 +36,7 @@ class McRank(TreeRanker):
         Most leaves of a tree.
     link : {"softmax", "ordinal"}
         Grades as classes, or as thresholds that a document reaches (one tree fewer per round).
-    max_bins, min_rows, tree_rows, tree_features, randomize_nodes, patience, cv
+    gain, max_bins, min_rows, tree_rows, tree_features, randomize_nodes, patience, cv
         As for :class:`LambdaMART`.
     eval_measure, random_state, n_jobs, callback
         As for :class:`LambdaMART`.

@@ -16,13 +16,13 @@ from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import TreeModel
 from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import BoostedRanker
-from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, SEED, SHARE, parameter, seed_of, whole
+from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, SEED, SHARE, one_of, parameter, seed_of, whole
 
 __all__: list[str] = []
 
 Array = npt.NDArray[Any]
 NODE_SHARE = 0.7  # of rows and features, where nodes draw them
-_MOST_ROWS = (1 << 24) - 1  # that a histogram can count
+_MOST_ROWS = 1 << 30  # whose sums fit a histogram
 _SEED_STEP = 1_000_003  # between the trees of two classes
 
 
@@ -38,6 +38,7 @@ class TreeRanker(BoostedRanker):
     learning_rate: float = parameter(0.1, POSITIVE)
     max_leaves: int = parameter(20, whole(2))
     _: KW_ONLY
+    gain: str = parameter("squared", one_of("newton", "squared"))
     max_bins: int = parameter(255, whole(2, 255))
     min_rows: int = parameter(20, whole(1))
     tree_rows: float = parameter(1.0, SHARE)
@@ -69,6 +70,7 @@ class TreeRanker(BoostedRanker):
                 order=order,
                 X_valid=X_valid,
                 shrinkage=self.learning_rate,
+                newton=self.gain == "newton",
                 tree_rows=self.tree_rows,
                 tree_features=self.tree_features,
                 seed=seed + _SEED_STEP * at,
@@ -84,7 +86,7 @@ class TreeRanker(BoostedRanker):
 
     @property
     def feature_importances_(self) -> Array:
-        """How much the splits of each feature lower the squared error, normalised to sum to 1."""
+        """How much the splits of each feature gain, normalised to sum to 1."""
         _ = self.model_  # raises if not fitted
         return np.asarray(self._trees.importance())
 

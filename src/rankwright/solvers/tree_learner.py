@@ -1,4 +1,4 @@
-"""One tree a round: grown on the residuals by squared error, its leaves set by one Newton step and shrunk.
+"""One tree a round: grown on the residuals, its leaves set by one Newton step and shrunk.
 
 Where second derivatives vanish, Newton's step s = Σ residuals / Σ second derivatives grows without bounds. The costs
 boosted here are sums of logistic ones, whose third derivative is at most the second: then a step of ln(1 + |s|) is the
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
 from rankwright.models.trees.forest import Forest, Tree
 from rankwright.models.trees.grow import Grower
@@ -35,6 +36,8 @@ class TreeLearner:
         The features it has binned, for rows that a tree does not see.
     order : ndarray, optional
         The rows of X in the order of the bins, of residuals and of scores; by default their own.
+    newton : bool
+        Whether splits are chosen by Newton gains, otherwise by squared error.
     shrinkage : float
         Factor for the values of leaves, which are at most ln(1 + |Newton's step|).
     tree_rows, tree_features : float
@@ -51,6 +54,7 @@ class TreeLearner:
         X: Array,
         *,
         shrinkage: float,
+        newton: bool = False,
         tree_rows: float = 1.0,
         tree_features: float = 1.0,
         seed: int = 0,
@@ -60,7 +64,7 @@ class TreeLearner:
         self._order = np.arange(len(X)) if order is None else order
         self.trees: list[Tree] = []
         self._grower, self._X, self._X_valid = grower, X, X_valid
-        self._shrinkage, self._seed = shrinkage, seed
+        self._shrinkage, self._newton, self._seed = shrinkage, newton, seed
         self._tree_rows, self._tree_features = tree_rows, tree_features
 
     def fit(self, residuals: Array, weights: Array, scores: Array) -> None:
@@ -77,13 +81,11 @@ class TreeLearner:
             varying = np.flatnonzero(features)
             features[:] = False
             features[rng.choice(varying, max(1, round(self._tree_features * len(varying))), replace=False)] = True
-        tree, leaves = self._grower.grow(residuals, rows, features, rng)
+        curves = weights if self._newton else None
+        tree, leaves = self._grower.grow(residuals, rows, features, rng, curves)
         value = tree.value.copy()
         for node, part in leaves:
-            curve = max(float(weights[part].sum()), _LEAST_CURVE * len(part))
-            step = float(residuals[part].sum()) / curve if len(part) else 0.0
-            value[node] = math.copysign(min(self._shrinkage * abs(step), math.log1p(abs(step))), step)
-            scores[part] += value[node]
+            value[node] = _add_leaf(part, residuals, weights, self._shrinkage, scores)
         tree = dataclasses.replace(tree, value=value)
         self.trees.append(tree)
         if len(left_out):
@@ -93,6 +95,22 @@ class TreeLearner:
         """Add the last tree to the scores of the validation data."""
         assert self._X_valid is not None
         scores += _scores(self.trees[-1], self._X_valid)
+
+
+@njit(cache=True, nogil=True)
+def _add_leaf(rows: Any, residuals: Any, weights: Any, shrinkage: float, scores: Any) -> float:
+    """Add the value of a leaf to the scores of its rows; returns it."""
+    residual, curve = 0.0, 0.0
+    for k in range(rows.size):
+        residual += residuals[rows[k]]
+        curve += weights[rows[k]]
+    if rows.size == 0:
+        return 0.0
+    step = residual / max(curve, _LEAST_CURVE * rows.size)
+    value = math.copysign(min(shrinkage * abs(step), math.log1p(abs(step))), step)
+    for k in range(rows.size):
+        scores[rows[k]] += value
+    return value
 
 
 def _scores(tree: Tree, X: Array) -> Array:

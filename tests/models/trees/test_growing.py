@@ -1,14 +1,16 @@
-"""Growing trees: histograms against sums, and splits and whole trees against a slow reference by squared error."""
+"""Growing trees: histograms against sums; splits and whole trees against a slow reference, by both kinds of gain."""
 
 import numpy as np
 import pytest
 
 from rankwright.models.trees import grow as grow_module
+from rankwright.models.trees import histogram
 from rankwright.models.trees.binning import MISSING, bin_features
 from rankwright.models.trees.grow import Grower
-from rankwright.models.trees.histogram import COUNT_BITS, fill_groups, gather, pack
+from rankwright.models.trees.histogram import CURVE_BITS, MOST_ROWS, count_bins, fill_group, gather, pack
 from rankwright.models.trees.split import partition
 
+CURVE = (1 << CURVE_BITS) - 1
 FIELDS = ("feature", "threshold", "missing_left", "left", "value", "gain", "count")
 
 
@@ -24,7 +26,13 @@ def make(n=300, d=9, missing=0.15, seed=0):
     return X, residuals
 
 
-def grown(X, residuals, rows=None, features=None, seed=0, max_bins=255, **settings):
+def curvatures(n, seed=0):
+    """Curvatures of very different sizes, some of them 0."""
+    rng = np.random.default_rng([seed, 1])
+    return rng.lognormal(sigma=2.0, size=n) * (rng.random(n) < 0.9)
+
+
+def grown(X, residuals, rows=None, features=None, seed=0, max_bins=255, curves=None, **settings):
     grower = Grower(bin_features(X, max_bins), **settings)
     try:
         return grower.grow(
@@ -32,6 +40,7 @@ def grown(X, residuals, rows=None, features=None, seed=0, max_bins=255, **settin
             np.arange(len(X), dtype=np.uint32) if rows is None else rows,
             np.ones(X.shape[1], np.bool_) if features is None else features,
             np.random.default_rng(seed),
+            curves,
         )
     finally:
         grower.close()
@@ -45,10 +54,24 @@ def squared_error(values):
     return float(((values - values.mean()) ** 2).sum()) if len(values) else 0.0
 
 
-def reference_split(X, residuals, rows, ends, features, min_rows):
+def newton(residuals, curves, rows):
+    """Twice what a Newton step lowers the cost of some rows by."""
+    return residuals[rows].sum() ** 2 / curves[rows].sum()
+
+
+def reference_gain(residuals, curves, left, right):
+    """By squared error, or by Newton steps; −1 if a part has no curvature."""
+    both = np.concatenate([left, right])
+    if curves is None:
+        return squared_error(residuals[both]) - sum(squared_error(residuals[part]) for part in (left, right))
+    if min(curves[left].sum(), curves[right].sum()) <= 0:
+        return -1.0
+    return sum(newton(residuals, curves, part) for part in (left, right)) - newton(residuals, curves, both)
+
+
+def reference_split(X, residuals, rows, ends, features, min_rows, curves=None):
     """The best of all splits by features, thresholds and ways of missing values; the first of equal ones."""
     best = (1e-12, -1, 0.0, False)
-    whole = squared_error(residuals[rows])
     for j in np.flatnonzero(features):
         x = X[rows, j]
         gone = np.isnan(x)
@@ -57,16 +80,16 @@ def reference_split(X, residuals, rows, ends, features, min_rows):
                 left = np.where(gone, missing_left, x <= threshold)
                 if min(left.sum(), (~left).sum()) < min_rows:
                     continue
-                parts = squared_error(residuals[rows[left]]), squared_error(residuals[rows[~left]])
-                if whole - sum(parts) > best[0] * (1 + 1e-7):
-                    best = (whole - sum(parts), int(j), float(threshold), missing_left)
+                gain = reference_gain(residuals, curves, rows[left], rows[~left])
+                if gain > best[0] * (1 + 1e-7):
+                    best = (gain, int(j), float(threshold), missing_left)
     return best
 
 
-def reference_tree(X, residuals, rows, ends, features, max_leaves, min_rows):
+def reference_tree(X, residuals, rows, ends, features, max_leaves, min_rows, curves=None):
     """Nodes as lists, grown best-first; and the rows of the leaves."""
     nodes = [{"feature": -1, "count": len(rows)}]
-    leaves = {0: (rows, reference_split(X, residuals, rows, ends, features, min_rows))}
+    leaves = {0: (rows, reference_split(X, residuals, rows, ends, features, min_rows, curves))}
     while len(leaves) < max_leaves:
         node = max(leaves, key=lambda at: leaves[at][1][0])
         rows, (gain, j, threshold, missing_left) = leaves[node]
@@ -77,16 +100,16 @@ def reference_tree(X, residuals, rows, ends, features, max_leaves, min_rows):
         nodes[node]["left"] = len(nodes)
         goes_left = np.where(np.isnan(X[rows, j]), missing_left, X[rows, j] <= threshold)
         for part in (rows[goes_left], rows[~goes_left]):
-            leaves[len(nodes)] = part, reference_split(X, residuals, part, ends, features, min_rows)
+            leaves[len(nodes)] = part, reference_split(X, residuals, part, ends, features, min_rows, curves)
             nodes.append({"feature": -1, "count": len(part)})
     return nodes, {node: part for node, (part, _) in leaves.items()}
 
 
-def assert_is_reference(tree, leaves, nodes, rows_of):
+def assert_is_reference(tree, leaves, nodes, rows_of, rtol=1e-6):
     for name in FIELDS:
         if name != "value":
             wanted = [node.get(name, 0) for node in nodes]
-            np.testing.assert_allclose(getattr(tree, name), wanted, rtol=1e-6, atol=1e-9, err_msg=name)
+            np.testing.assert_allclose(getattr(tree, name), wanted, rtol=rtol, atol=1e-9, err_msg=name)
     assert (tree.value == 0).all()
     assert {node: part.tolist() for node, part in leaves} == {node: part.tolist() for node, part in rows_of.items()}
 
@@ -94,61 +117,141 @@ def assert_is_reference(tree, leaves, nodes, rows_of):
 @pytest.mark.parametrize("n_rows", [0, 1, 300, 20_000])
 def test_histograms_are_sums_over_the_bins(n_rows):
     X, residuals = make(20_000, 11)
+    curves = curvatures(20_000)
     binned = bin_features(X, 20)
-    packed, unit = pack(residuals)
+    packed = pack(residuals, curves)
     rows = np.sort(np.random.default_rng(1).choice(len(X), n_rows, replace=False)).astype(np.uint32)
     values, sums = np.empty(n_rows, np.int64), np.full((2, 8, 256), 99, np.int64)
-    gather(packed, rows, values)
-    fill_groups(binned.words, 1, 2, rows, values, sums)
-    assert (sums[0] == 99).all()
-    fill_groups(binned.words, 0, 1, rows, values, sums)
-    for j, histogram in enumerate(sums.reshape(16, 256)[:11]):
+    total = gather(packed.values, rows, values)
+    assert total == packed.values[rows].sum()
+    for group in range(2):
+        fill_group(binned.words[group], rows, values, sums[group])
+    counts = np.full(256, 99)
+    for j, found in enumerate(sums.reshape(16, 256)[:11]):
         codes = np.where(np.isnan(X[rows, j]), MISSING, np.searchsorted(binned.ends[j], X[rows, j]))
-        np.testing.assert_array_equal(histogram & ((1 << COUNT_BITS) - 1), np.bincount(codes, minlength=256))
-        by_bin = np.bincount(codes, residuals[rows], minlength=256)
-        np.testing.assert_allclose((histogram >> COUNT_BITS) * unit, by_bin, rtol=1e-6, atol=1e-4)
+        assert found.sum() == total
+        count_bins(binned.words[j // 8], 8 * (j % 8), rows, counts)
+        np.testing.assert_array_equal(counts, np.bincount(codes, minlength=256))
+        for got, unit, want in (
+            (found & CURVE, packed.curve_unit, curves),
+            (found >> CURVE_BITS, packed.residual_unit, residuals),
+        ):
+            by_bin = np.bincount(codes, want[rows], minlength=256)
+            assert (np.abs(got * unit - by_bin) <= 0.5001 * unit * counts + 1e-9).all()  # half a unit per row
 
 
-def test_residuals_become_whole_numbers():
-    rng = np.random.default_rng(0)
-    for scale in (1e-300, 1e-9, 1.0, 1e300):
-        residuals = scale * rng.normal(size=5000)
-        packed, unit = pack(residuals)
-        assert ((packed & ((1 << COUNT_BITS) - 1)) == 1).all()
-        np.testing.assert_allclose(
-            (packed >> COUNT_BITS) * unit, residuals, atol=np.abs(residuals).max() * 5000 / 2**38
-        )
-        assert abs(int((packed >> COUNT_BITS).sum())) < 1 << 39
-    most = pack(np.full(100_001, -3.0))[0]  # all at the largest value
-    assert int((most >> COUNT_BITS).sum()) >= -(1 << 39)
-    assert (pack(np.zeros(5))[0] == 1).all()
-    assert (pack(np.full(5, 5e-324))[0] == 1).all()  # next to nothing is nothing
+@pytest.mark.parametrize("scale", [1e-280, 1e-9, 1.0, 1e280])
+def test_residuals_and_curvatures_become_whole_numbers(scale):
+    residuals, curves = scale * np.random.default_rng(0).normal(size=5000), curvatures(5000) / scale
+    packed = pack(residuals, curves)
+    half = 0.5 * (1 + 1e-6)
+    got = packed.values >> CURVE_BITS, packed.values & CURVE
+    np.testing.assert_allclose(got[0] * packed.residual_unit, residuals, atol=half * packed.residual_unit)
+    np.testing.assert_allclose(got[1] * packed.curve_unit, curves, atol=half * packed.curve_unit)
+    assert packed.largest == got[1].max()
+    assert not packed.counts_rows
+    for part in got:
+        assert 0.999 * 2**31 < np.abs(part).sum() < 2**31  # as fine as can be without overflow
+
+
+@pytest.mark.parametrize("n", [1, 7, 100_001])
+def test_without_curvatures_sums_count_rows(n):
+    packed = pack(np.full(n, -3.0))
+    assert packed.counts_rows
+    assert set((packed.values & CURVE).tolist()) == {packed.largest}
+    total = int(packed.values.sum())
+    assert (total & CURVE) * packed.curve_unit == pytest.approx(n, rel=1e-12)
+    assert (total >> CURVE_BITS) * packed.residual_unit == pytest.approx(-3.0 * n, abs=n * packed.residual_unit)
+
+
+def test_nothing_packs_as_nothing():
+    for curves in (None, np.zeros(5)):
+        assert (pack(np.zeros(5), curves).values >> CURVE_BITS == 0).all()
+        assert (pack(np.full(5, 5e-324), curves).values >> CURVE_BITS == 0).all()  # next to nothing is nothing
+    assert (pack(np.ones(5), np.zeros(5)).values & CURVE == 0).all()
+    assert len(pack(np.empty(0), np.empty(0)).values) == len(pack(np.empty(0)).values) == 0
+
+
+class Many:
+    """A stand-in for an array of many equal numbers."""
+
+    def __init__(self, value, n):
+        self.value, self.n = value, n
+
+    def __len__(self):
+        return self.n
+
+
+@pytest.mark.parametrize("n", [(1 << 24) + 1, 100_000_001, MOST_ROWS])
+@pytest.mark.parametrize("counted", [True, False])
+def test_sums_of_many_rows_do_not_overflow(n, counted, monkeypatch):
+    seen = {}
+
+    def keep(name, result):
+        def call(residuals, *given):
+            seen[name] = given
+            return result
+
+        return call
+
+    monkeypatch.setattr(histogram, "_total", lambda values: abs(values.value) * values.n)
+    monkeypatch.setattr(histogram, "_pack", keep("both", 1))
+    monkeypatch.setattr(histogram, "_pack_counted", keep("counted", None))
+    monkeypatch.setattr(histogram.np, "empty", lambda n, dtype: None)
+    for value in (1e-9, 0.7, 1.0, 3e9):
+        packed = pack(Many(-value, n), None if counted else Many(value, n))
+        if counted:
+            per_residual, per_row, _ = seen["counted"]
+            units = (round(value * per_residual), per_row)
+            assert per_row >= 1
+            assert n * per_row * packed.curve_unit == pytest.approx(n)
+        else:
+            _, per_residual, per_curve, _ = seen["both"]
+            units = (round(value * per_residual), round(value * per_curve))
+        assert max(units) * n < 1 << 31
+        assert min(units) >= 1  # none is lost where all are equal
+        total = n * ((-units[0] << CURVE_BITS) + units[1])
+        assert -(1 << 63) <= total < 1 << 63
+        assert (total >> CURVE_BITS, total & CURVE) == (-units[0] * n, units[1] * n)
 
 
 @pytest.mark.parametrize("seed", range(12))
 @pytest.mark.parametrize("missing", [0.0, 0.3])
-def test_the_first_split_is_the_best_of_all(seed, missing):
+@pytest.mark.parametrize("by", ["squared error", "Newton gain"])
+def test_the_first_split_is_the_best_of_all(seed, missing, by):
     X, residuals = make(60, 5, missing, seed)
+    curves = curvatures(60, seed) if by == "Newton gain" else None
     min_rows = 1 + seed % 4 * 5
-    tree, leaves = grown(X, residuals, max_leaves=2, min_rows=min_rows)
+    tree, leaves = grown(X, residuals, max_leaves=2, min_rows=min_rows, curves=curves)
     ends = bin_features(X).ends
-    gain, j, threshold, missing_left = reference_split(X, residuals, np.arange(60), ends, np.ones(5), min_rows)
+    gain, j, threshold, missing_left = reference_split(X, residuals, np.arange(60), ends, np.ones(5), min_rows, curves)
     assert (tree.feature[0], tree.threshold[0], tree.missing_left[0]) == (j, threshold, missing_left)
-    assert tree.gain[0] == pytest.approx(gain, rel=1e-6)
-    found = squared_error(residuals) - sum(squared_error(residuals[rows]) for _, rows in leaves)
-    assert found == pytest.approx(gain, rel=1e-9)
+    assert tree.gain[0] == pytest.approx(gain, rel=1e-4 if curves is not None else 1e-6)
+    assert reference_gain(residuals, curves, *(rows for _, rows in leaves)) == pytest.approx(gain, rel=1e-9)
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_whole_tree_is_the_reference(seed):
+@pytest.mark.parametrize("by", ["squared error", "Newton gain"])
+def test_a_whole_tree_is_the_reference(seed, by):
     X, residuals = make(150, 9, 0.2, seed)
+    curves = curvatures(150, seed) if by == "Newton gain" else None
     max_leaves, min_rows = 4 + 4 * seed, 1 + 4 * (seed % 3)
-    tree, leaves = grown(X, residuals, max_leaves=max_leaves, min_rows=min_rows)
+    tree, leaves = grown(X, residuals, max_leaves=max_leaves, min_rows=min_rows, curves=curves)
     reference = reference_tree(
-        X, residuals, np.arange(150), bin_features(X).ends, np.ones(9), max_leaves, min_rows
+        X, residuals, np.arange(150), bin_features(X).ends, np.ones(9), max_leaves, min_rows, curves
     )  # fmt: skip
-    assert_is_reference(tree, leaves, *reference)
+    assert_is_reference(tree, leaves, *reference, rtol=1e-6 if curves is None else 1e-4)
     assert (tree.feature >= 0).sum() == len(leaves) - 1
+
+
+def test_newton_gains_with_equal_curvatures_are_those_of_the_squared_error():
+    X, residuals = make(2000)
+    plain, _ = grown(X, residuals, max_leaves=30, min_rows=7)
+    for curve in (1.0, 0.037):
+        same, _ = grown(X, residuals, max_leaves=30, min_rows=7, curves=np.full(2000, curve))
+        for name in FIELDS:
+            factor = 1.0 / curve if name == "gain" else 1.0
+            np.testing.assert_allclose(getattr(same, name), factor * getattr(plain, name), rtol=1e-5, err_msg=name)
 
 
 def test_a_tree_of_some_rows_features_and_few_bins_is_the_reference():
@@ -163,11 +266,14 @@ def test_a_tree_of_some_rows_features_and_few_bins_is_the_reference():
 
 def test_the_sums_of_one_child_are_those_of_its_parent_less_the_other(monkeypatch):
     X, residuals = make(3000)
-    by_subtraction = grown(X, residuals, max_leaves=30, min_rows=5)[0]
+    settings = {"max_leaves": 30, "min_rows": 5, "curves": curvatures(3000)}
+    by_subtraction = grown(X, residuals, **settings)[0]
     filled = []
-    plain = Grower._fill
-    monkeypatch.setattr(Grower, "_fill", lambda self, leaf, *rest: (filled.append(leaf.node), plain(self, leaf, *rest)))
-    grown(X, residuals, max_leaves=30, min_rows=5)
+    plain = Grower._gather
+    monkeypatch.setattr(
+        Grower, "_gather", lambda self, part, task: (filled.append(len(part)), plain(self, part, task))[1]
+    )
+    grown(X, residuals, **settings)
     assert len(filled) < 31  # one of two children
 
     def directly(self, parent, one, two, *rest):
@@ -176,15 +282,16 @@ def test_the_sums_of_one_child_are_those_of_its_parent_less_the_other(monkeypatc
 
     monkeypatch.setattr(Grower, "_look_at_both", directly)
     filled.clear()
-    assert bits(grown(X, residuals, max_leaves=30, min_rows=5)[0]) == bits(by_subtraction)
+    assert bits(grown(X, residuals, **settings)[0]) == bits(by_subtraction)
     assert len(filled) > 40
 
 
 @pytest.mark.parametrize("min_rows", [1, 7, 40])
 @pytest.mark.parametrize("max_leaves", [2, 5, 64])
-def test_limits_hold(min_rows, max_leaves):
+@pytest.mark.parametrize("curves", [None, curvatures(500)], ids=["squared error", "Newton gain"])
+def test_limits_hold(min_rows, max_leaves, curves):
     X, residuals = make(500)
-    tree, leaves = grown(X, residuals, max_leaves=max_leaves, min_rows=min_rows)
+    tree, leaves = grown(X, residuals, max_leaves=max_leaves, min_rows=min_rows, curves=curves)
     assert 2 <= len(leaves) <= max_leaves
     assert len(leaves) == max_leaves or max_leaves == 64
     assert min(len(rows) for _, rows in leaves) >= min_rows
@@ -197,38 +304,49 @@ def test_limits_hold(min_rows, max_leaves):
     assert (tree.left[inner] > inner).all()
     assert (tree.gain[inner] > 0).all()
     np.testing.assert_array_equal(tree.count[inner], tree.count[tree.left[inner]] + tree.count[tree.left[inner] + 1])
-    assert len(grown(X, residuals, max_leaves=10**9, min_rows=min_rows)[1]) <= 500 // min_rows
+    assert len(grown(X, residuals, max_leaves=10**9, min_rows=min_rows, curves=curves)[1]) <= 500 // min_rows
 
 
 def test_trees_depend_neither_on_threads_nor_on_what_was_grown_before(monkeypatch):
     monkeypatch.setattr(grow_module, "_WORTH_THREADS", 10)
     X, residuals = make(5000, 20)
-    one, two = grown(X, residuals, threads=1)[0], grown(X, residuals, threads=3)[0]
-    assert bits(one) == bits(two)
+    curves = curvatures(5000)
+    one = grown(X, residuals, curves=curves)[0]
+    for threads in (2, 3, 4):
+        assert bits(grown(X, residuals, threads=threads, curves=curves)[0]) == bits(one)
     grower = Grower(bin_features(X), threads=2)
     rows, features = np.arange(5000, dtype=np.uint32), np.ones(20, np.bool_)
     for other in (np.cos(residuals), residuals):
-        tree, _ = grower.grow(other, rows, features, np.random.default_rng(0))
+        tree, _ = grower.grow(other, rows, features, np.random.default_rng(0), curves)
     grower.close()
     assert bits(tree) == bits(one)
     assert rows.tolist() == list(range(5000))
 
 
+def test_any_order_of_rows_gives_the_same_tree():
+    X, residuals = make(3000)
+    curves, rng = curvatures(3000), np.random.default_rng(5)
+    tree = grown(X, residuals, curves=curves)[0]
+    for _ in range(3):
+        order = rng.permutation(3000)
+        assert bits(grown(X[order], residuals[order], curves=curves[order])[0]) == bits(tree)
+
+
 def test_nodes_draw_rows_and_features(monkeypatch):
     X, residuals = make(4000, 20)
     drawn, allowed = [], []
-    plain_fill, plain_splits = Grower._fill, grow_module.best_splits
+    plain_choose, plain_draw = Grower._choose, Grower._draw_features
 
-    def fill(self, leaf, part, packed):
+    def choose(self, leaf, part, *rest):
         drawn.append((len(part), leaf.stop - leaf.start))
-        plain_fill(self, leaf, part, packed)
+        plain_choose(self, leaf, part, *rest)
 
-    def splits(sums, n_bins, features, *rest):
-        allowed.append(features.copy())
-        plain_splits(sums, n_bins, features, *rest)
+    def draw(self, task):
+        allowed.append(plain_draw(self, task))
+        return allowed[-1]
 
-    monkeypatch.setattr(Grower, "_fill", fill)
-    monkeypatch.setattr(grow_module, "best_splits", splits)
+    monkeypatch.setattr(Grower, "_choose", choose)
+    monkeypatch.setattr(Grower, "_draw_features", draw)
     settings = {"node_rows": 0.6, "node_features": 0.3, "max_leaves": 12}
     features = np.arange(20) < 10
     tree, leaves = grown(X, residuals, features=features, **settings)
@@ -255,9 +373,11 @@ NOTHING = {
 
 
 @pytest.mark.parametrize("what", NOTHING)
-def test_no_split_where_there_is_nothing_to_gain(what):
+@pytest.mark.parametrize("curve", [None, 2.5])
+def test_no_split_where_there_is_nothing_to_gain(what, curve):
     X, residuals = NOTHING[what]
-    tree, leaves = grown(X, residuals, max_leaves=8, min_rows=5)
+    curves = None if curve is None else np.full(len(X), curve)
+    tree, leaves = grown(X, residuals, max_leaves=8, min_rows=5, curves=curves)
     assert tree.feature.tolist() == [-1]
     assert [(node, rows.tolist()) for node, rows in leaves] == [(0, list(range(len(X))))]
     assert tree.count.tolist() == [len(X)]

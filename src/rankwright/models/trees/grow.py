@@ -1,4 +1,4 @@
-"""Growing a regression tree best-first: the leaf whose split reduces the squared error most is split next."""
+"""Growing a regression tree best-first: the leaf whose split gains most is split next."""
 
 from __future__ import annotations
 
@@ -12,13 +12,14 @@ import numpy.typing as npt
 
 from rankwright.models.trees.binning import GROUP, MISSING, BinnedFeatures
 from rankwright.models.trees.forest import Tree
-from rankwright.models.trees.histogram import fill_groups, gather, pack
-from rankwright.models.trees.split import best_splits, partition
+from rankwright.models.trees.histogram import Packed, gather, pack
+from rankwright.models.trees.split import look, look_at_both, partition, settle
 
 __all__ = ["Grower"]
 
 Array = npt.NDArray[Any]
 _WORTH_THREADS = 1 << 12  # rows
+_Splits = tuple[Array, Array, Array]  # of every feature: gain, last bin to the left, whether missing values go left
 
 
 @dataclass(eq=False)
@@ -26,11 +27,22 @@ class _Leaf:
     node: int
     start: int
     stop: int
+    total: int = 0  # packed
     sums: Array | None = None
     gain: float = -1.0
     feature: int = -1
     last: int = 0
     missing_left: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """What one tree is grown from: rows in the order of its leaves so far, packed values, features it may use."""
+
+    rows: Array
+    packed: Packed
+    features: Array
+    rng: np.random.Generator
 
 
 @dataclass
@@ -74,6 +86,7 @@ class Grower:
         self._spare: list[Array] = []
         self._values = np.empty(self.binned.n_rows, np.int64)
         self._other = np.empty(self.binned.n_rows, np.uint32)
+        self._least_rows = max(1, round(self.min_rows * self.node_rows))  # of those drawn
         self._pool = ThreadPoolExecutor(self.threads)
 
     def _some_missing(self, j: int) -> bool:
@@ -86,22 +99,23 @@ class Grower:
         self._pool.shutdown()
 
     def grow(
-        self, residuals: Array, rows: Array, features: Array, rng: np.random.Generator
+        self, residuals: Array, rows: Array, features: Array, rng: np.random.Generator, curves: Array | None = None
     ) -> tuple[Tree, list[tuple[int, Array]]]:
         """A tree for the residuals of ``rows`` (uint32, ascending), and the rows of each leaf, by node.
 
-        Leaf values stay 0; the caller sets them.
+        With ``curves``, the second derivatives, splits are chosen by Newton gains, otherwise by squared error. Leaf
+        values stay 0; the caller sets them.
         """
-        packed, unit = pack(residuals)
-        rows = rows.copy()
+        task = _Task(rows.copy(), pack(residuals, curves), features, rng)
         size = 2 * min(self.max_leaves, max(len(rows), 1)) - 1
         feature, left = np.full(size, -1, np.int32), np.zeros(size, np.int32)
         threshold, gain, count = np.zeros(size), np.zeros(size), np.zeros(size)
         missing_left = np.zeros(size, np.bool_)
+        unit = task.packed.residual_unit**2 / task.packed.curve_unit
         n_nodes = 1
         root = _Leaf(0, 0, len(rows))
         count[0] = len(rows)
-        self._look(root, rows, packed, features, rng)
+        self._look(root, task)
         leaves = [root]
         while len(leaves) < self.max_leaves:
             best = max(leaves, key=lambda leaf: leaf.gain)  # the first one if equal
@@ -111,9 +125,9 @@ class Grower:
             ends = self.binned.ends[j]
             feature[node], left[node], missing_left[node] = j, n_nodes, best.missing_left
             threshold[node] = ends[best.last] if best.last < len(ends) else np.inf
-            gain[node] = best.gain * unit * unit
+            gain[node] = best.gain * unit
             group, place = divmod(j, GROUP)
-            part = rows[best.start : best.stop]
+            part = task.rows[best.start : best.stop]
             words = self.binned.words[group]
             middle = best.start + partition(words, 8 * place, best.last, best.missing_left, part, self._other)
             one, two = _Leaf(n_nodes, best.start, middle), _Leaf(n_nodes + 1, middle, best.stop)
@@ -121,72 +135,94 @@ class Grower:
             n_nodes += 2
             leaves[leaves.index(best) : leaves.index(best) + 1] = [one, two]
             if len(leaves) < self.max_leaves:
-                self._look_at_both(best, one, two, rows, packed, features, rng)
+                self._look_at_both(best, one, two, task)
             self._free(best)
         for leaf in leaves:
             self._free(leaf)
         used = slice(0, n_nodes)
         value = np.zeros(n_nodes)
         tree = Tree(feature[used], threshold[used], missing_left[used], left[used], value, gain[used], count[used])
-        return tree, [(leaf.node, rows[leaf.start : leaf.stop]) for leaf in leaves]
+        return tree, [(leaf.node, task.rows[leaf.start : leaf.stop]) for leaf in leaves]
 
-    def _look_at_both(
-        self, parent: _Leaf, one: _Leaf, two: _Leaf, rows: Array, packed: Array, features: Array, rng: Any
-    ) -> None:
+    def _look_at_both(self, parent: _Leaf, one: _Leaf, two: _Leaf, task: _Task) -> None:
+        """Find the best splits of the children of a node, adding up the rows of the smaller one only."""
         small, large = (one, two) if one.stop - one.start <= two.stop - two.start else (two, one)
         if self.node_rows < 1.0 or parent.sums is None:
-            self._look(one, rows, packed, features, rng)
-            self._look(two, rows, packed, features, rng)
+            self._look(one, task)
+            self._look(two, task)
             return
         if large.stop - large.start < 2 * self.min_rows:
             return
-        self._fill(small, rows[small.start : small.stop], packed)
-        large.sums, parent.sums = parent.sums, None
-        assert small.sums is not None
-        large.sums -= small.sums
-        for leaf in (one, two):
-            self._choose(leaf, features, rng)
+        drawn = {leaf.node: self._draw_features(task) for leaf in (one, two)}
+        small.sums, large.sums, parent.sums = self._spare_sums(), parent.sums, None
+        part = task.rows[small.start : small.stop]
+        small.total, values = self._gather(part, task)
+        large.total = parent.total - small.total
+        of_small, of_large = self._no_splits(), self._no_splits()
+        one_side = (small.sums, self._n_bins, drawn[small.node], small.total, self._least(task), of_small)
+        other_side = (large.sums, drawn[large.node], large.total, of_large)
+        self._run(look_at_both, part, values, *one_side, *other_side)
+        self._choose(small, part, of_small, task)
+        self._choose(large, task.rows[large.start : large.stop], of_large, task)
 
-    def _look(self, leaf: _Leaf, rows: Array, packed: Array, features: Array, rng: np.random.Generator) -> None:
+    def _look(self, leaf: _Leaf, task: _Task) -> None:
         """Find the best split of a leaf from its rows or a sample of them."""
-        part = rows[leaf.start : leaf.stop]
+        part = task.rows[leaf.start : leaf.stop]
         if len(part) < 2 * self.min_rows:
             return
         if self.node_rows < 1.0:
-            part = part[rng.random(len(part), np.float32) < self.node_rows]
-        self._fill(leaf, part, packed)
-        self._choose(leaf, features, rng)
+            part = part[task.rng.random(len(part), np.float32) < self.node_rows]
+        leaf.sums = self._spare_sums()
+        leaf.total, values = self._gather(part, task)
+        allowed, splits = self._draw_features(task), self._no_splits()
+        self._run(look, part, values, leaf.sums, self._n_bins, allowed, leaf.total, self._least(task), splits)
+        self._choose(leaf, part, splits, task)
 
-    def _fill(self, leaf: _Leaf, part: Array, packed: Array) -> None:
-        leaf.sums = self._spare.pop() if self._spare else np.empty(self._shape, np.int64)
+    def _least(self, task: _Task) -> int:
+        """Units of curvature that each part of a split must have: some, or those of its rows where all are equal."""
+        return self._least_rows * task.packed.largest if task.packed.counts_rows else 1
+
+    def _gather(self, part: Array, task: _Task) -> tuple[int, Array]:
         values = self._values[: len(part)]
-        gather(packed, part, values)
-        words, sums, n_groups = self.binned.words, leaf.sums, self._shape[0]
+        return gather(task.packed.values, part, values), values
+
+    def _run(self, function: Any, part: Array, *given: Any) -> None:
+        """Run a search over groups of features, each thread over some of them."""
+        words, n_groups = self.binned.words, self._shape[0]
         threads = min(self.threads, n_groups) if len(part) >= _WORTH_THREADS else 1
         # One call per thread, the last one in this thread: more calls would cost more than better balance gains.
         bounds = [n_groups * at // threads for at in range(threads + 1)]
         others = [
-            self._pool.submit(fill_groups, words, first, stop, part, values, sums)
-            for first, stop in pairwise(bounds[:-1])
+            self._pool.submit(function, words, first, stop, part, *given) for first, stop in pairwise(bounds[:-1])
         ]
-        fill_groups(words, bounds[-2], n_groups, part, values, sums)
+        function(words, bounds[-2], n_groups, part, *given)
         for other in others:
             other.result()
 
-    def _choose(self, leaf: _Leaf, features: Array, rng: np.random.Generator) -> None:
+    def _draw_features(self, task: _Task) -> Array:
+        if self.node_features >= 1.0:
+            return task.features
+        allowed = np.zeros(self.binned.n_features, np.bool_)
+        candidates = np.flatnonzero(task.features & self.varies)
+        n_drawn = min(max(1, round(self.node_features * len(candidates))), len(candidates))
+        allowed[task.rng.choice(candidates, n_drawn, replace=False)] = True
+        return allowed
+
+    def _choose(self, leaf: _Leaf, part: Array, splits: _Splits, task: _Task) -> None:
+        """Take the best split whose parts have enough rows."""
+        least, sure = self._least(task), self._least_rows * task.packed.largest
+        given = (leaf.sums, self._n_bins, leaf.total, least, self._least_rows, sure, splits)
+        j = settle(self.binned.words, part, *given)
+        gains, lasts, missing_left = splits
+        leaf.gain, leaf.feature = float(gains[j]), j
+        leaf.last, leaf.missing_left = int(lasts[j]), bool(missing_left[j])
+
+    def _no_splits(self) -> _Splits:
         d = self.binned.n_features
-        allowed = features
-        if self.node_features < 1.0:
-            allowed = np.zeros(d, np.bool_)
-            candidates = np.flatnonzero(features & self.varies)
-            n_drawn = min(max(1, round(self.node_features * len(candidates))), len(candidates))
-            allowed[rng.choice(candidates, n_drawn, replace=False)] = True
-        gains, last, missing_left = np.empty(d), np.empty(d, np.int64), np.empty(d, np.bool_)
-        assert leaf.sums is not None
-        least = max(1, round(self.min_rows * self.node_rows))
-        best_splits(leaf.sums.reshape(-1, 256), self._n_bins, allowed, least, gains, last, missing_left)
-        j = int(np.argmax(gains))
-        leaf.gain, leaf.feature, leaf.last, leaf.missing_left = float(gains[j]), j, int(last[j]), bool(missing_left[j])
+        return np.full(d, -1.0), np.zeros(d, np.int64), np.zeros(d, np.bool_)
+
+    def _spare_sums(self) -> Array:
+        return self._spare.pop() if self._spare else np.empty(self._shape, np.int64)
 
     def _free(self, leaf: _Leaf) -> None:
         if leaf.sums is not None:

@@ -1,42 +1,111 @@
-"""Sums of residuals by feature and bin, in integers.
+"""Sums of residuals and curvatures by feature and bin, in integers.
 
-A residual is scaled to an integer and packed with a count of 1 into 64 bits: one addition per row and feature sums
+Both are scaled to integers and packed into 64 bits, residual · 2³² + curvature: one addition per row and feature sums
 both, any order of rows gives the same bits, and the histogram of one child is exactly that of its parent minus the
-other's. 24 bits hold the count and 40 the sum of residuals: with 400,000 rows each residual keeps 20 bits.
+other's. The units are such that all |residuals| sum to less than 2³¹, and so do all curvatures: no sum overflows, with
+up to 2³⁰ rows, and a residual of average size has about 2³¹/rows units. With curvatures of 1 their sums count rows.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-__all__ = ["COUNT_BITS", "fill_groups", "gather", "pack"]
+__all__ = ["CURVE_BITS", "MOST_ROWS", "Packed", "count_bins", "fill_group", "gather", "pack"]
 
 Array = npt.NDArray[Any]
-COUNT_BITS = 24
-_SUM_BITS = 62 - COUNT_BITS
+CURVE_BITS = 32
+MOST_ROWS = 1 << 30
+_MOST = (1 << 31) - 1  # that |residuals| and curvatures sum to
 _LEAST_UNIT = float(np.finfo(np.float64).tiny)
 
 
-def pack(residuals: Array) -> tuple[Array, float]:
-    """Residuals as integers with their counts, and the value of one unit."""
-    largest = float(np.abs(residuals).max(initial=0.0))
-    unit = max(largest * len(residuals) / 2.0**_SUM_BITS, _LEAST_UNIT)
-    return (np.rint(residuals / unit).astype(np.int64) << COUNT_BITS) + 1, unit
+@dataclass(frozen=True, eq=False)
+class Packed:
+    """Residuals and curvatures as integers.
+
+    Attributes
+    ----------
+    values : ndarray of int64
+        Residual · 2³² + curvature, one per row.
+    residual_unit, curve_unit : float
+        What one unit is worth.
+    largest : int
+        The largest curvature of a row, in units.
+    counts_rows : bool
+        Whether all curvatures are equal, so that their sums count rows.
+    """
+
+    values: Array
+    residual_unit: float
+    curve_unit: float
+    largest: int
+    counts_rows: bool
+
+
+def pack(residuals: Array, curves: Array | None = None) -> Packed:
+    """Pack residuals with curvatures of at least 0; by default these are 1."""
+    n = len(residuals)
+    room = _MOST - n // 2 - 1  # rounding adds up to ½ per row
+    residual_unit = max(_total(residuals) / room, _LEAST_UNIT)
+    values = np.empty(n, np.int64)
+    if curves is None:
+        per_row = room // max(n, 1)
+        _pack_counted(residuals, 1.0 / residual_unit, per_row, values)
+        return Packed(values, residual_unit, 1.0 / per_row, per_row, True)
+    curve_unit = max(_total(curves) / room, _LEAST_UNIT)
+    largest = _pack(residuals, curves, 1.0 / residual_unit, 1.0 / curve_unit, values)
+    return Packed(values, residual_unit, curve_unit, int(largest), False)
 
 
 @njit(cache=True, nogil=True)
-def gather(packed: Any, rows: Any, values: Any) -> None:
-    """The packed residuals of some rows, contiguous."""
+def _total(values: Any) -> float:
+    """Σ |values|, or a little more: summed as integers, so that the order of the rows does not matter."""
+    largest = 0.0
+    for i in range(values.size):
+        largest = max(largest, abs(values[i]))
+    unit = largest * (values.size / 2.0**62)
+    if unit < _LEAST_UNIT:
+        return largest * values.size
+    total, per_unit = np.int64(0), 1.0 / unit
+    for i in range(values.size):
+        total += np.int64(abs(values[i]) * per_unit)
+    return (float(total) + values.size) * unit
+
+
+@njit(cache=True, nogil=True)
+def _pack(residuals: Any, curves: Any, per_residual: float, per_curve: float, values: Any) -> Any:
+    largest = np.int64(0)
+    for i in range(values.size):
+        curve = np.int64(np.rint(curves[i] * per_curve))
+        largest = max(largest, curve)
+        values[i] = (np.int64(np.rint(residuals[i] * per_residual)) << CURVE_BITS) + curve
+    return largest
+
+
+@njit(cache=True, nogil=True)
+def _pack_counted(residuals: Any, per_residual: float, per_row: int, values: Any) -> None:
+    for i in range(values.size):
+        values[i] = (np.int64(np.rint(residuals[i] * per_residual)) << CURVE_BITS) + per_row
+
+
+@njit(cache=True, nogil=True)
+def gather(packed: Any, rows: Any, values: Any) -> Any:
+    """The packed values of some rows, contiguous; returns their sum."""
+    total = np.int64(0)
     for k in range(rows.size):
-        values[k] = packed[rows[k]]
+        value = packed[rows[k]]
+        values[k] = value
+        total += value
+    return total
 
 
 @njit(cache=True, nogil=True)
-def _fill_group(words: Any, rows: Any, values: Any, sums: Any) -> None:
+def fill_group(words: Any, rows: Any, values: Any, sums: Any) -> None:
     """Histograms of the eight features of a group; ``sums`` has shape (8, 256)."""
     for k in range(8):
         for b in range(256):
@@ -56,7 +125,10 @@ def _fill_group(words: Any, rows: Any, values: Any, sums: Any) -> None:
 
 
 @njit(cache=True, nogil=True)
-def fill_groups(words: Any, first: int, stop: int, rows: Any, values: Any, sums: Any) -> None:
-    """Histograms of the groups ``first`` … ``stop − 1`` of eight features; ``sums`` has shape (groups, 8, 256)."""
-    for group in range(first, stop):
-        _fill_group(words[group], rows, values, sums[group])
+def count_bins(words: Any, shift: int, rows: Any, counts: Any) -> None:
+    """Number of rows in every bin of one feature."""
+    byte, moved = np.uint64(255), np.uint64(shift)
+    for b in range(256):
+        counts[b] = 0
+    for k in range(rows.size):
+        counts[(words[rows[k]] >> moved) & byte] += 1

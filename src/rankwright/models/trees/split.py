@@ -1,7 +1,12 @@
-"""The best split of a node by squared error: the largest G_L²/n_L + G_R²/n_R − G²/n over features and bins.
+"""The best split of a node: the largest G_L²/H_L + G_R²/H_R − G²/H over features and bins.
 
-It is computed as (G_L n − G n_L)² / (n_L n_R n). The difference is one of integers below 2⁶², so a split that changes
-nothing gains exactly 0.
+G is a sum of residuals and H one of curvatures: the gain is twice what a Newton step in each part lowers the cost by
+(Newton gain), or the reduction of the squared error where every curvature is 1. It is computed as
+(G_L H − G H_L)² / (H_L H_R H). The difference is one of integers below 2⁶², so a split that changes nothing gains
+exactly 0.
+
+Histograms hold no counts of rows. A part whose curvature is that of ``min_rows`` rows of the largest curvature surely
+has so many; `settle` counts the rows of a feature only if its split is the best and not sure.
 """
 
 from __future__ import annotations
@@ -11,48 +16,110 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from rankwright.models.trees.binning import MISSING
-from rankwright.models.trees.histogram import COUNT_BITS
+from rankwright.models.trees.binning import GROUP, MISSING
+from rankwright.models.trees.histogram import CURVE_BITS, count_bins, fill_group
 
-__all__ = ["best_splits", "partition"]
+__all__ = ["look", "look_at_both", "partition", "settle"]
 
-_COUNT = (1 << COUNT_BITS) - 1
+_CURVE = (1 << CURVE_BITS) - 1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def best_splits(sums: Any, n_bins: Any, allowed: Any, least: int, gains: Any, bins: Any, missing_left: Any) -> None:
-    """For every feature the best gain, the last bin that goes left, and whether missing values do.
+def best_split(histogram: Any, n_bins: int, total: int, least: int, counts: Any, min_rows: int) -> Any:
+    """The best gain of one feature (−1 if there is no split), the last bin that goes left, whether missing values do.
 
-    ``least`` is the minimum number of rows of a child; the gain is that of the integers, −1 if there is no split.
+    Both parts have at least ``least`` units of curvature and, by ``counts``, ``min_rows`` rows.
     """
-    for j in range(n_bins.size):
-        gains[j], bins[j], missing_left[j] = -1.0, 0, False
-        if not allowed[j]:
-            continue
-        histogram = sums[j]
-        missing = histogram[MISSING]
-        total = missing
-        for b in range(n_bins[j]):
-            total += histogram[b]
-        n, g = total & _COUNT, total >> COUNT_BITS
-        if n < 2 * least:
-            continue
-        for with_missing in range(2 if missing & _COUNT else 1):
-            left = missing if with_missing else missing * 0
-            for b in range(n_bins[j] - 1 if not (missing & _COUNT) or with_missing else n_bins[j]):
-                if histogram[b] == 0:
-                    continue
-                left += histogram[b]
-                n_left = left & _COUNT
-                n_right = n - n_left
-                if n_left < least:
-                    continue
-                if n_right < least:
-                    break
-                apart = float((left >> COUNT_BITS) * n - g * n_left)
-                gain = apart * apart / (float(n_left) * float(n_right) * float(n))
-                if gain > gains[j]:
-                    gains[j], bins[j], missing_left[j] = gain, b, with_missing == 1
+    best, last, with_missing = -1.0, 0, False
+    missing, n_missing = histogram[MISSING], counts[MISSING]
+    n = n_missing
+    if min_rows > 0:
+        for b in range(n_bins):
+            n += counts[b]
+    g, h = total >> CURVE_BITS, total & _CURVE
+    some_missing = missing != 0 or n_missing > 0
+    for side in range(2 if some_missing else 1):
+        left = missing if side else missing * 0
+        n_left = n_missing if side else n_missing * 0
+        for b in range(n_bins if some_missing and not side else n_bins - 1):
+            left += histogram[b]
+            n_left += counts[b]
+            h_left = left & _CURVE
+            if h_left < least or n_left < min_rows:
+                continue
+            if h - h_left < least or n - n_left < min_rows:
+                break
+            apart = float((left >> CURVE_BITS) * h - g * h_left)
+            gain = apart * apart / (float(h_left) * float(h - h_left))
+            if gain > best:
+                best, last, with_missing = gain, b, side == 1
+    return best / float(h) if best >= 0 else -1.0, last, with_missing
+
+
+@njit(cache=True, nogil=True)
+def _best_splits(sums: Any, first: int, stop: int, n_bins: Any, allowed: Any, total: int, least: int, out: Any) -> None:
+    """The best splits of the features ``first`` … ``stop − 1``; ``sums`` are theirs."""
+    gains, lasts, missing_left = out
+    no_counts = np.zeros(256, np.int64)
+    for j in range(first, min(stop, n_bins.size)):
+        gains[j], lasts[j], missing_left[j] = -1.0, 0, False
+        if allowed[j]:
+            gains[j], lasts[j], missing_left[j] = best_split(sums[j - first], n_bins[j], total, least, no_counts, 0)
+
+
+@njit(cache=True, nogil=True)
+def look(
+    words: Any, first: int, stop: int, rows: Any, values: Any, sums: Any, n_bins: Any, allowed: Any, total: int,
+    least: int, out: Any,
+) -> None:  # fmt: skip
+    """Histograms of the groups ``first`` … ``stop − 1`` over some rows, and the best split of every feature."""
+    for group in range(first, stop):
+        fill_group(words[group], rows, values, sums[group])
+        at = group * GROUP
+        _best_splits(sums[group], at, at + GROUP, n_bins, allowed, total, least, out)
+
+
+@njit(cache=True, nogil=True)
+def look_at_both(
+    words: Any, first: int, stop: int, rows: Any, values: Any, sums: Any, n_bins: Any, allowed: Any, total: int,
+    least: int, out: Any, other: Any, other_allowed: Any, other_total: int, other_out: Any,
+) -> None:  # fmt: skip
+    """The same for two children; ``other`` holds the histograms of their parent and becomes those of the second."""
+    for group in range(first, stop):
+        fill_group(words[group], rows, values, sums[group])
+        for k in range(GROUP):
+            for b in range(256):
+                other[group, k, b] -= sums[group, k, b]
+        at = group * GROUP
+        _best_splits(sums[group], at, at + GROUP, n_bins, allowed, total, least, out)
+        _best_splits(other[group], at, at + GROUP, n_bins, other_allowed, other_total, least, other_out)
+
+
+@njit(cache=True, nogil=True)
+def settle(
+    words: Any, rows: Any, sums: Any, n_bins: Any, total: int, least: int, min_rows: int, sure: int, out: Any
+) -> Any:
+    """The feature with the best split into at least ``min_rows`` of ``rows`` each, the first of equal ones.
+
+    ``out`` are the best splits whatever the number of rows, and are corrected where that decides. A part with ``sure``
+    units of curvature has enough rows.
+    """
+    gains, lasts, missing_left = out
+    counts, counted = np.empty(256, np.int64), np.zeros(n_bins.size, np.bool_)
+    while True:
+        j = np.argmax(gains)
+        if gains[j] <= 0 or counted[j]:
+            return j
+        histogram = sums[j // GROUP, j % GROUP]
+        left = histogram[MISSING] if missing_left[j] else np.int64(0)
+        for b in range(lasts[j] + 1):
+            left += histogram[b]
+        h_left = left & _CURVE
+        if h_left >= sure and (total & _CURVE) - h_left >= sure:
+            return j
+        count_bins(words[j // GROUP], 8 * (j % GROUP), rows, counts)
+        gains[j], lasts[j], missing_left[j] = best_split(histogram, n_bins[j], total, least, counts, min_rows)
+        counted[j] = True
 
 
 @njit(cache=True, nogil=True)
