@@ -25,7 +25,7 @@ FORMS = {"dense": np.asarray, "csr": sparse.csr_array, "frame": lambda X: pd.Dat
 @pytest.fixture(params=["as it is", "raw"])
 def quick(ranker, request):
     """Every ranker, with its features scaled in training and, where this can be switched off, as they are."""
-    few = {"n_trees": 5, "n_rounds": 8, "epochs": 3}
+    few = {"n_trees": 5, "n_rounds": 8, "epochs": 3, "members": ["svm-map", "lambdamart-4"]}
     if request.param == "raw":
         few |= {"standardize": False, "scale": False}
     return ranker.set_params(**{name: value for name, value in few.items() if hasattr(ranker, name)})

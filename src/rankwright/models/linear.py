@@ -80,6 +80,10 @@ class LinearModel(QueryScaled):
         """Number of weights."""
         return len(self.coef)
 
+    def takes_text(self, at: int) -> bool:
+        """Whether a feature may be text, or missing: those of weight 0 may."""
+        return bool(self.coef[at] == 0)
+
     def importance(self) -> Array:
         """The weights."""
         return self.coef
@@ -124,11 +128,12 @@ class LinearModel(QueryScaled):
             return scores
         rows = max(2, min(_BLOCK_ROWS, _BLOCK_VALUES // self.n_features))
         block = np.zeros((self.n_features, rows))
-        weights = self.coef[:, np.newaxis]
+        weights, unused = self.coef[:, np.newaxis], np.flatnonzero(self.coef == 0)
         for start in range(0, n_rows, rows):
             part = pick_columns(X[start : start + rows], columns).T
             block[: part.shape[0], : part.shape[1]] = np.ascontiguousarray(part)
             block *= weights
+            block[unused] = 0.0  # whatever they are: missing, or the numbers of categories
             scores[start : start + rows] = np.add.reduce(block, axis=0)[: part.shape[1]]
         return scores + 0.0  # −0 becomes 0
 
@@ -137,7 +142,8 @@ class LinearModel(QueryScaled):
         X = pick_columns(X, columns)
         for start, stop in _row_chunks(X.indptr):
             values = slice(X.indptr[start], X.indptr[stop])
-            products = X.data[values].astype(np.float64) * self.coef[X.indices[values]]
+            weights = self.coef[X.indices[values]]
+            products = np.where(weights == 0, 0.0, X.data[values].astype(np.float64) * weights)
             row = np.repeat(np.arange(stop - start), np.diff(X.indptr[start : stop + 1]))
             # bincount adds in the order of its input: from the first feature to the last.
             scores[start:stop] = np.bincount(row, products, minlength=stop - start)

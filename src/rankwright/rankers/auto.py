@@ -23,6 +23,7 @@ from rankwright.rankers.committee import Committee, HeldOut, MemberFacts, interv
 from rankwright.rankers.cross_validation import cross_validate, scores_of
 from rankwright.rankers.facts import Kind, Notice, Outcome
 from rankwright.rankers.folds import FOLDS, Folds, by_content
+from rankwright.rankers.inputs import check_size, check_values
 from rankwright.rankers.lambda_mart import LambdaMART
 from rankwright.rankers.lambda_rank import LambdaRank
 from rankwright.rankers.max_margin import StructuredSVM
@@ -209,12 +210,10 @@ class AutoRanker(Ranker):
             raise InputError(
                 "members names no linear ranker, and explainable keeps to linear ones; expected one of them"
             )
-        missing = not data.is_sparse and bool(np.isnan(data.X).any())
-        if missing and all(one.linear for one in found):
-            raise InputError(
-                "some features are missing (NaN), and linear rankers need every value; expected none missing"
-            )
-        return tuple(one for one in found if not (missing and one.linear))
+        refused = _refused(data)
+        if refused and all(one.linear for one in found):
+            raise InputError(refused)
+        return tuple(one for one in found if not (refused and one.linear))
 
     def _learn_nothing(self, task: Task) -> Outcome:
         self._model = LinearModel(np.zeros(task.data.n_features), self._names())
@@ -249,15 +248,17 @@ class AutoRanker(Ranker):
         """Train one candidate: find its setting, then train with it on all data."""
         began = time.perf_counter()
         ranker = self._ranker(candidate, seed, clock, self._setting_measure(task))
-        weights = task.weights.queries
+        weights, data, valid = task.weights.queries, task.data, task.valid
+        if candidate.linear:
+            data, valid = data.without_categories(), None if valid is None else valid.without_categories()
         if judged.cut is None:
-            fitted = ranker.fit_data(task.data, task.valid, weights=weights)
+            fitted = ranker.fit_data(data, valid, weights=weights)
             scores = scores_of(ranker.model_, judged.data)
         else:
-            found = cross_validate(ranker, task.data, judged.cut, weights=weights, measure=ranker.eval_measure)
+            found = cross_validate(ranker, data, judged.cut, weights=weights, measure=ranker.eval_measure)
             if found.interrupted:
                 raise KeyboardInterrupt
-            fitted = ranker.fit_data(task.data, weights=weights, choice=found)
+            fitted = ranker.fit_data(data, weights=weights, choice=found)
             scores = found.scores[~np.isnan(found.scores)]
         if fitted.interrupted:
             raise KeyboardInterrupt
@@ -328,16 +329,15 @@ class AutoRanker(Ranker):
         rankers = [
             self._ranker(one, seed, clock, measure, **({"C": 1.0} if "C" in one.settings else {})) for one in some
         ]
-        for ranker in rankers:
-            ranker.fit_data(task.data, weights=task.weights.queries)
+        for ranker, one in zip(rankers, some, strict=True):
+            data = task.data.without_categories() if one.linear else task.data
+            ranker.fit_data(data, weights=task.weights.queries)
         models = [ranker.model_ for ranker in rankers]
         scores = np.column_stack([scores_of(model, task.data) for model in models])
         self._model = interpolate(models, 1.0 / spreads(scores, task.data))
         members = tuple(MemberFacts(one.name, "default", None, True, 0.0) for one in some)
         self.committee_ = Committee(str(self.measure_to_choose_by()), "nothing", 0, members, None, None, False, ())
-        what = "only one query has an order to learn, so nothing can be held out: members have their default settings"
-        notice = Notice(Kind.NOT_CHOSEN, f"{what}, and there is no estimate")
-        return Outcome(notices=(notice,), committee=self.committee_)
+        return Outcome(committee=self.committee_)
 
     def _training_facts(self) -> dict[str, Any]:
         return super()._training_facts() | self.committee_.to_dict()
@@ -367,6 +367,8 @@ class _Features:
         X = judged.data.X.tocsc() if judged.data.is_sparse else judged.data.X
         columns, values = [], []
         for column in range(judged.data.n_features):
+            if column in judged.data.categories:
+                continue
             scores = _column(X, column)
             if not np.isnan(scores).any():
                 columns.append(column)
@@ -442,3 +444,14 @@ def _setting(fitted: Any) -> str:
     if fitted.rounds is not None:
         return f"{fitted.rounds.kept:,} {fitted.rounds.unit}"
     return f"C {fitted.C:g}"
+
+
+def _refused(data: RankingData) -> str:
+    """Why linear rankers cannot compute with the features; empty if they can."""
+    numbers = data.without_categories()
+    try:
+        check_values(numbers, "the training data", allow_missing=False)
+        check_size(numbers, "the training data", scaled=True)
+    except InputError as error:
+        return error.message
+    return ""

@@ -189,7 +189,9 @@ class Committee:
         if alone:
             lines.append(("alone", "; ".join(alone) + f" ({self.measure}, {self.held_out})"))
         lines += [("", line) for line in left]
-        if self.expectation is not None:
+        if self.expectation is None:
+            lines.append(("expect", "unknown: only one query has an order to learn, so none can be held out"))
+        else:
             lines += self.expectation.words(self.measure, self.held_out, self.n_queries, self.feature)
         return lines
 

@@ -68,7 +68,7 @@ def _rounded_down(threshold: Array, dtype: Any) -> Array:
     """The thresholds rounded down to a type: a value of the type is above both or above neither."""
     with np.errstate(over="ignore"):
         rounded = threshold.astype(dtype)
-    return np.where(rounded > threshold, np.nextafter(rounded, dtype.type(-np.inf)), rounded)
+        return np.where(rounded > threshold, np.nextafter(rounded, dtype.type(-np.inf)), rounded)
 
 
 @njit(cache=True)
