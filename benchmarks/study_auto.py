@@ -138,7 +138,7 @@ def one(method: str, data: RankingData, test: RankingData) -> Found:
     """Train one method as the command line does, and test it."""
     name, _, rest = method.partition(", ")
     settings = {"explainable": True} if rest else {} if name == "auto" else {"cv": "auto"}
-    planned = plan(name, settings, measure=MEASURE, chosen=True)
+    planned = plan(name, settings, measure=MEASURE)
     began = time.process_time()
     trained = planned.train(data)
     seconds = time.process_time() - began

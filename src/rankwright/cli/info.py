@@ -278,8 +278,12 @@ def _show_model(console: Console, saved: SavedModel) -> None:
         _line(console, "warning", str(useless))
     _line(console, "method", f"{saved.method} ({saved.header['kind']})")
     training = {key: value for key, value in saved.training.items() if key != "no_better_than_zero"}
+    summary = training.pop("summary", [])  # of a committee: says in words what further facts say in numbers
+    training = {key: value for key, value in training.items() if not summary or key.startswith("queries")}
     for name, facts in (("parameters", saved.parameters), ("training", training), ("measures", saved.measures)):
         _line(console, name, ", ".join(f"{key} {_fact(value)}" for key, value in facts.items()) or "none noted")
+    for line in summary if isinstance(summary, list) else ():
+        _line(console, *str(line).partition("\t")[::2])
     without = int((saved.model.importance() == 0).sum())
     unused = "of weight 0" if hasattr(saved.model, "coef") else "not used"
     _line(console, "features", f"{saved.model.n_features:,}" + (f", {without:,} {unused}" if without else ""))

@@ -15,9 +15,10 @@ import click
 from rankwright.cli.cleaning import clean_data, clean_options, cleaner_of
 from rankwright.cli.files import check_target, naming_files, read_features
 from rankwright.cli.options import FILE, numbers, positive, seed_option, settings_of, threads_option
+from rankwright.cli.sections import Sectioned
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
-from rankwright.training.methods import LISTED, parse_method
+from rankwright.training.methods import parse_method
 
 if TYPE_CHECKING:
     from rankwright.data.cleaning import Cleaner
@@ -25,7 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
-_METHOD_HELP = f"What to train: {LISTED}. svm-ndcg, svm-mrr and dorm optimise the first 10 ranks, -nc all of them."
+_METHOD_HELP = "What to train, one of those above.  [default: auto]"
+_EXPLAINABLE_HELP = "Linear members only, so that the model is one weight per feature."
+_MINUTES_HELP = "Stop after about so many minutes, with the members finished by then."
 _C_HELP = (
     "Weight of ranking errors against large weights; auto: the value of --C-grid that is best on --valid, or by "
     "cross-validation.  [default: auto; with --cv 0 and no --valid 1]"
@@ -65,6 +68,16 @@ _RATE_HELP = (
     "λ‖w‖² + Σ hinges.  [default: the method's own; gd: line search]"
 )
 _EPSILON_HELP = "--solver n-slack-cutting-plane: largest violation of a constraint at which it stops.  [default: 0.01]"
+_SECTIONS = {
+    "What and where": ("target", "method", "valid", "cv", "measure", "seed", "threads", "as_json"),
+    "Method auto": ("explainable", "minutes"),
+    "Data": ("group", "valid_group", "negative_as_zero", "categorical", "clean", "clean_scaled", "clean_above"),
+    "Linear methods": (
+        "C", "C_grid", "relevant_from", "standardize", "bins", "start", "bound", "losses", "loss_weights", "slack",
+        "feature_map", "rank_weights", "query_weights", "lam", "tol", "max_passes", "solver", "epsilon",
+    ),
+    "Trees and nets": ("monotone", "background", "learning_rate", "assigned"),
+}  # fmt: skip
 _SOLVERS = ["bundle", "one-slack-cutting-plane", "n-slack-cutting-plane", "gd"]
 
 
@@ -74,15 +87,17 @@ def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float |
     return positive(text, param.opts[0], "a number above 0, or auto")
 
 
-@click.command("train")
+@click.command("train", cls=Sectioned, sections=_SECTIONS)
 @click.argument("features", metavar="FEATURES", type=FILE)
-@click.option("--method", required=True, metavar="METHOD", help=_METHOD_HELP)
+@click.option("--method", default="auto", metavar="METHOD", help=_METHOD_HELP)
 @click.option("-o", "--output", "target", required=True, type=FILE, metavar="FILE", help="Model file, such as m.rkw.")
 @click.option("--C", "C", metavar="NUMBER|auto", callback=_cost, help=_C_HELP)
 @click.option("--C-grid", "C_grid", metavar="0.01,0.1,1", callback=numbers, help=_GRID_HELP)
 @click.option("--valid", type=FILE, metavar="FILE", help="Validation data.")
 @click.option("--cv", type=Whole(0), metavar="K", help=_CV_HELP)
 @click.option("-m", "--measure", metavar="NAME", help=_MEASURE_HELP)
+@click.option("--explainable", is_flag=True, callback=lambda _, __, given: given or None, help=_EXPLAINABLE_HELP)
+@click.option("--minutes", type=float, metavar="N", help=_MINUTES_HELP)
 @click.option("--relevant-from", type=float, metavar="LABEL", help="Lowest relevant label.  [default: 1]")
 @click.option("--continue", "start", type=FILE, metavar="MODEL", help=_CONTINUE_HELP)
 @click.option(
@@ -137,13 +152,38 @@ def command(
 ) -> None:
     """Train a ranker on FEATURES for the measure you are judged by.
 
-    FEATURES is LETOR text, Parquet or a Rankwright folder. Max-margin methods stop when the weights are proved to be
-    close to optimal, and report how close. What is left open, C or the number of rounds of trees and nets, is chosen on
-    --valid, or without it by cross-validation over the queries. Ctrl-C stops early and keeps the best model so far.
-    --clean applies to FEATURES and --valid, before anything else.
+    FEATURES is LETOR text, Parquet or a Rankwright folder. Without --method this is auto: a committee of linear rankers
+    and trees, put together and checked by cross-validation over your queries, with a line on what to expect of it.
+
+    \b
+    When to take what:
+      auto         the best ranking, without having to choose; --explainable for one weight per feature
+      svm-map      one weight per feature, proved to be the best for its objective; relevant or not
+      rsvm-ir      the same from pairs of documents, for graded labels
+      lambdamart   many queries; features that interact, are missing, categorical or must act one way
+      lambdarank   a net, or with --set hidden=0 one weight per feature, for any measure
+
+    \b
+    All methods:
+      committee            auto
+      linear, by measure   svm-map, svm-auc, svm-ndcg, svm-ndcg-nc, svm-mrr, dorm, dorm-nc, svm-combo
+      linear, by pairs     rank-svm, rsvm-ir
+      linear, by classes   svm-acc, svm-acc2, svm-acc3, svm-acc4
+      nets and steps       lambdarank, ranknet, lambdaboost
+      trees                lambdamart, mcrank, mcrank-ordinal
+
+    svm-ndcg, svm-mrr and dorm are for the first 10 ranks, svm-ndcg@K, svm-mrr@K and dorm@K for the first K.
+
+    Linear methods by measure and pairs stop when the weights are proved to be close to optimal, and report how close.
+    What a method leaves open, C or the number of rounds of trees and nets, is chosen on --valid, or without it by
+    cross-validation over the queries. Ctrl-C stops early and keeps the best model so far. --clean applies to FEATURES
+    and --valid, before anything else.
 
     \b
     Example:
+      rankwright train train.txt -o model.rkw
+      rankwright train train.txt --explainable --minutes 2 -o model.rkw
+      rankwright train train.txt --valid vali.txt -m AP -o model.rkw
       rankwright train train.txt --method svm-map -o model.rkw
       rankwright train train.txt --method svm-map --C 10 -o model.rkw
       rankwright train train.txt --method lambdamart --cv 10 -o model.rkw
@@ -172,6 +212,8 @@ def command(
     if start is not None:
         _check_continue(options, valid, cv)
     chosen = parse_method(method)
+    if cv == 0 and chosen.name == "auto" and valid is None:
+        raise InputError("--cv 0 holds nothing out, and auto decides on queries held out; expected folds, or --valid")
     cleaner = cleaner_of(options, for_training="relevant_from" in chosen.defaults())
     settings = settings_of(chosen, options, assigned)
     if "background" in settings:

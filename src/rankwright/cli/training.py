@@ -42,7 +42,7 @@ class Watch:
         self._at = -1
         self._starts = starts
         self._asked = False
-        self._fold = ""
+        self._fold = self._member = ""
         self._live = sys.stderr.isatty()
         self._shown_at = -_INTERVAL
         self._width = 0
@@ -54,7 +54,7 @@ class Watch:
         now = time.monotonic()
         if self._live and now - self._shown_at >= _INTERVAL:
             self._shown_at = now
-            self._write(self._pass(check) if by_passes else self._round(check))
+            self._write(self._member + (self._pass(check) if by_passes else self._round(check)))
         # The very first pass only looks at weights of 0, which are not worth keeping.
         if self._asked and (not by_passes or self._starts or self._at > 0 or check.passes > 1):
             raise KeyboardInterrupt
@@ -65,6 +65,10 @@ class Watch:
         self._fold = "" if not n_folds else f"fold {number} of {n_folds}  " if number else f"{many}  "
         self._costs, self._at = costs, -1
         self._asked &= n_folds > 0  # what was stopped is the choice
+
+    def member(self, name: str, number: int, of: int) -> None:
+        """A committee goes on to a member, from 1."""
+        self._member, self._fold = f"{number} of {of} {name}  ", ""
 
     def _round(self, row: Any) -> str:
         """A round of boosting, or an epoch."""
@@ -135,7 +139,7 @@ def watched(plan: Plan, train: Callable[[Watch | None], Trained], *, starts: boo
     """Train with a progress line and Ctrl-C under control; the outcome, and whether code had to be compiled."""
     if not hasattr(plan.ranker, "callback"):
         return train(None), False
-    compiles = hasattr(plan.ranker, "C") and must_compile()
+    compiles = (hasattr(plan.ranker, "C") or plan.method.name == "auto") and must_compile()
     if compiles:
         click.echo(COMPILING, err=True)
     watch = Watch(plan.costs, starts)
@@ -203,6 +207,7 @@ def facts_of(trained: Trained, compiled: bool) -> dict[str, Any]:
         "rounds": None if rounds is None else rounds.kept,
         "rounds_run": None if rounds is None else len(rounds.values if crossed is None else crossed.settings),
         "cross_validation": None if crossed is None else _crossed(crossed),
+        "committee": None if facts.committee is None else facts.committee.to_dict(),
         "seconds": facts.seconds,
         "compiled": compiled,
         "interrupted": facts.interrupted,
@@ -252,6 +257,8 @@ def show(facts: Mapping[str, Any]) -> None:
         _line("skipped", f"{_queries(facts['queries_skipped'])} with nothing to order ({why})")
     _show_choice(facts, valid)
     _show_work(facts)
+    for line in (facts["committee"] or {}).get("summary", ()):
+        _line(*line.split("\t", 1))
     values = {part.partition(" ")[0]: value for part, value in facts["measures"].items()}
     found = [f"{values['validation']:.4f} on {valid} (validation)"] if valid else []
     found += [f"{values[CROSSED]:.4f} {CROSSED}"] if CROSSED in values else []

@@ -82,8 +82,10 @@ class Trained:
     @property
     def values(self) -> dict[str, float]:
         """Mean of the measure on every part, and the estimate of cross-validation under ``cross-validated``."""
-        crossed = self.facts.cross_validation
+        crossed, committee = self.facts.cross_validation, self.facts.committee
         own = {} if crossed is None else {"cross-validated": crossed.value}
+        if committee is not None and committee.expectation is not None and "validation" not in self.parts:
+            own = {"cross-validated": committee.expectation.value.value}
         return own | {part: found.means[str(self.measure)] for part, found in self.evaluations.items()}
 
     def save(self, path: str | Path) -> None:
