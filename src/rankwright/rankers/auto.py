@@ -22,8 +22,9 @@ from rankwright.rankers.base import Ranker, Task
 from rankwright.rankers.committee import Committee, HeldOut, MemberFacts, interval_of, spreads
 from rankwright.rankers.cross_validation import cross_validate, scores_of
 from rankwright.rankers.facts import Kind, Notice, Outcome
-from rankwright.rankers.folds import FOLDS, Folds, by_content
+from rankwright.rankers.folds import by_content
 from rankwright.rankers.inputs import check_size, check_values
+from rankwright.rankers.judged import Judged, SingleFeatures
 from rankwright.rankers.lambda_mart import LambdaMART
 from rankwright.rankers.lambda_rank import LambdaRank
 from rankwright.rankers.max_margin import StructuredSVM
@@ -84,50 +85,6 @@ class _Tried:
     scores: Array  # of the held-out documents
     seconds: float
     notices: tuple[Notice, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class _Judged:
-    """The queries on which all decisions are made, and how the members come by scores for them.
-
-    Attributes
-    ----------
-    data : RankingData
-        Held-out queries of the training data, or the validation data.
-    weights : ndarray
-        Of these queries.
-    folds : ndarray of int
-        The fold of each query.
-    cut : Folds or None
-        How the training data is cut; None where validation data is given.
-    words : str
-        What is done, such as ``5-fold cross-validation``.
-    """
-
-    data: RankingData
-    weights: Array
-    folds: Array
-    cut: Folds | None
-    words: str
-
-    @classmethod
-    def of(cls, task: Task, n_folds: int | str, seed: int) -> _Judged | None:
-        """By validation data, or else by cross-validation; None if only one query has an order to learn."""
-        if task.valid is not None:
-            cut = Folds.draw(task.valid, FOLDS, seed=seed)
-            folds = np.zeros(task.valid.n_queries, np.int64) if cut is None else cut.of_query
-            return cls(task.valid, np.ones(task.valid.n_queries), folds, None, "validation data")
-        cut = Folds.draw(task.data, n_folds, useful=task.useful, seed=seed)
-        if cut is None:
-            return None
-        held_out = cut.of_query >= 0
-        data = task.data if held_out.all() else task.data.select(held_out)
-        folds = cut.of_query[held_out]
-        if cut.n_held_out == 1:  # decisions on one half are judged by the other
-            _, queries = by_content(data)
-            folds = folds.copy()
-            folds[queries[::2]] = 1
-        return cls(data, task.weights.queries[held_out], folds, cut, cut.words)
 
 
 @dataclass(eq=False, repr=False)
@@ -222,13 +179,13 @@ class AutoRanker(Ranker):
 
     def _train(self, task: Task) -> Outcome:
         seed = seed_of(self.random_state)
-        judged = _Judged.of(task, self.cv, seed)
+        judged = Judged.of(task, self.cv, seed)
         clock = _Clock(self.minutes, self.callback)
         candidates = self._candidates(task.data)
         if judged is None:
             return self._without_choice(task, candidates, clock)
         values_of = query_values(judged.data, self.measure_to_choose_by(), by_content(judged.data)[0])
-        features = _Features.of(judged, values_of)
+        features = SingleFeatures.of(judged, values_of)
         tried: list[_Tried] = []
         notices: tuple[Notice, ...] = ()
         for number, candidate in enumerate(candidates, 1):
@@ -244,7 +201,7 @@ class AutoRanker(Ranker):
             notices = (Notice(Kind.INTERRUPTED, what, {"finished": len(tried), "of": len(candidates)}),)
         return self._decide(judged, values_of, features, tried, left, notices)
 
-    def _try(self, candidate: _Candidate, task: Task, judged: _Judged, seed: int, clock: _Clock) -> _Tried:
+    def _try(self, candidate: _Candidate, task: Task, judged: Judged, seed: int, clock: _Clock) -> _Tried:
         """Train one candidate: find its setting, then train with it on all data."""
         began = time.perf_counter()
         ranker = self._ranker(candidate, seed, clock, self._setting_measure(task))
@@ -288,9 +245,9 @@ class AutoRanker(Ranker):
 
     def _decide(
         self,
-        judged: _Judged,
+        judged: Judged,
         values_of: Callable[[Array], Array],
-        features: _Features,
+        features: SingleFeatures,
         tried: list[_Tried],
         left: list[str],
         notices: tuple[Notice, ...],
@@ -341,65 +298,6 @@ class AutoRanker(Ranker):
 
     def _training_facts(self) -> dict[str, Any]:
         return super()._training_facts() | self.committee_.to_dict()
-
-
-@dataclass(frozen=True, eq=False)
-class _Features:
-    """The features as rankers: the measure of every judged query by each of them.
-
-    Attributes
-    ----------
-    columns : ndarray of int
-        Features without missing values.
-    values : ndarray of shape (features, queries)
-        The measure.
-    weights : ndarray
-        Of the queries.
-    """
-
-    columns: Array
-    values: Array
-    weights: Array
-
-    @classmethod
-    def of(cls, judged: _Judged, values_of: Callable[[Array], Array]) -> _Features:
-        """Evaluate every feature; higher is better."""
-        X = judged.data.X.tocsc() if judged.data.is_sparse else judged.data.X
-        columns, values = [], []
-        for column in range(judged.data.n_features):
-            if column in judged.data.categories:
-                continue
-            scores = _column(X, column)
-            if not np.isnan(scores).any():
-                columns.append(column)
-                values.append(values_of(scores))
-        return cls(
-            np.array(columns or [0]), np.array(values or [values_of(np.zeros(judged.data.n_docs))]), judged.weights
-        )
-
-    @property
-    def best(self) -> int:
-        """The feature that is best on all queries, the first of equal ones."""
-        return int(self.columns[self._best(np.ones(len(self.weights), bool))])
-
-    def _best(self, queries: Array) -> int:
-        return int(np.argmax(np.round(self.values[:, queries] @ self.weights[queries], 9)))
-
-    def chosen_apart(self, judged: _Judged) -> Array:
-        """Scores of the held-out documents: in each fold by the feature that is best in the others."""
-        X = judged.data.X.tocsc() if judged.data.is_sparse else judged.data.X
-        scores = np.zeros(judged.data.n_docs)
-        for fold in np.unique(judged.folds):
-            own = judged.folds == fold
-            rows = np.repeat(own, judged.data.sizes)
-            column = int(self.columns[self._best(own if own.all() else ~own)])
-            scores[rows] = np.nan_to_num(_column(X, column)[rows])
-        return scores
-
-
-def _column(X: Any, column: int) -> Array:
-    found = X[:, [column]]
-    return np.asarray(found.toarray() if hasattr(found, "toarray") else found, np.float64).ravel()
 
 
 class _Clock:
