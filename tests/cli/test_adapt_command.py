@@ -48,6 +48,23 @@ def test_everything_at_once(files, capsys):
     assert main(["info", "m.rkw"]) == 0
 
 
+def test_without_validation_data(files, capsys):
+    words = ["adapt", "web.rkw", "train.txt", "-o", "m.rkw", "--trees", "10", "--leaves", "2,4"]
+    assert main([*words, "--cv", "3", "--test", "test.txt"]) == 0
+    out, err = capsys.readouterr()
+    assert "on train.txt, 3-fold cross-validation: 12 queries; differences from the background ranker" in out
+    assert "the best of 2 settings by nDCG@10 on train.txt, 3-fold cross-validation" in out
+    assert "12 held-out queries" in out
+    assert err == "wrote m.rkw\n"
+    assert list(load_model("m.rkw").measures) == ["cross-validated nDCG@10"]
+    assert main([*words, "--json", "--method", "interpolate"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert facts["folds"] == 5
+    assert facts["candidates"][facts["chosen"]]["value"] > 0.5
+    assert main([*words, "--cv", "3", "--valid", "valid.txt"]) == 2
+    assert "expected either --cv or --valid" in capsys.readouterr().err
+
+
 def test_queries_that_are_in_several_files_are_told(files, capsys):
     further = ["--background-data", "rich.txt", "--test", "copy.txt", "--open-test", "later.txt"]
     both = RankingData.concatenate([domain((0.5, 0.3, 1.0), 12, 1).select([2, 5]), domain((1.0, 0.3, 0.0), 30, 0)])

@@ -16,6 +16,7 @@ from rankwright.evaluation.table import Evaluation
 from rankwright.measures import Measure
 from rankwright.models.saving import save_model
 from rankwright.rankers.facts import Fitted, Notice
+from rankwright.rankers.folds import Folds
 
 __all__ = ["Adapted", "Candidate", "choose"]
 
@@ -34,7 +35,7 @@ class Candidate:
     model : Model
         What came of it; contains the background if it needs it.
     evaluation : Evaluation
-        On the validation data.
+        On the validation data; without it, of the training queries while they were held out.
     seconds : float
         Training time.
     training : Fitted or None
@@ -44,6 +45,8 @@ class Candidate:
     tried : tuple of (dict, float)
         The settings that were chosen from, with the value of the measure on the validation data; empty if there was
         nothing to choose.
+    scores : ndarray or None
+        Without validation data: out-of-fold scores of the training data, in its own order, that were evaluated.
     """
 
     name: str
@@ -53,10 +56,11 @@ class Candidate:
     training: Fitted | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     tried: tuple[tuple[dict[str, Any], float], ...] = ()
+    scores: Array | None = None
 
     @property
     def value(self) -> float:
-        """The mean of the first measure on validation data."""
+        """The mean of the first measure on validation data, or on held-out queries."""
         return float(np.nanmean(self.evaluation.values[:, 0]))
 
     @property
@@ -86,6 +90,8 @@ class Adapted:
         Why this one was chosen.
     notices : tuple of Notice
         What the user should know.
+    folds : Folds or None
+        The folds of the training data, where there was no validation data.
     """
 
     chosen: Candidate
@@ -93,6 +99,7 @@ class Adapted:
     failures: dict[str, str]
     reason: str
     notices: tuple[Notice, ...] = ()
+    folds: Folds | None = None
 
     @property
     def model(self) -> Any:
@@ -107,7 +114,7 @@ class Adapted:
     def save(self, path: str | Path) -> None:
         """Write the chosen model to one file; it needs no other file."""
         measure = str(self.chosen.evaluation.measures[0])
-        values = {f"validation {measure}": self.chosen.value}
+        values = {f"{'validation' if self.folds is None else 'cross-validated'} {measure}": self.chosen.value}
         facts = {"chosen": self.reason, **self.chosen.facts}
         save_model(
             self.model,
@@ -125,7 +132,9 @@ class Adapted:
         return float(apart.mean()), bootstrap_interval(apart), p_value("t", apart)
 
 
-def choose(candidates: Sequence[Candidate], measure: Measure, n_queries: int) -> tuple[Candidate, str]:
+def choose(
+    candidates: Sequence[Candidate], measure: Measure, n_queries: int, kind: str = "validation"
+) -> tuple[Candidate, str]:
     """The simplest that is not significantly worse than the best, and why."""
     best = max(candidates, key=lambda candidate: candidate.value)
     for candidate in candidates:
@@ -133,7 +142,7 @@ def choose(candidates: Sequence[Candidate], measure: Measure, n_queries: int) ->
         p = p_value("t", apart)
         if candidate is best or p >= _ALPHA:
             break
-    queries = f"{n_queries} validation {'query' if n_queries == 1 else 'queries'}"
+    queries = f"{n_queries} {kind} {'query' if n_queries == 1 else 'queries'}"
     if candidate is best:
         reason = f"{best.name} is best by {measure} on {queries} ({best.value:.4f})"
         reason += ", and every simpler method is significantly worse" if candidate is not candidates[0] else ""

@@ -12,6 +12,7 @@ from rankwright.adaptation.ways import Adaptation
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputWarning
 from rankwright.measures import Measure
+from rankwright.rankers.folds import FOLDS
 
 __all__ = ["adapt"]
 
@@ -19,7 +20,7 @@ __all__ = ["adapt"]
 def adapt(
     background: Any,
     train: RankingData,
-    valid: RankingData,
+    valid: RankingData | None = None,
     *,
     background_data: RankingData | Sequence[RankingData] | None = None,
     method: str = "auto",
@@ -33,6 +34,7 @@ def adapt(
     randomize_nodes: bool | Sequence[bool] = True,
     random_state: int = 0,
     n_jobs: int | None = None,
+    cv: int = FOLDS,
     progress: Callable[[int, int], Any] | None = None,
 ) -> Adapted:
     """Adapt a ranker, or several, to a new domain.
@@ -43,12 +45,13 @@ def adapt(
         Trained on the rich domain. Several, in a list or in a dictionary by name: interpolations have each of them as
         a component, and what needs a single one starts from their interpolation.
     train, valid : RankingData
-        The little data of the new domain: to train on, and to choose by.
+        The little data of the new domain: to train on, and to choose by. Without ``valid``, everything is chosen by
+        cross-validation over the queries of ``train``, and then trained on all of them.
     background_data : RankingData or sequence of RankingData, optional
         Data of the rich domains, from which neighbours of the in-domain documents are taken.
     method : {"auto", "interpolate", "lambdaboost", "lambdamart", "augment", "in-domain", "interpolate-3"}
         How to adapt; ``"auto"`` tries every way and prefers the simplest that is not significantly worse than the best
-        on ``valid`` (paired t-test, p < .05).
+        on ``valid``, or on held-out queries (paired t-test, p < .05).
     in_domain : str
         How the in-domain ranker is trained, and the one with neighbours: any method of `rankwright train`.
     in_domain_settings : mapping, optional
@@ -66,6 +69,8 @@ def adapt(
         Random seed.
     n_jobs : int, optional
         Number of threads; the result does not depend on it.
+    cv : int
+        Folds of cross-validation, where there is no ``valid``.
     progress : callable, optional
         Called with (trainings done, trainings in total).
 
@@ -89,6 +94,7 @@ def adapt(
         randomize_nodes=randomize_nodes,
         random_state=random_state,
         n_jobs=n_jobs,
+        cv=cv,
     )
     found = adaptation.run(method, progress)
     for notice in found.notices:

@@ -159,7 +159,7 @@ def robustness(
 def learning_curve(
     background: Any,
     train: RankingData,
-    valid: RankingData,
+    valid: RankingData | None,
     test: RankingData,
     *,
     sizes: Sequence[int] = (10, 20, 50, 100, 200, 500),
@@ -174,7 +174,8 @@ def learning_curve(
     """Value on a test set by number of in-domain training queries, over repeated random samples.
 
     Sizes beyond the number of training queries become one point with all of them. Every sample is validated on all
-    of the validation data. Further settings, such as ``in_domain`` or ``leaves``, are those of :func:`adapt`.
+    of the validation data; without it, a sample is cross-validated, and one query alone teaches nothing. Further
+    settings, such as ``in_domain`` or ``leaves``, are those of :func:`adapt`.
     """
     if repeats < 1 or not sizes or min(sizes) < 1:
         raise InputError(f"sizes {list(sizes)} and {repeats} repeats; expected whole numbers from 1")
@@ -189,9 +190,10 @@ def learning_curve(
         for repeat in range(repeats if amount < train.n_queries else 1):
             rng = np.random.default_rng([random_state, repeat])
             part = train.select(np.sort(rng.permutation(train.n_queries)[:amount]))
-            adaptation = Adaptation(background, part, valid, **settings)
+            adaptation = None
             for method in methods:
                 try:
+                    adaptation = adaptation or Adaptation(background, part, valid, **settings)
                     model = adaptation.candidate(method).model
                 except InputError:  # too little to learn from
                     continue

@@ -14,9 +14,11 @@ from functools import partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwright.adaptation.augment import augment
 from rankwright.adaptation.candidates import Adapted, Candidate, choose
+from rankwright.adaptation.crossed import best_point, cross_sum, folds_of, whole, with_neighbours
 from rankwright.adaptation.methods import IN_DOMAIN, METHODS, NEED_DATA
 from rankwright.data.dataset import RankingData
 from rankwright.data.overlap import shared_queries
@@ -24,13 +26,16 @@ from rankwright.errors import InputError
 from rankwright.evaluation.table import Evaluation, evaluate
 from rankwright.measures import Measure, Rankings, parse_measure
 from rankwright.rankers.background import background_model, background_scores, compare_features
+from rankwright.rankers.cross_validation import CrossValidation
 from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
+from rankwright.rankers.folds import FOLDS, Folds
 from rankwright.rankers.interpolation import Interpolation
 from rankwright.training.methods import parse_method
 from rankwright.training.train import Plan, plan
 
 __all__ = ["Adaptation"]
 
+Array = npt.NDArray[Any]
 _BACKGROUND = "background"
 
 
@@ -42,18 +47,20 @@ class _Made:
     facts: Fitted | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     tried: tuple[tuple[dict[str, Any], float], ...] = ()
+    scores: Array | None = None  # of the training data, out of fold, where there is no validation data
 
 
 @dataclass(frozen=True, eq=False)
 class Adaptation:
     """Background rankers and the data of a new domain; the attributes are those of :func:`adapt`.
 
-    Later ways reuse the models of earlier ones. ``backgrounds`` has the models by name.
+    Later ways reuse the models of earlier ones. ``backgrounds`` has the models by name; ``folds`` those of the training
+    data, where there is no validation data.
     """
 
     background: Any
     train: RankingData
-    valid: RankingData
+    valid: RankingData | None = None
     background_data: RankingData | Sequence[RankingData] | None = None
     measure: str | Measure = "ndcg@10"
     in_domain: str = IN_DOMAIN
@@ -65,8 +72,11 @@ class Adaptation:
     randomize_nodes: bool | Sequence[bool] = True
     random_state: int = 0
     n_jobs: int | None = None
+    cv: int = FOLDS
+    folds: Folds | None = field(default=None, init=False, repr=False)
     backgrounds: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
     _tried: dict[str, Candidate] = field(default_factory=dict, init=False, repr=False)
+    _fold_starts: list[Any] = field(default_factory=list, init=False, repr=False)  # of several backgrounds
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "backgrounds", _models(self.background))
@@ -76,7 +86,7 @@ class Adaptation:
         object.__setattr__(self, "background_data", parts)
         given = {"train": self.train, "valid": self.valid} | {f"background_data[{n}]": p for n, p in enumerate(parts)}
         for name, data in given.items():
-            if not isinstance(data, RankingData):
+            if not isinstance(data, RankingData) and (name != "valid" or data is not None):
                 raise InputError(f"{name} is a {type(data).__name__}; expected a RankingData")
         if self.weights not in ("powell", "lambdarank"):
             raise InputError(f"weights is {self.weights!r}; expected powell or lambdarank")
@@ -84,7 +94,10 @@ class Adaptation:
         for name in ("lambdaboost", "lambdamart"):
             self._boosting_plans(name)
         ours = self.train
-        object.__setattr__(self, "valid", self.valid.matched_to(ours.n_features, ours.feature_names))
+        if self.valid is None:
+            object.__setattr__(self, "folds", folds_of(ours, self.cv, self.random_state))
+        else:
+            object.__setattr__(self, "valid", self.valid.matched_to(ours.n_features, ours.feature_names))
         if ours.n_queries:
             for name, model in self.backgrounds.items():
                 try:
@@ -102,10 +115,10 @@ class Adaptation:
         """
         names = self._names(method)
         measure = parse_measure(self.measure)
-        if not measure.resolve("letor").has_relevant(Rankings(self.valid.labels, self.valid.indptr)).any():
-            raise InputError(
-                "the validation data has no query with a relevant document, so nothing can be chosen on it"
-            )
+        judged = self.train if self.valid is None else self.valid
+        if not measure.resolve("letor").has_relevant(Rankings(judged.labels, judged.indptr)).any():
+            what = "training" if self.valid is None else "validation"
+            raise InputError(f"the {what} data has no query with a relevant document, so nothing can be chosen on it")
         notices = self._features_notices() + self._shared()
         candidates: list[Candidate] = []
         failures: dict[str, str] = {}
@@ -125,10 +138,11 @@ class Adaptation:
         candidates[:n_alone] = sorted(candidates[:n_alone], key=lambda one: -one.value)  # equally simple
         chosen, reason = candidates[-1], "as requested"
         if method == "auto":
-            chosen, reason = choose(candidates, measure, self.valid.n_queries)
+            kind = "validation" if self.folds is None else "held-out"
+            chosen, reason = choose(candidates, measure, judged.n_queries, kind)
             if any(notice.kind is Kind.SHARED_QUERIES for notice in notices):
                 reason += "; but validation queries are also in the data trained on, which makes results too good"
-        return Adapted(chosen, tuple(candidates), failures, reason, notices)
+        return Adapted(chosen, tuple(candidates), failures, reason, notices, self.folds)
 
     def _named(self, text: str, name: str) -> str:
         """What is said of a background model, with its name if there are several."""
@@ -144,12 +158,13 @@ class Adaptation:
         )
 
     def _shared(self) -> tuple[Notice, ...]:
-        """Validation queries that are also in other data."""
+        """Validation queries, or those to be held out, that are also in other data."""
         found = shared_notices(self.train, self.valid)
+        judged, kind = (self.train, "training") if self.valid is None else (self.valid, "validation")
         parts: Any = self.background_data
-        alike = [part for part in parts if part.feature_names == self.valid.feature_names]
+        alike = [part for part in parts if part.feature_names == judged.feature_names]
         if alike and len({part.n_features for part in alike}) == 1:
-            shared = shared_queries(self.valid, _joined(alike), "validation", "background")
+            shared = shared_queries(judged, _joined(alike), kind, "background")
             found += () if shared is None else (Notice(Kind.SHARED_QUERIES, shared.text),)
         return found
 
@@ -169,12 +184,16 @@ class Adaptation:
             if made.facts is not None:
                 _check_facts(made.facts, nothing=name == _BACKGROUND)
             seconds = time.perf_counter() - began
-            found = self._evaluated(made.model, name)
-            self._tried[name] = Candidate(name, made.model, found, seconds, made.facts, made.details, made.tried)
+            found = self._evaluated(made, name)
+            kept = (made.facts, made.details, made.tried, made.scores)
+            self._tried[name] = Candidate(name, made.model, found, seconds, *kept)
         return self._tried[name]
 
-    def _evaluated(self, model: Any, name: str = "") -> Evaluation:
-        return evaluate(self.valid, model.predict(self.valid), measures=[self.measure], name=name)
+    def _evaluated(self, made: _Made, name: str = "") -> Evaluation:
+        if self.valid is not None:
+            return evaluate(self.valid, made.model.predict(self.valid), measures=[self.measure], name=name)
+        assert made.scores is not None
+        return evaluate(self.train, self.train.to_caller_order(made.scores), measures=[self.measure], name=name)
 
     def _names(self, method: str) -> list[str]:
         """What to try, the simplest first."""
@@ -195,9 +214,9 @@ class Adaptation:
         match name:
             case "background":
                 (first, *others) = self.backgrounds.values()
-                return self._interpolated() if others else _Made(first)
+                return self._interpolated() if others else self._unchanged(first)
             case "in-domain":
-                return self._in_domain(self.train)
+                return self._in_domain(self.train, self._crossed())
             case "augment":
                 return self._augmented()
             case "interpolate":
@@ -209,11 +228,19 @@ class Adaptation:
         alone = self._alone().get(name)
         if alone is None:
             raise InputError(f"method is {name!r}; expected one of {', '.join(METHODS)}")
-        return _Made(self.backgrounds[alone], details={_BACKGROUND: alone})
+        return self._unchanged(self.backgrounds[alone], **{_BACKGROUND: alone})
+
+    def _unchanged(self, model: Any, **details: Any) -> _Made:
+        """A background model."""
+        return _Made(
+            model, details=details, scores=None if self.folds is None else background_scores(model, self.train)
+        )
 
     def _plan(self, name: str, settings: Mapping[str, Any]) -> Plan:
         shared: dict[str, Any] = {"measure": self.measure, "random_state": self.random_state, "n_jobs": self.n_jobs}
-        return plan(name, settings, validated=True, **shared)
+        if self.valid is None:
+            settings = {**settings, "cv": self.cv}
+        return plan(name, settings, validated=self.valid is not None, **shared)
 
     def _in_domain_plan(self) -> Plan:
         if _BACKGROUND in self.in_domain_settings:
@@ -221,9 +248,19 @@ class Adaptation:
         own = {"measure": self.measure} if "measure" in parse_method(self.in_domain).defaults() else {}
         return self._plan(self.in_domain, own | dict(self.in_domain_settings))
 
-    def _in_domain(self, data: RankingData, **details: Any) -> _Made:
-        trained = self._in_domain_plan().train(data, self.valid)
-        return _Made(trained.model, trained.facts, {"in_domain": trained.method, **details})
+    def _in_domain(self, data: RankingData, crossed: tuple[RankingData, Folds] | None = None, **details: Any) -> _Made:
+        """Train on data, after cross-validation, where that is asked for, with these folds of this data."""
+        planned = self._in_domain_plan()
+        if crossed is None:
+            trained = planned.train(data, self.valid)
+            return _Made(trained.model, trained.facts, {"in_domain": trained.method, **details})
+        found = whole(planned.cross_validate(*crossed))
+        trained = planned.train(data, choice=found)
+        kept = {"in_domain": trained.method, **details}
+        return _Made(trained.model, trained.facts, kept, scores=found.scores[: self.train.n_docs])
+
+    def _crossed(self) -> tuple[RankingData, Folds] | None:
+        return None if self.folds is None else (self.train, self.folds)
 
     def _boosting_plans(self, name: str, background: Any = None) -> list[tuple[dict[str, Any], Plan]]:
         """The settings to choose from, those that vary, and what to train for each."""
@@ -244,6 +281,8 @@ class Adaptation:
     def _boosted(self, name: str, step: Callable[[int], Any] | None) -> _Made:
         """The settings that are best on the validation data, the first of equal ones."""
         start = self.candidate(_BACKGROUND).model
+        if self.folds is not None:
+            return self._boosted_by_folds(self._boosting_plans(name, start), self.folds, step)
         best, highest = None, -np.inf
         tried: list[tuple[dict[str, Any], float]] = []
         for point, planned in self._boosting_plans(name, start):
@@ -251,20 +290,38 @@ class Adaptation:
                 step(len(tried))
             trained = planned.train(self.train, self.valid)
             _check_facts(trained.facts)
-            value = float(np.nanmean(self._evaluated(trained.model).values[:, 0]))
+            value = float(np.nanmean(self._evaluated(_Made(trained.model)).values[:, 0]))
             tried.append((point, value))
             if best is None or value > highest:
                 best, highest = _Made(trained.model, trained.facts, point), value
         assert best is not None
         return best if len(tried) == 1 else dataclasses.replace(best, tried=tuple(tried))
 
+    def _boosted_by_folds(
+        self, plans: list[tuple[dict[str, Any], Plan]], folds: Folds, step: Callable[[int], Any] | None
+    ) -> _Made:
+        """The settings that are best on held-out queries; the background of a fold has not seen its labels either."""
+        folds = dataclasses.replace(folds, own=tuple({_BACKGROUND: model} for model in self._fold_starts))
+        found: list[CrossValidation] = []
+        for _, planned in plans:
+            if found and step is not None:
+                step(len(found))
+            found.append(whole(planned.cross_validate(self.train, folds)))
+        best, scores = best_point(found, folds, self.train)
+        point, planned = plans[best]
+        trained = planned.train(self.train, choice=found[best])
+        tried = [(point, max(one.means)) for (point, _), one in zip(plans, found, strict=True)]
+        return _Made(trained.model, trained.facts, point, tuple(tried) if len(tried) > 1 else (), scores)
+
     def _augmented(self) -> _Made:
         ours = self.train
-        found = augment(_joined(self._rich(ours)), ours)
+        rich = _joined(self._rich(ours))
+        found = augment(rich, ours)
         if not found.data.n_docs:
             raise InputError("no background document is close enough to the in-domain documents")
         both = RankingData.concatenate([ours, found.data])
-        return self._in_domain(both, **{"documents taken": int(found.data.n_docs)})
+        crossed = None if self.folds is None else with_neighbours(rich, ours, self.folds)
+        return self._in_domain(both, crossed, **{"documents taken": int(found.data.n_docs)})
 
     def _rich(self, ours: RankingData) -> list[RankingData]:
         """The background data with the columns of the in-domain data."""
@@ -275,12 +332,27 @@ class Adaptation:
     def _interpolated(self, *others: str) -> _Made:
         names = [*(self.backgrounds if len(self.backgrounds) > 1 else [_BACKGROUND]), *others]
         parts = [*self.backgrounds.values(), *(self.candidate(name).model for name in others)]
-        settings: Any = {"measure": self.measure, "random_state": self.random_state, "n_jobs": self.n_jobs}
-        joined = Interpolation(parts, self.weights, **settings)
-        facts = joined.fit_data(self.valid)
+        own: dict[str, Any] = {"in_domain": self.candidate(others[0]).details["in_domain"]} if others else {}
+        scores = None
+        if self.valid is not None:
+            joined = self._sum(parts, None)
+            facts = joined.fit_data(self.valid)
+        else:
+            assert self.folds is not None
+            known = [background_scores(model, self.train) for model in self.backgrounds.values()]
+            known += [np.asarray(self.candidate(name).scores) for name in others]
+            learnt = [False] * len(self.backgrounds) + [True] * len(others)
+            found = cross_sum(self._sum, parts, known, learnt, self.train, self.folds)
+            joined, facts, scores = found.joined, found.facts, found.scores
+            if not others:
+                self._fold_starts[:] = found.models
         weights = {name: float(weight) for name, weight in zip(names, joined.weights_, strict=True)}
-        own = {"in_domain": self.candidate(others[0]).details["in_domain"]} if others else {}
-        return _Made(joined.model_, facts, {**own, "weights": weights})
+        return _Made(joined.model_, facts, {**own, "weights": weights}, scores=scores)
+
+    def _sum(self, parts: Sequence[Any] | None, weights: Any) -> Interpolation:
+        """An interpolation of models with weights; None: of features, with weights that are searched for."""
+        settings: Any = {"measure": self.measure, "random_state": self.random_state, "n_jobs": self.n_jobs}
+        return Interpolation(parts, self.weights if weights is None else weights, **settings)
 
 
 def _further(progress: Callable[[int, int], Any], before: int, total: int, done: int) -> None:

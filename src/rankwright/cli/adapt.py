@@ -40,17 +40,20 @@ _OTHERS = {"train": "training", "valid": "validation", "rich": "background"}
 _NOT_SET = ("background", "callback", "cv", "eval_measure", "n_jobs", "random_state", "warm_start")
 _IN_DOMAIN_HELP = f"What to train on FEATURES: {LISTED}."
 _SET_HELP = "A parameter of the --in-domain method, such as hidden=15; an unknown name lists them all."
-_LEAVES_HELP = "Leaves of LambdaMART's trees; several, such as 2,4,10,20: the best on --valid."
+_VALID_HELP = "In-domain validation data, to choose by; without it, cross-validation over the queries of FEATURES."
+_LEAVES_HELP = "Leaves of LambdaMART's trees; several, such as 2,4,10,20: the best on --valid, or held-out queries."
 _RATE_HELP = (
-    "Shrinkage of LambdaBoost and LambdaMART; several, such as 0.1,0.5: the best on --valid.  [default: 0.5 and 0.1]"
+    "Shrinkage of LambdaBoost and LambdaMART; several, such as 0.1,0.5: the best, as for --leaves.  "
+    "[default: 0.5 and 0.1]"
 )
-_TREES_HELP = "Most trees, or rounds of LambdaBoost; --valid says how many are kept.  [default: 300, 500 rounds]"
+_TREES_HELP = "Most trees, or rounds of LambdaBoost; how many are kept is chosen.  [default: 300, 500 rounds]"
 
 
 @click.command("adapt")
 @click.argument("backgrounds", metavar="MODEL...", type=FILE, nargs=-1, required=True)
 @click.argument("features", metavar="FEATURES", type=FILE)
-@click.option("--valid", required=True, type=FILE, metavar="FILE", help="In-domain validation data, to choose by.")
+@click.option("--valid", type=FILE, metavar="FILE", help=_VALID_HELP)
+@click.option("--cv", type=Whole(2), metavar="K", help="Without --valid: folds of queries.  [default: 5]")
 @click.option(
     "--background-data",
     type=FILE,
@@ -105,7 +108,8 @@ _TREES_HELP = "Most trees, or rounds of LambdaBoost; --valid says how many are k
 def command(
     backgrounds: tuple[Path, ...],
     features: Path,
-    valid: Path,
+    valid: Path | None,
+    cv: int | None,
     background_data: tuple[Path, ...],
     method: str,
     target: Path,
@@ -123,13 +127,15 @@ def command(
 
     Tries MODEL unchanged, a ranker trained on FEATURES alone, their interpolation, boosting from MODEL and, with
     --background-data, in-domain data augmented by its neighbours; compares them on the validation data; and writes the
-    one to use, which contains everything it needs.
+    one to use, which contains everything it needs. Without --valid they are compared on the queries of FEATURES, by
+    models that were trained without them.
 
     With several MODELs, interpolations have each of them as a component, and boosting starts from the interpolation of
     all of them.
 
     \b
     Example:
+      rankwright adapt web.rkw train.txt -o adapted.rkw
       rankwright adapt web.rkw train.txt --valid valid.txt -o adapted.rkw
       rankwright adapt web.rkw news.rkw train.txt --valid valid.txt --in-domain lambdarank --set hidden=10 \\
           --leaves 2,4,10 --rate 0.1,0.5 -o adapted.rkw
@@ -139,8 +145,10 @@ def command(
     from rankwright.adaptation.choice import adapt
     from rankwright.adaptation.robustness import learning_curve, robustness, write_curve
 
+    if cv is not None and valid is not None:
+        raise InputError("--cv chooses without validation data; expected either --cv or --valid")
     sizes = _sizes(curve, plot, closed)
-    shared = _shared(**options)
+    shared = _shared(**options) | ({} if cv is None else {"cv": cv})
     rich = {f"rich {number}": path for number, path in enumerate(background_data, 1)}
     inputs = {"train": features, "valid": valid, **rich, "closed": closed, "open": later}
     for written in (target, plot):
@@ -152,14 +160,20 @@ def command(
     neighbours = [data[name] for name in rich]
     with progress("adapting") as update:
         found = adapt(
-            saved, data["train"], data["valid"], background_data=neighbours, method=method, progress=update, **shared
+            saved,
+            data["train"],
+            data.get("valid"),
+            background_data=neighbours,
+            method=method,
+            progress=update,
+            **shared,
         )
     tests: dict[str, Any] = {name: data[name] for name in ("closed", "open") if name in data}
     report = robustness(found, tests, harm_from=harm) if tests else None
     if report is not None and sizes:
         with progress("learning curve") as update:
             points = learning_curve(
-                saved, data["train"], data["valid"], data["closed"], sizes=sizes, repeats=repeats, progress=update,
+                saved, data["train"], data.get("valid"), data["closed"], sizes=sizes, repeats=repeats, progress=update,
                 **shared,
             )  # fmt: skip
         report = dataclasses.replace(report, curve=points)
@@ -169,7 +183,7 @@ def command(
     if as_json:
         click.echo(json.dumps(_facts(found, report, target), ensure_ascii=False))
         return
-    _show(found, valid)
+    _show(found, valid or features)
     if report is not None:
         click.echo("\n" + report.text().rstrip())
     for path in (target, plot):
@@ -283,7 +297,7 @@ def _sizes(curve: str | None, plot: Path | None, closed: Path | None) -> list[in
     return sizes
 
 
-def _show(found: Adapted, valid: Path) -> None:
+def _show(found: Adapted, judged: Path) -> None:
     from rankwright.evaluation.render import Table, draw
 
     measure = str(found.chosen.evaluation.measures[0])
@@ -297,8 +311,9 @@ def _show(found: Adapted, valid: Path) -> None:
         rows.append((f"{mark} {one.name}", f"{one.value:.4f}", *cells, f"{one.seconds:.1f} s"))
     several = any(one.name.startswith("background (") for one in found.candidates)
     start = "the interpolated backgrounds" if several else "the background ranker"
-    notes = [f"on {valid.name}: {len(found.chosen.evaluation.query_ids):,} queries; differences from {start}"]
-    notes += [_tuned(one, measure, valid) for one in found.candidates if one.tried]
+    where = judged.name if found.folds is None else f"{judged.name}, {found.folds.words}"
+    notes = [f"on {where}: {len(found.chosen.evaluation.query_ids):,} queries; differences from {start}"]
+    notes += [_tuned(one, measure, where) for one in found.candidates if one.tried]
     notes += [f"{name} could not be used: {why}" for name, why in found.failures.items()]
     notes.append(f"chosen: {found.reason}")
     if "weights" in found.chosen.details:
@@ -308,12 +323,12 @@ def _show(found: Adapted, valid: Path) -> None:
     click.echo(draw(Table(header, tuple(rows), tuple(notes))).rstrip())
 
 
-def _tuned(one: Candidate, measure: str, valid: Path) -> str:
+def _tuned(one: Candidate, measure: str, where: str) -> str:
     """The settings that were chosen, and from how many."""
     said = [f"{name} {value}" for name, value in one.details.items()]
     if one.training is not None and one.training.rounds is not None:
         said.append(f"{one.training.rounds.kept} {one.training.rounds.unit}")
-    many = f"the best of {len(one.tried)} settings by {measure} on {valid.name}"
+    many = f"the best of {len(one.tried)} settings by {measure} on {where}"
     return f"{one.name}: {', '.join(said)}, {many} ({one.value:.4f})"
 
 
@@ -326,6 +341,7 @@ def _facts(found: Adapted, report: RobustnessReport | None, target: Path) -> dic
     return {
         "model": str(target),
         "chosen": found.chosen.name,
+        "folds": None if found.folds is None else found.folds.n_folds,
         "reason": found.reason,
         "candidates": candidates,
         "failures": found.failures,

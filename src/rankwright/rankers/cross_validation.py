@@ -161,7 +161,7 @@ def cross_validate(
     if isinstance(folds, Folds):
         if len(folds.of_query) != given.n_queries:
             raise InputError(f"{given.n_queries} queries but folds of {len(folds.of_query)}; expected one per query")
-        folds = Folds(folds.of_query[kept], folds.n_folds)
+        folds = replace(folds, of_query=folds.of_query[kept])
     else:
         drawn = Folds.draw(data, folds)
         if drawn is None:
@@ -189,10 +189,12 @@ class _Fold:
         self.queries = np.flatnonzero(run.folds.of_query == number)
         held_out = run.data.select(self.queries)
         self.ranker = run.ranker._for_fold(run.seed)
+        if run.folds.own:
+            self.ranker.set_params(**run.folds.own[number])
         start = None if run.starts is None else run.starts[number]
         if start is not None:
             self.ranker.start_from(start.coef)
-        task = self.ranker._task(*run.weights.of(run.folds.of_query != number, run.data), held_out)
+        task = self.ranker._task(*run.weights.of(run.folds.trained_on(number), run.data), held_out)
         docs = places_among(run.docs, run.folds.of_query == number, run.data)
         self._values = query_values(held_out, run.measure, docs)
         self._n_queries = run.data.n_queries
@@ -300,7 +302,7 @@ def _cross(
     done, rows, interrupted = run.train(settings)
     if len(done) < folds.n_held_out:
         finished = np.isin(folds.of_query, [fold.number for fold in done])
-        folds = Folds(np.where(finished, folds.of_query, -1), folds.n_folds)
+        folds = replace(folds, of_query=np.where(finished, folds.of_query, -1))
     values = np.array(rows)
     chosen = _best(values, weights.queries)
     parts = [(fold, fold.queries) for fold in done]
@@ -388,7 +390,7 @@ def _spread(found: CrossValidation, kept: Array, data: RankingData) -> CrossVali
 
     return replace(
         found,
-        folds=Folds(wide(found.folds.of_query, kept, -1), found.folds.n_folds),
+        folds=replace(found.folds, of_query=wide(found.folds.of_query, kept, -1)),
         values=wide(found.values, kept, np.nan),
         weights=wide(found.weights, kept, 0.0),
         scores=wide(found.scores, np.repeat(kept, data.sizes), np.nan),

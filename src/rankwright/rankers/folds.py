@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,18 +27,27 @@ class Folds:
     Attributes
     ----------
     of_query : ndarray of int
-        The fold in which each query is held out, from 0; -1 for queries that are in none, and always trained on.
+        The fold in which each query is held out, from 0. -1 for queries that are in none, and always trained on;
+        -2 - k for those that are trained on in fold k alone.
     n_folds : int
         Folds that the queries were cut into.
+    own : tuple of mapping
+        Parameters that the ranker has in each fold alone, such as a background that has not seen it.
     """
 
     of_query: Array
     n_folds: int
+    own: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def n_held_out(self) -> int:
         """Folds that are held out: all, or one."""
         return int(self.of_query.max(initial=-1)) + 1
+
+    def trained_on(self, number: int) -> Array:
+        """The queries that a fold is trained on, as a mask."""
+        of_query = self.of_query
+        return (of_query != number) & ((of_query >= -1) | (of_query == -2 - number))
 
     @property
     def words(self) -> str:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,11 @@ from rankwright.models.binned import BinnedModel
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
 from rankwright.training.methods import Method, parse_method
+
+if TYPE_CHECKING:
+    from rankwright.rankers.bins import ThresholdBins
+    from rankwright.rankers.cross_validation import CrossValidation
+    from rankwright.rankers.folds import Folds
 
 __all__ = [
     "STARTING_MODEL",
@@ -130,6 +135,7 @@ class Plan:
         *,
         start: Any = None,
         callback: Callable[[Any], Any] | None = None,
+        choice: CrossValidation | None = None,
     ) -> Trained:
         """Train.
 
@@ -137,6 +143,8 @@ class Plan:
         ----------
         data, valid : RankingData
             To train on, and to choose by.
+        choice : CrossValidation, optional
+            What :meth:`cross_validate` found, to be trained for.
         start : SavedModel or LinearModel, optional
             A linear model of the same features to continue from.
         callback : callable, optional
@@ -155,14 +163,24 @@ class Plan:
         if callback is not None and hasattr(ranker, "callback"):
             ranker.callback = callback
         if self.bins is None:
-            facts = ranker.fit_data(data, valid)
+            facts = ranker.fit_data(data, valid, choice=choice)
             model = ranker.model_
         else:
-            facts, model = _fit_bins(ranker, self.bins, data, valid)
+            facts, model = _fit_bins(ranker, self.bins, data, valid, choice)
         if hasattr(ranker, "callback"):
             ranker.callback = None
         parts = {"training": data} | ({} if valid is None else {"validation": valid})
         return Trained(ranker.method_name(), self.measure, model, ranker, facts, parts)
+
+    def cross_validate(self, data: RankingData, folds: Folds) -> CrossValidation:
+        """Cross-validate what is left open, without training on all data; bins are those of all data."""
+        from rankwright.rankers.cross_validation import cross_validate
+
+        self.measure.resolve("letor").check_labels(data.labels)
+        ranker = copy.copy(self.ranker)
+        if self.bins is not None:
+            _, _, data, _ = _binned(ranker, self.bins, data, None)
+        return cross_validate(ranker, data, folds)
 
     def _start(self, ranker: Any, start: Any, data: RankingData) -> None:
         if not hasattr(ranker, "warm_start") or self.bins is not None:
@@ -273,8 +291,22 @@ def held_out(data: RankingData, valid: RankingData) -> tuple[RankingData, tuple[
     return matched, found
 
 
-def _fit_bins(ranker: Any, n_bins: int, data: RankingData, valid: RankingData | None) -> tuple[Fitted, BinnedModel]:
-    """Train over threshold bins; what happened, and the model over the raw features.
+def _fit_bins(
+    ranker: Any, n_bins: int, data: RankingData, valid: RankingData | None, choice: CrossValidation | None
+) -> tuple[Fitted, BinnedModel]:
+    """Train over threshold bins; what happened, and the model over the raw features."""
+    bins, scaling, data, valid = _binned(ranker, n_bins, data, valid)
+    facts = ranker.fit_data(data, valid, choice=choice)
+    model = bins.collapse(ranker.model_, scaling)
+    if scaling is not None:
+        ranker.query_scaling = ranker.query_scaling_ = scaling  # of the method
+    return facts, model
+
+
+def _binned(
+    ranker: Any, n_bins: int, data: RankingData, valid: RankingData | None
+) -> tuple[ThresholdBins, str | None, RankingData, RankingData | None]:
+    """The bins, what features are scaled by first, and the data in bins.
 
     A ranker that scales features within queries scales them first: SVMacc3 and SVMacc4 have their thresholds evenly
     spaced between 0 and 1 (SIGIR'07).
@@ -288,11 +320,7 @@ def _fit_bins(ranker: Any, n_bins: int, data: RankingData, valid: RankingData | 
         data, valid = scaler.transform(data), None if valid is None else scaler.transform(valid)
         ranker.query_scaling = None  # of the 0/1 features
     bins = ThresholdBins(n_bins, "unit" if scaling in _FROM_0_TO_1 else "even").fit(data)
-    facts = ranker.fit_data(bins.transform_data(data), None if valid is None else bins.transform_data(valid))
-    model = bins.collapse(ranker.model_, scaling)
-    if scaling is not None:
-        ranker.query_scaling = ranker.query_scaling_ = scaling  # of the method
-    return facts, model
+    return bins, scaling, bins.transform_data(data), None if valid is None else bins.transform_data(valid)
 
 
 def _weights(model: Any, data: RankingData) -> Array:
