@@ -35,6 +35,7 @@ _HOMES = {
     "rankwright.data.trec": ("TrecTable", "read_qrels", "read_run", "write_qrels", "write_run"),
     "rankwright.evaluation.comparison": ("Comparison", "compare"),
     "rankwright.evaluation.curves": ("QueryCurves", "curve_measures", "query_curves"),
+    "rankwright.evaluation.importance": ("PermutationImportance", "permutation_importance"),
     "rankwright.evaluation.table": ("Evaluation", "evaluate"),
     "rankwright.evaluation.runs": ("evaluate_run",),
     "rankwright.measures": ("Measure", "parse_measure"),

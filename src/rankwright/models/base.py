@@ -159,6 +159,10 @@ class Model:
         """How much each feature matters; signed where it has a direction."""
         raise NotImplementedError
 
+    def uses(self) -> Array:
+        """Whether each feature can change a score."""
+        return np.asarray(self.importance() != 0)
+
     def predict_contributions(
         self,
         X: Any,

@@ -104,6 +104,13 @@ class SumModel(Model):
             total[places] += sizes / (sizes.sum() or 1.0) / len(self.parts)
         return total
 
+    def uses(self) -> Array:
+        """Whether a part of weight other than 0 uses each feature."""
+        found = np.zeros(self.n_features, bool)
+        for weight, part, places in zip(self.weights, self.parts, self._places(), strict=True):
+            found[places] |= part.uses() & (weight != 0)
+        return found
+
     def _places(self) -> list[Array]:
         """For each part, where its features are among those of the sum."""
         if any(part.feature_names is None for part in self.parts):

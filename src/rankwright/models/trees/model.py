@@ -72,6 +72,25 @@ class _OnTrees(Model):
         """Rows as the trees see them, dense float64: of a categorical feature, the number of its category, or NaN."""
         return self._coding(self.aligned(X, feature_names))
 
+    def _forests(self) -> tuple[Forest, ...]:
+        raise NotImplementedError
+
+    def uses(self) -> Array:
+        """Whether trees split on each feature."""
+        found = np.zeros(self.n_inputs, bool)
+        for forest in self._forests():
+            found[forest.feature[forest.feature >= 0]] = True
+        return found
+
+    def importance(self) -> Array:
+        """Reduction of the squared error by the splits of each feature, normalised to sum to 1."""
+        gains = np.zeros(self.n_inputs)
+        for forest in self._forests():
+            splits = forest.feature >= 0
+            gains += np.bincount(forest.feature[splits], forest.gain[splits], minlength=self.n_inputs)
+        total = gains.sum()
+        return np.asarray(gains / total if total > 0 else gains)
+
 
 @dataclass(frozen=True, eq=False)
 class TreeModel(_OnTrees):
@@ -105,9 +124,8 @@ class TreeModel(_OnTrees):
 
         return shapley_of(self.forest)
 
-    def importance(self) -> Array:
-        """Reduction of the squared error by the splits of each feature, normalised to sum to 1."""
-        return _importance(self.forest, self.n_inputs)
+    def _forests(self) -> tuple[Forest, ...]:
+        return (self.forest,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,9 +172,8 @@ class GradeModel(_OnTrees):
             scores[start : start + len(part)] = expected_grade(sums, self.grades, self.link)
         return scores
 
-    def importance(self) -> Array:
-        """Reduction of the squared error by the splits of each feature, normalised to sum to 1."""
-        return _importance(Forest.join(self.forests), self.n_inputs)
+    def _forests(self) -> tuple[Forest, ...]:
+        return self.forests
 
     def _attribution(self) -> Attribution:
         """Each forest's sum is explained like that of a :class:`TreeModel`, one reference after the other.
@@ -201,13 +218,6 @@ def _mean_slopes(above: Array, below: Array, grades: Array, link: str) -> Array:
     chances = powers / powers.sum(axis=0)
     mean = np.einsum("g,gnp->np", grades, chances)
     return np.asarray((chances * (grades[:, np.newaxis, np.newaxis] - mean)).mean(axis=-1))
-
-
-def _importance(forest: Forest, n_features: int) -> Array:
-    splits = forest.feature >= 0
-    gains = np.bincount(forest.feature[splits], forest.gain[splits], minlength=n_features)
-    total = gains.sum()
-    return np.asarray(gains / total if total > 0 else gains)
 
 
 def expected_grade(sums: Array, grades: Array, link: str) -> Array:
