@@ -34,6 +34,7 @@ _HOMES = {
     "rankwright.data.tables": ("from_frame", "read_parquet", "to_frame", "write_parquet"),
     "rankwright.data.trec": ("TrecTable", "read_qrels", "read_run", "write_qrels", "write_run"),
     "rankwright.evaluation.comparison": ("Comparison", "compare"),
+    "rankwright.evaluation.contribution_plot": ("plot_contributions",),
     "rankwright.evaluation.curves": ("QueryCurves", "curve_measures", "query_curves"),
     "rankwright.evaluation.importance": ("PermutationImportance", "permutation_importance"),
     "rankwright.evaluation.table": ("Evaluation", "evaluate"),
