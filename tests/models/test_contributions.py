@@ -1,5 +1,6 @@
 """Contributions of features: Shapley values by brute force over all coalitions, sums, references, any order of rows."""
 
+import dataclasses
 import math
 
 import numpy as np
@@ -11,7 +12,7 @@ from rankwright.models.binned import BinnedModel
 from rankwright.models.linear import LinearModel
 from rankwright.models.net import NetModel
 from rankwright.models.sum import SumModel
-from rankwright.models.trees.forest import Forest, Tree
+from rankwright.models.trees.forest import SET_WORDS, Forest, Tree
 from rankwright.models.trees.model import GradeModel, TreeModel
 
 D = 5
@@ -104,6 +105,26 @@ def test_trees_by_brute_force(seed):
     X[5] = X[2]
     expected = np.mean([[by_brute_force(model, x, r) for r in X] for x in X], axis=1)
     np.testing.assert_allclose(model.predict_contributions(X, group=[8])[:, :-1], expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_splits_on_sets_of_categories_by_brute_force(seed):
+    rng = np.random.default_rng(seed)
+    trees = []
+    for size in (4, 12):
+        tree = random_tree(rng, size)
+        sets = np.zeros((len(tree.feature), SET_WORDS), np.uint64)
+        sets[:, 0] = rng.integers(0, 1 << 6, len(sets))
+        subset = np.where(tree.feature == 4, np.arange(len(sets)), -1).astype(np.int32)
+        trees.append(dataclasses.replace(tree, subset=subset, sets=sets))
+    known = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0)
+    model = TreeModel(D, None, Forest.of(trees), categories={4: known})
+    X = rows_of(7, seed, missing=0.2)
+    X[:, 4] = rng.choice([*known, 70.0, np.nan], 7)  # 70 is unknown
+    assert len(set(model.score(X))) > 2
+    expected = np.mean([[by_brute_force(model, x, r) for r in X] for x in X], axis=1)
+    np.testing.assert_allclose(model.predict_contributions(X, group=[7])[:, :-1], expected, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(model.contributions(X[0], X[1]), by_brute_force(model, X[0], X[1]), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("kind", MODELS)

@@ -312,24 +312,9 @@ class Ranker(BaseEstimator):
         data = RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=missing)
         return np.asarray(model.predict(data))
 
-    def predict_contributions(
-        self, X: Any, qid: Any = None, group: Any = None, *, reference: Any = None, n_jobs: int | None = None
-    ) -> Array:
-        """How much each feature adds to every score, relative to the other documents of the query.
-
-        Parameters
-        ----------
-        X, qid, group
-            As for ``fit``.
-        reference, n_jobs
-            Other documents to compare with, and the number of threads; see :meth:`Model.predict_contributions`.
-
-        Returns
-        -------
-        ndarray of shape (rows, features + 1)
-            The last column is the mean score of the query; a row sums to its score.
-        """
-        return np.asarray(self.model_.predict_contributions(X, qid, group, reference=reference, n_jobs=n_jobs))
+    def predict_contributions(self, X: Any, qid: Any = None, group: Any = None, **settings: Any) -> Array:
+        """How much each feature adds to every score, and the mean score; see :meth:`Model.predict_contributions`."""
+        return np.asarray(self.model_.predict_contributions(X, qid, group, **settings))
 
     @property
     def model_(self) -> Any:

@@ -68,9 +68,12 @@ class _OnTrees(Model):
                 part = part.astype(np.float64)
             yield start, self._coding(np.ascontiguousarray(widen(part, self.n_inputs)))
 
-    def _seen(self, X: Any, feature_names: Sequence[str] | None, indptr: Any = None) -> Array:
+    def coded(self, X: Any, feature_names: Sequence[str] | None = None) -> Array:
         """Rows as the trees see them, dense float64: of a categorical feature, the number of its category, or NaN."""
         return self._coding(self.aligned(X, feature_names))
+
+    def _seen(self, X: Any, feature_names: Sequence[str] | None, indptr: Any = None) -> Array:
+        return self.coded(X, feature_names)
 
     def _forests(self) -> tuple[Forest, ...]:
         raise NotImplementedError

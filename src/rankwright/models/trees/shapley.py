@@ -24,6 +24,7 @@ from scipy.special import beta
 
 from rankwright.errors import InputError
 from rankwright.models.trees.forest import Forest
+from rankwright.models.trees.predict import goes_left
 
 __all__ = ["shapley_of"]
 
@@ -62,7 +63,7 @@ def shapley_of(forest: Forest) -> Callable[[Array, Array], Array]:
         split = np.ascontiguousarray(together[:, used].T, np.float64)
         _add_values(
             split, len(rows), 0 if same else len(rows), forest.roots, columns, forest.threshold, forest.missing_left,
-            forest.left, forest.value, weight, depth, max(1, -(-most // _WORD)), found,
+            forest.subset, forest.sets, forest.left, forest.value, weight, depth, max(1, -(-most // _WORD)), found,
         )  # fmt: skip
         out = np.zeros(rows.shape)
         out[:, used] = found
@@ -85,8 +86,8 @@ def _depth(columns: Any, left: Any) -> int:
 
 @njit(cache=True, nogil=True)
 def _add_values(
-    values: Any, n_rows: int, first: int, roots: Any, columns: Any, threshold: Any, missing_left: Any, left: Any,
-    leaf: Any, weight: Any, depth: int, n_words: int, out: Any,
+    values: Any, n_rows: int, first: int, roots: Any, columns: Any, threshold: Any, missing_left: Any, subset: Any,
+    categories: Any, left: Any, leaf: Any, weight: Any, depth: int, n_words: int, out: Any,
 ) -> None:  # fmt: skip
     """Add the Shapley values of the rows ``:n_rows`` against the references ``first:``, tree by tree.
 
@@ -94,7 +95,7 @@ def _add_values(
     gets a bit where rows differ. ``values`` has a row for every column of the trees.
     """
     n = values.shape[1]
-    violated, goes_left = np.zeros((depth + 1, n_words, n), np.uint64), np.zeros((depth + 1, n), np.bool_)
+    violated, is_left = np.zeros((depth + 1, n_words, n), np.uint64), np.zeros((depth + 1, n), np.bool_)
     stack = np.empty((2 * depth + 2, 4), np.int64)  # node, level, whether it is a right child, features above it
     column_at, n_left = np.empty(depth + 1, np.int64), np.empty(depth + 1, np.int64)
     bit_of, path = np.full(values.shape[0], -1), np.empty(weight.shape[0], np.int64)
@@ -121,7 +122,7 @@ def _add_values(
                     path[n_bits] = column
                     n_bits += 1
                 violated[level] = above
-                if bit >= 0 and not _violate(violated[level, bit // _WORD], goes_left[level - 1], is_right, bit):
+                if bit >= 0 and not _violate(violated[level, bit // _WORD], is_left[level - 1], is_right, bit):
                     continue
             column = columns[node]
             if column < 0:
@@ -132,7 +133,8 @@ def _add_values(
                     )  # fmt: skip
                 continue
             column_at[level] = column
-            n_left[level] = _decide(values[column], threshold[node], missing_left[node], goes_left[level])
+            rule = (threshold[node], missing_left[node], subset[node], categories)
+            n_left[level] = _decide(values[column], *rule, is_left[level])
             for right in (1, 0):
                 stack[top, 0], stack[top, 1] = left[node] + right, level + 1
                 stack[top, 2], stack[top, 3] = right, n_bits
@@ -143,23 +145,22 @@ def _add_values(
 
 
 @njit(cache=True, nogil=True)
-def _decide(x: Any, threshold: float, missing_left: bool, goes_left: Any) -> int:
+def _decide(x: Any, threshold: float, missing_left: bool, subset: int, categories: Any, is_left: Any) -> int:
     """Where a split sends every row, and how many go left."""
     n_left = 0
     for i in range(x.size):
-        goes = x[i] <= threshold or (missing_left and x[i] != x[i])
-        goes_left[i] = goes
-        n_left += goes
+        is_left[i] = goes_left(x[i], threshold, missing_left, subset, categories)
+        n_left += is_left[i]
     return n_left
 
 
 @njit(cache=True, nogil=True)
-def _violate(word: Any, goes_left: Any, is_right: int, bit: int) -> bool:
+def _violate(word: Any, is_left: Any, is_right: int, bit: int) -> bool:
     """Set a bit for every row that goes the other way; False if all rows have it now."""
     shift = np.uint64(bit % _WORD)
     common = ~np.uint64(0)
     for i in range(word.size):
-        word[i] |= np.uint64(goes_left[i] == (is_right != 0)) << shift
+        word[i] |= np.uint64(is_left[i] == (is_right != 0)) << shift
         common &= word[i]
     return not (common >> shift) & np.uint64(1)
 
