@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from rankwright.cli.explain_features import explain_features
+from rankwright.cli.explain_features import categorical, explain_features
 from rankwright.cli.files import check_plots, naming_files
 from rankwright.cli.options import FILE, missing_option, seed_option, threads_option
 from rankwright.cli.printing import bar, decimals, escape, new_console, print_columns
@@ -168,8 +168,8 @@ class _Term:
 
     feature: str
     weight: float | None
-    a: float
-    b: float
+    a: float | str | None
+    b: float | str | None
     contribution: float
 
 
@@ -242,10 +242,25 @@ def _terms(model: Any, data: RankingData, ranking: list[_Document], pair: Chosen
         contributions = model.contributions(query[[at]], query[[rows.index(b.row)]], names, query)
         compared = values[rows.index(b.row)]
     order = np.argsort(-np.abs(contributions), kind="stable").tolist()
-    columns = (values[at].tolist(), compared.tolist(), contributions.tolist())
+    columns: list[list[Any]] = [values[at].tolist(), compared.tolist(), contributions.tolist()]
+    for feature, categories in categorical(model, data).items():
+        columns[0][feature] = _category(columns[0][feature], categories)
+        columns[1][feature] = None if b is None else _category(columns[1][feature], categories)
     coef = getattr(model, "coef", None)
     weights = [None] * len(order) if coef is None else coef.tolist()
     return [_Term(model.names[place], weights[place], *(column[place] for column in columns)) for place in order]
+
+
+def _category(number: float, categories: Sequence[Any]) -> str | None:
+    """The category that a number stands for, as people read it; None for a missing value."""
+    from rankwright.data.categories import codes_of, shown_category
+
+    code = int(codes_of(np.array([number]), categories)[0])
+    return None if code < 0 else shown_category(categories[code])
+
+
+def _value(value: float | str | None) -> str:
+    return value if isinstance(value, str) else "–" if value is None else f"{value:.4g}"
 
 
 def _difference(ranking: list[_Document], pair: Chosen) -> float:
@@ -265,7 +280,7 @@ def _draw(plot: Path, terms: list[_Term] | None, pair: Chosen | None, query: str
     if b is not None:
         title = f"Query {query}: why {a.name} is {'above' if a.rank < b.rank else 'below'} {b.name}"
     listed, rest = terms[:shown], terms[shown:]
-    labels = [f"{term.feature}: {term.a:.4g} against {term.b:.4g}" for term in listed]
+    labels = [f"{term.feature}: {_value(term.a)} against {_value(term.b)}" for term in listed]
     labels += [f"{len(rest):,} other{'s' if len(rest) > 1 else ''}"] if rest else []
     numbers = [term.contribution for term in listed] + ([sum(term.contribution for term in rest)] if rest else [])
     write_bars(plot, labels, numbers, title)
@@ -345,8 +360,8 @@ def _show_terms(console: Console, difference: float, terms: list[_Term], shown: 
     rows = {
         "feature": [*(term.feature for term in listed), *(name for name, _ in tail)],
         **weights,
-        "A": [*(f"{term.a:.4g}" for term in listed), *blank],
-        other: [*(f"{term.b:.4g}" for term in listed), *blank],
+        "A": [*(_value(term.a) for term in listed), *blank],
+        other: [*(_value(term.b) for term in listed), *blank],
         f"weight × (A − {other})" if linear else "adds": decimals(
             [*(term.contribution for term in listed), *(sum_ for _, sum_ in tail)], 4, "+"
         ),
