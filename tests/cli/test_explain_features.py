@@ -142,6 +142,43 @@ def test_plots(folder, capsys, monkeypatch, form):
             assert (where / "again.svg").read_bytes() == drawn
 
 
+def test_categories_and_missing_values_as_people_read_them(folder, capsys):
+    pd = pytest.importorskip("pandas")
+    from rankwright import TreeModel, from_frame, load_model
+    from rankwright.models.trees.forest import Forest, Tree
+
+    where, _ = folder
+    frame = pd.DataFrame(
+        {"qid": 1, "label": [2, 1, 0], "lang": ["de", "en", None], "bm25": [1.0, 2.0, 3.0]},
+        index=["x", "y", "z"],
+    )
+    data = from_frame(frame)
+    write_data(data, where / "text.rank")
+    sets = np.array([[1, 0, 0, 0]], np.uint64)  # the first category goes left
+    tree = Tree(
+        np.array([0, -1, -1], np.int32), np.zeros(3), np.zeros(3, bool), np.array([1, 0, 0], np.int32),
+        np.array([0.0, 5.0, 1.0]), np.ones(3), np.ones(3), np.array([0, -1, -1], np.int32), sets,
+    )  # fmt: skip
+    model = TreeModel(2, ("lang", "bm25"), Forest.of([tree]), categories={0: ("de", "en")})
+    save_model(model, where / "text.rkw", method="m", parameters={})
+    assert load_model(where / "text.rkw").predict(data).tolist() == [5.0, 1.0, 1.0]
+    arguments = (where / "text.rkw", where / "text.rank", "--query", 1)
+    found = json.loads(told(capsys, *arguments, "--documents", "#1", "#2", "--json").out)
+    assert found["contributions"] == [
+        {"feature": "lang", "weight": None, "a": "de", "b": "en", "contribution": 4.0},
+        {"feature": "bm25", "weight": None, "a": 1.0, "b": 2.0, "contribution": 0.0},
+    ]
+    shown = told(capsys, *arguments, "--documents", "#1", "#3").out
+    assert next(line.split()[:4] for line in shown.splitlines() if "lang" in line) == ["lang", "de", "–", "+4.000"]
+    found = json.loads(told(capsys, *arguments, "--document", "#1", "--json").out)
+    assert [row["mean"] for row in found["contributions"]] == [None, 2.0]
+    rows = json.loads(told(capsys, where / "text.rkw", where / "text.rank", "--json").out)["importance"]
+    assert [(row["feature"], row["correlation"]) for row in rows] == [
+        ("lang", None),
+        ("bm25", None),
+    ]  # no order; no contribution
+
+
 def test_a_sum_that_scales_features_within_queries_sees_the_whole_query(folder, capsys):
     where, _ = folder
     model = SumModel((LinearModel([1.0, 2.0, 0, 0], NAMES, "minmax"), LinearModel([1.0], ("bm25",))), np.ones(2))

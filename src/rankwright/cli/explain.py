@@ -242,7 +242,8 @@ def _terms(model: Any, data: RankingData, ranking: list[_Document], pair: Chosen
         contributions = model.contributions(query[[at]], query[[rows.index(b.row)]], names, query)
         compared = values[rows.index(b.row)]
     order = np.argsort(-np.abs(contributions), kind="stable").tolist()
-    columns: list[list[Any]] = [values[at].tolist(), compared.tolist(), contributions.tolist()]
+    known = [[None if number != number else number for number in row.tolist()] for row in (values[at], compared)]
+    columns: list[list[Any]] = [*known, contributions.tolist()]
     for feature, categories in categorical(model, data).items():
         columns[0][feature] = _category(columns[0][feature], categories)
         columns[1][feature] = None if b is None else _category(columns[1][feature], categories)
