@@ -188,7 +188,7 @@ def test_explain_with_sparse_named_features_and_markup_in_names(files, capsys):
 
 
 def test_explain_on_a_terminal_is_coloured():
-    from rankwright.cli import explain
+    from rankwright.cli import explain, printing
 
     console = Console(file=io.StringIO(), highlight=False, soft_wrap=True, force_terminal=True, color_system="standard")
     terms = [explain._Term("f1", 1.0, 2.0, 1.0, 1.0), explain._Term("f2", 1.0, 1.0, 2.0, -1e-12)]
@@ -196,8 +196,8 @@ def test_explain_on_a_terminal_is_coloured():
     shown = console.file.getvalue()
     assert "\x1b[36m" in shown
     assert "\x1b[35m" in shown
-    assert explain._decimals([1e-9, 0.0], 4) == ["1e-09", "0"]
-    assert explain._decimals([0.0], 4, "+") == ["+0.0"]
+    assert printing.decimals([1e-9, 0.0], 4) == ["1e-09", "0"]
+    assert printing.decimals([0.0], 4, "+") == ["+0.0"]
 
 
 def test_info_of_a_model(files, capsys):
@@ -315,7 +315,23 @@ BAD = {
         ["explain", "m.rkw", "f.txt", "--query", "9"],
         "f.txt: has no query '9'; it has 3, such as 7, x,",
     ),
-    "no query": (["explain", "m.rkw", "f.txt"], "Missing option '--query'"),
+    "documents of no query": (["explain", "m.rkw", "f.txt", "--document", "a"], "expected --query with it"),
+    "a pair of no query": (["explain", "m.rkw", "f.txt", "--documents", "a", "b"], "--documents names documents of a"),
+    "one and two": (
+        ["explain", "m.rkw", "f.txt", "--query", "7", "--document", "a", "--documents", "a", "b"],
+        "--document and --documents are both given",
+    ),
+    "shuffles of one query": (
+        ["explain", "m.rkw", "f.txt", "--query", "7", "--permute", "2"],
+        "--permute is about all queries; expected no --query with it",
+    ),
+    "a measure of nothing": (["explain", "m.rkw", "f.txt", "-m", "AP"], "--measure is that of --permute"),
+    "no measure": (["explain", "m.rkw", "f.txt", "--permute", "2", "-m", "what"], "what"),
+    "no plot": (["explain", "m.rkw", "f.txt", "--plot", "x.pdf"], "plots end in .png or .svg"),
+    "nothing to draw": (
+        ["explain", "m.rkw", "f.txt", "--query", "alone", "--plot", "x.png"],
+        "query 'alone' has only one document, so there is nothing to draw",
+    ),
     "unknown document": (
         ["explain", "m.rkw", "f.txt", "--query", "7", "--documents", "a", "c"],
         "f.txt: query '7' has no document 'c'; expected a rank from #1 to #3 or an id such as b, a, d",

@@ -1,13 +1,15 @@
-"""`rankwright explain`: why a model puts A above B, feature by feature.
+"""`rankwright explain`: what makes a model rank as it does, feature by feature.
 
-For a linear model score(A) − score(B) = Σ_j coef_j · (A_j − B_j); the terms of that sum are shown, largest first. If
-the model scales features within each query, A_j and B_j are the scaled values.
+For a model: what its features add on many documents. For a query: why A is above B, or what sets one document apart
+from the others; contributions are Shapley values (`models/attribution.py`), which sum to the difference of the scores.
+If the model scales features within each query, the values shown are the scaled ones.
 """
 
 from __future__ import annotations
 
 import json
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +18,13 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from rankwright.cli.options import missing_option
-from rankwright.cli.printing import bar, escape, new_console
+from rankwright.cli.explain_features import categorical, explain_features
+from rankwright.cli.files import check_plots, naming_files
+from rankwright.cli.options import FILE, missing_option, seed_option, threads_option
+from rankwright.cli.printing import bar, decimals, escape, new_console, print_columns
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
+from rankwright.measures import parse_measure
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,66 +35,94 @@ __all__ = ["command"]
 
 _BAR = 20
 _NAMED = 5  # ids named in an error
+_MEASURE = "nDCG@10"
+_PAIR_HELP = "Two documents, by id or by rank (#1 #2).  [default: the two at the top]"
+_PERMUTE_HELP = "Shuffle every feature N times within queries, and show how much the measure drops."
+_SHOWN_HELP = "Number of documents and features shown."
+
+Chosen = tuple["_Document", "_Document | None"]
+"""Two documents to compare, or one to compare with all of the query."""
 
 
 @click.command("explain")
-@click.argument("model", metavar="MODEL", type=click.Path(path_type=Path))
-@click.argument("features", metavar="FEATURES", type=click.Path(path_type=Path))
-@click.option("--query", required=True, metavar="Q", help="Id of the query.")
+@click.argument("model", metavar="MODEL", type=FILE)
+@click.argument("features", metavar="FEATURES", type=FILE)
 @click.option(
-    "--documents",
-    nargs=2,
-    metavar="A B",
-    help="Two documents, by id or by rank (#1 #2).  [default: the two at the top]",
+    "--query", metavar="Q", help="Explain the ranking of this query.  [default: the model, on all of FEATURES]"
 )
+@click.option("--documents", nargs=2, metavar="A B", help=_PAIR_HELP)
+@click.option("--document", metavar="A", help="One document, by id or by rank: what sets it apart from the others.")
+@click.option("--permute", "repeats", type=Whole(1), metavar="N", help=_PERMUTE_HELP)
+@click.option("-m", "--measure", metavar="NAME", help="Measure of --permute.  [default: nDCG@10]")
 @click.option(
-    "-n",
-    "shown",
-    type=Whole(1),
-    default=10,
-    show_default=True,
-    help="Number of documents and features shown.",
+    "--plot", type=FILE, metavar="FILE", help="Draw what is shown: a swarm of documents, or bars (.png, .svg)."
 )
+@click.option("-n", "shown", type=Whole(1), default=10, show_default=True, help=_SHOWN_HELP)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with all documents and features.")
-@click.option(
-    "--group",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Documents per query, for text without qid.",
-)
+@click.option("--group", type=FILE, metavar="FILE", help="Documents per query, for text without qid.")
 @click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
 @missing_option
+@seed_option
+@threads_option()
 def command(
     model: Path,
     features: Path,
-    query: str,
+    query: str | None,
     documents: tuple[str, str] | None,
+    document: str | None,
+    repeats: int | None,
+    measure: str | None,
+    plot: Path | None,
     shown: int,
     as_json: bool,
     group: Path | None,
     negative_as_zero: bool,
     missing_as_zero: bool,
+    seed: int,
+    threads: int,
 ) -> None:
-    """Show how MODEL ranks the documents of one query, and why it puts document A above document B.
+    """Show which features make MODEL rank FEATURES as it does.
 
-    In a linear model the contribution of a feature is its weight times the difference of its values; the contributions
-    add up to the difference of the scores. For a model that scales features within each query, the values are scaled.
+    Without --query: how much each feature adds to the scores of documents, relative to the others of their query, and
+    with --permute how much a measure drops when it is shuffled. With --query: how the documents are ranked, and why
+    document A is above document B, or what sets document A apart from the rest.
+
+    Contributions are Shapley values: a feature's share in the difference of the scores, averaged over all orders in
+    which features could turn from one document's values into the other's. They add up to the difference. In a linear
+    model a feature's contribution is its weight times the difference of its values.
 
     \b
     Example:
+      rankwright explain model.rkw test.txt
+      rankwright explain model.rkw test.txt --permute 5 -m nDCG@10 --plot features.png
       rankwright explain model.rkw test.txt --query 17
+      rankwright explain model.rkw test.txt --query 17 --document d12 --plot d12.svg
       rankwright explain model.rkw test.txt --query 17 --documents d12 d40
       rankwright explain model.rkw test.txt --query 17 --documents '#1' '#5' --json
     """
     from rankwright.cli.rank import scored
     from rankwright.models.saving import load_model
 
+    _check_options(query, documents, document, repeats, measure)
+    if plot is not None:
+        check_plots([plot], [plot], [model, features, group])
+    if measure is not None:
+        parse_measure(measure)
     saved = load_model(model)
     data, scores = scored(saved, features, group, negative_as_zero=negative_as_zero, missing_as_zero=missing_as_zero)
+    head = {"model": str(model), "method": saved.method, "features": str(features)}
+    if query is None:
+        how: dict[str, Any] = {"measure": measure or _MEASURE, "repeats": repeats or 0, "seed": seed}
+        with naming_files({"None": features}):
+            explain_features(saved.model, data, head, **how, threads=threads, shown=shown, as_json=as_json, plot=plot)
+        return
     ranking = _ranking(data, scores, query, features)
-    pair = _pair(ranking, documents, query, features)
+    pair = _chosen(ranking, documents, document, query, features)
     terms = None if pair is None else _terms(saved.model, data, ranking, pair)
-    head = {"model": str(model), "method": saved.method, "features": str(features), "query": query}
+    if plot is not None:
+        _draw(plot, terms, pair, query, shown)
+        click.echo(f"wrote {plot}", err=True)
+    head["query"] = query
     scaling = saved.model.query_scaling
     if as_json:
         facts = {"query_scaling": scaling} | _as_dict(ranking, pair, terms)
@@ -98,7 +131,20 @@ def command(
     out = new_console()
     _show(out, head, ranking, pair, terms, shown)
     if terms is not None and scaling is not None:
-        out.print(f"\nA and B are not the values in the file: the model scales them within the query ({scaling}).")
+        what = "A and B are" if pair is not None and pair[1] is not None else "A is"
+        out.print(f"\n{what} not the values in the file: the model scales them within the query ({scaling}).")
+
+
+def _check_options(query: Any, documents: Any, document: Any, repeats: Any, measure: Any) -> None:
+    """Reject options that do not go together."""
+    if query is None and (documents or document):
+        raise InputError(f"--document{'s' if documents else ''} names documents of a query; expected --query with it")
+    if documents and document:
+        raise InputError("--document and --documents are both given; expected one of them")
+    if query is not None and repeats:
+        raise InputError("--permute is about all queries; expected no --query with it")
+    if measure is not None and not repeats:
+        raise InputError("--measure is that of --permute; expected --permute N with it")
 
 
 @dataclass(frozen=True)
@@ -122,8 +168,8 @@ class _Term:
 
     feature: str
     weight: float | None
-    a: float
-    b: float
+    a: float | str | None
+    b: float | str | None
     contribution: float
 
 
@@ -150,17 +196,17 @@ def _ranking(data: RankingData, scores: Any, query: str, features: Path) -> list
     ]
 
 
-def _pair(
-    ranking: list[_Document], wanted: tuple[str, str] | None, query: str, features: Path
-) -> tuple[_Document, _Document] | None:
-    """The two documents to compare; None if the query has only one and none were asked for."""
-    if wanted is None:
+def _chosen(
+    ranking: list[_Document], pair: tuple[str, str] | None, one: str | None, query: str, features: Path
+) -> Chosen | None:
+    """The documents to compare; None if the query has only one and none were asked for."""
+    if one is not None:
+        return _find(ranking, one, query, features), None
+    if pair is None:
         return (ranking[0], ranking[1]) if len(ranking) > 1 else None
-    first, second = (_find(ranking, name, query, features) for name in wanted)
+    first, second = (_find(ranking, name, query, features) for name in pair)
     if first is second:
-        raise InputError(
-            f"{wanted[0]} and {wanted[1]} are the same document of query {query!r}; expected two", features
-        )
+        raise InputError(f"{pair[0]} and {pair[1]} are the same document of query {query!r}; expected two", features)
     return first, second
 
 
@@ -180,19 +226,65 @@ def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_NAMED])
 
 
-def _terms(model: Any, data: RankingData, ranking: list[_Document], pair: tuple[_Document, _Document]) -> list[_Term]:
-    """All features, the largest contribution first."""
-    scales = model.query_scaling is not None
-    rows = sorted(document.row for document in (ranking if scales else pair))  # scaling needs the whole query
-    query, (at_a, at_b) = data.X[rows], (rows.index(document.row) for document in pair)
-    a, b = model.aligned(query, data.feature_names)[[at_a, at_b]]
-    contributions = model.contributions(query[[at_a]], query[[at_b]], data.feature_names, query)
+def _terms(model: Any, data: RankingData, ranking: list[_Document], pair: Chosen) -> list[_Term]:
+    """All features, the largest contribution first; ``b`` is the mean of the query where one document is explained."""
+    a, b = pair
+    whole = model.scales_queries or b is None  # scaling needs the whole query
+    rows = sorted(document.row for document in (ranking if whole else pair) if document is not None)
+    query, names = data.X[rows], data.feature_names
+    values, at = model.aligned(query, names), rows.index(a.row)
+    if b is None:
+        contributions = model._explained(data.select([int(data.query_of_row()[a.row])]), None, None)[at, :-1]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", RuntimeWarning)  # a feature that all documents lack
+            compared = np.nanmean(values, axis=0)
+    else:
+        contributions = model.contributions(query[[at]], query[[rows.index(b.row)]], names, query)
+        compared = values[rows.index(b.row)]
     order = np.argsort(-np.abs(contributions), kind="stable").tolist()
-    columns = (a.tolist(), b.tolist(), contributions.tolist())
+    known = [[None if number != number else number for number in row.tolist()] for row in (values[at], compared)]
+    columns: list[list[Any]] = [*known, contributions.tolist()]
+    for feature, categories in categorical(model, data).items():
+        columns[0][feature] = _category(columns[0][feature], categories)
+        columns[1][feature] = None if b is None else _category(columns[1][feature], categories)
     coef = getattr(model, "coef", None)
     weights = [None] * len(order) if coef is None else coef.tolist()
-    names = model.names
-    return [_Term(names[at], weights[at], *(column[at] for column in columns)) for at in order]
+    return [_Term(model.names[place], weights[place], *(column[place] for column in columns)) for place in order]
+
+
+def _category(number: float, categories: Sequence[Any]) -> str | None:
+    """The category that a number stands for, as people read it; None for a missing value."""
+    from rankwright.data.categories import codes_of, shown_category
+
+    code = int(codes_of(np.array([number]), categories)[0])
+    return None if code < 0 else shown_category(categories[code])
+
+
+def _value(value: float | str | None) -> str:
+    return value if isinstance(value, str) else "–" if value is None else f"{value:.4g}"
+
+
+def _difference(ranking: list[_Document], pair: Chosen) -> float:
+    """What the contributions add up to."""
+    a, b = pair
+    return a.score - (math.fsum(document.score for document in ranking) / len(ranking) if b is None else b.score)
+
+
+def _draw(plot: Path, terms: list[_Term] | None, pair: Chosen | None, query: str, shown: int) -> None:
+    """Draw the contributions as bars."""
+    from rankwright.evaluation.contribution_plot import write_bars
+
+    if terms is None or pair is None:
+        raise InputError(f"query {query!r} has only one document, so there is nothing to draw")
+    a, b = pair
+    title = f"Query {query}: what sets {a.name}, #{a.rank}, apart from the mean of the query"
+    if b is not None:
+        title = f"Query {query}: why {a.name} is {'above' if a.rank < b.rank else 'below'} {b.name}"
+    listed, rest = terms[:shown], terms[shown:]
+    labels = [f"{term.feature}: {_value(term.a)} against {_value(term.b)}" for term in listed]
+    labels += [f"{len(rest):,} other{'s' if len(rest) > 1 else ''}"] if rest else []
+    numbers = [term.contribution for term in listed] + ([sum(term.contribution for term in rest)] if rest else [])
+    write_bars(plot, labels, numbers, title)
 
 
 def _as_dict(ranking: list[_Document], pair: Any, terms: list[_Term] | None) -> dict[str, Any]:
@@ -205,14 +297,14 @@ def _as_dict(ranking: list[_Document], pair: Any, terms: list[_Term] | None) -> 
     return {
         "documents": documents,
         "a": documents[pair[0].rank - 1],
-        "b": documents[pair[1].rank - 1],
-        "difference": pair[0].score - pair[1].score,
+        "b": None if pair[1] is None else documents[pair[1].rank - 1],
+        "difference": _difference(ranking, pair),
         "contributions": [
             {
                 "feature": term.feature,
                 "weight": term.weight,
                 "a": term.a,
-                "b": term.b,
+                "mean" if pair[1] is None else "b": term.b,
                 "contribution": term.contribution,
             }
             for term in terms
@@ -225,79 +317,56 @@ def _show(
 ) -> None:
     title, about = f"query {head['query']}", f"{head['features']}, ranked by {head['model']} ({head['method']})"
     console.print(f"[bold]{escape(title)}[/]  [dim]{escape(about)}[/]\n")
-    chosen = {} if pair is None else {pair[0].rank: "A", pair[1].rank: "B"}
+    chosen = {document.rank: name for document, name in zip(pair or (), "AB", strict=False) if document is not None}
     listed = [document for document in ranking if document.rank <= shown or document.rank in chosen]
     rows = {
         "rank": [f"#{document.rank}" for document in listed],
         "document": [document.id or "" for document in listed],
-        "score": _decimals([document.score for document in listed], 6),
+        "score": decimals([document.score for document in listed], 6),
         "label": [f"{document.label:g}" for document in listed],
         "": [chosen.get(document.rank, "") for document in listed],
     }
     if not any(rows["document"]):
         del rows["document"]
-    _print_columns(console, rows, left=("document", ""))
+    print_columns(console, rows, left=("document", ""))
     if len(listed) < len(ranking):
         console.print(f"  [dim]and {len(ranking) - len(listed):,} more[/]")
     if pair is None or terms is None:
         console.print("\nThe query has only one document, so there is nothing to compare.")
         return
     a, b = pair
-    relation = "above" if a.rank < b.rank else "below"
-    console.print(f"\nWhy [bold]{escape(a.name)}[/] (A) is {relation} [bold]{escape(b.name)}[/] (B)\n")
-    _show_terms(console, a.score - b.score, terms, shown)
-    if a.score == b.score:
+    if b is None:
+        place = f"#{a.rank} of {len(ranking):,}"
+        console.print(f"\nWhat sets [bold]{escape(a.name)}[/] (A), {place}, apart from the mean of the query\n")
+    else:
+        relation = "above" if a.rank < b.rank else "below"
+        console.print(f"\nWhy [bold]{escape(a.name)}[/] (A) is {relation} [bold]{escape(b.name)}[/] (B)\n")
+    _show_terms(console, _difference(ranking, pair), terms, shown, "B" if b is not None else "mean")
+    if b is not None and a.score == b.score:
         rule = "the order of the file" if a.id is None or b.id is None else "the document id, descending,"
         console.print(f"\nThe scores are equal; {rule} decides.")
 
 
-def _show_terms(console: Console, difference: float, terms: list[_Term], shown: int) -> None:
+def _show_terms(console: Console, difference: float, terms: list[_Term], shown: int, other: str = "B") -> None:
     listed = [term for term in terms[:shown] if term.contribution]
     rest = terms[len(listed) :]
     block = "█" if console.encoding.lower().startswith("utf") else "#"
     most = max((abs(term.contribution) for term in listed), default=1.0)
     others = f"{len(rest):,} other{'s' if len(rest) > 1 else ''}"
     tail = [(others, sum(term.contribution for term in rest))] if rest else []
-    tail += [("score difference", difference)]
+    tail += [("score difference" if other == "B" else "score − mean score", difference)]
     blank = [""] * len(tail)
     linear = all(term.weight is not None for term in listed)
     weights = {"weight": [*(f"{term.weight:.4g}" for term in listed), *blank]} if linear else {}
     rows = {
         "feature": [*(term.feature for term in listed), *(name for name, _ in tail)],
         **weights,
-        "A": [*(f"{term.a:.4g}" for term in listed), *blank],
-        "B": [*(f"{term.b:.4g}" for term in listed), *blank],
-        "weight × (A − B)" if linear else "adds": _decimals(
+        "A": [*(_value(term.a) for term in listed), *blank],
+        other: [*(_value(term.b) for term in listed), *blank],
+        f"weight × (A − {other})" if linear else "adds": decimals(
             [*(term.contribution for term in listed), *(sum_ for _, sum_ in tail)], 4, "+"
         ),
         "": [*(bar(abs(term.contribution) / most, _BAR, block) for term in listed), *blank],
     }
     colours = ["cyan" if term.contribution > 0 else "magenta" for term in listed]
-    _print_columns(console, rows, left=("feature", ""), colours=[*colours, *blank])
-
-
-def _decimals(numbers: list[float], digits: int, sign: str = "") -> list[str]:
-    """The numbers of a column, all with as many decimals as give the largest ``digits`` digits."""
-    most = max(map(abs, numbers))
-    if most and not 1e-6 <= most < 1e9:
-        return [f"{number:{sign}.{digits}g}" for number in numbers]
-    places = max(0, digits - 1 - math.floor(math.log10(most))) if most else 1
-    return [f"{number:{sign}.{places}f}" for number in numbers]
-
-
-def _print_columns(
-    console: Console, columns: dict[str, list[str]], left: tuple[str, ...], colours: list[str] | None = None
-) -> None:
-    """Print an aligned table; ``colours`` are those of the last column."""
-    widths = {head: max(len(text) for text in [head, *cells]) for head, cells in columns.items()}
-    heads = {head: [head] for head in columns}
-    for title, table in ((True, heads), (False, columns)):
-        for number, row in enumerate(zip(*table.values(), strict=True)):
-            cells = [
-                f"{text:<{width}}" if head in left else f"{text:>{width}}"
-                for (head, width), text in zip(widths.items(), row, strict=True)
-            ]
-            body, last = escape("  " + "  ".join(cells[:-1])), escape(row[-1])
-            colour = colours[number] if colours and not title else ""
-            line = f"{body}  [{colour}]{last}[/]" if colour else f"{body}  {last}".rstrip()
-            console.print(f"[dim]{line}[/]" if title else line)
+    print_columns(console, rows, left=("feature", ""), colours=[*colours, *blank])

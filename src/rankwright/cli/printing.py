@@ -9,6 +9,7 @@ other programs (runs, scores, CSV) is not changed on its way into a file or a pi
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Iterator
@@ -18,7 +19,18 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from rich.console import Console
 
-__all__ = ["ERASE", "RETURN", "bar", "escape", "harmless", "new_console", "print_data", "styled"]
+__all__ = [
+    "ERASE",
+    "RETURN",
+    "bar",
+    "decimals",
+    "escape",
+    "harmless",
+    "new_console",
+    "print_columns",
+    "print_data",
+    "styled",
+]
 
 RETURN, ERASE = "\ufdd0", "\ufdd1"
 """Marks: to the start of the line; erase the rest of it."""
@@ -89,6 +101,33 @@ def escape(text: str) -> str:
 def bar(share: float, width: int, block: str) -> str:
     """A bar for a share of the longest one: at least one block, even if the share is not a number."""
     return block * (max(1, round(width * min(share, 1.0))) if share >= 0 else 1)
+
+
+def decimals(numbers: list[float], digits: int, sign: str = "") -> list[str]:
+    """The numbers of a column, all with as many decimals as give the largest ``digits`` digits."""
+    most = max(map(abs, numbers))
+    if most and not 1e-6 <= most < 1e9:
+        return [f"{number:{sign}.{digits}g}" for number in numbers]
+    places = max(0, digits - 1 - math.floor(math.log10(most))) if most else 1
+    return [f"{number:{sign}.{places}f}" for number in numbers]
+
+
+def print_columns(
+    console: Console, columns: dict[str, list[str]], left: tuple[str, ...], colours: list[str] | None = None
+) -> None:
+    """Print an aligned table; ``colours`` are those of the last column."""
+    widths = {head: max(len(text) for text in [head, *cells]) for head, cells in columns.items()}
+    heads = {head: [head] for head in columns}
+    for title, table in ((True, heads), (False, columns)):
+        for number, row in enumerate(zip(*table.values(), strict=True)):
+            cells = [
+                f"{text:<{width}}" if head in left else f"{text:>{width}}"
+                for (head, width), text in zip(widths.items(), row, strict=True)
+            ]
+            body, last = escape("  " + "  ".join(cells[:-1])), escape(row[-1])
+            colour = colours[number] if colours and not title else ""
+            line = f"{body}  [{colour}]{last}[/]" if colour else f"{body}  {last}".rstrip()
+            console.print(f"[dim]{line}[/]" if title else line)
 
 
 def _unfiltered(stream: Any) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rankwright.errors import InputError
 
-__all__ = ["as_ids", "gather_queries", "join_ids", "query_of_row", "sizes_to_indptr"]
+__all__ = ["as_ids", "gather_queries", "join_ids", "query_chunks", "query_of_row", "sizes_to_indptr"]
 
 Array = npt.NDArray[Any]
 
@@ -93,3 +93,13 @@ def sizes_to_indptr(sizes: Array) -> Array:
 def query_of_row(indptr: Array) -> Array:
     """The query index of every position."""
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+
+
+def query_chunks(bounds: Array, n_rows: int) -> Iterator[tuple[int, int]]:
+    """Ranges of queries: at least one query, at most about ``n_rows`` rows."""
+    first, n_queries = 0, len(bounds) - 1
+    while first < n_queries:
+        last = int(np.searchsorted(bounds, bounds[first] + n_rows, side="right")) - 1
+        last = min(max(last, first + 1), n_queries)
+        yield first, last
+        first = last

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Sequence
 from typing import Any
@@ -22,10 +23,13 @@ from rankwright.data.matching import (
     widen,
 )
 from rankwright.errors import InputError, InputWarning
+from rankwright.models.attribution import Attribution, attribute
 
 __all__ = ["Model", "as_row", "as_table", "warn_of_one_query"]
 
 Array = npt.NDArray[Any]
+_SCALED = "features are scaled within each query"
+_RELATIVE = "contributions are relative to the documents of the same query"
 
 
 class Model:
@@ -94,22 +98,27 @@ class Model:
                 raise InputError("a RankingData has its queries; leave out qid and group")
             self.check_text(X.feature_names, X.categories)
             return X.to_caller_order(self._scores(X.X, X.feature_names, X.indptr, missing_as_zero))
-        names, given = None, qid is not None or group is not None
-        if is_frame(X):
-            wanted = self._frame_columns()
-            if wanted is None or "qid" not in wanted:
-                X, qid = split_qid(X, qid, group)
-            X, names, categories = frame_features(X, wanted)
-            self.check_text(names, categories)
+        given = qid is not None or group is not None
+        X, names, qid = self._table(X, qid, group)
         if not given and (qid is None or not self.scales_queries):
-            scores = self._scores(as_table(X), names, None, missing_as_zero)
+            scores = self._scores(X, names, None, missing_as_zero)
             if self.scales_queries:
                 warn_of_one_query(len(scores), stacklevel=2)
             return scores
-        X = as_table(X)
         labels = np.zeros(X.shape[0])
         data = RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=True)
         return self.predict(data, missing_as_zero=missing_as_zero)
+
+    def _table(self, X: Any, qid: Any, group: Any) -> tuple[Any, Sequence[str] | None, Any]:
+        """Features as a table, the names of the columns, and query ids, also those in a column of a data frame."""
+        if not is_frame(X):
+            return as_table(X), None, qid
+        wanted = self._frame_columns()
+        if wanted is None or "qid" not in wanted:
+            X, qid = split_qid(X, qid, group)
+        X, names, categories = frame_features(X, wanted)
+        self.check_text(names, categories)
+        return as_table(X), names, qid
 
     def _scores(self, X: Any, names: Sequence[str] | None, indptr: Any, missing_as_zero: bool) -> Array:
         """What ``score`` gives; features that are missing are 0, or an error that says how to make them so."""
@@ -150,10 +159,90 @@ class Model:
         """How much each feature matters; signed where it has a direction."""
         raise NotImplementedError
 
+    def uses(self) -> Array:
+        """Whether each feature can change a score."""
+        return np.asarray(self.importance() != 0)
+
+    def predict_contributions(
+        self,
+        X: Any,
+        qid: npt.ArrayLike | None = None,
+        group: npt.ArrayLike | None = None,
+        *,
+        reference: Any = None,
+        missing_as_zero: bool = False,
+        n_jobs: int | None = None,
+    ) -> Array:
+        """How much each feature adds to every score, relative to the other documents of the query.
+
+        A row's contributions are those of :meth:`contributions` to score(x) − score(r), averaged over the reference
+        documents r: exact Shapley values for linear models, step functions, trees and their sums. Only differences
+        within a query matter in a ranking, so the references are the documents of the same query, unless others are
+        given.
+
+        Parameters
+        ----------
+        X, qid, group
+            As for :meth:`predict`, but queries always matter: without them all rows are one query, with a warning,
+            unless there is a ``reference``.
+        reference : RankingData, array-like, scipy sparse or data frame, optional
+            Documents to compare every row with instead: the contributions then say what sets a row apart from these.
+        missing_as_zero : bool
+            Whether features of the model that X lacks are 0; otherwise they are an error.
+        n_jobs : int, optional
+            Number of threads, −1 for all cores; the result does not depend on it.
+
+        Returns
+        -------
+        ndarray of shape (rows, features + 1)
+            In the caller's order, one column per feature of the model (``names``); the last column is the mean score of
+            the references. A row sums to its score.
+
+        Examples
+        --------
+        >>> from rankwright import LinearModel
+        >>> LinearModel([2.0, -1.0]).predict_contributions([[1.0, 1.0], [0.0, 3.0]], group=[2]).tolist()
+        [[1.0, 1.0, -1.0], [-1.0, -1.0, -1.0]]
+        """
+        data = self._as_data(X, qid, group, warn=reference is None)
+        rows = data if reference is None else self._as_data(reference, None, None, warn=False)
+        if missing_as_zero:
+            data, rows = (self._widened(part) for part in (data, rows))
+        try:
+            found = self._explained(data, None if reference is None else rows, n_jobs)
+        except MissingFeaturesError as error:
+            raise error.or_use("missing_as_zero=True") from None
+        return data.to_caller_order(found)
+
+    def _widened(self, data: RankingData) -> RankingData:
+        X, names = self.with_missing(data.X, data.feature_names)
+        return dataclasses.replace(data, X=X, feature_names=names)
+
+    def _as_data(self, X: Any, qid: Any, group: Any, *, warn: bool) -> RankingData:
+        """Rows with their queries; without query ids all rows are one query."""
+        if isinstance(X, RankingData):
+            if qid is not None or group is not None:
+                raise InputError("a RankingData has its queries; leave out qid and group")
+            self.check_text(X.feature_names, X.categories)
+            return X
+        X, names, qid = self._table(X, qid, group)
+        if qid is None and group is None:
+            group = [X.shape[0]]
+            if warn:
+                warn_of_one_query(X.shape[0], stacklevel=3, what=_RELATIVE)
+        labels = np.zeros(X.shape[0])
+        return RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=True)
+
     def contributions(
         self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
     ) -> Array:
         """How much each feature adds to score(a) − score(b), in the order of the model's features.
+
+        These are Shapley values: features turn from b's value into a's one after the other, and a feature's value is
+        how much it changes the score on average over all orders. They sum to the difference of the scores, and a
+        feature of the same value in both adds nothing. For a linear model they are ``coef * (a - b)``. For a net the
+        features turn gradually and together (Aumann and Shapley), and so do the sums of trees of a
+        :class:`GradeModel`.
 
         Parameters
         ----------
@@ -164,8 +253,36 @@ class Model:
         query : array-like or scipy sparse, optional
             The features of all documents of the query, a and b among them: only needed by models that scale features
             within each query.
+
+        Examples
+        --------
+        >>> from rankwright import LinearModel
+        >>> LinearModel([2.0, -1.0]).contributions([1.0, 1.0], [0.0, 3.0]).tolist()
+        [2.0, 2.0]
+        >>> LinearModel([2.0], query_scaling="minmax").contributions([9.0], [7.0], query=[[5.0], [9.0], [7.0]]).tolist()
+        [1.0]
         """
+        a, b = self._aligned_pair(row_a, row_b, feature_names, query)
+        return self._attribution()(a[np.newaxis], b[np.newaxis])[0]
+
+    def _explained(self, data: RankingData, reference: RankingData | None, n_jobs: int | None) -> Array:
+        """What ``predict_contributions`` gives, in the order of the data."""
+        return attribute(self, data, reference, n_jobs)
+
+    def _attribution(self) -> Attribution:
+        """The contributions of rows against reference rows, all as the model sees them."""
         raise NotImplementedError
+
+    def _aligned_pair(
+        self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None, query: Any
+    ) -> tuple[Array, Array]:
+        """Two rows as the model sees them; ``query`` holds all documents of their query."""
+        a, b = (self._seen(as_row(row), feature_names)[0] for row in (row_a, row_b))
+        return a, b
+
+    def _seen(self, X: Any, feature_names: Sequence[str] | None, indptr: Any = None) -> Array:
+        """Rows as the model computes with them, dense."""
+        return self.aligned(X, feature_names, indptr)
 
     def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: npt.ArrayLike | None = None) -> Array:
         """Rows as dense float64 with the model's features as columns, for a few rows to look at."""
@@ -214,11 +331,11 @@ class Model:
         return find_columns(n_columns, feature_names, self.n_features, self.feature_names, "the model")
 
 
-def warn_of_one_query(n_rows: int, stacklevel: int) -> None:
-    """Say that features were scaled as if all rows were the documents of one query."""
+def warn_of_one_query(n_rows: int, stacklevel: int, what: str = _SCALED) -> None:
+    """Say that all rows were taken as the documents of one query."""
     if n_rows > 1:
-        what = f"no qid: features are scaled within each query, and all {n_rows:,} rows are taken as one"
-        warnings.warn(f"{what}; pass qid=…, or group=…", InputWarning, stacklevel=stacklevel + 1)
+        told = f"no qid: {what}, and all {n_rows:,} rows are taken as one"
+        warnings.warn(f"{told}; pass qid=…, or group=…", InputWarning, stacklevel=stacklevel + 1)
 
 
 def as_table(X: Any) -> Any:

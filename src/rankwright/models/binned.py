@@ -19,6 +19,7 @@ from scipy import sparse
 
 from rankwright.data.matching import pick_columns
 from rankwright.errors import InputError
+from rankwright.models.attribution import Attribution
 from rankwright.models.base import as_table
 from rankwright.models.query_scaled import QueryScaled
 
@@ -109,12 +110,12 @@ class BinnedModel(QueryScaled):
             scores[start : start + rows.shape[0]] = np.add.reduce(self._reached(rows), axis=0)[: rows.shape[0]]
         return scores + 0.0  # −0 becomes 0
 
-    def contributions(
-        self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
-    ) -> Array:
-        """How much each feature adds to score(a) − score(b): the difference of its levels."""
-        a, b = self._reached(np.array(self._aligned_pair(row_a, row_b, feature_names, query))).T
-        return np.asarray(a - b)
+    def _attribution(self) -> Attribution:
+        def values(rows: Array, references: Array) -> Array:
+            own, theirs = (self._reached(part)[:, : len(part)].T for part in (rows, references))
+            return np.asarray(own - theirs.mean(axis=0))
+
+        return values
 
     def _levels(self) -> list[Array]:
         """For each feature the level after 0, 1, 2, … steps."""

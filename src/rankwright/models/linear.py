@@ -19,6 +19,7 @@ from scipy import sparse
 
 from rankwright.data.matching import pick_columns
 from rankwright.errors import InputError
+from rankwright.models.attribution import Attribution
 from rankwright.models.base import as_table
 from rankwright.models.query_scaled import QueryScaled
 
@@ -101,20 +102,8 @@ class LinearModel(QueryScaled):
         self._check_scores(scores, X, feature_names)
         return scores
 
-    def contributions(
-        self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
-    ) -> Array:
-        """How much each feature adds to score(a) − score(b): ``coef * (a - b)``; see :meth:`Model.contributions`.
-
-        Examples
-        --------
-        >>> LinearModel([2.0, -1.0]).contributions([1.0, 1.0], [0.0, 3.0]).tolist()
-        [2.0, 2.0]
-        >>> LinearModel([2.0], query_scaling="minmax").contributions([9.0], [7.0], query=[[5.0], [9.0], [7.0]]).tolist()
-        [1.0]
-        """
-        a, b = self._aligned_pair(row_a, row_b, feature_names, query)
-        return np.asarray(self.coef * (a - b))
+    def _attribution(self) -> Attribution:
+        return lambda rows, references: self.coef * (rows - references.mean(axis=0))
 
     def _products(self, X: Any, columns: Array | None) -> Array:
         with np.errstate(over="ignore", invalid="ignore"):  # the caller reports scores that are not finite

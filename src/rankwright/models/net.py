@@ -16,7 +16,8 @@ from scipy import sparse
 
 from rankwright.data.matching import pick_columns
 from rankwright.errors import InputError
-from rankwright.models.base import Model, as_row, as_table
+from rankwright.models.attribution import Attribution, pair_slopes
+from rankwright.models.base import Model, as_table
 
 __all__ = ["NetModel"]
 
@@ -128,25 +129,21 @@ class NetModel(Model):
                 scores += weight * unit
         return scores + 0.0  # −0 becomes 0
 
-    def contributions(
-        self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
-    ) -> Array:
-        """How much each feature adds to score(a) − score(b), in the order of the model's features.
+    def _attribution(self) -> Attribution:
+        """Aumann–Shapley values: exact Shapley values would take a score for every subset of the features.
 
-        The slope of the score in a feature, averaged on the line from b to a, times the difference of its values:
-        Σ_u outer_u inner_uj (tanh z_a − tanh z_b)/(z_a − z_b) · (a_j − b_j), z the sums of unit u.
-
-        Examples
-        --------
-        >>> model = NetModel([[1.0, 2.0]], [0.0], [3.0])
-        >>> parts = model.contributions([2.0, 0.0], [0.0, 1.0])
-        >>> bool(np.isclose(parts.sum(), model.score([[2.0, 0.0]])[0] - model.score([[0.0, 1.0]])[0]))
-        True
+        Features go from r to x together, on a straight line, and each earns the slope of the score in it along the way:
+        Σ_u outer_u inner_uj (tanh z_x − tanh z_r)/(z_x − z_r) · (x_j − r_j), z the sums of unit u.
         """
-        a, b = (self.aligned(as_row(row), feature_names)[0] for row in (row_a, row_b))
-        above, below = self.inner @ a + self.constants, self.inner @ b + self.constants
-        apart = above - below
-        slope = 1.0 - np.tanh(below) ** 2
-        far = np.abs(apart) > 1e-6
-        slope[far] = (np.tanh(above[far]) - np.tanh(below[far])) / apart[far]
-        return np.asarray(((self.outer * slope) @ self.inner) * (a - b))
+
+        def values(rows: Array, references: Array) -> Array:
+            found = np.zeros(rows.shape)
+            above = np.einsum("nd,ud->nu", rows, self.inner) + self.constants
+            below = np.einsum("nd,ud->nu", references, self.inner) + self.constants
+            steepest = self.outer[:, np.newaxis] * self.inner
+            for reference, sums in zip(references, below, strict=True):
+                slopes = pair_slopes(above, np.broadcast_to(sums, above.shape))
+                found += np.einsum("nu,ud->nd", slopes, steepest) * (rows - reference)
+            return found / len(references)
+
+        return values

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from rankwright.data.blocks import query_chunks
 from rankwright.data.matching import pick_columns, widen
 from rankwright.data.scaling import QueryScaler
 from rankwright.data.values import checked_features
@@ -42,10 +43,9 @@ class QueryScaled(Model):
         self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None, query: Any
     ) -> tuple[Array, Array]:
         """Two rows as the model sees them; ``query`` holds all documents of their query."""
-        pair = [as_row(row) for row in (row_a, row_b)]
         if self.query_scaling is None:
-            a, b = (Model.aligned(self, row, feature_names)[0] for row in pair)
-            return a, b
+            return super()._aligned_pair(row_a, row_b, feature_names, query)
+        pair = [as_row(row) for row in (row_a, row_b)]
         if query is None:
             raise InputError("the model scales features within a query; give query=, the features of all its documents")
         documents, scaled = Model.aligned(self, query, feature_names), self.aligned(query, feature_names)
@@ -58,7 +58,7 @@ class QueryScaled(Model):
         scaler = QueryScaler(self.query_scaling)
         X = checked_features(X)
         bounds = _query_bounds(indptr, X.shape[0])
-        for first, last in _query_chunks(bounds, max(2, _BLOCK_VALUES // max(1, self.n_features))):
+        for first, last in query_chunks(bounds, max(2, _BLOCK_VALUES // max(1, self.n_features))):
             part = widen(pick_columns(X[bounds[first] : bounds[last]], columns), self.n_features)
             yield int(bounds[first]), scaler.transform_arrays(part, bounds[first : last + 1] - bounds[first])
 
@@ -78,16 +78,6 @@ def _query_bounds(indptr: npt.ArrayLike | None, n_rows: int) -> Array:
     if not (sound and bounds[0] == 0 and bounds[-1] == n_rows and (bounds[1:] >= bounds[:-1]).all()):
         raise InputError(f"the query boundaries must be ascending whole numbers from 0 to {n_rows}, the number of rows")
     return bounds.astype(np.int64)
-
-
-def _query_chunks(bounds: Array, n_rows: int) -> Iterator[tuple[int, int]]:
-    """Ranges of queries: at least one query, at most about ``n_rows`` rows."""
-    first, n_queries = 0, len(bounds) - 1
-    while first < n_queries:
-        last = int(np.searchsorted(bounds, bounds[first] + n_rows, side="right")) - 1
-        last = min(max(last, first + 1), n_queries)
-        yield first, last
-        first = last
 
 
 def _place(row: Array, documents: Array) -> int:

@@ -71,6 +71,12 @@ class SavedModel:
         """One score per row, higher is better, in the caller's order; see :meth:`Model.predict`."""
         return self.model.predict(X, qid, group, missing_as_zero=missing_as_zero)
 
+    def predict_contributions(
+        self, X: Any, qid: npt.ArrayLike | None = None, group: npt.ArrayLike | None = None, **settings: Any
+    ) -> Array:
+        """How much each feature adds to every score; see :meth:`Model.predict_contributions`."""
+        return self.model.predict_contributions(X, qid, group, **settings)
+
 
 def save_model(
     model: Any,

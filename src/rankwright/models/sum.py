@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.categories import Categories
+from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.models.base import Model, as_table
 from rankwright.models.linear import LinearModel
@@ -47,14 +48,18 @@ class SumModel(Model):
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:  # type: ignore[override]
-        """The names of the last part's features: what was learnt on top."""
-        names: tuple[str, ...] | None = self.parts[-1].feature_names
-        return names
+        """The names of the last part's features, then those that only other parts have; None if they have none."""
+        if any(part.feature_names is None for part in self.parts):
+            last = self.parts[-1]
+            return last.feature_names if last.n_features == self.n_features else None
+        return tuple(dict.fromkeys(name for part in self.parts[::-1] for name in part.feature_names))
 
     @property
     def n_features(self) -> int:
-        """Number of the last part's features."""
-        return int(self.parts[-1].n_features)
+        """Number of features of all parts together; without names they are the same."""
+        if any(part.feature_names is None for part in self.parts):
+            return max(int(part.n_features) for part in self.parts)
+        return len({name for part in self.parts for name in part.feature_names})
 
     @property
     def scales_queries(self) -> bool:
@@ -87,26 +92,45 @@ class SumModel(Model):
         return np.asarray(scores)
 
     def importance(self) -> Array:
-        """The importance in the last part: what was learnt on top."""
-        return np.asarray(self.parts[-1].importance())
+        """The importance in the parts: absolute values, normalised to sum to 1 within each part, averaged over parts.
 
-    def aligned(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
-        """Rows with the features of the last part as columns, for a few rows to look at."""
-        return np.asarray(self.parts[-1].aligned(X, feature_names, indptr))
+        A weight and the gain of a split have no common unit, and without data nothing says how far the scores of a
+        part spread, so all parts count alike. What the features of the whole add on given documents is in
+        :meth:`predict_contributions`, and in ``rankwright explain``.
+        """
+        total = np.zeros(self.n_features)
+        for part, places in zip(self.parts, self._places(), strict=True):
+            sizes = np.abs(part.importance())
+            total[places] += sizes / (sizes.sum() or 1.0) / len(self.parts)
+        return total
+
+    def uses(self) -> Array:
+        """Whether a part of weight other than 0 uses each feature."""
+        found = np.zeros(self.n_features, bool)
+        for weight, part, places in zip(self.weights, self.parts, self._places(), strict=True):
+            found[places] |= part.uses() & (weight != 0)
+        return found
+
+    def _places(self) -> list[Array]:
+        """For each part, where its features are among those of the sum."""
+        if any(part.feature_names is None for part in self.parts):
+            return [np.arange(part.n_features) for part in self.parts]
+        place = {name: at for at, name in enumerate(self.names)}
+        return [np.array([place[name] for name in part.feature_names], np.int64) for part in self.parts]
 
     def contributions(
         self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
     ) -> Array:
-        """How much each feature of the last part adds to score(a) − score(b), in all parts; by name if possible."""
+        """How much each feature adds to score(a) − score(b), in all parts; see :meth:`Model.contributions`."""
         total = np.zeros(self.n_features)
-        for weight, part in zip(self.weights, self.parts, strict=True):
-            own = weight * part.contributions(row_a, row_b, feature_names, query)
-            known = self.feature_names is not None and part.feature_names is not None
-            names, others = (self.names, part.names) if known else (range(len(total)), range(len(own)))
-            place = {name: at for at, name in enumerate(names)}
-            for at, name in enumerate(others):
-                if name in place:
-                    total[place[name]] += own[at]
+        for weight, part, places in zip(self.weights, self.parts, self._places(), strict=True):
+            total[places] += weight * part.contributions(row_a, row_b, feature_names, query)
+        return total
+
+    def _explained(self, data: RankingData, reference: RankingData | None, n_jobs: int | None) -> Array:
+        total = np.zeros((data.n_docs, self.n_features + 1))
+        for weight, part, places in zip(self.weights, self.parts, self._places(), strict=True):
+            total[:, np.append(places, self.n_features)] += weight * part._explained(data, reference, n_jobs)
         return total
 
 

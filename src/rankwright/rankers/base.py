@@ -312,6 +312,10 @@ class Ranker(BaseEstimator):
         data = RankingData.from_arrays(X, labels, qid, group=group, feature_names=names, allow_missing=missing)
         return np.asarray(model.predict(data))
 
+    def predict_contributions(self, X: Any, qid: Any = None, group: Any = None, **settings: Any) -> Array:
+        """How much each feature adds to every score, and the mean score; see :meth:`Model.predict_contributions`."""
+        return np.asarray(self.model_.predict_contributions(X, qid, group, **settings))
+
     @property
     def model_(self) -> Any:
         """The fitted model, apart from its training."""

@@ -12,7 +12,8 @@ from scipy import sparse
 
 from rankwright.data.matching import pick_columns, widen
 from rankwright.errors import InputError
-from rankwright.models.base import Model, as_row, as_table
+from rankwright.models.attribution import Attribution
+from rankwright.models.base import Model, as_table
 from rankwright.models.trees.categories import Coding
 from rankwright.models.trees.forest import Forest
 
@@ -71,6 +72,28 @@ class _OnTrees(Model):
         """Rows as the trees see them, dense float64: of a categorical feature, the number of its category, or NaN."""
         return self._coding(self.aligned(X, feature_names))
 
+    def _seen(self, X: Any, feature_names: Sequence[str] | None, indptr: Any = None) -> Array:
+        return self.coded(X, feature_names)
+
+    def _forests(self) -> tuple[Forest, ...]:
+        raise NotImplementedError
+
+    def uses(self) -> Array:
+        """Whether trees split on each feature."""
+        found = np.zeros(self.n_inputs, bool)
+        for forest in self._forests():
+            found[forest.feature[forest.feature >= 0]] = True
+        return found
+
+    def importance(self) -> Array:
+        """Reduction of the squared error by the splits of each feature, normalised to sum to 1."""
+        gains = np.zeros(self.n_inputs)
+        for forest in self._forests():
+            splits = forest.feature >= 0
+            gains += np.bincount(forest.feature[splits], forest.gain[splits], minlength=self.n_inputs)
+        total = gains.sum()
+        return np.asarray(gains / total if total > 0 else gains)
+
 
 @dataclass(frozen=True, eq=False)
 class TreeModel(_OnTrees):
@@ -99,18 +122,13 @@ class TreeModel(_OnTrees):
             add_scores(self.forest, part, scores[start : start + len(part)])
         return scores
 
-    def contributions(
-        self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
-    ) -> Array:
-        """How much each feature adds to score(a) − score(b), along both rows' paths; see `path_contributions`."""
-        from rankwright.models.trees.predict import path_contributions  # here because it loads numba
+    def _attribution(self) -> Attribution:
+        from rankwright.models.trees.shapley import shapley_of  # here because it loads numba
 
-        a, b = (self.coded(as_row(row), feature_names)[0] for row in (row_a, row_b))
-        return path_contributions(self.forest, a) - path_contributions(self.forest, b)
+        return shapley_of(self.forest)
 
-    def importance(self) -> Array:
-        """Reduction of the squared error by the splits of each feature, normalised to sum to 1."""
-        return _importance(self.forest, self.n_inputs)
+    def _forests(self) -> tuple[Forest, ...]:
+        return (self.forest,)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,49 +175,52 @@ class GradeModel(_OnTrees):
             scores[start : start + len(part)] = expected_grade(sums, self.grades, self.link)
         return scores
 
-    def importance(self) -> Array:
-        """Reduction of the squared error by the splits of each feature, normalised to sum to 1."""
-        return _importance(Forest.join(self.forests), self.n_inputs)
+    def _forests(self) -> tuple[Forest, ...]:
+        return self.forests
 
-    def contributions(
-        self, row_a: Any, row_b: Any, feature_names: Sequence[str] | None = None, query: Any = None
-    ) -> Array:
-        """How much each feature adds to score(a) − score(b).
+    def _attribution(self) -> Attribution:
+        """Each forest's sum is explained like that of a :class:`TreeModel`, one reference after the other.
 
-        Each forest's sum is explained like that of a :class:`TreeModel`; its effect on the expected grade is the mean
-        slope on the line from b to a.
+        Its effect on the expected grade is the mean slope on the line from the reference's sums to those of the row.
         """
-        from rankwright.models.trees.predict import add_scores, path_contributions  # here because it loads numba
+        from rankwright.models.trees.predict import add_scores  # here because they load numba
+        from rankwright.models.trees.shapley import shapley_of
 
-        a, b = (self.coded(as_row(row), feature_names) for row in (row_a, row_b))
-        sums = np.tile(self.starts, (2, 1)).T.copy()
-        parts = np.zeros((len(self.forests), self.n_inputs))
-        for at, forest in enumerate(self.forests):
-            add_scores(forest, np.concatenate([a, b]), sums[at])
-            parts[at] = path_contributions(forest, a[0]) - path_contributions(forest, b[0])
-        found = _mean_slopes(sums[:, 0], sums[:, 1], self.grades, self.link) @ parts
-        ends = expected_grade(sums, self.grades, self.link)
-        rest = ends[0] - ends[1] - found.sum()  # the error of the mean over points
-        return np.asarray(found + rest * np.abs(found) / (np.abs(found).sum() or 1.0))
+        explained = [shapley_of(forest) for forest in self.forests]
+
+        def sums_of(rows: Array) -> Array:
+            sums = np.tile(self.starts, (len(rows), 1)).T.copy()
+            for forest, one in zip(self.forests, sums, strict=True):
+                add_scores(forest, rows, one)
+            return sums
+
+        def values(rows: Array, references: Array) -> Array:
+            total, above, below = np.zeros(rows.shape), sums_of(rows), sums_of(references)
+            for at in range(len(references)):
+                start = np.broadcast_to(below[:, at, np.newaxis], above.shape)
+                slopes, found = _mean_slopes(above, start, self.grades, self.link), np.zeros(rows.shape)
+                for slope, forest_values in zip(slopes, explained, strict=True):
+                    found += slope[:, np.newaxis] * forest_values(rows, references[at : at + 1])
+                ends = [expected_grade(sums, self.grades, self.link) for sums in (above, start)]
+                rest = ends[0] - ends[1] - found.sum(axis=1)  # the error of the mean over points
+                sizes = np.abs(found).sum(axis=1)
+                total += found + (rest / np.where(sizes > 0, sizes, 1.0))[:, np.newaxis] * np.abs(found)
+            return total / len(references)
+
+        return values
 
 
-def _mean_slopes(a: Array, b: Array, grades: Array, link: str) -> Array:
-    """Derivatives of the expected grade with respect to each sum, averaged from ``b`` to ``a``."""
+def _mean_slopes(above: Array, below: Array, grades: Array, link: str) -> Array:
+    """Derivatives of the expected grade with respect to each sum (forests × rows), averaged from one to the other."""
     shares = (np.arange(_QUADRATURE) + 0.5) / _QUADRATURE
-    points = b[:, None] + (a - b)[:, None] * shares
+    points = below[..., np.newaxis] + (above - below)[..., np.newaxis] * shares
     if link == "ordinal":
         reached = 1.0 / (1.0 + np.exp(-np.clip(points, -500.0, 500.0)))
-        return np.asarray((np.diff(grades)[:, None] * reached * (1.0 - reached)).mean(axis=1))
+        return np.asarray((np.diff(grades)[:, np.newaxis, np.newaxis] * reached * (1.0 - reached)).mean(axis=-1))
     powers = np.exp(points - points.max(axis=0))
     chances = powers / powers.sum(axis=0)
-    return np.asarray((chances * (grades[:, None] - grades @ chances)).mean(axis=1))
-
-
-def _importance(forest: Forest, n_features: int) -> Array:
-    splits = forest.feature >= 0
-    gains = np.bincount(forest.feature[splits], forest.gain[splits], minlength=n_features)
-    total = gains.sum()
-    return np.asarray(gains / total if total > 0 else gains)
+    mean = np.einsum("g,gnp->np", grades, chances)
+    return np.asarray((chances * (grades[:, np.newaxis, np.newaxis] - mean)).mean(axis=-1))
 
 
 def expected_grade(sums: Array, grades: Array, link: str) -> Array:

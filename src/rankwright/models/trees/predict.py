@@ -15,7 +15,7 @@ from numba import njit
 
 from rankwright.models.trees.forest import Forest
 
-__all__ = ["add_scores", "goes_left", "path_contributions"]
+__all__ = ["add_scores", "goes_left"]
 
 Array = npt.NDArray[Any]
 _BLOCK = 64  # rows that stay in the first-level caches for all trees
@@ -155,50 +155,3 @@ def _walked_scores(
                     is_left = goes_left(x, threshold[node], missing_left[node], subset[node], sets)
                     node = left[node] + (0 if is_left else 1)
                 scores[i] += value[node]
-
-
-@njit(cache=True)
-def _expected(feature: Any, left: Any, value: Any, count: Any, expected: Any) -> None:
-    """Mean value below every node; children come after their parents."""
-    for node in range(feature.size - 1, -1, -1):
-        if feature[node] < 0:
-            expected[node] = value[node]
-        else:
-            one, two = left[node], left[node] + 1
-            share = count[one] / (count[one] + count[two])
-            expected[node] = share * expected[one] + (1.0 - share) * expected[two]
-
-
-@njit(cache=True)
-def _walk(
-    x: Any, roots: Any, feature: Any, threshold: Any, missing_left: Any, left: Any, subset: Any, sets: Any,
-    expected: Any, out: Any,
-) -> None:  # fmt: skip
-    for root in roots:
-        node = root
-        while feature[node] >= 0:
-            j = feature[node]
-            is_left = goes_left(x[j], threshold[node], missing_left[node], subset[node], sets)
-            child = left[node] + (0 if is_left else 1)
-            out[j] += expected[child] - expected[node]
-            node = child
-
-
-def path_contributions(forest: Forest, x: Array) -> Array:
-    """How much each feature adds to the score of one row, relative to the mean of all rows.
-
-    On the path from a root to a leaf the mean over the training rows below changes; each change is attributed to the
-    feature of the split. The changes sum to the score minus the mean score.
-
-    Parameters
-    ----------
-    forest : Forest
-        The trees.
-    x : ndarray
-        Features of one row; those that are categorical as numbers of categories.
-    """
-    expected, out = np.empty(len(forest.feature)), np.zeros(len(x))
-    _expected(forest.feature, forest.left, forest.value, forest.count, expected)
-    splits = (forest.feature, forest.threshold, forest.missing_left, forest.left, forest.subset, forest.sets)
-    _walk(x, forest.roots, *splits, expected, out)
-    return out

@@ -1,0 +1,100 @@
+"""Contributions of features to scores: what each adds to score(x) − score(r), averaged over reference documents r.
+
+There is one definition for all models, so that sums of models are explained by sums of contributions. For a pair (x, r)
+contributions are Shapley values: a feature in a coalition has x's value, any other one r's, and a feature's value is
+what it adds on average over all orders in which features join. In a linear model that is coef_j · (x_j − r_j).
+Averaged over references this is the interventional Shapley value. The natural references of a ranking are the documents
+of the same query: only differences within a query matter, and what all its documents share explains nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.blocks import query_chunks
+from rankwright.data.dataset import RankingData
+from rankwright.data.threads import threads_of
+from rankwright.errors import InputError
+
+__all__ = ["Attribution", "attribute", "pair_slopes"]
+
+Array = npt.NDArray[Any]
+Attribution = Callable[[Array, Array], Array]
+"""Of rows and reference rows, as the model sees them: one row of contributions per row, averaged over references."""
+
+_BLOCK_VALUES = 1 << 18
+
+
+def attribute(model: Any, data: RankingData, reference: RankingData | None, n_jobs: int | None) -> Array:
+    """Contributions of every document, and in the last column the mean score of its references.
+
+    Rows of a query are taken in an order of their content, so that the order of the data does not change a bit.
+
+    Parameters
+    ----------
+    model : Model
+        Not a sum, whose parts are explained one by one.
+    data : RankingData
+        The documents to explain.
+    reference : RankingData or None
+        Documents to compare with; None for those of the same query.
+    n_jobs : int or None
+        Number of threads.
+    """
+    X, names, indptr = data.X, data.feature_names, data.indptr
+    values = model._attribution()
+    scores = model.score(X, names, indptr)
+    out = np.zeros((X.shape[0], model.n_features + 1))
+    fixed, mean = None, 0.0
+    if reference is not None:
+        fixed, mean = _references(model, reference)
+
+    def explain(chunk: tuple[int, int]) -> None:
+        bounds = indptr[chunk[0] : chunk[1] + 1]
+        rows = model._seen(X[bounds[0] : bounds[-1]], names, bounds - bounds[0])
+        found = out[bounds[0] : bounds[-1]]
+        if fixed is not None:
+            found[:, :-1], found[:, -1] = values(rows, fixed), mean
+            return
+        for start, stop in zip((bounds - bounds[0])[:-1].tolist(), (bounds - bounds[0])[1:].tolist(), strict=True):
+            order = _by_content(rows[start:stop])
+            query = rows[start:stop][order]
+            found[start + order, :-1] = values(query, query)
+            found[start:stop, -1] = math.fsum(scores[bounds[0] + start : bounds[0] + stop]) / (stop - start)
+
+    chunks = query_chunks(indptr, max(1, _BLOCK_VALUES // max(1, model.n_features)))
+    with ThreadPoolExecutor(threads_of(n_jobs)) as pool:
+        list(pool.map(explain, chunks))
+    return out
+
+
+def _references(model: Any, reference: RankingData) -> tuple[Array, float]:
+    """Reference rows as the model sees them, in an order of their content, and the mean of their scores."""
+    if not reference.n_docs:
+        raise InputError("the reference has no documents; expected at least one")
+    given = (reference.X, reference.feature_names, reference.indptr)
+    rows = model._seen(*given)
+    return rows[_by_content(rows)], math.fsum(model.score(*given)) / reference.n_docs
+
+
+def _by_content(rows: Array) -> Array:
+    """The order of rows by their bytes."""
+    if not rows.shape[1]:
+        return np.arange(len(rows))
+    whole = np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))
+    return np.argsort(np.ascontiguousarray(rows).view(whole).ravel(), kind="stable")
+
+
+def pair_slopes(above: Array, below: Array) -> Array:
+    """The slope of tanh, averaged from ``below`` to ``above``."""
+    apart = above - below
+    slope = 1.0 - np.tanh(below) ** 2
+    far = np.abs(apart) > 1e-6
+    np.divide(np.tanh(above) - np.tanh(below), apart, out=slope, where=far)
+    return np.asarray(slope)
