@@ -120,7 +120,22 @@ _READ = {
     "losses": lambda text: [part.strip() for part in text.split(",") if part.strip()],
     "rank_weights": lambda text: None if text == "none" else text,
     "query_weights": lambda text: text == "pairs",
+    "categorical": lambda text: [_feature(part) for part in text.split(",") if part.strip()],
+    "monotone": lambda text: dict(_direction(part) for part in text.split(",") if part.strip()),
 }
+
+
+def _feature(text: str) -> str | int:
+    """A feature by its name, or by its number in LETOR text, from 1."""
+    text = text.strip()
+    return int(text) - 1 if text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text) else text
+
+
+def _direction(text: str) -> tuple[str | int, int]:
+    name, equals, way = text.rpartition("=")
+    if not equals or way.strip() not in ("1", "+1", "-1"):
+        raise InputError(f"--monotone is {text.strip()!r}; expected NAME=+1 (rising) or NAME=-1 (falling)")
+    return _feature(name), int(way)
 
 
 def _option(parameter: str) -> str:

@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.frames import split_qid
+from rankwright.data.frames import frame_features, has_categories, split_qid
 from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.table import evaluate
 from rankwright.measures import Measure, parse_measure
@@ -302,6 +302,8 @@ class Ranker(BaseEstimator):
         if isinstance(X, RankingData) or missing_as_zero:
             return np.asarray(model.predict(X, qid, group, missing_as_zero=missing_as_zero))
         given = qid is not None or group is not None
+        if has_categories(X):
+            return np.asarray(model.predict(X, qid, group))
         X, qid = self._split_qid(X, qid, group)
         X = self._checked(X, reset=False)
         if not given and (qid is None or not model.scales_queries):
@@ -384,13 +386,32 @@ class Ranker(BaseEstimator):
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
         X, qid = split_qid(X, qid, group) if reset else self._split_qid(X, qid, group)
+        if has_categories(X):
+            return self._gather_frame(X, y, qid, group, reset)
         X, y = self._checked(X, y, reset=reset, y_numeric=True)
         if qid is None and group is None:
-            trained = 1 if reset else getattr(self, "n_queries_", 1) + getattr(self, "n_queries_skipped_", 0)
-            check_one_query(X.shape[0], trained, stacklevel=3)
-            group = [X.shape[0]]
+            group = self._one_query(X.shape[0], reset)
         names, missing = self._names(), self._allow_missing
         return RankingData.from_arrays(X, y, qid, group=group, feature_names=names, allow_missing=missing)
+
+    def _one_query(self, n_rows: int, reset: bool) -> list[int]:
+        """All rows as one query, with a warning."""
+        trained = 1 if reset else getattr(self, "n_queries_", 1) + getattr(self, "n_queries_skipped_", 0)
+        check_one_query(n_rows, trained, stacklevel=4)
+        return [n_rows]
+
+    def _gather_frame(self, frame: Any, y: Any, qid: Any, group: Any, reset: bool) -> RankingData:
+        """The data of a frame with categories, which scikit-learn cannot check; columns are matched by name."""
+        X, names, categories = frame_features(frame)
+        if qid is None and group is None:
+            group = self._one_query(len(X), reset)
+        settings: dict[str, Any] = {"feature_names": names, "categories": categories}
+        data = RankingData.from_arrays(X, y, qid, group=group, allow_missing=self._allow_missing, **settings)
+        return (
+            self._gather(data, None, None, None, reset=True)
+            if reset
+            else data.matched_to(self.n_features_in_, self._names())
+        )
 
     def _split_qid(self, X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
         """Features and query ids of new data; a feature that the training data called qid stays a feature."""
