@@ -91,7 +91,7 @@ class TreeRanker(BoostedRanker):
             share = NODE_SHARE if self.randomize_nodes else 1.0
         counts = {j: len(values) for j, values in self._coding.categories.items()}
         binned = bin_features(X, self.max_bins, seed, threads, order, counts)
-        grower = Grower(binned, self.max_leaves, self.min_rows, share, share, threads)
+        grower = Grower(binned, self.max_leaves, self.min_rows, share, share, threads, self._directions)
         X_valid = None if valid is None else self._features(valid)
         learners = [
             TreeLearner(

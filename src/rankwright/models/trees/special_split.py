@@ -8,15 +8,26 @@ part of a split gains what the best value within them does.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numba import njit
 
 from rankwright.models.trees.binning import MISSING
+from rankwright.models.trees.forest import SET_WORDS
 from rankwright.models.trees.histogram import CURVE_BITS
 
-__all__ = ["best_bounded_split", "category_order", "left_bins", "partition_set", "permuted"]
+__all__ = [
+    "as_sets",
+    "best_bounded_split",
+    "category_order",
+    "left_bins",
+    "mean_curve",
+    "middle_value",
+    "partition_set",
+    "permuted",
+]
 
 _CURVE = (1 << CURVE_BITS) - 1
 
@@ -94,6 +105,15 @@ def best_bounded_split(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def middle_value(left: int, total: int, low: float, high: float) -> float:
+    """The mean of the best values of both parts of a split within bounds, from packed sums."""
+    right = total - left
+    one = _value(float(left >> CURVE_BITS), float(left & _CURVE), low, high)
+    two = _value(float(right >> CURVE_BITS), float(right & _CURVE), low, high)
+    return one + (two - one) / 2.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def _value(g: float, h: float, low: float, high: float) -> float:
     """The best value within bounds."""
     return min(max(g / h, low), high)
@@ -128,3 +148,16 @@ def partition_set(words: Any, shift: int, table: Any, rows: Any, other: Any) -> 
     for k in range(right):
         rows[left + k] = other[k]
     return int(left)
+
+
+def mean_curve(values: Any) -> float:
+    """Mean curvature of packed values."""
+    return float((values & _CURVE).mean()) if len(values) else 0.0
+
+
+def as_sets(tables: Sequence[Any]) -> Any:
+    """Tables of bins as sets of 256 bits, without the bin of missing values."""
+    sets = np.zeros((len(tables), SET_WORDS), np.uint64)
+    for row, table in zip(sets, tables, strict=True):
+        row[:] = np.packbits(np.append(table[:MISSING], False), bitorder="little").view("<u8")
+    return sets
