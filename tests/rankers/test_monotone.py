@@ -111,7 +111,7 @@ def test_saved_models_and_what_is_learnt_on_top_of_a_background(tmp_path):
     assert (steps(ranker) >= 0).all()  # a monotone background makes a monotone whole
     ranker.save(tmp_path / "model.rkw")
     saved = load_model(tmp_path / "model.rkw")
-    assert saved.parameters["monotone"] == WAYS
+    assert dict(saved.parameters["monotone"]) == WAYS
     assert saved.predict(TRAIN).tobytes() == ranker.predict(TRAIN).tobytes()
 
 

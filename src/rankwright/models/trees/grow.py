@@ -177,9 +177,8 @@ class Grower:
         for leaf in leaves:
             self._free(leaf)
         used = slice(0, n_nodes)
-        value = np.zeros(n_nodes)
-        nodes = (feature, threshold, missing_left, left, value, gain, count, subset)
-        tree = Tree(*(array[used] for array in nodes), as_sets(sets))
+        splits = (feature[used], threshold[used], missing_left[used], left[used])
+        tree = Tree(*splits, np.zeros(n_nodes), gain[used], count[used], subset[used], as_sets(sets))
         return tree, [(leaf.node, task.rows[leaf.start : leaf.stop]) for leaf in leaves]
 
     def _look_at_both(self, parent: _Leaf, one: _Leaf, two: _Leaf, task: _Task) -> None:
