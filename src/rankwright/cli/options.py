@@ -125,13 +125,12 @@ _READ = {
 }
 
 
-def _feature(text: str) -> str | int:
-    """A feature by its name, or by its number in LETOR text, from 1."""
-    text = text.strip()
-    return int(text) - 1 if text.isascii() and text.isdecimal() and 0 < len(text) < 10 and int(text) else text
+def _feature(text: str) -> str:
+    """A feature by its name, or of LETOR text without names by its number, from 1."""
+    return f"f{text.strip()}" if text.strip().isdecimal() else text.strip()
 
 
-def _direction(text: str) -> tuple[str | int, int]:
+def _direction(text: str) -> tuple[str, int]:
     name, equals, way = text.rpartition("=")
     if not equals or way.strip() not in ("1", "+1", "-1"):
         raise InputError(f"--monotone is {text.strip()!r}; expected NAME=+1 (rising) or NAME=-1 (falling)")

@@ -65,7 +65,7 @@ _RATE_HELP = (
     "λ‖w‖² + Σ hinges.  [default: the method's own; gd: line search]"
 )
 _CATEGORICAL_HELP = (
-    "lambdamart, mcrank: features that are categories, by name or number, besides text columns of Parquet."
+    "lambdamart, mcrank: features that are categories, by name, or without names by number, besides text of Parquet."
 )
 _MONOTONE_HELP = "lambdamart, mcrank-ordinal: features in which scores must rise (+1) or fall (-1)."
 _EPSILON_HELP = "--solver n-slack-cutting-plane: largest violation of a constraint at which it stops.  [default: 0.01]"
