@@ -107,6 +107,7 @@ def augment(
     if background.n_features != in_domain.n_features:
         what = f"background data of {background.n_features:,} features, in-domain data of {in_domain.n_features:,}"
         raise InputError(f"{what}; expected the same features")
+    in_domain.check_numbers("augment", "adapt in another way")
     seeds = _least_noisy(in_domain, share)
     chosen = in_domain.select(seeds)
     if chosen.n_docs <= neighbours:

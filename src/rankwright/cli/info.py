@@ -45,6 +45,7 @@ _SHOWN = 12  # names listed; --json lists all
 _SHOWN_EQUAL = 4
 _SHOWN_LABELS = 12
 _SHOWN_WEIGHTS = 10
+_SHOWN_CATEGORIES = 8
 _PAIRS_HELP = "Features and judgements: count the pairs of documents with different labels, by labels and by query."
 _PLOT_HELP = "Plot the pairs into a .png or .svg file; may be repeated."
 
@@ -214,6 +215,8 @@ def _show_features(console: Console, found: FeatureSummary, dtype: str | None) -
     stored = found.kind if dtype is None else f"{found.kind} {dtype}"
     _line(console, "features", f"{found.features:,} {stored}, {found.density:.1%} of the values not 0")
     _line(console, "values", f"{_number(found.feature_min)} to {_number(found.feature_max)}")
+    if found.categorical_features:
+        _line(console, "categorical", _listed(found.categorical_features))
     _line(console, "constant", _listed(found.constant_features))
     _line(console, "duplicates", _listed([_equation(group) for group in found.duplicate_features]))
     for name, dropped in (("cleaning", found.cleaning), ("", found.cleaning_scaled)):
@@ -273,6 +276,8 @@ def _model_dict(saved: SavedModel) -> dict[str, Any]:
 
 
 def _show_model(console: Console, saved: SavedModel) -> None:
+    from rankwright.data.categories import shown_category
+
     useless = saved.training.get("no_better_than_zero")
     if useless:
         _line(console, "warning", str(useless))
@@ -289,6 +294,10 @@ def _show_model(console: Console, saved: SavedModel) -> None:
     _line(console, "features", f"{saved.model.n_features:,}" + (f", {without:,} {unused}" if without else ""))
     if saved.model.query_scaling is not None:
         _line(console, "scaling", f"{saved.model.query_scaling} within each query, before the weights")
+    for j, values in getattr(saved.model, "categories", {}).items():
+        known = [shown_category(value) for value in values[:_SHOWN_CATEGORIES]]
+        more = [f"… {len(values):,} in all"] if len(values) > len(known) else []
+        _line(console, "categories", f"{saved.model.names[j]} ∈ {{{', '.join(known + more)}}}")
     weights = [(name, weight) for name, weight in _weights(saved)[:_SHOWN_WEIGHTS] if weight]
     if weights:
         _show_weights(console, weights, "weights" if hasattr(saved.model, "coef") else "importance")

@@ -120,7 +120,21 @@ _READ = {
     "losses": lambda text: [part.strip() for part in text.split(",") if part.strip()],
     "rank_weights": lambda text: None if text == "none" else text,
     "query_weights": lambda text: text == "pairs",
+    "categorical": lambda text: [_feature(part) for part in text.split(",") if part.strip()],
+    "monotone": lambda text: dict(_direction(part) for part in text.split(",") if part.strip()),
 }
+
+
+def _feature(text: str) -> str:
+    """A feature by its name, or of LETOR text without names by its number, from 1."""
+    return f"f{text.strip()}" if text.strip().isdecimal() else text.strip()
+
+
+def _direction(text: str) -> tuple[str, int]:
+    name, equals, way = text.rpartition("=")
+    if not equals or way.strip() not in ("1", "+1", "-1"):
+        raise InputError(f"--monotone is {text.strip()!r}; expected NAME=+1 (rising) or NAME=-1 (falling)")
+    return _feature(name), int(way)
 
 
 def _option(parameter: str) -> str:

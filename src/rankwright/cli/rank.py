@@ -112,6 +112,7 @@ def scored(
         if missing_as_zero:
             X, names = saved.model.with_missing(data.X, data.feature_names)
             data = dataclasses.replace(data, X=X, feature_names=names)
+        saved.model.check_text(data.feature_names, data.categories)
         return data, saved.model.score(data.X, data.feature_names, data.indptr)
     except MissingFeaturesError as error:
         raise error.or_use(MISSING_AS_ZERO, features) from None

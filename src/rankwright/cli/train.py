@@ -67,6 +67,10 @@ _RATE_HELP = (
     "Learning rate of trees and nets; with --solver gd the η of SIGIR'06: steps are η times the gradient of "
     "λ‖w‖² + Σ hinges.  [default: the method's own; gd: line search]"
 )
+_CATEGORICAL_HELP = (
+    "lambdamart, mcrank: features that are categories, by name, or without names by number, besides text of Parquet."
+)
+_MONOTONE_HELP = "lambdamart, mcrank-ordinal: features in which scores must rise (+1) or fall (-1)."
 _EPSILON_HELP = "--solver n-slack-cutting-plane: largest violation of a constraint at which it stops.  [default: 0.01]"
 _SECTIONS = {
     "What and where": ("target", "method", "valid", "cv", "measure", "seed", "threads", "as_json"),
@@ -127,6 +131,8 @@ def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float |
 @click.option("--learning-rate", "--eta", "learning_rate", type=float, help=_RATE_HELP)
 @click.option("--set", "assigned", multiple=True, metavar="NAME=VALUE", help=_SET_HELP)
 @click.option("--background", type=FILE, metavar="MODEL", help="lambdamart, lambdaboost: start from this model.")
+@click.option("--categorical", metavar="lang,3", help=_CATEGORICAL_HELP)
+@click.option("--monotone", metavar="bm25=+1,spam=-1", help=_MONOTONE_HELP)
 @seed_option
 @threads_option()
 @click.option("--group", type=FILE, metavar="FILE", help="Documents per query, for text without qid.")

@@ -74,8 +74,8 @@ def category_numbers(values: Iterable[Any], what: str) -> tuple[tuple[Any, ...],
     """
     found = tuple(_plain(value) for value in values)
     texts = [isinstance(value, str) for value in found]
-    if any(texts) != all(texts) or not all(is_category(value) for value in found):
-        odd = next((one for one in found if not is_category(one)), found[0] if found else None)
+    if (any(texts) and not all(texts)) or not all(is_category(value) for value in found):
+        odd = next((one for one in found if not is_category(one)), found[0])
         held = "both strings and numbers" if is_category(odd) else repr(odd)[:40]
         raise InputError(f"{what} has the categories {held}; expected strings, or finite numbers below 2^52")
     return found, np.array([number_of(value) for value in found])

@@ -183,7 +183,7 @@ class Cleaner:
 
     def advice(self, data: RankingData, found: Cleaning) -> str:
         """What to do if most documents were dropped because of features of different size; otherwise empty."""
-        if self.scaled or found.dropped <= _MUCH * found.documents or not _is_beyond_one(data.X):
+        if self.scaled or found.dropped <= _MUCH * found.documents or not _is_beyond_one(data.without_categories().X):
             return ""
         what = "more than half of the documents were dropped, as large features dominate the cosine"
         return f"{what}; scaled features are compared"
@@ -198,6 +198,7 @@ class Cleaner:
         """
         from rankwright.data.cleaning_kernel import ALL_ZERO, CONTRADICTING, KEPT
 
+        data = data.without_categories()
         marks, pairs = np.zeros(data.n_docs, np.uint8), np.zeros(data.n_queries, np.int64)
         relevant = data.labels >= self.relevant_from
         with ThreadPoolExecutor(threads_of(n_jobs)) as pool:

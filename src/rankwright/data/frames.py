@@ -154,9 +154,12 @@ class _ArrowColumns:
         arrow, column = import_library("pyarrow"), self._table[name]
         if arrow.types.is_dictionary(column.type):
             column = column.cast(column.type.value_type)
-        coded = arrow.chunked_array(column.chunks, column.type).dictionary_encode().combine_chunks()
+        missing = column.is_null().to_numpy()
+        coded = column.drop_null().dictionary_encode().combine_chunks()
         coded = coded.chunk(0) if hasattr(coded, "chunk") else coded
-        return coded.indices.fill_null(-1).to_numpy(), coded.dictionary.to_pylist()
+        codes = np.full(len(missing), -1)
+        codes[~missing] = coded.indices.to_numpy()
+        return codes, coded.dictionary.to_pylist()
 
 
 def is_frame(table: Any) -> bool:

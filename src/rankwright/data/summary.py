@@ -67,6 +67,7 @@ class FeatureSummary(_Summary):
     feature_max: float
     constant_features: tuple[str, ...]
     duplicate_features: tuple[tuple[str, ...], ...]
+    categorical_features: tuple[str, ...]
     labels: tuple[tuple[float, int], ...]
     queries_without_relevant: int
     queries_without_non_relevant: int
@@ -124,6 +125,7 @@ def summarize(data: RankingData) -> FeatureSummary:
     names = data.names
     low, high, filled, prints = _scan(data)
     constant = low == high
+    numbers = ~np.isin(np.arange(data.n_features), list(data.categories))
     without_relevant, without_non_relevant = _one_sided(data.labels, data.indptr)
     return FeatureSummary(
         queries=data.n_queries,
@@ -134,17 +136,18 @@ def summarize(data: RankingData) -> FeatureSummary:
         kind="sparse" if data.is_sparse else "dense",
         dtype=str(data.X.dtype),
         density=filled / max(1, data.n_docs * data.n_features),
-        feature_min=float(low.min()) if data.n_features else 0.0,
-        feature_max=float(high.max()) if data.n_features else 0.0,
+        feature_min=float(low[numbers].min()) if numbers.any() else 0.0,
+        feature_max=float(high[numbers].max()) if numbers.any() else 0.0,
         constant_features=tuple(names[at] for at in np.flatnonzero(constant)),
         duplicate_features=tuple(
             tuple(names[at] for at in group) for group in _duplicates(data, prints, np.flatnonzero(~constant))
         ),
+        categorical_features=tuple(names[at] for at in sorted(data.categories)),
         labels=_counts(data.labels),
         queries_without_relevant=without_relevant,
         queries_without_non_relevant=without_non_relevant,
         cleaning=Cleaner().find(data).report(),
-        cleaning_scaled=_cleaning_scaled(data, low, high),
+        cleaning_scaled=_cleaning_scaled(data, low[numbers], high[numbers]),
     )
 
 

@@ -36,7 +36,12 @@ def with_best(prepared: Prepared, splits: Sequence[Split], measure: Measure, hid
     assert data is not None
     value = validation_value(data, measure)
     weights = np.eye(data.n_features)
-    values = [value(LinearModel(row, data.feature_names).score(data.X, data.feature_names)) for row in weights]
+    values = [
+        -np.inf
+        if at in data.categories
+        else value(LinearModel(row, data.feature_names).score(data.X, data.feature_names))
+        for at, row in enumerate(weights)
+    ]
     best = int(np.argmax(values))
     name = (data.feature_names or default_names(data.n_features))[best]
     what = f"best feature in hindsight: {name}, {measure} {values[best]:.4f} on the test queries"

@@ -348,3 +348,4 @@ def _add_content(digest: Any, data: RankingData) -> None:
         digest.update(f"{array.dtype.str}{array.shape}".encode())
         digest.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
     digest.update(repr(data.feature_names).encode())
+    digest.update(repr(sorted(data.categories)).encode() if data.categories else b"")

@@ -317,10 +317,11 @@ def _best_feature(spec: MethodSpec, train: RankingData, valid: RankingData | Non
     value = validation_value(valid, spec.choose_by)  # the same value as evaluate's, but faster
     names = train.feature_names or [str(column + 1) for column in range(train.n_features)]
     path: list[dict[str, Any]] = []
-    for column, name in enumerate(names):
+    columns = [column for column in range(train.n_features) if column not in train.categories]
+    for column in columns:
         scores = np.asarray(_single(train, column).score(valid.X, valid.feature_names), np.float64)
-        path.append({"parameters": {"feature": name}, "validation": value(scores)})
-    column = max(range(len(path)), key=lambda at: (path[at]["validation"], -at))
+        path.append({"parameters": {"feature": names[column]}, "validation": value(scores)})
+    best = max(range(len(path)), key=lambda at: (path[at]["validation"], -at))
     seconds = time.perf_counter() - began
-    found = _feature(spec, train, valid, column)
-    return dataclasses.replace(found, chosen=path[column]["parameters"], path=path, seconds_tune=seconds)
+    found = _feature(spec, train, valid, columns[best])
+    return dataclasses.replace(found, chosen=path[best]["parameters"], path=path, seconds_tune=seconds)

@@ -134,7 +134,7 @@ class Model:
         return add_missing(X, names, self.n_features, self.feature_names)
 
     def takes_text(self, at: int) -> bool:
-        """Whether a feature, given by its number, may be text."""
+        """Whether a feature, given by its number, may be text: it is categorical, or not used."""
         return False
 
     def check_text(self, names: Sequence[str] | None, categories: Categories) -> None:

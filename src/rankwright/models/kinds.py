@@ -118,13 +118,20 @@ def _trees_facts(model: TreeModel | GradeModel) -> dict[str, Any]:
     return {**_names_of(model), "n_features": model.n_features} | ({"categories": categories} if categories else {})
 
 
+def _categories_from(facts: dict[str, Any], n_features: int) -> dict[int, tuple[Any, ...]]:
+    found = checked_categories(facts.get("categories", {}), n_features)
+    if "categories" in facts and not found:
+        raise InputError("its categories are empty; expected those of at least one feature")
+    return found
+
+
 def _trees_to_parts(model: TreeModel) -> tuple[dict[str, Any], Arrays]:
     return _trees_facts(model), _forest_to(model.forest, "", model)
 
 
 def _trees_from_parts(facts: dict[str, Any], read: Read) -> TreeModel:
     n_features = _whole(facts, "n_features")
-    categories = checked_categories(facts.get("categories", {}), n_features)
+    categories = _categories_from(facts, n_features)
     forest = _forest_from(read, "", n_features, categories)
     return TreeModel(n_features, _names_from(facts), forest, categories=categories)
 
@@ -138,7 +145,7 @@ def _grades_to_parts(model: GradeModel) -> tuple[dict[str, Any], Arrays]:
 
 def _grades_from_parts(facts: dict[str, Any], read: Read) -> GradeModel:
     n_features = _whole(facts, "n_features")
-    categories = checked_categories(facts.get("categories", {}), n_features)
+    categories = _categories_from(facts, n_features)
     grades, starts = (_numbers(read, name, (None,)) for name in ("grades", "starts"))
     if _whole(facts, "forests") != len(starts):
         raise InputError(f"{facts['forests']} forests, but starts for {len(starts)}")

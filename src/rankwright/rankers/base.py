@@ -11,20 +11,20 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.frames import split_qid
-from rankwright.errors import InputError, InputWarning
+from rankwright.data.frames import has_categories
+from rankwright.errors import InputWarning
 from rankwright.evaluation.table import evaluate
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.base import warn_of_one_query
 from rankwright.models.saving import save_model
 from rankwright.rankers.cross_validation import CrossValidation
 from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain, shared_notices
-from rankwright.rankers.inputs import check_one_query, check_size, check_values, validation_parts
+from rankwright.rankers.gathering import Gathering
+from rankwright.rankers.inputs import check_size
 from rankwright.rankers.parameters import check_parameters
 from rankwright.rankers.weights import Weights, weigh
 
@@ -59,7 +59,7 @@ class Task:
     choice: CrossValidation | None = None
 
 
-class Ranker(BaseEstimator):
+class Ranker(Gathering):
     """Base of the estimators: ``fit(X, y, qid=…)``, ``predict(X)`` → scores, higher is better.
 
     Rows may come in any order with any type of query id; scores come back in the caller's order. The query ids are
@@ -70,9 +70,7 @@ class Ranker(BaseEstimator):
     ``_train`` and ``_learn_nothing``; where it differs from the others, ``_useful``, ``_weigh`` and ``_check_data``.
     """
 
-    _allow_missing: ClassVar[bool] = False  # whether a feature may be NaN
     _uses_categories: ClassVar[bool] = False  # whether a feature may be categorical
-    _validates: ClassVar[bool] = True  # whether there is something to choose on validation data
     _nothing: ClassVar[str] = "all weights are 0"  # what is learnt if there is nothing to order
     _model: Any
 
@@ -302,6 +300,8 @@ class Ranker(BaseEstimator):
         if isinstance(X, RankingData) or missing_as_zero:
             return np.asarray(model.predict(X, qid, group, missing_as_zero=missing_as_zero))
         given = qid is not None or group is not None
+        if has_categories(X):
+            return np.asarray(model.predict(X, qid, group))
         X, qid = self._split_qid(X, qid, group)
         X = self._checked(X, reset=False)
         if not given and (qid is None or not model.scales_queries):
@@ -356,62 +356,3 @@ class Ranker(BaseEstimator):
             facts[rounds.unit] = rounds.kept
             facts |= {} if np.isnan(rounds.value) else {"validation": rounds.value}
         return facts
-
-    def _checked(self, *given: Any, **settings: Any) -> Any:
-        """X, or X and y, as scikit-learn checks and converts them."""
-        missing = {"ensure_all_finite": "allow-nan"} if self._allow_missing else {}
-        rules = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", **missing}
-        try:
-            with np.errstate(over="ignore", invalid="ignore"):  # it sums all values, which may give inf − inf
-                return validate_data(self, *given, **rules, **settings)
-        except (ValueError, OverflowError) as error:
-            raise InputError(str(error)) from None
-
-    def _names(self) -> tuple[str, ...] | None:
-        """The names of the features, if the training data had some."""
-        names = getattr(self, "feature_names_in_", None)
-        return None if names is None else tuple(map(str, names))
-
-    def _gather(self, X: Any, y: Any, qid: Any, group: Any, *, reset: bool) -> RankingData:
-        """Check the input as scikit-learn does, then gather the queries."""
-        if isinstance(X, RankingData):
-            if y is not None or qid is not None or group is not None:
-                raise InputError("a RankingData has its labels and queries; leave out y, qid and group")
-            if reset:
-                check_values(X, "the training data", self._allow_missing)
-                self.n_features_in_ = X.n_features
-                if X.feature_names is not None:
-                    self.feature_names_in_ = np.array(X.feature_names, dtype=object)
-                elif hasattr(self, "feature_names_in_"):
-                    del self.feature_names_in_
-            return X
-        if y is None:
-            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
-        X, qid = split_qid(X, qid, group) if reset else self._split_qid(X, qid, group)
-        X, y = self._checked(X, y, reset=reset, y_numeric=True)
-        if qid is None and group is None:
-            trained = 1 if reset else getattr(self, "n_queries_", 1) + getattr(self, "n_queries_skipped_", 0)
-            check_one_query(X.shape[0], trained, stacklevel=3)
-            group = [X.shape[0]]
-        names, missing = self._names(), self._allow_missing
-        return RankingData.from_arrays(X, y, qid, group=group, feature_names=names, allow_missing=missing)
-
-    def _split_qid(self, X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
-        """Features and query ids of new data; a feature that the training data called qid stays a feature."""
-        return (X, qid) if "qid" in (self._names() or ()) else split_qid(X, qid, group)
-
-    def _validation(self, eval_set: Any, eval_qid: Any = None, eval_group: Any = None) -> RankingData | None:
-        """The validation data, its columns those of the training data."""
-        parts = validation_parts(eval_set, eval_qid, eval_group)
-        if parts is None:
-            return None
-        if not self._validates:
-            raise InputError(f"{type(self).__name__} has nothing to choose on validation data; leave out eval_set")
-        if not isinstance(parts, RankingData):
-            return self._gather(*parts, reset=False)
-        try:
-            valid = parts.matched_to(self.n_features_in_, self._names())
-        except InputError as error:
-            raise InputError(f"eval_set does not fit: {error.message}") from None
-        check_values(valid, "eval_set", self._allow_missing)
-        return valid

@@ -13,7 +13,7 @@ from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import Run, lambda_gradients
 from rankwright.rankers.facts import Outcome
 from rankwright.rankers.parameters import FLAG, MEASURE, NONE, POSITIVE, parameter, whole
-from rankwright.rankers.tree_ranker import Ordered, TreeRanker, dense_features
+from rankwright.rankers.tree_ranker import Ordered, TreeRanker
 from rankwright.solvers.boosting import Boosted, Boosting
 
 __all__ = ["LambdaMART"]
@@ -55,6 +55,13 @@ class LambdaMART(TreeRanker, FromBackground):
         Share of the documents and features that each tree sees.
     randomize_nodes : bool or float
         Choose each split on a random share (True: 0.7) of the node's documents and of the features.
+    categorical : sequence of str or int, optional
+        Features of whole numbers that are categories, by name or by number from 0, besides the columns of text and of
+        categories in a data frame. A split sends some categories left, the others right. The ``max_bins`` most common
+        ones are told apart; rarer ones, unknown ones and missing values go the same way.
+    monotone : mapping of str or int to 1 or -1, optional
+        Features, by name or by number from 0, in which the score must rise (1) or fall (-1) if all others stay; it may
+        stay the same. A missing value is exempt, and so is a ``background``.
     patience : int, optional
         Stop after this many rounds without a better value on ``eval_set``, or on average over the folds of ``cv``.
     cv : int or "auto", optional
@@ -108,7 +115,7 @@ class LambdaMART(TreeRanker, FromBackground):
 
     def _run(self, task: Task) -> Run:
         data, valid, start = task.data, task.valid, Start.of(self.background, task.data)
-        X = dense_features(data)
+        X = self._features(data)
         ordered = Ordered.of(task, X)
         scores = start.scores(data)[ordered.rows]
         valid_scores = None if valid is None else start.scores(valid)

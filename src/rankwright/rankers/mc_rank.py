@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.errors import InputError
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import GradeModel, expected_grade
 from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import Run
 from rankwright.rankers.facts import Outcome
 from rankwright.rankers.parameters import one_of, parameter, whole
-from rankwright.rankers.tree_ranker import Ordered, TreeRanker, dense_features
+from rankwright.rankers.tree_ranker import Ordered, TreeRanker
 from rankwright.solvers.boosting import Boosted, Boosting
 
 __all__ = ["McRank"]
@@ -36,8 +37,10 @@ class McRank(TreeRanker):
         Most leaves of a tree.
     link : {"softmax", "ordinal"}
         Grades as classes, or as thresholds that a document reaches (one tree fewer per round).
-    gain, max_bins, min_rows, tree_rows, tree_features, randomize_nodes, patience, cv
+    gain, max_bins, min_rows, tree_rows, tree_features, randomize_nodes, categorical, patience, cv
         As for :class:`LambdaMART`.
+    monotone : mapping of str or int to 1 or -1, optional
+        As for :class:`LambdaMART`; with the link ``"ordinal"`` only.
     eval_measure, random_state, n_jobs, callback
         As for :class:`LambdaMART`.
 
@@ -67,10 +70,15 @@ class McRank(TreeRanker):
         """The name of the method, as `rankwright train --method` has it."""
         return "mcrank" if self.link == "softmax" else "mcrank-ordinal"
 
+    def _check_together(self) -> None:
+        if self.monotone and self.link != "ordinal":
+            what = "monotone does not go with the link 'softmax', whose grades compete"
+            raise InputError(f"{what}; expected link='ordinal' (mcrank-ordinal)")
+
     def _run(self, task: Task) -> Run:
         from rankwright.solvers.tree_learner import TreesPerClass
 
-        data, valid, X = task.data, task.valid, dense_features(task.data)
+        data, valid, X = task.data, task.valid, self._features(task.data)
         ordered = Ordered.of(task, X)
         objective = self._objective(ordered.labels, np.repeat(ordered.weights, np.diff(ordered.indptr)))
         starts = objective.starts
@@ -99,5 +107,5 @@ class McRank(TreeRanker):
         self.grades_ = objective.grades
         grown = self._grown(Forest.join(forests) if forests else Forest.of([]))
         kept = (self.grades_, tuple(forests), objective.starts, self.link)
-        self._model = GradeModel(grown.n_features, grown.feature_names, *kept)
+        self._model = GradeModel(grown.n_features, grown.feature_names, *kept, categories=grown.categories)
         return self._outcome(boosted)

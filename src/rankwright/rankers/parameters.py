@@ -9,7 +9,7 @@ An estimator is a dataclass of such fields. A value that no rule accepts gives `
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import Any
@@ -19,12 +19,13 @@ import numpy as np
 from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
 
-__all__ = ["Rule", "check_parameters", "one_of", "parameter", "seed_of", "whole"]
+__all__ = ["Rule", "check_parameters", "one_of", "parameter", "places_of", "seed_of", "whole"]
 
 _MOST_WHOLE = 2**31 - 1  # of counts, which index arrays
 _LONGEST = 60  # of a value as a message shows it
 _FEW = 2  # names that are not introduced as a list
 _SEEDS = 1 << 32
+_LISTED = 8  # features named in an error
 _LARGEST_WHOLE, _LARGEST = 1 << 53, 1e100
 
 
@@ -108,6 +109,45 @@ SEED = Rule(
     f"a whole number from 0 to {_SEEDS - 1}, or a RandomState",
     lambda value: (_is_whole(value) and 0 <= value < _SEEDS) or isinstance(value, np.random.RandomState),
 )
+
+
+def _is_feature(value: Any) -> bool:
+    return isinstance(value, str) or (_is_whole(value) and value >= 0)
+
+
+FEATURES = Rule("features, by name or by number from 0", lambda value: is_list(value) and all(map(_is_feature, value)))
+DIRECTIONS = Rule(
+    "features, by name or by number from 0, with 1 (rising) or -1 (falling)",
+    lambda value: (
+        isinstance(value, Mapping)
+        and all(_is_feature(name) and _is_whole(way) and way in (-1, 1) for name, way in value.items())
+    ),
+)
+
+
+def places_of(features: Iterable[Any], names: Sequence[str], what: str) -> list[int]:
+    """The numbers of features that a parameter gives by name or by number from 0.
+
+    Parameters
+    ----------
+    features : iterable
+        Of :data:`FEATURES` or :data:`DIRECTIONS`.
+    names : sequence of str
+        The features of the data.
+    what : str
+        The parameter, for messages.
+    """
+    known = {name: at for at, name in enumerate(names)}
+    found = []
+    for one in features:
+        at = known.get(one, -1) if isinstance(one, str) else int(one)
+        if not 0 <= at < len(names):
+            listed = ", ".join(names[:_LISTED]) + (", …" if len(names) > _LISTED else "")
+            raise InputError(f"{what}: there is no feature {one!r}; expected one of {listed}, or its number from 0")
+        if at in found:
+            raise InputError(f"{what}: the feature {names[at]!r} is given twice")
+        found.append(at)
+    return found
 
 
 def whole(least: int, most: int | None = None) -> Rule:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
@@ -12,11 +13,25 @@ from scipy import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
+from rankwright.models.trees.categories import Coding, common_categories
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import TreeModel
 from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import BoostedRanker
-from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, SEED, SHARE, one_of, parameter, seed_of, whole
+from rankwright.rankers.parameters import (
+    DIRECTIONS,
+    FEATURES,
+    FLAG,
+    NONE,
+    POSITIVE,
+    SEED,
+    SHARE,
+    one_of,
+    parameter,
+    places_of,
+    seed_of,
+    whole,
+)
 
 __all__: list[str] = []
 
@@ -31,6 +46,7 @@ class TreeRanker(BoostedRanker):
     """Boosting with trees; subclasses say what they are fitted to."""
 
     _allow_missing: ClassVar[bool] = True
+    _uses_categories: ClassVar[bool] = True
     _unit: ClassVar[str] = "trees"
     _nothing: ClassVar[str] = "no tree is grown"
 
@@ -44,11 +60,24 @@ class TreeRanker(BoostedRanker):
     tree_rows: float = parameter(1.0, SHARE)
     tree_features: float = parameter(1.0, SHARE)
     randomize_nodes: bool | float = parameter(False, FLAG, SHARE)
+    categorical: Sequence[str | int] | None = parameter(None, FEATURES, NONE)
+    monotone: Mapping[str | int, int] | None = parameter(None, DIRECTIONS, NONE)
     random_state: Any = parameter(0, SEED, NONE)
 
     def _check_data(self, data: RankingData, valid: RankingData | None) -> None:
         if data.n_docs > _MOST_ROWS:
             raise InputError(f"{data.n_docs:,} documents; trees can be grown on at most {_MOST_ROWS:,}")
+        named = places_of(self.categorical or (), data.names, "categorical")
+        rising = places_of(self.monotone or (), data.names, "monotone")
+        both = [data.names[j] for j in rising if j in named or j in data.categories]
+        if both:
+            raise InputError(f"monotone: the feature {both[0]!r} is categorical; its values have no order")
+        self._directions = dict(zip(rising, (self.monotone or {}).values(), strict=True))
+        self._coding = _coding(data, {*named, *data.categories}, self.max_bins)
+
+    def _features(self, data: RankingData) -> Array:
+        """Dense features in the data's own order, categories numbered as the trees know them."""
+        return self._coding(dense_features(data))
 
     def _grow(self, X: Array, order: Array, valid: RankingData | None, n_learners: int) -> tuple[Any, list[Any]]:
         """A grower of trees on these rows in this order, which the caller closes, and learners that share it."""
@@ -60,9 +89,10 @@ class TreeRanker(BoostedRanker):
         share = float(self.randomize_nodes or 1.0)
         if isinstance(self.randomize_nodes, bool | np.bool_):
             share = NODE_SHARE if self.randomize_nodes else 1.0
-        binned = bin_features(X, self.max_bins, seed, threads, order)
-        grower = Grower(binned, self.max_leaves, self.min_rows, share, share, threads)
-        X_valid = None if valid is None else dense_features(valid)
+        counts = {j: len(values) for j, values in self._coding.categories.items()}
+        binned = bin_features(X, self.max_bins, seed, threads, order, counts)
+        grower = Grower(binned, self.max_leaves, self.min_rows, share, share, threads, self._directions)
+        X_valid = None if valid is None else self._features(valid)
         learners = [
             TreeLearner(
                 grower,
@@ -81,7 +111,7 @@ class TreeRanker(BoostedRanker):
 
     def _grown(self, forest: Forest) -> TreeModel:
         """Keep the trees."""
-        self._trees = TreeModel(self.n_features_in_, self._names(), forest)
+        self._trees = TreeModel(self.n_features_in_, self._names(), forest, categories=self._coding.categories)
         return self._trees
 
     @property
@@ -119,6 +149,19 @@ class Ordered:
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         rows = docs[np.arange(data.n_docs) + np.repeat(data.indptr[queries] - indptr[:-1], sizes)]
         return cls(rows, data.labels[rows], indptr, weights[queries])
+
+
+def _coding(data: RankingData, columns: set[int], most: int) -> Coding:
+    """The most common categories of some columns; numbers in a column of data must be whole."""
+    categories = {}
+    for j in sorted(columns):
+        column = data.X[:, [j]].toarray()[:, 0] if sparse.issparse(data.X) else data.X[:, j]
+        odd = ~(np.isnan(column) | (column == np.rint(column)))
+        if j not in data.categories and odd.any():
+            what = f"categorical: the feature {data.names[j]!r} has the value {column[np.argmax(odd)]:g}"
+            raise InputError(f"{what}; expected whole numbers or text")
+        categories[j] = common_categories(column.astype(np.float64), data.categories.get(j), most)
+    return Coding(categories, data.names if categories else ())
 
 
 def dense_features(data: RankingData) -> Array:

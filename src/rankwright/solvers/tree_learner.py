@@ -17,6 +17,7 @@ from numba import njit
 
 from rankwright.models.trees.forest import Forest, Tree
 from rankwright.models.trees.grow import Grower
+from rankwright.models.trees.monotone import leaf_bounds
 from rankwright.models.trees.predict import add_scores
 
 __all__ = ["TreeLearner", "TreesPerClass"]
@@ -81,15 +82,29 @@ class TreeLearner:
             varying = np.flatnonzero(features)
             features[:] = False
             features[rng.choice(varying, max(1, round(self._tree_features * len(varying))), replace=False)] = True
-        curves = weights if self._newton else None
+        curves = weights if self._newton or self._grower.directions else None
         tree, leaves = self._grower.grow(residuals, rows, features, rng, curves)
+        low, high = self._bounds(tree, leaves, residuals, weights)
         value = tree.value.copy()
         for node, part in leaves:
-            value[node] = _add_leaf(part, residuals, weights, self._shrinkage, scores)
+            value[node] = _add_leaf(part, residuals, weights, self._shrinkage, low[node], high[node], scores)
         tree = dataclasses.replace(tree, value=value)
         self.trees.append(tree)
         if len(left_out):
             scores[left_out] += _scores(tree, self._X[self._order[left_out]])
+
+    def _bounds(
+        self, tree: Tree, leaves: list[tuple[int, Array]], residuals: Array, weights: Array
+    ) -> tuple[Array, Array]:
+        """Bounds of the Newton steps of all leaves, by node, that make the tree monotone."""
+        n = len(tree.feature)
+        if not self._grower.directions:
+            return np.full(n, -np.inf), np.full(n, np.inf)
+        sums, curves = np.zeros(n), np.zeros(n)
+        for node, part in leaves:
+            sums[node] = residuals[part].sum()
+            curves[node] = max(weights[part].sum(), _LEAST_CURVE * len(part))
+        return leaf_bounds(tree, self._grower.directions, sums, curves)
 
     def add_last(self, scores: Array) -> None:
         """Add the last tree to the scores of the validation data."""
@@ -98,19 +113,25 @@ class TreeLearner:
 
 
 @njit(cache=True, nogil=True)
-def _add_leaf(rows: Any, residuals: Any, weights: Any, shrinkage: float, scores: Any) -> float:
+def _add_leaf(
+    rows: Any, residuals: Any, weights: Any, shrinkage: float, low: float, high: float, scores: Any
+) -> float:  # fmt: skip
     """Add the value of a leaf to the scores of its rows; returns it."""
     residual, curve = 0.0, 0.0
     for k in range(rows.size):
         residual += residuals[rows[k]]
         curve += weights[rows[k]]
-    if rows.size == 0:
-        return 0.0
-    step = residual / max(curve, _LEAST_CURVE * rows.size)
-    value = math.copysign(min(shrinkage * abs(step), math.log1p(abs(step))), step)
+    step = residual / max(curve, _LEAST_CURVE * rows.size) if rows.size else 0.0
+    value = min(max(_shrunk(step, shrinkage), _shrunk(low, shrinkage)), _shrunk(high, shrinkage))
     for k in range(rows.size):
         scores[rows[k]] += value
     return value
+
+
+@njit(cache=True, nogil=True)
+def _shrunk(step: float, shrinkage: float) -> float:
+    """What is left of a Newton step; it rises with the step."""
+    return math.copysign(min(shrinkage * abs(step), math.log1p(abs(step))), step)
 
 
 def _scores(tree: Tree, X: Array) -> Array:

@@ -7,6 +7,7 @@ first-level cache, and one load gives eight bins.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -36,10 +37,13 @@ class BinnedFeatures:
         Bins of eight features.
     ends : tuple of ndarray
         For each feature the upper ends of all its bins but the last, which has none.
+    categorical : frozenset of int
+        Features whose bins are categories, in no order.
     """
 
     words: Array
     ends: tuple[Array, ...]
+    categorical: frozenset[int] = frozenset()
 
     @property
     def n_rows(self) -> int:
@@ -53,7 +57,12 @@ class BinnedFeatures:
 
 
 def bin_features(
-    X: Array, max_bins: int = 255, seed: int = 0, threads: int = 1, order: Array | None = None
+    X: Array,
+    max_bins: int = 255,
+    seed: int = 0,
+    threads: int = 1,
+    order: Array | None = None,
+    categories: Mapping[int, int] | None = None,
 ) -> BinnedFeatures:
     """Bin every feature at its quantiles; features with few values get a bin for each.
 
@@ -69,8 +78,11 @@ def bin_features(
         Number of threads; the result does not depend on it.
     order : ndarray, optional
         The rows in the order to bin them in; by default their own.
+    categories : mapping of int to int, optional
+        Features that hold numbers of categories, from 0, and how many there are: each gets a bin.
     """
     n, d = X.shape
+    counts = categories or {}
     order = np.arange(n) if order is None else order
     rows = order[_sample(n, seed)]
     n_groups = -(-d // GROUP)
@@ -79,7 +91,8 @@ def bin_features(
     def ends_of(first: int) -> list[Array]:
         columns = np.empty((min(_COLUMNS, d - first), len(rows)), X.dtype)
         _columns(X, rows, first, columns)
-        return [_ends(column, max_bins) for column in columns]
+        each = enumerate(columns, first)
+        return [_between(counts[j]) if j in counts else _ends(column, max_bins) for j, column in each]
 
     with ThreadPoolExecutor(threads) as pool:
         ends = tuple(values for some in pool.map(ends_of, range(0, d, _COLUMNS)) for values in some)
@@ -92,7 +105,7 @@ def bin_features(
                 lambda start: _fill(X, order[start : start + _CHUNK], start, table, sizes, words), range(0, n, _CHUNK)
             )
         )
-    return BinnedFeatures(words, ends)
+    return BinnedFeatures(words, ends, frozenset(counts))
 
 
 def _sample(n: int, seed: int) -> Array:
@@ -100,6 +113,11 @@ def _sample(n: int, seed: int) -> Array:
     if n <= _SAMPLE:
         return np.arange(n)
     return np.sort(np.random.default_rng(seed).choice(n, _SAMPLE, replace=False))
+
+
+def _between(n_categories: int) -> Array:
+    """The ends of the bins of so many categories."""
+    return np.arange(max(n_categories - 1, 0)) + 0.5
 
 
 def _ends(values: Array, max_bins: int) -> Array:

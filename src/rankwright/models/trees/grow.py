@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -13,6 +14,14 @@ import numpy.typing as npt
 from rankwright.models.trees.binning import GROUP, MISSING, BinnedFeatures
 from rankwright.models.trees.forest import Tree
 from rankwright.models.trees.histogram import Packed, gather, pack
+from rankwright.models.trees.special_split import (
+    as_sets,
+    category_order,
+    left_bins,
+    mean_curve,
+    middle_value,
+    partition_set,
+)
 from rankwright.models.trees.split import look, look_at_both, partition, settle
 
 __all__ = ["Grower"]
@@ -33,6 +42,10 @@ class _Leaf:
     feature: int = -1
     last: int = 0
     missing_left: bool = False
+    left_bins: Array | None = None  # of a split by categories
+    low: float = -np.inf  # bounds of its value, in units
+    high: float = np.inf
+    limit: float = 0.0  # between the values of its children, if they are bound
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +56,7 @@ class _Task:
     packed: Packed
     features: Array
     rng: np.random.Generator
+    smooth: float = 0.0  # units of curvature
 
 
 @dataclass
@@ -61,6 +75,11 @@ class Grower:
         Share of rows and features, drawn for each node, from which its split is chosen.
     threads : int
         Number of threads; the tree does not depend on it.
+    directions : mapping of int to int
+        Features in which values should rise (1) or fall (−1): splits that go the other way are left out.
+    smooth_rows : float
+        Rows of average curvature with the mean of the node that are added to every category of a feature, where
+        categories are ordered by their means.
 
     Attributes
     ----------
@@ -74,6 +93,8 @@ class Grower:
     node_rows: float = 1.0
     node_features: float = 1.0
     threads: int = 1
+    directions: Mapping[int, int] = field(default_factory=dict)
+    smooth_rows: float = 10.0
     _pool: ThreadPoolExecutor = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -82,6 +103,11 @@ class Grower:
         self.varies = np.array(
             [self._n_bins[j] > 1 or self._some_missing(j) for j in range(self.binned.n_features)], bool
         )
+        self._is_category = np.zeros(self.binned.n_features, np.bool_)
+        self._is_category[list(self.binned.categorical)] = True
+        ways = np.zeros(self.binned.n_features, np.int64)
+        ways[list(self.directions)] = list(self.directions.values())
+        self._kinds = (self._n_bins, self._is_category, ways)
         self._shape = (n_groups, GROUP, 256)
         self._spare: list[Array] = []
         self._values = np.empty(self.binned.n_rows, np.int64)
@@ -106,11 +132,14 @@ class Grower:
         With ``curves``, the second derivatives, splits are chosen by Newton gains, otherwise by squared error. Leaf
         values stay 0; the caller sets them.
         """
-        task = _Task(rows.copy(), pack(residuals, curves), features, rng)
+        packed = pack(residuals, curves)
+        smooth = self.smooth_rows * mean_curve(packed.values) if self.binned.categorical else 0.0
+        task = _Task(rows.copy(), packed, features, rng, smooth)
         size = 2 * min(self.max_leaves, max(len(rows), 1)) - 1
         feature, left = np.full(size, -1, np.int32), np.zeros(size, np.int32)
         threshold, gain, count = np.zeros(size), np.zeros(size), np.zeros(size)
-        missing_left = np.zeros(size, np.bool_)
+        missing_left, subset = np.zeros(size, np.bool_), np.full(size, -1, np.int32)
+        sets: list[Array] = []
         unit = task.packed.residual_unit**2 / task.packed.curve_unit
         n_nodes = 1
         root = _Leaf(0, 0, len(rows))
@@ -124,14 +153,22 @@ class Grower:
             node, j = best.node, best.feature
             ends = self.binned.ends[j]
             feature[node], left[node], missing_left[node] = j, n_nodes, best.missing_left
-            threshold[node] = ends[best.last] if best.last < len(ends) else np.inf
+            if best.left_bins is None:
+                threshold[node] = ends[best.last] if best.last < len(ends) else np.inf
+            else:
+                subset[node] = len(sets)
+                sets.append(best.left_bins)
             gain[node] = best.gain * unit
             group, place = divmod(j, GROUP)
             part = task.rows[best.start : best.stop]
-            words = self.binned.words[group]
-            middle = best.start + partition(words, 8 * place, best.last, best.missing_left, part, self._other)
+            by_word = (self.binned.words[group], 8 * place)
+            if best.left_bins is None:
+                middle = best.start + partition(*by_word, best.last, best.missing_left, part, self._other)
+            else:
+                middle = best.start + partition_set(*by_word, best.left_bins, part, self._other)
             one, two = _Leaf(n_nodes, best.start, middle), _Leaf(n_nodes + 1, middle, best.stop)
             count[n_nodes], count[n_nodes + 1] = middle - best.start, best.stop - middle
+            self._bound(best, one, two)
             n_nodes += 2
             leaves[leaves.index(best) : leaves.index(best) + 1] = [one, two]
             if len(leaves) < self.max_leaves:
@@ -140,8 +177,8 @@ class Grower:
         for leaf in leaves:
             self._free(leaf)
         used = slice(0, n_nodes)
-        value = np.zeros(n_nodes)
-        tree = Tree(feature[used], threshold[used], missing_left[used], left[used], value, gain[used], count[used])
+        splits = (feature[used], threshold[used], missing_left[used], left[used])
+        tree = Tree(*splits, np.zeros(n_nodes), gain[used], count[used], subset[used], as_sets(sets))
         return tree, [(leaf.node, task.rows[leaf.start : leaf.stop]) for leaf in leaves]
 
     def _look_at_both(self, parent: _Leaf, one: _Leaf, two: _Leaf, task: _Task) -> None:
@@ -159,8 +196,8 @@ class Grower:
         small.total, values = self._gather(part, task)
         large.total = parent.total - small.total
         of_small, of_large = self._no_splits(), self._no_splits()
-        one_side = (small.sums, self._n_bins, drawn[small.node], small.total, self._least(task), of_small)
-        other_side = (large.sums, drawn[large.node], large.total, of_large)
+        one_side = (small.sums, self._kinds, drawn[small.node], _node(small), self._limits(task), of_small)
+        other_side = (large.sums, drawn[large.node], _node(large), of_large)
         self._run(look_at_both, part, values, *one_side, *other_side)
         self._choose(small, part, of_small, task)
         self._choose(large, task.rows[large.start : large.stop], of_large, task)
@@ -175,12 +212,24 @@ class Grower:
         leaf.sums = self._spare_sums()
         leaf.total, values = self._gather(part, task)
         allowed, splits = self._draw_features(task), self._no_splits()
-        self._run(look, part, values, leaf.sums, self._n_bins, allowed, leaf.total, self._least(task), splits)
+        self._run(look, part, values, leaf.sums, self._kinds, allowed, _node(leaf), self._limits(task), splits)
         self._choose(leaf, part, splits, task)
 
-    def _least(self, task: _Task) -> int:
-        """Units of curvature that each part of a split must have: some, or those of its rows where all are equal."""
-        return self._least_rows * task.packed.largest if task.packed.counts_rows else 1
+    def _limits(self, task: _Task) -> tuple[int, float]:
+        """Units of curvature that each part of a split must have, and those that smooth the means of categories.
+
+        A part must have some, or those of its rows where all are equal.
+        """
+        return self._least_rows * task.packed.largest if task.packed.counts_rows else 1, task.smooth
+
+    def _bound(self, leaf: _Leaf, one: _Leaf, two: _Leaf) -> None:
+        """Bound the values of the children of a leaf, as `leaf_bounds` will."""
+        one.low = two.low = leaf.low
+        one.high = two.high = leaf.high
+        way = self.directions.get(leaf.feature, 0)
+        if way and leaf.last < len(self.binned.ends[leaf.feature]):
+            lower, upper = (one, two) if way > 0 else (two, one)
+            lower.high = upper.low = leaf.limit
 
     def _gather(self, part: Array, task: _Task) -> tuple[int, Array]:
         values = self._values[: len(part)]
@@ -210,12 +259,20 @@ class Grower:
 
     def _choose(self, leaf: _Leaf, part: Array, splits: _Splits, task: _Task) -> None:
         """Take the best split whose parts have enough rows."""
-        least, sure = self._least(task), self._least_rows * task.packed.largest
-        given = (leaf.sums, self._n_bins, leaf.total, least, self._least_rows, sure, splits)
+        limits, sure = self._limits(task), self._least_rows * task.packed.largest
+        given = (leaf.sums, self._kinds, _node(leaf), limits, self._least_rows, sure, splits)
         j = settle(self.binned.words, part, *given)
         gains, lasts, missing_left = splits
         leaf.gain, leaf.feature = float(gains[j]), j
         leaf.last, leaf.missing_left = int(lasts[j]), bool(missing_left[j])
+        assert leaf.sums is not None
+        histogram = leaf.sums[j // GROUP, j % GROUP]
+        if self._is_category[j]:
+            order = category_order(histogram, self._n_bins[j], leaf.total, task.smooth)
+            leaf.left_bins = left_bins(order, leaf.last, leaf.missing_left)
+        elif self.directions.get(int(j)):
+            left = int(histogram[: leaf.last + 1].sum()) + leaf.missing_left * int(histogram[MISSING])
+            leaf.limit = middle_value(left, leaf.total, leaf.low, leaf.high)
 
     def _no_splits(self) -> _Splits:
         d = self.binned.n_features
@@ -228,3 +285,7 @@ class Grower:
         if leaf.sums is not None:
             self._spare.append(leaf.sums)
             leaf.sums = None
+
+
+def _node(leaf: _Leaf) -> tuple[int, float, float]:
+    return leaf.total, leaf.low, leaf.high

@@ -18,6 +18,7 @@ from numba import njit
 
 from rankwright.models.trees.binning import GROUP, MISSING
 from rankwright.models.trees.histogram import CURVE_BITS, count_bins, fill_group
+from rankwright.models.trees.special_split import best_bounded_split, category_order, permuted
 
 __all__ = ["look", "look_at_both", "partition", "settle"]
 
@@ -57,32 +58,57 @@ def best_split(histogram: Any, n_bins: int, total: int, least: int, counts: Any,
 
 
 @njit(cache=True, nogil=True)
-def _best_splits(sums: Any, first: int, stop: int, n_bins: Any, allowed: Any, total: int, least: int, out: Any) -> None:
+def _best_of(histogram: Any, kinds: Any, j: int, node: Any, limits: Any, counts: Any, min_rows: int) -> Any:
+    """The best split of a feature of any kind; ``last`` is a place among its bins as `_searched` sorts them.
+
+    ``kinds`` are, for every feature, the number of its bins, whether they are categories, and the way in which scores
+    must go; ``node`` is the packed sum and the bounds of its values; ``limits`` are the least units of curvature of a
+    part, and those that smooth the means of categories.
+    """
+    n_bins, _, ways = kinds
+    total, low, high = node
+    searched, in_order = _searched(histogram, kinds, j, node, limits, counts)
+    if ways[j] == 0 and low == -np.inf and high == np.inf:
+        return best_split(searched, n_bins[j], total, limits[0], in_order, min_rows)
+    return best_bounded_split(searched, n_bins[j], total, limits[0], in_order, min_rows, ways[j], low, high)
+
+
+@njit(cache=True, nogil=True)
+def _searched(histogram: Any, kinds: Any, j: int, node: Any, limits: Any, counts: Any) -> Any:
+    """The bins of a feature in the order in which they are searched: of categories, that of their means."""
+    if not kinds[1][j]:
+        return histogram, counts
+    order = category_order(histogram, kinds[0][j], node[0], limits[1])
+    return permuted(histogram, order), permuted(counts, order)
+
+
+@njit(cache=True, nogil=True)
+def _best_splits(sums: Any, first: int, stop: int, kinds: Any, allowed: Any, node: Any, limits: Any, out: Any) -> None:
     """The best splits of the features ``first`` … ``stop − 1``; ``sums`` are theirs."""
     gains, lasts, missing_left = out
     no_counts = np.zeros(256, np.int64)
-    for j in range(first, min(stop, n_bins.size)):
+    for j in range(first, min(stop, kinds[0].size)):
         gains[j], lasts[j], missing_left[j] = -1.0, 0, False
         if allowed[j]:
-            gains[j], lasts[j], missing_left[j] = best_split(sums[j - first], n_bins[j], total, least, no_counts, 0)
+            gains[j], lasts[j], missing_left[j] = _best_of(sums[j - first], kinds, j, node, limits, no_counts, 0)
 
 
 @njit(cache=True, nogil=True)
 def look(
-    words: Any, first: int, stop: int, rows: Any, values: Any, sums: Any, n_bins: Any, allowed: Any, total: int,
-    least: int, out: Any,
+    words: Any, first: int, stop: int, rows: Any, values: Any, sums: Any, kinds: Any, allowed: Any, node: Any,
+    limits: Any, out: Any,
 ) -> None:  # fmt: skip
     """Histograms of the groups ``first`` … ``stop − 1`` over some rows, and the best split of every feature."""
     for group in range(first, stop):
         fill_group(words[group], rows, values, sums[group])
         at = group * GROUP
-        _best_splits(sums[group], at, at + GROUP, n_bins, allowed, total, least, out)
+        _best_splits(sums[group], at, at + GROUP, kinds, allowed, node, limits, out)
 
 
 @njit(cache=True, nogil=True)
 def look_at_both(
-    words: Any, first: int, stop: int, rows: Any, values: Any, sums: Any, n_bins: Any, allowed: Any, total: int,
-    least: int, out: Any, other: Any, other_allowed: Any, other_total: int, other_out: Any,
+    words: Any, first: int, stop: int, rows: Any, values: Any, sums: Any, kinds: Any, allowed: Any, node: Any,
+    limits: Any, out: Any, other: Any, other_allowed: Any, other_node: Any, other_out: Any,
 ) -> None:  # fmt: skip
     """The same for two children; ``other`` holds the histograms of their parent and becomes those of the second."""
     for group in range(first, stop):
@@ -91,13 +117,13 @@ def look_at_both(
             for b in range(256):
                 other[group, k, b] -= sums[group, k, b]
         at = group * GROUP
-        _best_splits(sums[group], at, at + GROUP, n_bins, allowed, total, least, out)
-        _best_splits(other[group], at, at + GROUP, n_bins, other_allowed, other_total, least, other_out)
+        _best_splits(sums[group], at, at + GROUP, kinds, allowed, node, limits, out)
+        _best_splits(other[group], at, at + GROUP, kinds, other_allowed, other_node, limits, other_out)
 
 
 @njit(cache=True, nogil=True)
 def settle(
-    words: Any, rows: Any, sums: Any, n_bins: Any, total: int, least: int, min_rows: int, sure: int, out: Any
+    words: Any, rows: Any, sums: Any, kinds: Any, node: Any, limits: Any, min_rows: int, sure: int, out: Any
 ) -> Any:
     """The feature with the best split into at least ``min_rows`` of ``rows`` each, the first of equal ones.
 
@@ -105,20 +131,21 @@ def settle(
     units of curvature has enough rows.
     """
     gains, lasts, missing_left = out
-    counts, counted = np.empty(256, np.int64), np.zeros(n_bins.size, np.bool_)
+    counts, counted = np.empty(256, np.int64), np.zeros(kinds[0].size, np.bool_)
     while True:
         j = np.argmax(gains)
         if gains[j] <= 0 or counted[j]:
             return j
         histogram = sums[j // GROUP, j % GROUP]
+        searched, _ = _searched(histogram, kinds, j, node, limits, counts)
         left = histogram[MISSING] if missing_left[j] else np.int64(0)
         for b in range(lasts[j] + 1):
-            left += histogram[b]
+            left += searched[b]
         h_left = left & _CURVE
-        if h_left >= sure and (total & _CURVE) - h_left >= sure:
+        if h_left >= sure and (node[0] & _CURVE) - h_left >= sure:
             return j
         count_bins(words[j // GROUP], 8 * (j % GROUP), rows, counts)
-        gains[j], lasts[j], missing_left[j] = best_split(histogram, n_bins[j], total, least, counts, min_rows)
+        gains[j], lasts[j], missing_left[j] = _best_of(histogram, kinds, j, node, limits, counts, min_rows)
         counted[j] = True
 
 

@@ -1,0 +1,163 @@
+"""Splits of categorical features, and splits under monotone constraints.
+
+Categories have no order, but the best split into two sets follows one: that of their mean residuals G_b/H_b (Fisher
+1958). So the bins of a categorical feature are sorted and searched like those of any other. Few rows say little of a
+category: its mean is taken as that of the node with ``smooth`` more units of curvature. Where leaves have bounds, each
+part of a split gains what the best value within them does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from rankwright.models.trees.binning import MISSING
+from rankwright.models.trees.forest import SET_WORDS
+from rankwright.models.trees.histogram import CURVE_BITS
+
+__all__ = [
+    "as_sets",
+    "best_bounded_split",
+    "category_order",
+    "left_bins",
+    "mean_curve",
+    "middle_value",
+    "partition_set",
+    "permuted",
+]
+
+_CURVE = (1 << CURVE_BITS) - 1
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def category_order(histogram: Any, n_bins: int, total: int, smooth: float) -> Any:
+    """The bins of a categorical feature by their smoothed means; equal ones stay in order."""
+    mean = float(total >> CURVE_BITS) / max(float(total & _CURVE), 1.0)
+    means = np.empty(n_bins)
+    for b in range(n_bins):
+        residual, curve = float(histogram[b] >> CURVE_BITS), float(histogram[b] & _CURVE)
+        if curve + smooth > 0:
+            means[b] = (residual + smooth * mean) / (curve + smooth)
+        else:
+            means[b] = mean if residual == 0 else np.inf if residual > 0 else -np.inf
+    return np.argsort(means, kind="mergesort")
+
+
+@njit(cache=True, nogil=True)
+def permuted(bins: Any, order: Any) -> Any:
+    """Values of bins in another order; that of missing values keeps its place."""
+    found = np.zeros(256, bins.dtype)
+    for b in range(order.size):
+        found[b] = bins[order[b]]
+    found[MISSING] = bins[MISSING]
+    return found
+
+
+@njit(cache=True, nogil=True)
+def left_bins(order: Any, last: int, missing_left: bool) -> Any:
+    """Which bins go left: those up to the place ``last`` of an order, and perhaps the missing values."""
+    table = np.zeros(256, np.bool_)
+    for b in range(min(last + 1, order.size)):
+        table[order[b]] = True
+    table[MISSING] = missing_left
+    return table
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def best_bounded_split(
+    histogram: Any, n_bins: int, total: int, least: int, counts: Any, min_rows: int, way: int, low: float, high: float
+) -> Any:  # fmt: skip
+    """As `best_split`, with values from ``low`` to ``high`` that rise (``way`` 1) or fall (−1) from left to right.
+
+    A split that only sets missing values apart may have them in any order.
+    """
+    best, last, with_missing = -1.0, 0, False
+    missing, n_missing = histogram[MISSING], counts[MISSING]
+    n = n_missing
+    if min_rows > 0:
+        for b in range(n_bins):
+            n += counts[b]
+    g, h = float(total >> CURVE_BITS), float(total & _CURVE)
+    whole = _value(g, h, low, high)
+    some_missing = missing != 0 or n_missing > 0
+    for side in range(2 if some_missing else 1):
+        left = missing if side else missing * 0
+        n_left = n_missing if side else n_missing * 0
+        for b in range(n_bins if some_missing and not side else n_bins - 1):
+            left += histogram[b]
+            n_left += counts[b]
+            h_left = left & _CURVE
+            if h_left < least or n_left < min_rows:
+                continue
+            if (total & _CURVE) - h_left < least or n - n_left < min_rows:
+                break
+            g_left, h_left = float(left >> CURVE_BITS), float(h_left)
+            one, two = _value(g_left, h_left, low, high), _value(g - g_left, h - h_left, low, high)
+            if way * (two - one) < 0 and b < n_bins - 1:
+                continue
+            gain = _gain(g_left, h_left, g, h, one, two, whole)
+            if gain > best:
+                best, last, with_missing = gain, b, side == 1
+    return best, last, with_missing
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def middle_value(left: int, total: int, low: float, high: float) -> float:
+    """The mean of the best values of both parts of a split within bounds, from packed sums."""
+    right = total - left
+    one = _value(float(left >> CURVE_BITS), float(left & _CURVE), low, high)
+    two = _value(float(right >> CURVE_BITS), float(right & _CURVE), low, high)
+    return one + (two - one) / 2.0
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _value(g: float, h: float, low: float, high: float) -> float:
+    """The best value within bounds."""
+    return min(max(g / h, low), high)
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _gain(g_left: float, h_left: float, g: float, h: float, one: float, two: float, whole: float) -> float:
+    """What the values of both parts gain over that of the whole; exactly 0 if they are equal."""
+    if one == two:
+        return 0.0
+    g_right, h_right = g - g_left, h - h_left
+    if one == g_left / h_left and two == g_right / h_right:  # inside the bounds: as without them
+        apart = g_left * h - g * h_left
+        return apart * apart / (h_left * h_right * h)
+    both = one * (2.0 * g_left - h_left * one) + two * (2.0 * g_right - h_right * two)
+    return max(both - whole * (2.0 * g - h * whole), 0.0)
+
+
+@njit(cache=True, nogil=True)
+def partition_set(words: Any, shift: int, table: Any, rows: Any, other: Any) -> int:
+    """As `partition`, by a table of the bins that go left."""
+    byte, moved = np.uint64(255), np.uint64(shift)
+    left: Any = 0
+    right: Any = 0
+    for k in range(rows.size):
+        row = rows[k]
+        goes_left = table[np.int64((words[row] >> moved) & byte)]
+        rows[left] = row
+        other[right] = row
+        left += goes_left
+        right += not goes_left
+    for k in range(right):
+        rows[left + k] = other[k]
+    return int(left)
+
+
+def mean_curve(values: Any) -> float:
+    """Mean curvature of packed values."""
+    return float((values & _CURVE).mean()) if len(values) else 0.0
+
+
+def as_sets(tables: Sequence[Any]) -> Any:
+    """Tables of bins as sets of 256 bits, without the bin of missing values."""
+    sets = np.zeros((len(tables), SET_WORDS), np.uint64)
+    for row, table in zip(sets, tables, strict=True):
+        row[:] = np.packbits(np.append(table[:MISSING], False), bitorder="little").view("<u8")
+    return sets

@@ -1,0 +1,99 @@
+"""How rankers take their input: arrays, data frames and data sets as scikit-learn's conventions have it, gathered."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import validate_data
+
+from rankwright.data.dataset import RankingData
+from rankwright.data.frames import frame_features, has_categories, split_qid
+from rankwright.errors import InputError
+from rankwright.rankers.inputs import check_one_query, check_values, validation_parts
+
+__all__ = ["Gathering"]
+
+
+class Gathering(BaseEstimator):
+    """Base of :class:`~rankwright.rankers.base.Ranker`: any input as a RankingData."""
+
+    _allow_missing: ClassVar[bool] = False  # whether a feature may be NaN
+    _validates: ClassVar[bool] = True  # whether there is something to choose on validation data
+
+    def _checked(self, *given: Any, **settings: Any) -> Any:
+        """X, or X and y, as scikit-learn checks and converts them."""
+        missing = {"ensure_all_finite": "allow-nan"} if self._allow_missing else {}
+        rules = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", **missing}
+        try:
+            with np.errstate(over="ignore", invalid="ignore"):  # it sums all values, which may give inf − inf
+                return validate_data(self, *given, **rules, **settings)
+        except (ValueError, OverflowError) as error:
+            raise InputError(str(error)) from None
+
+    def _names(self) -> tuple[str, ...] | None:
+        """The names of the features, if the training data had some."""
+        names = getattr(self, "feature_names_in_", None)
+        return None if names is None else tuple(map(str, names))
+
+    def _gather(self, X: Any, y: Any, qid: Any, group: Any, *, reset: bool) -> RankingData:
+        """Check the input as scikit-learn does, then gather the queries."""
+        if isinstance(X, RankingData):
+            if y is not None or qid is not None or group is not None:
+                raise InputError("a RankingData has its labels and queries; leave out y, qid and group")
+            if reset:
+                check_values(X, "the training data", self._allow_missing)
+                self.n_features_in_ = X.n_features
+                if X.feature_names is not None:
+                    self.feature_names_in_ = np.array(X.feature_names, dtype=object)
+                elif hasattr(self, "feature_names_in_"):
+                    del self.feature_names_in_
+            return X
+        if y is None:
+            raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
+        X, qid = split_qid(X, qid, group) if reset else self._split_qid(X, qid, group)
+        if has_categories(X):
+            return self._gather_frame(X, y, qid, group, reset)
+        X, y = self._checked(X, y, reset=reset, y_numeric=True)
+        if qid is None and group is None:
+            group = self._one_query(X.shape[0], reset)
+        names, missing = self._names(), self._allow_missing
+        return RankingData.from_arrays(X, y, qid, group=group, feature_names=names, allow_missing=missing)
+
+    def _one_query(self, n_rows: int, reset: bool) -> list[int]:
+        """All rows as one query, with a warning."""
+        trained = 1 if reset else getattr(self, "n_queries_", 1) + getattr(self, "n_queries_skipped_", 0)
+        check_one_query(n_rows, trained, stacklevel=4)
+        return [n_rows]
+
+    def _gather_frame(self, frame: Any, y: Any, qid: Any, group: Any, reset: bool) -> RankingData:
+        """The data of a frame with categories, which scikit-learn cannot check; columns are matched by name."""
+        X, names, categories = frame_features(frame)
+        if qid is None and group is None:
+            group = self._one_query(len(X), reset)
+        settings: dict[str, Any] = {"feature_names": names, "categories": categories}
+        data = RankingData.from_arrays(X, y, qid, group=group, allow_missing=self._allow_missing, **settings)
+        if reset:
+            return self._gather(data, None, None, None, reset=True)
+        return data.matched_to(self.n_features_in_, self._names())
+
+    def _split_qid(self, X: Any, qid: Any, group: Any) -> tuple[Any, Any]:
+        """Features and query ids of new data; a feature that the training data called qid stays a feature."""
+        return (X, qid) if "qid" in (self._names() or ()) else split_qid(X, qid, group)
+
+    def _validation(self, eval_set: Any, eval_qid: Any = None, eval_group: Any = None) -> RankingData | None:
+        """The validation data, its columns those of the training data."""
+        parts = validation_parts(eval_set, eval_qid, eval_group)
+        if parts is None:
+            return None
+        if not self._validates:
+            raise InputError(f"{type(self).__name__} has nothing to choose on validation data; leave out eval_set")
+        if not isinstance(parts, RankingData):
+            return self._gather(*parts, reset=False)
+        try:
+            valid = parts.matched_to(self.n_features_in_, self._names())
+        except InputError as error:
+            raise InputError(f"eval_set does not fit: {error.message}") from None
+        check_values(valid, "eval_set", self._allow_missing)
+        return valid
