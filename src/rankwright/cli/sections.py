@@ -25,7 +25,8 @@ class Sectioned(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, section by section."""
-        records = {str(param.name): param.get_help_record(ctx) for param in self.get_params(ctx)}
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        records = {str(option.name): option.get_help_record(ctx) for option in options}
         placed = {name for names in self._sections.values() for name in names}
         rest = [name for name in records if name not in placed]
         for title, names in {**self._sections, "Other options": rest}.items():

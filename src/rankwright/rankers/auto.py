@@ -18,8 +18,9 @@ from rankwright.measures import Measure, Rankings
 from rankwright.measures.ap import AP
 from rankwright.models.linear import LinearModel
 from rankwright.models.sum import interpolate
+from rankwright.rankers.background import spread_within
 from rankwright.rankers.base import Ranker, Task
-from rankwright.rankers.committee import Committee, HeldOut, MemberFacts, interval_of, spreads
+from rankwright.rankers.committee import Committee, HeldOut, MemberFacts, interval_of
 from rankwright.rankers.cross_validation import cross_validate, scores_of
 from rankwright.rankers.facts import Kind, Notice, Outcome
 from rankwright.rankers.folds import by_content
@@ -256,7 +257,7 @@ class AutoRanker(Ranker):
         names = self._names() or default_names(judged.data.n_features)
         feature = LinearModel(np.eye(1, judged.data.n_features, features.best)[0], self._names())
         scores = np.column_stack([one.scores for one in tried]) if tried else np.zeros((judged.data.n_docs, 0))
-        scales = spreads(scores, judged.data)
+        scales = _scales(scores, judged.data)
         held_out = HeldOut(scores / scales, features.chosen_apart(judged), values_of, judged.weights, judged.folds)
         stay = held_out.stay()
         floor = not (tried and held_out.beats_feature(stay))
@@ -291,7 +292,7 @@ class AutoRanker(Ranker):
             ranker.fit_data(data, weights=task.weights.queries)
         models = [ranker.model_ for ranker in rankers]
         scores = np.column_stack([scores_of(model, task.data) for model in models])
-        self._model = interpolate(models, 1.0 / spreads(scores, task.data))
+        self._model = interpolate(models, 1.0 / _scales(scores, task.data))
         members = tuple(MemberFacts(one.name, "default", None, True, 0.0) for one in some)
         self.committee_ = Committee(str(self.measure_to_choose_by()), "nothing", 0, members, None, None, False, ())
         return Outcome(committee=self.committee_)
@@ -353,3 +354,9 @@ def _refused(data: RankingData) -> str:
     except InputError as error:
         return error.message
     return ""
+
+
+def _scales(scores: Array, data: RankingData) -> Array:
+    """Standard deviation of each member's scores within queries; 1 where they are constant."""
+    found = [spread_within(column, data.indptr) for column in scores.T]
+    return np.array([spread * size or 1.0 for spread, size in found])

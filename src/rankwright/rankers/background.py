@@ -22,7 +22,15 @@ from rankwright.rankers.base import Ranker
 from rankwright.rankers.facts import Kind, Notice
 from rankwright.rankers.parameters import Rule
 
-__all__ = ["BACKGROUND", "SPREAD", "Start", "background_model", "background_scores", "compare_features"]
+__all__ = [
+    "BACKGROUND",
+    "SPREAD",
+    "Start",
+    "background_model",
+    "background_scores",
+    "compare_features",
+    "spread_within",
+]
 
 Array = npt.NDArray[Any]
 SPREAD = 0.5
@@ -104,7 +112,13 @@ class Start:
 
 
 def _factor(scores: Array, indptr: Array) -> float:
-    """`SPREAD` over the standard deviation within queries; 1 for scores that are constant there.
+    """`SPREAD` over the standard deviation within queries; 1 for scores that are constant there."""
+    spread, size = spread_within(scores, indptr)
+    return SPREAD / spread / size if spread > 0 else 1.0
+
+
+def spread_within(scores: Array, indptr: Array) -> tuple[float, float]:
+    """Standard deviation of scores within queries, as a share of the largest, and the largest; 0 if it is rounding.
 
     Sums are rounded once, so the order of documents and queries does not matter.
     """
@@ -113,7 +127,7 @@ def _factor(scores: Array, indptr: Array) -> float:
     means = [math.fsum(unit[first:last]) / max(last - first, 1) for first, last in pairwise(indptr.tolist())]
     apart = unit - np.repeat(means, np.diff(indptr))
     spread = math.sqrt(math.fsum(apart**2) / max(len(apart), 1))
-    return SPREAD / spread / size if spread > _NO_SPREAD and size > _LEAST_SIZE else 1.0
+    return (spread, size) if spread > _NO_SPREAD and size > _LEAST_SIZE else (0.0, size)
 
 
 def compare_features(model: Any, data: RankingData) -> tuple[Notice, ...]:

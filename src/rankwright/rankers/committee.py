@@ -16,8 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.dataset import RankingData
-
 __all__ = [
     "DROPPED_FROM",
     "Committee",
@@ -26,7 +24,6 @@ __all__ = [
     "Interval",
     "MemberFacts",
     "interval_of",
-    "spreads",
 ]
 
 Array = npt.NDArray[Any]
@@ -286,17 +283,6 @@ class HeldOut:
             interval_of(of_feature, self.weights),
             interval_of(found - of_feature, self.weights),
         )
-
-
-def spreads(scores: Array, data: RankingData) -> Array:
-    """Standard deviation of each column within queries; 1 for columns that are constant there."""
-    size = np.abs(scores).max(axis=0, initial=0.0)
-    _, power = np.frexp(size)
-    scores = np.ldexp(scores, -power)  # below 1, with the same digits: huge scores have no squares
-    sums = np.add.reduceat(scores, data.indptr[:-1], axis=0)
-    apart = scores - np.repeat(sums / data.sizes[:, None], data.sizes, axis=0)
-    spread = np.ldexp(np.sqrt((apart**2).mean(axis=0)), power)
-    return np.where(spread > np.maximum(1e-12 * size, 1e-290), spread, 1.0)  # less is rounding, or overflows below
 
 
 def _mean(values: Array, weights: Array) -> tuple[float, float, int]:

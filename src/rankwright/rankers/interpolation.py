@@ -16,7 +16,6 @@ from rankwright.models.linear import LinearModel
 from rankwright.models.sum import interpolate
 from rankwright.rankers.background import FromBackground, background_model, background_scores
 from rankwright.rankers.base import Task
-from rankwright.rankers.committee import spreads
 from rankwright.rankers.facts import Notice, Outcome
 from rankwright.rankers.parameters import (
     FLAG,
@@ -125,7 +124,7 @@ class Interpolation(FromBackground):
         data = task.data
         models = self._models(data)
         scores = np.column_stack([background_scores(model, data) for model in models])
-        self.scales_ = spreads(scores, data) if self.scale else np.ones(len(models))
+        self.scales_ = _spreads(scores, data) if self.scale else np.ones(len(models))
         scores = scores / self.scales_
         notices: tuple[Notice, ...] = ()
         if isinstance(self.weights, str):
@@ -191,3 +190,14 @@ class Interpolation(FromBackground):
 
 def _equal(n_parts: int) -> Array:
     return np.full(n_parts, 1.0 / np.sqrt(n_parts))
+
+
+def _spreads(scores: Array, data: RankingData) -> Array:
+    """Standard deviation of each column within queries; 1 for columns that are constant there."""
+    size = np.abs(scores).max(axis=0, initial=0.0)
+    _, power = np.frexp(size)
+    scores = np.ldexp(scores, -power)  # below 1, with the same digits: huge scores have no squares
+    sums = np.add.reduceat(scores, data.indptr[:-1], axis=0)
+    apart = scores - np.repeat(sums / data.sizes[:, None], data.sizes, axis=0)
+    spread = np.ldexp(np.sqrt((apart**2).mean(axis=0)), power)
+    return np.where(spread > np.maximum(1e-12 * size, 1e-290), spread, 1.0)  # less is rounding, or overflows below
