@@ -145,10 +145,8 @@ def command(
     from rankwright.adaptation.choice import adapt
     from rankwright.adaptation.robustness import learning_curve, robustness, write_curve
 
-    if cv is not None and valid is not None:
-        raise InputError("--cv chooses without validation data; expected either --cv or --valid")
     sizes = _sizes(curve, plot, closed)
-    shared = _shared(**options) | ({} if cv is None else {"cv": cv})
+    shared = _shared(**options) | _folds(cv, valid)
     rich = {f"rich {number}": path for number, path in enumerate(background_data, 1)}
     inputs = {"train": features, "valid": valid, **rich, "closed": closed, "open": later}
     for written in (target, plot):
@@ -159,23 +157,13 @@ def command(
     data = _read(inputs, saved, missing_as_zero)
     neighbours = [data[name] for name in rich]
     with progress("adapting") as update:
-        found = adapt(
-            saved,
-            data["train"],
-            data.get("valid"),
-            background_data=neighbours,
-            method=method,
-            progress=update,
-            **shared,
-        )
+        given = (saved, data["train"], data.get("valid"))
+        found = adapt(*given, background_data=neighbours, method=method, progress=update, **shared)
     tests: dict[str, Any] = {name: data[name] for name in ("closed", "open") if name in data}
     report = robustness(found, tests, harm_from=harm) if tests else None
     if report is not None and sizes:
         with progress("learning curve") as update:
-            points = learning_curve(
-                saved, data["train"], data.get("valid"), data["closed"], sizes=sizes, repeats=repeats, progress=update,
-                **shared,
-            )  # fmt: skip
+            points = learning_curve(*given, data["closed"], sizes=sizes, repeats=repeats, progress=update, **shared)
         report = dataclasses.replace(report, curve=points)
         if plot is not None:
             write_curve(points, report.measure, plot)
@@ -202,6 +190,13 @@ def _shared(settings: Sequence[str], measure: str, seed: int, threads: int, **ot
         found["losses"] = [loss.strip() for loss in found["losses"].split(",")]
     further = {"measure": parse_measure(measure), "random_state": seed, "n_jobs": threads}
     return {**others, **further, "in_domain_settings": found}
+
+
+def _folds(cv: int | None, valid: Path | None) -> dict[str, Any]:
+    """The setting that says how to choose without validation data."""
+    if cv is not None and valid is not None:
+        raise InputError("--cv chooses without validation data; expected either --cv or --valid")
+    return {} if cv is None else {"cv": cv}
 
 
 def _load(paths: Sequence[Path]) -> dict[str, SavedModel]:
