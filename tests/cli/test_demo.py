@@ -11,8 +11,8 @@ from rankwright.datasets import Collection
 from rankwright.models.saving import load_model
 
 LEFT = {
-    *(f"{name}.rkw" for name in ("svm-map", "svm-mrr", "svm-ndcg", "svm-combo", "lambdamart")),
-    *(f"{name}.run" for name in ("bm25", "svm-map", "svm-mrr", "svm-ndcg", "svm-combo", "lambdamart")),
+    *(f"{name}.rkw" for name in ("auto", "svm-map", "svm-mrr", "svm-ndcg", "svm-combo", "lambdamart")),
+    *(f"{name}.run" for name in ("bm25", "auto", "svm-map", "svm-mrr", "svm-ndcg", "svm-combo", "lambdamart")),
     *("collection", "docs.index", "train.rank", "valid.rank", "test.rank", "qrels.txt", "means.png", "differences.png"),
 }
 

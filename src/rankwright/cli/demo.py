@@ -32,6 +32,7 @@ _DEPTH = 100  # candidates per retrieval function
 _MEASURES = ("AP", "nDCG@10", "RR")
 _STEPS = 6
 _TRAINED: dict[str, dict[str, Any]] = {  # methods, and their settings
+    "auto": {},
     "svm-map": {},
     "svm-mrr": {},
     "svm-ndcg": {},
@@ -64,9 +65,9 @@ class _Parts:
 def command(folder: Path, seed: int, threads: int) -> None:
     """Learn to rank the documentation of Python's standard library, and compare with BM25.
 
-    Builds a judged collection from the sources of the running Python, indexes it, computes features, trains five
-    rankers, and compares them with BM25 and the best single retrieval function on held-out queries. Takes about a
-    minute, half of it compiling the first time.
+    Builds a judged collection from the sources of the running Python, indexes it, computes features, trains auto (what
+    `rankwright train` does by itself) and five rankers of the papers, and compares them with BM25 and the best single
+    retrieval function on held-out queries. Takes about a minute, half of it compiling the first time.
 
     \b
     Example:
@@ -101,11 +102,11 @@ def command(folder: Path, seed: int, threads: int) -> None:
 
 def _next(folder: Path, query: str) -> list[str]:
     return [
-        f'rankwright search {folder}/docs.index "read a file line by line" --model {folder}/svm-map.rkw',
-        f"rankwright explain {folder}/svm-map.rkw {folder}/test.rank --query {shlex.quote(query)}",
-        f"rankwright info {folder}/lambdamart.rkw",
-        f"rankwright train {folder}/train.rank --method lambdarank --valid {folder}/valid.rank -o net.rkw",
-        f"rankwright fuse {folder}/bm25.run {folder}/svm-map.run -o fused.run",
+        f'rankwright search {folder}/docs.index "read a file line by line" --model {folder}/auto.rkw',
+        f"rankwright explain {folder}/auto.rkw {folder}/test.rank --query {shlex.quote(query)}",
+        f"rankwright info {folder}/auto.rkw",
+        f"rankwright train {folder}/train.rank --explainable -o weights.rkw",
+        f"rankwright fuse {folder}/bm25.run {folder}/auto.run -o fused.run",
         "rankwright index YOUR_DOCUMENTS.jsonl -o your.index       (your own text, see docs/text.md)",
     ]
 
@@ -178,7 +179,8 @@ def _train(parts: _Parts, folder: Path, seed: int, threads: int) -> dict[str, An
     from rankwright.training.train import train
 
     models: dict[str, Any] = {}
-    with _step(4, "training five rankers, with validation" + (", compiling first" * must_compile())) as say:
+    summary: list[tuple[str, str]] = []
+    with _step(4, "training auto and five rankers, with validation" + (", compiling first" * must_compile())) as say:
         for name, settings in _TRAINED.items():
             trained = train(name, parts.train, parts.valid, settings=settings, random_state=seed, n_jobs=threads)
             if trained.facts.interrupted:
@@ -186,6 +188,10 @@ def _train(parts: _Parts, folder: Path, seed: int, threads: int) -> dict[str, An
             trained.save(folder / f"{name}.rkw")
             models[name] = trained.model
             say(f"{name} {trained.facts.seconds:.1f} s")
+            if trained.facts.committee is not None:
+                summary = trained.facts.committee.words()
+    for title, line in summary:
+        click.echo(f"      {title or '':<9}{line}")
     return models
 
 

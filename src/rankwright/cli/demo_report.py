@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 __all__ = ["example_queries", "kinds_table", "write_plots"]
 
-_LEARNED = "svm-map"
+_LEARNED = "auto"
 _SHOWN = 3  # documents of an example query
 _WIDTH = 46  # of each of two columns
 _INK, _FAINT, _GOOD, _BAD = "#1b1f24", "#8b949e", "#0072b2", "#d55e00"
@@ -68,13 +68,13 @@ def example_queries(
         of_kind = [at for at, query in enumerate(queries) if collection.kinds[query] == kind]
         chosen.append((max(of_kind, key=lambda at: gains[at]), f"the largest gain, {kind}"))
     chosen.append((int(np.argmin(gains)), "the largest loss"))
-    lines = ["Three held-out queries, by BM25 and by SVMmap (✓ relevant):"]
+    lines = ["Three held-out queries, by BM25 and by auto (✓ relevant):"]
     for at, why in chosen:
         query = queries[at]
         lines += ["", styled(f"“{collection.queries[query]}”", bold=True) + f"   {why}"]
         good = {document.decode() for document, _ in _ranked(qrels, query, None)}
         columns = []
-        for name, system in (("BM25", "bm25"), ("SVMmap", _LEARNED)):
+        for name, system in (("BM25", "bm25"), (_LEARNED, _LEARNED)):
             shown = [f"{name}, AP {by_name[system].values[at, 0]:.2f}"]
             for rank, (document, _) in enumerate(_ranked(runs[system], query, _SHOWN), 1):
                 mark = "✓" if document.decode() in good else " "
@@ -152,7 +152,7 @@ def _draw_differences(figure: Any, evaluations: Sequence[Evaluation], kinds: Map
     axis.axhline(0, color=_INK, linewidth=0.8)
     wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
     axis.set_title(
-        f"SVMmap against BM25 on {len(differences)} held-out queries: {wins} better, {losses} worse", loc="left"
+        f"auto against BM25 on {len(differences)} held-out queries: {wins} better, {losses} worse", loc="left"
     )
     axis.set_ylabel("difference of AP")
     axis.set_xlabel("queries, sorted; hatched: informational" if len(names) > 1 else "queries, sorted")
