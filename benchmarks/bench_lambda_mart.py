@@ -1,15 +1,16 @@
-"""Claims about the speed and memory of LambdaMART, each as a ratio to LightGBM's LGBMRanker within one run.
+"""Claims about LambdaMART: quality, speed and memory against LightGBM's LGBMRanker within one run.
 
-Data: 400,000 documents × 136 float32 features in queries of 120, five grades; a third of the features continuous, a
-third integers, a third 0 in 85 % of the documents. Both grow 100 trees of 20 leaves on 255 bins with learning rate
-0.1, at least 20 documents per leaf, and pairs down to rank 30. For one and for two threads:
+Data: 240,000 documents (``--docs``) × 136 float32 features in queries of 120, five grades; a third of the features
+continuous, a third integers, a third 0 in 85 % of the documents. Both grow 100 trees of 31 leaves on 255 bins with
+learning rate 0.1, at least 20 documents per leaf, and pairs down to rank 30. For one and for two threads:
 
-1. Training from arrays to a model takes at most 1.0× LightGBM's time.
+1. Training from arrays to a model takes at most 0.67× LightGBM's time: it is 1.5 times as fast.
 2. Scoring all documents takes at most 1.0× LightGBM's time.
 3. Binning takes at most 1.0× the time to construct LightGBM's Dataset.
 4. The growth of peak memory during training is at most 1.0× LightGBM's (each in a separate process).
+5. nDCG@10 on 1,000 other queries is at least LightGBM's, also with 60,000 documents to train on.
 
-Times are wall times, the best of several alternating runs.
+Times are wall times, the best of several alternating runs; CPU times are shown too, for busy machines.
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ Array = npt.NDArray[Any]
 SIZE = 120  # documents per query
 N_FEATURES = 136
 HIDDEN = 12
-LEAVES, BINS, RATE, MIN_ROWS, TRUNCATION = 20, 255, 0.1, 20, 30
+LEAVES, BINS, RATE, MIN_ROWS, TRUNCATION = 31, 255, 0.1, 20, 30
+N_HELD_OUT = 1000  # queries
+SMALL = 60_000  # documents, where quality is compared again
 MEMORY_TREES = 5  # more trees take no more memory
 
 
@@ -126,26 +129,26 @@ def groups(y: Array) -> Array:
     return np.full(len(y) // SIZE, SIZE)
 
 
-def timed(function: Callable[[], Any]) -> tuple[float, Any]:
-    """Return the wall time and the result of one call."""
-    began = time.perf_counter()
+def timed(function: Callable[[], Any], clock: Callable[[], float] = time.perf_counter) -> tuple[float, Any]:
+    """Return the wall time (or that of another clock) and the result of one call."""
+    began = clock()
     result = function()
-    return time.perf_counter() - began, result
+    return clock() - began, result
 
 
-def verdict(what: str, threads: int, ours: float, theirs: float, unit: str) -> None:
+def verdict(what: str, threads: int, ours: float, theirs: float, unit: str, most: float = 1.0) -> None:
     """Print one line for one claim."""
     ratio = ours / theirs
-    says = "holds" if ratio <= 1.0 else "DOES NOT HOLD"
+    says = "holds" if ratio <= most else "DOES NOT HOLD"
     print(
-        f"  {what:10s} {threads} thread{'s' if threads > 1 else ' '} rankwright {ours:8.2f} {unit}"
-        f"   LightGBM {theirs:8.2f} {unit}   {ratio:.2f}× (claim ≤ 1.0): {says}",
+        f"  {what:12s} {threads} thread{'s' if threads > 1 else ' '} rankwright {ours:8.2f} {unit}"
+        f"   LightGBM {theirs:8.2f} {unit}   {ratio:.2f}× (claim ≤ {most}): {says}",
         flush=True,
     )
 
 
 def compare_times(X: Array, y: Array, held_out: tuple[Array, Array], n_trees: int, repeat: int) -> None:
-    """Check claims 1, 2 and 3, and how well both rank unseen documents."""
+    """Check claims 1, 2, 3 and 5."""
     for threads in (1, 2):
         sides = (Ours(threads, n_trees), Theirs(threads, n_trees))
         best: dict[tuple[str, str], float] = defaultdict(lambda: np.inf)
@@ -156,16 +159,36 @@ def compare_times(X: Array, y: Array, held_out: tuple[Array, Array], n_trees: in
         for _ in range(repeat):
             for side in sides:
                 binning, _ = timed(partial(side.bin, X, y))
-                training, models[side.name] = timed(partial(side.fit, X, y))
+                cpu, (training, models[side.name]) = timed(
+                    partial(timed, partial(side.fit, X, y)), time.process_time
+                )  # fmt: skip
                 scoring, _ = timed(partial(side.predict, models[side.name], X))
-                for what, seconds in (("binning", binning), ("training", training), ("scoring", scoring)):
+                found = {"binning": binning, "training": training, "training, CPU": cpu, "scoring": scoring}
+                for what, seconds in found.items():
                     best[what, side.name] = min(best[what, side.name], seconds)
-        for what in ("training", "scoring", "binning"):
-            verdict(what, threads, best[what, "rankwright"], best[what, "LightGBM"], "s")
-        for side in sides:
-            qid = np.arange(len(held_out[1])) // SIZE
-            table = evaluate(held_out[1], side.predict(models[side.name], held_out[0]), qid, measures=["nDCG@10"])
-            print(f"  {side.name}: nDCG@10 on {qid[-1] + 1} held-out queries {table.means['nDCG@10']:.4f}")
+        for what in ("training", "training, CPU", "scoring", "binning"):
+            most = 0.67 if what.startswith("training") else 1.0
+            verdict(what, threads, best[what, "rankwright"], best[what, "LightGBM"], "s", most)
+        if threads == 1:
+            compare_quality(models, held_out)
+
+
+def compare_quality(models: dict[str, Any], held_out: tuple[Array, Array]) -> None:
+    """Check claim 5: nDCG@10, the difference and its standard error."""
+    X, y = held_out
+    qid = np.arange(len(y)) // SIZE
+    values = [
+        evaluate(y, np.asarray(models[name].predict(X)), qid, measures=["nDCG@10"]).column("nDCG@10")
+        for name in ("rankwright", "LightGBM")
+    ]
+    apart = values[0] - values[1]
+    error = apart.std(ddof=1) / np.sqrt(len(apart))
+    says = "holds" if apart.mean() >= 0 else "DOES NOT HOLD"
+    print(
+        f"  nDCG@10 on {len(apart)} other queries: rankwright {values[0].mean():.4f}   LightGBM {values[1].mean():.4f}"
+        f"   difference {apart.mean():+.4f} ± {error:.4f} (claim ≥ 0): {says}",
+        flush=True,
+    )
 
 
 @contextmanager
@@ -179,9 +202,10 @@ def watched(spent: dict[str, float]) -> Iterator[None]:
         (binning, "bin_features", "binning"),
         (content_order, "content_order", "tie order"),
         (lambdas.Lambdas, "evaluate", "gradients"),
-        (grow, "pack", "histograms"),
-        (grow.Grower, "_fill", "histograms"),
-        (grow.Grower, "_choose", "splits"),
+        (grow, "pack", "packing"),
+        (grow.Grower, "_gather", "gathering"),
+        (grow.Grower, "_run", "histograms, splits"),
+        (grow.Grower, "_choose", "counts"),
         (grow, "partition", "partition"),
         (grow.Grower, "grow", "growing"),
         (tree_learner.TreeLearner, "fit", "trees"),
@@ -190,7 +214,7 @@ def watched(spent: dict[str, float]) -> Iterator[None]:
 
     def watch(function: Callable[..., Any], part: str) -> Callable[..., Any]:
         def call(*args: Any, **settings: Any) -> Any:
-            seconds, result = timed(partial(function, *args, **settings))
+            seconds, result = timed(partial(function, *args, **settings), time.process_time)
             spent[part] += seconds
             return result
 
@@ -209,11 +233,12 @@ def show_parts(X: Array, y: Array, n_trees: int) -> None:
     """Print where training with one thread spends its time."""
     spent: dict[str, float] = defaultdict(float)
     with watched(spent):
-        total, _ = timed(partial(Ours(1, n_trees).fit, X, y))
+        total, _ = timed(partial(Ours(1, n_trees).fit, X, y), time.process_time)
     spent["leaf values"] = spent.pop("trees") - spent["growing"]
-    spent["rest of growing"] = spent.pop("growing") - sum(spent[part] for part in ("histograms", "splits", "partition"))
+    parts = ("packing", "gathering", "histograms, splits", "counts", "partition")
+    spent["rest of growing"] = spent.pop("growing") - sum(spent[part] for part in parts)
     spent["checks and the rest"] = total - sum(spent.values())
-    print(f"where the time goes, {n_trees} trees, one thread, {total:.1f} s:")
+    print(f"where the time goes, {n_trees} trees, one thread, {total:.1f} s of CPU time:")
     for part, seconds in sorted(spent.items(), key=lambda entry: -entry[1]):
         print(f"  {part:20s} {seconds:6.2f} s  {seconds / total:4.0%}")
 
@@ -273,7 +298,7 @@ def show_first_seconds(folder: Path) -> None:
 def main() -> None:
     """Run everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--docs", type=int, default=400_000)
+    parser.add_argument("--docs", type=int, default=240_000)
     parser.add_argument("--trees", type=int, default=100)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--child", help=argparse.SUPPRESS)
@@ -284,8 +309,8 @@ def main() -> None:
         child(args.child, args.threads, args.folder)
         return
     versions = ", ".join(f"{name} {version(name)}" for name in ("rankwright", "lightgbm", "numba", "numpy"))
-    n_docs, n_held_out = args.docs // SIZE * SIZE, max(args.docs // 10 // SIZE, 10) * SIZE
-    X, y = make(n_docs + n_held_out)
+    n_docs = args.docs // SIZE * SIZE
+    X, y = make(n_docs + N_HELD_OUT * SIZE)
     held_out, X, y = (X[n_docs:].copy(), y[n_docs:]), X[:n_docs], y[:n_docs]
     print(f"{versions}; {n_docs:,} × {N_FEATURES}, {args.trees} trees, best of {args.repeat}")
     print(f"system load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
@@ -296,6 +321,9 @@ def main() -> None:
         show_first_seconds(folder)
         compare_memory(folder)
     compare_times(X, y, held_out, args.trees, args.repeat)
+    print(f"{min(SMALL, n_docs):,} documents, {args.trees} trees:")
+    sides = (Ours(1, args.trees), Theirs(1, args.trees))
+    compare_quality({side.name: side.fit(X[:SMALL], y[:SMALL]) for side in sides}, held_out)
     show_parts(X, y, args.trees)
     print(f"system load after: {os.getloadavg()[0]:.1f}")
 

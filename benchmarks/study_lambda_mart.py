@@ -42,7 +42,7 @@ def _pages(root: Path) -> Iterable[str]:
         "OHSUMED": ohsumed_folds(root),
         "MQ2008": mq2008_folds(root),
         "ClueWeb09": list(letor_folds([read(root / "clueweb09_webis" / f"S{k}.txt.gz") for k in range(1, 6)])),
-        "MSLR sample": _mslr(root),
+        "MSLR sample": mslr_folds(root),
     }
     yield (
         f"lightgbm {version('lightgbm')}, one thread each; at least 20 documents per leaf; up to {TREES} trees and "
@@ -53,7 +53,8 @@ def _pages(root: Path) -> Iterable[str]:
     yield _leaves(folds)
 
 
-def _mslr(root: Path) -> list[Fold]:
+def mslr_folds(root: Path) -> list[Fold]:
+    """Read the sample of MSLR-WEB10K in five random folds."""
     names = ("msn1.fold1.train.5k.txt.gz", "mslr.changli.vali.18q.txt.gz")
     parts = [read(root / "mslr_sample" / name) for name in names]
     data = RankingData.concatenate(parts)

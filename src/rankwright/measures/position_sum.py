@@ -67,8 +67,10 @@ class PositionSum(Measure):
 
 def _changes(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:
     """The documents exchange their discounts."""
-    for j in range(i + 1, worth.size):
-        out[j] = (worth[j] - worth[i]) * (parameters[i] - parameters[j])
+    own, discount = worth[i], parameters[i]
+    lower, discounts, changes = worth[i + 1 :], parameters[i + 1 :], out[i + 1 :]  # positions that are not negative
+    for j in range(lower.size):
+        changes[j] = (lower[j] - own) * (discount - discounts[j])
 
 
 def _prepare_hits(worth: Array, known: Array, parameters: Array, state: Array) -> None:

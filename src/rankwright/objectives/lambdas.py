@@ -73,9 +73,12 @@ def _row(
     """
     own, score = worth[i], scores[i]
     rises, bends, forces = 0.0, 0.0, 0.0
-    for j in range(i + 1, worth.size):
-        sign = 1.0 if own > worth[j] else -1.0
-        apart = score - scores[j]
+    # From here on positions count from i + 1: a compiler that knows them not to be negative handles many at once.
+    lower, changes = worth[i + 1 :], changes[i + 1 :]
+    behind, ups, curves = scores[i + 1 :], up[i + 1 :], curve[i + 1 :]
+    for j in range(lower.size):
+        sign = 1.0 if own > lower[j] else -1.0
+        apart = score - behind[j]
         o = min(max(sign * apart, -_REACH), _REACH) * (1.0 / (1 << _HALVINGS))
         power = 1.0 + o * (1.0 + o * (1 / 2 + o * (1 / 6 + o * (1 / 24 + o * (1 / 120 + o * (1 / 720))))))
         power *= power
@@ -91,8 +94,8 @@ def _row(
         rises += sign * force
         bends += bend
         forces += force
-        up[j] -= sign * force
-        curve[j] += bend
+        ups[j] -= sign * force
+        curves[j] += bend
     up[i] += rises
     curve[i] += bends
     return forces

@@ -7,7 +7,7 @@ from rankwright.models.trees import grow as grow_module
 from rankwright.models.trees import histogram
 from rankwright.models.trees.binning import MISSING, bin_features
 from rankwright.models.trees.grow import Grower
-from rankwright.models.trees.histogram import CURVE_BITS, MOST_ROWS, count_bins, fill_group, gather, pack
+from rankwright.models.trees.histogram import CURVE_BITS, MOST_ROWS, count_bins, fill_groups, gather, pack
 from rankwright.models.trees.split import partition
 
 CURVE = (1 << CURVE_BITS) - 1
@@ -114,7 +114,7 @@ def assert_is_reference(tree, leaves, nodes, rows_of, rtol=1e-6):
     assert {node: part.tolist() for node, part in leaves} == {node: part.tolist() for node, part in rows_of.items()}
 
 
-@pytest.mark.parametrize("n_rows", [0, 1, 300, 20_000])
+@pytest.mark.parametrize("n_rows", [0, 1, 300, 3000, 20_000])
 def test_histograms_are_sums_over_the_bins(n_rows):
     X, residuals = make(20_000, 11)
     curves = curvatures(20_000)
@@ -124,8 +124,9 @@ def test_histograms_are_sums_over_the_bins(n_rows):
     values, sums = np.empty(n_rows, np.int64), np.full((2, 8, 256), 99, np.int64)
     total = gather(packed.values, rows, values)
     assert total == packed.values[rows].sum()
-    for group in range(2):
-        fill_group(binned.words[group], rows, values, sums[group])
+    fill_groups(binned.words, binned.words.T.copy(), 1, 2, rows, values, sums)
+    assert (sums[0] == 99).all()
+    fill_groups(binned.words, binned.words.T.copy(), 0, 1, rows, values, sums)
     counts = np.full(256, 99)
     for j, found in enumerate(sums.reshape(16, 256)[:11]):
         codes = np.where(np.isnan(X[rows, j]), MISSING, np.searchsorted(binned.ends[j], X[rows, j]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -108,6 +109,7 @@ class Grower:
         ways = np.zeros(self.binned.n_features, np.int64)
         ways[list(self.directions)] = list(self.directions.values())
         self._kinds = (self._n_bins, self._is_category, ways)
+        self._by_row = np.ascontiguousarray(self.binned.words.T)
         self._shape = (n_groups, GROUP, 256)
         self._spare: list[Array] = []
         self._values = np.empty(self.binned.n_rows, np.int64)
@@ -237,14 +239,12 @@ class Grower:
 
     def _run(self, function: Any, part: Array, *given: Any) -> None:
         """Run a search over groups of features, each thread over some of them."""
-        words, n_groups = self.binned.words, self._shape[0]
+        search, n_groups = partial(function, self.binned.words, self._by_row), self._shape[0]
         threads = min(self.threads, n_groups) if len(part) >= _WORTH_THREADS else 1
         # One call per thread, the last one in this thread: more calls would cost more than better balance gains.
         bounds = [n_groups * at // threads for at in range(threads + 1)]
-        others = [
-            self._pool.submit(function, words, first, stop, part, *given) for first, stop in pairwise(bounds[:-1])
-        ]
-        function(words, bounds[-2], n_groups, part, *given)
+        others = [self._pool.submit(search, first, stop, part, *given) for first, stop in pairwise(bounds[:-1])]
+        search(bounds[-2], n_groups, part, *given)
         for other in others:
             other.result()
 

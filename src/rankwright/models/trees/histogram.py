@@ -15,12 +15,14 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-__all__ = ["CURVE_BITS", "MOST_ROWS", "Packed", "count_bins", "fill_group", "gather", "pack"]
+__all__ = ["CURVE_BITS", "MOST_ROWS", "Packed", "count_bins", "fill_groups", "gather", "pack"]
 
 Array = npt.NDArray[Any]
 CURVE_BITS = 32
 MOST_ROWS = 1 << 30
 _MOST = (1 << 31) - 1  # that |residuals| and curvatures sum to
+_FAR = 6  # rows apart, on average, from which words are read row by row
+_BLOCK = 256  # rows
 _LEAST_UNIT = float(np.finfo(np.float64).tiny)
 
 
@@ -105,15 +107,54 @@ def gather(packed: Any, rows: Any, values: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def fill_group(words: Any, rows: Any, values: Any, sums: Any) -> None:
-    """Histograms of the eight features of a group; ``sums`` has shape (8, 256)."""
-    for k in range(8):
-        for b in range(256):
-            sums[k, b] = 0
+def fill_groups(words: Any, by_row: Any, first: int, stop: int, rows: Any, values: Any, sums: Any) -> None:
+    """Histograms of the groups ``first`` … ``stop − 1`` of eight features; ``sums`` has shape (groups, 8, 256).
+
+    ``by_row`` are the words row by row: where rows are few and far between, a cache line then has words of eight
+    groups, and not one that is used and seven that are not.
+    """
+    for group in range(first, stop):
+        for k in range(8):
+            for b in range(256):
+                sums[group, k, b] = 0
+    if _FAR * rows.size >= by_row.shape[0]:
+        for group in range(first, stop):
+            _add_rows(words[group], rows, values, sums[group])
+        return
+    block = np.empty((stop - first, _BLOCK), np.uint64)
+    for start in range(0, rows.size, _BLOCK):
+        n = min(_BLOCK, rows.size - start)
+        for k in range(n):
+            row = by_row[rows[start + k]]
+            for group in range(first, stop):
+                block[group - first, k] = row[group]
+        for group in range(first, stop):
+            _add_words(block[group - first, :n], values[start : start + n], sums[group])
+
+
+@njit(cache=True, nogil=True)
+def _add_rows(words: Any, rows: Any, values: Any, sums: Any) -> None:
     byte = np.uint64(255)
     s0, s1, s2, s3, s4, s5, s6, s7 = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7]
     for k in range(rows.size):
         word, value = words[rows[k]], values[k]
+        s0[word & byte] += value
+        s1[(word >> np.uint64(8)) & byte] += value
+        s2[(word >> np.uint64(16)) & byte] += value
+        s3[(word >> np.uint64(24)) & byte] += value
+        s4[(word >> np.uint64(32)) & byte] += value
+        s5[(word >> np.uint64(40)) & byte] += value
+        s6[(word >> np.uint64(48)) & byte] += value
+        s7[word >> np.uint64(56)] += value
+
+
+@njit(cache=True, nogil=True)
+def _add_words(words: Any, values: Any, sums: Any) -> None:
+    """The same for words side by side."""
+    byte = np.uint64(255)
+    s0, s1, s2, s3, s4, s5, s6, s7 = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7]
+    for k in range(words.size):
+        word, value = words[k], values[k]
         s0[word & byte] += value
         s1[(word >> np.uint64(8)) & byte] += value
         s2[(word >> np.uint64(16)) & byte] += value

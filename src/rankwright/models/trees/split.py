@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 
 from rankwright.models.trees.binning import GROUP, MISSING
-from rankwright.models.trees.histogram import CURVE_BITS, count_bins, fill_group
+from rankwright.models.trees.histogram import CURVE_BITS, count_bins, fill_groups
 from rankwright.models.trees.special_split import best_bounded_split, category_order, permuted
 
 __all__ = ["look", "look_at_both", "partition", "settle"]
@@ -25,36 +25,52 @@ __all__ = ["look", "look_at_both", "partition", "settle"]
 _CURVE = (1 << CURVE_BITS) - 1
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True)
 def best_split(histogram: Any, n_bins: int, total: int, least: int, counts: Any, min_rows: int) -> Any:
     """The best gain of one feature (−1 if there is no split), the last bin that goes left, whether missing values do.
 
     Both parts have at least ``least`` units of curvature and, by ``counts``, ``min_rows`` rows.
     """
     best, last, with_missing = -1.0, 0, False
+    lefts, gains = np.empty(256, np.int64), np.empty(256)
     missing, n_missing = histogram[MISSING], counts[MISSING]
-    n = n_missing
-    if min_rows > 0:
-        for b in range(n_bins):
-            n += counts[b]
-    g, h = total >> CURVE_BITS, total & _CURVE
     some_missing = missing != 0 or n_missing > 0
     for side in range(2 if some_missing else 1):
         left = missing if side else missing * 0
-        n_left = n_missing if side else n_missing * 0
-        for b in range(n_bins if some_missing and not side else n_bins - 1):
+        n_splits = n_bins if some_missing and not side else n_bins - 1
+        for b in range(n_splits):
             left += histogram[b]
-            n_left += counts[b]
-            h_left = left & _CURVE
-            if h_left < least or n_left < min_rows:
-                continue
-            if h - h_left < least or n - n_left < min_rows:
-                break
-            apart = float((left >> CURVE_BITS) * h - g * h_left)
-            gain = apart * apart / (float(h_left) * float(h - h_left))
-            if gain > best:
-                best, last, with_missing = gain, b, side == 1
-    return best / float(h) if best >= 0 else -1.0, last, with_missing
+            lefts[b] = left
+        _set_gains(lefts[:n_splits], total, least, gains)
+        if min_rows > 0:
+            _forbid(counts, n_bins, n_missing if side else n_missing * 0, min_rows, gains[:n_splits])
+        for b in range(n_splits):
+            if gains[b] > best:
+                best, last, with_missing = gains[b], b, side == 1
+    return best / max(float(total & _CURVE), 1.0) if best >= 0 else -1.0, last, with_missing
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _set_gains(lefts: Any, total: int, least: int, gains: Any) -> None:
+    """The gain times H of every split, −1 where a part has too little curvature; without branches, many at once."""
+    g, h = total >> CURVE_BITS, total & _CURVE
+    for b in range(lefts.size):
+        h_left = lefts[b] & _CURVE
+        apart = float((lefts[b] >> CURVE_BITS) * h - g * h_left)
+        gain = apart * apart / (float(h_left) * float(h - h_left))
+        gains[b] = gain if (h_left >= least) & (h - h_left >= least) else -1.0
+
+
+@njit(cache=True, nogil=True)
+def _forbid(counts: Any, n_bins: int, n_left: int, min_rows: int, gains: Any) -> None:
+    """Set the gain to −1 where a part has too few rows; ``n_left`` go left in any case."""
+    n = counts[MISSING]
+    for b in range(n_bins):
+        n += counts[b]
+    for b in range(gains.size):
+        n_left += counts[b]
+        if n_left < min_rows or n - n_left < min_rows:
+            gains[b] = -1.0
 
 
 @njit(cache=True, nogil=True)
@@ -95,29 +111,28 @@ def _best_splits(sums: Any, first: int, stop: int, kinds: Any, allowed: Any, nod
 
 @njit(cache=True, nogil=True)
 def look(
-    words: Any, first: int, stop: int, rows: Any, values: Any, sums: Any, kinds: Any, allowed: Any, node: Any,
-    limits: Any, out: Any,
+    words: Any, by_row: Any, first: int, stop: int, rows: Any, values: Any, sums: Any, kinds: Any, allowed: Any,
+    node: Any, limits: Any, out: Any,
 ) -> None:  # fmt: skip
     """Histograms of the groups ``first`` … ``stop − 1`` over some rows, and the best split of every feature."""
+    fill_groups(words, by_row, first, stop, rows, values, sums)
     for group in range(first, stop):
-        fill_group(words[group], rows, values, sums[group])
         at = group * GROUP
         _best_splits(sums[group], at, at + GROUP, kinds, allowed, node, limits, out)
 
 
 @njit(cache=True, nogil=True)
 def look_at_both(
-    words: Any, first: int, stop: int, rows: Any, values: Any, sums: Any, kinds: Any, allowed: Any, node: Any,
-    limits: Any, out: Any, other: Any, other_allowed: Any, other_node: Any, other_out: Any,
+    words: Any, by_row: Any, first: int, stop: int, rows: Any, values: Any, sums: Any, kinds: Any, allowed: Any,
+    node: Any, limits: Any, out: Any, other: Any, other_allowed: Any, other_node: Any, other_out: Any,
 ) -> None:  # fmt: skip
     """The same for two children; ``other`` holds the histograms of their parent and becomes those of the second."""
+    look(words, by_row, first, stop, rows, values, sums, kinds, allowed, node, limits, out)
     for group in range(first, stop):
-        fill_group(words[group], rows, values, sums[group])
         for k in range(GROUP):
             for b in range(256):
                 other[group, k, b] -= sums[group, k, b]
         at = group * GROUP
-        _best_splits(sums[group], at, at + GROUP, kinds, allowed, node, limits, out)
         _best_splits(other[group], at, at + GROUP, kinds, other_allowed, other_node, limits, other_out)
 
 
