@@ -62,6 +62,7 @@ def letor_lines(name: str, n_queries: int, n_docs: int = 12, n_features: int = 6
         X = rng.normal(size=(n_docs, n_features))
         hidden = X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=n_docs)
         labels = np.digitize(hidden, np.quantile(hidden, [0.6, 0.85]))
+        X[:, 5] = np.rint(X[:, 5])  # the year, which pages take as a category
         for d, (label, row) in enumerate(zip(labels, X, strict=True)):
             features = " ".join(f"{at}:{value:.4f}" for at, value in enumerate(row, 1))
             lines.append(f"{label} qid:{query} {features} # docid = d{4 * d}")

@@ -135,6 +135,21 @@ def test_neither_threads_nor_the_order_of_rows_matter(settings):
         assert other.predict(TEST[FEATURES]).tobytes() == expected.tobytes()
 
 
+def test_many_categories_of_noise_do_little_harm():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.normal(size=(4000, 2)), rng.integers(0, 200, 4000)])
+    labels = np.digitize(X[:, 0] + 0.5 * X[:, 1] + rng.normal(size=4000), [0.5, 1.5])
+    train, test = (
+        RankingData.from_arrays(X[part], labels[part], np.arange(2000) // 20)
+        for part in (slice(0, 2000), slice(2000, None))
+    )
+    settings = {"n_trees": 20, "max_leaves": 10}
+    noise = LambdaMART(**settings, categorical=[2]).fit(train)
+    without = LambdaMART(**settings).fit(train.with_features(train.X * [1, 1, 0]))
+    assert noise.score(test) > without.score(test) - 0.02
+    assert noise.feature_importances_[2] < 0.1
+
+
 def test_only_the_most_common_categories_are_told_apart():
     rng = np.random.default_rng(0)
     number = np.minimum(rng.geometric(0.02, 4000), 400)

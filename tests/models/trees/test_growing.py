@@ -272,7 +272,7 @@ def test_the_sums_of_one_child_are_those_of_its_parent_less_the_other(monkeypatc
     filled = []
     plain = Grower._gather
     monkeypatch.setattr(
-        Grower, "_gather", lambda self, part, task: (filled.append(len(part)), plain(self, part, task))[1]
+        Grower, "_gather", lambda self, leaf, part, task: (filled.append(len(part)), plain(self, leaf, part, task))[1]
     )
     grown(X, residuals, **settings)
     assert len(filled) < 31  # one of two children

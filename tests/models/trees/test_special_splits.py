@@ -16,6 +16,7 @@ from rankwright.models.trees.special_split import (
     as_sets,
     best_bounded_split,
     category_order,
+    chance_gain,
     left_bins,
     partition_set,
     permuted,
@@ -75,6 +76,24 @@ def test_smoothing_moves_rare_categories_to_the_middle():
     assert category_order(histogram, 4, total, 100.0).tolist() == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize(("n_bins", "uneven"), [(20, False), (80, True), (200, False)])
+def test_chance_gains_what_is_taken_off(n_bins, uneven):
+    """Residuals that do not depend on the categories: the mean gain of the best split, over many draws."""
+    rng = np.random.default_rng(n_bins)
+    curves = rng.integers(200, 20_000 if uneven else 201, n_bins)
+    noise, gains = 2500.0, []
+    histogram = np.zeros(256, np.int64)
+    for _ in range(200):
+        residuals = np.rint(rng.normal(size=n_bins) * np.sqrt(noise * curves)).astype(np.int64)
+        histogram[:n_bins] = (residuals << CURVE_BITS) + curves
+        total = histogram.sum()
+        order = category_order(histogram, n_bins, total, 0.0)
+        gains.append(best_split(permuted(histogram, order), n_bins, total, 1, NO_COUNTS, 0)[0])
+    assert np.mean(gains) == pytest.approx(chance_gain(histogram, n_bins, noise), rel=0.15)
+    assert chance_gain(histogram, 1, noise) == pytest.approx(0, abs=1e-9)
+    assert chance_gain(np.zeros(256, np.int64), 9, noise) == 0
+
+
 def test_sets_are_those_of_the_tables():
     rng = np.random.default_rng(0)
     tables = rng.random((5, 256)) < 0.5
@@ -100,7 +119,7 @@ def test_rows_reach_the_leaves_they_were_grown_in(n_categories):
     X[:, 9] = rng.integers(0, n_categories, 600)
     X[rng.random(600) < 0.1, 9] = np.nan
     effect = rng.normal(size=n_categories)[np.nan_to_num(X[:, 9]).astype(int)]
-    tree, leaves = grown(X, effect + X[:, 0], {9: n_categories}, max_leaves=20)
+    tree, leaves = grown(X, effect + X[:, 0], {9: n_categories}, max_leaves=20, chance=0.0)
     assert {0, 9} <= set(tree.feature.tolist())
     assert (tree.subset[tree.feature == 9] >= 0).all()
     value = np.zeros(len(tree.feature))
@@ -120,7 +139,9 @@ def test_one_split_is_the_best_of_all_subsets_of_the_data():
     for _ in range(10):
         codes = rng.integers(0, 6, 60)
         residuals, curves = rng.normal(size=60), rng.random(60) + 0.1
-        tree, leaves = grown(codes[:, None].astype(float), residuals, {0: 6}, curves, max_leaves=2, smooth_rows=0.0)
+        tree, leaves = grown(
+            codes[:, None].astype(float), residuals, {0: 6}, curves, max_leaves=2, smooth_rows=0.0, chance=0.0
+        )
         present = np.unique(codes)
 
         def gain(left, residuals=residuals, curves=curves):

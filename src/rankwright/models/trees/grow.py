@@ -21,7 +21,9 @@ from rankwright.models.trees.special_split import (
     left_bins,
     mean_curve,
     middle_value,
+    noise_of,
     partition_set,
+    sum_of_squares,
 )
 from rankwright.models.trees.split import look, look_at_both, partition, settle
 
@@ -38,6 +40,7 @@ class _Leaf:
     start: int
     stop: int
     total: int = 0  # packed
+    squares: float = 0.0  # of residuals, in units, where categories are split
     sums: Array | None = None
     gain: float = -1.0
     feature: int = -1
@@ -81,6 +84,8 @@ class Grower:
     smooth_rows : float
         Rows of average curvature with the mean of the node that are added to every category of a feature, where
         categories are ordered by their means.
+    chance : float
+        How many times the gain that chance gives a split by categories is taken off.
 
     Attributes
     ----------
@@ -96,6 +101,7 @@ class Grower:
     threads: int = 1
     directions: Mapping[int, int] = field(default_factory=dict)
     smooth_rows: float = 10.0
+    chance: float = 1.0
     _pool: ThreadPoolExecutor = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -195,8 +201,8 @@ class Grower:
         drawn = {leaf.node: self._draw_features(task) for leaf in (one, two)}
         small.sums, large.sums, parent.sums = self._spare_sums(), parent.sums, None
         part = task.rows[small.start : small.stop]
-        small.total, values = self._gather(part, task)
-        large.total = parent.total - small.total
+        values = self._gather(small, part, task)
+        large.total, large.squares = parent.total - small.total, parent.squares - small.squares
         of_small, of_large = self._no_splits(), self._no_splits()
         one_side = (small.sums, self._kinds, drawn[small.node], _node(small), self._limits(task), of_small)
         other_side = (large.sums, drawn[large.node], _node(large), of_large)
@@ -212,7 +218,7 @@ class Grower:
         if self.node_rows < 1.0:
             part = part[task.rng.random(len(part), np.float32) < self.node_rows]
         leaf.sums = self._spare_sums()
-        leaf.total, values = self._gather(part, task)
+        values = self._gather(leaf, part, task)
         allowed, splits = self._draw_features(task), self._no_splits()
         self._run(look, part, values, leaf.sums, self._kinds, allowed, _node(leaf), self._limits(task), splits)
         self._choose(leaf, part, splits, task)
@@ -220,7 +226,7 @@ class Grower:
     def _limits(self, task: _Task) -> tuple[int, float]:
         """Units of curvature that each part of a split must have, and those that smooth the means of categories.
 
-        A part must have some, or those of its rows where all are equal.
+        A part must have some units, or those of its rows where all are equal.
         """
         return self._least_rows * task.packed.largest if task.packed.counts_rows else 1, task.smooth
 
@@ -233,9 +239,12 @@ class Grower:
             lower, upper = (one, two) if way > 0 else (two, one)
             lower.high = upper.low = leaf.limit
 
-    def _gather(self, part: Array, task: _Task) -> tuple[int, Array]:
+    def _gather(self, leaf: _Leaf, part: Array, task: _Task) -> Array:
+        """The packed values of some rows, whose sums become those of the leaf."""
         values = self._values[: len(part)]
-        return gather(task.packed.values, part, values), values
+        leaf.total = gather(task.packed.values, part, values)
+        leaf.squares = self.chance * sum_of_squares(values) if self.binned.categorical else 0.0
+        return values
 
     def _run(self, function: Any, part: Array, *given: Any) -> None:
         """Run a search over groups of features, each thread over some of them."""
@@ -287,5 +296,5 @@ class Grower:
             leaf.sums = None
 
 
-def _node(leaf: _Leaf) -> tuple[int, float, float]:
-    return leaf.total, leaf.low, leaf.high
+def _node(leaf: _Leaf) -> tuple[int, float, float, float]:
+    return leaf.total, leaf.low, leaf.high, noise_of(leaf.squares, leaf.total)

@@ -2,7 +2,8 @@
 
 Categories have no order, but the best split into two sets follows one: that of their mean residuals G_b/H_b (Fisher
 1958). So the bins of a categorical feature are sorted and searched like those of any other. Few rows say little of a
-category: its mean is taken as that of the node with ``smooth`` more units of curvature. Where leaves have bounds, each
+category: its mean is taken as that of the node with ``smooth`` more units of curvature. Sorting finds a split even in
+noise, the better the more categories there are; what chance gains is taken off the gain. Where leaves have bounds, each
 part of a split gains what the best value within them does.
 """
 
@@ -22,11 +23,14 @@ __all__ = [
     "as_sets",
     "best_bounded_split",
     "category_order",
+    "chance_gain",
     "left_bins",
     "mean_curve",
     "middle_value",
+    "noise_of",
     "partition_set",
     "permuted",
+    "sum_of_squares",
 ]
 
 _CURVE = (1 << CURVE_BITS) - 1
@@ -44,6 +48,21 @@ def category_order(histogram: Any, n_bins: int, total: int, smooth: float) -> An
         else:
             means[b] = mean if residual == 0 else np.inf if residual > 0 else -np.inf
     return np.argsort(means, kind="mergesort")
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def chance_gain(histogram: Any, n_bins: int, noise: float) -> float:
+    """What a split of categories gains by chance if they all are the same: 2/π · (k − 1) · noise.
+
+    ``noise`` is the variance of residuals per unit of curvature, and k = (Σ √H_b)² / Σ H_b the number of categories if
+    they have equal shares: sorted by means that are nothing but noise, one half has ±√(2/π) standard deviations each.
+    """
+    roots, curve = 0.0, 0.0
+    for b in range(n_bins):
+        h = float(histogram[b] & _CURVE)
+        roots += np.sqrt(h)
+        curve += h
+    return 2.0 / np.pi * max(roots * roots / curve - 1.0, 0.0) * noise if curve > 0 else 0.0
 
 
 @njit(cache=True, nogil=True)
@@ -153,6 +172,22 @@ def partition_set(words: Any, shift: int, table: Any, rows: Any, other: Any) -> 
 def mean_curve(values: Any) -> float:
     """Mean curvature of packed values."""
     return float((values & _CURVE).mean()) if len(values) else 0.0
+
+
+@njit(cache=True, nogil=True)
+def sum_of_squares(values: Any) -> float:
+    """Sum of the squares of packed residuals."""
+    found = 0.0
+    for k in range(values.size):
+        residual = float(values[k] >> CURVE_BITS)
+        found += residual * residual
+    return found
+
+
+@njit(cache=True, nogil=True)
+def noise_of(squares: float, total: int) -> float:
+    """Variance of residuals per unit of curvature, from the sum of their squares and the packed sum of a node."""
+    return squares / max(float(total & _CURVE), 1.0)
 
 
 def as_sets(tables: Sequence[Any]) -> Any:

@@ -18,7 +18,7 @@ from numba import njit
 
 from rankwright.models.trees.binning import GROUP, MISSING
 from rankwright.models.trees.histogram import CURVE_BITS, count_bins, fill_groups
-from rankwright.models.trees.special_split import best_bounded_split, category_order, permuted
+from rankwright.models.trees.special_split import best_bounded_split, category_order, chance_gain, permuted
 
 __all__ = ["look", "look_at_both", "partition", "settle"]
 
@@ -78,15 +78,19 @@ def _best_of(histogram: Any, kinds: Any, j: int, node: Any, limits: Any, counts:
     """The best split of a feature of any kind; ``last`` is a place among its bins as `_searched` sorts them.
 
     ``kinds`` are, for every feature, the number of its bins, whether they are categories, and the way in which scores
-    must go; ``node`` is the packed sum and the bounds of its values; ``limits`` are the least units of curvature of a
-    part, and those that smooth the means of categories.
+    must go. ``node`` is the packed sum, the bounds of values, and the variance of residuals per unit of curvature.
+    ``limits`` are the least units of curvature of a part, and those that smooth the means of categories.
     """
     n_bins, _, ways = kinds
-    total, low, high = node
+    total, low, high, noise = node
     searched, in_order = _searched(histogram, kinds, j, node, limits, counts)
     if ways[j] == 0 and low == -np.inf and high == np.inf:
-        return best_split(searched, n_bins[j], total, limits[0], in_order, min_rows)
-    return best_bounded_split(searched, n_bins[j], total, limits[0], in_order, min_rows, ways[j], low, high)
+        best = best_split(searched, n_bins[j], total, limits[0], in_order, min_rows)
+    else:
+        best = best_bounded_split(searched, n_bins[j], total, limits[0], in_order, min_rows, ways[j], low, high)
+    if not kinds[1][j]:
+        return best
+    return best[0] - chance_gain(searched, n_bins[j], noise), best[1], best[2]
 
 
 @njit(cache=True, nogil=True)
