@@ -34,14 +34,15 @@ def query_values(data: RankingData, measure: str | Measure, docs: Array | None =
         The documents, query after query, in the order that decides between equal scores where there are no ids.
     """
     resolved = parse_measure(measure).resolve("letor")
-    docs = np.arange(data.n_docs) if docs is None or data.doc_ids is not None else docs
+    if docs is None or data.doc_ids is not None:  # in the order in which equal scores leave them
+        docs = rank_order(np.zeros(data.n_docs), data.indptr, data.doc_ids)
     labels = data.labels[docs]
     known = Rankings(labels, data.indptr)
     ideal = known.ideal
     nothing = ~resolved.has_relevant(known)
 
     def values(scores: Array) -> Array:
-        order = rank_order(scores[docs], data.indptr, data.doc_ids)
+        order = rank_order(scores[docs], data.indptr)
         rankings = Rankings(labels[order], data.indptr, known)
         vars(rankings)["ideal"] = ideal  # the cached property finds it here
         found = resolved.value(rankings)
