@@ -48,16 +48,6 @@ def test_a_member_that_hurts_is_dropped_and_others_stay():
     assert committee.stay() == (0, 1, 2)
 
 
-def test_noise_alone_drops_no_one():
-    """Members that are equally good differ by chance, which is rarely more than two standard errors."""
-    dropped = 0
-    for seed in range(20):
-        labels, rng = made_up(seed=seed)
-        scores = labels[:, None] + rng.normal(size=(len(labels), 4))
-        dropped += 4 - len(held_out(scores, labels, 6).stay())
-    assert dropped <= 4
-
-
 @pytest.mark.parametrize("seed", range(8))
 def test_the_rule_that_drops_members_step_by_step(seed):
     """The same by its definition, with scipy's test of a mean."""
@@ -161,8 +151,7 @@ def test_the_floor_is_the_best_single_feature():
     assert ranker.committee_.floor
     assert np.flatnonzero(ranker.model_.coef).tolist() == [7]
     assert ranker.committee_.kept == ()
-    assert ("holds", "the feature f8 alone: no ranker was better") in ranker.committee_.words()
-    assert ranker.committee_.expectation.difference.value == 0
+    assert ("holds", "the feature f8 alone, which is better than what was learnt") in ranker.committee_.words()
 
 
 def test_random_labels_promise_nothing():

@@ -93,10 +93,10 @@ class AutoRanker(Ranker):
     """The ranker to take without knowing the others: a committee of linear rankers and trees.
 
     Each member is trained with what cross-validation over queries finds best for it (or ``eval_set``, if given), the
-    scores of the members are put on one scale and added. Members without which the committee is clearly better are
-    dropped; if it is no better than the best single feature, it is that feature. All of this is decided on queries that
-    the members were not trained on, and so is what :attr:`committee_` promises for new queries. The result is one
-    model: a sum, or a single weight vector with ``explainable``.
+    scores of the members are put on one scale and added. Members without which the committee is better are
+    dropped; a single feature that is clearly better takes its place. All of this is decided on queries that the members
+    were not trained on, and so is what :attr:`committee_` promises for new queries. The result is one model: a sum, or
+    a single weight vector with ``explainable``.
 
     Parameters
     ----------
@@ -260,7 +260,7 @@ class AutoRanker(Ranker):
         scales = _scales(scores, judged.data)
         held_out = HeldOut(scores / scales, features.chosen_apart(judged), values_of, judged.weights, judged.folds)
         stay = held_out.stay()
-        floor = not (tried and held_out.beats_feature(stay))
+        floor = held_out.is_below_feature(stay)
         members = tuple(
             MemberFacts(
                 one.name, one.setting, interval_of(held_out.values((at,)), judged.weights), at in stay, one.seconds

@@ -1,9 +1,10 @@
 """A committee of rankers: their scores on one scale, added; who stays in it, and what to expect of it.
 
-All decisions are made on held-out queries, which no member was trained on. A member is dropped only if the committee is
-better without it by more than chance would have it: by more than `DROPPED_FROM` standard errors of the mean difference
-over queries. What the committee promises is computed the same way that it decides, with one more precaution: the
-members that count for a fold are those chosen on the other folds.
+All decisions are made on held-out queries, which no member was trained on. A member is dropped if the committee is
+better without it by more than `DROPPED_FROM` standard errors of the mean difference over queries. The best single
+feature takes the committee's place only if it is clearly better, by more than `FLOOR_FROM` of them: where the difference
+was smaller, the committee was the better one on new queries in most trials. What the committee promises is computed as
+it decides, with one more precaution: the members that count for a fold are those chosen on the other folds.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy.typing as npt
 
 __all__ = [
     "DROPPED_FROM",
+    "FLOOR_FROM",
     "Committee",
     "Expectation",
     "HeldOut",
@@ -27,8 +29,10 @@ __all__ = [
 ]
 
 Array = npt.NDArray[Any]
-DROPPED_FROM = 2.0
+DROPPED_FROM = 1.0
 """Standard errors by which the committee must be better without a member to drop it."""
+FLOOR_FROM = 2.0
+"""Standard errors by which the best single feature must be better than the committee to take its place."""
 _CONFIDENCE = 0.95
 
 
@@ -150,7 +154,7 @@ class Committee:
     expectation : Expectation or None
         For new queries; None if no query could be held out.
     floor : bool
-        Whether the members were no better than the best single feature, so that it is the model.
+        Whether the best single feature is the model, being clearly better than the members.
     unfinished : tuple of str
         Candidates that were not finished in time.
     """
@@ -173,7 +177,7 @@ class Committee:
         """What it holds, why, and what to expect: a few titles and lines."""
         kept = self.kept
         if self.floor:
-            lines = [("holds", f"the feature {self.feature} alone: no ranker was better")]
+            lines = [("holds", f"the feature {self.feature} alone, which is better than what was learnt")]
         elif len(kept) == 1:
             lines = [("holds", f"{kept[0].words}, alone")]
         else:
@@ -260,13 +264,13 @@ class HeldOut:
             members = (*members[:worst], *members[worst + 1 :])
         return members
 
-    def beats_feature(self, members: Sequence[int], queries: Array | None = None) -> bool:
-        """Whether the sum of some members is at least as good as the best single feature, by its mean."""
+    def is_below_feature(self, members: Sequence[int], queries: Array | None = None) -> bool:
+        """Whether the best single feature is better than the sum of some members, clearly."""
         if not members:
-            return False
+            return True
         queries = np.ones(len(self.weights), bool) if queries is None else queries
-        apart = (self.values(members) - self.values_of(self.feature))[queries]
-        return _mean(apart, self.weights[queries])[0] >= 0
+        apart = (self.values_of(self.feature) - self.values(members))[queries]
+        return _errors(apart, self.weights[queries]) > FLOOR_FROM
 
     def expectation(self) -> Expectation:
         """What to expect; for every fold, members and floor are decided on the other folds."""
@@ -276,7 +280,7 @@ class HeldOut:
             own = self.folds == fold
             others = ~own if not own.all() else own
             members = self.stay(others)
-            values = self.values(members) if self.beats_feature(members, others) else of_feature
+            values = of_feature if self.is_below_feature(members, others) else self.values(members)
             found[own] = values[own]
         return Expectation(
             interval_of(found, self.weights),
