@@ -2,8 +2,8 @@
 
 All decisions are made on held-out queries, which no member was trained on. A member is dropped if the committee is
 better without it by more than `DROPPED_FROM` standard errors of the mean difference over queries. The best single
-feature takes the committee's place only if it is clearly better, by more than `FLOOR_FROM` of them: where the difference
-was smaller, the committee was the better one on new queries in most trials. What the committee promises is computed as
+feature takes the committee's place only if it is clearly better, by more than `FLOOR_FROM` of them; where it was less,
+the committee was the better one on new queries in most trials. What the committee promises is computed as
 it decides, with one more precaution: the members that count for a fold are those chosen on the other folds.
 """
 
