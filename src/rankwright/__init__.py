@@ -50,6 +50,7 @@ _HOMES = {
     "rankwright.rankers.accuracy": ("AccuracySVM",),
     "rankwright.rankers.auto": ("AutoRanker",),
     "rankwright.rankers.bins": ("ThresholdBins",),
+    "rankwright.rankers.cross_validation": ("CrossValidation", "cross_validate"),
     "rankwright.rankers.interpolation": ("Interpolation",),
     "rankwright.rankers.lambda_mart": ("LambdaMART",),
     "rankwright.rankers.lambda_boost": ("LambdaBoost",),

@@ -9,6 +9,7 @@ from rankwright import (
     AccuracySVM,
     InputError,
     InputWarning,
+    Interpolation,
     LambdaBoost,
     LambdaMART,
     LambdaRank,
@@ -349,6 +350,24 @@ def test_a_fold_whose_others_have_nothing_to_learn():
         found = cross_validate(ranker, data, folds)
         assert (found.scores[:6] == 0).all()
         assert found.scores[6:].any()
+
+
+def test_a_rate_that_is_too_large_ends_the_epochs():
+    data = make()
+    ranker = LambdaRank(learning_rate=1e60, weight_decay=1e60, epochs=30, cv=3)
+    with pytest.raises(InputError, match="is too large: the weights grew without bounds in the first epoch"):
+        ranker.fit(data)
+    with pytest.raises(InputError, match="Interpolation leaves nothing open"):
+        cross_validate(Interpolation(), data)
+
+
+def test_weights_of_pairs_that_a_fold_does_not_have():
+    data = make()
+    pairs = {(2.0, 1.0): 1.0, (2.0, 0.0): 3.0, (1.0, 0.0): 1.0}
+    labels = np.where(data.query_of_row() < 2, data.labels, np.minimum(data.labels, 1))
+    ranker = RankingSVM("auto", rank_weights=pairs, query_weights=dict.fromkeys(range(15), 1.0), C_grid=GRID)
+    found = cross_validate(ranker, data.with_labels(labels), Folds(np.arange(15) // 2, 8))
+    assert np.isfinite(found.scores).all()
 
 
 def test_validation_data_and_folds_exclude_each_other():

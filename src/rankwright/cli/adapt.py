@@ -135,7 +135,7 @@ def command(
 
     \b
     Example:
-      rankwright adapt web.rkw train.txt -o adapted.rkw
+      rankwright adapt web.rkw train.txt --method interpolate -o adapted.rkw
       rankwright adapt web.rkw train.txt --valid valid.txt -o adapted.rkw
       rankwright adapt web.rkw news.rkw train.txt --valid valid.txt --in-domain lambdarank --set hidden=10 \\
           --leaves 2,4,10 --rate 0.1,0.5 -o adapted.rkw

@@ -192,7 +192,7 @@ def command(
       rankwright train train.txt --valid vali.txt -m AP -o model.rkw
       rankwright train train.txt --method svm-map -o model.rkw
       rankwright train train.txt --method svm-map --C 10 -o model.rkw
-      rankwright train train.txt --method lambdamart --cv 10 -o model.rkw
+      rankwright train train.txt --method rank-svm --cv 10 -o model.rkw
       rankwright train train.txt --method svm-ndcg@5 --valid vali.txt -o model.rkw
       rankwright train train.txt --method rank-svm --valid vali.txt --measure nDCG@10 --C-grid 0.01,0.1,1 -o model.rkw
       rankwright train train.txt --method svm-combo --losses map,ndcg@5 --valid vali.txt -o model.rkw

@@ -94,7 +94,8 @@ class CrossValidation:
     figures : tuple of mapping
         What else is known of each C, on average over folds: as in ``C_path_``; empty for methods without C.
     start : CrossValidation or None
-        The same for the SVMmap from whose weights the ramp bound starts.
+        The same for the SVMmap from whose weights the ramp bound starts. A fold starts from its model with the setting
+        in its ``fold_settings``; where only one is held out, with ``setting``.
     interrupted : bool
         Whether Ctrl-C ended it early.
 
@@ -147,12 +148,14 @@ def cross_validate(
     data : RankingData
         The data.
     folds : Folds, int or "auto"
-        The folds, or their number, see :meth:`Folds.draw`.
+        The folds, or their number, as the rankers' ``cv``.
     weights : array-like, optional
         One weight per query: relative, 0 is absent. Means are weighted too.
     measure : str or Measure, optional
         What to choose by; default: what the ranker chooses by.
     """
+    if not hasattr(ranker, "_steps"):
+        raise InputError(f"{type(ranker).__name__} leaves nothing open; expected a ranker with a parameter cv")
     ranker = copy.copy(ranker)
     ranker.check_parameters()
     given = ranker._gather(data, None, None, None, reset=True)

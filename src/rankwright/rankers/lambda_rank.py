@@ -139,11 +139,14 @@ class NetRanker(CrossValidated):
             return (Notice(Kind.INTERRUPTED, what, {"kept": epoch, "run": len(trained.path)}),)
         if not trained.overflow:
             return ()
-        what = f"learning_rate={self.learning_rate} is too large: the weights grew without bounds"
+        what = self._too_large()
         if not trained.path:
             raise InputError(f"{what} in the first epoch")
         values = {"learning_rate": self.learning_rate, "kept": epoch}
         return (Notice(Kind.OVERFLOW, f"{what}; the model is that of epoch {epoch}", values),)
+
+    def _too_large(self) -> str:
+        return f"learning_rate={self.learning_rate} is too large: the weights grew without bounds"
 
     def _learn_nothing(self, task: Task) -> Outcome:
         inner = np.zeros((task.data.n_features, max(self.hidden, 1)))
@@ -308,6 +311,8 @@ class _NetSteps:
         """One more epoch; None where the weights have grown without bounds."""
         trainer, number = self._trainer, len(self._models) + 1
         if not (trainer.epoch(number, self._seen) and np.isfinite(trainer.theta).all()):
+            if not self._models:
+                raise InputError(f"{self._ranker._too_large()} in the first epoch")
             return None
         assert self._valid is not None
         self._models.append(self._ranker._model_of(*(part.copy() for part in trainer.raw_weights(trainer.theta))))
