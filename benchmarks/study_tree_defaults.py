@@ -38,9 +38,9 @@ from study_ramp import every_fold, random_folds
 Array = npt.NDArray[Any]
 CHOOSE = "nDCG@10"
 KINDS: dict[str, dict[str, Any]] = {
-    "paper": {"gain": "squared", "normalize_queries": False, "nearness": None},
-    "newton": {"gain": "newton", "normalize_queries": False, "nearness": None},
-    "normal": {"gain": "newton", "normalize_queries": True, "nearness": None},
+    "paper": {"gain": "squared", "normalize_queries": False, "nearness": 0.0},
+    "newton": {"gain": "newton", "normalize_queries": False, "nearness": 0.0},
+    "normal": {"gain": "newton", "normalize_queries": True, "nearness": 0.0},
     "near .01": {"gain": "newton", "normalize_queries": True, "nearness": 0.01},
     "near .1": {"gain": "newton", "normalize_queries": True, "nearness": 0.1},
     "near 1": {"gain": "newton", "normalize_queries": True, "nearness": 1.0},

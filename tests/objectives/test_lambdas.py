@@ -31,7 +31,7 @@ def parsed(measure):
     return None if measure is None else parse_measure(measure).resolve("letor")
 
 
-def pair_by_pair(scores, labels, measure, truncation=None, nearness=None, normalize=False):
+def pair_by_pair(scores, labels, measure, truncation=None, nearness=0.0, normalize=False):
     """The definition: every pair of documents of one query, with the change of the measure if they swapped places."""
     worth = labels if measure is None or measure.swaps() is None else measure.worth(labels)
     order = spread(scores, worth)
@@ -44,7 +44,7 @@ def pair_by_pair(scores, labels, measure, truncation=None, nearness=None, normal
             a, b = order[i], order[j]
             if labels[a] > labels[b] and (truncation is None or min(i, j) < truncation):
                 miss = 1.0 / (1.0 + np.exp(scores[a] - scores[b]))
-                force = deltas[i, j] * miss / (1.0 if nearness is None else nearness + abs(scores[a] - scores[b]))
+                force = deltas[i, j] * miss / (nearness + abs(scores[a] - scores[b]) if nearness else 1.0)
                 residuals[a] += force
                 residuals[b] -= force
                 curves[[a, b]] += force * (1.0 - miss)
@@ -84,7 +84,7 @@ def test_gradients_are_those_of_all_pairs(measure, truncation, ties):
             np.testing.assert_allclose(one[start:stop], other, atol=1e-6 * max(1.0, np.abs(other).max()))
 
 
-@pytest.mark.parametrize("nearness", [None, 0.01, 1.0])
+@pytest.mark.parametrize("nearness", [0.0, 0.01, 1.0])
 @pytest.mark.parametrize("normalize", [False, True])
 @pytest.mark.parametrize("ties", [False, True])
 @pytest.mark.parametrize("measure", [parse_measure("nDCG@10").resolve("letor"), FirstLabel(), None], ids=str)

@@ -267,7 +267,7 @@ def test_a_background_that_is_constant_within_queries(constant):
     plain = LambdaMART(**QUICK).fit(X, y, qid)
     ranker = LambdaMART(background=background, **QUICK).fit(X, y, qid)
     learnt = ranker.model_.parts[-1] if isinstance(ranker.model_, SumModel) else ranker.model_
-    np.testing.assert_allclose(learnt.score(X), plain.predict(X), rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(learnt.score(X), plain.predict(X), rtol=1e-4, atol=1e-4)  # scores of 1e9 are rounded
 
 
 def test_a_background_that_is_wrong_everywhere_is_turned_round():

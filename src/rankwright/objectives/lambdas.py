@@ -238,8 +238,8 @@ class Lambdas:
         ``docs`` are in this order where their worth is equal. Gradients do not depend on it.
     query_weights : ndarray, optional
         Factors for the gradients of each query.
-    nearness : float, optional
-        Divide the gradients of every pair by ``nearness`` + |s_i − s_j|.
+    nearness : float
+        Divide the gradients of every pair by ``nearness`` + |s_i − s_j|, unless it is 0.
     normalize : bool
         Whether to multiply the gradients of every query by log₂(1 + S)/S.
 
@@ -262,7 +262,7 @@ class Lambdas:
         *,
         order: Array | None = None,
         query_weights: Array | None = None,
-        nearness: float | None = None,
+        nearness: float = 0.0,
         normalize: bool = False,
     ) -> None:
         self.indptr, self._measure = np.ascontiguousarray(indptr, np.int64), measure
@@ -285,7 +285,7 @@ class Lambdas:
         worth = np.ascontiguousarray(worth[self.docs])
         self._setup = (
             longest if truncation is None else int(truncation),
-            (1.0, 0.0, normalize) if nearness is None else (float(nearness), 1.0, normalize),
+            (float(nearness), 1.0, normalize) if nearness else (1.0, 0.0, normalize),
             swaps.parameters(longest),
             self.indptr,
             worth,

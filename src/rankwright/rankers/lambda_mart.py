@@ -12,7 +12,7 @@ from rankwright.rankers.background import BACKGROUND, FromBackground, Start, com
 from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import Run, lambda_gradients
 from rankwright.rankers.facts import Outcome
-from rankwright.rankers.parameters import FLAG, MEASURE, NONE, POSITIVE, parameter, whole
+from rankwright.rankers.parameters import FLAG, MEASURE, NONE, NOT_NEGATIVE, parameter, whole
 from rankwright.rankers.tree_ranker import Ordered, TreeRanker
 from rankwright.solvers.boosting import Boosted, Boosting
 
@@ -42,9 +42,9 @@ class LambdaMART(TreeRanker, FromBackground):
     normalize_queries : bool
         Scale the gradients of every query by log₂(1 + S)/S, S being their sum over its pairs, so that queries with many
         large ones do not outweigh the others.
-    nearness : float, optional
+    nearness : float
         Divide the gradient of every pair by this number plus the difference of its scores, so that pairs of close
-        scores count more; None: all pairs count alike.
+        scores count more; 0: all pairs count alike.
     gain : {"newton", "squared"}
         Choose splits by what a Newton step in both parts lowers the cost by, or by squared error (as in the paper).
     max_bins : int
@@ -105,8 +105,8 @@ class LambdaMART(TreeRanker, FromBackground):
     _: KW_ONLY
     measure: str | Measure = parameter("ndcg", MEASURE)
     truncation: int | None = parameter(100, whole(1), NONE)
-    normalize_queries: bool = parameter(False, FLAG)
-    nearness: float | None = parameter(None, POSITIVE, NONE)
+    normalize_queries: bool = parameter(True, FLAG)
+    nearness: float = parameter(0.1, NOT_NEGATIVE)
     background: Any = parameter(None, BACKGROUND, NONE)
 
     def method_name(self) -> str:

@@ -52,9 +52,9 @@ class TreeRanker(BoostedRanker):
 
     n_trees: int = parameter(300, whole(1))
     learning_rate: float = parameter(0.1, POSITIVE)
-    max_leaves: int = parameter(20, whole(2))
+    max_leaves: int = parameter(10, whole(2))
     _: KW_ONLY
-    gain: str = parameter("squared", one_of("newton", "squared"))
+    gain: str = parameter("newton", one_of("newton", "squared"))
     max_bins: int = parameter(255, whole(2, 255))
     min_rows: int = parameter(20, whole(1))
     tree_rows: float = parameter(1.0, SHARE)
