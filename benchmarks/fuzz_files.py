@@ -224,6 +224,8 @@ KINDS: dict[str, Kind] = {
     ),
     "scores": Kind("scores.txt", damaged_lines, ("evaluate +letor.txt @", "info @")),
     "parquet": Kind("data.parquet", _parquet, (*_READ, "rank +linear.rkw @"), (), 1),
+    "parquet with text": Kind("text.parquet", _parquet, (*_READ, "rank +categories.rkw @"), _TRAIN, 1),
+    "folder with text": Kind("text.rank", _folder("rankwright.json"), (*_READ, "rank +categories.rkw @"), _TRAIN, 1),
     "data folder": Kind("data.rank", _folder("rankwright.json"), (*_READ, "rank +linear.rkw @"), _TRAIN, 2),
     "sparse folder": Kind("sparse.rank", _folder("rankwright.json"), (*_READ, "rank +linear.rkw @"), _TRAIN, 2),
     "linear model": Kind(
@@ -232,6 +234,9 @@ KINDS: dict[str, Kind] = {
     "scaled model": Kind("scaled.rkw", _model, _USE, _USE_RARE),
     "net": Kind("net.rkw", _model, _USE, _USE_RARE),
     "trees": Kind("trees.rkw", _model, _USE, _USE_RARE, 2),
+    "trees of categories": Kind(
+        "categories.rkw", _model, ("info @", "rank @ +text.parquet", "rank @ +letor.txt"), (), 2
+    ),
     "sum": Kind("sum.rkw", _model, _USE, _USE_RARE, 2),
     "binned model": Kind("binned.rkw", _model, _USE, _USE_RARE),
     "text model": Kind("text.rkw", _model, ("search +docs.index wing --model @", "info @")),
@@ -280,6 +285,15 @@ KINDS: dict[str, Kind] = {
         ),
     ),
 }
+
+
+def _with_text(folder: Path) -> None:
+    """text.parquet: the data of data.parquet with a column of text."""
+    from rankwright.data.tables import from_frame, read_parquet, to_frame, write_parquet
+
+    frame = to_frame(read_parquet(folder / "data.parquet"))
+    frame["lang"] = [_WORDS[int(7 * value) % 4] for value in frame["f2"]]
+    write_parquet(from_frame(frame), folder / "text.parquet")
 
 
 def make_good(folder: Path) -> None:
@@ -339,12 +353,15 @@ def make_good(folder: Path) -> None:
         (folder / name).write_text(content)
     (folder / "case").mkdir()
     run("convert +letor.txt -o +data.parquet")
+    _with_text(folder)
+    run("convert +text.parquet -o +text.rank")
     run("convert +letor.txt -o +data.rank")
     run("convert +letor.txt -o +sparse.rank --sparse")
     run("train +letor.txt --method rank-svm --C 1 -o +linear.rkw")
     run("train +letor.txt --method svm-acc --C 1 --set query_scaling=minmax -o +scaled.rkw")
     run("train +letor.txt --method lambdarank --set hidden=3 --set epochs=2 -o +net.rkw")
     run("train +letor.txt --method lambdamart --set n_trees=4 --set max_leaves=4 -o +trees.rkw")
+    run("train +text.parquet --method lambdamart --set n_trees=4 --set min_rows=2 --monotone f1=+1 -o +categories.rkw")
     run("train +letor.txt --method rank-svm --C 1 --bins 3 -o +binned.rkw")
     run("train +letor.txt --method lambdamart --set n_trees=2 --set max_leaves=3 --background +linear.rkw -o +sum.rkw")
     run("index +docs.jsonl -o +docs.index")

@@ -2,6 +2,7 @@
 
 import copy
 import csv
+import dataclasses
 import io
 import json
 import math
@@ -14,7 +15,7 @@ from tests.reports.results_folder import write_results
 
 from rankwright import BinnedModel, LinearModel, NetModel, RankingData, save_model, write_data
 from rankwright.data.container_write import write_file
-from rankwright.models.kinds import KINDS, MODEL
+from rankwright.models.kinds import KINDS, MODEL, kind_of
 from rankwright.models.sum import SumModel
 from rankwright.models.trees.forest import Forest, Tree
 from rankwright.models.trees.model import GradeModel, TreeModel
@@ -25,6 +26,8 @@ TREE = Tree(
     np.array([0.0, 1.0, 2.0]), np.array([1.0, 0, 0]), np.array([4.0, 2.0, 2.0]),
 )  # fmt: skip
 FOREST = Forest.of([TREE, TREE])
+SETS = {"subset": np.array([0, -1, -1], np.int32), "sets": np.array([[3, 0, 0, 0]], np.uint64)}
+TEXT = TreeModel(2, ("a", "[b]"), Forest.of([dataclasses.replace(TREE, **SETS)]), categories={0: ("de", "fr", "[b]")})
 LINEAR = LinearModel([1.0, -2.0], ("a", "[b]"))
 NET = NetModel([[1.0, 2.0]], [0.5], [1.0], ("a", "[b]"))
 MODELS = {
@@ -33,6 +36,7 @@ MODELS = {
     "trees": TreeModel(2, None, FOREST),
     "grades": GradeModel(2, None, np.array([0.0, 1.0]), (FOREST, FOREST), np.zeros(2), "softmax"),
     "binned": BinnedModel([1.0, 2.0, 0.5], [0, 2, 3], [3.0, -1.0, 0.25]),
+    "categories": TEXT,
     "sum": SumModel((LINEAR, SumModel((NET, LINEAR), np.ones(2))), np.array([1.0, 0.5])),
 }
 
@@ -102,14 +106,17 @@ def test_headers_of_models(model_file, kind):
 @pytest.mark.parametrize("kind", MODELS)
 def test_arrays_of_models(model_file, kind):
     path = model_file(kind)
-    facts, arrays = KINDS[kind].to_parts(MODELS[kind])
-    facts = {"kind": kind, "method": "m", "parameters": {}, "training": {}, "measures": {}, **facts}
+    name, kind_of_model = kind_of(MODELS[kind])
+    facts, arrays = kind_of_model.to_parts(MODELS[kind])
+    facts = {"kind": name, "method": "m", "parameters": {}, "training": {}, "measures": {}, **facts}
     for name, array in ((name, arrays[name]) for name in arrays if not name.startswith("1_")):
         for wrong in (np.nan, np.inf, 1e308, -1e308, -1, 0, 2**31 - 1):
-            if array.dtype.kind != "f" and not math.isfinite(wrong):
+            if array.dtype.kind != "f" and not (math.isfinite(wrong) and (wrong >= 0 or array.dtype.kind != "u")):
                 continue
             with np.errstate(all="ignore"):
-                damaged = np.full_like(array, np.clip(wrong, -(2**31), 2**31 - 1) if array.dtype.kind == "i" else wrong)
+                damaged = np.full_like(
+                    array, np.clip(wrong, -(2**31), 2**31 - 1) if array.dtype.kind in "iu" else wrong
+                )
             write_file(path, MODEL, facts, {**arrays, name: damaged})
             use_model(path)
 
@@ -122,12 +129,14 @@ def test_trees_claim_no_more_features_than_they_can_have(model_file):
     assert "trees over 2,147,483,648 features; expected at most" in outcome("info", str(path))[2][0]
 
 
-@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("form", ["dense", "sparse", "categories"])
 def test_headers_of_data_folders(tmp_path, form):
     from scipy import sparse
 
     X = np.arange(8, dtype=np.float32).reshape(4, 2)
-    data = RankingData.from_arrays(sparse.csr_array(X) if form == "sparse" else X, [0, 1, 0, 2], qid=[1, 1, 2, 2])
+    kept = {"categories": {1: (1, 3, 5, 7)}} if form == "categories" else {}
+    X = sparse.csr_array(X) if form == "sparse" else X
+    data = RankingData.from_arrays(X, [0, 1, 0, 2], qid=[1, 1, 2, 2], **kept)
     write_data(data, tmp_path / "d.rank")
     header = json.loads((tmp_path / "d.rank/rankwright.json").read_text())
     for place, wrong in some(header, 5):

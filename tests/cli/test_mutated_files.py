@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from rankwright import RankingData, write_data
 from rankwright.cli.main import main
+from rankwright.data.categories import number_of
 
 TEXTS = {
     "letor": b"2 qid:1 1:0.5 3:1e-3 # docid = a\n0 qid:1 2:NULL # docid = b\n1 qid:x 1:-7.25\n",
@@ -73,9 +74,10 @@ def test_mutated_text(tmp_path_factory, kind, cuts, pack):
 @given(name=st.sampled_from(BINARY), start=st.floats(0, 1), length=st.integers(0, 40), noise=NOISE)
 def test_mutated_binary_files(tmp_path_factory, name, start, length, noise):
     folder = tmp_path_factory.mktemp("mutated")
-    data = RankingData.from_arrays(
-        np.arange(12, dtype=np.float32).reshape(6, 2), [0, 1, 0, 2, 0, 1], qid=[1, 1, 1, 2, 2, 2]
-    )
+    texts = ("de", "fr") if length % 2 else ()
+    X = np.column_stack([np.arange(6.0), [number_of(text) for text in texts] * 3 or np.arange(6.0)])
+    categories = {1: texts} if texts else {}
+    data = RankingData.from_arrays(X, [0, 1, 0, 2, 0, 1], qid=[1, 1, 1, 2, 2, 2], categories=categories)
     write_data(data, folder / name.split("/")[0])
     content = (folder / name).read_bytes()
     at = int(start * len(content))

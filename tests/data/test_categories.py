@@ -96,7 +96,7 @@ def test_other_columns_are_refused(column, message):
 
 
 def test_a_text_has_one_number_whatever_else_there_is():
-    texts = [f"text {number}" for number in range(20_000)] + ["", "é", "\ud800"]
+    texts = [f"text {number}" for number in range(20_000)] + ["", "é"]
     numbers = np.array([number_of(text) for text in texts])
     assert len(np.unique(numbers)) == len(texts)
     assert (numbers == np.rint(numbers)).all()
@@ -189,7 +189,8 @@ def test_folders_without_categories_stay_readable_by_older_versions(tmp_path):
     "found",
     [
         7, [], {"x": ["a"]}, {"-1": ["a"]}, {"2": ["a"]}, {"01": ["a"]}, {"0": "a"}, {"0": ["a", 1]}, {"0": [None]},
-        {"0": [True, None]}, {"0": [float("nan")]}, {"0": [2**60]}, {"9" * 5000: ["a"]}, {"²": ["a"]}, {"0": [["a"]]},
+        {"0": [True, None]}, {"0": [float("nan")]}, {"0": [2**60]}, {"9" * 5000: ["a"]}, {"²": ["a"]},
+        {"0": ["\ud800"]}, {"0": [["a"]]},
     ],
 )  # fmt: skip
 def test_damaged_categories_are_refused(found):

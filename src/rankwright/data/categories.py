@@ -53,7 +53,7 @@ def number_of(value: str | float) -> float:
     """
     if not isinstance(value, str):
         return float(value)
-    digest = hashlib.blake2b(value.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    digest = hashlib.blake2b(value.encode(), digest_size=8).digest()
     return float(_TEXT | (int.from_bytes(digest, "little") & (_TEXT - 1)))
 
 
@@ -76,15 +76,15 @@ def category_numbers(values: Iterable[Any], what: str) -> tuple[tuple[Any, ...],
     texts = [isinstance(value, str) for value in found]
     if (any(texts) and not all(texts)) or not all(is_category(value) for value in found):
         odd = next((one for one in found if not is_category(one)), found[0])
-        held = "both strings and numbers" if is_category(odd) else repr(odd)[:40]
+        held = "both strings and numbers" if is_category(odd) else ascii(odd)[:40]
         raise InputError(f"{what} has the categories {held}; expected strings, or finite numbers below 2^52")
     return found, np.array([number_of(value) for value in found])
 
 
 def is_category(value: Any) -> bool:
-    """Whether it can be a category: a string, or a finite number that is not taken for a text."""
+    """Whether it can be a category: a string of characters, or a finite number that is not taken for a text."""
     if isinstance(value, str):
-        return True
+        return not any("\ud800" <= character <= "\udfff" for character in value)  # halves of a pair
     number = isinstance(value, int | float) and not isinstance(value, bool)
     return number and math.isfinite(value) and abs(value) < _TEXT
 
