@@ -33,6 +33,9 @@ _WORD = 64
 _MOST = 1 << 10  # features on one path: more would cost more memory than any tree that was trained
 _FACTOR = np.uint64(0x9E3779B97F4A7C15)  # odd, with irregular bits
 _UPPER = np.uint64(32)
+_SMALL = 11  # features on a path whose subsets may all be counted
+_SIZES = np.array([bin(bits).count("1") for bits in range(1 << _SMALL)], np.uint64)
+_PAIRS = 4  # steps over subsets that take as long as a pair of rows
 
 
 def shapley_of(forest: Forest) -> Callable[[Array, Array], Array]:
@@ -100,8 +103,9 @@ def _add_values(
     column_at, n_left = np.empty(depth + 1, np.int64), np.empty(depth + 1, np.int64)
     bit_of, path = np.full(values.shape[0], -1), np.empty(weight.shape[0], np.int64)
     table, slots = np.full(_table_size(n), -1), np.empty(n, np.int64)
-    counts, sets = np.empty((4, n), np.int64), np.empty((n_words, n), np.uint64)
+    counts, members = np.empty((4, n), np.int64), np.empty((n, weight.shape[0]), np.int64)
     change = np.empty((n, weight.shape[0]))
+    within, place = np.empty(_SMALL + 1 << _SMALL, np.int32), np.full(1 << _SMALL, -1)
     for root in roots:
         stack[0, 0], stack[0, 1], stack[0, 2], stack[0, 3] = root, 0, 0, 0
         top, n_bits = 1, 0
@@ -128,8 +132,8 @@ def _add_values(
             if column < 0:
                 if n_bits:
                     _add_leaf(
-                        violated[level], n_rows, first, leaf[node], path[:n_bits], weight, table, slots, counts, sets,
-                        change, out,
+                        violated[level], n_rows, first, leaf[node], path[:n_bits], weight, table, slots, counts,
+                        members, change, within, place, out,
                     )  # fmt: skip
                 continue
             column_at[level] = column
@@ -174,11 +178,11 @@ def _table_size(n: int) -> int:
 
 
 @njit(cache=True, nogil=True)
-def _class_rows(violated: Any, first: int, table: Any, slots: Any, counts: Any, sets: Any) -> int:
+def _class_rows(violated: Any, first: int, n_bits: int, table: Any, slots: Any, counts: Any, members: Any) -> int:
     """Number the different sets of violated features in order of appearance.
 
     ``counts`` receives the number of each row's set, and for every set its first row, its references and its size;
-    ``sets`` its bits.
+    ``members`` its features.
     """
     of_row, sample, n_references, sizes = counts
     n_sets = 0
@@ -188,16 +192,15 @@ def _class_rows(violated: Any, first: int, table: Any, slots: Any, counts: Any, 
             mixed = (mixed ^ violated[w, i]) * _FACTOR
         slot = np.int64(mixed >> _UPPER) & (table.size - 1)
         number = table[slot]
-        while number >= 0 and not _same(sets, number, violated, i):
+        while number >= 0 and not _same(violated, sample[number], i):
             slot = (slot + 1) & (table.size - 1)
             number = table[slot]
         if number < 0:
             number = table[slot] = n_sets
             slots[number], sample[number], n_references[number], sizes[number] = slot, i, 0, 0
-            for w in range(violated.shape[0]):
-                rest = sets[w, number] = violated[w, i]
-                while rest:
-                    rest &= rest - np.uint64(1)
+            for k in range(n_bits):
+                if _has(violated, i, k):
+                    members[number, sizes[number]] = k
                     sizes[number] += 1
             n_sets += 1
         of_row[i] = number
@@ -208,55 +211,107 @@ def _class_rows(violated: Any, first: int, table: Any, slots: Any, counts: Any, 
 
 
 @njit(cache=True, nogil=True)
-def _add_leaf(
-    violated: Any, n_rows: int, first: int, value: float, path: Any, weight: Any, table: Any, slots: Any, counts: Any,
-    sets: Any, change: Any, out: Any,
+def _by_pairs(
+    violated: Any, n_rows: int, n_sets: int, n_bits: int, weight: Any, counts: Any, members: Any, change: Any
 ) -> None:  # fmt: skip
-    """Add what one leaf gives to the Shapley values of all rows."""
-    n_sets = _class_rows(violated, first, table, slots, counts, sets)
-    of_row, sample, n_references, sizes = counts
-    share = value / (violated.shape[1] - first)
+    """What all references give to the features of the rows of each set, pair by pair of sets."""
+    sample, n_references, sizes = counts[1], counts[2], counts[3]
     for own in range(n_sets):
         if sample[own] >= n_rows:  # references only, and so are all that follow
-            break
-        matters, lost, a = False, 0.0, sizes[own]
-        for k in range(path.size):
+            return
+        lost, a = 0.0, sizes[own]
+        for k in range(n_bits):
             change[own, k] = 0.0
         for other in range(n_sets):
-            if _overlap(sets, own, other) or n_references[other] == 0 or own == other:
-                continue
-            b = sizes[other]
-            matters = True
-            lost += n_references[other] * weight[a, b]
-            gained = n_references[other] * weight[b, a]
-            for k in range(path.size):
-                change[own, k] += gained if _has(sets, other, k) else 0.0
-        slots[own] = matters
-        for k in range(path.size):
-            change[own, k] = share * (-lost if _has(sets, own, k) else change[own, k])
+            if n_references[other] > 0 and not _overlap(violated, sample[own], sample[other]):
+                b = sizes[other]
+                lost += n_references[other] * weight[a, b]
+                gained = n_references[other] * weight[b, a]
+                for k in range(b):
+                    change[own, members[other, k]] += gained
+        for k in range(a):
+            change[own, members[own, k]] = -lost
+
+
+@njit(cache=True, nogil=True)
+def _count_within(word: Any, first: int, n_bits: int, within: Any) -> None:
+    """Count references by the size of their set, within every set: ``within[(n_bits + 1) · set + size]``."""
+    width, end = np.uintp(n_bits + 1), np.uintp((n_bits + 1) << n_bits)  # unsigned: numba then vectorises the loops
+    within[:end] = 0
+    for i in range(first, word.size):
+        within[np.uintp(word[i]) * width + _SIZES[word[i]]] += 1
+    for k in range(n_bits):
+        length, start = width << np.uintp(k), np.uintp(0)
+        while start < end:
+            for at in range(start, start + length):
+                within[at + length] += within[at]
+            start += length + length
+
+
+@njit(cache=True, nogil=True)
+def _by_subsets(n_bits: int, weight: Any, within: Any, own: Any, change: Any) -> None:
+    """The same for the set of one row: its references are within the rest, those with a feature not without it."""
+    width, a = n_bits + 1, np.int64(_SIZES[own])
+    rest = (1 << n_bits) - 1 - np.int64(own)
+    lost, at = 0.0, rest * width
+    for b in range(n_bits - a + 1):
+        lost += within[at + b] * weight[a, b]
+    for k in range(n_bits):
+        change[k] = -lost
+        if rest >> k & 1:
+            gained, less = 0.0, (rest ^ (1 << k)) * width
+            for b in range(1, n_bits - a + 1):
+                gained += (within[at + b] - within[less + b]) * weight[b, a]
+            change[k] = gained
+
+
+@njit(cache=True, nogil=True)
+def _add_leaf(
+    violated: Any, n_rows: int, first: int, value: float, path: Any, weight: Any, table: Any, slots: Any, counts: Any,
+    members: Any, change: Any, within: Any, place: Any, out: Any,
+) -> None:  # fmt: skip
+    """Add what one leaf gives to the Shapley values of all rows.
+
+    Where many rows share a few features, references are counted for all sets of these at once.
+    """
+    n_bits, n, of_row = path.size, violated.shape[1], counts[0]
+    share = value / (n - first)
+    if n_bits <= _SMALL and n_bits * (n_bits + 1) << n_bits < _PAIRS * n * n:
+        word, n_sets = violated[0], 0
+        _count_within(word, first, n_bits, within)
+        for i in range(n_rows):
+            if place[word[i]] < 0:
+                place[word[i]] = n_sets
+                _by_subsets(n_bits, weight, within, word[i], change[n_sets])
+                n_sets += 1
+            of_row[i] = place[word[i]]
+        for i in range(n_rows):
+            place[word[i]] = -1
+    else:
+        n_sets = _class_rows(violated, first, n_bits, table, slots, counts, members)
+        _by_pairs(violated, n_rows, n_sets, n_bits, weight, counts, members, change)
     for i in range(n_rows):
         own = of_row[i]
-        if slots[own]:
-            for k in range(path.size):
-                out[i, path[k]] += change[own, k]
+        for k in range(n_bits):
+            out[i, path[k]] += share * change[own, k]
 
 
 @njit(cache=True, nogil=True)
-def _has(sets: Any, number: int, k: int) -> bool:
-    return (sets[k // _WORD, number] >> np.uint64(k % _WORD)) & np.uint64(1) != 0
+def _has(violated: Any, i: int, k: int) -> bool:
+    return (violated[k >> 6, i] >> np.uint64(k & 63)) & np.uint64(1) != 0
 
 
 @njit(cache=True, nogil=True)
-def _same(sets: Any, number: int, violated: Any, i: int) -> bool:
+def _same(violated: Any, i: int, j: int) -> bool:
     same = True
-    for w in range(sets.shape[0]):
-        same = same and sets[w, number] == violated[w, i]
+    for w in range(violated.shape[0]):
+        same = same and violated[w, i] == violated[w, j]
     return same
 
 
 @njit(cache=True, nogil=True)
-def _overlap(sets: Any, one: int, two: int) -> bool:
+def _overlap(violated: Any, i: int, j: int) -> bool:
     shared = np.uint64(0)
-    for w in range(sets.shape[0]):
-        shared |= sets[w, one] & sets[w, two]
+    for w in range(violated.shape[0]):
+        shared |= violated[w, i] & violated[w, j]
     return shared != 0
