@@ -96,6 +96,21 @@ def test_data_sets_frames_and_validation_agree():
     assert by_frame.score(TEST[FEATURES], TEST["label"]) == by_data.score(from_frame(TEST))
 
 
+def test_ids_of_documents_are_no_feature():
+    ids = [f"d{row}" for row in range(len(TRAIN))]
+    ranker = LambdaMART(**FAST).fit(TRAIN[FEATURES].assign(docid=ids), TRAIN["label"])
+    assert ranker.feature_names_in_.tolist() == ["lang", "bm25"]
+    assert ranker.predict(TEST[FEATURES].assign(docid=ids)).tobytes() == ranker.predict(TEST[FEATURES]).tobytes()
+    RankingSVM().fit(TRAIN[["qid", "bm25"]].assign(docid=ids), TRAIN["label"])
+
+
+def test_cross_validation_has_categories_of_its_own_in_every_fold():
+    odd = TRAIN.assign(lang=np.where(TRAIN["qid"] == 3, "only here", TRAIN["lang"]))
+    ranker = fitted(LambdaMART(**{**FAST, "n_trees": 6}, cv=3), odd)
+    assert set(ranker.model_.categories[0]) == {*LANGS, "only here"}
+    assert ranker.cv_.value > 0.8
+
+
 @pytest.mark.parametrize("form", ["text", "numbers"])
 def test_unknown_and_missing_values_go_the_same_way(form):
     train = TRAIN.assign(lang=TRAIN["lang"].where(np.arange(len(TRAIN)) % 9 > 0, None))

@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 Array = npt.NDArray[Any]
-_QID = "qid"  # the column of query ids
+_QID, _DOCID = "qid", "docid"  # the columns of query ids and of document ids
 
 
 class Columns(Protocol):
@@ -195,11 +195,14 @@ def frame_features(
 ) -> tuple[Array, tuple[str, ...], dict[int, tuple[Any, ...]]]:
     """The columns of a data frame as a table of numbers, NaN where one is missing, their names, and the categories.
 
-    With ``wanted``, columns of other names are left out; otherwise all columns must be numbers or categories.
+    With ``wanted``, columns of other names are left out; otherwise all columns must be numbers or categories. A column
+    ``docid`` of text holds ids of documents, and is a feature only if it is wanted.
     """
     columns = columns_of(frame)
     check_different(columns.names)
-    names = [name for name in columns.names if wanted is None or name in set(wanted)]
+    ids = {_DOCID} if _DOCID in columns.names and holds_categories(columns, _DOCID) else set()
+    kept = set(columns.names) - ids if wanted is None else set(wanted)
+    names = [name for name in columns.names if name in kept]
     types = [feature_type(columns, name) for name in names]
     X = np.empty((columns.n_rows, len(names)), np.float64 if not float32_holds(types) else np.float32)
     categories = {}

@@ -61,7 +61,7 @@ class LambdaMART(TreeRanker, FromBackground):
         ones are told apart; rarer ones, unknown ones and missing values go the same way.
     monotone : mapping of str or int to 1 or -1, optional
         Features, by name or by number from 0, in which the score must rise (1) or fall (-1) if all others stay; it may
-        stay the same. A missing value is exempt, and so is a ``background``.
+        stay the same. A missing value is exempt, and so is a ``background``. Splits are chosen by Newton gains.
     patience : int, optional
         Stop after this many rounds without a better value on ``eval_set``, or on average over the folds of ``cv``.
     cv : int or "auto", optional
