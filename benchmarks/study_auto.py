@@ -139,8 +139,8 @@ def run(task: tuple[str, int, Fold, Sequence[str], Path | None]) -> tuple[str, i
 def one(method: str, data: RankingData, test: RankingData) -> Found:
     """Train one method as the command line does, and test it."""
     name, _, rest = method.partition(", ")
-    settings = {"explainable": {"explainable": True}, "linear": {"hidden": 0}}.get(rest, {})
-    settings |= {} if name == "auto" else {"cv": "auto"}
+    changed: dict[str, dict[str, Any]] = {"explainable": {"explainable": True}, "linear": {"hidden": 0}}
+    settings = changed.get(rest, {}) | ({} if name == "auto" else {"cv": "auto"})
     planned = plan(name, settings, measure=MEASURE)
     began = time.process_time()
     trained = planned.train(data)

@@ -12,7 +12,7 @@ from rankwright.models.saving import save_model
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        (["--method", "svm-mpa"], ["unknown method 'svm-mpa'; did you mean svm-map", "methods: svm-map, svm-auc, "]),
+        (["--method", "svm-mpa"], ["unknown method 'svm-mpa'; did you mean svm-map", "methods: auto, svm-map, svm-auc, "]),
         (["--method", "ranksvm"], ["did you mean rank-svm"]),
         (["--method", "perceptron"], ["unknown method 'perceptron'; methods: "]),
         (["--method", "lambdamart", "--C", "1"], ["--C does not go with the method lambdamart"]),
@@ -99,8 +99,8 @@ def test_bad_feature_files_are_one_line(files, capsys, text, part):
     assert not (files / "m.rkw").exists()
 
 
-@pytest.mark.parametrize(("missing", "part"), [("-o", "'-o'"), ("--method", "'--method'"), ("train.txt", "FEATURES")])
+@pytest.mark.parametrize(("missing", "part"), [("-o", "'-o'"), ("train.txt", "FEATURES")])
 def test_what_must_be_given(files, capsys, missing, part):
-    arguments = {"train.txt": ["train.txt"], "--method": ["--method", "svm-map"], "-o": ["-o", "m.rkw"]}
+    arguments = {"train.txt": ["train.txt"], "-o": ["-o", "m.rkw"]}
     del arguments[missing]
     one_line(run(capsys, "train", *(word for words in arguments.values() for word in words)), part)
