@@ -93,6 +93,15 @@ def test_a_sample_is_whole_queries_whatever_their_order(folder, capsys, monkeypa
     assert "on 30 of 120 documents of" in told(capsys, where / "trees.rkw", where / "f.rank").out
 
 
+def test_info_names_the_parts_of_a_sum(folder, capsys):
+    where, _ = folder
+    assert main(["info", str(where / "sum.rkw")]) == 0
+    lines = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
+    assert "parts 0.5 × linear, 1 × trees" in lines
+    assert main(["info", str(where / "trees.rkw")]) == 0
+    assert "parts" not in capsys.readouterr().out
+
+
 def test_nothing_to_explain(folder, capsys):
     where, _ = folder
     save_model(LinearModel([0.0, 0.0, 0.0, 1.0], NAMES), where / "zero.rkw", method="m", parameters={})

@@ -227,6 +227,19 @@ def test_trees_without_splits_and_models_without_features():
     assert LINEAR.predict_contributions(np.ones((0, D)), group=[]).shape == (0, D + 1)
 
 
+def test_numbers_as_huge_as_they_get():
+    huge = LinearModel([1e308, 0.0, 0.0, 0.0, 0.0])
+    X = np.zeros((3, D))
+    X[0, 0], X[1, 0] = 1.0, -1.0
+    assert np.isfinite(huge.score(X)).all()
+    for call in (lambda: huge.contributions(X[0], X[1]), lambda: huge.predict_contributions(X, reference=X[1:2])):
+        with pytest.raises(InputError, match="a contribution is not finite"):
+            call()
+    assert huge.predict_contributions(np.abs(X[[0, 1, 1]]), group=[3]).tolist() == [[0.0] * D + [1e308]] * 3
+    both = SumModel((LinearModel([1e308, 1e308, 0, 0, 0]), LINEAR), np.ones(2))
+    np.testing.assert_allclose(both.importance()[:2], [0.25 + 0.5 / 6.5, 0.25 + 1 / 6.5])
+
+
 def test_queries_references_and_columns():
     pd = pytest.importorskip("pandas")
     X, qid = rows_of(6, missing=0.0), [1, 2, 1, 2, 2, 1]

@@ -267,7 +267,7 @@ def _value(value: float | str | None) -> str:
 def _difference(ranking: list[_Document], pair: Chosen) -> float:
     """What the contributions add up to."""
     a, b = pair
-    return a.score - (math.fsum(document.score for document in ranking) / len(ranking) if b is None else b.score)
+    return a.score - (math.fsum(document.score / len(ranking) for document in ranking) if b is None else b.score)
 
 
 def _draw(plot: Path, terms: list[_Term] | None, pair: Chosen | None, query: str, shown: int) -> None:

@@ -28,7 +28,7 @@ _AT_ONCE = 200  # documents between two steps of the progress bar
 _BAR = 20
 _KINDS = {
     "gain": "share of what all splits gained in training",
-    "importance": "in the model alone, whatever the data; see `rankwright info`",
+    "importance": "in the model alone, whatever the data; of a sum, the mean share in its parts",
 }
 
 

@@ -289,6 +289,9 @@ def _show_model(console: Console, saved: SavedModel) -> None:
         _line(console, name, ", ".join(f"{key} {_fact(value)}" for key, value in facts.items()) or "none noted")
     for line in summary if isinstance(summary, list) else ():
         _line(console, *str(line).partition("\t")[::2])
+    parts = zip(saved.header.get("parts", ()), getattr(saved.model, "weights", ()), strict=False)
+    if saved.header["kind"] == "sum":
+        _line(console, "parts", ", ".join(f"{weight:.4g} × {part['kind']}" for part, weight in parts))
     without = int((saved.model.importance() == 0).sum())
     unused = "of weight 0" if hasattr(saved.model, "coef") else "not used"
     _line(console, "features", f"{saved.model.n_features:,}" + (f", {without:,} {unused}" if without else ""))

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +23,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 
-__all__ = ["Attribution", "attribute", "pair_slopes"]
+__all__ = ["Attribution", "attribute", "finite", "pair_slopes"]
 
 Array = npt.NDArray[Any]
 Attribution = Callable[[Array, Array], Array]
@@ -60,18 +61,27 @@ def attribute(model: Any, data: RankingData, reference: RankingData | None, n_jo
         rows = model._seen(X[bounds[0] : bounds[-1]], names, bounds - bounds[0])
         found = out[bounds[0] : bounds[-1]]
         if fixed is not None:
-            found[:, :-1], found[:, -1] = values(rows, fixed), mean
+            found[:, :-1], found[:, -1] = finite(values, rows, fixed), mean
             return
-        for start, stop in zip((bounds - bounds[0])[:-1].tolist(), (bounds - bounds[0])[1:].tolist(), strict=True):
+        for start, stop in pairwise((bounds - bounds[0]).tolist()):
             order = _by_content(rows[start:stop])
             query = rows[start:stop][order]
-            found[start + order, :-1] = values(query, query)
-            found[start:stop, -1] = math.fsum(scores[bounds[0] + start : bounds[0] + stop]) / (stop - start)
+            found[start + order, :-1] = finite(values, query, query)
+            found[start:stop, -1] = _mean(scores[bounds[0] + start : bounds[0] + stop])
 
     chunks = query_chunks(indptr, max(1, _BLOCK_VALUES // max(1, model.n_features)))
     with ThreadPoolExecutor(threads_of(n_jobs)) as pool:
         list(pool.map(explain, chunks))
     return out
+
+
+def finite(values: Attribution, rows: Array, references: Array) -> Array:
+    """Contributions, which are finite unless features are as huge as numbers get."""
+    with np.errstate(over="ignore", invalid="ignore"):
+        found = values(rows, references)
+    if not np.isfinite(found).all():
+        raise InputError("a contribution is not finite; features and weights are too large to explain")
+    return found
 
 
 def _references(model: Any, reference: RankingData) -> tuple[Array, float]:
@@ -80,7 +90,12 @@ def _references(model: Any, reference: RankingData) -> tuple[Array, float]:
         raise InputError("the reference has no documents; expected at least one")
     given = (reference.X, reference.feature_names, reference.indptr)
     rows = model._seen(*given)
-    return rows[_by_content(rows)], math.fsum(model.score(*given)) / reference.n_docs
+    return rows[_by_content(rows)], _mean(model.score(*given))
+
+
+def _mean(scores: Array) -> float:
+    """The mean, the same in any order; no sum of finite scores overflows."""
+    return math.fsum(scores / len(scores))
 
 
 def _by_content(rows: Array) -> Array:

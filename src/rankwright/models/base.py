@@ -23,7 +23,7 @@ from rankwright.data.matching import (
     widen,
 )
 from rankwright.errors import InputError, InputWarning
-from rankwright.models.attribution import Attribution, attribute
+from rankwright.models.attribution import Attribution, attribute, finite
 
 __all__ = ["Model", "as_row", "as_table", "warn_of_one_query"]
 
@@ -263,7 +263,7 @@ class Model:
         [1.0]
         """
         a, b = self._aligned_pair(row_a, row_b, feature_names, query)
-        return self._attribution()(a[np.newaxis], b[np.newaxis])[0]
+        return finite(self._attribution(), a[np.newaxis], b[np.newaxis])[0]
 
     def _explained(self, data: RankingData, reference: RankingData | None, n_jobs: int | None) -> Array:
         """What ``predict_contributions`` gives, in the order of the data."""

@@ -101,6 +101,9 @@ class SumModel(Model):
         total = np.zeros(self.n_features)
         for part, places in zip(self.parts, self._places(), strict=True):
             sizes = np.abs(part.importance())
+            sizes = (
+                np.where(np.isinf(sizes), 1.0, 0.0) if np.isinf(sizes).any() else sizes / (sizes.max(initial=0.0) or 1)
+            )
             total[places] += sizes / (sizes.sum() or 1.0) / len(self.parts)
         return total
 
