@@ -119,6 +119,15 @@ def test_what_is_done_with_data_keeps_the_categories():
     assert dataclasses.replace(whole, feature_names=None).widened(4).categories == whole.categories
 
 
+def test_categories_of_arrays():
+    X, labels = [[number_of("a"), 1.0], [NO_CATEGORY, 2.0], [number_of("b"), 3.0]], [0, 1, 1]
+    found = RankingData.from_arrays(X, labels, group=[3], categories={0: ["b", "a"]})
+    assert found.categories == {0: ("b", "a")}
+    for wrong in ({2: ["a"]}, {"0": ["a"]}, {0: ["a", 1]}, {0: [None]}):
+        with pytest.raises(InputError, match="categories"):
+            RankingData.from_arrays(X, labels, group=[3], categories=wrong)
+
+
 def test_joined_data_has_the_categories_of_both():
     other = dataclasses.replace(data(["it", "de", "it", "de", "it", "it"]), query_ids=np.array([3, 4]))
     both = RankingData.concatenate([data(), other])

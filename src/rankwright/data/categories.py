@@ -24,6 +24,7 @@ __all__ = [
     "check_holds",
     "checked_categories",
     "codes_of",
+    "given_categories",
     "is_text",
     "joined",
     "named",
@@ -118,6 +119,14 @@ def checked_categories(found: Any, n_features: int) -> dict[int, tuple[Any, ...]
 
 def _is_column(key: str, n_features: int) -> bool:
     return key.isascii() and key.isdecimal() and len(key) < _DIGITS and int(key) < n_features and key == str(int(key))
+
+
+def given_categories(categories: Categories, n_features: int) -> dict[int, tuple[Any, ...]]:
+    """Categories as a caller gives them, checked."""
+    for column in categories:
+        if not isinstance(column, int | np.integer) or not 0 <= column < n_features:
+            raise InputError(f"categories of column {column!r}; expected one of {n_features} columns, from 0")
+    return {int(key): category_numbers(values, f"column {key} (from 0)")[0] for key, values in categories.items()}
 
 
 def joined(parts: Sequence[Any]) -> dict[int, tuple[Any, ...]]:

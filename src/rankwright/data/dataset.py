@@ -17,7 +17,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from rankwright.data.blocks import as_ids, gather_queries, join_ids, query_of_row, sizes_to_indptr
-from rankwright.data.categories import Categories, joined, named
+from rankwright.data.categories import Categories, given_categories, joined, named
 from rankwright.data.matching import default_names, find_columns, pick_columns, widen
 from rankwright.data.values import checked_features, checked_labels
 from rankwright.errors import InputError
@@ -126,7 +126,7 @@ class RankingData:
             None if ids is None else _read_only(ids),
             names,
             None if rows is None else _read_only(rows),
-            dict(categories or {}),
+            given_categories(categories or {}, X.shape[1]),
         )
 
     @classmethod

@@ -108,7 +108,7 @@ class Ranker(Gathering):
         X : array-like, scipy sparse, data frame or RankingData
             Features; a RankingData brings its labels and queries along. In a data frame (pandas, polars, pyarrow) a
             column ``qid`` holds the query ids and is not a feature. Rankers made of trees take NaN as a missing value,
-            and make sparse features dense.
+            text as categories, and make sparse features dense.
         y : array-like
             One label per row, at least 0.
         qid : array-like, optional

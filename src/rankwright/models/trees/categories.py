@@ -81,8 +81,8 @@ def common_categories(numbers: Array, values: Sequence[Any] | None, most: int) -
     """
     there = ~np.isnan(numbers) & (numbers != NO_CATEGORY)
     found, counts = np.unique(numbers[there], return_counts=True)
-    kept = found[np.lexsort((found, -counts))[:most]].tolist()
+    by_count = found[np.lexsort((found, -counts))].tolist()
     if values is None:
-        return tuple(int(number) if number == int(number) else number for number in kept)
+        return tuple(int(number) if number == int(number) else number for number in by_count[:most])
     known = {number_of(value): value for value in sorted(values, reverse=True)}
-    return tuple(known[number] for number in kept)
+    return tuple([known[number] for number in by_count if number in known][:most])
