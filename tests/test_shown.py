@@ -40,6 +40,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
         "letor/web.txt letor/web-valid.txt letor/news.txt letor/news-valid.txt letor/train.txt letor/vali.txt "
         "letor/test.txt"
     ),
+    "docs/howto/auto.md": "letor/train.txt letor/test.txt",
     "docs/howto/certificate.md": "letor/train.txt letor/vali.txt",
     "docs/howto/cross-validation.md": "letor/train.txt letor/web.rkw",
     "docs/howto/explain.md": "letor/train.txt letor/vali.txt letor/test.txt",
