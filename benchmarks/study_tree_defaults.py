@@ -31,7 +31,7 @@ import numpy.typing as npt
 
 from bench_lambda_mart import SIZE, make
 from rankwright import LambdaMART, RankingData, evaluate
-from study_data import Fold, table
+from study_data import Fold, short, signed, table
 from study_lambda_mart import mslr_folds
 from study_ramp import every_fold, random_folds
 
@@ -155,26 +155,24 @@ def _tables(found: dict[tuple[str, str], dict[str, Any]]) -> str:
     sets = list(dict.fromkeys(data for data, _ in found))
     rows = []
     for name in SETTINGS:
-        cells = [_cell(found, data, name) for data in sets]
-        apart = [np.nanmean(_apart(found, data, name)) for data in sets if {(data, name), (data, BASE)} <= set(found)]
-        mean = f"{np.mean(apart):+.4f} ({len(apart)})" if apart else ""
-        rows.append([name, *cells, mean])
-    return table(["settings", *sets, "mean difference (data sets)"], rows)
+        apart = [_apart(found, data, name) for data in sets if {(data, name), (data, BASE)} <= set(found)]
+        mean = f"{signed(float(np.mean([one.mean() for one in apart])))} ({len(apart)})" if apart else ""
+        rows.append([name, *(_cell(found, data, name) for data in sets), "" if name == BASE else mean])
+    return table(["settings", *sets, "mean (data sets)"], rows)
 
 
 def _cell(found: dict[tuple[str, str], dict[str, Any]], data: str, name: str) -> str:
     if (data, name) not in found:
         return ""
-    value = f"{np.nanmean(found[data, name]['values']):.4f}"
     if name == BASE or (data, BASE) not in found:
-        return value
+        return short(float(np.nanmean(found[data, name]["values"])))
     apart = _apart(found, data, name)
-    apart = apart[~np.isnan(apart)]
-    return f"{value} ({apart.mean():+.4f} ± {apart.std(ddof=1) / np.sqrt(len(apart)):.4f})"
+    return f"{signed(float(apart.mean()))} ± {short(float(apart.std(ddof=1) / np.sqrt(len(apart))))}"
 
 
 def _apart(found: dict[tuple[str, str], dict[str, Any]], data: str, name: str) -> Array:
-    return np.asarray(found[data, name]["values"]) - np.asarray(found[data, BASE]["values"])
+    apart = np.asarray(found[data, name]["values"]) - np.asarray(found[data, BASE]["values"])
+    return apart[~np.isnan(apart)]
 
 
 if __name__ == "__main__":
