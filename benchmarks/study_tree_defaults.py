@@ -42,6 +42,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "newton": {"gain": "newton", "normalize_queries": False, "nearness": 0.0},
     "normal": {"gain": "newton", "normalize_queries": True, "nearness": 0.0},
     "near .01": {"gain": "newton", "normalize_queries": True, "nearness": 0.01},
+    "near .03": {"gain": "newton", "normalize_queries": True, "nearness": 0.03},
     "near .1": {"gain": "newton", "normalize_queries": True, "nearness": 0.1},
     "near 1": {"gain": "newton", "normalize_queries": True, "nearness": 1.0},
 }
@@ -154,7 +155,7 @@ def _run(data: str, folds: Sequence[Fold], name: str) -> dict[str, Any]:
 def _tables(found: dict[tuple[str, str], dict[str, Any]]) -> str:
     sets = list(dict.fromkeys(data for data, _ in found))
     rows = []
-    for name in SETTINGS:
+    for name in (one for one in SETTINGS if any((data, one) in found for data in sets)):
         apart = [_apart(found, data, name) for data in sets if {(data, name), (data, BASE)} <= set(found)]
         mean = f"{signed(float(np.mean([one.mean() for one in apart])))} ({len(apart)})" if apart else ""
         rows.append([name, *(_cell(found, data, name) for data in sets), "" if name == BASE else mean])

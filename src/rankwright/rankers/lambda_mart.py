@@ -106,7 +106,7 @@ class LambdaMART(TreeRanker, FromBackground):
     measure: str | Measure = parameter("ndcg", MEASURE)
     truncation: int | None = parameter(100, whole(1), NONE)
     normalize_queries: bool = parameter(True, FLAG)
-    nearness: float = parameter(0.1, NOT_NEGATIVE)
+    nearness: float = parameter(0.03, NOT_NEGATIVE)
     background: Any = parameter(None, BACKGROUND, NONE)
 
     def method_name(self) -> str:
