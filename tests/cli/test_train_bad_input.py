@@ -12,7 +12,10 @@ from rankwright.models.saving import save_model
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        (["--method", "svm-mpa"], ["unknown method 'svm-mpa'; did you mean svm-map", "methods: auto, svm-map, svm-auc, "]),
+        (
+            ["--method", "svm-mpa"],
+            ["unknown method 'svm-mpa'; did you mean svm-map", "methods: auto, svm-map, svm-auc, "],
+        ),
         (["--method", "ranksvm"], ["did you mean rank-svm"]),
         (["--method", "perceptron"], ["unknown method 'perceptron'; methods: "]),
         (["--method", "lambdamart", "--C", "1"], ["--C does not go with the method lambdamart"]),

@@ -230,6 +230,17 @@ def test_categories_are_for_the_trees():
     assert bits(part) == bits(ranker.predict(frame)[:20])
 
 
+def test_categories_as_whole_numbers():
+    X, y, qid = make(n_queries=30, noise=1.0)
+    codes = np.where(y == 1, 7.0, np.random.default_rng(0).choice([3.0, 12.0], size=len(y)))
+    X = np.column_stack([X, codes])
+    ranker = AutoRanker(members=BOTH, categorical=[5]).fit(X, y, qid)
+    assert ranker.score(X, y, qid) > 0.99
+    linear = AutoRanker(members=TWO, categorical=[5]).fit(X, y, qid)
+    assert linear.model_.coef[5] == 0.0
+    assert linear.committee_.feature != "f6"
+
+
 def test_one_query_is_enough_for_a_model_but_not_for_a_promise():
     X, y, qid = make(n_queries=1, n_docs=30)
     ranker = AutoRanker(members=TWO).fit(X, y, qid)

@@ -272,11 +272,18 @@ class RankingData:
         known = ((place.get(self.feature_names[column]), values) for column, values in self.categories.items())
         return {column: values for column, values in known if column is not None}
 
-    def without_categories(self) -> RankingData:
-        """The same documents with 0 in the columns of categories, which are then columns of numbers like all others."""
-        if not self.categories:
+    def without_categories(self, further: Sequence[int] = ()) -> RankingData:
+        """The same documents with 0 in the columns of categories, which are then columns of numbers like all others.
+
+        Parameters
+        ----------
+        further : sequence of int
+            Columns that hold categories as whole numbers.
+        """
+        columns = [*self.categories, *further]
+        if not columns:
             return self
-        columns, X = list(self.categories), self.X.copy()
+        X = self.X.copy()
         if self.is_sparse:
             X.data[np.isin(X.indices, columns)] = 0
         else:

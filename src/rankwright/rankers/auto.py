@@ -30,6 +30,7 @@ from rankwright.rankers.lambda_mart import LambdaMART
 from rankwright.rankers.lambda_rank import LambdaRank
 from rankwright.rankers.max_margin import StructuredSVM
 from rankwright.rankers.parameters import (
+    FEATURES,
     FLAG,
     FUNCTION,
     MEASURE,
@@ -41,6 +42,7 @@ from rankwright.rankers.parameters import (
     is_list,
     one_of,
     parameter,
+    places_of,
     seed_of,
     whole,
 )
@@ -107,6 +109,9 @@ class AutoRanker(Ranker):
         Linear members only: the model is one weight per feature.
     minutes : float, optional
         Stop after about so many minutes, with the members that were finished by then.
+    categorical : sequence of str or int, optional
+        Features, by name or by number from 0, whose numbers are categories; columns of text are, anyway. Only trees use
+        categories: to linear members they are 0.
     cv : int or "auto"
         Folds of the cross-validation. ``"auto"``: 5, of which only one is held out if there are 500 or more queries
         with an order to learn. Not used with ``eval_set``.
@@ -150,6 +155,7 @@ class AutoRanker(Ranker):
     members: Sequence[str] | None = parameter(None, _MEMBERS, NONE)
     explainable: bool = parameter(False, FLAG)
     minutes: float | None = parameter(None, POSITIVE, NONE)
+    categorical: Sequence[str | int] | None = parameter(None, FEATURES, NONE)
     cv: int | str = parameter("auto", whole(2), one_of("auto"))
     eval_measure: str | Measure | None = parameter(None, MEASURE, NONE)
     random_state: Any = parameter(0, SEED, NONE)
@@ -168,10 +174,18 @@ class AutoRanker(Ranker):
             raise InputError(
                 "members names no linear ranker, and explainable keeps to linear ones; expected one of them"
             )
-        refused = _refused(data)
+        refused = _refused(self._numbers(data))
         if refused and all(one.linear for one in found):
             raise InputError(refused)
         return tuple(one for one in found if not (refused and one.linear))
+
+    def _categories(self, data: RankingData) -> list[int]:
+        """The columns of categories."""
+        return [*data.categories, *places_of(self.categorical or (), data.names, "categorical")]
+
+    def _numbers(self, data: RankingData) -> RankingData:
+        """The data for linear members: 0 in the columns of categories."""
+        return data.without_categories(self._categories(data))
 
     def _learn_nothing(self, task: Task) -> Outcome:
         self._model = LinearModel(np.zeros(task.data.n_features), self._names())
@@ -186,7 +200,7 @@ class AutoRanker(Ranker):
         if judged is None:
             return self._without_choice(task, candidates, clock)
         values_of = query_values(judged.data, self.measure_to_choose_by(), by_content(judged.data)[0])
-        features = SingleFeatures.of(judged, values_of)
+        features = SingleFeatures.of(judged, values_of, self._categories(task.data))
         tried: list[_Tried] = []
         notices: tuple[Notice, ...] = ()
         for number, candidate in enumerate(candidates, 1):
@@ -208,7 +222,7 @@ class AutoRanker(Ranker):
         ranker = self._ranker(candidate, seed, clock, self._setting_measure(task))
         weights, data, valid = task.weights.queries, task.data, task.valid
         if candidate.linear:
-            data, valid = data.without_categories(), None if valid is None else valid.without_categories()
+            data, valid = self._numbers(data), None if valid is None else self._numbers(valid)
         if judged.cut is None:
             fitted = ranker.fit_data(data, valid, weights=weights)
             scores = scores_of(ranker.model_, judged.data)
@@ -238,7 +252,8 @@ class AutoRanker(Ranker):
 
     def _ranker(self, candidate: _Candidate, seed: int, clock: _Clock, choose_by: Measure, **changes: Any) -> Any:
         ranker = candidate.make(**candidate.settings | changes)
-        shared = {"random_state": seed, "n_jobs": self.n_jobs, "callback": clock, "eval_measure": choose_by}
+        shared: dict[str, Any] = {"random_state": seed, "n_jobs": self.n_jobs, "callback": clock}
+        shared |= {"eval_measure": choose_by, "categorical": self.categorical}
         for name, value in shared.items():
             if hasattr(ranker, name):
                 setattr(ranker, name, value)
@@ -288,7 +303,7 @@ class AutoRanker(Ranker):
             self._ranker(one, seed, clock, measure, **({"C": 1.0} if "C" in one.settings else {})) for one in some
         ]
         for ranker, one in zip(rankers, some, strict=True):
-            data = task.data.without_categories() if one.linear else task.data
+            data = self._numbers(task.data) if one.linear else task.data
             ranker.fit_data(data, weights=task.weights.queries)
         models = [ranker.model_ for ranker in rankers]
         scores = np.column_stack([scores_of(model, task.data) for model in models])
@@ -347,10 +362,9 @@ def _setting(fitted: Any) -> str:
 
 def _refused(data: RankingData) -> str:
     """Why linear rankers cannot compute with the features; empty if they can."""
-    numbers = data.without_categories()
     try:
-        check_values(numbers, "the training data", allow_missing=False)
-        check_size(numbers, "the training data", scaled=True)
+        check_values(data, "the training data", allow_missing=False)
+        check_size(data, "the training data", scaled=True)
     except InputError as error:
         return error.message
     return ""

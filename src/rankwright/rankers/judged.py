@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,12 +81,12 @@ class SingleFeatures:
     weights: Array
 
     @classmethod
-    def of(cls, judged: Judged, values_of: Callable[[Array], Array]) -> SingleFeatures:
-        """Evaluate every feature; higher is better."""
+    def of(cls, judged: Judged, values_of: Callable[[Array], Array], but: Sequence[int] = ()) -> SingleFeatures:
+        """Evaluate every feature but some; higher is better."""
         X = judged.data.X.tocsc() if judged.data.is_sparse else judged.data.X
         columns, values = [], []
         for column in range(judged.data.n_features):
-            if column in judged.data.categories:
+            if column in but:
                 continue
             scores = _column(X, column)
             if not np.isnan(scores).any():
