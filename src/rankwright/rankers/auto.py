@@ -14,8 +14,7 @@ import numpy.typing as npt
 from rankwright.data.dataset import RankingData
 from rankwright.data.matching import default_names
 from rankwright.errors import InputError
-from rankwright.measures import Measure, Rankings
-from rankwright.measures.ap import AP
+from rankwright.measures import Measure, Rankings, parse_measure
 from rankwright.models.linear import LinearModel
 from rankwright.models.sum import interpolate
 from rankwright.rankers.background import spread_within
@@ -244,7 +243,7 @@ class AutoRanker(Ranker):
         Unless labels are such that AP sees little: then the measure that decides on the committee.
         """
         measure = self.measure_to_choose_by()
-        average_precision = AP(rel=getattr(measure, "rel", 1))
+        average_precision: Any = parse_measure(f"AP(rel={getattr(measure, 'rel', 1):g})")
         known = Rankings(task.data.labels, task.data.indptr)
         relevant = average_precision.n_relevant(known)
         mixed = (relevant > 0) & (relevant < task.data.sizes)
