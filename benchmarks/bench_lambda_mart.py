@@ -302,6 +302,7 @@ def main() -> None:
     parser.add_argument("--trees", type=int, default=100)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0, help="of the data")
+    parser.add_argument("--held-out", type=int, default=N_HELD_OUT, help="queries to compare quality on")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--threads", type=int, default=1, help=argparse.SUPPRESS)
     parser.add_argument("--folder", type=Path, help=argparse.SUPPRESS)
@@ -311,7 +312,7 @@ def main() -> None:
         return
     versions = ", ".join(f"{name} {version(name)}" for name in ("rankwright", "lightgbm", "numba", "numpy"))
     n_docs = args.docs // SIZE * SIZE
-    X, y = make(n_docs + N_HELD_OUT * SIZE, args.seed)
+    X, y = make(n_docs + args.held_out * SIZE, args.seed)
     held_out, X, y = (X[n_docs:].copy(), y[n_docs:]), X[:n_docs], y[:n_docs]
     print(f"{versions}; {n_docs:,} × {N_FEATURES}, {args.trees} trees, best of {args.repeat}")
     print(f"system load before: {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")

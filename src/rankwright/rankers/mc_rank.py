@@ -37,7 +37,9 @@ class McRank(TreeRanker):
         Most leaves of a tree.
     link : {"softmax", "ordinal"}
         Grades as classes, or as thresholds that a document reaches (one tree fewer per round).
-    gain, max_bins, min_rows, tree_rows, tree_features, randomize_nodes, categorical, patience, cv
+    gain : {"squared", "newton"}
+        Choose splits by squared error, as in the paper, or by Newton gains.
+    max_bins, min_rows, tree_rows, tree_features, randomize_nodes, categorical, patience, cv
         As for :class:`LambdaMART`.
     monotone : mapping of str or int to 1 or -1, optional
         As for :class:`LambdaMART`; with the link ``"ordinal"`` only.
@@ -65,6 +67,7 @@ class McRank(TreeRanker):
     n_trees: int = parameter(100, whole(1))
     _: KW_ONLY
     link: str = parameter("softmax", one_of("softmax", "ordinal"))
+    gain: str = parameter("squared", one_of("newton", "squared"))
 
     def method_name(self) -> str:
         """The name of the method, as `rankwright train --method` has it."""
