@@ -30,7 +30,7 @@ from rankwright.models.trees.split import look, look_at_both, partition, settle
 __all__ = ["Grower"]
 
 Array = npt.NDArray[Any]
-_WORTH_THREADS = 1 << 12  # rows
+_WORTH_THREADS = 1 << 10  # rows
 _Splits = tuple[Array, Array, Array]  # of every feature: gain, last bin to the left, whether missing values go left
 
 
