@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -191,7 +192,8 @@ def _train(parts: _Parts, folder: Path, seed: int, threads: int) -> dict[str, An
             if trained.facts.committee is not None:
                 summary = trained.facts.committee.words()
     for title, line in summary:
-        click.echo(f"      {title or '':<9}{line}")
+        for at, part in enumerate(textwrap.wrap(line, 104)):
+            click.echo(f"      {'' if at else title:<9}{part}")
     return models
 
 

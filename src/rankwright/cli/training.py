@@ -7,6 +7,7 @@ import math
 import shutil
 import signal
 import sys
+import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -31,6 +32,7 @@ COMPILING = "compiling the training code, once on this machine: about 15 seconds
 CROSSED = "cross-validated"
 _INTERVAL = 0.25  # seconds between two updates of the progress line
 _MARGIN = 14
+_WRAPPED = 104  # columns of a long text
 _A_LINE = 4  # values of C
 
 
@@ -258,7 +260,9 @@ def show(facts: Mapping[str, Any]) -> None:
     _show_choice(facts, valid)
     _show_work(facts)
     for line in (facts["committee"] or {}).get("summary", ()):
-        _line(*line.split("\t", 1))
+        title, _, text = line.partition("\t")
+        for at, part in enumerate(textwrap.wrap(text, _WRAPPED)):
+            _line("" if at else title, part)
     values = {part.partition(" ")[0]: value for part, value in facts["measures"].items()}
     found = [f"{values['validation']:.4f} on {valid} (validation)"] if valid else []
     found += [f"{values[CROSSED]:.4f} {CROSSED}"] if CROSSED in values else []
