@@ -192,7 +192,7 @@ def _train(parts: _Parts, folder: Path, seed: int, threads: int) -> dict[str, An
             if trained.facts.committee is not None:
                 summary = trained.facts.committee.words()
     for title, line in summary:
-        for at, part in enumerate(textwrap.wrap(line, 104)):
+        for at, part in enumerate(textwrap.wrap(line, 104, break_on_hyphens=False)):
             click.echo(f"      {'' if at else title:<9}{part}")
     return models
 

@@ -261,7 +261,7 @@ def show(facts: Mapping[str, Any]) -> None:
     _show_work(facts)
     for line in (facts["committee"] or {}).get("summary", ()):
         title, _, text = line.partition("\t")
-        for at, part in enumerate(textwrap.wrap(text, _WRAPPED)):
+        for at, part in enumerate(textwrap.wrap(text, _WRAPPED, break_on_hyphens=False)):
             _line("" if at else title, part)
     values = {part.partition(" ")[0]: value for part, value in facts["measures"].items()}
     found = [f"{values['validation']:.4f} on {valid} (validation)"] if valid else []
