@@ -204,14 +204,29 @@ def by_set(results: dict[str, list[Found]], means: dict[str, dict[str, float]], 
         queries, seconds = sum(len(split["auto"]["values"]) for split in splits), [s["auto"]["seconds"] for s in splits]
         rows.append([
             name, str(len(splits)), str(queries), short(own["auto"]), short(own[AUTO[1]]), f"{short(own[best])} {best}",
-            signed(own["auto"] - own[best]), str(rank), short(own[FEATURE]), signed(own["auto"] - own[FEATURE]),
+            signed(own["auto"] - own[best]), by_others(splits, methods), str(rank),
+            short(own[FEATURE]), signed(own["auto"] - own[FEATURE]),
             p_text(p), f"{np.mean(seconds):.0f}",
         ])  # fmt: skip
     head = [
-        "data", "splits", "test queries", "auto", "explainable", "best single method", "auto − it", "rank of auto",
+        "data", "splits", "test queries", "auto", "explainable", "best single method", "auto − it",
+        "auto − the best by other splits", "rank of auto",
         "best feature", "auto − it", "p", "CPU s",
     ]  # fmt: skip
     return table(head, rows)
+
+
+def by_others(splits: Sequence[Found], methods: Sequence[str]) -> str:
+    """Compare auto with the single method that is best on the other splits: what a user could have known."""
+    if len(splits) < 2:
+        return "–"
+    known = [method for method in methods if all(method in split for split in splits)]
+    apart = []
+    for split in splits:
+        others = [other for other in splits if other is not split]
+        best = max(known, key=lambda method: float(np.mean([other[method]["value"] for other in others])))
+        apart.append(split["auto"]["value"] - split[best]["value"])
+    return signed(float(np.mean(apart)))
 
 
 def by_method(means: dict[str, dict[str, float]], methods: Sequence[str]) -> str:
