@@ -89,7 +89,7 @@ def test_other_methods(files, capsys):
     out = ("-o", "m.rkw")
     parts = ["cannot use categories ('lang'); drop these columns, or use lambdamart, mcrank or auto"]
     one_line(run(capsys, "train", "train.parquet", "--method", "svm-map", *out), *parts)
-    parts = ["--categorical does not go with the method svm-map; it is for lambdamart, mcrank, mcrank-ordinal"]
+    parts = ["--categorical does not go with the method svm-map; it is for auto, lambdamart, mcrank, mcrank-ordinal"]
     one_line(run(capsys, "train", "train.txt", "--method", "svm-map", "--categorical", "site", *out), *parts)
     ordinal = ("--method", "mcrank-ordinal", "--monotone", "bm25=+1", "--set", "n_trees=2", *out)
     assert run(capsys, "train", "train.txt", *ordinal)[0] == 0

@@ -57,7 +57,7 @@ def test_categories_rank_better_than_their_numbers(make):
     few = {"n_trees": 3, "max_leaves": 3, "min_rows": 5}
     by_text, by_number = fitted(make(**few)), fitted(make(**few), codes(TRAIN))
     by_name = fitted(make(**few, categorical=["lang"]), codes(TRAIN))
-    assert ndcg(by_text, TEST) > ndcg(by_number, codes(TEST)) + 0.02
+    assert ndcg(by_text, TEST) > ndcg(by_number, codes(TEST)) + 0.01
     assert ndcg(by_name, codes(TEST)) == ndcg(by_text, TEST)
     assert by_text.feature_importances_[0] > 0.5
 
