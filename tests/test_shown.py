@@ -192,7 +192,7 @@ def check_experiment(file):
 
 def check_script(script, *arguments):
     """Check that the script exists and, as far as its source shows, accepts these arguments."""
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(conflict_handler="resolve")  # of the script, and of those beside it
     path = ROOT / script
     beside = re.findall(r"^from (\w+) import", path.read_text(), re.MULTILINE)
     for source in (path, *(path.parent / f"{module}.py" for module in beside)):
