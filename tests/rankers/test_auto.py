@@ -209,6 +209,12 @@ def test_validation_data_decides_where_it_is_given():
         assert member.value.value == pytest.approx(alone.score(X[valid], y[valid], qid[valid]))
 
 
+def test_folds_do_not_go_with_validation_data():
+    X, y, qid = make(n_queries=4)
+    with pytest.raises(InputError, match="cv chooses by cross-validation, eval_set by validation data"):
+        AutoRanker(cv=3).fit(X, y, qid, eval_set=(X, y, qid))
+
+
 def test_missing_values_leave_it_to_the_trees():
     X, y, qid = make(n_queries=20, noise=1.0)
     X[::7, 1] = np.nan

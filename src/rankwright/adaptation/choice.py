@@ -70,7 +70,7 @@ def adapt(
     n_jobs : int, optional
         Number of threads; the result does not depend on it.
     cv : int
-        Folds of cross-validation, where there is no ``valid``.
+        Folds of cross-validation, without ``valid``.
     progress : callable, optional
         Called with (trainings done, trainings in total).
 

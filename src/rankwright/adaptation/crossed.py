@@ -28,7 +28,7 @@ Array = npt.NDArray[Any]
 
 
 def folds_of(train: RankingData, cv: int, seed: int) -> Folds:
-    """The folds of the training data, where there is no validation data."""
+    """The folds of the training data, used without validation data."""
     folds = Folds.draw(train, cv, seed=seed) if train.n_queries else None
     if folds is None:
         what = "nothing can be held out to choose by: fewer than two training queries have an order"

@@ -47,7 +47,7 @@ class _Made:
     facts: Fitted | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
     tried: tuple[tuple[dict[str, Any], float], ...] = ()
-    scores: Array | None = None  # of the training data, out of fold, where there is no validation data
+    scores: Array | None = None  # out-of-fold scores of the training data, without validation data
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +55,7 @@ class Adaptation:
     """Background rankers and the data of a new domain; the attributes are those of :func:`adapt`.
 
     Later ways reuse the models of earlier ones. ``backgrounds`` has the models by name; ``folds`` those of the training
-    data, where there is no validation data.
+    data if there is no validation data.
     """
 
     background: Any

@@ -334,7 +334,7 @@ def _chosen(facts: Mapping[str, Any], where: str) -> str:
 
 
 def _proof(facts: Mapping[str, Any]) -> str:
-    """The certificate, for someone who has never seen one; how little was gained, where there is nothing to praise."""
+    """The certificate, for someone who has never seen one; if the weights are useless, how little they gained."""
     useless = facts["no_better_than_zero"]
     if useless:
         return f"{100 * useless['objective_ratio']:.1f} % of that at weights of 0"

@@ -86,7 +86,6 @@ class _Tried:
     model: Any
     scores: Array  # of the held-out documents
     seconds: float
-    notices: tuple[Notice, ...]
 
 
 @dataclass(eq=False, repr=False)
@@ -113,7 +112,7 @@ class AutoRanker(Ranker):
         categories: to linear members they are 0.
     cv : int or "auto"
         Folds of the cross-validation. ``"auto"``: 5, of which only one is held out if there are 500 or more queries
-        with an order to learn. Not used with ``eval_set``.
+        with an order to learn. With ``eval_set`` there are no folds, and a number is an error.
     eval_measure : str or Measure
         Measure to choose by, and to promise; default nDCG@10.
     random_state : int, RandomState or None
@@ -178,6 +177,10 @@ class AutoRanker(Ranker):
             raise InputError(refused)
         return tuple(one for one in found if not (refused and one.linear))
 
+    def _check_data(self, data: RankingData, valid: RankingData | None) -> None:
+        if valid is not None and self.cv != "auto":
+            raise InputError("cv chooses by cross-validation, eval_set by validation data; expected one of the two")
+
     def _categories(self, data: RankingData) -> list[int]:
         """The columns of categories."""
         return [*data.categories, *places_of(self.categorical or (), data.names, "categorical")]
@@ -233,9 +236,7 @@ class AutoRanker(Ranker):
             scores = found.scores[~np.isnan(found.scores)]
         if fitted.interrupted:
             raise KeyboardInterrupt
-        return _Tried(
-            candidate.name, _setting(fitted), ranker.model_, scores, time.perf_counter() - began, fitted.notices
-        )
+        return _Tried(candidate.name, _setting(fitted), ranker.model_, scores, time.perf_counter() - began)
 
     def _setting_measure(self, task: Task) -> Measure:
         """What the settings of members are chosen by: AP, which is less noisy than a measure of the first ranks.

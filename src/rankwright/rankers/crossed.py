@@ -1,4 +1,4 @@
-"""Rankers that can choose what they leave open by cross-validation, where there is no validation data."""
+"""Rankers that choose open settings by cross-validation if there is no validation data."""
 
 from __future__ import annotations
 

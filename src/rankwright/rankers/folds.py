@@ -15,7 +15,7 @@ __all__ = ["FOLDS", "ONE_FROM", "Folds"]
 
 Array = npt.NDArray[Any]
 FOLDS = 5
-"""Folds, where none are asked for."""
+"""Default number of folds."""
 ONE_FROM = 500
 """Queries with an order to learn from which on only one of these folds is held out."""
 
