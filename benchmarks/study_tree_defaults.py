@@ -49,8 +49,8 @@ KINDS: dict[str, dict[str, Any]] = {
 BASE = "paper, 20"
 SETTINGS = (
     BASE,
-    *(f"{kind}, {leaves}" for leaves in (10, 31) for kind in KINDS),
-    *(f"near .1, {rest}" for rest in ("5", "63", "10, 5", "10, 50", "10, 100", "31, 50", "31, 100")),
+    *(f"{kind}, 10" for kind in KINDS),
+    *(f"near .03, {rest}" for rest in ("5", "20", "31", "10, 5", "10, 50", "10, 100")),
 )
 FOLDS = {"cran": 1, "npl": 1, "demo": 1, "cisi": 2, "cacm": 2, "MQ2007": 2}  # of the large data sets
 SYNTHETIC = {"synthetic 60,000": 60_000, "synthetic 240,000": 240_000}

@@ -5,13 +5,16 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.process import BaseProcess
+from typing import Any
 
 import numpy as np
 
 from rankwright.errors import InputError
 
-__all__ = ["end_with_parent", "threads_of"]
+__all__ = ["Team", "end_with_parent", "parts_of", "threads_of"]
 
 
 def threads_of(n_jobs: int | None) -> int:
@@ -27,6 +30,39 @@ def threads_of(n_jobs: int | None) -> int:
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int | np.integer) or n_jobs == 0:
         raise InputError(f"n_jobs is {n_jobs!r}; expected a number of threads, -1 for all cores, or None")
     return int(n_jobs) if n_jobs > 0 else max(1, (os.cpu_count() or 1) + 1 + int(n_jobs))
+
+
+class Team:
+    """Some threads, the caller's among them."""
+
+    def __init__(self, threads: int) -> None:
+        self.threads = threads
+        self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
+
+    def each(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
+        """The results of calls with the arguments of each task, in order; the last one runs in this thread."""
+        *others, last = tasks
+        if self._pool is None:
+            return [function(*task) for task in (*others, last)]
+        waiting = [self._pool.submit(function, *task) for task in others]
+        own = function(*last)
+        return [*(one.result() for one in waiting), own]
+
+    def close(self) -> None:
+        """Let the threads go."""
+        if self._pool is not None:
+            self._pool.shutdown()
+
+
+def parts_of(n: int, parts: int) -> list[tuple[int, int]]:
+    """0 … n cut into parts as equal as can be, as (start, stop).
+
+    Examples
+    --------
+    >>> parts_of(17, 3)
+    [(0, 5), (5, 11), (11, 17)]
+    """
+    return [(n * at // parts, n * (at + 1) // parts) for at in range(parts)]
 
 
 def end_with_parent() -> None:

@@ -39,8 +39,7 @@ from rankwright.objectives.first_class import FirstClass, compiled
 __all__ = ["Lambdas", "ranknet_cost"]
 
 Array = npt.NDArray[Any]
-_REACH = 30.0  # beyond this difference of scores the logistic function is 0 or 1
-_HALVINGS = 7  # of an exponent before its series
+_FARTHEST = 600.0  # difference of scores whose exponential, and its product with another number, is finite
 _TASK_DOCS = 8192
 _VECTOR = types.Array(types.float64, 1, "C")
 _FROZEN = types.Array(types.float64, 1, "C", readonly=True)
@@ -63,42 +62,72 @@ def _given_changes(i: int, worth: Any, parameters: Any, state: Any, out: Any) ->
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
 def _row(
-    i: int, worth: Any, scores: Any, changes: Any, near: float, slope: float, up: Any, curve: Any
+    i: int, worth: Any, scores: Any, changes: Any, powers: Any, factors: Any, up: Any, curve: Any
 ) -> float:  # fmt: skip
     """All pairs of rank ``i`` with lower ranks, without branches: equal worths change nothing. Returns Σ λ.
 
-    Every pair is divided by ``near`` + ``slope`` · |o|.
-
-    e^o is a series of e^(o/128), squared seven times: a few multiplications, for many pairs at once.
+    ``powers`` are a number and a vector whose product is e^|o|. Every pair is divided by near + slope · |o|, the two
+    ``factors``.
     """
     own, score = worth[i], scores[i]
+    (own_power, other_powers), (near, slope) = powers, factors
     rises, bends, forces = 0.0, 0.0, 0.0
     # From here on positions count from i + 1: a compiler that knows them not to be negative handles many at once.
-    lower, changes = worth[i + 1 :], changes[i + 1 :]
+    lower, changes, others = worth[i + 1 :], changes[i + 1 :], other_powers[i + 1 :]
     behind, ups, curves = scores[i + 1 :], up[i + 1 :], curve[i + 1 :]
     for j in range(lower.size):
-        sign = 1.0 if own > lower[j] else -1.0
-        apart = score - behind[j]
-        o = min(max(sign * apart, -_REACH), _REACH) * (1.0 / (1 << _HALVINGS))
-        power = 1.0 + o * (1.0 + o * (1 / 2 + o * (1 / 6 + o * (1 / 24 + o * (1 / 120 + o * (1 / 720))))))
-        power *= power
-        power *= power
-        power *= power
-        power *= power
-        power *= power
-        power *= power
-        power *= power
-        miss = 1.0 / (1.0 + power)
-        force = abs(changes[j]) * miss / (near + slope * apart)
-        bend = force * (power * miss)
-        rises += sign * force
+        power, wins = own_power * others[j], own > lower[j]
+        near_by = near + slope * (score - behind[j])
+        inverse = 1.0 / ((1.0 + power) * near_by)
+        won = abs(changes[j]) * inverse
+        lost = won * power
+        bend = lost * (inverse * near_by)
+        force = won if wins else lost
+        rise = won if wins else -lost
+        rises += rise
         bends += bend
         forces += force
-        ups[j] -= sign * force
+        ups[j] -= rise
         curves[j] += bend
     up[i] += rises
     curve[i] += bends
     return forces
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
+def _powers(scores: Any, powers: Any, inverses: Any) -> bool:
+    """e^s of descending scores around their middle, and e^−s; False, and nothing, where they are too far apart.
+
+    e^s is a series of e^(s/1024), squared ten times: a few multiplications, for many scores at once.
+    """
+    first, last = scores[0], scores[-1]
+    if not first - last <= _FARTHEST:
+        return False
+    middle = last + (first - last) / 2
+    for r in range(scores.size):
+        x = (scores[r] - middle) * (1.0 / 1024)
+        power = 1 / 24 + x * (1 / 120 + x * (1 / 720 + x * (1 / 5040 + x * (1 / 40320 + x * (1 / 362880)))))
+        power = 1.0 + x * (1.0 + x * (1 / 2 + x * (1 / 6 + x * power)))
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        power *= power
+        powers[r] = power
+        inverses[r] = 1.0 / power
+    return True
+
+
+@njit(cache=True, nogil=True)
+def _powers_of(i: int, scores: Any, powers: Any) -> None:
+    """e^(s_i − s_j) for all lower ranks j; beyond a reach it makes no difference."""
+    for j in range(i + 1, scores.size):
+        powers[j] = np.exp(min(scores[i] - scores[j], _FARTHEST))
 
 
 @njit(cache=True)
@@ -106,7 +135,7 @@ def _space(longest: int, rows: int) -> Any:
     """Working memory of `_query` for queries of up to ``longest`` documents."""
     places, work = (np.empty(longest, np.int64), np.empty(longest, np.int64)), np.empty(WORK * longest + BINS)
     vectors = (np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest))
-    return places, work, vectors, np.empty((rows, longest + 1))
+    return places, work, vectors, (np.empty(longest), np.empty(longest)), np.empty((rows, longest + 1))
 
 
 @njit(cache=True, nogil=True)
@@ -170,7 +199,7 @@ def _share(scores: Any, worth: Any, order: Any, ranks: Any, values: Any, norm: f
 def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights: Any) -> None:
     """Residuals and second derivatives of query ``q``, whose documents come by worth, lowest first."""
     truncation, (near, slope, normalize), parameters, indptr, worth, known, norms, changes, prepare = setup
-    (order, ranks), work, (ranked, ordered, change, up, curve), state = space
+    (order, ranks), work, (ranked, ordered, change, up, curve), (powers, inverses), state = space
     n, start = scores.size, indptr[q]
     own, order, ranks = worth[start : start + n], order[:n], ranks[:n]
     sort_descending(scores, order, work)
@@ -186,15 +215,21 @@ def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights:
             ranked[ranks[at]] = own[order[at]]
     prepare(ranked[:n], known[start : start + n], parameters, state)
     forces, norm = 0.0, norms[q]
+    together = _powers(ordered[:n], powers, inverses)
     for i in range(min(truncation, n - 1)):
         changes(i, ranked[:n], parameters, state, change[:n])
-        forces += _row(i, ranked[:n], ordered[:n], change[:n], near, slope, up[:n], curve[:n])
+        if not together:
+            powers[i] = 1.0
+            _powers_of(i, ordered[:n], inverses)
+        pair_powers = (powers[i], inverses[:n])
+        forces += _row(i, ranked[:n], ordered[:n], change[:n], pair_powers, (near, slope), up[:n], curve[:n])
     forces *= 2.0 / norm
     if normalize and forces > 0.0:
         norm *= forces / np.log2(1.0 + forces)
+    factor = 1.0 / norm
     for r in range(n):
-        residuals[order[r]] = up[r] / norm
-        weights[order[r]] = curve[r] / norm
+        residuals[order[r]] = up[r] * factor
+        weights[order[r]] = curve[r] * factor
     if tied:
         _share(scores, own, order, ranks, up, norm, residuals)
         _share(scores, own, order, ranks, curve, norm, weights)
@@ -340,7 +375,7 @@ class Lambdas:
             ranked, order, ranks = np.empty(n), np.argsort(-scores, kind="stable"), np.empty(n, np.int64)
             _set_ranks(scores, labels, order, ranks)
             ranked[ranks] = labels[order]
-            space = (*space[:3], np.ascontiguousarray(self._measure.swap_deltas(ranked), np.float64))
+            space = (*space[:-1], np.ascontiguousarray(self._measure.swap_deltas(ranked), np.float64))
         _query(q, np.ascontiguousarray(scores, np.float64), self._setup, space, residuals, weights)
         return residuals, weights
 

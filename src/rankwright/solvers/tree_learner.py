@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from rankwright.models.trees.predict import add_scores
 __all__ = ["TreeLearner", "TreesPerClass"]
 
 Array = npt.NDArray[Any]
+_ROWS_A_THREAD = 1 << 14  # whose scores change
 _LEAST_CURVE = 1e-6  # least second derivative per row of a leaf
 
 
@@ -86,12 +88,23 @@ class TreeLearner:
         tree, leaves = self._grower.grow(residuals, rows, features, rng, curves)
         low, high = self._bounds(tree, leaves, residuals, weights)
         value = tree.value.copy()
-        for node, part in leaves:
-            value[node] = _add_leaf(part, residuals, weights, self._shrinkage, low[node], high[node], scores)
+
+        def add(some: list[tuple[int, Array]]) -> None:
+            for node, part in some:
+                value[node] = _add_leaf(part, residuals, weights, self._shrinkage, low[node], high[node], scores)
+
+        self._grower.team.each(add, [(leaves[start:stop],) for start, stop in self._shares(leaves)])
         tree = dataclasses.replace(tree, value=value)
         self.trees.append(tree)
         if len(left_out):
             scores[left_out] += _scores(tree, self._X[self._order[left_out]])
+
+    def _shares(self, leaves: list[tuple[int, Array]]) -> list[tuple[int, int]]:
+        """Leaves of each thread, with about equal numbers of rows."""
+        ends = np.cumsum([len(part) for _, part in leaves])
+        threads = min(self._grower.team.threads, 1 + int(ends[-1]) // _ROWS_A_THREAD)
+        cuts = np.searchsorted(ends, ends[-1] * np.arange(1, threads) / threads)
+        return list(pairwise([0, *cuts.tolist(), len(leaves)]))
 
     def _bounds(
         self, tree: Tree, leaves: list[tuple[int, Array]], residuals: Array, weights: Array

@@ -309,11 +309,12 @@ def test_limits_hold(min_rows, max_leaves, curves):
 
 
 def test_trees_depend_neither_on_threads_nor_on_what_was_grown_before(monkeypatch):
-    monkeypatch.setattr(grow_module, "_WORTH_THREADS", 10)
     X, residuals = make(5000, 20)
     curves = curvatures(5000)
     one = grown(X, residuals, curves=curves)[0]
-    for threads in (2, 3, 4):
+    monkeypatch.setattr(grow_module, "_WORTH_A_THREAD", 1000)
+    monkeypatch.setattr(grow_module, "_ROWS_A_THREAD", 100)
+    for threads in (2, 3, 4, 16):
         assert bits(grown(X, residuals, threads=threads, curves=curves)[0]) == bits(one)
     grower = Grower(bin_features(X), threads=2)
     rows, features = np.arange(5000, dtype=np.uint32), np.ones(20, np.bool_)
@@ -397,8 +398,19 @@ def test_partition_keeps_the_order_of_both_parts(missing_left):
     codes = rng.integers(0, 256, (1000, 8)).astype(np.uint8)
     rows = np.sort(rng.choice(1000, 400, replace=False)).astype(np.uint32)
     for k, last in ((0, 100), (7, 254), (3, 0)):
-        mixed = rows.copy()
-        n_left = partition(codes.view(np.uint64).ravel(), 8 * k, last, missing_left, mixed, np.empty(400, np.uint32))
+        mixed, other = rows.copy(), np.empty(400, np.uint32)
+        table = np.arange(256) <= last
+        table[MISSING] = missing_left
+        n_left = partition(codes.view(np.uint64).ravel(), 8 * k, table, mixed, other)
         left = np.where(codes[rows, k] == MISSING, missing_left, codes[rows, k] <= last)
-        assert mixed.tolist() == [*rows[left], *rows[~left]]
         assert n_left == left.sum()
+        assert mixed[:n_left].tolist() == rows[left].tolist()
+        assert other[: 400 - n_left].tolist() == rows[~left].tolist()
+
+
+@pytest.mark.parametrize(
+    ("n_groups", "threads", "cuts"),
+    [(17, 1, 1), (17, 2, 2), (17, 4, 2), (17, 16, 2), (1, 8, 1), (16, 16, 16), (40, 4, 4)],
+)
+def test_threads_share_groups_of_features_and_then_rows(n_groups, threads, cuts):
+    assert grow_module._groups_at_once(n_groups, threads) == cuts

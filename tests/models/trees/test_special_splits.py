@@ -18,7 +18,6 @@ from rankwright.models.trees.special_split import (
     category_order,
     chance_gain,
     left_bins,
-    partition_set,
     permuted,
 )
 from rankwright.models.trees.split import best_split
@@ -164,17 +163,6 @@ def test_rows_are_counted_where_categories_are_few():
     tree, leaves = grown(codes[:, None].astype(float), residuals, {0: 3}, np.ones(83), max_leaves=2, min_rows=20)
     assert sorted(len(rows) for _, rows in leaves) == [40, 43]
     assert tree.count.tolist()[0] == 83
-
-
-def test_partition_by_a_table_keeps_the_order():
-    rng = np.random.default_rng(3)
-    codes, table = rng.integers(0, 256, 200), rng.random(256) < 0.4
-    rows = rng.permutation(200).astype(np.uint32)
-    given = rows.copy()
-    n_left = partition_set(codes.astype(np.uint64) << np.uint64(16), 16, table, rows, np.empty(200, np.uint32))
-    left = table[codes[given]]
-    assert rows.tolist() == [*given[left].tolist(), *given[~left].tolist()]
-    assert n_left == left.sum()
 
 
 def worth(packed, low, high):

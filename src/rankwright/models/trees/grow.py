@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.threads import Team, parts_of
 from rankwright.models.trees.binning import GROUP, MISSING, BinnedFeatures
 from rankwright.models.trees.forest import Tree
-from rankwright.models.trees.histogram import Packed, gather, pack
+from rankwright.models.trees.histogram import Packed, fill_groups, gather, pack
 from rankwright.models.trees.special_split import (
     as_sets,
     category_order,
@@ -22,7 +21,6 @@ from rankwright.models.trees.special_split import (
     mean_curve,
     middle_value,
     noise_of,
-    partition_set,
     sum_of_squares,
 )
 from rankwright.models.trees.split import look, look_at_both, partition, settle
@@ -30,7 +28,10 @@ from rankwright.models.trees.split import look, look_at_both, partition, settle
 __all__ = ["Grower"]
 
 Array = npt.NDArray[Any]
-_WORTH_THREADS = 1 << 10  # rows
+_WORTH_A_THREAD = 1 << 17  # values to add up
+_SEARCHED = 512  # rows whose values take as long as the search for the best splits
+_ROWS_A_THREAD = 1 << 14  # rows to move or read once
+_BALANCE = 1.1  # longest share of a thread that is good enough, relative to the mean
 _Splits = tuple[Array, Array, Array]  # of every feature: gain, last bin to the left, whether missing values go left
 
 
@@ -102,7 +103,7 @@ class Grower:
     directions: Mapping[int, int] = field(default_factory=dict)
     smooth_rows: float = 10.0
     chance: float = 1.0
-    _pool: ThreadPoolExecutor = field(init=False, repr=False)
+    team: Team = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         n_groups = len(self.binned.words)
@@ -121,7 +122,8 @@ class Grower:
         self._values = np.empty(self.binned.n_rows, np.int64)
         self._other = np.empty(self.binned.n_rows, np.uint32)
         self._least_rows = max(1, round(self.min_rows * self.node_rows))  # of those drawn
-        self._pool = ThreadPoolExecutor(self.threads)
+        self.team = Team(self.threads)
+        self._parts = np.empty((0, *self._shape), np.int64)
 
     def _some_missing(self, j: int) -> bool:
         group, place = divmod(j, GROUP)
@@ -129,8 +131,8 @@ class Grower:
         return bool(missing.any() and not missing.all())
 
     def close(self) -> None:
-        """Shut down the thread pool."""
-        self._pool.shutdown()
+        """Let the threads go."""
+        self.team.close()
 
     def grow(
         self, residuals: Array, rows: Array, features: Array, rng: np.random.Generator, curves: Array | None = None
@@ -167,13 +169,7 @@ class Grower:
                 subset[node] = len(sets)
                 sets.append(best.left_bins)
             gain[node] = best.gain * unit
-            group, place = divmod(j, GROUP)
-            part = task.rows[best.start : best.stop]
-            by_word = (self.binned.words[group], 8 * place)
-            if best.left_bins is None:
-                middle = best.start + partition(*by_word, best.last, best.missing_left, part, self._other)
-            else:
-                middle = best.start + partition_set(*by_word, best.left_bins, part, self._other)
+            middle = best.start + self._divide(best, task.rows[best.start : best.stop])
             one, two = _Leaf(n_nodes, best.start, middle), _Leaf(n_nodes + 1, middle, best.stop)
             count[n_nodes], count[n_nodes + 1] = middle - best.start, best.stop - middle
             self._bound(best, one, two)
@@ -188,6 +184,26 @@ class Grower:
         splits = (feature[used], threshold[used], missing_left[used], left[used])
         tree = Tree(*splits, np.zeros(n_nodes), gain[used], count[used], subset[used], as_sets(sets))
         return tree, [(leaf.node, task.rows[leaf.start : leaf.stop]) for leaf in leaves]
+
+    def _divide(self, leaf: _Leaf, part: Array) -> int:
+        """Put the rows that go left before those that go right, in order; returns how many go left."""
+        group, place = divmod(leaf.feature, GROUP)
+        table = leaf.left_bins
+        if table is None:
+            table = np.arange(256) <= leaf.last
+            table[MISSING] = leaf.missing_left
+        shares = self._shares(len(part))
+        divide = partial(partition, self.binned.words[group], 8 * place, table)
+        lefts = self.team.each(divide, [(part[start:stop], self._other[start:stop]) for start, stop in shares])
+        middle = lefts[0]
+        for (start, _), n_left in zip(shares[1:], lefts[1:], strict=True):
+            part[middle : middle + n_left] = part[start : start + n_left]
+            middle += n_left
+        at = middle
+        for (start, stop), n_left in zip(shares, lefts, strict=True):
+            part[at : at + stop - start - n_left] = self._other[start : stop - n_left]
+            at += stop - start - n_left
+        return int(middle)
 
     def _look_at_both(self, parent: _Leaf, one: _Leaf, two: _Leaf, task: _Task) -> None:
         """Find the best splits of the children of a node, adding up the rows of the smaller one only."""
@@ -242,20 +258,35 @@ class Grower:
     def _gather(self, leaf: _Leaf, part: Array, task: _Task) -> Array:
         """The packed values of some rows, whose sums become those of the leaf."""
         values = self._values[: len(part)]
-        leaf.total = gather(task.packed.values, part, values)
+        shares = [(part[start:stop], values[start:stop]) for start, stop in self._shares(len(part))]
+        leaf.total = sum(self.team.each(partial(gather, task.packed.values), shares))
         leaf.squares = self.chance * sum_of_squares(values) if self.binned.categorical else 0.0
         return values
 
-    def _run(self, function: Any, part: Array, *given: Any) -> None:
-        """Run a search over groups of features, each thread over some of them."""
-        search, n_groups = partial(function, self.binned.words, self._by_row), self._shape[0]
-        threads = min(self.threads, n_groups) if len(part) >= _WORTH_THREADS else 1
-        # One call per thread, the last one in this thread: more calls would cost more than better balance gains.
-        bounds = [n_groups * at // threads for at in range(threads + 1)]
-        others = [self._pool.submit(search, first, stop, part, *given) for first, stop in pairwise(bounds[:-1])]
-        search(bounds[-2], n_groups, part, *given)
-        for other in others:
-            other.result()
+    def _shares(self, n_rows: int) -> list[tuple[int, int]]:
+        """Rows of each thread, where each is read once."""
+        return parts_of(n_rows, min(self.threads, 1 + n_rows // _ROWS_A_THREAD))
+
+    def _run(self, function: Any, part: Array, values: Array, *given: Any) -> None:
+        """Fill histograms and search them for the best splits, each thread in some groups of features.
+
+        Where there are too few groups for the threads to share, the rows are shared, too, and their histograms added.
+        """
+        worth = 1 + (len(part) + _SEARCHED) * self.binned.n_features // _WORTH_A_THREAD
+        threads, n_groups = min(self.threads, worth), self._shape[0]
+        by_group = _groups_at_once(n_groups, threads)
+        groups, rows = parts_of(n_groups, by_group), parts_of(len(part), threads // by_group)
+        parts = self._parts[:0]
+        if len(rows) > 1:
+            if len(self._parts) < len(rows):
+                self._parts = np.empty((len(rows), *self._shape), np.int64)
+            parts = self._parts[: len(rows)]
+            fill = partial(fill_groups, self.binned.words, self._by_row)
+            tiles = [(share, slice(*some), sums) for share in groups for some, sums in zip(rows, parts, strict=True)]
+            self.team.each(fill, [(*share, part[some], values[some], sums) for share, some, sums in tiles])
+            groups = parts_of(n_groups, min(threads, n_groups))
+        search = partial(function, self.binned.words, self._by_row)
+        self.team.each(search, [(first, stop, part, values, parts, *given) for first, stop in groups])
 
     def _draw_features(self, task: _Task) -> Array:
         if self.node_features >= 1.0:
@@ -298,3 +329,14 @@ class Grower:
 
 def _node(leaf: _Leaf) -> tuple[int, float, float, float]:
     return leaf.total, leaf.low, leaf.high, noise_of(leaf.squares, leaf.total)
+
+
+def _groups_at_once(n_groups: int, threads: int) -> int:
+    """Into how many parts to cut the groups of features; each is again cut into threads // that many parts by rows."""
+
+    def longest(cuts: int) -> float:
+        return -(-n_groups // cuts) / n_groups / (threads // cuts)
+
+    possible = range(1, min(n_groups, threads) + 1)
+    good = _BALANCE * min(longest(cuts) for cuts in possible)
+    return max(cuts for cuts in possible if longest(cuts) <= good)

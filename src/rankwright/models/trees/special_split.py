@@ -28,7 +28,6 @@ __all__ = [
     "mean_curve",
     "middle_value",
     "noise_of",
-    "partition_set",
     "permuted",
     "sum_of_squares",
 ]
@@ -149,24 +148,6 @@ def _gain(g_left: float, h_left: float, g: float, h: float, one: float, two: flo
         return apart * apart / (h_left * h_right * h)
     both = one * (2.0 * g_left - h_left * one) + two * (2.0 * g_right - h_right * two)
     return max(both - whole * (2.0 * g - h * whole), 0.0)
-
-
-@njit(cache=True, nogil=True)
-def partition_set(words: Any, shift: int, table: Any, rows: Any, other: Any) -> int:
-    """As `partition`, by a table of the bins that go left."""
-    byte, moved = np.uint64(255), np.uint64(shift)
-    left: Any = 0
-    right: Any = 0
-    for k in range(rows.size):
-        row = rows[k]
-        goes_left = table[np.int64((words[row] >> moved) & byte)]
-        rows[left] = row
-        other[right] = row
-        left += goes_left
-        right += not goes_left
-    for k in range(right):
-        rows[left + k] = other[k]
-    return int(left)
 
 
 def mean_curve(values: Any) -> float:

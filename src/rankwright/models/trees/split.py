@@ -115,23 +115,31 @@ def _best_splits(sums: Any, first: int, stop: int, kinds: Any, allowed: Any, nod
 
 @njit(cache=True, nogil=True)
 def look(
-    words: Any, by_row: Any, first: int, stop: int, rows: Any, values: Any, sums: Any, kinds: Any, allowed: Any,
-    node: Any, limits: Any, out: Any,
+    words: Any, by_row: Any, first: int, stop: int, rows: Any, values: Any, parts: Any, sums: Any, kinds: Any,
+    allowed: Any, node: Any, limits: Any, out: Any,
 ) -> None:  # fmt: skip
-    """Histograms of the groups ``first`` … ``stop − 1`` over some rows, and the best split of every feature."""
-    fill_groups(words, by_row, first, stop, rows, values, sums)
+    """Histograms of the groups ``first`` … ``stop − 1`` over some rows, and the best split of every feature.
+
+    ``parts`` are the histograms of parts of the rows, if these were filled already.
+    """
+    if parts.shape[0] == 0:
+        fill_groups(words, by_row, first, stop, rows, values, sums)
     for group in range(first, stop):
+        for part in range(parts.shape[0]):
+            for k in range(GROUP):
+                for b in range(256):
+                    sums[group, k, b] = parts[part, group, k, b] + (sums[group, k, b] if part else np.int64(0))
         at = group * GROUP
         _best_splits(sums[group], at, at + GROUP, kinds, allowed, node, limits, out)
 
 
 @njit(cache=True, nogil=True)
 def look_at_both(
-    words: Any, by_row: Any, first: int, stop: int, rows: Any, values: Any, sums: Any, kinds: Any, allowed: Any,
-    node: Any, limits: Any, out: Any, other: Any, other_allowed: Any, other_node: Any, other_out: Any,
+    words: Any, by_row: Any, first: int, stop: int, rows: Any, values: Any, parts: Any, sums: Any, kinds: Any,
+    allowed: Any, node: Any, limits: Any, out: Any, other: Any, other_allowed: Any, other_node: Any, other_out: Any,
 ) -> None:  # fmt: skip
     """The same for two children; ``other`` holds the histograms of their parent and becomes those of the second."""
-    look(words, by_row, first, stop, rows, values, sums, kinds, allowed, node, limits, out)
+    look(words, by_row, first, stop, rows, values, parts, sums, kinds, allowed, node, limits, out)
     for group in range(first, stop):
         for k in range(GROUP):
             for b in range(256):
@@ -169,19 +177,16 @@ def settle(
 
 
 @njit(cache=True, nogil=True)
-def partition(words: Any, shift: int, last: int, missing_left: bool, rows: Any, other: Any) -> int:
-    """Move the rows that go left to the front, keeping the order of both parts; returns their number."""
+def partition(words: Any, shift: int, left_bins: Any, rows: Any, other: Any) -> int:
+    """Move the rows that go left to the front, and the rest to ``other``, in order; returns how many go left."""
     byte, moved = np.uint64(255), np.uint64(shift)
     left: Any = 0
     right: Any = 0
     for k in range(rows.size):
         row = rows[k]
-        code = np.int64((words[row] >> moved) & byte)
-        goes_left = code <= last if code != MISSING else missing_left
+        goes_left = left_bins[np.int64((words[row] >> moved) & byte)]
         rows[left] = row
         other[right] = row
         left += goes_left
         right += not goes_left
-    for k in range(right):
-        rows[left + k] = other[k]
     return int(left)
