@@ -7,6 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from multiprocessing.process import BaseProcess
 from typing import Any
 
@@ -14,7 +15,9 @@ import numpy as np
 
 from rankwright.errors import InputError
 
-__all__ = ["Team", "end_with_parent", "parts_of", "threads_of"]
+__all__ = ["Team", "end_with_parent", "parts_of", "runs_of", "threads_of"]
+
+_RUNS_A_THREAD = 4  # so that one slow run keeps the others waiting for a quarter of their time at most
 
 
 def threads_of(n_jobs: int | None) -> int:
@@ -63,6 +66,24 @@ def parts_of(n: int, parts: int) -> list[tuple[int, int]]:
     [(0, 5), (5, 11), (11, 17)]
     """
     return [(n * at // parts, n * (at + 1) // parts) for at in range(parts)]
+
+
+def runs_of(boundaries: Any, threads: int, least: int) -> list[tuple[int, int]]:
+    """Runs of queries, as (first, stop), of about equal numbers of documents (``least`` or more), a few per thread.
+
+    ``boundaries`` are those of the queries. One run more costs a thread the time to get the interpreter's lock twice.
+
+    Examples
+    --------
+    >>> runs_of([0, 10, 20, 30, 40], 2, 10)
+    [(0, 1), (1, 2), (2, 3), (3, 4)]
+    >>> runs_of([0, 10, 20, 30, 40], 2, 25), runs_of([0, 10, 20, 30, 40], 1, 10)
+    ([(0, 4)], [(0, 4)])
+    """
+    n = int(boundaries[-1])
+    n_runs = max(1, min(n // least, _RUNS_A_THREAD * threads)) if threads > 1 else 1
+    cuts = np.unique(np.searchsorted(boundaries, np.linspace(0, n, n_runs + 1)))
+    return list(pairwise(cuts.tolist()))
 
 
 def end_with_parent() -> None:

@@ -30,6 +30,7 @@ from numba import njit, typeof, types
 
 from rankwright.data.blocks import query_of_row
 from rankwright.data.order import descending
+from rankwright.data.threads import runs_of
 from rankwright.measures import Measure, Rankings
 from rankwright.measures.forms import STATE, Swaps, read_only
 from rankwright.measures.oracles.common import BINS, WORK, sort_descending
@@ -40,7 +41,7 @@ __all__ = ["Lambdas", "ranknet_cost"]
 
 Array = npt.NDArray[Any]
 _FARTHEST = 600.0  # difference of scores whose exponential, and its product with another number, is finite
-_TASK_DOCS = 8192
+_TASK_DOCS = 8192  # at least, of a run of queries in one thread
 _VECTOR = types.Array(types.float64, 1, "C")
 _FROZEN = types.Array(types.float64, 1, "C", readonly=True)
 _TABLE = types.Array(types.float64, 2, "C")
@@ -330,7 +331,7 @@ class Lambdas:
             compiled(swaps.prepare, _PREPARE),
         )
         self._weights = None if query_weights is None else np.repeat(query_weights, np.diff(indptr))
-        self._tasks = _tasks(indptr)
+        self._tasks = runs_of(self.indptr, threads, _TASK_DOCS)
         self._pool = ThreadPoolExecutor(threads) if threads > 1 and len(self._tasks) > 1 else None
 
     @property
@@ -394,10 +395,3 @@ def ranknet_cost(scores: Array, labels: Array, indptr: Array) -> float:
         wins = z[:, None] > z[None, :]
         total += float(np.logaddexp(0.0, s[None, :] - s[:, None])[wins].sum())
     return total
-
-
-def _tasks(indptr: Array) -> list[tuple[int, int]]:
-    """Runs of queries with about equal numbers of documents."""
-    n_tasks = max(1, int(indptr[-1]) // _TASK_DOCS)
-    cuts = np.unique(np.searchsorted(indptr, np.linspace(0, indptr[-1], n_tasks + 1)))
-    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))

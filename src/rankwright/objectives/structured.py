@@ -8,7 +8,6 @@ Features are divided by ``scale`` on the way, which standardises them without a 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -18,6 +17,7 @@ import numpy.typing as npt
 from numba import njit
 
 from rankwright.data.blocks import sizes_to_indptr
+from rankwright.data.threads import runs_of
 from rankwright.measures.forms import Oracle
 from rankwright.measures.oracles.common import BINS, ORACLE, OTHER, WORK, sort_descending
 from rankwright.models.products import FASTMATH, add_listed_rows, kernel_form, row_scores
@@ -26,7 +26,7 @@ from rankwright.objectives.first_class import FirstClass
 __all__ = ["Planes", "StructuredHinge"]
 
 Array = npt.NDArray[Any]
-_TASK_DOCS = 4096  # documents per task of a thread, about
+_TASK_DOCS = 4096  # at least, of a run of blocks in one thread
 ALONE, KEEP, REUSE = 0, 1, 2  # what a pass does with scores and orders
 _NOTHING = np.empty(0)
 _NO_QUERY = np.empty(0, np.int64)
@@ -227,8 +227,12 @@ class StructuredHinge:
         n_blocks = len(self.blocks) - 1
         self._hard = _hard_queries(self.oracle, self.labels, self.indptr, self.cost)
         self._planes = Planes(np.empty(n_blocks), np.empty((n_blocks, len(self.scale))), np.empty(n_blocks))
-        if self.threads > 1 and len(_tasks(self.indptr[self.blocks])) > 1:
+        if self.threads > 1 and len(self._runs(self.blocks)) > 1:
             self._pool = ThreadPoolExecutor(self.threads)
+
+    def _runs(self, blocks: Array) -> list[tuple[int, int]]:
+        """Runs of blocks that the threads share."""
+        return runs_of(self.indptr[blocks], self.threads, _TASK_DOCS)
 
     @property
     def n_features(self) -> int:
@@ -355,7 +359,7 @@ class StructuredHinge:
         if self._pool is None:
             run((0, len(blocks) - 1))
         else:
-            list(self._pool.map(run, _tasks(self.indptr[blocks])))
+            list(self._pool.map(run, self._runs(blocks)))
         for q in hard[cost[hard] > 0.0]:  # a library orders these one by one
             block = int(np.searchsorted(blocks, q, side="right")) - 1
             start, stop = self.indptr[q], self.indptr[q + 1]
@@ -391,13 +395,6 @@ def _hard_queries(oracle: Oracle, labels: Array, indptr: Array, cost: Array) -> 
         return np.empty(0, np.int64)
     counted = np.flatnonzero(cost).tolist()
     return np.array([q for q in counted if not oracle.cheap(labels[indptr[q] : indptr[q + 1]])], np.int64)
-
-
-def _tasks(boundaries: Array) -> Sequence[tuple[int, int]]:
-    """Runs of blocks with about equal numbers of documents."""
-    n_tasks = max(1, int(boundaries[-1]) // _TASK_DOCS)
-    cuts = np.unique(np.searchsorted(boundaries, np.linspace(0, boundaries[-1], n_tasks + 1)))
-    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
 
 
 def equal_blocks(n_queries: int, n_blocks: int) -> Array:
