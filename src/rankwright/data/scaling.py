@@ -19,7 +19,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.values import checked_features
 from rankwright.errors import InputError
 
-__all__ = ["QueryScaler", "Standardizer"]
+__all__ = ["QueryScaler", "Standardizer", "column_sums"]
 
 Array = npt.NDArray[Any]
 _NO_CATEGORIES = ("scaling", "train on features that are not scaled")
@@ -251,13 +251,33 @@ def _dense_moments(X: Array) -> tuple[Array, Array, Array, Array]:
 def _sparse_moments(X: Any) -> tuple[Array, Array, Array, Array]:
     """The same for CSR: zeros that are not stored are counted, not created."""
     n_rows, n_columns = X.shape
-    unstored = n_rows - np.bincount(X.indices, minlength=n_columns)
+    unstored = np.full(n_columns, n_rows, np.int64)
+    for values in _value_chunks(X):
+        unstored -= np.bincount(X.indices[values], minlength=n_columns)
     low, high = np.where(unstored > 0, 0.0, np.inf), np.where(unstored > 0, 0.0, -np.inf)
-    np.minimum.at(low, X.indices, X.data)
-    np.maximum.at(high, X.indices, X.data)
+    for values in _value_chunks(X):
+        np.minimum.at(low, X.indices[values], X.data[values])
+        np.maximum.at(high, X.indices[values], X.data[values])
     unit = _Interval.between(low, high)
-    shares = unit.pick(X.indices).share(X.data)
     zero = unit.share(np.where(unstored > 0, 0.0, low))  # outside the interval if every value is stored
-    mean = (np.bincount(X.indices, shares, n_columns) + unstored * zero) / n_rows
-    squares = np.bincount(X.indices, (shares - mean[X.indices]) ** 2, n_columns) + unstored * (zero - mean) ** 2
+    mean = (column_sums(X, lambda columns, values: unit.pick(columns).share(values)) + unstored * zero) / n_rows
+
+    def square(columns: Array, values: Array) -> Array:
+        return np.asarray((unit.pick(columns).share(values) - mean[columns]) ** 2)
+
+    squares = column_sums(X, square) + unstored * (zero - mean) ** 2
     return low, high, mean, np.sqrt(squares / n_rows)
+
+
+def column_sums(X: Any, function: Callable[[Array, Array], Array] | None = None) -> Array:
+    """Sums over the stored values of every column of CSR, in their order; of a function of (columns, values)."""
+    sums = np.zeros(X.shape[1])
+    for part in _value_chunks(X):
+        columns, values = X.indices[part], X.data[part]
+        np.add.at(sums, columns, values if function is None else function(columns, values))
+    return sums
+
+
+def _value_chunks(X: Any) -> Iterator[slice]:
+    step = max(_CHUNK_VALUES, X.shape[1])
+    return (slice(start, start + step) for start in range(0, len(X.data), step))

@@ -24,7 +24,7 @@ from rankwright.measures.oracles.common import BINS, SORT, WORK, sort_descending
 from rankwright.models.products import FASTMATH, kernel_form, row_scores
 from rankwright.objectives.first_class import FirstClass
 
-__all__ = ["Canonical", "canonical_order", "deviations_in_order"]
+__all__ = ["Canonical", "canonical_order", "deviations_in_order", "stored_ends"]
 
 Array = npt.NDArray[Any]
 
@@ -35,21 +35,24 @@ class Canonical:
 
     Attributes
     ----------
-    rows : ndarray
+    docs : ndarray
         The documents in order, query after query: positions in the data.
+    rows : ndarray
+        The same as rows of X.
     indptr : ndarray
-        Query boundaries in ``rows``.
+        Query boundaries in ``docs`` and ``rows``.
     queries : ndarray
         The queries in order.
     """
 
+    docs: Array
     rows: Array
     indptr: Array
     queries: Array
 
 
 def canonical_order(
-    X: Any, labels: Sequence[Array], indptr: Array, weights: Array, low: Array, high: Array
+    X: Any, starts: Array, labels: Sequence[Array], indptr: Array, weights: Array, low: Array, high: Array
 ) -> Canonical:
     """The order of documents and queries by content.
 
@@ -57,6 +60,8 @@ def canonical_order(
     ----------
     X : ndarray or csr_array
         Features.
+    starts : ndarray
+        The row of X at which each query starts.
     labels : sequence of ndarray
         Labels as each of the losses sees them.
     indptr, weights : ndarray
@@ -67,34 +72,63 @@ def canonical_order(
     size = np.maximum(np.maximum(np.abs(low), np.abs(high)), np.finfo(np.float64).tiny)
     mix = np.where(low < high, np.random.default_rng(0).uniform(0.5, 1.0, len(size)) / size, 0.0)
     shares = np.random.default_rng(1).uniform(0.5, 1.0, len(labels))
-    keys = np.zeros(X.shape[0])
+    sizes = np.diff(indptr)
+    keys = np.zeros(int(indptr[-1]))
     for number, of_loss in enumerate(labels):
         if not any(np.array_equal(of_loss, other) for other in labels[:number]):
             keys += shares[number] / max(float(of_loss.max()), 1.0) * of_loss
-    order, means, sizes = np.empty(len(keys), np.int64), np.empty(len(indptr) - 1), np.diff(indptr)
+    order, means = np.empty(len(keys), np.int64), np.empty(len(sizes))
     sort = FirstClass(sort_descending, SORT)
-    _sort(kernel_form(X), indptr, int(sizes.max()), mix, keys, order, means, sort)
+    _sort(kernel_form(X), starts, indptr, int(sizes.max()), mix, keys, order, means, sort)
+    del keys
     queries = np.lexsort((weights, means))
     moved = sizes_to_indptr(sizes[queries])
-    rows = order[np.arange(len(order)) + np.repeat(indptr[:-1][queries] - moved[:-1], sizes[queries])]
-    return Canonical(rows, moved, queries)
+    docs = np.empty_like(order)
+    _gather(order, indptr, indptr, queries, moved, docs)
+    if np.array_equal(starts, indptr[:-1]):
+        return Canonical(docs, docs, moved, queries)
+    rows = np.empty_like(order)
+    _gather(order, indptr, starts, queries, moved, rows)
+    return Canonical(docs, rows, moved, queries)
 
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
-def _sort(X: Any, indptr: Any, longest: int, mix: Any, keys: Any, order: Any, means: Any, sort: Any) -> None:
+def _sort(
+    X: Any, starts: Any, indptr: Any, longest: int, mix: Any, keys: Any, order: Any, means: Any, sort: Any
+) -> None:
     """The documents of every query by keys plus combined features, highest first, and the mean sine of that."""
     combined, work = np.empty(longest), np.empty(WORK * longest + BINS)
     for q in range(means.size):
         start, stop = indptr[q], indptr[q + 1]
         n = stop - start
-        row_scores(X, start, stop, mix, combined)
+        row_scores(X, starts[q], starts[q] + n, mix, combined)
         for i in range(n):
             combined[i] += keys[start + i]
         sort(combined[:n], order[start:stop], work)
         means[q] = 0.0
         for i in range(start, stop):
             means[q] += np.sin(combined[order[i]]) / n
-            order[i] += start
+
+
+@njit(cache=True, nogil=True)
+def _gather(order: Any, indptr: Any, starts: Any, queries: Any, moved: Any, places: Any) -> None:
+    """Where the documents are, in the order of ``queries``, if query q starts at ``starts[q]``."""
+    for at in range(queries.size):
+        q = queries[at]
+        for i in range(indptr[q + 1] - indptr[q]):
+            places[moved[at] + i] = starts[q] + order[indptr[q] + i]
+
+
+@njit(cache=True, nogil=True)
+def stored_ends(values: Any, columns: Any, low: Any, high: Any, stored: Any) -> None:
+    """Lower ``low`` and raise ``high`` to the values of each column, and count them."""
+    for at in range(values.size):
+        column, value = columns[at], values[at]
+        stored[column] += 1
+        if not value >= low[column]:
+            low[column] = value
+        if not value <= high[column]:
+            high[column] = value
 
 
 def deviations_in_order(X: Any, rows: Array) -> Array:

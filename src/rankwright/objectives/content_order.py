@@ -14,7 +14,7 @@ import numpy.typing as npt
 from numba import njit
 from scipy import sparse
 
-from rankwright.data.blocks import query_of_row
+from rankwright.data.blocks import query_chunks, query_of_row
 
 __all__ = ["content_order"]
 
@@ -49,7 +49,10 @@ def _row_keys(X: Any, labels: Array) -> Array:
     keys = np.zeros(X.shape[0], np.uint64)
     if sparse.issparse(X):
         numbers = _numbers(_vary_stored(X.data, X.indices, X.shape[0], X.shape[1]))
-        _add_stored(X.data.astype(np.float64).view(np.uint64), X.indices, X.indptr, numbers, keys)
+        for start, stop in query_chunks(X.indptr, _VALUES):
+            values = slice(X.indptr[start], X.indptr[stop])
+            part = X.data[values].astype(np.float64).view(np.uint64)
+            _add_stored(part, X.indices[values], X.indptr[start : stop + 1], numbers, keys[start:stop])
     else:
         numbers = _numbers(_vary_dense(X))
         step = max(1, _VALUES // max(1, X.shape[1]))
@@ -114,7 +117,7 @@ def _add_dense(values: Any, numbers: Any, keys: Any) -> None:
 def _add_stored(values: Any, columns: Any, rows: Any, numbers: Any, keys: Any) -> None:
     for row in range(keys.size):
         for at in range(rows[row], rows[row + 1]):
-            value, number = values[at], numbers[columns[at]]
+            value, number = values[at - rows[0]], numbers[columns[at - rows[0]]]
             if number and value != _ZEROS[0] and value != _ZEROS[1]:
                 keys[row] += _mix(value + number * _STRIDE)
 

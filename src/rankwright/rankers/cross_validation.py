@@ -21,6 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.parts import some_queries
 from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
 from rankwright.rankers.folds import Folds, by_content, places_among
@@ -190,7 +191,7 @@ class _Fold:
     def __init__(self, run: _Run, number: int) -> None:
         self.number = number
         self.queries = np.flatnonzero(run.folds.of_query == number)
-        held_out = run.data.select(self.queries)
+        held_out = some_queries(run.data, self.queries)
         self.ranker = run.ranker._for_fold(run.seed)
         if run.folds.own:
             self.ranker.set_params(**run.folds.own[number])
@@ -347,7 +348,7 @@ def _values_of(data: RankingData, folds: Folds, measure: Measure, docs: Array, s
     if held_out.all():
         return query_values(data, measure, docs)(scores)
     rows = np.repeat(held_out, data.sizes)
-    return query_values(data.select(held_out), measure, places_among(docs, held_out, data))(scores[rows])
+    return query_values(some_queries(data, held_out), measure, places_among(docs, held_out, data))(scores[rows])
 
 
 def _figures(folds: Sequence[_Fold], settings: Sequence[Any]) -> tuple[dict[str, float], ...]:

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.frames import has_qid
+from rankwright.data.parts import pieces, stored
 from rankwright.errors import InputError, InputWarning
 from rankwright.rankers.scales import largest
 
@@ -48,28 +49,34 @@ def check_one_query(n_rows: int, n_trained: int, stacklevel: int) -> None:
 
 def check_values(data: RankingData, what: str, allow_missing: bool) -> None:
     """Reject data with missing features, unless they are allowed, or with infinite ones: a folder may hold them."""
-    values = data.X.data if data.is_sparse else data.X
-    if not values.size:
-        return
-    ends = [values.min(), values.max()]
-    if np.isnan(ends).any():
-        if not allow_missing:
-            raise InputError(f"{what} has missing features (NaN), which this ranker cannot take")
-        ends = [np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)]
-    if np.isinf(ends).any():
-        raise InputError(f"{what} has infinite features; expected finite numbers")
+    for X in pieces(data):
+        values = X.data if data.is_sparse else X
+        if not values.size:
+            continue
+        ends = [values.min(), values.max()]
+        if np.isnan(ends).any():
+            if not allow_missing:
+                raise InputError(f"{what} has missing features (NaN), which this ranker cannot take")
+            ends = [np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)]
+        if np.isinf(ends).any():
+            raise InputError(f"{what} has infinite features; expected finite numbers")
 
 
 def check_size(data: RankingData, what: str, scaled: bool) -> None:
     """Reject features so large that sums of them, or unless they are scaled first, of their squares, overflow."""
-    values = data.X.data if data.is_sparse else data.X
     limit = _LARGEST if scaled else _LARGEST_SQUARED
-    if values.dtype == np.float32 or not values.size or max(values.max(), -values.min()) <= limit:
+    if stored(data)[0].dtype == np.float32 or all(
+        _size(X.data if data.is_sparse else X) <= limit for X in pieces(data)
+    ):
         return
-    sizes = largest(data.X)
+    sizes = largest(data)
     at = int(np.argmax(sizes))
     name = f"feature {at} (from 0)" if data.feature_names is None else f"feature {data.feature_names[at]!r}"
     raise InputError(f"{name} of {what} reaches {sizes[at]:.3g}; expected values up to {limit:g} (trees take any)")
+
+
+def _size(values: Array) -> float:
+    return max(float(values.max()), -float(values.min())) if values.size else 0.0
 
 
 def validation_parts(eval_set: Any, eval_qid: Any, eval_group: Any) -> RankingData | tuple[Any, Any, Any, Any] | None:

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.parts import some_queries
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.measures import Measure
@@ -78,7 +79,7 @@ class MaxMarginRanker(CostRanker):
         targets, weights = self._targets(data), task.weights.queries
         if useful.all():
             return data, targets, weights
-        return data.select(useful), [target.of(useful, data) for target in targets], weights[useful]
+        return some_queries(data, useful), [target.of(useful, data) for target in targets], weights[useful]
 
     def _train(self, task: Task) -> Outcome:
         outcome = super()._train(task)

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.parts import feature_bytes, stored
 from rankwright.measures import Measure
 from rankwright.measures.forms import Oracle
 from rankwright.rankers.cost import Trial
@@ -56,8 +57,8 @@ class Target:
     measure: Measure | None = None
 
     def of(self, queries: Array, data: RankingData) -> Target:
-        """The target for some of the queries of the data."""
-        return replace(self, labels=data.with_labels(self.labels).select(queries).labels, useful=self.useful[queries])
+        """The target for some of the queries of the data, a mask."""
+        return replace(self, labels=self.labels[np.repeat(queries, data.sizes)], useful=self.useful[queries])
 
 
 @dataclass(frozen=True)
@@ -106,8 +107,9 @@ class Problem:
         from rankwright.objectives.structured import StructuredHinge, equal_blocks
         from rankwright.solvers.planes import PlaneBook
 
-        extent = ends(data.X)
-        order = canonical_order(data.X, [target.labels for target in targets], data.indptr, weights, *extent)
+        X, starts = stored(data)
+        extent = ends(data)
+        order = canonical_order(X, starts, [target.labels for target in targets], data.indptr, weights, *extent)
         scale = scale_in_order(data, order.rows, extent) if settings.standardize else np.ones(data.n_features)
         self._settings = settings
         self._n_queries = data.n_queries
@@ -120,9 +122,9 @@ class Problem:
             n_blocks = data.n_queries
         hinges = [
             StructuredHinge(
-                data.X,
+                X,
                 order.rows,
-                _frozen(target.labels[order.rows]),
+                _frozen(target.labels[order.docs]),
                 order.indptr,
                 target.oracle,
                 (target.weight * weights * target.useful / data.n_queries)[order.queries],
@@ -219,7 +221,7 @@ def _frozen(labels: Array) -> Array:
 
 def _n_blocks(data: RankingData, capacity: int) -> int:
     """One block per query, unless the work on that many planes, or their memory, would outgrow a pass."""
-    size = data.X.data.nbytes * 2 if data.is_sparse else data.X.nbytes
+    size = feature_bytes(data) * (2 if data.is_sparse else 1)
     affordable = int(max(_PLANE_BYTES * size, _FEW_BYTES) / (capacity * data.n_features * 8))
     worthwhile = max(_FEW_BLOCKS, data.n_docs // (8 * data.n_features))
     return max(1, min(data.n_queries, worthwhile, affordable))

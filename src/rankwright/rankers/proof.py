@@ -16,7 +16,9 @@ import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.order import rank_order
+from rankwright.data.parts import pieces
 from rankwright.measures import Rankings
+from rankwright.models.linear import LinearModel
 from rankwright.rankers.facts import Proof
 from rankwright.rankers.problem import Target
 
@@ -43,7 +45,8 @@ def prove(
     """
     if any(target.measure is None for target in targets):
         return None
-    order = rank_order(np.asarray(data.X @ coef), data.indptr, None)
+    scores = np.concatenate([LinearModel(coef).score(X) for X in pieces(data)])
+    order = rank_order(scores, data.indptr, None)
     costs = np.array([target.weight * weights * target.useful for target in targets])
     losses = np.zeros_like(costs)
     for row, target in enumerate(targets):

@@ -9,7 +9,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.scaling import Standardizer
+from rankwright.data.parts import pieces, stored
+from rankwright.data.scaling import Standardizer, column_sums
 
 __all__ = ["ends", "largest", "moments", "scale_in_order", "scale_of", "varies"]
 
@@ -30,7 +31,7 @@ def scale_in_order(data: RankingData, rows: Array, extent: tuple[Array, Array]) 
     from rankwright.objectives.canonical import deviations_in_order
 
     with np.errstate(over="ignore", invalid="ignore"):
-        deviations = deviations_in_order(data.X, rows)
+        deviations = deviations_in_order(stored(data)[0], rows)
     if not np.isfinite(deviations).all():
         deviations = Standardizer.fit(data).scale
     return np.where(_varies(*extent, deviations), deviations, np.inf)
@@ -42,7 +43,7 @@ def moments(data: RankingData, standardize: bool) -> tuple[Array, Array]:
     if not standardize:
         return np.zeros(data.n_features), np.where(np.isfinite(scale), 1.0, np.inf)
     if data.is_sparse:
-        return np.bincount(data.X.indices, data.X.data, data.n_features) / data.n_docs, scale
+        return column_sums(data.X) / data.n_docs, scale
     with np.errstate(over="ignore"):
         mean = data.X.mean(axis=0, dtype=np.float64)
     return mean if np.isfinite(mean).all() else Standardizer.fit(data).mean, scale
@@ -65,10 +66,34 @@ def largest(X: Any) -> Array:
 
 
 def ends(X: Any) -> tuple[Array, Array]:
-    """The smallest and the largest value of each feature."""
-    ends = (end.toarray() if sparse.issparse(end) else end for end in (X.min(axis=0), X.max(axis=0)))
-    low, high = (np.asarray(end, np.float64).ravel() for end in ends)
+    """The smallest and the largest value of each feature; X is a matrix or, whose features stay in place, data."""
+    parts = list(pieces(X)) if isinstance(X, RankingData) else [X]  # finite values
+    if sparse.issparse(parts[0]):
+        return _sparse_ends(parts)
+    low, high = (np.asarray(end(parts[0]), np.float64) for end in (_low, _high))
+    for part in parts[1:]:
+        low, high = np.minimum(low, _low(part)), np.maximum(high, _high(part))
     return low, high
+
+
+def _low(X: Array) -> Array:
+    return np.asarray(X.min(axis=0))
+
+
+def _high(X: Array) -> Array:
+    return np.asarray(X.max(axis=0))
+
+
+def _sparse_ends(parts: list[Any]) -> tuple[Array, Array]:
+    from rankwright.objectives.canonical import stored_ends
+
+    n_features = parts[0].shape[1]
+    low, high = np.full(n_features, np.inf), np.full(n_features, -np.inf)
+    n_stored = np.zeros(n_features, np.int64)
+    for part in parts:
+        stored_ends(part.data, part.indices, low, high, n_stored)
+    has_zero = n_stored < sum(part.shape[0] for part in parts)
+    return np.where(has_zero, np.minimum(low, 0.0), low), np.where(has_zero, np.maximum(high, 0.0), high)
 
 
 def _deviations(data: RankingData) -> Array:

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.parts import some_queries
 from rankwright.measures.forms import Oracle, read_only
 from rankwright.rankers.facts import Kind, Notice
 from rankwright.rankers.losses import parse_losses
@@ -77,7 +78,7 @@ def learners(
         useful = target.useful & (weights > 0)
         if not useful.any():
             continue
-        some = data if useful.all() else data.select(useful)
+        some = data if useful.all() else some_queries(data, useful)
         of_some = target if useful.all() else target.of(useful, data)
         learns = can_learn(some, [of_some], weights[useful], replace(settings, slack="separate"), C)
         found[0 if learns else 1].append(method)
@@ -102,7 +103,7 @@ def learn_pairs(data: RankingData, weights: Array, settings: Settings) -> Array:
     """The weights of a Ranking SVM, where no query has both relevant and other documents."""
     target, C = _pairs(data)
     part = target.of(target.useful, data)
-    problem = Problem(data.select(target.useful), [part], weights[target.useful], settings, None)
+    problem = Problem(some_queries(data, target.useful), [part], weights[target.useful], settings, None)
     try:
         return problem.solve(C).coef
     finally:

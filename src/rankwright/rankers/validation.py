@@ -36,14 +36,14 @@ def query_values(data: RankingData, measure: str | Measure, docs: Array | None =
     resolved = parse_measure(measure).resolve("letor")
     if docs is None or data.doc_ids is not None:  # in the order in which equal scores leave them
         docs = rank_order(np.zeros(data.n_docs), data.indptr, data.doc_ids)
-    labels = data.labels[docs]
-    known = Rankings(labels, data.indptr)
+    labels, indptr = data.labels[docs], data.indptr  # the function below keeps these, not the features
+    known = Rankings(labels, indptr)
     ideal = known.ideal
     nothing = ~resolved.has_relevant(known)
 
     def values(scores: Array) -> Array:
-        order = rank_order(scores[docs], data.indptr)
-        rankings = Rankings(labels[order], data.indptr, known)
+        order = rank_order(scores[docs], indptr)
+        rankings = Rankings(labels[order], indptr, known)
         vars(rankings)["ideal"] = ideal  # the cached property finds it here
         found = resolved.value(rankings)
         found[nothing] = 0.0

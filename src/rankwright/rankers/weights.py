@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.parts import some_queries
 from rankwright.errors import InputError
 
 __all__ = ["Weights", "weigh"]
@@ -42,7 +43,7 @@ class Weights:
         """The data of some queries (a mask), and their weights."""
         if kept.all():
             return data, self
-        return data.select(kept), Weights(self.queries[kept], self.documents[np.repeat(kept, data.sizes)])
+        return some_queries(data, kept), Weights(self.queries[kept], self.documents[np.repeat(kept, data.sizes)])
 
     def relative(self, useful: Array) -> Weights:
         """The same weights with a mean of 1 over the queries that have something to learn, if there are any."""

@@ -1,0 +1,118 @@
+"""Some queries of a data set, with the features left where they are.
+
+Training leaves out queries: those without an order, those of weight 0, those of the fold that is held out. A copy of
+the features of all others would double what the data takes, and read a mapped file into memory. A part knows at which
+row each of its queries starts instead; what asks for its ``X`` all the same gets a copy, made once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from rankwright.data.blocks import sizes_to_indptr
+from rankwright.data.dataset import RankingData
+
+__all__ = ["feature_bytes", "pieces", "rows_of", "some_queries", "stored"]
+
+Array = npt.NDArray[Any]
+
+
+class _Part(RankingData):
+    """A RankingData whose ``X`` is taken out of another matrix when it is first asked for."""
+
+    _source: tuple[Any, Array] | None = None
+
+    @cached_property
+    def X(self) -> Any:
+        """The features of these queries: a copy."""
+        whole, starts = stored(self)
+        X = whole[rows_of(starts, self.indptr)]
+        for array in (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,):
+            array.flags.writeable = False
+        return X
+
+    @property
+    def n_features(self) -> int:
+        """Number of columns."""
+        return int(stored(self)[0].shape[1])
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether the features are CSR."""
+        return bool(sparse.issparse(stored(self)[0]))
+
+
+def some_queries(data: RankingData, queries: Array) -> RankingData:
+    """The data of some queries, a mask or positions, as :meth:`RankingData.select` gives it; features stay in place.
+
+    Examples
+    --------
+    >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "b", "c"])
+    >>> part = some_queries(data, np.array([True, False, True]))
+    >>> stored(part)[0] is data.X, stored(part)[1].tolist(), part.X.tolist()
+    (True, [0, 2], [[1.0], [3.0]])
+    """
+    positions = np.flatnonzero(queries) if queries.dtype == bool else queries
+    X, starts = stored(data)
+    indptr = sizes_to_indptr(data.sizes[positions])
+    rows = rows_of(data.indptr[:-1][positions], indptr)
+    part = object.__new__(_Part)
+    values = {
+        "labels": data.labels[rows],
+        "indptr": indptr,
+        "query_ids": data.query_ids[positions],
+        "doc_ids": None if data.doc_ids is None else data.doc_ids[rows],
+    }
+    for array in values.values():
+        if array is not None:
+            array.flags.writeable = False
+    kept = {"feature_names": data.feature_names, "rows": None, "categories": data.categories}
+    vars(part).update(values | kept | {"_source": (X, starts[positions])})
+    return part
+
+
+def stored(data: RankingData) -> tuple[Any, Array]:
+    """The matrix that holds the features, and the row at which each query starts; it may hold other rows too."""
+    source = data._source if isinstance(data, _Part) else None
+    return (data.X, data.indptr[:-1]) if source is None else source
+
+
+def rows_of(starts: Array, indptr: Array) -> Array:
+    """The rows of queries that start at ``starts``."""
+    return np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], np.diff(indptr))
+
+
+def pieces(data: RankingData) -> Iterator[Any]:
+    """The features, in order, as views of as many adjacent rows as there are."""
+    X, starts = stored(data)
+    if not len(starts):
+        return
+    stops = starts + data.sizes
+    breaks = np.flatnonzero(starts[1:] != stops[:-1])
+    firsts, lasts = np.append(0, breaks + 1), np.append(breaks, len(starts) - 1)
+    for start, stop in zip(starts[firsts].tolist(), stops[lasts].tolist(), strict=True):
+        yield _row_view(X, start, stop)
+
+
+def _row_view(X: Any, start: int, stop: int) -> Any:
+    if (start, stop) == (0, X.shape[0]):
+        return X
+    if not sparse.issparse(X):
+        return X[start:stop]
+    first, last = X.indptr[start], X.indptr[stop]
+    parts = (X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first)
+    return sparse.csr_array(parts, shape=(stop - start, X.shape[1]))
+
+
+def feature_bytes(data: RankingData) -> int:
+    """Bytes of the features; of CSR, those of the values alone."""
+    X, starts = stored(data)
+    if not sparse.issparse(X):
+        return int(data.n_docs * X.shape[1] * X.dtype.itemsize)
+    return int((X.indptr[starts + data.sizes] - X.indptr[starts]).astype(np.int64).sum() * X.dtype.itemsize)
