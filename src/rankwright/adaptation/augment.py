@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
+from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.rankers.inputs import check_size

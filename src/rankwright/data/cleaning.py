@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
+from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.data.scaling import QueryScaler
 from rankwright.data.threads import threads_of

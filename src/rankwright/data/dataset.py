@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
+from rankwright.data import sparse
 from rankwright.data.blocks import as_ids, gather_queries, join_ids, query_of_row, sizes_to_indptr
 from rankwright.data.categories import Categories, given_categories, joined, named
 from rankwright.data.matching import default_names, find_columns, pick_columns, widen
@@ -172,7 +172,7 @@ class RankingData:
     @property
     def is_sparse(self) -> bool:
         """Whether the features are CSR."""
-        return bool(sparse.issparse(self.X))
+        return sparse.issparse(self.X)
 
     @property
     def sizes(self) -> Array:

@@ -10,8 +10,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
+from rankwright.data import sparse
 from rankwright.data.categories import checked_categories
 from rankwright.data.container import Container, Format
 from rankwright.data.container_write import write_folder

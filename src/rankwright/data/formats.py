@@ -10,8 +10,8 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse as sp
 
+from rankwright.data import sparse as sp
 from rankwright.data.categories import check_holds
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import OpenFile, Progress, Source, open_file

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
+from rankwright.data import sparse
 from rankwright.data.blocks import query_of_row
 from rankwright.data.dataset import RankingData
 from rankwright.data.values import checked_features

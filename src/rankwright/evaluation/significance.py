@@ -1,6 +1,7 @@
-"""Paired two-tailed tests on per-query differences, from scipy.stats; corrections; bootstrap intervals.
+"""Paired two-tailed tests on per-query differences; corrections; bootstrap intervals.
 
 Every test takes one difference per query (system minus baseline) and returns a p-value: 1 if all differences are 0.
+scipy.stats, which has most of them, takes a second to import: it is loaded by the first test that needs it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import special, stats
 
 from rankwright.errors import InputError
 
@@ -19,18 +19,24 @@ __all__ = ["CORRECTIONS", "TESTS", "bootstrap_interval", "bootstrap_intervals", 
 Array = npt.NDArray[Any]
 CORRECTIONS = ("holm", "bonferroni", "none")
 _BATCH = 1 << 22  # random numbers in memory at a time
+_EXACT = 2.0**62  # sums of whole numbers up to this are exact
+_UNIT = 1e12  # differences are whole numbers of this, as they are rounded to 12 digits
 _FEW = 13  # up to this many queries scipy enumerates all signs if ranks are tied, which takes it seconds
 
 
 def _t(differences: Array, n_resamples: int, random_state: int) -> float:
     if np.ptp(differences) == 0:  # the same gain everywhere: no variance
         return 0.0
+    from scipy import stats
+
     return float(stats.ttest_1samp(differences, 0.0).pvalue)
 
 
 def _wilcoxon(differences: Array, n_resamples: int, random_state: int) -> float:
     if len(differences) <= _FEW:
         return _signed_ranks(differences[differences != 0])
+    from scipy import stats
+
     return float(stats.wilcoxon(differences, zero_method="wilcox").pvalue)
 
 
@@ -39,6 +45,8 @@ def _signed_ranks(differences: Array) -> float:
 
     Counts the ways to reach each sum of ranks, adding one rank at a time. Ranks are doubled to make them integers.
     """
+    from scipy import stats
+
     ranks = np.rint(2 * stats.rankdata(np.abs(differences))).astype(np.int64)
     ways = np.zeros(int(ranks.sum()) + 1)
     ways[0] = 1.0
@@ -50,21 +58,49 @@ def _signed_ranks(differences: Array) -> float:
 
 
 def _sign(differences: Array, n_resamples: int, random_state: int) -> float:
+    from scipy import stats
+
     wins, losses = int((differences > 0).sum()), int((differences < 0).sum())
     return float(stats.binomtest(wins, wins + losses).pvalue)
 
 
 def _randomization(differences: Array, n_resamples: int, random_state: int) -> float:
-    result = stats.permutation_test(
-        (differences,),
-        np.mean,
-        permutation_type="samples",
-        n_resamples=n_resamples,
-        vectorized=True,
-        batch=max(1, _BATCH // len(differences)),
-        rng=np.random.default_rng(random_state),
-    )
-    return float(result.pvalue)
+    """How often sums with random signs are as far out as the observed one, which counts as one of the draws.
+
+    Differences become whole numbers, so that equal sums are equal in whatever order they were added.
+    """
+    size = np.abs(differences).sum()
+    if not np.isfinite(size):
+        return float("nan")
+    whole = np.rint(differences * min(_UNIT, _EXACT / size)).astype(np.int64)
+    few = len(whole) < 63 and 2 ** len(whole) <= n_resamples
+    sums = _sums_of_signs(whole[None])[0] if few else _random_sums(whole, n_resamples, random_state)
+    seen, drawn = (0, len(sums)) if few else (1, len(sums) + 1)
+    tail = min(int((sums <= whole.sum()).sum()), int((sums >= whole.sum()).sum())) + seen
+    return min(1.0, 2.0 * tail / drawn)
+
+
+def _sums_of_signs(rows: Array) -> Array:
+    """The sums of each row's numbers with all 2^n choices of signs."""
+    sums = np.zeros((len(rows), 1), rows.dtype)
+    for column in rows.T:
+        sums = np.concatenate([sums + column[:, None], sums - column[:, None]], axis=1)
+    return sums
+
+
+def _random_sums(whole: Array, n_resamples: int, random_state: int) -> Array:
+    """Sums with random signs: eight signs are one random byte, which picks one of the 256 sums of eight numbers."""
+    groups = np.zeros((-(-len(whole) // 8), 8), np.int64)
+    groups.flat[: len(whole)] = whole
+    rng = np.random.default_rng(random_state)
+    sums = np.zeros(n_resamples, np.int64)
+    step = max(1, _BATCH // max(n_resamples, 256))
+    for start in range(0, len(groups), step):
+        tables = _sums_of_signs(groups[start : start + step])
+        signs = np.frombuffer(rng.bytes(len(tables) * n_resamples), np.uint8).reshape(len(tables), n_resamples)
+        for table, row in zip(tables, signs, strict=True):
+            sums += table[row]
+    return sums
 
 
 TESTS: dict[str, tuple[str, Callable[[Array, int, int], float]]] = {
@@ -182,6 +218,8 @@ def _bias_corrected(differences: Array, means: Array, confidence: float) -> tupl
 
     The jackknife of a mean leaves out x_i and gets (Σx − x_i)/(n − 1); its skewness is that of the x themselves.
     """
+    from scipy import special
+
     apart = differences - differences.mean()
     below = np.mean(means < differences.mean()) / 2 + np.mean(means <= differences.mean()) / 2
     bias = special.ndtri(below)

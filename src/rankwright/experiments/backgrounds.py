@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 from threadpoolctl import threadpool_limits
 
+from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import replace_file
 from rankwright.data.folder import load_folder, save_folder

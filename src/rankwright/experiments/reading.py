@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 import rankwright
+from rankwright.data import sparse
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.cleaning import Cleaner, Cleaning
 from rankwright.data.dataset import RankingData

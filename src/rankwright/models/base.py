@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
+from rankwright.data import sparse
 from rankwright.data.categories import Categories, named
 from rankwright.data.dataset import RankingData
 from rankwright.data.frames import frame_features, is_frame, split_qid

@@ -15,8 +15,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
+from rankwright.data import sparse
 from rankwright.data.matching import pick_columns
 from rankwright.errors import InputError
 from rankwright.models.attribution import Attribution

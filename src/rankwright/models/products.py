@@ -10,7 +10,8 @@ from typing import Any
 
 from numba import types
 from numba.extending import overload
-from scipy import sparse
+
+from rankwright.data import sparse
 
 __all__ = ["FASTMATH", "add_listed_rows", "add_rows", "kernel_form", "row_scores"]
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
+from rankwright.data import sparse
 from rankwright.data.blocks import query_chunks
 from rankwright.data.matching import pick_columns, widen
 from rankwright.data.scaling import QueryScaler

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from numba import njit
-from scipy import sparse
 
+from rankwright.data import sparse
 from rankwright.data.blocks import query_chunks, query_of_row
 
 __all__ = ["content_order"]

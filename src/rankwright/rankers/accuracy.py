@@ -19,10 +19,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.svm import LinearSVC
 
+from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.data.scaling import QueryScaler, Standardizer
 from rankwright.errors import InputError

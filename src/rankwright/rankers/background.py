@@ -10,8 +10,6 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.base import clone
-from sklearn.exceptions import NotFittedError
 
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
@@ -58,7 +56,7 @@ def background_model(background: Any) -> Any:
         model = background.model if isinstance(background, SavedModel) else getattr(background, "model_", background)
         if isinstance(background, Ranker):
             model = background.model_
-    except NotFittedError:
+    except AttributeError:  # scikit-learn's NotFittedError is one
         raise InputError(f"background is a {type(background).__name__} that is not fitted; fit it first") from None
     try:
         kind_of(model)
@@ -153,6 +151,8 @@ class FromBackground(Ranker):
 
     def __sklearn_clone__(self) -> Self:
         """As scikit-learn clones, but fitted rankers are kept: their clones would not be fitted."""
+        from sklearn.base import clone
+
         settings = self.get_params(deep=False)
         cloned = type(self)(**{k: v if k in _FITTED else clone(v, safe=False) for k, v in settings.items()})
         for kept in ("_metadata_request", "_sklearn_output_config"):  # by set_fit_request, set_output

@@ -11,8 +11,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils.validation import check_is_fitted
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.frames import has_categories
@@ -22,6 +20,7 @@ from rankwright.measures import Measure, parse_measure
 from rankwright.models.base import warn_of_one_query
 from rankwright.models.saving import save_model
 from rankwright.rankers.cross_validation import CrossValidation
+from rankwright.rankers.estimator import check_is_fitted
 from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain, shared_notices
 from rankwright.rankers.gathering import Gathering
 from rankwright.rankers.inputs import check_size
@@ -134,8 +133,7 @@ class Ranker(Gathering):
         valid = self._validation(eval_set, eval_qid, eval_group)
         data, weights = weigh(data, sample_weight, query_weight)
         for notice in (*shared_notices(data, valid), *self._fit(data, weights, valid).notices):
-            category = ConvergenceWarning if notice.kind is Kind.NOT_CONVERGED else InputWarning
-            warnings.warn(notice.text, category, stacklevel=2)
+            warnings.warn(notice.text, _category(notice), stacklevel=2)
         return self
 
     def fit_data(
@@ -356,3 +354,12 @@ class Ranker(Gathering):
             facts[rounds.unit] = rounds.kept
             facts |= {} if np.isnan(rounds.value) else {"validation": rounds.value}
         return facts
+
+
+def _category(notice: Notice) -> type[Warning]:
+    if notice.kind is not Kind.NOT_CONVERGED:
+        return InputWarning
+    from sklearn.exceptions import ConvergenceWarning
+
+    category: type[Warning] = ConvergenceWarning
+    return category

@@ -12,10 +12,10 @@ from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, validate_data
 
+from rankwright.data import sparse
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.dataset import RankingData
 from rankwright.data.frames import split_qid

@@ -9,13 +9,13 @@ from typing import Any, ClassVar, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.utils.validation import check_is_fitted
 
 from rankwright.measures import Measure
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.base import Ranker, Task
 from rankwright.rankers.cross_validation import CrossValidation, Steps, Still, scores_of
 from rankwright.rankers.crossed import CrossValidated
+from rankwright.rankers.estimator import check_is_fitted
 from rankwright.rankers.facts import Outcome
 from rankwright.rankers.parameters import MEASURE, NONE, POSITIVE, POSITIVES, one_of, parameter
 from rankwright.rankers.validation import validation_value

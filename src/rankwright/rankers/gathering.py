@@ -5,18 +5,17 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 import numpy as np
-from sklearn.base import BaseEstimator
-from sklearn.utils.validation import validate_data
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.frames import frame_features, has_categories, split_qid
 from rankwright.errors import InputError
+from rankwright.rankers.estimator import Estimator
 from rankwright.rankers.inputs import check_one_query, check_values, validation_parts
 
 __all__ = ["Gathering"]
 
 
-class Gathering(BaseEstimator):
+class Gathering(Estimator):
     """Base of :class:`~rankwright.rankers.base.Ranker`: any input as a RankingData."""
 
     _allow_missing: ClassVar[bool] = False  # whether a feature may be NaN
@@ -24,6 +23,8 @@ class Gathering(BaseEstimator):
 
     def _checked(self, *given: Any, **settings: Any) -> Any:
         """X, or X and y, as scikit-learn checks and converts them."""
+        from sklearn.utils.validation import validate_data
+
         missing = {"ensure_all_finite": "allow-nan"} if self._allow_missing else {}
         rules = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", **missing}
         try:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
+from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import pieces, stored
 from rankwright.data.scaling import Standardizer, column_sums

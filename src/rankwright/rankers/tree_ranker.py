@@ -8,8 +8,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
+from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError

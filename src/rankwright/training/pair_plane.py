@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
+from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.data.figures import look, new_figure, shown
 from rankwright.rankers.pair_weights import rank_pair_weights
