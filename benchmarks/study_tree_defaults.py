@@ -10,7 +10,7 @@ from which an interrupted study goes on and the tables are made:
     python benchmarks/study_tree_defaults.py DATA results.jsonl --only "MQ2008; OHSUMED" --settings "paper; newton, 10"
 
 Settings are named by gain and factors, leaves and fewest rows (20 if not named). Differences are from `paper, 20`
-(squared error, no factors, 20 leaves), with their standard error over queries.
+(squared error, no factors, 20 leaves); *error* is the standard error of one over queries, the mean of all settings.
 """
 
 from __future__ import annotations
@@ -153,22 +153,28 @@ def _run(data: str, folds: Sequence[Fold], name: str) -> dict[str, Any]:
 
 
 def _tables(found: dict[tuple[str, str], dict[str, Any]]) -> str:
+    """A row for every data set: the value of the base, and the differences of the others from it."""
     sets = list(dict.fromkeys(data for data, _ in found))
-    rows = []
-    for name in (one for one in SETTINGS if any((data, one) in found for data in sets)):
-        apart = [_apart(found, data, name) for data in sets if {(data, name), (data, BASE)} <= set(found)]
-        mean = f"{signed(float(np.mean([one.mean() for one in apart])))} ({len(apart)})" if apart else ""
-        rows.append([name, *(_cell(found, data, name) for data in sets), "" if name == BASE else mean])
-    return table(["settings", *sets, "mean (data sets)"], rows)
+    names = [name for name in SETTINGS if name != BASE and any((data, name) in found for data in sets)]
+    rows = [_row(found, data, names) for data in sets]
+    real = [data for data in sets if data not in SYNTHETIC]
+    everywhere = {name: [_apart(found, data, name).mean() for data in real if (data, name) in found] for name in names}
+    means = [f"{signed(float(np.mean(each)))} ± {short(_error(np.array(each)))}" for each in everywhere.values()]
+    above = [f"{sum(one > 0 for one in each)} of {len(each)}" for each in everywhere.values()]
+    rows += [["mean of real data", "", "", *means, ""], ["above", "", "", *above, ""]]
+    return table(["data", "queries", BASE, *names, "error"], rows)
 
 
-def _cell(found: dict[tuple[str, str], dict[str, Any]], data: str, name: str) -> str:
-    if (data, name) not in found:
-        return ""
-    if name == BASE or (data, BASE) not in found:
-        return short(float(np.nanmean(found[data, name]["values"])))
-    apart = _apart(found, data, name)
-    return f"{signed(float(apart.mean()))} ± {short(float(apart.std(ddof=1) / np.sqrt(len(apart))))}"
+def _row(found: dict[tuple[str, str], dict[str, Any]], data: str, names: Sequence[str]) -> list[str]:
+    known = {name: _apart(found, data, name) for name in names if (data, name) in found}
+    base = np.asarray(found[data, BASE]["values"])
+    cells = [signed(float(known[name].mean())) if name in known else "" for name in names]
+    error = float(np.mean([_error(one) for one in known.values()]))
+    return [data, str(len(base)), short(float(np.nanmean(base))), *cells, short(error)]
+
+
+def _error(values: Array) -> float:
+    return float(values.std(ddof=1) / np.sqrt(len(values)))
 
 
 def _apart(found: dict[tuple[str, str], dict[str, Any]], data: str, name: str) -> Array:

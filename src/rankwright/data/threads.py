@@ -6,7 +6,7 @@ import multiprocessing
 import os
 import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
 from multiprocessing.process import BaseProcess
 from typing import Any
@@ -43,18 +43,30 @@ class Team:
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
     def each(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """The results of calls with the arguments of each task, in order; the last one runs in this thread."""
-        *others, last = tasks
-        if self._pool is None:
-            return [function(*task) for task in (*others, last)]
-        waiting = [self._pool.submit(function, *task) for task in others]
-        own = function(*last)
-        return [*(one.result() for one in waiting), own]
+        """The results of calls with the arguments of each task, in order; a thread that is free takes the next one."""
+        tasks = list(tasks)
+        results: list[Any] = [None] * len(tasks)
+        left = iter(range(len(tasks)))
+
+        def work() -> None:
+            for at in left:
+                results[at] = function(*tasks[at])
+
+        helpers = min(self.threads, len(tasks)) - 1
+        others = [] if self._pool is None else [self._pool.submit(work) for _ in range(helpers)]
+        try:
+            work()
+        finally:
+            wait(others)
+        for other in others:
+            other.result()  # or its error
+        return results
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Let the other threads go; what is left to do is done by the caller's."""
         if self._pool is not None:
             self._pool.shutdown()
+            self._pool = None
 
 
 def parts_of(n: int, parts: int) -> list[tuple[int, int]]:

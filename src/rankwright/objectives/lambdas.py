@@ -20,8 +20,6 @@ query, and on nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -30,7 +28,7 @@ from numba import njit, typeof, types
 
 from rankwright.data.blocks import query_of_row
 from rankwright.data.order import descending
-from rankwright.data.threads import runs_of
+from rankwright.data.threads import Team, runs_of
 from rankwright.measures import Measure, Rankings
 from rankwright.measures.forms import STATE, Swaps, read_only
 from rankwright.measures.oracles.common import BINS, WORK, sort_descending
@@ -332,7 +330,7 @@ class Lambdas:
         )
         self._weights = None if query_weights is None else np.repeat(query_weights, np.diff(indptr))
         self._tasks = runs_of(self.indptr, threads, _TASK_DOCS)
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 and len(self._tasks) > 1 else None
+        self._team = Team(threads)
 
     @property
     def kernel(self) -> tuple[Any, Any] | None:
@@ -351,16 +349,15 @@ class Lambdas:
         residuals, weights = np.zeros(len(scores)), np.zeros(len(scores))
         scores = np.ascontiguousarray(scores, np.float64)
 
-        def run(task: tuple[int, int]) -> None:
+        def run(first: int, stop: int) -> None:
             if self._compiled:
-                _queries(self._setup, scores, self.docs, *task, residuals, weights)
+                _queries(self._setup, scores, self.docs, first, stop, residuals, weights)
                 return
-            for q in range(*task):
+            for q in range(first, stop):
                 docs = self.docs[self.indptr[q] : self.indptr[q + 1]]
                 residuals[docs], weights[docs] = self.one_query(q, scores[docs])
 
-        each: Callable[..., Any] = map if self._pool is None else self._pool.map
-        list(each(run, self._tasks))
+        self._team.each(run, self._tasks)
         if self._weights is not None:
             residuals *= self._weights
             weights *= self._weights
@@ -381,10 +378,8 @@ class Lambdas:
         return residuals, weights
 
     def close(self) -> None:
-        """Shut down the thread pool."""
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        """Let the threads go."""
+        self._team.close()
 
 
 def ranknet_cost(scores: Array, labels: Array, indptr: Array) -> float:

@@ -8,7 +8,6 @@ Features are divided by ``scale`` on the way, which standardises them without a 
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -17,7 +16,7 @@ import numpy.typing as npt
 from numba import njit
 
 from rankwright.data.blocks import sizes_to_indptr
-from rankwright.data.threads import runs_of
+from rankwright.data.threads import Team, runs_of
 from rankwright.measures.forms import Oracle
 from rankwright.measures.oracles.common import BINS, ORACLE, OTHER, WORK, sort_descending
 from rankwright.models.products import FASTMATH, add_listed_rows, kernel_form, row_scores
@@ -213,7 +212,7 @@ class StructuredHinge:
     scale: Array
     blocks: Array
     threads: int = 1
-    _pool: ThreadPoolExecutor | None = field(default=None, init=False, repr=False)
+    _team: Team = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self._X = kernel_form(self.X)
@@ -227,8 +226,7 @@ class StructuredHinge:
         n_blocks = len(self.blocks) - 1
         self._hard = _hard_queries(self.oracle, self.labels, self.indptr, self.cost)
         self._planes = Planes(np.empty(n_blocks), np.empty((n_blocks, len(self.scale))), np.empty(n_blocks))
-        if self.threads > 1 and len(self._runs(self.blocks)) > 1:
-            self._pool = ThreadPoolExecutor(self.threads)
+        self._team = Team(self.threads)
 
     def _runs(self, blocks: Array) -> list[tuple[int, int]]:
         """Runs of blocks that the threads share."""
@@ -349,17 +347,14 @@ class StructuredHinge:
             easy = cost.copy()
             easy[hard] = 0.0
 
-        def run(task: tuple[int, int]) -> None:
+        def run(first: int, stop: int) -> None:
             _evaluate(
-                self._X, self.rows, self.labels, self.indptr, blocks, task[0], task[1], weights, self._inverse,
+                self._X, self.rows, self.labels, self.indptr, blocks, first, stop, weights, self._inverse,
                 easy, kernel, self._parameters, added, planes.losses, planes.values, planes.vectors, self._longest,
                 only_values, *shared,
             )  # fmt: skip
 
-        if self._pool is None:
-            run((0, len(blocks) - 1))
-        else:
-            list(self._pool.map(run, self._runs(blocks)))
+        self._team.each(run, self._runs(blocks))
         for q in hard[cost[hard] > 0.0]:  # a library orders these one by one
             block = int(np.searchsorted(blocks, q, side="right")) - 1
             start, stop = self.indptr[q], self.indptr[q + 1]
@@ -384,9 +379,7 @@ class StructuredHinge:
 
     def close(self) -> None:
         """Shut down the thread pool."""
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        self._team.close()
 
 
 def _hard_queries(oracle: Oracle, labels: Array, indptr: Array, cost: Array) -> Array:

@@ -8,13 +8,15 @@ first-level cache, and one load gives eight bins.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
+
+from rankwright.data.threads import Team
 
 __all__ = ["GROUP", "MISSING", "BinnedFeatures", "bin_features"]
 
@@ -94,17 +96,17 @@ def bin_features(
         each = enumerate(columns, first)
         return [_between(counts[j]) if j in counts else _ends(column, max_bins) for j, column in each]
 
-    with ThreadPoolExecutor(threads) as pool:
-        ends = tuple(values for some in pool.map(ends_of, range(0, d, _COLUMNS)) for values in some)
+    team = Team(threads)
+    try:
+        ends = tuple(chain.from_iterable(team.each(ends_of, [(first,) for first in range(0, d, _COLUMNS)])))
         table = np.full((n_groups * GROUP, 256), np.inf, X.dtype)
         for j, values in enumerate(ends):
             table[j, : len(values)] = values
         sizes = np.array([len(values) for values in ends], np.int64)
-        list(
-            pool.map(
-                lambda start: _fill(X, order[start : start + _CHUNK], start, table, sizes, words), range(0, n, _CHUNK)
-            )
-        )
+        shares = [(order[start : start + _CHUNK], start) for start in range(0, n, _CHUNK)]
+        team.each(lambda rows, start: _fill(X, rows, start, table, sizes, words), shares)
+    finally:
+        team.close()
     return BinnedFeatures(words, ends, frozenset(counts))
 
 
