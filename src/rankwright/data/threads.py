@@ -45,6 +45,8 @@ class Team:
     def each(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
         """The results of calls with the arguments of each task, in order; a thread that is free takes the next one."""
         tasks = list(tasks)
+        if self._pool is None or len(tasks) < 2:
+            return [function(*task) for task in tasks]
         results: list[Any] = [None] * len(tasks)
         left = iter(range(len(tasks)))
 
@@ -53,7 +55,7 @@ class Team:
                 results[at] = function(*tasks[at])
 
         helpers = min(self.threads, len(tasks)) - 1
-        others = [] if self._pool is None else [self._pool.submit(work) for _ in range(helpers)]
+        others = [self._pool.submit(work) for _ in range(helpers)]
         try:
             work()
         finally:

@@ -15,16 +15,20 @@ from numba import njit
 
 from rankwright.data import sparse
 from rankwright.data.blocks import query_chunks, query_of_row
+from rankwright.data.threads import Team, runs_of
 
 __all__ = ["content_order"]
 
 Array = npt.NDArray[Any]
 _STRIDE = np.uint64(0x9E3779B97F4A7C15)
 _VALUES = 1 << 18  # converted to float64 at a time
+_SORTED = 1 << 14  # documents, at least, that a thread sorts
 _ZEROS = (np.uint64(0), np.uint64(1 << 63))  # the bits of 0 and −0
 
 
-def content_order(X: Any, labels: Array, indptr: Array, weights: Array | None = None) -> tuple[Array, Array]:
+def content_order(
+    X: Any, labels: Array, indptr: Array, weights: Array | None = None, threads: int = 1
+) -> tuple[Array, Array]:
     """The documents in order, query after query, and the queries in order.
 
     Parameters
@@ -35,16 +39,27 @@ def content_order(X: Any, labels: Array, indptr: Array, weights: Array | None = 
         Labels and query boundaries.
     weights : ndarray, optional
         Weights of the queries, which decide between queries of equal content.
+    threads : int
+        The result does not depend on it.
     """
-    keys = _row_keys(X, labels)
-    docs = np.lexsort((keys, query_of_row(indptr)))
+    team = Team(threads)
+    try:
+        keys = _row_keys(X, labels, team)
+
+        def sort(first: int, stop: int) -> Array:
+            own = indptr[first : stop + 1] - indptr[first]
+            return np.lexsort((keys[indptr[first] : indptr[stop]], query_of_row(own))) + indptr[first]
+
+        docs = np.concatenate(team.each(sort, runs_of(indptr, threads, _SORTED)))
+    finally:
+        team.close()
     sums = np.zeros(len(indptr) - 1, np.uint64)
     used = np.diff(indptr) > 0
     sums[used] = np.add.reduceat(keys, indptr[:-1][used])
     return docs, np.lexsort((sums,) if weights is None else (weights, sums))
 
 
-def _row_keys(X: Any, labels: Array) -> Array:
+def _row_keys(X: Any, labels: Array, team: Team) -> Array:
     """A hash of every row and its label."""
     keys = np.zeros(X.shape[0], np.uint64)
     if sparse.issparse(X):
@@ -54,11 +69,11 @@ def _row_keys(X: Any, labels: Array) -> Array:
             part = X.data[values].astype(np.float64).view(np.uint64)
             _add_stored(part, X.indices[values], X.indptr[start : stop + 1], numbers, keys[start:stop])
     else:
-        numbers = _numbers(_vary_dense(X))
         step = max(1, _VALUES // max(1, X.shape[1]))
-        for start in range(0, X.shape[0], step):
-            part = X[start : start + step].astype(np.float64)
-            _add_dense(part.view(np.uint64), numbers, keys[start : start + step])
+        shares = [(X[start : start + step], keys[start : start + step]) for start in range(0, X.shape[0], step)]
+        vary = team.each(lambda part, _: _vary_dense(part, X[0]), shares)
+        numbers = _numbers(np.any(vary, axis=0) if vary else np.zeros(X.shape[1], bool))
+        team.each(lambda part, own: _add_dense(part.astype(np.float64).view(np.uint64), numbers, own), shares)
     _finish((labels + 0.0).view(np.uint64), keys)
     return keys
 
@@ -68,12 +83,13 @@ def _numbers(varies: Array) -> Array:
     return np.where(varies, np.cumsum(varies), 0).astype(np.uint64)
 
 
-@njit(cache=True)
-def _vary_dense(X: Any) -> Any:
+@njit(cache=True, nogil=True)
+def _vary_dense(X: Any, firsts: Any) -> Any:
+    """Features that are not everywhere as in ``firsts``."""
     varies = np.zeros(X.shape[1], np.bool_)
-    for row in range(1, X.shape[0]):
+    for row in range(X.shape[0]):
         for column in range(X.shape[1]):
-            here, first = X[row, column], X[0, column]
+            here, first = X[row, column], firsts[column]
             varies[column] |= here != first and (here == here or first == first)
     return varies
 
@@ -104,7 +120,7 @@ def _mix(value: Any) -> Any:
     return value ^ (value >> np.uint64(31))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _add_dense(values: Any, numbers: Any, keys: Any) -> None:
     for row in range(values.shape[0]):
         for column in range(values.shape[1]):

@@ -6,6 +6,7 @@ from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.threads import threads_of
 from rankwright.measures import Measure
 from rankwright.models.trees.forest import Forest
 from rankwright.rankers.background import BACKGROUND, FromBackground, Start, compare_features
@@ -116,7 +117,7 @@ class LambdaMART(TreeRanker, FromBackground):
     def _run(self, task: Task) -> Run:
         data, valid, start = task.data, task.valid, Start.of(self.background, task.data)
         X = self._features(data)
-        ordered = Ordered.of(task, X)
+        ordered = Ordered.of(task, X, threads_of(self.n_jobs))
         scores = start.scores(data)[ordered.rows]
         valid_scores = None if valid is None else start.scores(valid)
         factors = {"nearness": self.nearness, "normalize": self.normalize_queries}

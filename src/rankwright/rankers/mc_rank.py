@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import GradeModel, expected_grade
@@ -82,7 +83,7 @@ class McRank(TreeRanker):
         from rankwright.solvers.tree_learner import TreesPerClass
 
         data, valid, X = task.data, task.valid, self._features(task.data)
-        ordered = Ordered.of(task, X)
+        ordered = Ordered.of(task, X, threads_of(self.n_jobs))
         objective = self._objective(ordered.labels, np.repeat(ordered.weights, np.diff(ordered.indptr)))
         starts = objective.starts
         grower, learners = self._grow(X, ordered.rows, valid, len(starts))

@@ -139,12 +139,12 @@ class Ordered:
     weights: Array
 
     @classmethod
-    def of(cls, task: Task, X: Array) -> Ordered:
+    def of(cls, task: Task, X: Array, threads: int = 1) -> Ordered:
         """Order the data by its content; ``X`` are its features."""
         from rankwright.objectives.content_order import content_order
 
         data, weights = task.data, task.weights.queries
-        docs, queries = content_order(X, data.labels, data.indptr, weights)
+        docs, queries = content_order(X, data.labels, data.indptr, weights, threads)
         sizes = data.sizes[queries]
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         rows = docs[np.arange(data.n_docs) + np.repeat(data.indptr[queries] - indptr[:-1], sizes)]

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from rankwright.data.threads import Team, parts_of
 from rankwright.models.trees.binning import GROUP, MISSING, BinnedFeatures
 from rankwright.models.trees.forest import Tree
-from rankwright.models.trees.histogram import Packed, fill_groups, gather, pack
+from rankwright.models.trees.histogram import Packed, fill_groups, gather, pack, turn
 from rankwright.models.trees.special_split import (
     as_sets,
     category_order,
@@ -116,13 +116,15 @@ class Grower:
         ways = np.zeros(self.binned.n_features, np.int64)
         ways[list(self.directions)] = list(self.directions.values())
         self._kinds = (self._n_bins, self._is_category, ways)
-        self._by_row = np.ascontiguousarray(self.binned.words.T)
         self._shape = (n_groups, GROUP, 256)
         self._spare: list[Array] = []
         self._values = np.empty(self.binned.n_rows, np.int64)
         self._other = np.empty(self.binned.n_rows, np.uint32)
         self._least_rows = max(1, round(self.min_rows * self.node_rows))  # of those drawn
         self.team = Team(self.threads)
+        self._by_row = np.empty((self.binned.n_rows, n_groups), np.uint64)
+        shares = [(slice(*share),) for share in parts_of(self.binned.n_rows, self.threads)]
+        self.team.each(lambda rows: turn(self.binned.words[:, rows], self._by_row[rows]), shares)
         self._parts = np.empty((0, *self._shape), np.int64)
 
     def _some_missing(self, j: int) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-__all__ = ["CURVE_BITS", "MOST_ROWS", "Packed", "count_bins", "fill_groups", "gather", "pack"]
+__all__ = ["CURVE_BITS", "MOST_ROWS", "Packed", "count_bins", "fill_groups", "gather", "pack", "turn"]
 
 Array = npt.NDArray[Any]
 CURVE_BITS = 32
@@ -106,6 +106,15 @@ def gather(packed: Any, rows: Any, values: Any) -> Any:
         values[k] = value
         total += value
     return total
+
+
+@njit(cache=True, nogil=True)
+def turn(words: Any, by_row: Any) -> None:
+    """Words by group as words by row, some rows at a time."""
+    for start in range(0, by_row.shape[0], _BLOCK):
+        for group in range(words.shape[0]):
+            for row in range(start, min(start + _BLOCK, by_row.shape[0])):
+                by_row[row, group] = words[group, row]
 
 
 @njit(cache=True, nogil=True)
