@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from rankwright.errors import InputError
 __all__ = ["Vocabulary", "as_lines"]
 
 Array = npt.NDArray[Any]
+Other = TypeVar("Other")
 _REMEMBERED = 1 << 17
 _LINE_END = ord("\n")
 
@@ -55,6 +56,17 @@ class Vocabulary(Mapping[str, int]):
         if number < 0:
             raise KeyError(word)
         return number
+
+    @overload
+    def get(self, word: str, /) -> int | None: ...
+
+    @overload
+    def get(self, word: str, default: int | Other, /) -> int | Other: ...
+
+    def get(self, word: str, default: Any = None, /) -> Any:
+        """The number of a word, or the default; without an exception inside, as many words of queries are unknown."""
+        number = self._find(word)
+        return default if number < 0 else number
 
     def __contains__(self, word: object) -> bool:
         return isinstance(word, str) and self._find(word) >= 0

@@ -1,7 +1,9 @@
-"""Compiled feature computation: scores and sums of given documents, query by query.
+"""Compiled features over one view: all retrieval functions in one pass over the postings of a query's terms.
 
-Both read the postings of a query's terms once, however many documents are given, and leave their workspace as they
-found it.
+The documents of a term are looked up once, for all functions; what is added then is a row of numbers for each function.
+Every function adds the same single-precision products in the same order as
+:mod:`rankwright.text.search.scorer_kernel`, so scores and candidates are bit-identical to those of search. All kernels
+leave their workspace as they found it.
 """
 
 from __future__ import annotations
@@ -9,9 +11,168 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
 from numba import njit
 
-__all__ = ["fill_scores", "fill_sums"]
+from rankwright.text.search.scorer_kernel import impact_of, key_of, select
+
+__all__ = ["fill_all_impacts", "fill_scores", "fill_sums", "mark_best"]
+
+_BUCKETS = 1024
+_OUT = np.uint16(_BUCKETS)  # the bucket of documents that cannot be candidates
+
+
+@njit(cache=True, nogil=True)
+def fill_all_impacts(
+    forms: Any, terms: Any, weights: Any, factors: Any, indptr: Any, docs: Any, counts: Any, impacts: Any, lowest: Any
+) -> None:
+    """Set the impacts of some terms on their documents under every function, and the lowest of each term.
+
+    Parameters
+    ----------
+    forms
+        The form of each function.
+    terms, weights
+        The terms, and their weights, functions × terms.
+    factors
+        Functions × documents.
+    indptr, docs, counts
+        The postings of all terms; documents as unsigned numbers.
+    impacts, lowest
+        Filled for the given terms: functions × postings, functions × all terms.
+    """
+    for f in range(forms.size):
+        form, own_factors, own_impacts = forms[f], factors[f], impacts[f]
+        for i in range(terms.size):
+            w = weights[f, i]
+            least = np.float32(np.inf)
+            for j in range(indptr[terms[i]], indptr[terms[i] + 1]):
+                impact = np.float32(impact_of(form, w, np.float64(counts[j]), own_factors[docs[j]]))
+                own_impacts[j] = impact
+                least = min(least, impact)
+            lowest[f, terms[i]] = least
+
+
+@njit(cache=True, nogil=True)
+def _add_all(
+    weights: Any, which: Any, impacts: Any, start: int, chosen: Any, rows: Any, n: int, sums: Any, targets: Any
+) -> None:
+    """Add the impacts of n postings, ``chosen`` from ``start`` on, to ``rows`` of the sums, function by function."""
+    for f in range(which.size):
+        weight, own_impacts, own_sums = weights[which[f]], impacts[f, start:], sums[targets[f]]
+        for t in range(n):
+            own_sums[rows[t]] += weight * own_impacts[chosen[t]]
+
+
+@njit(cache=True, nogil=True)
+def _flag_best(scores: Any, docs: Any, bound: Any, k: int, places: Any, buckets: Any, keys: Any, flags: Any) -> None:
+    """Flag the k best documents with scores above a bound, ties in ascending order of documents.
+
+    Scores fall into buckets of equal width, best first; only the one where the k-th is has to be looked at closely.
+    """
+    n, high, low = 0, np.float32(-np.inf), np.float32(np.inf)
+    for i in range(docs.size):
+        if scores[i] > bound:
+            n += 1
+            high, low = max(high, scores[i]), min(low, scores[i])
+    if n <= k:
+        for i in range(docs.size):
+            flags[i] |= scores[i] > bound
+        return
+    spread = high - low
+    scale = np.float32(_BUCKETS - 1) / spread if 0 < spread < np.inf else np.float32(np.inf)
+    is_one = scale == np.inf  # one bucket for all
+    sizes = np.zeros(_BUCKETS + 1, np.int64)
+    for i in range(docs.size):
+        buckets[i] = _OUT
+        if scores[i] > bound:
+            buckets[i] = np.uint16(0) if is_one else np.uint16((high - scores[i]) * scale)
+        sizes[buckets[i]] += 1
+    last, better = np.uint16(0), 0
+    while better + sizes[last] < k:
+        better += sizes[last]
+        last += np.uint16(1)
+    n = 0
+    for i in range(docs.size):
+        flags[i] |= buckets[i] < last
+        if buckets[i] == last:
+            keys[n] = key_of(scores[i], docs[i])
+            n += 1
+    select(keys, n, k - better)
+    for i in range(k - better):
+        flags[places[np.uint32(keys[i])] - 1] = True
+
+
+@njit(cache=True, nogil=True)
+def mark_best(
+    query_indptr: Any,
+    terms: Any,
+    weights: Any,
+    which: Any,
+    sizes: Any,
+    indptr: Any,
+    docs: Any,
+    impacts: Any,
+    prior_of: Any,
+    priors: Any,
+    lowest: Any,
+    n_sources: int,
+    k: int,
+    places: Any,
+    found: Any,
+    sums: Any,
+    marks: Any,
+) -> None:
+    """Mark the top k documents of each query under each of the first ``n_sources`` functions.
+
+    Parameters
+    ----------
+    query_indptr, terms, weights, which, sizes
+        Query ``q`` owns the terms ``query_indptr[q]:query_indptr[q+1]``, rare ones first, with the weight
+        ``weights[i, which[f]]`` for the function ``f``, and counts ``sizes[q]`` of them.
+    indptr, docs, impacts
+        The postings; documents as unsigned numbers, and the impacts, functions × postings.
+    prior_of, priors
+        The row of ``priors``, priors × documents, that belongs to each function, or -1.
+    lowest
+        The lowest impact of each term, functions × terms.
+    places, found, sums
+        Workspace: zeros for all documents, left as zeros; room for the documents of any query, and for their sums,
+        functions × documents.
+    marks
+        Queries × documents.
+    """
+    buckets, keys = np.empty(found.size, np.uint16), np.empty(found.size, np.uint64)
+    flags, rows = np.empty(found.size, np.bool_), np.empty(found.size, np.uint32)
+    every, targets = np.arange(found.size).astype(np.uint32), np.arange(which.size)
+    for q in range(sizes.size):
+        n = np.int64(0)
+        for i in range(query_indptr[q], query_indptr[q + 1]):
+            start, stop = indptr[terms[i]], indptr[terms[i] + 1]
+            known = n
+            for j in range(stop - start):
+                doc = docs[start + j]
+                if places[doc] == 0:
+                    found[n] = doc
+                    n += 1
+                    places[doc] = n
+                rows[j] = places[doc] - 1
+            sums[:, known:n] = 0
+            _add_all(weights[i], which, impacts, start, every, rows, stop - start, sums, targets)
+        flags[:n] = False
+        for f in range(n_sources):
+            is_positive = prior_of[f] < 0
+            for i in range(query_indptr[q], query_indptr[q + 1]):
+                is_positive &= not lowest[f, terms[i]] <= 0
+            if prior_of[f] >= 0:
+                for m in range(n):
+                    sums[f, m] += sizes[q] * priors[prior_of[f], found[m]]
+            bound = np.float32(0) if is_positive else np.float32(-np.inf)
+            _flag_best(sums[f, :n], found[:n], bound, k, places, buckets, keys, flags)
+        for m in range(n):
+            places[found[m]] = 0
+            if flags[m]:
+                marks[q, found[m]] = True
 
 
 @njit(cache=True, nogil=True)
@@ -19,44 +180,63 @@ def fill_scores(
     query_indptr: Any,
     terms: Any,
     weights: Any,
+    which: Any,
     sizes: Any,
     indptr: Any,
     docs: Any,
     impacts: Any,
+    prior_of: Any,
     priors: Any,
     row_indptr: Any,
     rows: Any,
-    sums: Any,
+    columns: Any,
+    places: Any,
     out: Any,
 ) -> None:
-    """Set the score of every row, adding in the same order as search.
+    """Set the scores of every row under every function.
 
     Parameters
     ----------
-    query_indptr, terms, weights, sizes
-        Query ``q`` owns the terms ``query_indptr[q]:query_indptr[q+1]``, and counts ``sizes[q]`` of them.
-    indptr, docs, impacts, priors
-        As for :func:`rankwright.text.search.scorer_kernel.best_keys`.
+    query_indptr, terms, weights, which, sizes, indptr, docs, impacts, prior_of, priors
+        As for :func:`mark_best`.
     row_indptr, rows
         Query ``q`` has the documents ``rows[row_indptr[q]:row_indptr[q+1]]``.
-    sums
+    columns
+        Where the scores of each function go.
+    places
         Workspace: zeros for all documents, left as zeros.
     out
-        Filled with one number per row.
+        Columns × rows; only those of the functions are written.
     """
+    most = (row_indptr[1:] - row_indptr[:-1]).max()
+    chosen, own_rows = np.empty(most + 1, np.uint32), np.empty(most + 1, np.uint32)
     for q in range(sizes.size):
+        first, last = row_indptr[q], row_indptr[q + 1]
+        is_repeated = False
+        for r in range(first, last):
+            is_repeated |= places[rows[r]] > 0
+            places[rows[r]] = r - first + 1
+        own = out[:, first:last]
+        for f in range(columns.size):
+            own[columns[f]] = 0
         for i in range(query_indptr[q], query_indptr[q + 1]):
-            weight = weights[i]
-            for j in range(indptr[terms[i]], indptr[terms[i] + 1]):
-                sums[docs[j]] += weight * impacts[j]
-        for r in range(row_indptr[q], row_indptr[q + 1]):
-            score = sums[rows[r]]
-            if priors.size > 0:
-                score += sizes[q] * priors[rows[r]]
-            out[r] = score
-        for i in range(query_indptr[q], query_indptr[q + 1]):
-            for j in range(indptr[terms[i]], indptr[terms[i] + 1]):
-                sums[docs[j]] = 0
+            start, stop = indptr[terms[i]], indptr[terms[i] + 1]
+            n = 0
+            for j in range(stop - start):
+                place = places[docs[start + j]]
+                chosen[n], own_rows[n] = j, place - 1  # overwritten by the next unless this is a row
+                n += place > 0
+            _add_all(weights[i], which, impacts, start, chosen, own_rows, n, own, columns)
+        if is_repeated:  # a document given twice: only its last row was added to
+            for f in range(columns.size):
+                for r in range(last - first):
+                    own[columns[f], r] = own[columns[f], places[rows[first + r]] - 1]
+        for r in range(first, last):
+            places[rows[r]] = 0
+        for f in range(columns.size):
+            if prior_of[f] >= 0:
+                for r in range(last - first):
+                    own[columns[f], r] += sizes[q] * priors[prior_of[f], rows[first + r]]
 
 
 @njit(cache=True, nogil=True)
@@ -74,24 +254,26 @@ def fill_sums(
     places: Any,
     out: Any,
 ) -> None:
-    """Add the six sums over terms to the rows of ``out``, all 0; ``places`` is all -1 before and after."""
+    """Add the six sums over terms to the rows of ``out``, all 0; ``places`` is all 0 before and after."""
     for q in range(query_indptr.size - 1):
-        for r in range(row_indptr[q], row_indptr[q + 1]):
-            places[rows[r]] = r
+        first, last = row_indptr[q], row_indptr[q + 1]
+        for r in range(first, last):
+            places[rows[r]] = r - first + 1
         for i in range(query_indptr[q], query_indptr[q + 1]):
             rarity, idf = rarities[i], idfs[i]
+            log_rarity, log_idf = math.log(rarity + 1), math.log(idf)
             for j in range(indptr[terms[i]], indptr[terms[i] + 1]):
-                r = places[docs[j]]
-                if r >= 0:
+                if places[docs[j]] > 0:
+                    r = first + places[docs[j]] - 1
                     count = float(counts[j])
                     share = count / max(lengths[docs[j]], 1)  # 0 in a damaged index
                     out[r, 0] += math.log(count + 1)
-                    out[r, 1] += math.log(rarity + 1)
-                    out[r, 2] += math.log(idf)
+                    out[r, 1] += log_rarity
+                    out[r, 2] += log_idf
                     out[r, 3] += math.log(share + 1)
                     out[r, 4] += math.log(share * idf + 1)
                     out[r, 5] += math.log(share * rarity + 1)
-        for r in range(row_indptr[q], row_indptr[q + 1]):
-            out[r] = out[places[rows[r]]]  # for a document given twice, only its last row was added to
-        for r in range(row_indptr[q], row_indptr[q + 1]):
-            places[rows[r]] = -1
+        for r in range(first, last):
+            out[r] = out[first + places[rows[r]] - 1]  # for a document given twice, only its last row was added to
+        for r in range(first, last):
+            places[rows[r]] = 0

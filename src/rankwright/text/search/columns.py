@@ -16,8 +16,7 @@ therefore be applied to any index.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import fields
+from collections.abc import Sequence
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -28,8 +27,9 @@ from rankwright.data.blocks import sizes_to_indptr
 from rankwright.errors import InputError
 from rankwright.text.index.index import Index
 from rankwright.text.index.view import View
-from rankwright.text.search.functions import BM25, FUNCTIONS, Function, parse_function
-from rankwright.text.search.scorer import Scorer
+from rankwright.text.search.functions import FUNCTIONS, Function, parse_function
+from rankwright.text.search.scorer import Scorer, whole
+from rankwright.text.search.view_columns import SUMS, QueryReader, ViewColumns
 
 __all__ = ["FEATURE_SETS", "Columns", "feature_set"]
 
@@ -37,14 +37,13 @@ Array = npt.NDArray[Any]
 
 _ANALYZERS = ("plain", "porter", "porter+stop")
 _FUNCTIONS = ("cosine", "tfidf", "bm25", "dirichlet", "jm")
-_SUMS = ("log-tf", "log-cf", "log-idf", "log-share", "log-share-idf", "log-share-cf", "log-bm25")
 _NAME = re.compile(r"(?P<function>[^\[]+)\[(?P<analyzer>[^,]+?)(?:,(?P<field>.+))?\]")
-_LEAST = 1e-3  # lower limit of BM25 in log-bm25
-_RECENT_TEXTS, _RECENT_BLOCKS = 1024, 16  # cached queries, shared by the columns
+_RECENT_BLOCKS = 16  # blocks of queries whose terms are cached
+_MOST_MARKS = 1 << 24  # queries × documents that candidates are marked in at a time
 
 FEATURE_SETS = {
     "base": tuple(f"{function}[{{}}]" for function in _FUNCTIONS),
-    "sigir06": tuple(f"{name}[{{}}]" for name in _SUMS),
+    "sigir06": tuple(f"{name}[{{}}]" for name in SUMS),
 }
 """The feature sets by name, with a placeholder for the view: five functions for each of three analysers (the 15 base
 functions of SIGIR'07), and the seven sums of SIGIR'06, stemmed and without stop words."""
@@ -94,40 +93,33 @@ class Columns:
         if isinstance(names, str):
             raise InputError(f"the features are a single string, {names!r}; expected a list of names")
         self.index, self.names = index, tuple(names)
-        self._views: dict[str, _View] = {}
-        self._scorers: dict[int, _Scorer] = {}
-        self._sums: dict[str, tuple[_Sums, dict[int, int]]] = {}  # by view: column to index of the sum
+        self._views: dict[str, ViewColumns] = {}
+        self._functions: dict[str, tuple[View, Function]] = {}
         for column, name in enumerate(self.names):
             if name in self.names[:column]:
                 raise InputError(f"duplicate feature {name!r}")
             self._add(column, name)
+        self._recent = lru_cache(_RECENT_BLOCKS)(QueryReader(list(self._views.values())))
 
     def _add(self, column: int, name: str) -> None:
         found = _NAME.fullmatch(name) if isinstance(name, str) else None
         if found is None:
             raise InputError(f"feature {name!r} cannot be computed from an index; expected a name like bm25[porter]")
         try:
-            function = found["function"] if found["function"] in _SUMS else _parsed(found["function"])
-            view = self._view(found["analyzer"], found["field"])
+            feature = found["function"] if found["function"] in SUMS else _parsed(found["function"])
+            view = self.index.view(found["analyzer"], found["field"])
         except InputError as error:
             raise InputError(f"feature {name!r}: {error.message}", error.path) from None
-        if isinstance(function, str):
-            _, columns = self._sums.setdefault(view.name, (_Sums(view), {}))
-            columns[column] = _SUMS.index(function)
-        else:
-            self._scorers[column] = _Scorer(view, function)
-
-    def _view(self, analyzer: str, field: str | None) -> _View:
-        view = self.index.view(analyzer, field)
         if view.name not in self._views:
-            parts = {field.name: getattr(view, field.name) for field in fields(view)}
-            self._views[view.name] = _View(**parts)
-        return self._views[view.name]
+            self._views[view.name] = ViewColumns(view)
+        self._views[view.name].add(column, feature)
+        if not isinstance(feature, str):
+            self._functions[name] = view, feature
 
-    @property
+    @cached_property
     def functions(self) -> dict[str, Scorer]:
         """The columns that are retrieval functions."""
-        return {self.names[column]: scorer for column, scorer in self._scorers.items()}
+        return {name: Scorer(view, function) for name, (view, function) in self._functions.items()}
 
     def candidates(self, text: str, depth: int) -> Array:
         """The documents among the top ``depth`` of at least one retrieval function, ascending."""
@@ -135,13 +127,18 @@ class Columns:
 
     def candidates_all(self, texts: Sequence[str], depth: int) -> tuple[Array, Array]:
         """``indptr`` and ``docs`` for several queries: query ``q`` has ``docs[indptr[q]:indptr[q+1]]``."""
-        pairs = [np.empty(0, np.int64)]
-        for scorer in self._scorers.values():
-            hits = scorer.search_all(texts, depth)
-            pairs.append(np.repeat(np.arange(len(hits)) * self.index.n_docs, np.diff(hits.indptr)) + hits.docs)
-        found = np.unique(np.concatenate(pairs))
-        queries, docs = np.divmod(found, max(1, self.index.n_docs))
-        return sizes_to_indptr(np.bincount(queries, minlength=len(texts))), docs
+        n_docs, depth, known = self.index.n_docs, whole(depth, "depth"), self._recent(tuple(texts))
+        places = np.zeros(n_docs, np.int32)
+        sizes, found = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        step = max(1, _MOST_MARKS // max(n_docs, 1))
+        for first in range(0, len(texts), step):
+            last = min(first + step, len(texts))
+            marks = np.zeros((last - first, n_docs), bool)
+            for own, queries in zip(self._views.values(), known, strict=True):
+                own.mark(queries if last - first == len(texts) else queries.part(first, last), depth, places, marks)
+            sizes.append(np.count_nonzero(marks, axis=1))
+            found.append(np.flatnonzero(marks) % n_docs if len(marks) > 1 else np.flatnonzero(marks[0]))
+        return sizes_to_indptr(np.concatenate(sizes)), np.concatenate(found)
 
     def values(self, text: str, docs: npt.ArrayLike) -> Array:
         """The features of the given documents: one row of float32 each."""
@@ -162,16 +159,16 @@ class Columns:
         """
         indptr, docs = np.ascontiguousarray(indptr, np.int64), np.ascontiguousarray(docs, np.int64)
         _check_rows(len(texts), indptr, docs, self.index.n_docs)
-        table = np.empty((len(docs), len(self.names)), np.float32) if out is None else out
-        if table.ndim != 2 or len(table) != len(docs) or table.shape[1] < len(self.names):
-            raise InputError(f"the output has the shape {table.shape}; expected {(len(docs), len(self.names))}")
-        for column, scorer in self._scorers.items():
-            scorer.fill(texts, indptr, docs, table[:, column])
-        for sums, columns in self._sums.values():
-            made = sums.values(texts, indptr, docs)
-            for column, which in columns.items():
-                table[:, column] = made[:, which]
-        return table
+        shape = (len(docs), len(self.names))
+        if out is not None and (out.ndim != 2 or len(out) != len(docs) or out.shape[1] < len(self.names)):
+            raise InputError(f"the output has the shape {out.shape}; expected {shape}")
+        places, by_column = np.zeros(self.index.n_docs, np.int32), np.empty(shape[::-1], np.float32)
+        for own, queries in zip(self._views.values(), self._recent(tuple(texts)), strict=True):
+            own.fill(queries, indptr, docs, places, by_column)
+        if out is None:
+            return by_column.T
+        out[:, : len(self.names)] = by_column.T
+        return out
 
 
 def _check_rows(n_texts: int, indptr: Array, docs: Array, n_docs: int) -> None:
@@ -186,77 +183,8 @@ def _check_rows(n_texts: int, indptr: Array, docs: Array, n_docs: int) -> None:
 
 def _parsed(text: str) -> Function:
     base = text.partition("(")[0].strip()
-    if base in _SUMS:
+    if base in SUMS:
         raise InputError(f"{base} takes no parameters")
     if base.lower() not in FUNCTIONS:
-        raise InputError(f"unknown function {base!r}; expected one of {', '.join((*FUNCTIONS, *_SUMS))}")
+        raise InputError(f"unknown function {base!r}; expected one of {', '.join((*FUNCTIONS, *SUMS))}")
     return parse_function(text)
-
-
-class _View(View):
-    """A view that caches the terms of recent queries, which every column over it needs."""
-
-    @cached_property
-    def _recent(self) -> Callable[[str], tuple[Array, Array, int]]:
-        return lru_cache(_RECENT_TEXTS)(super().query)
-
-    def query(self, text: str) -> tuple[Array, Array, int]:
-        return self._recent(text)
-
-
-class _Scorer(Scorer):
-    """A retrieval function that scores given documents of many queries, and caches recent ones."""
-
-    def __init__(self, view: View, function: Function) -> None:
-        super().__init__(view, function)
-        self._recent = lru_cache(_RECENT_BLOCKS)(super()._prepared)
-
-    def _prepared(self, texts: Sequence[str]) -> Any:
-        return self._recent(tuple(texts))
-
-    def fill(self, texts: Sequence[str], indptr: Array, docs: Array, out: Array) -> None:
-        """Write the scores, bit-identical to those of :meth:`scores`."""
-        from rankwright.text.search.column_kernel import fill_scores
-
-        queries = self._prepared(texts)
-        sums = np.zeros(self.view.n_docs, np.float32)
-        fill_scores(
-            queries.indptr, queries.terms, queries.weights, queries.sizes, *self._postings, self._priors, indptr, docs,
-            sums, out,
-        )  # fmt: skip
-
-
-class _Sums:
-    """The seven features of SIGIR'06 over one view: sums over the terms that query and document share."""
-
-    def __init__(self, view: View) -> None:
-        self.view = view
-        self._bm25 = _Scorer(view, BM25())
-
-    def values(self, texts: Sequence[str], indptr: Array, docs: Array) -> Array:
-        """Seven columns, one row for each document."""
-        from rankwright.text.search.column_kernel import fill_sums
-
-        view = self.view
-        terms_of = [view.query(text)[0] for text in texts]
-        terms_of = [terms[view.doc_counts[terms] > 0] for terms in terms_of]
-        terms = np.concatenate([np.empty(0, np.int64), *terms_of])
-        view.check(terms)
-        sums = np.zeros((len(docs), len(_SUMS)))
-        fill_sums(
-            sizes_to_indptr(np.array([len(terms) for terms in terms_of], np.int64)),
-            terms,
-            view.total_length / view.total_counts[terms],
-            view.n_docs / view.doc_counts[terms],
-            *view.arrays,
-            indptr,
-            docs,
-            np.full(view.n_docs, -1),
-            sums,
-        )
-        scores = np.empty((len(docs), 2), np.float32)[
-            :, 0
-        ]  # a strided column like those of the table, so that the kernel is compiled once
-        self._bm25.fill(texts, indptr, docs, scores)
-        sums[:, -1] = np.log(np.maximum(scores.astype(np.float64), _LEAST))
-        return sums

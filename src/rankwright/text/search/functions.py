@@ -22,6 +22,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -80,6 +81,20 @@ class Function:
 
     def query_weights(self, view: View, terms: Array, times: Array) -> Array:
         """The weights of terms with these counts in a query."""
+        return self.weights_of_queries(np.array([0, len(terms)]), times, view.n_docs / view.doc_counts[terms])
+
+    def weights_of_queries(self, indptr: Array, times: Array, rarities: Array) -> Array:
+        """The weights of the terms of several queries; query ``q`` owns the terms ``indptr[q]:indptr[q+1]``.
+
+        Parameters
+        ----------
+        indptr : ndarray of int64
+            Boundaries of the queries.
+        times : ndarray of float64
+            How often each term occurs in its query.
+        rarities : ndarray of float64
+            N / df of each term.
+        """
         return times
 
     def __str__(self) -> str:
@@ -143,7 +158,7 @@ class BM25(Function):
         mean = view.total_length / max(view.n_docs, 1)
         return self.k1 * (1 - self.b + self.b * view.lengths / (mean or 1.0))
 
-    def query_weights(self, view: View, terms: Array, times: Array) -> Array:
+    def weights_of_queries(self, indptr: Array, times: Array, rarities: Array) -> Array:
         """(k3 + 1) q / (k3 + q)."""
         return times if math.isinf(self.k3) else (self.k3 + 1) * times / (self.k3 + times)
 
@@ -200,10 +215,13 @@ class Cosine(Function):
         sum_squares(weights, indptr, docs.view(np.uint32), counts, squares)
         return 1 / np.sqrt(np.where(squares > 0, squares, 1.0))
 
-    def query_weights(self, view: View, terms: Array, times: Array) -> Array:
-        """The components of the query's vector, normalised to length 1."""
-        vector = (1 + np.log(times)) * _idf(view, terms)
-        return vector / math.sqrt(float(vector @ vector) or 1.0)
+    def weights_of_queries(self, indptr: Array, times: Array, rarities: Array) -> Array:
+        """The components of each query's vector, normalised to length 1."""
+        vectors: Array = (1 + np.log(times)) * np.log1p(rarities)
+        for start, stop in pairwise(indptr.tolist()):
+            vector = vectors[start:stop]
+            vector /= math.sqrt(float(vector @ vector) or 1.0)
+        return vectors
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +13,7 @@ import numpy.typing as npt
 
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.matching import MissingFeaturesError
+from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.text.search.columns import Columns
 from rankwright.text.search.scorer import Hits
@@ -21,6 +25,7 @@ __all__ = ["LearnedSearch"]
 
 Array = npt.NDArray[Any]
 _NAMED = 3  # missing features named in an error
+_BLOCK = 16  # queries that a thread processes at a time
 
 
 class LearnedSearch:
@@ -62,15 +67,7 @@ class LearnedSearch:
 
     def search(self, text: str, k: int = 10) -> tuple[Array, Array]:
         """Numbers and scores of the top k documents, best first, ties in ascending order of numbers."""
-        docs = self.columns.candidates(text, self._depth)
-        if not len(docs):
-            return docs, np.empty(0)
-        X, names = self.columns.values(text, docs).astype(np.float32), self.columns.names
-        if self._missing_as_zero:
-            X, names = self._model.with_missing(X, names)
-        scores = np.asarray(self._model.score(X, names, np.array([0, len(docs)])), np.float64)
-        best = np.argsort(-scores, kind="stable")[:k]
-        return docs[best], scores[best]
+        return self._search_block([text], k)[0]
 
     def search_all(
         self,
@@ -80,15 +77,50 @@ class LearnedSearch:
         n_jobs: int | None = None,
         progress: Callable[[int, int], None] | None = None,
     ) -> Hits:
-        """The top k documents of each query; ``n_jobs`` is accepted for compatibility with Scorer."""
-        found = []
-        for done, text in enumerate(texts, 1):
-            found.append(self.search(text, k))
-            if progress is not None:
-                progress(done, len(texts))
+        """The top k documents of each query, as :meth:`search` finds them.
+
+        Parameters
+        ----------
+        texts : sequence of str
+            The queries.
+        k : int, default=1000
+            Maximum number of documents for each query.
+        n_jobs : int, optional
+            Number of threads, -1 for all cores; does not affect the result.
+        progress : callable, optional
+            Called with (queries done, total queries).
+        """
+        threads = threads_of(n_jobs)
+        blocks = [texts[start : start + _BLOCK] for start in range(0, len(texts), _BLOCK)]
+        work, found = partial(self._search_block, k=k), []
+        with ThreadPoolExecutor(min(threads, max(len(blocks), 1))) as pool:
+            for block in map(work, blocks) if threads == 1 else pool.map(work, blocks):
+                found += block
+                if progress is not None:
+                    progress(len(found), len(texts))
         docs = np.concatenate([np.empty(0, np.int64), *(docs for docs, _ in found)])
         scores = np.concatenate([np.empty(0), *(scores for _, scores in found)])
         return Hits(sizes_to_indptr(np.array([len(docs) for docs, _ in found], np.int64)), docs, scores)
+
+    def _search_block(self, texts: Sequence[str], k: int) -> list[tuple[Array, Array]]:
+        """Documents and scores of several queries; scores query by query, as their bits may depend on it."""
+        indptr, docs = self.columns.candidates_all(texts, self._depth)
+        X = self.columns.values_all(texts, indptr, docs)
+        return [self._best(docs[a:b], X[a:b], k) for a, b in pairwise(indptr.tolist())]
+
+    def _best(self, docs: Array, X: Array, k: int) -> tuple[Array, Array]:
+        """The top k of the candidates of one query, and their scores."""
+        if not len(docs):
+            return docs, np.empty(0)
+        names: Sequence[str] | None = self.columns.names
+        if self._missing_as_zero:
+            X, names = self._model.with_missing(X, names)
+        scores = np.asarray(self._model.score(X, names, np.array([0, len(docs)])), np.float64)
+        if 0 < k < len(docs):  # what is below the k-th need not be sorted
+            above = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
+            docs, scores = docs[above], scores[above]
+        best = np.argsort(-scores, kind="stable")[:k]
+        return docs[best], scores[best]
 
 
 def _names(model: Any) -> tuple[str, ...] | None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rankwright.text.index.index import Index
     from rankwright.text.index.view import View
 
-__all__ = ["Hits", "Scorer", "search"]
+__all__ = ["Hits", "Scorer", "search", "whole"]
 
 Array = npt.NDArray[Any]
 
@@ -203,7 +203,7 @@ class Scorer:
         """
         if isinstance(texts, str):
             raise InputError("the queries are a single string; expected a sequence of strings")
-        k = min(_whole(k, "k"), max(self.view.n_docs, 1))
+        k = min(whole(k, "k"), max(self.view.n_docs, 1))
         threads = threads_of(n_jobs)
         queries = self._prepared(texts)
         blocks = [queries.part(first, min(first + _BLOCK, len(texts))) for first in range(0, len(texts), _BLOCK)]
@@ -297,7 +297,8 @@ class Scorer:
         return np.empty(0, np.float32) if priors is None else priors.astype(np.float32)
 
 
-def _whole(value: Any, name: str) -> int:
+def whole(value: Any, name: str) -> int:
+    """A positive integer, or an error that names it."""
     try:
         whole = operator.index(value)
     except TypeError:

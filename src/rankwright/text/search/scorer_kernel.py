@@ -21,7 +21,17 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-__all__ = ["BUFFER", "add_up", "best_keys", "fill_impacts", "keys_to_scores", "sum_squares"]
+__all__ = [
+    "BUFFER",
+    "add_up",
+    "best_keys",
+    "fill_impacts",
+    "impact_of",
+    "key_of",
+    "keys_to_scores",
+    "select",
+    "sum_squares",
+]
 
 Array = npt.NDArray[Any]
 
@@ -53,6 +63,16 @@ def sum_squares(weights: Any, indptr: Any, docs: Any, counts: Any, squares: Any)
 
 
 @njit(cache=True, nogil=True)
+def impact_of(form: int, w: Any, c: Any, m: Any) -> Any:
+    """The impact of a term of weight w that occurs c times in a document with the factor m."""
+    if form == 0:
+        return w * c / (c + m)
+    if form == 1:
+        return w * (1.0 + math.log(c)) * m
+    return math.log1p(w * c * m)
+
+
+@njit(cache=True, nogil=True)
 def fill_impacts(
     form: int,
     terms: Any,
@@ -71,13 +91,7 @@ def fill_impacts(
         for j in range(indptr[terms[i]], indptr[terms[i] + 1]):
             c = np.float64(counts[j])
             m = factors[docs[j]]
-            if form == 0:
-                impact = w * c / (c + m)
-            elif form == 1:
-                impact = w * (1.0 + math.log(c)) * m
-            else:
-                impact = math.log1p(w * c * m)
-            impacts[j] = np.float32(impact)
+            impacts[j] = np.float32(impact_of(form, w, c, m))
             least = min(least, impacts[j])
         lowest[i] = least
 
@@ -97,7 +111,8 @@ def add_up(terms: Any, weights: Any, indptr: Any, docs: Any, impacts: Any, sums:
 
 
 @njit(cache=True, nogil=True)
-def _key(score: Any, doc: Any) -> Any:
+def key_of(score: Any, doc: Any) -> Any:
+    """The key of a document."""
     bits = np.float32(score).view(np.uint32)
     turned = np.uint64(bits if bits >= _SIGN else bits ^ _OTHERS)
     return (turned << _HALF) | np.uint64(doc)
@@ -110,7 +125,7 @@ def _score(key: Any) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def _select(keys: Any, n: int, k: int) -> None:
+def select(keys: Any, n: int, k: int) -> None:
     """Move the k lowest of the first n keys to the front, the k-th of them last (Hoare's quickselect)."""
     low, high = 0, n - 1
     while low < high:
@@ -149,12 +164,12 @@ def _likely_bound(docs: Any, impacts: Any, weight: Any, size: Any, priors: Any, 
         score = sums[doc] + weight * impacts[i * stride]
         if priors.size > 0:
             score += size * priors[doc]
-        keys[i] = _key(score, doc)
+        keys[i] = key_of(score, doc)
     expected = k / stride
     rank = int(expected + 3 * math.sqrt(expected)) + 1
     if rank > n:
         return np.float32(-np.inf)
-    _select(keys, n, rank)
+    select(keys, n, rank)
     return _score(keys[rank - 1])
 
 
@@ -181,7 +196,7 @@ def _offer(
         if priors.size > 0:
             score += size * priors[doc]
         if score > bound or (score == bound and doc < tied):
-            keys[n] = _key(score, doc)
+            keys[n] = key_of(score, doc)
             n += 1
             if n == keys.size:
                 return j + 1, n
@@ -234,7 +249,7 @@ def _one_query(
                 )
                 is_end = step == frequent and place == stop - start
                 if n == keys.size or (is_end and n > k):
-                    _select(keys, n, k)
+                    select(keys, n, k)
                     n = k
                     bound = _score(keys[k - 1])
                     tied = np.uint32(keys[k - 1])
