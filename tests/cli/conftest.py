@@ -1,10 +1,19 @@
 """Feature files to train on, for the tests of `train`."""
 
+from contextlib import nullcontext
+
 import pytest
 from tests.cli.training_files import made
 
-from rankwright.cli import training
+from rankwright.cli import adapt, training
 from rankwright.data.letor_write import write_letor
+
+
+@pytest.fixture(autouse=True)
+def nothing_said_of_compiling(monkeypatch):
+    """Messages do not depend on what is compiled already."""
+    for command in (training, adapt):
+        monkeypatch.setattr(command, "told_of_compiling", lambda: nullcontext(lambda: False))
 
 
 @pytest.fixture
@@ -12,5 +21,4 @@ def files(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     for seed, (name, n_queries) in enumerate({"train.txt": 20, "vali.txt": 8, "test.txt": 8}.items()):
         write_letor(made(seed, n_queries), tmp_path / name)
-    monkeypatch.setattr(training, "must_compile", lambda: False)
     return tmp_path

@@ -41,7 +41,16 @@ def test_evaluating_files_stays_light(tmp_path):
     (tmp_path / "s").write_text("1\n2\n")
     arguments = ["evaluate", str(tmp_path / "f"), str(tmp_path / "s")]
     code = f"from rankwright.cli.main import main; assert main({arguments!r}) == 0"
-    assert not loaded_after(code) & set(HEAVY)
+    assert not loaded_after(code) & {*HEAVY, "scipy"}
+
+
+def test_training_does_without_scikit_learn(tmp_path):
+    (tmp_path / "f").write_text("".join(f"{i % 2} qid:{i // 4} 1:{i % 3} 2:{i % 5}\n" for i in range(24)))
+    for method in ("svm-map", "lambdamart"):
+        choice = ["--C", "1"] if method == "svm-map" else ["--valid", str(tmp_path / "f"), "--set", "n_trees=2"]
+        arguments = ["train", str(tmp_path / "f"), "--method", method, *choice, "-o", str(tmp_path / "m")]
+        code = f"from rankwright.cli.main import main; assert main({arguments!r}) == 0"
+        assert not loaded_after(code) & (set(HEAVY) - {"numba"})
 
 
 def test_import_alone_loads_no_numpy():

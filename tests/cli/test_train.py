@@ -6,15 +6,18 @@ import re
 import signal
 import sys
 
+import numba
 import numpy as np
 import pytest
 from tests.cli.training_files import facts_of, made, one_line, run
 
 from rankwright import RankingData, evaluate, read_data, read_run, write_data
 from rankwright.cli import training
+from rankwright.cli.compiling import told_of_compiling
 from rankwright.cli.main import main
 from rankwright.data.letor_write import write_letor
 from rankwright.models.saving import load_model
+from rankwright.rankers.base import Ranker
 
 METHODS = {  # as asked for, as shown, default measure
     "svm-map": ("svm-map", "AP"),
@@ -321,11 +324,27 @@ def test_progress_is_one_line_that_is_rewritten(files, capsys, monkeypatch):
 
 
 def test_it_says_when_it_has_to_compile(files, capsys, monkeypatch):
-    monkeypatch.setattr(training, "must_compile", lambda: True)
-    code, _, err = run(capsys, "train", "train.txt", "--method", "svm-map", "-o", "m.rkw")
-    assert code == 0
-    assert err.startswith("compiling the training code, once on this machine: about 15 seconds …\n")
-    assert ", compiling included\n" in err
+    monkeypatch.setattr(training, "told_of_compiling", told_of_compiling)
+    fit = Ranker.fit_data
+
+    def compiling(*given, **settings):
+        for function in (lambda: 1, lambda: 2):  # that no cache has
+            numba.njit(function)()
+        return fit(*given, **settings)
+
+    said = "compiling the training code, once on this machine: about 15 seconds …\n"
+    for method in ("svm-map", "lambdamart"):
+        options = ["--valid", "vali.txt"] if method == "lambdamart" else ["--C", "1"]
+        run(capsys, "train", "train.txt", "--method", method, *options, "-o", "m.rkw")  # is compiled now
+        _, _, err = run(capsys, "train", "train.txt", "--method", method, *options, "-o", "m.rkw")
+        assert "compiling" not in err
+        with monkeypatch.context() as patched:
+            patched.setattr(Ranker, "fit_data", compiling)
+            code, _, err = run(capsys, "train", "train.txt", "--method", method, *options, "-o", "m.rkw")
+        assert code == 0
+        assert err.startswith(said)
+        assert err.count("compiling the") == 1
+        assert method == "lambdamart" or ", compiling included\n" in err
 
 
 def test_what_is_compiled_is_seen_on_disk(tmp_path, monkeypatch):

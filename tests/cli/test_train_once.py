@@ -12,7 +12,6 @@ import pytest
 from tests.cli.training_files import made
 
 from rankwright import evaluate
-from rankwright.cli import training
 from rankwright.cli.main import main
 from rankwright.data.letor_write import write_letor
 from rankwright.measures import parse_measure
@@ -57,7 +56,6 @@ def files(tmp_path, monkeypatch):
 @pytest.mark.parametrize("valid", [(), ("vali.txt",)])
 @pytest.mark.parametrize("measure", [None, "nDCG@3"])
 def test_everything_is_done_once(files, monkeypatch, capsys, method, valid, measure):
-    monkeypatch.setattr(training, "must_compile", lambda: False)
     options = ["--method", method, "-o", str(files / "m.rkw"), "--json"]
     options += ["--set", "n_trees=20"] if method == "lambdamart" else []
     options += [] if measure is None else ["-m", measure]
@@ -80,7 +78,6 @@ def test_everything_is_done_once(files, monkeypatch, capsys, method, valid, meas
 
 @pytest.mark.parametrize("method", METHODS)
 def test_it_chooses_by_what_the_estimator_chooses_by(files, monkeypatch, capsys, method):
-    monkeypatch.setattr(training, "must_compile", lambda: False)
     combined = {"losses": ["auc", "map"]} if method == "svm-combo" else {}
     few = {"n_trees": 2, "n_rounds": 2, "epochs": 1}
     options = [f"--set={name}={value}" for name, value in few.items() if name in METHODS[method].defaults()]

@@ -14,7 +14,14 @@ from scipy import stats
 
 from rankwright import InputError, compare, evaluate
 from rankwright.evaluation.render import render
-from rankwright.evaluation.significance import TESTS, bootstrap_interval, bootstrap_intervals, corrected, p_value
+from rankwright.evaluation.significance import (
+    TESTS,
+    _random_sums,
+    bootstrap_interval,
+    bootstrap_intervals,
+    corrected,
+    p_value,
+)
 
 RNG = np.random.default_rng(0)
 
@@ -50,6 +57,41 @@ def test_wilcoxon_is_exact_for_few_queries():
     smallest = min(ranks[gains > 0].sum(), ranks[gains < 0].sum())
     sums = [ranks[list(signs)].sum() for signs in itertools.product((False, True), repeat=7)]
     assert p_value("wilcoxon", gains) == pytest.approx(min(1.0, 2 * np.mean(np.array(sums) <= smallest)))
+
+
+@pytest.mark.parametrize("n", [2, 5, 8, 13])
+def test_randomization_counts_all_signs_of_few_queries(n):
+    signs = np.array(list(itertools.product((-1, 1), repeat=n)))
+    for draw in range(6):
+        gains = gains_of(n, draw)
+        if gains.any():
+            sums = signs @ gains
+            tail = min(np.mean(sums <= gains.sum() + 1e-9), np.mean(sums >= gains.sum() - 1e-9))
+            assert p_value("randomization", gains) == pytest.approx(min(1.0, 2 * tail), abs=1e-12)
+            assert p_value("randomization", 1e9 * gains) == p_value("randomization", gains)
+
+
+@pytest.mark.parametrize("n", [14, 50, 333])
+def test_randomization_is_that_of_scipy_up_to_the_draws(n):
+    for draw in range(4):
+        gains = gains_of(n, draw) - 0.2 * (draw % 3) + 0.1 / np.sqrt(n)
+        settings = {"permutation_type": "samples", "vectorized": True, "n_resamples": 19999}
+        theirs = stats.permutation_test((gains,), np.mean, rng=np.random.default_rng(3), **settings).pvalue
+        ours = p_value("randomization", gains, n_resamples=19999, random_state=8)
+        error = 2 * np.sqrt(2 * (theirs / 2) * (1 - theirs / 2) / 19999)  # both tails are estimated
+        assert ours == pytest.approx(theirs, abs=4.5 * error + 1e-4)
+        assert ours == p_value("randomization", gains, n_resamples=19999, random_state=8)
+
+
+def test_random_signs_are_fair_and_independent():
+    """Powers of two spell the signs out: every sign, and every product of two, must be + and − about equally often."""
+    n, draws = 20, 40_000
+    sums = _random_sums(2 ** np.arange(n, dtype=np.int64), draws, 5)
+    signs = 2 * ((sums[:, None] + 2**n - 1) // 2 >> np.arange(n) & 1) - 1
+    assert np.array_equal(signs @ (2 ** np.arange(n)), sums)
+    products = signs.T @ signs / draws
+    assert np.abs(products - np.eye(n)).max() < 5 / np.sqrt(draws)
+    assert np.abs(signs.mean(axis=0)).max() < 5 / np.sqrt(draws)
 
 
 def gains_of(n, draw):

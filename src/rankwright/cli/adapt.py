@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankwright.adaptation.methods import IN_DOMAIN, METHODS
+from rankwright.cli.compiling import told_of_compiling
 from rankwright.cli.files import check_target, read_features
 from rankwright.cli.options import (
     FILE,
@@ -156,7 +157,7 @@ def command(
     saved = _load(backgrounds)
     data = _read(inputs, saved, missing_as_zero)
     neighbours = [data[name] for name in rich]
-    with progress("adapting") as update:
+    with told_of_compiling(), progress("adapting") as update:
         given = (saved, data["train"], data.get("valid"))
         found = adapt(*given, background_data=neighbours, method=method, progress=update, **shared)
     tests: dict[str, Any] = {name: data[name] for name in ("closed", "open") if name in data}

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankwright.cli.compiling import COMPILING
 from rankwright.cli.files import check_plots, naming_files, read_features
 from rankwright.cli.options import FILE, numbers
 from rankwright.cli.progress import progress
-from rankwright.cli.training import COMPILING, must_compile
+from rankwright.cli.training import must_compile
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 

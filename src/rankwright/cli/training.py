@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankwright.cli.compiling import told_of_compiling
 from rankwright.cli.printing import RETURN, styled
 from rankwright.errors import InputError
 
@@ -26,9 +27,8 @@ if TYPE_CHECKING:
     from rankwright.rankers.facts import Notice
     from rankwright.training.train import Plan, Trained
 
-__all__ = ["COMPILING", "Watch", "facts_of", "must_compile", "notices", "show", "watched"]
+__all__ = ["Watch", "facts_of", "must_compile", "notices", "show", "watched"]
 
-COMPILING = "compiling the training code, once on this machine: about 15 seconds …"
 CROSSED = "cross-validated"
 _INTERVAL = 0.25  # seconds between two updates of the progress line
 _MARGIN = 14
@@ -139,14 +139,12 @@ def must_compile() -> bool:
 
 def watched(plan: Plan, train: Callable[[Watch | None], Trained], *, starts: bool) -> tuple[Trained, bool]:
     """Train with a progress line and Ctrl-C under control; the outcome, and whether code had to be compiled."""
-    if not hasattr(plan.ranker, "callback"):
-        return train(None), False
-    compiles = (hasattr(plan.ranker, "C") or plan.method.name == "auto") and must_compile()
-    if compiles:
-        click.echo(COMPILING, err=True)
-    watch = Watch(plan.costs, starts)
-    with watch.interruptible():
-        return train(watch), compiles
+    with told_of_compiling() as compiled:
+        if not hasattr(plan.ranker, "callback"):
+            return train(None), compiled()
+        watch = Watch(plan.costs, starts)
+        with watch.interruptible():
+            return train(watch), compiled()
 
 
 def notices(trained: Trained) -> None:

@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from rankwright.caching import INNER
+
 __all__ = ["MAX_ID", "Fault", "LineParser", "Parsed"]
 
 Array = npt.NDArray[Any]
@@ -52,19 +54,19 @@ def _powers_of_ten() -> tuple[Array, Array]:
 _HIGH, _LOW = _powers_of_ten()
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _is_end(c: int) -> bool:
     return c in (_SPACE, _HASH) or _TAB <= c <= _RETURN
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _skip_blanks(text: Bytes, at: Position) -> Position:
     while text[at] == _SPACE or (_TAB <= text[at] <= _RETURN and text[at] != _NEWLINE):
         at += _ONE
     return at
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _scaled(digits: int, power: int) -> tuple[float, bool]:
     """``digits × 10**power`` rounded to nearest, and whether that rounding is certain."""
     if digits < 2**53 and -_EXACT_POWER <= power <= _EXACT_POWER:
@@ -90,7 +92,7 @@ def _scaled(digits: int, power: int) -> tuple[float, bool]:
     return value, value == high + (low + doubt)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _number(text: Bytes, at: Position) -> tuple[float, Position, bool, bool]:
     """Value, where it stops, whether it is a number, whether the value is certain (else: ask Python)."""
     negative = text[at] == _MINUS
@@ -132,7 +134,7 @@ def _number(text: Bytes, at: Position) -> tuple[float, Position, bool, bool]:
     return -value if negative else value, at, True, certain
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _is_null(text: Bytes, at: Position) -> bool:
     return (
         text[at] | 32 == 110  # n, u, l, l in either case
@@ -143,7 +145,7 @@ def _is_null(text: Bytes, at: Position) -> bool:
     )
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _features(
     text: Bytes,
     at: Position,
@@ -193,7 +195,7 @@ def _features(
         at = end
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _query(text: Bytes, at: Position, rows: Array, row: int) -> tuple[int, Position]:
     """Store the span of ``qid:Q`` if there is one here, and whether it differs from the previous row."""
     rows[row, _QID], rows[row, _QID_STOP], rows[row, _QID_NEW] = -1, -1, row == 0 or rows[row - 1, _QID] >= 0

@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 from numba import njit, types
 
+from rankwright.caching import INNER
+
 __all__ = ["BINS", "ORACLE", "OTHER", "SORT", "WORK", "good_and_bad", "sort_descending"]
 
 _VECTOR = types.Array(types.float64, 1, "C")
@@ -31,7 +33,7 @@ _MINUS_ZERO = -(2**63)
 _SHORT = 32
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _radix(keys: Any, low: int, order: Any, other: Any, counts: Any) -> None:
     """Sort by 32 bits of the keys, from bit ``low`` on, eight at a time."""
     n = keys.size
@@ -64,7 +66,7 @@ def _radix(keys: Any, low: int, order: Any, other: Any, counts: Any) -> None:
             order[i] = source[i]
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _insertion(scores: Any, order: Any) -> bool:
     """Sort a nearly sorted order; False if it turns out not to be, and sorting is unfinished."""
     moves = 8 * order.size

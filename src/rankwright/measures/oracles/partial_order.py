@@ -15,12 +15,13 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from rankwright.caching import INNER
 from rankwright.measures.oracles.common import good_and_bad
 
 __all__ = ["auc", "average_precision", "ndcg", "ndcg_at"]
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _turn_round(above: Any, counts: Any) -> None:
     """Convert "how many goods are above each bad" (nondecreasing) to "how many bads are above each good", and back."""
     passed = 0
@@ -30,7 +31,7 @@ def _turn_round(above: Any, counts: Any) -> None:
         counts[i] = passed
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _set_coefficients(places: Any, bads_above: Any, goods_above: Any, coef: Any) -> None:
     n_good, n_bad = bads_above.size, goods_above.size
     unit = 2.0 / (n_good * n_bad)
@@ -60,7 +61,7 @@ def auc(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: 
     return 1.0 - kept / (n_good * n_bad)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _place_bads(kind: int, table: Any, ordered: Any, n_good: int, scale: float, goods_above: Any, sums: Any) -> None:
     """The best number of goods above each bad; on entry, how many are scored above it.
 
@@ -137,7 +138,7 @@ def ndcg(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work:
     return 1.0 - gained / ideal
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _best_last(ordered: Any, bads_above: Any, rows: int, unit: float, sums: Any, best: Any) -> int:
     """The column in which the programme ends, with what the goods from ``rows`` on win there.
 

@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from rankwright.caching import INNER
 from rankwright.measures.oracles.position_windows import MOST_GRADES, states_per_rank
 
 __all__ = ["dorm", "is_cheap"]
@@ -29,7 +30,7 @@ _MOST_CELLS = 1 << 20  # of a table: 9 MB
 _CELLS_PER_STATE = 4  # above about this many for a state of the windows, these are faster
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _find(values: Any, label: float) -> int:
     """The first place in falling ``values`` that is not above the label."""
     low, high = 0, values.size
@@ -42,7 +43,7 @@ def _find(values: Any, label: float) -> int:
     return low
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _grades(labels: Any, values: Any, sizes: Any) -> int:
     """The different labels, highest first, and how many documents have each; how many labels."""
     n_grades = 0
@@ -102,7 +103,7 @@ def dorm(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work:
     return loss
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _alike(decay: Any, discount: Any) -> bool:
     rank = 0
     while rank < decay.size and decay[rank] == discount[rank]:
@@ -110,7 +111,7 @@ def _alike(decay: Any, discount: Any) -> bool:
     return rank == decay.size
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _merged(first: Any, by_grade: Any, gains: Any, places: Any) -> Any:
     """The places of all documents by score less gain, highest first; of equal ones those of the higher grade first."""
     n, runs, bounds = places.size, gains.size, first.copy()
@@ -136,7 +137,7 @@ def _merged(first: Any, by_grade: Any, gains: Any, places: Any) -> Any:
     return places
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _table(
     kind: Any, ordered: Any, first: Any, by_grade: Any, gains: Any, n_ranks: int, decay: Any, discount: Any
 ) -> Any:
@@ -170,7 +171,7 @@ def _table(
     return path
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _fill(
     kind: Any, ordered: Any, below: Any, first: Any, by_grade: Any, strides: Any, limits: Any, gains: Any, n_ranks: int,
     decay: Any, discount: Any, values: Any, choice: Any,
@@ -210,7 +211,7 @@ def _fill(
                 best, best_state = value, state
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _rest(kind: Any, ordered: Any, below: Any, left: Any, rank: int, decay: Any) -> float:
     """Σ A(r) s from ``rank`` on in score order, ``left`` documents of each grade left out."""
     total, i = 0.0, 0

@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from numba import njit
-from scipy.optimize import linear_sum_assignment
+
+from rankwright.caching import INNER
 
 __all__ = ["MOST_GRADES", "assignment", "best_path", "by_windows", "states_per_rank"]
 
@@ -83,7 +84,7 @@ def best_path(first: Any, ordered: Any, gains: Any, decay: Any, discount: Any) -
         path, length = _halve(path[:length], size, first, n)
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _boxes(n_grades: int) -> Any:
     """Counts near those of a path, as differences to them; and where each comes from.
 
@@ -110,7 +111,7 @@ def _boxes(n_grades: int) -> Any:
     return offsets, came
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _pairs(n_grades: int) -> Any:
     """The same for counts that differ by 1 in two grades, more of ``up`` and less of ``down``, or not at all."""
     n_states = n_grades * (n_grades - 1) + 1
@@ -144,7 +145,7 @@ def _pairs(n_grades: int) -> Any:
     return offsets, came
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _listed(offsets: Any, came: Any) -> Any:
     """The states that are there in ``came``, with the grade that is taken, and where the list of each state begins."""
     n_grades, n_states, _ = came.shape
@@ -164,7 +165,7 @@ def _listed(offsets: Any, came: Any) -> Any:
     return offsets, links, begins
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _halve(path: Any, size: int, first: Any, n: int) -> Any:
     """The same path in chunks of ``size`` documents, half as many as before."""
     finer, length = np.empty(n, np.int64), 0
@@ -179,7 +180,7 @@ def _halve(path: Any, size: int, first: Any, n: int) -> Any:
     return finer, length
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _improve(
     path: Any, starts: Any, scores: Any, gains: Any, weights: Any, offsets: Any, links: Any, begins: Any, choice: Any
 ) -> bool:
@@ -265,7 +266,7 @@ def _rotate(path: Any, first: Any, ordered: Any, gains: Any, decay: Any, discoun
     return False
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _cycle(path: Any, parent: Any, found: Any) -> bool:
     """Find a cycle of parents and take the grades along it in ``found``; whether there is one."""
     n, n_grades = parent.shape
@@ -286,7 +287,7 @@ def _cycle(path: Any, parent: Any, found: Any) -> bool:
     return False
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _before(rank: int, grade: int, path: Any, parent: Any) -> tuple[int, int]:
     """The parent of a vertex."""
     if parent[rank, grade] == 2:
@@ -331,6 +332,8 @@ def by_windows(scores: Array, labels: Array, parameters: Array) -> tuple[float, 
 
 def assignment(scores: Array, labels: Array, parameters: Array) -> tuple[float, Array]:
     """The same by SciPy's solver for the linear assignment problem."""
+    from scipy.optimize import linear_sum_assignment
+
     decay, discount, gains, coef = _prepared(labels, parameters)
     n_ranks = int(np.flatnonzero((decay > 0) | (discount > 0))[-1]) + 1
     worth = np.outer(decay[:n_ranks], scores - scores.max()) - np.outer(discount[:n_ranks], gains)
