@@ -18,6 +18,7 @@ from typing import IO, Any, cast
 
 from rankwright.data.pipes import open_plain
 from rankwright.data.temporary import claim_file, claim_folder, put_file, put_folder, recover
+from rankwright.data.unpacking import Unpacked
 from rankwright.errors import InputError
 
 __all__ = ["OpenFile", "Progress", "Source", "line_chunks", "open_file", "replace_file", "replace_folder"]
@@ -52,41 +53,62 @@ class OpenFile:
 
     def chunks(self, progress: Progress | None = None, size: int = CHUNK_BYTES) -> Iterator[bytes]:
         """The uncompressed bytes from the start, in pieces of about ``size`` that end with a line."""
-        is_gzip = self.start(2) == b"\x1f\x8b"
-        self.raw.seek(0)
-        plain = cast(IO[bytes], gzip.GzipFile(fileobj=self.raw)) if is_gzip else self.raw
+        is_gzip = self.is_gzip
+        plain = self._plain()
         total = os.fstat(self.raw.fileno()).st_size
         rest: list[bytes] = []  # of a line that has not ended
-        n_rest = n_lines = n_bytes = 0
+        n_rest = n_bytes = 0
         while True:
-            try:
-                piece = plain.read(size)
-            except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-                reason = str(error).rstrip(".")
-                what = f"damaged or truncated gzip file ({reason}); expected a complete one"
-                raise InputError(what, self.path) from None
-            except OSError as error:
-                raise InputError(f"cannot be read: {error.strerror or error}", self.path) from None
+            piece = self._read(plain, size)
             if progress is not None:
-                progress(self.raw.tell(), total)
+                progress(plain.tell(), total)
             if not piece:
                 break
             n_bytes += len(piece)
-            if is_gzip and n_bytes > _PACKED_LEAST + _PACKED_MOST * self.raw.tell():
+            if is_gzip and n_bytes > _PACKED_LEAST + _PACKED_MOST * plain.tell():
                 what = f"unpacks to more than {_PACKED_MOST} times its size"
                 raise InputError(f"{what}; expected text, or the unpacked file", self.path)
             first, end = piece.find(b"\n") + 1, piece.rfind(b"\n") + 1
             if n_rest + (first or len(piece)) > LONGEST_LINE:
                 what = f"a line of more than {LONGEST_LINE:,} bytes; expected shorter lines"
-                raise InputError(what, self.path, n_lines + 1)
+                raise InputError(what, self.path, self._n_lines(n_bytes - len(piece), size) + 1)
             if end:
-                n_lines += piece.count(b"\n")
-                yield b"".join([*rest, piece[:end]])
+                yield b"".join([*rest, memoryview(piece)[:end]])
                 rest, n_rest = [], 0
             rest.append(piece[end:])
             n_rest += len(piece) - end
         if n_rest:
             yield b"".join(rest)
+
+    @property
+    def is_gzip(self) -> bool:
+        """Whether the bytes on disk are gzip."""
+        return self.start(2) == b"\x1f\x8b"
+
+    def _plain(self) -> IO[bytes] | Unpacked:
+        """What the uncompressed bytes are read from, at the start."""
+        plain = Unpacked(self.raw) if self.is_gzip else self.raw
+        self.raw.seek(0)
+        return plain
+
+    def _read(self, plain: IO[bytes] | Unpacked, size: int) -> bytes:
+        try:
+            return plain.read(size)
+        except (EOFError, zlib.error) as error:
+            reason = str(error).rstrip(".")
+            what = f"damaged or truncated gzip file ({reason}); expected a complete one"
+            raise InputError(what, self.path) from None
+        except OSError as error:
+            raise InputError(f"cannot be read: {error.strerror or error}", self.path) from None
+
+    def _n_lines(self, n_bytes: int, size: int) -> int:
+        """How many lines end within so many bytes; they are read again, as only a message needs to know."""
+        plain, n_lines = self._plain(), 0
+        while n_bytes > 0:
+            piece = self._read(plain, min(size, n_bytes))
+            n_lines += piece.count(b"\n")
+            n_bytes -= max(len(piece), 1)
+        return n_lines
 
 
 Source = str | Path | OpenFile

@@ -135,6 +135,7 @@ def read_data(
     group: Any = None,
     sparse: bool | None = None,
     negative: Literal["error", "zero"] = "error",
+    n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> RankingData:
     """Read feature data: LETOR text (gzip too), Parquet or a Rankwright data folder.
@@ -151,6 +152,8 @@ def read_data(
         Sparse or dense features; by default text becomes whichever is smaller, other formats stay unchanged.
     negative : {"error", "zero"}
         Whether a label below 0 is an error or becomes 0.
+    n_jobs : int, optional
+        Threads to read text with; default 1, -1 for all cores. The data does not depend on it.
     progress : callable, optional
         Called with (bytes read, total bytes).
 
@@ -169,7 +172,7 @@ def read_data(
             from rankwright.data.letor import read_letor
 
             wanted = np.float32 if dtype is None else dtype
-            options: dict[str, Any] = {"sparse": sparse, "negative": negative, "progress": progress}
+            options: dict[str, Any] = {"sparse": sparse, "negative": negative, "progress": progress, "n_jobs": n_jobs}
             return read_letor(found.source, group=group, dtype=wanted, **options)
         if group is not None:
             raise InputError("group sizes are for LETOR text without qid; this data has query ids", found.path)

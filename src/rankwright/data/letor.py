@@ -9,7 +9,7 @@ features are read: labels alone are read without numba.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import repeat
 from pathlib import Path
@@ -18,15 +18,18 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.ahead import map_ahead, read_ahead
 from rankwright.data.columns import MAX_FIELD
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import OpenFile, Progress, Source, open_file
 from rankwright.data.letor_groups import qid_from_groups
+from rankwright.data.letor_messages import NO_QID, bad_label, explain, shown
 from rankwright.data.matching import most_features
+from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.data.letor_kernel import Fault, LineParser, Parsed
+    from rankwright.data.letor_kernel import LineParser, Parsed
     from rankwright.data.letor_table import FeatureTable
 
 __all__ = ["read_letor", "read_letor_labels"]
@@ -36,10 +39,9 @@ Negative = Literal["error", "zero"]
 
 _EXPECTED = "expected lines of: label qid:Q id:value id:value ... # comment"
 _CHUNK_BYTES = 1 << 20  # small enough that a chunk and what is parsed from it stay in the cache
+_UNPACKED_AHEAD = 4  # chunks
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 _DOC_ID = re.compile(rb"(?:^|\s)docid\s*=\s*([^\s#]+)|^\s*(?!docid\s*=)([^\s#]+)\s*$", re.IGNORECASE)
-_NO_QID = "qid: without a query id; expected qid:Q"
-_TOKEN = re.compile(rb"[^\s#]*")
 NAMES = b"# features:\t"
 """The start of a first line with feature names, which tabs separate."""
 
@@ -53,6 +55,7 @@ def read_letor(
     negative: Negative = "error",
     null: float = 0.0,
     n_features: int | None = None,
+    n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> RankingData:
     """Read a LETOR / SVMlight file.
@@ -74,6 +77,9 @@ def read_letor(
         Value of features written as ``NULL``.
     n_features : int, optional
         Number of columns; by default as many as there are names in the first line, else the largest id in the file.
+    n_jobs : int, optional
+        Threads; default 1, -1 for all cores. The data does not depend on it, nor does an error. (Gzip is always
+        unpacked in a thread of its own.)
     progress : callable, optional
         Called with (bytes read, total bytes).
 
@@ -95,7 +101,7 @@ def read_letor(
     from rankwright.data.letor_kernel import MAX_ID, LineParser
     from rankwright.data.letor_table import FeatureTable
 
-    wanted = np.dtype(dtype)
+    wanted, threads = np.dtype(dtype), threads_of(n_jobs)
     if wanted not in (np.dtype(np.float32), np.dtype(np.float64)):
         raise InputError(f"dtype is {wanted}; expected float32 or float64")
     if n_features is not None and not 0 <= n_features <= MAX_ID:
@@ -109,7 +115,8 @@ def read_letor(
         n_features = n_features if names is None else len(names)
         table, rows = FeatureTable(wanted, n_features), _Rows(file.path, negative)
         # The parser's memory is freed when this returns, before the queries are put together.
-        _parse(file, progress, LineParser(wanted, n_features, null), table, rows, n_features, wanted)
+        parsers = [LineParser(wanted, n_features, null) for _ in range(1 if threads == 1 else 2 * threads + 1)]
+        _parse(file, progress, parsers, threads, table, rows, n_features, wanted)
     labels, qid, doc_ids = rows.finish(group)
     return RankingData.from_arrays(table.finish(sparse), labels, qid, doc_ids=doc_ids, feature_names=names)
 
@@ -128,28 +135,46 @@ def _feature_names(file: OpenFile) -> list[str] | None:
 def _parse(
     file: OpenFile,
     progress: Progress | None,
-    parser: LineParser,
+    parsers: Sequence[LineParser],
+    threads: int,
     table: FeatureTable,
     rows: _Rows,
     n_features: int | None,
     dtype: np.dtype[Any],
 ) -> None:
-    width, widest_line, n_bytes = table.width, 0, 0
-    for chunk, first_line, share in _text_chunks(file, progress):
-        parsed = parser.parse(chunk)
+    width, widest_line, n_bytes, first_line = table.width, 0, 0, 1
+    for chunk, parsed, share in _parsed_chunks(file, progress, parsers, threads):
+        _check_text(chunk, first_line, file.path)
         rows.add_parsed(chunk, parsed, first_line)
         if parsed.fault is not None:
             line = first_line + parsed.fault.line
-            raise InputError(_explain(chunk, parsed.fault, n_features, dtype), file.path, line)
+            raise InputError(explain(chunk, parsed.fault, n_features, dtype), file.path, line)
         table.add(parsed.counts, parsed.columns, parsed.values, share)
         n_bytes += len(chunk)
         if table.width > width:
             row = int(np.searchsorted(np.cumsum(parsed.counts), np.argmax(parsed.columns), side="right"))
             width, widest_line = table.width, first_line + int(parsed.lines[row])
+        first_line += parsed.n_lines
     most = most_features(n_bytes)
     if n_features is None and width > most:
         what = f"feature id {width}; expected at most {most:,} in {n_bytes:,} bytes of text"
         raise InputError(f"{what} (n_features allows more)", file.path, widest_line)
+
+
+def _parsed_chunks(
+    file: OpenFile, progress: Progress | None, parsers: Sequence[LineParser], threads: int
+) -> Iterator[tuple[bytes, Parsed, float]]:
+    """Chunks and what is parsed from them, in order: the same for any number of threads.
+
+    A parser is used again when all others have been: what it gave before is no longer needed then.
+    """
+
+    def parse(numbered: tuple[int, tuple[bytes, float]]) -> tuple[bytes, Parsed, float]:
+        number, (chunk, share) = numbered
+        return chunk, parsers[number % len(parsers)].parse(chunk), share
+
+    chunks = enumerate(_text_chunks(file, progress))
+    return map(parse, chunks) if threads == 1 else map_ahead(parse, chunks, threads, len(parsers) - 1)
 
 
 def read_letor_labels(
@@ -185,33 +210,43 @@ def read_letor_labels(
     """
     with open_file(path) as file:
         rows = _Rows(file.path, negative)
-        for chunk, first_line, _ in _text_chunks(file, progress):
+        first_line = 1
+        for chunk, _ in _text_chunks(file, progress):
+            _check_text(chunk, first_line, file.path)
             rows.add_text(chunk, first_line)
+            first_line += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == ord("\n")))  # faster than count
     return rows.finish(group)
 
 
-def _text_chunks(file: OpenFile, progress: Progress | None) -> Iterator[tuple[bytes, int, float]]:
-    """Chunks that end with a newline, each with the number of its first line and the share of the file read so far."""
-    share = 1.0
+def _text_chunks(file: OpenFile, progress: Progress | None) -> Iterator[tuple[bytes, float]]:
+    """Chunks that end with a newline, each with the share of the file read so far; gzip is unpacked ahead."""
+    read = (0, 0)
 
     def note(done: int, total: int) -> None:
-        nonlocal share
-        share = min(max(done, 1) / max(total, 1), 1.0)
-        if progress is not None:
-            progress(done, total)
+        nonlocal read
+        read = (done, total)
 
-    first_line = 1
-    for chunk in file.chunks(note, _CHUNK_BYTES):
-        if first_line == 1:
+    def chunks() -> Iterator[tuple[bytes, int, int]]:
+        for chunk in file.chunks(note, _CHUNK_BYTES):
+            yield chunk, *read
+
+    is_first = True
+    for chunk, done, total in read_ahead(chunks(), _UNPACKED_AHEAD) if file.is_gzip else chunks():
+        if progress is not None:  # here, and not where it is read: in the caller's thread
+            progress(done, total)
+        if is_first:
             chunk = chunk.removeprefix(b"\xef\xbb\xbf")
-        binary = chunk.find(b"\0")
-        if binary >= 0:
-            line = first_line + chunk.count(b"\n", 0, binary)
-            raise InputError(f"is not a text file (it has a NUL byte); {_EXPECTED}", file.path, line)
-        if not chunk.endswith(b"\n"):
-            chunk += b"\n"
-        yield chunk, first_line, share
-        first_line += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == ord("\n")))  # faster than bytes.count
+        is_first = False
+        yield chunk if chunk.endswith(b"\n") else chunk + b"\n", min(max(done, 1) / max(total, 1), 1.0)
+    if progress is not None:
+        progress(*read)
+
+
+def _check_text(chunk: bytes, first_line: int, path: str | Path) -> None:
+    binary = chunk.find(b"\0")
+    if binary >= 0:
+        line = first_line + chunk.count(b"\n", 0, binary)
+        raise InputError(f"is not a text file (it has a NUL byte); {_EXPECTED}", path, line)
 
 
 class _Rows:
@@ -258,7 +293,7 @@ class _Rows:
             label = known[fields[0]]
             qid = fields[1][4:] if len(fields) > 1 and fields[1].startswith(b"qid:") else None
             if not abs(label) < np.inf or qid == b"":
-                fault = _NO_QID if abs(label) < np.inf else _bad_label(fields[0])
+                fault = NO_QID if abs(label) < np.inf else bad_label(fields[0])
                 break
             if not heads or qid != qids[-1]:
                 heads.append(len(labels))
@@ -316,7 +351,7 @@ class _Rows:
         try:
             return (text or b"").decode()
         except UnicodeDecodeError:
-            raise InputError(f"{what} {_shown(text)} is not text; expected UTF-8", self._path, line) from None
+            raise InputError(f"{what} {shown(text)} is not text; expected UTF-8", self._path, line) from None
 
     def finish(self, group: str | Path | npt.ArrayLike | None) -> tuple[Array, Array, Array | None]:
         """Labels, query ids and document ids of all rows."""
@@ -331,44 +366,3 @@ class _Rows:
             qid = np.repeat(np.array(self._heads), np.concatenate(self._runs))
         doc_ids = np.concatenate(self._doc_ids)
         return labels, qid, doc_ids if (doc_ids != "").any() else None
-
-
-def _shown(text: bytes | None) -> str:
-    """A piece of the file for a message, short and printable."""
-    text = text or b""
-    return repr((text[:40] + b"..." if len(text) > 40 else text).decode("utf-8", "replace"))
-
-
-def _bad_label(token: bytes) -> str:
-    return f"label {_shown(token)} is not a finite number; expected label qid:Q id:value ..."
-
-
-def _explain(chunk: bytes, fault: Fault, n_features: int | None, dtype: np.dtype[Any]) -> str:
-    """The kernel's fault in words."""
-    from rankwright.data import letor_kernel as kernel
-
-    token = _TOKEN.match(chunk, fault.at)[0]  # type: ignore[index]  # it matches the empty string
-    name, colon, value = token.partition(b":")
-    if fault.code == kernel.BAD_LABEL:
-        return _bad_label(token)
-    if fault.code == kernel.NO_QID:
-        return _NO_QID
-    if fault.code == kernel.ID_RANGE:
-        if name.strip(b"0") == b"":
-            return "feature id 0; ids start at 1"
-        if n_features is None:
-            return f"feature id {_shown(name)}; expected at most {kernel.MAX_ID}"
-        return f"feature id {_shown(name)}; expected at most {n_features}, the n_features given"
-    if fault.code == kernel.ID_ORDER:
-        return f"feature id {int(name)} after {fault.before}; expected each id once, in increasing order"
-    if fault.code == kernel.VALUE_RANGE:
-        return f"feature {int(name)} has the value {_shown(value)}; expected a number that fits {dtype}"
-    if fault.code == kernel.BAD_VALUE and value:
-        return f"feature {int(name)} has the value {_shown(value)}; expected a finite number"
-    if fault.code == kernel.BAD_VALUE:
-        return f"feature {int(name)} has no value; expected id:value"
-    if name == b"qid" and colon:
-        return f"{_shown(token)} is among the features; expected it right after the label"
-    if not colon:
-        return f"{_shown(token)} is not a feature; expected id:value"
-    return f"feature id {_shown(name)}; expected a positive integer"

@@ -217,7 +217,7 @@ def _query(text: Bytes, at: Position, rows: Array, row: int) -> tuple[int, Posit
     return OK, stop
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _parse_lines(
     text: Bytes, rules: Array, rows: Array, labels: Array, columns: Array, values: Array, slow: Array
 ) -> tuple[Any, ...]:
@@ -269,9 +269,10 @@ class Fault:
 
 @dataclass(frozen=True)
 class Parsed:
-    """The rows of one chunk; lines count from 0, a span is start and stop in the chunk, start -1 if there is none.
+    """The rows of one chunk, and the number of its lines, up to the fault if there is one.
 
-    The arrays are views that the next chunk overwrites.
+    Lines count from 0; a span is start and stop in the chunk, start -1 if there is none. The arrays are views that the
+    next chunk overwrites.
     """
 
     lines: Array
@@ -282,6 +283,7 @@ class Parsed:
     counts: Array
     columns: Array
     values: Array
+    n_lines: int
     fault: Fault | None
 
 
@@ -332,6 +334,7 @@ class LineParser:
             np.diff(rows[:, _STOP], prepend=0),
             self._columns[:stop],
             self._values[:stop],
+            line,
             fault,
         )
 
