@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from rankwright.cli.progress import reading
 from rankwright.errors import InputError
@@ -17,12 +17,15 @@ if TYPE_CHECKING:
 __all__ = ["check_plots", "check_target", "naming_files", "read_features"]
 
 
-def read_features(path: Path, group: Path | None = None, *, negative_as_zero: bool = False) -> RankingData:
+def read_features(
+    path: Path, group: Path | None = None, *, negative_as_zero: bool = False, threads: int = 1
+) -> RankingData:
     """The feature data of a file."""
     from rankwright.data.formats import read_data
 
     with reading(path) as update:
-        return read_data(path, group=group, negative="zero" if negative_as_zero else "error", progress=update)
+        negative: Literal["error", "zero"] = "zero" if negative_as_zero else "error"
+        return read_data(path, group=group, negative=negative, n_jobs=threads, progress=update)
 
 
 def check_target(target: Path, sources: Iterable[Path | None], *, is_folder: bool = False) -> None:

@@ -257,7 +257,8 @@ def _read(
     path: Path, group: Path | None, negative_as_zero: bool, cleaner: Cleaner | None, threads: int
 ) -> tuple[RankingData, dict[str, Any] | None]:
     """The data of a file, and what cleaning dropped from it."""
-    data, found = clean_data(cleaner, read_features(path, group, negative_as_zero=negative_as_zero), path, threads)
+    read = read_features(path, group, negative_as_zero=negative_as_zero, threads=threads)
+    data, found = clean_data(cleaner, read, path, threads)
     return data, None if found is None else found.to_dict()
 
 

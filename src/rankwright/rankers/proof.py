@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.blocks import query_chunks
 from rankwright.data.dataset import RankingData
 from rankwright.data.order import rank_order
 from rankwright.data.parts import pieces
@@ -25,6 +26,7 @@ from rankwright.rankers.problem import Target
 __all__ = ["prove"]
 
 Array = npt.NDArray[Any]
+_DOCS = 1 << 16  # documents whose measure is computed at a time
 
 
 def prove(
@@ -46,14 +48,17 @@ def prove(
     if any(target.measure is None for target in targets):
         return None
     scores = np.concatenate([LinearModel(coef).score(X) for X in pieces(data)])
-    order = rank_order(scores, data.indptr, None)
     costs = np.array([target.weight * weights * target.useful for target in targets])
     losses = np.zeros_like(costs)
-    for row, target in enumerate(targets):
-        assert target.measure is not None
-        known = Rankings(target.labels, data.indptr)
-        values = target.measure.resolve("letor").value(Rankings(target.labels[order], data.indptr, known))
-        losses[row, target.useful] = 1.0 - values[target.useful]
+    for first, last in query_chunks(data.indptr, _DOCS):
+        docs = slice(data.indptr[first], data.indptr[last])
+        indptr = data.indptr[first : last + 1] - data.indptr[first]
+        order = rank_order(scores[docs], indptr, None)
+        for row, target in enumerate(targets):
+            assert target.measure is not None
+            known = Rankings(target.labels[docs], indptr)
+            values = target.measure.resolve("letor").value(Rankings(known.labels[order], indptr, known))
+            losses[row, first:last] = np.where(target.useful[first:last], 1.0 - values, 0.0)
     together = np.max if shared else np.sum
     most, lost = float(together(costs, axis=0).sum()), float(together(costs * losses, axis=0).sum())
     names = [_name(target, data.labels) for target in targets]

@@ -51,7 +51,8 @@ class Weights:
         queries = self.queries / counted.max()  # first, so that equal weights become 1 to the last bit
         some = queries[useful] if useful.any() else queries
         mean = math.fsum(some) / len(some)  # does not depend on the order of queries
-        return Weights(queries / mean, self.documents / self.documents.max())
+        largest = self.documents.max()
+        return Weights(queries / mean, self.documents if largest == 1 else self.documents / largest)
 
 
 def weigh(
@@ -72,6 +73,8 @@ def weigh(
     """
     if not data.n_docs:
         raise InputError("the data has no documents; expected at least one")
+    if sample_weight is None and query_weight is None and queries is None:
+        return data, Weights(np.ones(data.n_queries), np.broadcast_to(1.0, data.n_docs))
     of_query = _of_queries(data, query_weight, queries)
     rows = np.ones(data.n_docs) if sample_weight is None else _row_weights(data, sample_weight, "sample_weight")
     documents = rows * of_query[data.query_of_row()]
