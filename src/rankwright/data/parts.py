@@ -15,12 +15,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data import sparse
-from rankwright.data.blocks import sizes_to_indptr
+from rankwright.data.blocks import query_chunks, sizes_to_indptr
 from rankwright.data.dataset import RankingData
 
-__all__ = ["feature_bytes", "pieces", "rows_of", "some_queries", "stored"]
+__all__ = ["batches", "feature_bytes", "pieces", "rows_of", "some_queries", "stored"]
 
 Array = npt.NDArray[Any]
+_BATCH_BYTES = 1 << 23  # of values copied at a time
 
 
 class _Part(RankingData):
@@ -100,14 +101,27 @@ def pieces(data: RankingData) -> Iterator[Any]:
         yield _row_view(X, start, stop)
 
 
+def batches(data: RankingData) -> Iterator[tuple[Any, Array]]:
+    """The features of some queries at a time, with their boundaries; all at once where they need not be copied."""
+    if "X" in vars(data):
+        yield data.X, data.indptr
+        return
+    rows = max(1, _BATCH_BYTES * data.n_docs // max(1, feature_bytes(data)))
+    for first, last in query_chunks(data.indptr, rows):
+        part = some_queries(data, np.arange(first, last))
+        yield part.X, part.indptr
+
+
 def _row_view(X: Any, start: int, stop: int) -> Any:
     if (start, stop) == (0, X.shape[0]):
         return X
     if not sparse.issparse(X):
         return X[start:stop]
     first, last = X.indptr[start], X.indptr[stop]
-    parts = (X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first)
-    return sparse.csr_array(parts, shape=(stop - start, X.shape[1]))
+    view = sparse.csr_array((stop - start, X.shape[1]), dtype=X.dtype)
+    # Not by the constructor, which copies an array that is a small part of another one.
+    view.data, view.indices, view.indptr = X.data[first:last], X.indices[first:last], X.indptr[start : stop + 1] - first
+    return view
 
 
 def feature_bytes(data: RankingData) -> int:

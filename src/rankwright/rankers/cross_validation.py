@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import some_queries
+from rankwright.data.parts import batches, some_queries
 from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
 from rankwright.rankers.folds import Folds, by_content, places_among
@@ -182,7 +182,8 @@ def crossed(ranker: Any, data: RankingData, weights: Weights, folds: Folds, meas
 
 def scores_of(model: Any, data: RankingData) -> Array:
     """Scores in the data's own order."""
-    return np.asarray(model.score(data.X, data.feature_names, data.indptr), np.float64)
+    found = [model.score(X, data.feature_names, indptr) for X, indptr in batches(data)]
+    return np.concatenate(found, dtype=np.float64)
 
 
 class _Fold:
@@ -318,7 +319,7 @@ def _cross(
         others = (folds.of_query >= 0) & ~np.isin(np.arange(data.n_queries), part)
         number = _best(values[:, others], weights.queries[others]) if others.any() else chosen
         used.append(number)
-        some = data.select(part)
+        some = some_queries(data, part)
         scores[np.isin(data.query_of_row(), part)] = scores_of(fold.steps.model(number), some)
     of_query[folds.of_query >= 0] = _values_of(data, folds, measure, docs, scores)
     models = [

@@ -66,34 +66,25 @@ def largest(X: Any) -> Array:
 
 
 def ends(X: Any) -> tuple[Array, Array]:
-    """The smallest and the largest value of each feature; X is a matrix or, whose features stay in place, data."""
-    parts = list(pieces(X)) if isinstance(X, RankingData) else [X]  # finite values
-    if sparse.issparse(parts[0]):
-        return _sparse_ends(parts)
-    low, high = (np.asarray(end(parts[0]), np.float64) for end in (_low, _high))
-    for part in parts[1:]:
-        low, high = np.minimum(low, _low(part)), np.maximum(high, _high(part))
-    return low, high
+    """The smallest and the largest value of each feature, all finite; X is a matrix, or data that stays in place."""
+    is_data = isinstance(X, RankingData)
+    n_rows, n_features = (X.n_docs, X.n_features) if is_data else X.shape
+    low, high, n_stored = np.full(n_features, np.inf), np.full(n_features, -np.inf), np.zeros(n_features, np.int64)
+    for part in pieces(X) if is_data else [X]:
+        if sparse.issparse(part):
+            _widen(part, low, high, n_stored)
+        else:
+            np.minimum(low, part.min(axis=0), out=low)
+            np.maximum(high, part.max(axis=0), out=high)
+            n_stored += part.shape[0]
+    has_zero = n_stored < n_rows
+    return np.where(has_zero, np.minimum(low, 0.0), low), np.where(has_zero, np.maximum(high, 0.0), high)
 
 
-def _low(X: Array) -> Array:
-    return np.asarray(X.min(axis=0))
-
-
-def _high(X: Array) -> Array:
-    return np.asarray(X.max(axis=0))
-
-
-def _sparse_ends(parts: list[Any]) -> tuple[Array, Array]:
+def _widen(part: Any, low: Array, high: Array, n_stored: Array) -> None:
     from rankwright.objectives.canonical import stored_ends
 
-    n_features = parts[0].shape[1]
-    low, high = np.full(n_features, np.inf), np.full(n_features, -np.inf)
-    n_stored = np.zeros(n_features, np.int64)
-    for part in parts:
-        stored_ends(part.data, part.indices, low, high, n_stored)
-    has_zero = n_stored < sum(part.shape[0] for part in parts)
-    return np.where(has_zero, np.minimum(low, 0.0), low), np.where(has_zero, np.maximum(high, 0.0), high)
+    stored_ends(part.data, part.indices, low, high, n_stored)
 
 
 def _deviations(data: RankingData) -> Array:

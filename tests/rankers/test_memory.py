@@ -1,0 +1,138 @@
+"""What training allocates on top of the features, and that features stay where they are."""
+
+import tracemalloc
+import warnings
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from rankwright import LambdaRank, RankingData, RankingSVM, RankNet, StructuredSVM
+from rankwright.data import parts
+from rankwright.data.parts import batches, feature_bytes, pieces, some_queries, stored
+from rankwright.rankers.scales import ends
+
+SIZE, N_QUERIES = 50, 160
+BESIDES = 100 * SIZE * N_QUERIES + (5 << 20)  # bytes: some numbers per document, and what does not grow with the data
+SPARSE_RANKERS = {
+    "map": lambda: StructuredSVM("map", solver="one-slack-cutting-plane", max_passes=3),
+    "ndcg": lambda: StructuredSVM("ndcg@5", bound="hinge", solver="one-slack-cutting-plane", max_passes=3),
+    "pairs": lambda: RankingSVM(1e-3, solver="one-slack-cutting-plane", max_passes=3),
+    "auto": lambda: StructuredSVM("map", "auto", C_grid=[1], solver="one-slack-cutting-plane", max_passes=3),
+    "lambdarank": lambda: LambdaRank(epochs=1, hidden=2),
+    "ranknet": lambda: RankNet(epochs=1, hidden=0),
+}
+
+
+def labelled():
+    labels = np.random.default_rng(0).integers(0, 3, N_QUERIES * SIZE)
+    labels[SIZE : 2 * SIZE] = 1  # no order
+    return labels, np.full(N_QUERIES, SIZE)
+
+
+def csr(n_rows, n_features=400, n_values=200):
+    rng = np.random.default_rng(1)
+    step = n_features // n_values
+    columns = np.arange(n_values, dtype=np.int32) * step + rng.integers(0, step, (n_rows, n_values), dtype=np.int32)
+    bounds = np.arange(n_rows + 1, dtype=np.int32) * n_values
+    values = rng.random(columns.size, dtype=np.float32)
+    return sparse.csr_array((values, columns.reshape(-1), bounds), shape=(n_rows, n_features))
+
+
+def allocated(ranker, data, **options):
+    """The most that numpy holds at a time during training."""
+    tracemalloc.start()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # few passes
+            ranker.fit(data, **options)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("name", SPARSE_RANKERS)
+def test_sparse_features_are_not_copied(name):
+    labels, sizes = labelled()
+    X, few = csr(len(labels)), 4 * SIZE
+    allocated(SPARSE_RANKERS[name](), RankingData.from_arrays(X[:few], labels[:few], group=sizes[:4]))  # compiles
+    found = allocated(SPARSE_RANKERS[name](), RankingData.from_arrays(X, labels, group=sizes))
+    assert found < 0.3 * (X.data.nbytes + X.indices.nbytes) + BESIDES
+
+
+@pytest.fixture
+def mapped(tmp_path):
+    labels, sizes = labelled()
+    X = np.random.default_rng(2).random((len(labels), 400), dtype=np.float32)
+    learnt = np.digitize(X[:, :4].sum(axis=1), [2.0, 2.5])  # else other losses are tried, with their own memory
+    labels = np.where(np.arange(len(labels)) // SIZE == 1, labels, learnt)
+    np.save(tmp_path / "X.npy", X)
+    return RankingData.from_arrays(np.load(tmp_path / "X.npy", mmap_mode="r"), labels, group=sizes)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("name", ["map", "ndcg", "pairs"])
+def test_mapped_features_are_never_copied(mapped, monkeypatch, name, weighted):
+    taken = []
+    monkeypatch.setattr(parts._Part, "X", property(taken.append))
+    weight = {query: float(query % 5 > 0) for query in mapped.query_ids.tolist()} if weighted else None
+    few = RankingData.from_arrays(mapped.X[: 4 * SIZE], mapped.labels[: 4 * SIZE], group=[SIZE] * 4)
+    allocated(SPARSE_RANKERS[name](), few)  # compiles
+    assert allocated(SPARSE_RANKERS[name](), mapped, query_weight=weight) < 0.3 * mapped.X.nbytes + BESIDES
+    assert taken == []
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_a_part_trains_as_its_copy(form, dtype):
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(2, 12, 30)
+    n = int(sizes.sum())
+    X = (rng.normal(size=(n, 6)) * (rng.random((n, 6)) < 0.6)).astype(dtype)
+    data = RankingData.from_arrays(form(X), rng.integers(0, 3, n), group=sizes)
+    kept = rng.random(30) < 0.7
+    for ranker in (StructuredSVM("map"), StructuredSVM("ndcg@3"), RankingSVM(0.1, rank_weights="ndcg@1")):
+        found = [ranker.fit(some).coef_ for some in (some_queries(data, kept), data.select(kept))]
+        assert found[0].tobytes() == found[1].tobytes()
+        weights = dict(zip(data.query_ids.tolist(), kept.astype(float), strict=True))
+        assert ranker.fit(data, query_weight=weights).coef_.tobytes() == found[0].tobytes()
+
+
+# Parts
+
+
+def dense(X):
+    return X.toarray() if sparse.issparse(X) else np.asarray(X)
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("queries", [[0, 1, 2, 3, 4, 5], [1, 2, 4], [5, 0], [3], []])
+def test_parts_are_what_select_gives(form, queries, monkeypatch):
+    monkeypatch.setattr(parts, "_BATCH_BYTES", 100)
+    rng = np.random.default_rng(4)
+    sizes = [3, 1, 4, 2, 2, 5]
+    X = rng.normal(size=(17, 5)) * (rng.random((17, 5)) < 0.5)
+    names, ids = [f"f{i}" for i in range(5)], [f"d{i}" for i in range(17)]
+    data = RankingData.from_arrays(form(X), rng.integers(0, 3, 17), group=sizes, doc_ids=ids, feature_names=names)
+    positions = np.array(queries, np.int64)
+    part, copy = some_queries(data, positions), data.select(positions)
+    within = some_queries(part, np.arange(len(queries))[::-1])
+    assert (part.n_docs, part.n_queries, part.n_features) == (copy.n_docs, copy.n_queries, copy.n_features)
+    assert part.is_sparse == copy.is_sparse
+    for name in ("labels", "indptr", "query_ids", "doc_ids"):
+        assert np.array_equal(getattr(part, name), getattr(copy, name)), name
+        assert not getattr(part, name).flags.writeable
+    assert stored(part)[0] is data.X
+    assert feature_bytes(part) == (copy.X.data.nbytes if copy.is_sparse else copy.X.nbytes)
+    assert np.array_equal(np.vstack([np.empty((0, 5)), *map(dense, pieces(part))]), dense(copy.X))
+    assert all(np.shares_memory(piece.data, data.X.data) for piece in pieces(part))
+    split = list(batches(part))
+    assert np.array_equal(np.vstack([np.empty((0, 5)), *(dense(one) for one, _ in split)]), dense(copy.X))
+    assert sum(len(indptr) - 1 for _, indptr in split) == len(queries)
+    if queries:
+        for found, expected in zip(ends(part), (dense(copy.X).min(axis=0), dense(copy.X).max(axis=0)), strict=True):
+            assert np.array_equal(found, expected)
+    assert "X" not in vars(part)
+    assert np.array_equal(dense(within.X), dense(data.select(positions[::-1]).X))
+    assert np.array_equal(dense(part.X), dense(copy.X))
+    assert len(list(batches(part))) == 1  # there is a copy now
