@@ -19,10 +19,11 @@ from rankwright.data.figures import HATCHES, drawn, look, new_figure, write_figu
 from rankwright.data.summary import Spread, spread_of
 from rankwright.data.trec import TrecTable
 
-__all__ = ["PairRange", "PairSummary", "RankPair", "label_counts", "pair_summary", "pairs_of_queries"]
+__all__ = ["PairRange", "PairSummary", "RankPair", "distinct", "label_counts", "pair_summary", "pairs_of_queries"]
 
 Array = npt.NDArray[Any]
 _MOST_LABELS = 12  # with more distinct labels, pairs are not counted by labels
+_COUNTED = 1024  # labels below this are counted, not sorted
 _MOST_RANGES = 12  # of equal width
 _MOST_BARS = 20  # rank pairs in the plot
 _MOST_PARTS = 6  # rank pairs told apart in the plot of every query's pairs
@@ -151,9 +152,26 @@ def pairs_of_queries(labels: Array, indptr: Array) -> Array:
     return (np.diff(indptr).astype(np.int64) ** 2 - squares) // 2
 
 
+def distinct(labels: Array) -> tuple[Array, Array]:
+    """The distinct labels, lowest first, and the index of each label among them; whole numbers need no sorting.
+
+    Examples
+    --------
+    >>> distinct(np.array([4.0, 0.0, 4.0]))
+    (array([0., 4.]), array([1, 0, 1]))
+    """
+    highest = labels.max(initial=0.0)
+    if labels.min(initial=0.0) < 0 or highest >= _COUNTED or (labels != np.rint(labels)).any():
+        values, index = np.unique(labels, return_inverse=True)
+        return values, index
+    whole = labels.astype(np.int64)
+    found = np.bincount(whole, minlength=int(highest) + 1) > 0
+    return np.flatnonzero(found).astype(labels.dtype)[: len(labels)], (np.cumsum(found) - 1)[whole]
+
+
 def label_counts(labels: Array, indptr: Array) -> tuple[Array, Array]:
     """The distinct labels, lowest first, and how many documents of each query have each."""
-    values, grades = np.unique(labels, return_inverse=True)
+    values, grades = distinct(labels)
     n_queries = len(indptr) - 1
     cells = query_of_row(indptr) * len(values) + grades
     return values, np.bincount(cells, minlength=n_queries * len(values)).reshape(n_queries, len(values))
@@ -161,7 +179,7 @@ def label_counts(labels: Array, indptr: Array) -> tuple[Array, Array]:
 
 def _by_labels(labels: Array, indptr: Array) -> tuple[tuple[RankPair, ...], Array]:
     """Pairs by their two labels: in all, and of every query."""
-    if len(np.unique(labels)) > _MOST_LABELS:
+    if len(distinct(labels)[0]) > _MOST_LABELS:
         return (), np.zeros((len(indptr) - 1, 0), np.int64)
     values, counts = label_counts(labels, indptr)
     both = [(a, b) for a in range(len(values) - 1, 0, -1) for b in range(a - 1, -1, -1)]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ import numpy.typing as npt
 from numba import njit
 
 from rankwright.data.blocks import sizes_to_indptr
+from rankwright.data.threads import Team, runs_of
 from rankwright.measures.oracles.common import BINS, SORT, WORK, sort_descending
 from rankwright.models.products import FASTMATH, kernel_form, row_scores
 from rankwright.objectives.first_class import FirstClass
@@ -27,6 +29,7 @@ from rankwright.objectives.first_class import FirstClass
 __all__ = ["Canonical", "canonical_order", "deviations_in_order", "stored_ends"]
 
 Array = npt.NDArray[Any]
+_RUN = 1 << 13  # documents, at least, that a thread reads at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +55,7 @@ class Canonical:
 
 
 def canonical_order(
-    X: Any, starts: Array, labels: Sequence[Array], indptr: Array, weights: Array, low: Array, high: Array
+    X: Any, starts: Array, labels: Sequence[Array], indptr: Array, weights: Array, low: Array, high: Array, team: Team
 ) -> Canonical:
     """The order of documents and queries by content.
 
@@ -68,6 +71,8 @@ def canonical_order(
         Query boundaries, and weights of the queries, which decide between queries of equal content.
     low, high : ndarray
         The smallest and the largest value of every feature.
+    team : Team
+        The result does not depend on its number of threads.
     """
     size = np.maximum(np.maximum(np.abs(low), np.abs(high)), np.finfo(np.float64).tiny)
     mix = np.where(low < high, np.random.default_rng(0).uniform(0.5, 1.0, len(size)) / size, 0.0)
@@ -79,7 +84,9 @@ def canonical_order(
             keys += shares[number] / max(float(of_loss.max()), 1.0) * of_loss
     order, means = np.empty(len(keys), np.int64), np.empty(len(sizes))
     sort = FirstClass(sort_descending, SORT)
-    _sort(kernel_form(X), starts, indptr, int(sizes.max()), mix, keys, order, means, sort)
+    given = (kernel_form(X), starts, indptr, int(sizes.max()), mix, keys, order, means, sort)
+    team.each(partial(_sort, *given), runs_of(indptr, team.threads, _RUN))
+    del given
     del keys
     queries = np.lexsort((weights, means))
     moved = sizes_to_indptr(sizes[queries])
@@ -94,11 +101,12 @@ def canonical_order(
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
 def _sort(
-    X: Any, starts: Any, indptr: Any, longest: int, mix: Any, keys: Any, order: Any, means: Any, sort: Any
-) -> None:
+    X: Any, starts: Any, indptr: Any, longest: int, mix: Any, keys: Any, order: Any, means: Any, sort: Any, first: int,
+    last: int,
+) -> None:  # fmt: skip
     """The documents of every query by keys plus combined features, highest first, and the mean sine of that."""
     combined, work = np.empty(longest), np.empty(WORK * longest + BINS)
-    for q in range(means.size):
+    for q in range(first, last):
         start, stop = indptr[q], indptr[q + 1]
         n = stop - start
         row_scores(X, starts[q], starts[q] + n, mix, combined)
@@ -131,12 +139,18 @@ def stored_ends(values: Any, columns: Any, low: Any, high: Any, stored: Any) -> 
             high[column] = value
 
 
-def deviations_in_order(X: Any, rows: Array) -> Array:
-    """Standard deviations of the features; inf or nan where a sum overflows."""
+def deviations_in_order(X: Any, rows: Array, team: Team) -> Array:
+    """Standard deviations of the features; inf or nan where a sum overflows. Not dependent on the number of threads."""
     n_features = X.shape[1]
     total, squares = np.zeros(n_features), np.zeros(n_features)
     if isinstance(X, np.ndarray):
-        _dense_sums(X, rows, X[rows[0]].astype(np.float64), total, squares)
+        shift = X[rows[0]].astype(np.float64)
+        sums = np.zeros((-(-len(rows) // _RUN), 2, n_features))
+        runs = [(rows[_RUN * at : _RUN * (at + 1)], own) for at, own in enumerate(sums)]
+        team.each(lambda run, own: _dense_sums(X, run, shift, own[0], own[1]), runs)
+        for of_rows, of_squares in sums:
+            total += of_rows
+            squares += of_squares
         mean = total / len(rows)
         return np.asarray(np.sqrt(np.maximum(squares / len(rows) - mean**2, 0.0)))
     stored = np.zeros(n_features)

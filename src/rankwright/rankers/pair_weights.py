@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.pairs import label_counts, pairs_of_queries
+from rankwright.data.pairs import distinct, label_counts, pairs_of_queries
 from rankwright.errors import InputError
 from rankwright.measures import Measure, Rankings, parse_measure
 
@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 
 def grades_of(data: RankingData) -> tuple[Array, Array]:
     """The distinct labels, lowest first, and the index of each document's label among them."""
-    values, grades = np.unique(data.labels, return_inverse=True)
+    values, grades = distinct(data.labels)
     return values, grades.astype(np.float64)
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import feature_bytes, stored
+from rankwright.data.threads import Team
 from rankwright.measures import Measure
 from rankwright.measures.forms import Oracle
 from rankwright.rankers.cost import Trial
@@ -108,9 +109,15 @@ class Problem:
         from rankwright.solvers.planes import PlaneBook
 
         X, starts = stored(data)
-        extent = ends(data)
-        order = canonical_order(X, starts, [target.labels for target in targets], data.indptr, weights, *extent)
-        scale = scale_in_order(data, order.rows, extent) if settings.standardize else np.ones(data.n_features)
+        team = Team(settings.threads)
+        try:
+            extent = ends(data, team)
+            labels = [target.labels for target in targets]
+            order = canonical_order(X, starts, labels, data.indptr, weights, *extent, team)
+            standard = settings.standardize
+            scale = scale_in_order(data, order.rows, extent, team) if standard else np.ones(data.n_features)
+        finally:
+            team.close()
         self._settings = settings
         self._n_queries = data.n_queries
         self._C: float | None = None

@@ -11,6 +11,7 @@ from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import pieces, stored
 from rankwright.data.scaling import Standardizer, column_sums
+from rankwright.data.threads import Team
 
 __all__ = ["ends", "largest", "moments", "scale_in_order", "scale_of", "varies"]
 
@@ -26,12 +27,12 @@ def scale_of(data: RankingData) -> Array:
     return np.where(varies(data.X, deviations), deviations, np.inf)
 
 
-def scale_in_order(data: RankingData, rows: Array, extent: tuple[Array, Array]) -> Array:
+def scale_in_order(data: RankingData, rows: Array, extent: tuple[Array, Array], team: Team) -> Array:
     """The same, summed over the documents in the order of ``rows``; ``extent``: what :func:`ends` gives."""
     from rankwright.objectives.canonical import deviations_in_order
 
     with np.errstate(over="ignore", invalid="ignore"):
-        deviations = deviations_in_order(stored(data)[0], rows)
+        deviations = deviations_in_order(stored(data)[0], rows, team)
     if not np.isfinite(deviations).all():
         deviations = Standardizer.fit(data).scale
     return np.where(_varies(*extent, deviations), deviations, np.inf)
@@ -65,18 +66,21 @@ def largest(X: Any) -> Array:
     return np.maximum(np.abs(low), np.abs(high))
 
 
-def ends(X: Any) -> tuple[Array, Array]:
+def ends(X: Any, team: Team | None = None) -> tuple[Array, Array]:
     """The smallest and the largest value of each feature, all finite; X is a matrix, or data that stays in place."""
     is_data = isinstance(X, RankingData)
     n_rows, n_features = (X.n_docs, X.n_features) if is_data else X.shape
     low, high, n_stored = np.full(n_features, np.inf), np.full(n_features, -np.inf), np.zeros(n_features, np.int64)
+    step = max(1, _CHUNK_VALUES // max(1, n_features))
     for part in pieces(X) if is_data else [X]:
         if sparse.issparse(part):
             _widen(part, low, high, n_stored)
-        else:
-            np.minimum(low, part.min(axis=0), out=low)
-            np.maximum(high, part.max(axis=0), out=high)
-            n_stored += part.shape[0]
+            continue
+        chunks = [(part[start : start + step],) for start in range(0, part.shape[0], step)]
+        for own_low, own_high in (team or Team(1)).each(lambda rows: (rows.min(axis=0), rows.max(axis=0)), chunks):
+            np.minimum(low, own_low, out=low)
+            np.maximum(high, own_high, out=high)
+        n_stored += part.shape[0]
     has_zero = n_stored < n_rows
     return np.where(has_zero, np.minimum(low, 0.0), low), np.where(has_zero, np.maximum(high, 0.0), high)
 
