@@ -118,10 +118,12 @@ def test_progress_is_told_in_the_callers_thread_and_ends_at_the_end(tmp_path):
 
 def test_no_thread_is_left(tmp_path):
     before = threading.active_count()
-    path = put(tmp_path, gzip.compress("\n".join(["1 qid:1 1:x", *lines(2000)]).encode()))
-    with pytest.raises(InputError, match=":1: "):
-        read_letor(path, n_jobs=3)
-    assert threading.active_count() == before
+    path = put(tmp_path, gzip.compress("\n".join(["x qid:1 1:x", *lines(2000)]).encode()))
+    for read in (lambda: read_letor(path), lambda: read_letor(path, n_jobs=3), lambda: read_letor_labels(path)):
+        with pytest.raises(InputError) as caught:  # whose traceback keeps every frame
+            read()
+        assert threading.active_count() == before
+        assert caught.value.line == 1
 
 
 @pytest.mark.parametrize("n_jobs", [0, True, "2"])

@@ -6,7 +6,7 @@ An error comes where its item would have come, after all items before it.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -17,7 +17,7 @@ Result = TypeVar("Result")
 _END: Any = object()
 
 
-def read_ahead(items: Iterator[Item], n_ahead: int) -> Iterator[Item]:
+def read_ahead(items: Iterator[Item], n_ahead: int) -> Generator[Item, None, None]:
     """The same items, up to ``n_ahead`` of them taken in advance by another thread.
 
     Examples
@@ -37,7 +37,7 @@ def read_ahead(items: Iterator[Item], n_ahead: int) -> Iterator[Item]:
 
 def map_ahead(
     function: Callable[[Item], Result], items: Iterator[Item], threads: int, n_ahead: int
-) -> Iterator[Result]:
+) -> Generator[Result, None, None]:
     """``function`` of every item, in order; threads compute up to ``n_ahead`` results besides the one in use.
 
     Examples

@@ -9,8 +9,8 @@ features are read: labels alone are read without numba.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Generator, Sequence
+from contextlib import closing, suppress
 from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -143,18 +143,19 @@ def _parse(
     dtype: np.dtype[Any],
 ) -> None:
     width, widest_line, n_bytes, first_line = table.width, 0, 0, 1
-    for chunk, parsed, share in _parsed_chunks(file, progress, parsers, threads):
-        _check_text(chunk, first_line, file.path)
-        rows.add_parsed(chunk, parsed, first_line)
-        if parsed.fault is not None:
-            line = first_line + parsed.fault.line
-            raise InputError(explain(chunk, parsed.fault, n_features, dtype), file.path, line)
-        table.add(parsed.counts, parsed.columns, parsed.values, share)
-        n_bytes += len(chunk)
-        if table.width > width:
-            row = int(np.searchsorted(np.cumsum(parsed.counts), np.argmax(parsed.columns), side="right"))
-            width, widest_line = table.width, first_line + int(parsed.lines[row])
-        first_line += parsed.n_lines
+    with closing(_parsed_chunks(file, progress, parsers, threads)) as chunks:
+        for chunk, parsed, share in chunks:
+            _check_text(chunk, first_line, file.path)
+            rows.add_parsed(chunk, parsed, first_line)
+            if parsed.fault is not None:
+                line = first_line + parsed.fault.line
+                raise InputError(explain(chunk, parsed.fault, n_features, dtype), file.path, line)
+            table.add(parsed.counts, parsed.columns, parsed.values, share)
+            n_bytes += len(chunk)
+            if table.width > width:
+                row = int(np.searchsorted(np.cumsum(parsed.counts), np.argmax(parsed.columns), side="right"))
+                width, widest_line = table.width, first_line + int(parsed.lines[row])
+            first_line += parsed.n_lines
     most = most_features(n_bytes)
     if n_features is None and width > most:
         what = f"feature id {width}; expected at most {most:,} in {n_bytes:,} bytes of text"
@@ -163,7 +164,7 @@ def _parse(
 
 def _parsed_chunks(
     file: OpenFile, progress: Progress | None, parsers: Sequence[LineParser], threads: int
-) -> Iterator[tuple[bytes, Parsed, float]]:
+) -> Generator[tuple[bytes, Parsed, float], None, None]:
     """Chunks and what is parsed from them, in order: the same for any number of threads.
 
     A parser is used again when all others have been: what it gave before is no longer needed then.
@@ -173,8 +174,12 @@ def _parsed_chunks(
         number, (chunk, share) = numbered
         return chunk, parsers[number % len(parsers)].parse(chunk), share
 
-    chunks = enumerate(_text_chunks(file, progress))
-    return map(parse, chunks) if threads == 1 else map_ahead(parse, chunks, threads, len(parsers) - 1)
+    with closing(_text_chunks(file, progress)) as chunks:
+        numbered = enumerate(chunks)
+        if threads == 1:
+            yield from map(parse, numbered)
+        else:
+            yield from map_ahead(parse, numbered, threads, len(parsers) - 1)
 
 
 def read_letor_labels(
@@ -211,14 +216,15 @@ def read_letor_labels(
     with open_file(path) as file:
         rows = _Rows(file.path, negative)
         first_line = 1
-        for chunk, _ in _text_chunks(file, progress):
-            _check_text(chunk, first_line, file.path)
-            rows.add_text(chunk, first_line)
-            first_line += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == ord("\n")))  # faster than count
+        with closing(_text_chunks(file, progress)) as chunks:
+            for chunk, _ in chunks:
+                _check_text(chunk, first_line, file.path)
+                rows.add_text(chunk, first_line)
+                first_line += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == ord("\n")))  # faster than count
     return rows.finish(group)
 
 
-def _text_chunks(file: OpenFile, progress: Progress | None) -> Iterator[tuple[bytes, float]]:
+def _text_chunks(file: OpenFile, progress: Progress | None) -> Generator[tuple[bytes, float], None, None]:
     """Chunks that end with a newline, each with the share of the file read so far; gzip is unpacked ahead."""
     read = (0, 0)
 
@@ -226,18 +232,19 @@ def _text_chunks(file: OpenFile, progress: Progress | None) -> Iterator[tuple[by
         nonlocal read
         read = (done, total)
 
-    def chunks() -> Iterator[tuple[bytes, int, int]]:
+    def chunks() -> Generator[tuple[bytes, int, int], None, None]:
         for chunk in file.chunks(note, _CHUNK_BYTES):
             yield chunk, *read
 
     is_first = True
-    for chunk, done, total in read_ahead(chunks(), _UNPACKED_AHEAD) if file.is_gzip else chunks():
-        if progress is not None:  # here, and not where it is read: in the caller's thread
-            progress(done, total)
-        if is_first:
-            chunk = chunk.removeprefix(b"\xef\xbb\xbf")
-        is_first = False
-        yield chunk if chunk.endswith(b"\n") else chunk + b"\n", min(max(done, 1) / max(total, 1), 1.0)
+    with closing(read_ahead(chunks(), _UNPACKED_AHEAD) if file.is_gzip else chunks()) as pieces:
+        for chunk, done, total in pieces:
+            if progress is not None:  # here, and not where it is read: in the caller's thread
+                progress(done, total)
+            if is_first:
+                chunk = chunk.removeprefix(b"\xef\xbb\xbf")
+            is_first = False
+            yield chunk if chunk.endswith(b"\n") else chunk + b"\n", min(max(done, 1) / max(total, 1), 1.0)
     if progress is not None:
         progress(*read)
 
