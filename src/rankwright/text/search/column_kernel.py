@@ -16,7 +16,7 @@ from numba import njit
 
 from rankwright.text.search.scorer_kernel import impact_of, key_of, select
 
-__all__ = ["fill_all_impacts", "fill_scores", "fill_sums", "mark_best"]
+__all__ = ["fill_all_impacts", "fill_scores", "fill_sums", "flag_best", "mark_best"]
 
 _BUCKETS = 1024
 _OUT = np.uint16(_BUCKETS)  # the bucket of documents that cannot be candidates
@@ -65,7 +65,7 @@ def _add_all(
 
 
 @njit(cache=True, nogil=True)
-def _flag_best(scores: Any, docs: Any, bound: Any, k: int, places: Any, buckets: Any, keys: Any, flags: Any) -> None:
+def flag_best(scores: Any, docs: Any, bound: Any, k: int, places: Any, buckets: Any, keys: Any, flags: Any) -> None:
     """Flag the k best documents with scores above a bound, ties in ascending order of documents.
 
     Scores fall into buckets of equal width, best first; only the one where the k-th is has to be looked at closely.
@@ -168,7 +168,7 @@ def mark_best(
                 for m in range(n):
                     sums[f, m] += sizes[q] * priors[prior_of[f], found[m]]
             bound = np.float32(0) if is_positive else np.float32(-np.inf)
-            _flag_best(sums[f, :n], found[:n], bound, k, places, buckets, keys, flags)
+            flag_best(sums[f, :n], found[:n], bound, k, places, buckets, keys, flags)
         for m in range(n):
             places[found[m]] = 0
             if flags[m]:
