@@ -134,8 +134,8 @@ def mark_best(
     lowest
         The lowest impact of each term, functions × terms.
     places, found, sums
-        Workspace: zeros for all documents, left as zeros; room for the documents of any query and one more, and for their sums,
-        functions × documents.
+        Workspace: zeros for all documents, left as zeros; room for the documents of any query and one more; and for
+        their sums, functions × documents.
     marks
         Queries × documents.
     """
