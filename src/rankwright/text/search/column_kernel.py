@@ -16,9 +16,11 @@ from numba import njit
 
 from rankwright.text.search.scorer_kernel import impact_of, key_of, select
 
-__all__ = ["fill_all_impacts", "fill_scores", "fill_sums", "mark_best"]
+__all__ = ["fill_all_impacts", "fill_scores", "fill_sums", "flag_best", "mark_best"]
 
 _BUCKETS = 1024
+_FIRST, _LAST = np.float32(0), np.float32(_BUCKETS - 1)
+_SAMPLE = 64
 _OUT = np.uint16(_BUCKETS)  # the bucket of documents that cannot be candidates
 
 
@@ -54,47 +56,42 @@ def fill_all_impacts(
 
 
 @njit(cache=True, nogil=True)
-def _add_all(
-    weights: Any, which: Any, impacts: Any, start: int, chosen: Any, rows: Any, n: int, sums: Any, targets: Any
-) -> None:
-    """Add the impacts of n postings, ``chosen`` from ``start`` on, to ``rows`` of the sums, function by function."""
-    for f in range(which.size):
-        weight, own_impacts, own_sums = weights[which[f]], impacts[f, start:], sums[targets[f]]
-        for t in range(n):
-            own_sums[rows[t]] += weight * own_impacts[chosen[t]]
-
-
-@njit(cache=True, nogil=True)
-def _flag_best(scores: Any, docs: Any, bound: Any, k: int, places: Any, buckets: Any, keys: Any, flags: Any) -> None:
+def flag_best(scores: Any, docs: Any, bound: Any, k: int, places: Any, buckets: Any, keys: Any, flags: Any) -> None:
     """Flag the k best documents with scores above a bound, ties in ascending order of documents.
 
-    Scores fall into buckets of equal width, best first; only the one where the k-th is has to be looked at closely.
+    Scores fall into buckets of equal width, best first; only the one where the k-th is has to be looked at closely. The
+    range that is divided into buckets is that of a sample; what is outside goes to the first bucket or the last.
     """
-    n, high, low = 0, np.float32(-np.inf), np.float32(np.inf)
-    for i in range(docs.size):
-        if scores[i] > bound:
-            n += 1
-            high, low = max(high, scores[i]), min(low, scores[i])
-    if n <= k:
+    if docs.size <= k:
         for i in range(docs.size):
             flags[i] |= scores[i] > bound
         return
+    high, low = np.float32(-np.inf), np.float32(np.inf)
+    for i in range(0, docs.size, docs.size // _SAMPLE + 1):
+        if scores[i] > bound:
+            high, low = max(high, scores[i]), min(low, scores[i])
     spread = high - low
     scale = np.float32(_BUCKETS - 1) / spread if 0 < spread < np.inf else np.float32(np.inf)
-    is_one = scale == np.inf  # one bucket for all
+    if scale < np.inf:
+        for i in range(docs.size):
+            place = min(max((high - scores[i]) * scale, _FIRST), _LAST)
+            buckets[i] = np.uint16(place) if scores[i] > bound else _OUT
+    else:  # one bucket for all
+        for i in range(docs.size):
+            buckets[i] = np.uint16(0) if scores[i] > bound else _OUT
     sizes = np.zeros(_BUCKETS + 1, np.int64)
     for i in range(docs.size):
-        buckets[i] = _OUT
-        if scores[i] > bound:
-            buckets[i] = np.uint16(0) if is_one else np.uint16((high - scores[i]) * scale)
         sizes[buckets[i]] += 1
     last, better = np.uint16(0), 0
-    while better + sizes[last] < k:
+    while last < _OUT and better + sizes[last] <= k:
         better += sizes[last]
         last += np.uint16(1)
-    n = 0
     for i in range(docs.size):
         flags[i] |= buckets[i] < last
+    if last == _OUT or better == k:
+        return
+    n = 0
+    for i in range(docs.size):
         if buckets[i] == last:
             keys[n] = key_of(scores[i], docs[i])
             n += 1
@@ -137,28 +134,32 @@ def mark_best(
     lowest
         The lowest impact of each term, functions × terms.
     places, found, sums
-        Workspace: zeros for all documents, left as zeros; room for the documents of any query, and for their sums,
-        functions × documents.
+        Workspace: zeros for all documents, left as zeros; room for the documents of any query and one more; and for
+        their sums, functions × documents.
     marks
         Queries × documents.
     """
     buckets, keys = np.empty(found.size, np.uint16), np.empty(found.size, np.uint64)
     flags, rows = np.empty(found.size, np.bool_), np.empty(found.size, np.uint32)
-    every, targets = np.arange(found.size).astype(np.uint32), np.arange(which.size)
     for q in range(sizes.size):
         n = np.int64(0)
         for i in range(query_indptr[q], query_indptr[q + 1]):
             start, stop = indptr[terms[i]], indptr[terms[i] + 1]
             known = n
-            for j in range(stop - start):
-                doc = docs[start + j]
-                if places[doc] == 0:
-                    found[n] = doc
-                    n += 1
-                    places[doc] = n
-                rows[j] = places[doc] - 1
-            sums[:, known:n] = 0
-            _add_all(weights[i], which, impacts, start, every, rows, stop - start, sums, targets)
+            own_docs = docs[start:stop]
+            for j in range(own_docs.size):  # branchless: whether a document is new is unpredictable
+                doc = own_docs[j]
+                place = places[doc]
+                found[n] = doc  # overwritten by the next unless it is new
+                n += place == 0
+                place = n if place == 0 else place
+                places[doc] = place
+                rows[j] = place - 1
+            for f in range(which.size):
+                own_sums, own_impacts, weight = sums[f], impacts[f, start:stop], weights[i, which[f]]
+                own_sums[known:n] = 0
+                for j in range(own_impacts.size):
+                    own_sums[rows[j]] += weight * own_impacts[j]
         flags[:n] = False
         for f in range(n_sources):
             is_positive = prior_of[f] < 0
@@ -168,7 +169,7 @@ def mark_best(
                 for m in range(n):
                     sums[f, m] += sizes[q] * priors[prior_of[f], found[m]]
             bound = np.float32(0) if is_positive else np.float32(-np.inf)
-            _flag_best(sums[f, :n], found[:n], bound, k, places, buckets, keys, flags)
+            flag_best(sums[f, :n], found[:n], bound, k, places, buckets, keys, flags)
         for m in range(n):
             places[found[m]] = 0
             if flags[m]:
@@ -226,7 +227,10 @@ def fill_scores(
                 place = places[docs[start + j]]
                 chosen[n], own_rows[n] = j, place - 1  # overwritten by the next unless this is a row
                 n += place > 0
-            _add_all(weights[i], which, impacts, start, chosen, own_rows, n, own, columns)
+            for f in range(columns.size):
+                own_sums, own_impacts, weight = own[columns[f]], impacts[f, start:stop], weights[i, which[f]]
+                for t in range(n):
+                    own_sums[own_rows[t]] += weight * own_impacts[chosen[t]]
         if is_repeated:  # a document given twice: only its last row was added to
             for f in range(columns.size):
                 for r in range(last - first):

@@ -157,18 +157,21 @@ class Columns:
         out : ndarray of float32, optional
             Output array: a row for each of ``docs``, a column for each feature.
         """
+        shape = (len(docs), len(self.names))
+        table = np.empty(shape, np.float32) if out is None else out
+        if table.ndim != 2 or len(table) != len(docs) or table.shape[1] < len(self.names):
+            raise InputError(f"the output has the shape {table.shape}; expected {shape}")
+        table[:, : len(self.names)] = self.by_feature(texts, indptr, docs).T
+        return table
+
+    def by_feature(self, texts: Sequence[str], indptr: Array, docs: Array) -> Array:
+        """What :meth:`values_all` gives, features × documents: this is how it is computed."""
         indptr, docs = np.ascontiguousarray(indptr, np.int64), np.ascontiguousarray(docs, np.int64)
         _check_rows(len(texts), indptr, docs, self.index.n_docs)
-        shape = (len(docs), len(self.names))
-        if out is not None and (out.ndim != 2 or len(out) != len(docs) or out.shape[1] < len(self.names)):
-            raise InputError(f"the output has the shape {out.shape}; expected {shape}")
-        places, by_column = np.zeros(self.index.n_docs, np.int32), np.empty(shape[::-1], np.float32)
+        places, made = np.zeros(self.index.n_docs, np.int32), np.empty((len(self.names), len(docs)), np.float32)
         for own, queries in zip(self._views.values(), self._recent(tuple(texts)), strict=True):
-            own.fill(queries, indptr, docs, places, by_column)
-        if out is None:
-            return by_column.T
-        out[:, : len(self.names)] = by_column.T
-        return out
+            own.fill(queries, indptr, docs, places, made)
+        return made
 
 
 def _check_rows(n_texts: int, indptr: Array, docs: Array, n_docs: int) -> None:

@@ -105,7 +105,9 @@ class LearnedSearch:
     def _search_block(self, texts: Sequence[str], k: int) -> list[tuple[Array, Array]]:
         """Documents and scores of several queries; scores query by query, as their bits may depend on it."""
         indptr, docs = self.columns.candidates_all(texts, self._depth)
-        X = self.columns.values_all(texts, indptr, docs)
+        X = self.columns.by_feature(texts, indptr, docs).T
+        if self._model.scales_queries:  # numpy sums rows in another order then
+            X = np.ascontiguousarray(X)
         return [self._best(docs[a:b], X[a:b], k) for a, b in pairwise(indptr.tolist())]
 
     def _best(self, docs: Array, X: Array, k: int) -> tuple[Array, Array]:

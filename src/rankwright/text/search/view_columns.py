@@ -72,7 +72,7 @@ class ViewColumns:
 
         if self._columns:
             most = min(queries.most_postings, self.view.n_docs)
-            found, sums = np.empty(most, np.uint32), np.empty((len(self.functions), most), np.float32)
+            found, sums = np.empty(most + 1, np.uint32), np.empty((len(self.functions), most), np.float32)
             mark_best(
                 *queries.for_kernels, *self._postings, *self._priors, self._lowest, len(self._columns), k,
                 places, found, sums, marks,
