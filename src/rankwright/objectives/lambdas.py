@@ -168,7 +168,7 @@ def _spread(worth: Any, order: Any, first: int, last: int, ranks: Any) -> None:
 @njit(cache=True, nogil=True)
 def _set_ranks(scores: Any, worth: Any, order: Any, ranks: Any) -> None:
     """The rank of every document of ``order``, which is by score, then by worth, lowest first."""
-    first = 0
+    first = np.int64(0)  # as a literal, it would compile what it is given to twice
     while first < order.size:
         last = _alike(scores, order, first, order.size)
         if worth[order[first]] == worth[order[last - 1]]:
@@ -182,7 +182,7 @@ def _set_ranks(scores: Any, worth: Any, order: Any, ranks: Any) -> None:
 @njit(cache=True, nogil=True)
 def _share(scores: Any, worth: Any, order: Any, ranks: Any, values: Any, norm: float, shared: Any) -> None:
     """``values``, which are by rank, over ``norm``; documents alike in score and worth get their mean."""
-    first = 0
+    first = np.int64(0)  # as a literal, it would compile what it is given to twice
     while first < order.size:
         last = _alike(worth, order, first, _alike(scores, order, first, order.size))
         total = 0.0
@@ -237,7 +237,7 @@ def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights:
 @njit(cache=True, nogil=True)
 def _queries(setup: Any, scores: Any, docs: Any, first: int, last: int, residuals: Any, weights: Any) -> None:
     """Residuals and second derivatives of the queries ``first`` … ``last − 1``."""
-    indptr, longest = setup[3], 0
+    indptr, longest = setup[3], np.int64(0)
     for q in range(first, last):
         longest = max(longest, indptr[q + 1] - indptr[q])
     space = _space(longest, STATE)

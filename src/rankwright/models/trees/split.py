@@ -106,11 +106,11 @@ def _searched(histogram: Any, kinds: Any, j: int, node: Any, limits: Any, counts
 def _best_splits(sums: Any, first: int, stop: int, kinds: Any, allowed: Any, node: Any, limits: Any, out: Any) -> None:
     """The best splits of the features ``first`` … ``stop − 1``; ``sums`` are theirs."""
     gains, lasts, missing_left = out
-    no_counts = np.zeros(256, np.int64)
+    no_counts, no_rows = np.zeros(256, np.int64), np.int64(0)  # a literal 0 would compile all that it is given to twice
     for j in range(first, min(stop, kinds[0].size)):
         gains[j], lasts[j], missing_left[j] = -1.0, 0, False
         if allowed[j]:
-            gains[j], lasts[j], missing_left[j] = _best_of(sums[j - first], kinds, j, node, limits, no_counts, 0)
+            gains[j], lasts[j], missing_left[j] = _best_of(sums[j - first], kinds, j, node, limits, no_counts, no_rows)
 
 
 @njit(cache=True, nogil=True)
