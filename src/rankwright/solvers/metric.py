@@ -19,7 +19,8 @@ Array = npt.NDArray[Any]
 IDENTITY = np.empty((0, 0))
 _CHUNK = 64  # rows that fit the nearest cache
 _FEW_FEATURES = 200  # up to which no small sample is taken first
-_FEW = 256  # rows in that
+_FEW = 256  # rows in that, at most
+_FEW_VALUES = 1 << 23  # and values
 _MOSTLY_NOISE = 0.5
 
 
@@ -29,7 +30,7 @@ def shape_of(sample: Callable[..., Array], n_features: int) -> Array | None:
     IDENTITY if features are hardly correlated: then no system with as many rows as features needs to be solved.
     """
     if n_features > _FEW_FEATURES:
-        few = sample(_FEW)
+        few = sample(max(16, min(_FEW, _FEW_VALUES // n_features)))
         if len(few) == 0 or _noise_of_few(few) > _MOSTLY_NOISE:
             return IDENTITY
     rows = sample()
