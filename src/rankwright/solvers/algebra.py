@@ -84,42 +84,50 @@ def add_products(M: Any, n: int, length: int, A: Any) -> None:
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def newton_direction(rows: Any, n: int, mu: float, g: Any, A: Any, few: Any, x: Any, out: Any) -> None:  # noqa: C901
-    """Put −(I + RᵀR/μ)⁻¹ g into ``out``, R the first ``n`` rows, solved in the smaller of the two spaces.
+def newton_direction(  # noqa: C901
+    rows: Any, n: int, mu: float, g: Any, curvature: float, sigma: Any, A: Any, few: Any, x: Any, out: Any
+) -> None:
+    """Put −(I + γΣ + RᵀR/μ)⁻¹ g into ``out``, R the first ``n`` rows; without Σ (the identity), in the smaller space.
 
     ``A``, ``few`` and ``x`` are from `working_space`; ``rows`` has room for three more.
     """
     d = g.size
-    padded = (min(n, d) + 3) // 4 * 4
+    metric = sigma.size > 0 and curvature > 0.0
+    over_features = n > d or metric
+    diagonal = 1.0 if metric else 1.0 + curvature
+    padded = ((d if over_features else n) + 3) // 4 * 4
     for i in range(padded):
         for j in range(padded):
-            A[i, j] = 0.0
-        A[i, i] = mu
+            A[i, j] = mu * curvature * sigma[i, j] if metric and i < d and j < d else 0.0
+        A[i, i] += mu * diagonal
         x[i] = 0.0
     M, length = rows, d
-    for i in range(n, padded):
-        for j in range(d):
-            rows[i, j] = 0.0
-    for start in range(0, n if n > d else 1, few.shape[1]):
-        if n > d:
+    if not over_features:
+        for i in range(n, padded):
+            for j in range(d):
+                rows[i, j] = 0.0
+    for start in range(0, n if over_features else 1, few.shape[1]):
+        if over_features:
             M, length = few, min(few.shape[1], n - start)
             for i in range(length):
                 for j in range(d):
                     few[j, i] = rows[start + i, j]
         add_products(M, padded, length, A)
-    if n <= d:
+    if not over_features:
         for i in range(n):
             x[i] = dot(rows[i], g)
     else:
         for j in range(d):
             x[j] = -mu * g[j]
     solve_in_place(A, x, padded)
-    if n <= d:
+    if not over_features:
         for j in range(d):
             out[j] = -g[j]
         for i in range(n):
             for j in range(d):
                 out[j] += x[i] * rows[i, j]
+        for j in range(d):
+            out[j] /= diagonal
     else:
         for j in range(d):
             out[j] = x[j]

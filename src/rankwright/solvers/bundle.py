@@ -17,21 +17,24 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.solvers.metric import shape_of
 from rankwright.solvers.planes import PlaneBook
 
 __all__ = ["Check", "Objective", "Solution", "solve"]
 
 Array = npt.NDArray[Any]
-_REACH = 0.7  # at most, of the way to where the planes point
-_FIRST_REACH = 0.4  # after the costs were raised
-_LEAST_REACH = 0.1
-_STEP_GAP = 0.8  # at which the costs are raised a step
-_GROWTH = 100.0  # of the costs in a step, at most
+_DAMPING = 0.4  # share of the curvature seen that is assumed for the next step
+_LEAST_DAMPING = 0.1  # of the last one
+_BALANCE = 0.03  # of the gap: what the next weights must promise to gain, or they go further for a better bound
+_BOLDEST = 0.01
+_FEW = 8  # blocks: with fewer, assuming a curvature is no help
+_REACH, _LEAST_REACH = 0.7, 0.1  # part of the way to the minimum over the planes that is gone then
 _FLAT = 3  # passes without a better bound after which the small problem is solved exactly
 _IDLE = 4  # passes without a new plane after which only rounding is left
 _MANY = 80  # blocks
 _STEPS = (8, 20)  # of Newton's method, at each smoothing, between passes: with many blocks, with few
 _ACCURACY = 0.35  # of the current gap, to which the small problem is solved between passes
+_NEAR_ACCURACY, _NEAR_STEPS = 0.05, 8  # the same for the next weights
 
 
 class Objective(Protocol):
@@ -47,6 +50,12 @@ class Objective(Protocol):
 
     def evaluate(self, w: Array) -> Any:
         """Losses, vectors and values of the blocks' planes at ``w``."""
+
+    def sample(self, wanted: int | None = None) -> Array:
+        """Rows whose second moments have the shape of the hinge's curvature; none where they would cost too much.
+
+        ``wanted``: about so many, whatever they cost.
+        """
 
 
 @dataclass(frozen=True)
@@ -105,12 +114,12 @@ def solve(
 ) -> Solution:
     """Train from the weights and planes in ``book`` until the certificate is reached, or for ``max_passes``.
 
-    From nothing, large costs are approached in steps: the first planes are true only near 0, and a problem that trusts
-    them too much looks for its weights far out, where they say nothing. Each step multiplies the costs, which scales
-    the planes, and goes on from the weights it has. The path describes the whole problem throughout.
+    Two small problems over the planes follow each pass. The first gives the bound. Its weights are far out where the
+    planes say little, so the next weights are those of the second, which assumes that the hinge is curved where no
+    plane has been yet: ½γ (w − centre)·Σ(w − centre) is added. Σ is the shape of the objective's sample, γ measured by
+    how much the planes were wrong in the last pass, and the centre the best weights so far.
 
-    ``known`` are weights and their hinge from a training with other costs, to start from. The planes alone would point
-    too far.
+    ``known`` are weights and their hinge from a training with other costs, to start from.
 
     A callback that returns True stops training; so does Ctrl-C. Either way the best weights so far are returned, with
     the gap that they have.
@@ -123,7 +132,7 @@ def solve(
         for passes in range(1, max_passes + 1):
             planes = run.evaluate()
             if run.gap() > tol:
-                run.learn(planes, first=passes == 1)
+                run.learn(planes)
             path.append(run.check(passes, began))
             stop = callback(path[-1]) if callback is not None else False
             stalled = run.idle > _IDLE and path[-1].gap > tol
@@ -133,14 +142,13 @@ def solve(
         if run.best.hinge == np.inf:
             raise
         interrupted = True
-        if not path or run.best.value(1.0) + constant < path[-1].primal:
+        if not path or run.best.value + constant < path[-1].primal:
             path.append(run.check(passes, began))
-    run.finish()
     return Solution(run.best.w, path[-1].primal, path[-1].gap, tuple(path), interrupted, stalled)
 
 
 class _Run:
-    """Where a training stands: the best point for all costs, the centre for a share of them, and the bound."""
+    """Where a training stands: the best weights, those to try next, and the bound."""
 
     def __init__(
         self, objective: Objective, book: PlaneBook, known: tuple[Array, float] | None, constant: float
@@ -148,83 +156,106 @@ class _Run:
         self._objective, self._book, self._constant = objective, book, constant
         self._steps = _STEPS[objective.n_blocks < _MANY]
         book.resume(_ACCURACY, self._steps)
-        self._centre = _Centre(book.w.copy()) if known is None else _Centre(*known)
-        self.best, self.dual = self._centre, book.dual
-        self._share, self._growth = 1.0, 1.0  # of the costs: now, and from step to step
-        self._reach = _REACH if known is None else _FIRST_REACH
+        self.best = _Centre(book.w.copy()) if known is None else _Centre(*known)
+        self.dual = book.dual
         self.idle, self._flat, self._on_planes = 0, 0, 0.0
+        self._boldness, self._reach = 1.0, _REACH
+        self._next = self.best.w
+        if known is not None and book.n_planes:
+            self._go_on(max(self.best.value - book.dual, 1e-300))
 
     def evaluate(self) -> Any:
-        """One pass over the data, on the way from the centre to where the planes point; the planes found there."""
-        # Far out the planes say little: go only part of the way from the best point while that does not pay.
-        w = self._centre.w + self._reach * (self._book.w - self._centre.w)
-        planes = self._objective.evaluate(w)
-        here = _Centre(w, float(planes.values.sum()))
-        better = here.value(self._share) < self._centre.value(self._share)
+        """One pass over the data; the planes found there."""
+        planes = self._objective.evaluate(self._next)
+        self._before, self._here = self.best, _Centre(self._next, float(planes.values.sum()))
+        better = self._here.value < self.best.value
+        self.best = self._here if better else self.best
         self._reach = min(_REACH, 1.2 * self._reach) if better else max(_LEAST_REACH, 0.7 * self._reach)
-        self._centre = here if better else self._centre
-        if here.value(1.0) < self.best.value(1.0):
-            self.best = here
         return planes
 
-    def learn(self, planes: Any, first: bool) -> None:
-        """Add the planes to the book and solve the small problem over them."""
+    def learn(self, planes: Any) -> None:
+        """Add the planes to the book and solve the small problems over them."""
         started, book = time.perf_counter(), self._book
-        if first and not book.w.any() and book.n_planes == 0:
-            self._share, self._growth = _first_share(planes)
-        given = book.add(self._share * planes.losses, self._share * planes.vectors)
+        known = book.n_planes > 0
+        given, said = book.add(planes.losses, planes.vectors, self._here.w)
         self.idle = 0 if given else self.idle + 1
-        objective = self._centre.value(self._share)
-        if self._share < 1.0 and objective - book.dual <= _STEP_GAP * objective:
-            wider = self._share * self._growth if self._share * self._growth < 0.99 else 1.0
-            book.rescale(wider / self._share)
-            self._share, self._reach = wider, _FIRST_REACH
-        room = max(self._centre.value(self._share) - book.dual, 1e-300)
-        if self.idle:  # nothing new to learn here: go all the way, to the exact solution of the small problem
-            self._reach = 1.0
+        if self._by_reach():
+            pass
+        elif known:
+            book.curvature = self._missing(self._here.hinge - said)
+        elif book.curvature == 0.0:
+            book.curvature = self._steepness(planes)
+        room = max(self.best.value - book.dual, 1e-300)
+        if self.idle:
             book.solve_exactly(0.1**self.idle * room)
         elif self._flat >= _FLAT:
             book.solve_exactly(_ACCURACY * room)
         else:
             book.improve(room, _ACCURACY, self._steps)
+        self._go_on(room)
         self._flat = 0 if book.dual > self.dual else self._flat + 1
-        self.dual = max(self.dual, book.dual)  # a bound for part of the costs is one for all of them
+        self.dual = max(self.dual, book.dual)
         self._on_planes += time.perf_counter() - started
+
+    def _go_on(self, room: float) -> None:
+        """Choose the next weights. If nothing new was found, go all the way to the minimum over the planes."""
+        book = self._book
+        if self.idle:
+            self._next = book.w.copy()
+            return
+        if self._by_reach():
+            self._next = self.best.w + self._reach * (book.w - self.best.w)
+            return
+        damping = self._boldness * book.curvature
+        self._next, value = book.near(self.best.w, damping, room, _NEAR_ACCURACY, _NEAR_STEPS)
+        bolder = self.best.value - value < _BALANCE * room
+        self._boldness = max(_BOLDEST, 0.5 * self._boldness) if bolder else min(1.0, 2.0 * self._boldness)
+
+    def _missing(self, wrong: float) -> float:
+        """The curvature to assume, from how much the planes were ``wrong`` at the weights just tried."""
+        square = self._square(self._here.w - self._before.w)
+        seen = 2.0 * max(wrong, 0.0) / square if square > 0 else 0.0
+        return max(_DAMPING * seen, _LEAST_DAMPING * self._book.curvature)
+
+    def _steepness(self, planes: Any) -> float:
+        """The curvature with which the first step takes the hinge to 0, if the first planes are right."""
+        total = planes.vectors.sum(axis=0)
+        square = float(total @ total)
+        return square * square / max(float(planes.losses.sum()) * self._square(total), 1e-300)
+
+    def _square(self, v: Array) -> float:
+        shape = self._book.metric
+        return float(v @ (v if shape is None or not shape.size else np.einsum("ij,j->i", shape, v)))
+
+    def _by_reach(self) -> bool:
+        """Whether nothing is known of the curvature; finds its shape when first asked."""
+        book = self._book
+        if self._objective.n_blocks < _FEW:
+            return True
+        if not book.has_metric:
+            book.metric, book.has_metric = shape_of(self._objective.sample, self._objective.n_features), True
+        return book.metric is None
 
     def check(self, passes: int, began: float) -> Check:
         """What is known now. Rounding may put the bound above the objective by a hair; a gap is not negative."""
-        primal, seconds = self.best.value(1.0) + self._constant, time.perf_counter() - began
+        primal, seconds = self.best.value + self._constant, time.perf_counter() - began
         dual = min(self.dual + self._constant, primal)
         return Check(passes, primal, dual, self.gap(), seconds, self._on_planes)
 
     def gap(self) -> float:
         """(P − D)/P of the best weights."""
-        primal = self.best.value(1.0)
+        primal = self.best.value
         return max(0.0, primal - self.dual) / (primal + self._constant) if primal + self._constant > 0 else 0.0
-
-    def finish(self) -> None:
-        """Leave the planes in the book as those of all costs."""
-        if self._share < 1.0:
-            self._book.rescale(1.0 / self._share)
 
 
 @dataclass(frozen=True, eq=False)
 class _Centre:
-    """Weights and their hinge: the objective for any share of the costs."""
+    """Weights and their hinge."""
 
     w: Array
     hinge: float = np.inf
 
-    def value(self, share: float) -> float:
-        return 0.5 * float(self.w @ self.w) + share * self.hinge
-
-
-def _first_share(planes: Any) -> tuple[float, float]:
-    """The share of the costs at which the first planes alone would take the hinge to 0, and the growth from there."""
-    total = planes.vectors.sum(axis=0)
-    steepness = float(total @ total) / max(float(planes.losses.sum()), 1e-300)
-    n_steps = int(np.ceil(np.log(max(steepness, 1.0)) / np.log(_GROWTH)))
-    if n_steps == 0:
-        return 1.0, 1.0
-    growth = float(steepness ** (1.0 / n_steps))
-    return float(growth**-n_steps), growth
+    @property
+    def value(self) -> float:
+        """The objective."""
+        return 0.5 * float(self.w @ self.w) + self.hinge

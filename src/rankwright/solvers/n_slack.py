@@ -48,6 +48,10 @@ class ByBlock(Objective, Protocol):
 class WorkingSets(PlaneBook):
     """Planes that are never dropped."""
 
+    @staticmethod
+    def _many_features(n_blocks: int, n_features: int) -> bool:
+        return False
+
     def put(self, block: int, loss: float, vector: Array) -> None:
         """Add a plane to a block."""
         place = int(self.counts[block])

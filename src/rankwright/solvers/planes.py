@@ -20,6 +20,7 @@ from numba import njit
 
 from rankwright.solvers.algebra import dot, working_space
 from rankwright.solvers.interior import interior_point
+from rankwright.solvers.metric import IDENTITY
 from rankwright.solvers.smoothed import minimise
 
 __all__ = ["PlaneBook"]
@@ -27,13 +28,14 @@ __all__ = ["PlaneBook"]
 Array = npt.NDArray[Any]
 _IN_USE = 1e-6  # planes with less α are dropped when a block is full
 _OF_USE = 1e-3  # and with less than this, when it has enough
+_FEW_FEATURES = 200
 _SHARPER = 0.1  # how fast smoothing is reduced
 _ENOUGH = 560  # planes in total
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _merge(V: Any, losses: Any, slack: Any, alpha: Any, place: int) -> None:
-    """Merge the plane at ``place``, the one with least α, into the next: their mean, weighted by α."""
+def _merge(V: Any, losses: Any, slack: Any, alpha: Any, place: int) -> int:
+    """Merge the plane at ``place``, the one with least α, into the next: their mean, weighted by α. Returns which."""
     other = 1 if place != 1 else 2
     for p in range(1, alpha.size):
         if p != place and alpha[p] < alpha[other]:
@@ -45,24 +47,30 @@ def _merge(V: Any, losses: Any, slack: Any, alpha: Any, place: int) -> None:
     losses[other] = share * losses[place] + (1.0 - share) * losses[other]
     slack[other] = share * slack[place] + (1.0 - share) * slack[other]
     alpha[other] = total
+    return other
 
 
 @njit(cache=True, error_model="numpy")
 def _add_planes(
-    V: Any, losses: Any, alpha: Any, counts: Any, slack: Any, vectors: Any, new: Any, w: Any, enough: int
-) -> int:  # fmt: skip
-    """Give every block its new plane if it lies above the cached ones at ``w``; return how many. Also fills ``slack``.
+    V: Any, losses: Any, alpha: Any, counts: Any, slack: Any, vectors: Any, new: Any, w: Any, enough: int,
+    changed: Any,
+) -> tuple[int, float]:  # fmt: skip
+    """Give every block its new plane if it lies above the cached ones at ``w``.
+
+    Returns how many were given, and the sum of the blocks' highest cached planes at ``w``. Fills ``slack`` and marks
+    what has ``changed``.
 
     A block with ``enough`` planes drops the one with least α, if it is of little use. In a full block the two with
     least α are replaced by their mean.
     """
-    given = 0
+    given, total = 0, 0.0
     capacity = V.shape[1]
     for b in range(counts.size):
         highest = -np.inf
         for p in range(counts[b]):
             slack[b, p] = losses[b, p] - dot(V[b, p], w)
             highest = max(highest, slack[b, p])
+        total += highest
         value = new[b] - dot(vectors[b], w)
         if value <= highest + 1e-12 * (abs(highest) + abs(new[b])):
             continue
@@ -75,8 +83,8 @@ def _add_planes(
                     place = p
             if counts[b] < capacity and alpha[b, place] > _OF_USE:
                 place = counts[b]
-            elif alpha[b, place] > _IN_USE:
-                _merge(V[b], losses[b], slack[b], alpha[b], place)
+            elif counts[b] == capacity and alpha[b, place] > _IN_USE:
+                changed[b, _merge(V[b], losses[b], slack[b], alpha[b], place)] = True
         if place == counts[b]:
             counts[b] += 1
         for j in range(w.size):
@@ -84,7 +92,8 @@ def _add_planes(
         losses[b, place] = new[b]
         slack[b, place] = value
         alpha[b, place] = 0.0
-    return given
+        changed[b, place] = True
+    return given, total
 
 
 class PlaneBook:
@@ -101,6 +110,10 @@ class PlaneBook:
         Weights that nearly minimise the problem over the planes.
     dual : float
         The best lower bound of the objective so far; it never falls.
+    curvature : float
+        That of the objective which the planes lacked when last seen; scales with the costs.
+    metric, has_metric : ndarray or None, bool
+        The shape of that curvature, if it can be known, and whether that was asked.
     steps : int
         Newton steps taken.
     """
@@ -113,49 +126,100 @@ class PlaneBook:
         self.counts = np.ones(n_blocks, np.int64)
         self.w = np.zeros(n_features)
         self.dual = 0.0
+        self.curvature = 0.0
+        self.metric: Array | None = None
+        self.has_metric = False
         self.steps = 0
         self._point = (0.0, 0.0)
         self._slack, self._move = np.zeros((n_blocks, capacity)), np.zeros((n_blocks, capacity))
         self._enough = min(capacity, max(5, _ENOUGH // n_blocks))  # planes a block keeps even if they are of little use
         self._combined = np.zeros(n_features)  # Σ_b V_bᵀ α_b
         self._rows = np.empty((n_blocks * capacity + 3, n_features))
-        self._space = working_space(n_features)
+        self._space: tuple[Array, ...] = ()
+        self._changed = np.zeros((n_blocks, capacity), np.bool_)
+        self._inner: Any = None
+        if self._many_features(n_blocks, n_features):
+            from rankwright.solvers.inner import InnerProducts  # compiled for many features only
+
+            self._inner = InnerProducts(n_blocks, capacity)
+
+    @staticmethod
+    def _many_features(n_blocks: int, n_features: int) -> bool:
+        """Whether planes are few enough, compared with features, to work with their inner products."""
+        return n_features > max(_FEW_FEATURES, 2.5 * n_blocks)
 
     @property
     def n_planes(self) -> int:
         """Number of planes, not counting the zero planes."""
         return int(self.counts.sum()) - len(self.counts)
 
-    def add(self, losses: Array, vectors: Array) -> int:
-        """Give every block a plane, unless the cached ones imply it; return how many were given."""
-        given: int = _add_planes(
-            self.vectors, self.losses, self.alpha, self.counts, self._slack, vectors, losses, self.w, self._enough
-        )
-        return given
+    def add(self, losses: Array, vectors: Array, at: Array | None = None) -> tuple[int, float]:
+        """Give every block a plane found at the weights ``at`` (default: ``w``), unless the cached ones imply it.
+
+        Returns how many were given, and what the cached planes said the hinge was there.
+        """
+        at = self.w if at is None else at
+        given, said = _add_planes(
+            self.vectors, self.losses, self.alpha, self.counts, self._slack, vectors, losses, at, self._enough,
+            self._changed,
+        )  # fmt: skip
+        return int(given), float(said)
 
     def improve(self, gap: float, accuracy: float, max_steps: int) -> None:
-        """Solve the problem over the planes after `add`, from a gap of ``gap`` to about ``accuracy`` of it."""
-        n_blocks = len(self.counts)
+        """Solve the problem over the planes, from a gap of ``gap`` to about ``accuracy`` of it."""
+        self._point = self._minimise(self.w, self.alpha, gap, accuracy, max_steps, self.w, 0.0, IDENTITY)
+
+    def near(self, centre: Array, curvature: float, gap: float, accuracy: float, steps: int) -> tuple[Array, float]:
+        """Weights that nearly minimise the problem over the planes plus ½ curvature (w − centre)·Σ(w − centre).
+
+        Also returns the value over the planes there, without that term.
+        Σ is the ``metric``, the identity if it is None. The dual point of this problem gives a bound, too.
+        """
+        w, sigma = centre.copy(), IDENTITY if self.metric is None else self.metric
+        self._minimise(w, self.alpha.copy(), gap, accuracy, steps, centre, curvature, sigma)
+        in_use = np.arange(self._slack.shape[1]) < self.counts[:, None]
+        return w, float(np.where(in_use, self._slack, 0.0).max(axis=1).sum()) + 0.5 * float(w @ w)
+
+    def _minimise(
+        self, w: Array, alpha: Array, gap: float, accuracy: float, steps: int, centre: Array, curvature: float,
+        sigma: Array,
+    ) -> tuple[float, float]:  # fmt: skip
+        """Newton's method with less and less smoothing, from ``w``; α·ℓ and ‖Vᵀα‖² of the last dual point."""
+        n_blocks, in_use = len(self.counts), int(self.counts.max())
         last = accuracy * gap / (n_blocks * math.log(2.0 + self.counts.mean()))
-        mu, larger = max(last, gap / n_blocks), 0.0
-        while True:
-            loss, square, steps = minimise(
-                self.vectors, self.losses, self.counts, self._slack, self._move, self.alpha, self.w, self._combined, mu,
-                larger, max_steps, self._rows, *self._space,
-            )  # fmt: skip
+        levels = [max(last, gap / n_blocks)]
+        while levels[-1] > last:
+            levels.append(max(last, levels[-1] * _SHARPER))
+        if self._inner is not None and self.n_planes and not (sigma.size and curvature > 0.0):
+            self._inner.update(self.vectors, self._changed)
+            found = self._inner.minimise(self, w, alpha, centre, curvature, levels, steps)
+        else:
+            self._space = self._space or working_space(len(w))
+            np.einsum("bpj,j->bp", self.vectors[:, :in_use], -w, out=self._slack[:, :in_use])
+            self._slack[:, :in_use] += self.losses[:, :in_use]
+            found = [
+                minimise(
+                    self.vectors, self.losses, self.counts, self._slack, self._move, alpha, w, self._combined, mu,
+                    larger, steps, centre, curvature, sigma, self._rows, *self._space,
+                )
+                for larger, mu in zip([0.0, *levels], levels, strict=False)
+            ]  # fmt: skip
+        for loss, square, taken in found:
             self._bound(loss, square)
-            self.steps += steps
-            if mu <= last:
-                return
-            larger, mu = mu, max(last, mu * _SHARPER)
+            self.steps += taken
+        return found[-1][0], found[-1][1]
+
+    def put_slack(self, blocks: Array, planes: Array, slack: Array) -> None:
+        """Take over ℓ − v·w of the planes."""
+        self._slack[:, 0] = 0.0
+        self._slack[blocks, planes] = slack
 
     def resume(self, accuracy: float, max_steps: int) -> None:
         """Solve the problem over the existing planes, whose costs may have changed."""
         if self.n_planes:
-            np.einsum("bpj,j->bp", self.vectors, -self.w, out=self._slack)
-            self._slack += self.losses
-            in_use = np.arange(self._slack.shape[1]) < self.counts[:, None]
-            value = float(np.where(in_use, self._slack, 0.0).max(axis=1).sum()) + 0.5 * float(self.w @ self.w)
+            slack = self.losses - np.einsum("bpj,j->bp", self.vectors, self.w)
+            in_use = np.arange(slack.shape[1]) < self.counts[:, None]
+            value = float(np.where(in_use, slack, 0.0).max(axis=1).sum()) + 0.5 * float(self.w @ self.w)
             self.improve(max(value - self.dual, 1e-300), accuracy, max_steps)
 
     def solve_exactly(self, close: float) -> None:
@@ -168,13 +232,13 @@ class PlaneBook:
         self.alpha[:] = 0.0
         self.alpha[block, plane] = np.maximum(z, 0.0)
         combined = np.einsum("bp,bpj->j", self.alpha, self.vectors)
-        self._bound(float((self.alpha * self.losses).sum()), float((combined * combined).sum()))
+        self._point = (float((self.alpha * self.losses).sum()), float((combined * combined).sum()))
+        self._bound(*self._point)
 
     def _bound(self, loss: float, square: float) -> None:
         """D of the best share of an α with α·ℓ = ``loss``, ‖Vᵀα‖² = ``square``, the rest of it on the zero planes."""
         share = min(1.0, loss / square) if square > 0 else 1.0
         self.dual = max(self.dual, share * loss - 0.5 * share * share * square)
-        self._point = (loss, square)
 
     def tilt(self, move: Array) -> None:
         """Add v·``move`` to the ℓ of every plane: the same planes around another origin, with no bound yet."""
@@ -188,12 +252,17 @@ class PlaneBook:
         self.alpha[:] = 0.0
         self.alpha[:, 0] = 1.0
         self.dual, self._point = 0.0, (0.0, 0.0)
+        self._changed[:] = False
+        if self._inner is not None:
+            self._inner.clear()
 
     def rescale(self, factor: float) -> None:
         """Multiply all costs by ``factor``: planes scale with them, α stays feasible."""
         in_use = int(self.counts.max())
         self.vectors[:, 1:in_use] *= factor
         self.losses[:, 1:in_use] *= factor
-        self._slack[:, 1:in_use] *= factor
-        self.dual = 0.0
-        self._bound(factor * self._point[0], factor * factor * self._point[1])
+        self.curvature *= factor
+        if self._inner is not None:
+            self._inner.rescale(factor)
+        self.dual, self._point = 0.0, (factor * self._point[0], factor * factor * self._point[1])
+        self._bound(*self._point)

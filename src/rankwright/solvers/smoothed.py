@@ -115,20 +115,23 @@ def _sharpen(V: Any, counts: Any, slack: Any, alpha: Any, factor: float, gradien
                 _add(gradient, -factor * alpha[b, p] * (slack[b, p] - mean), V[b, p])
 
 
+@njit(cache=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
+def _pull(sigma: Any, curvature: float, v: Any, out: Any) -> None:
+    """Curvature · Σ v; Σ is the identity if none is given."""
+    for i in range(v.size):
+        out[i] = curvature * (dot(sigma[i], v) if sigma.size and curvature > 0.0 else v[i])
+
+
 @njit(cache=True, error_model="numpy", inline="always")
 def _search(
-    slack: Any, move: Any, counts: Any, alpha: Any, w: Any, direction: Any, gradient: Any, mu: float, value: float
+    slack: Any, move: Any, counts: Any, alpha: Any, before: float, along: float, bend: float, slope: float, mu: float,
+    value: float,
 ) -> tuple[float, float]:  # fmt: skip
     """How far to go, and the value there; ``alpha`` is left as that of the last length tried.
 
-    If the ``value`` here is unknown (inf), any lower one will do.
+    The quadratic part is before + along · length + bend · length². If the ``value`` here is unknown (inf), any lower
+    one will do.
     """
-    slope = along = bend = before = 0.0
-    for j in range(w.size):
-        slope += gradient[j] * direction[j]
-        along += w[j] * direction[j]
-        bend += 0.5 * direction[j] * direction[j]
-        before += 0.5 * w[j] * w[j]
     length, moved = 0.0 if value == np.inf else 1.0, value
     while length > _SHORTEST or value == np.inf:
         moved = _soften(slack, move, length, counts, mu, alpha)
@@ -145,15 +148,20 @@ def _search(
 @njit(cache=True, error_model="numpy")
 def minimise(
     V: Any, losses: Any, counts: Any, slack: Any, move: Any, alpha: Any, w: Any, combined: Any, mu: float,
-    larger: float, max_steps: int, rows: Any, A: Any, few: Any, x: Any,
+    larger: float, max_steps: int, centre: Any, curvature: float, sigma: Any, rows: Any, A: Any, few: Any, x: Any,
 ) -> tuple[float, float, int]:  # fmt: skip
-    """Newton steps until ½‖gradient‖², the smooth problem's gap, is as small as the error of smoothing.
+    """Newton steps until the smooth problem's gap, ½‖gradient‖², is as small as the error of smoothing.
 
     ``slack`` is ℓ − v·w of every plane and kept up to date; ``alpha`` and ``combined`` are left as those of the last
     ``w``. If ``larger`` is above ``mu``, they are given as those of the problem with that smoothing, solved at ``w``.
+    With a ``curvature`` γ, ½γ (w − centre)·Σ(w − centre) is added to the problem.
     Returns Σ_b α_b·ℓ_b, ‖Σ_b V_bᵀ α_b‖² and the number of steps.
     """
     direction, gradient = np.empty(w.size), np.empty(w.size)
+    pull, bent = np.empty(w.size), np.empty(w.size)
+    for j in range(w.size):
+        direction[j] = w[j] - centre[j]
+    _pull(sigma, curvature, direction, pull)
     predict = larger > mu  # go to where the planes in use keep their α
     stale, value, square, cut = not predict, np.inf, 0.0, _NEGLIGIBLE
     close = mu * counts.size * (1.0 if predict else _LOOSE)
@@ -161,23 +169,31 @@ def minimise(
         if stale:
             value = _soften(slack, move, 0.0, counts, mu, alpha)
         _combine(V, alpha, counts, combined)
-        gap = square = 0.0
+        gap = square = before = 0.0
         for j in range(w.size):
-            gradient[j] = w[j] - combined[j]
-            gap += 0.5 * gradient[j] * gradient[j]
+            gradient[j] = w[j] - combined[j] + pull[j]
+            gap += 0.5 * gradient[j] * gradient[j] / (1.0 + curvature)
             square += combined[j] * combined[j]
-            value += 0.5 * w[j] * w[j] if stale else 0.0
+            before += 0.5 * (w[j] * w[j] + (w[j] - centre[j]) * pull[j])
+        value += before if stale else 0.0
         if not predict and (step == max_steps or gap <= close or cut < _LEAST):
             break
         if predict:
             _sharpen(V, counts, slack, alpha, (1.0 - mu / larger) / mu, gradient)
         n = _spread(V, alpha, counts, _NEGLIGIBLE * _NEGLIGIBLE if predict else cut, direction, rows)
-        newton_direction(rows, n, mu, gradient, A, few, x, direction)
+        newton_direction(rows, n, mu, gradient, curvature, sigma, A, few, x, direction)
         _fall(V, counts, direction, move)
-        length, value = _search(slack, move, counts, alpha, w, direction, gradient, mu, value)
+        _pull(sigma, curvature, direction, bent)
+        slope = along = bend = 0.0
+        for j in range(w.size):
+            slope += gradient[j] * direction[j]
+            along += (w[j] + pull[j]) * direction[j]
+            bend += 0.5 * (direction[j] + bent[j]) * direction[j]
+        length, value = _search(slack, move, counts, alpha, before, along, bend, slope, mu, value)
         stale = length < 0.1
         if length > _SHORTEST and (not stale or predict or cut <= _LEAST):
             _add(w, length, direction)
+            _add(pull, length, bent)
             for b in range(counts.size):
                 for p in range(1, counts[b]):
                     slack[b, p] += length * move[b, p]

@@ -1,0 +1,47 @@
+"""A sample of documents less the means of their queries: what the curvature of a hinge is made of.
+
+Where many pairs of documents are near the margin, the hinge bends with the squared differences of their features.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["centred_sample"]
+
+Array = npt.NDArray[Any]
+_SMALL = 512  # features for which using the sample is always affordable
+_WORK = 20  # documents in the sample, per document and feature: then it costs a few passes over the data
+_PER_FEATURE = 30  # documents in the sample, at most
+_FROM_QUERY = 8  # documents of a query, at least
+
+
+def centred_sample(
+    X: Any, rows: Array, indptr: Array, inverse: Array, kept: Array, wanted: int | None = None
+) -> Array:  # fmt: skip
+    """Features times ``inverse`` of some documents of some queries, less their means in the query.
+
+    ``wanted``: how many documents, about. By default enough for a covariance matrix, but none where solving systems of
+    that size would take longer than passes over the data.
+    """
+    n_docs, n_features = int(indptr[-1]), len(kept)
+    costly = n_features > _SMALL and n_features * (n_features / 6 + 100) > 4 * n_docs
+    if n_features == 0 or (wanted is None and costly):
+        return np.empty((0, n_features))
+    enough = min(max(2 * n_features, _WORK * n_docs // n_features), _PER_FEATURE * n_features)
+    wanted = min(enough if wanted is None else wanted, n_docs)
+    rng = np.random.default_rng(0)
+    n_queries = len(indptr) - 1
+    of_query = max(_FROM_QUERY, -(-wanted // n_queries))
+    parts = []
+    for q in np.unique(np.linspace(0, n_queries - 1, -(-wanted // of_query)).astype(np.int64)).tolist():
+        start, stop = int(indptr[q]), int(indptr[q + 1])
+        chosen = rows[start + rng.permutation(stop - start)[:of_query]]
+        part = X[chosen]
+        part = (part if isinstance(part, np.ndarray) else part.toarray())[:, kept] * inverse[kept]
+        part -= part.mean(axis=0)
+        parts.append(part * np.sqrt(len(part) / max(1, len(part) - 1)))
+    return np.concatenate(parts)
