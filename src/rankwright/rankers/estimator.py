@@ -81,7 +81,7 @@ def _in_full(kind: type) -> type:
     """The class with all that scikit-learn gives to an estimator."""
     from sklearn.base import BaseEstimator
 
-    return type(kind.__name__, (kind, BaseEstimator), {})
+    return type(f"_{kind.__name__}", (kind, BaseEstimator), {"__module__": BaseEstimator.__module__})
 
 
 def check_is_fitted(estimator: Any, attribute: str) -> None:
