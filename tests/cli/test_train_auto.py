@@ -32,7 +32,9 @@ def test_auto_is_the_default_and_says_what_it_is(files, capsys):
     code, out, _ = run(capsys, "info", "m.rkw")
     assert code == 0
     assert "holds" in out
-    assert "their scores on one scale and added: " in " ".join(out.split())
+    holds = " ".join(out.split()).partition("holds ")[2].partition(" alone ")[0]
+    for member in ranker.committee_.members:
+        assert (f"{member.name} ({member.setting}" in holds) == member.stays
 
 
 def test_facts_of_a_committee(files, capsys):
