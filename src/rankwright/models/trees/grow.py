@@ -23,7 +23,7 @@ from rankwright.models.trees.special_split import (
     noise_of,
     sum_of_squares,
 )
-from rankwright.models.trees.split import look, look_at_both, partition, settle
+from rankwright.models.trees.split import look, partition, settle
 
 __all__ = ["Grower"]
 
@@ -115,9 +115,11 @@ class Grower:
         self._is_category[list(self.binned.categorical)] = True
         ways = np.zeros(self.binned.n_features, np.int64)
         ways[list(self.directions)] = list(self.directions.values())
-        self._kinds = (self._n_bins, self._is_category, ways)
+        some_special = bool(self.binned.categorical or self.directions)
+        self._kinds = (self._n_bins, (self._is_category, ways) if some_special else None)
         self._shape = (n_groups, GROUP, 256)
         self._spare: list[Array] = []
+        self._no_sums = np.empty((0, *self._shape[1:]), np.int64)
         self._values = np.empty(self.binned.n_rows, np.int64)
         self._other = np.empty(self.binned.n_rows, np.uint32)
         self._least_rows = max(1, round(self.min_rows * self.node_rows))  # of those drawn
@@ -222,9 +224,9 @@ class Grower:
         values = self._gather(small, part, task)
         large.total, large.squares = parent.total - small.total, parent.squares - small.squares
         of_small, of_large = self._no_splits(), self._no_splits()
-        one_side = (small.sums, self._kinds, drawn[small.node], _node(small), self._limits(task), of_small)
+        one_side = (small.sums, drawn[small.node], _node(small), of_small)
         other_side = (large.sums, drawn[large.node], _node(large), of_large)
-        self._run(look_at_both, part, values, *one_side, *other_side)
+        self._run(part, values, *self._kinds, self._limits(task), *one_side, *other_side)
         self._choose(small, part, of_small, task)
         self._choose(large, task.rows[large.start : large.stop], of_large, task)
 
@@ -238,7 +240,8 @@ class Grower:
         leaf.sums = self._spare_sums()
         values = self._gather(leaf, part, task)
         allowed, splits = self._draw_features(task), self._no_splits()
-        self._run(look, part, values, leaf.sums, self._kinds, allowed, _node(leaf), self._limits(task), splits)
+        own_side = (leaf.sums, allowed, _node(leaf), splits)
+        self._run(part, values, *self._kinds, self._limits(task), *own_side, self._no_sums, *own_side[1:])
         self._choose(leaf, part, splits, task)
 
     def _limits(self, task: _Task) -> tuple[int, float]:
@@ -269,7 +272,7 @@ class Grower:
         """Rows of each thread, where each is read once."""
         return parts_of(n_rows, min(self.threads, 1 + n_rows // _ROWS_A_THREAD))
 
-    def _run(self, function: Any, part: Array, values: Array, *given: Any) -> None:
+    def _run(self, part: Array, values: Array, *given: Any) -> None:
         """Fill histograms and search them for the best splits, each thread in some groups of features.
 
         Where there are too few groups for the threads to share, the rows are shared, too, and their histograms added.
@@ -287,7 +290,7 @@ class Grower:
             tiles = [(share, slice(*some), sums) for share in groups for some, sums in zip(rows, parts, strict=True)]
             self.team.each(fill, [(*share, part[some], values[some], sums) for share, some, sums in tiles])
             groups = parts_of(n_groups, min(threads, n_groups))
-        search = partial(function, self.binned.words, self._by_row)
+        search = partial(look, self.binned.words, self._by_row)
         self.team.each(search, [(first, stop, part, values, parts, *given) for first, stop in groups])
 
     def _draw_features(self, task: _Task) -> Array:
@@ -302,7 +305,7 @@ class Grower:
     def _choose(self, leaf: _Leaf, part: Array, splits: _Splits, task: _Task) -> None:
         """Take the best split whose parts have enough rows."""
         limits, sure = self._limits(task), self._least_rows * task.packed.largest
-        given = (leaf.sums, self._kinds, _node(leaf), limits, self._least_rows, sure, splits)
+        given = (leaf.sums, *self._kinds, _node(leaf), limits, self._least_rows, sure, splits)
         j = settle(self.binned.words, part, *given)
         gains, lasts, missing_left = splits
         leaf.gain, leaf.feature = float(gains[j]), j
@@ -330,7 +333,7 @@ class Grower:
 
 
 def _node(leaf: _Leaf) -> tuple[int, float, float, float]:
-    return leaf.total, leaf.low, leaf.high, noise_of(leaf.squares, leaf.total)
+    return leaf.total, leaf.low, leaf.high, noise_of(leaf.squares, leaf.total) if leaf.squares else 0.0
 
 
 def _groups_at_once(n_groups: int, threads: int) -> int:

@@ -46,7 +46,14 @@ def category_order(histogram: Any, n_bins: int, total: int, smooth: float) -> An
             means[b] = (residual + smooth * mean) / (curve + smooth)
         else:
             means[b] = mean if residual == 0 else np.inf if residual > 0 else -np.inf
-    return np.argsort(means, kind="mergesort")
+    order = np.empty(n_bins, np.int64)
+    for b in range(n_bins):  # by insertion: numpy's sort takes 2 seconds to compile, and there are 255 bins at most
+        at = b
+        while at > 0 and means[order[at - 1]] > means[b]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = b
+    return order
 
 
 @njit(cache=True, nogil=True, error_model="numpy")

@@ -20,7 +20,7 @@ from rankwright.models.trees.binning import GROUP, MISSING
 from rankwright.models.trees.histogram import CURVE_BITS, count_bins, fill_groups
 from rankwright.models.trees.special_split import best_bounded_split, category_order, chance_gain, permuted
 
-__all__ = ["look", "look_at_both", "partition", "settle"]
+__all__ = ["look", "partition", "settle"]
 
 _CURVE = (1 << CURVE_BITS) - 1
 
@@ -74,53 +74,65 @@ def _forbid(counts: Any, n_bins: int, n_left: int, min_rows: int, gains: Any) ->
 
 
 @njit(cache=True, nogil=True)
-def _best_of(histogram: Any, kinds: Any, j: int, node: Any, limits: Any, counts: Any, min_rows: int) -> Any:
+def _best_of(
+    histogram: Any, n_bins: Any, special: Any, j: int, node: Any, limits: Any, counts: Any, min_rows: int
+) -> Any:  # fmt: skip
     """The best split of a feature of any kind; ``last`` is a place among its bins as `_searched` sorts them.
 
-    ``kinds`` are, for every feature, the number of its bins, whether they are categories, and the way in which scores
-    must go. ``node`` is the packed sum, the bounds of values, and the variance of residuals per unit of curvature.
+    ``special`` is None where no feature needs more than `best_split`: numba then leaves out, and does not compile, what
+    others need. Otherwise it is, for every feature, whether its bins are categories, and the way in which scores must
+    go. ``node`` is the packed sum, the bounds of values, and the variance of residuals per unit of curvature.
     ``limits`` are the least units of curvature of a part, and those that smooth the means of categories.
     """
-    n_bins, _, ways = kinds
     total, low, high, noise = node
-    searched, in_order = _searched(histogram, kinds, j, node, limits, counts)
+    if special is None:
+        return best_split(histogram, n_bins[j], total, limits[0], counts, min_rows)
+    is_category, ways = special
+    searched, in_order = _searched(histogram, n_bins, special, j, node, limits, counts)
     if ways[j] == 0 and low == -np.inf and high == np.inf:
         best = best_split(searched, n_bins[j], total, limits[0], in_order, min_rows)
     else:
         best = best_bounded_split(searched, n_bins[j], total, limits[0], in_order, min_rows, ways[j], low, high)
-    if not kinds[1][j]:
+    if not is_category[j]:
         return best
     return best[0] - chance_gain(searched, n_bins[j], noise), best[1], best[2]
 
 
 @njit(cache=True, nogil=True)
-def _searched(histogram: Any, kinds: Any, j: int, node: Any, limits: Any, counts: Any) -> Any:
+def _searched(histogram: Any, n_bins: Any, special: Any, j: int, node: Any, limits: Any, counts: Any) -> Any:
     """The bins of a feature in the order in which they are searched: of categories, that of their means."""
-    if not kinds[1][j]:
+    if special is None:
         return histogram, counts
-    order = category_order(histogram, kinds[0][j], node[0], limits[1])
+    if not special[0][j]:
+        return histogram, counts
+    order = category_order(histogram, n_bins[j], node[0], limits[1])
     return permuted(histogram, order), permuted(counts, order)
 
 
 @njit(cache=True, nogil=True)
-def _best_splits(sums: Any, first: int, stop: int, kinds: Any, allowed: Any, node: Any, limits: Any, out: Any) -> None:
-    """The best splits of the features ``first`` … ``stop − 1``; ``sums`` are theirs."""
+def _best_splits(
+    sums: Any, first: int, n_bins: Any, special: Any, allowed: Any, node: Any, limits: Any, out: Any
+) -> None:  # fmt: skip
+    """The best splits of the features of the group that begins with ``first``; ``sums`` are theirs."""
     gains, lasts, missing_left = out
     no_counts, no_rows = np.zeros(256, np.int64), np.int64(0)  # a literal 0 would compile all that it is given to twice
-    for j in range(first, min(stop, kinds[0].size)):
+    for j in range(first, min(first + GROUP, n_bins.size)):
         gains[j], lasts[j], missing_left[j] = -1.0, 0, False
         if allowed[j]:
-            gains[j], lasts[j], missing_left[j] = _best_of(sums[j - first], kinds, j, node, limits, no_counts, no_rows)
+            found = _best_of(sums[j - first], n_bins, special, j, node, limits, no_counts, no_rows)
+            gains[j], lasts[j], missing_left[j] = found
 
 
 @njit(cache=True, nogil=True)
 def look(
-    words: Any, by_row: Any, first: int, stop: int, rows: Any, values: Any, parts: Any, sums: Any, kinds: Any,
-    allowed: Any, node: Any, limits: Any, out: Any,
+    words: Any, by_row: Any, first: int, stop: int, rows: Any, values: Any, parts: Any, n_bins: Any, special: Any,
+    limits: Any, sums: Any, allowed: Any, node: Any, out: Any, other: Any, other_allowed: Any, other_node: Any,
+    other_out: Any,
 ) -> None:  # fmt: skip
     """Histograms of the groups ``first`` … ``stop − 1`` over some rows, and the best split of every feature.
 
-    ``parts`` are the histograms of parts of the rows, if these were filled already.
+    ``parts`` are the histograms of parts of the rows, if these were filled already. ``other`` is empty, or holds the
+    histograms of the parent of these rows and becomes those of its other child, whose best splits are found, too.
     """
     if parts.shape[0] == 0:
         fill_groups(words, by_row, first, stop, rows, values, sums)
@@ -129,42 +141,32 @@ def look(
             for k in range(GROUP):
                 for b in range(256):
                     sums[group, k, b] = parts[part, group, k, b] + (sums[group, k, b] if part else np.int64(0))
-        at = group * GROUP
-        _best_splits(sums[group], at, at + GROUP, kinds, allowed, node, limits, out)
-
-
-@njit(cache=True, nogil=True)
-def look_at_both(
-    words: Any, by_row: Any, first: int, stop: int, rows: Any, values: Any, parts: Any, sums: Any, kinds: Any,
-    allowed: Any, node: Any, limits: Any, out: Any, other: Any, other_allowed: Any, other_node: Any, other_out: Any,
-) -> None:  # fmt: skip
-    """The same for two children; ``other`` holds the histograms of their parent and becomes those of the second."""
-    look(words, by_row, first, stop, rows, values, parts, sums, kinds, allowed, node, limits, out)
-    for group in range(first, stop):
+        _best_splits(sums[group], group * GROUP, n_bins, special, allowed, node, limits, out)
+    for group in range(first, min(stop, other.shape[0])):
         for k in range(GROUP):
             for b in range(256):
                 other[group, k, b] -= sums[group, k, b]
-        at = group * GROUP
-        _best_splits(other[group], at, at + GROUP, kinds, other_allowed, other_node, limits, other_out)
+        _best_splits(other[group], group * GROUP, n_bins, special, other_allowed, other_node, limits, other_out)
 
 
 @njit(cache=True, nogil=True)
 def settle(
-    words: Any, rows: Any, sums: Any, kinds: Any, node: Any, limits: Any, min_rows: int, sure: int, out: Any
-) -> Any:
+    words: Any, rows: Any, sums: Any, n_bins: Any, special: Any, node: Any, limits: Any, min_rows: int, sure: int,
+    out: Any,
+) -> Any:  # fmt: skip
     """The feature with the best split into at least ``min_rows`` of ``rows`` each, the first of equal ones.
 
     ``out`` are the best splits whatever the number of rows, and are corrected where that decides. A part with ``sure``
     units of curvature has enough rows.
     """
     gains, lasts, missing_left = out
-    counts, counted = np.empty(256, np.int64), np.zeros(kinds[0].size, np.bool_)
+    counts, counted = np.empty(256, np.int64), np.zeros(n_bins.size, np.bool_)
     while True:
         j = np.argmax(gains)
         if gains[j] <= 0 or counted[j]:
             return j
         histogram = sums[j // GROUP, j % GROUP]
-        searched, _ = _searched(histogram, kinds, j, node, limits, counts)
+        searched, _ = _searched(histogram, n_bins, special, j, node, limits, counts)
         left = histogram[MISSING] if missing_left[j] else np.int64(0)
         for b in range(lasts[j] + 1):
             left += searched[b]
@@ -172,7 +174,7 @@ def settle(
         if h_left >= sure and (node[0] & _CURVE) - h_left >= sure:
             return j
         count_bins(words[j // GROUP], 8 * (j % GROUP), rows, counts)
-        gains[j], lasts[j], missing_left[j] = _best_of(histogram, kinds, j, node, limits, counts, min_rows)
+        gains[j], lasts[j], missing_left[j] = _best_of(histogram, n_bins, special, j, node, limits, counts, min_rows)
         counted[j] = True
 
 
