@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from rankwright.errors import InputError
 
-__all__ = ["as_ids", "gather_queries", "join_ids", "query_chunks", "query_of_row", "sizes_to_indptr"]
+__all__ = ["as_bounds", "as_ids", "gather_queries", "join_ids", "query_chunks", "query_of_row", "sizes_to_indptr"]
 
 Array = npt.NDArray[Any]
 
@@ -88,6 +88,13 @@ def sizes_to_indptr(sizes: Array) -> Array:
     indptr = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=indptr[1:])
     return indptr
+
+
+def as_bounds(places: Array) -> Array:
+    """Boundaries or starts of queries, read-only: a kernel is compiled anew for what can be written to."""
+    view = np.ascontiguousarray(places, np.int64).view()
+    view.flags.writeable = False
+    return view
 
 
 def query_of_row(indptr: Array) -> Array:

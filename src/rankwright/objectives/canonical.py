@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from rankwright.data.blocks import sizes_to_indptr
+from rankwright.data.blocks import as_bounds, sizes_to_indptr
 from rankwright.data.threads import Team, runs_of
 from rankwright.measures.oracles.common import BINS, SORT, WORK, sort_descending
 from rankwright.models.products import FASTMATH, kernel_form, row_scores
@@ -74,6 +74,7 @@ def canonical_order(
     team : Team
         The result does not depend on its number of threads.
     """
+    starts, indptr = as_bounds(starts), as_bounds(indptr)
     size = np.maximum(np.maximum(np.abs(low), np.abs(high)), np.finfo(np.float64).tiny)
     mix = np.where(low < high, np.random.default_rng(0).uniform(0.5, 1.0, len(size)) / size, 0.0)
     shares = np.random.default_rng(1).uniform(0.5, 1.0, len(labels))

@@ -26,7 +26,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, typeof, types
 
-from rankwright.data.blocks import query_of_row
+from rankwright.data.blocks import as_bounds, query_of_row
 from rankwright.data.order import descending
 from rankwright.data.threads import Team, runs_of
 from rankwright.measures import Measure, Rankings
@@ -240,7 +240,7 @@ def _queries(setup: Any, scores: Any, docs: Any, first: int, last: int, residual
     indptr, longest = setup[3], np.int64(0)
     for q in range(first, last):
         longest = max(longest, indptr[q + 1] - indptr[q])
-    space = _space(longest, STATE)
+    space = _space(longest, np.int64(STATE))  # as a literal, it would be compiled once more
     s, up, curve = np.empty(longest), np.empty(longest), np.empty(longest)
     for q in range(first, last):
         start = indptr[q]
@@ -299,7 +299,7 @@ class Lambdas:
         nearness: float = 0.0,
         normalize: bool = False,
     ) -> None:
-        self.indptr, self._measure = np.ascontiguousarray(indptr, np.int64), measure
+        self.indptr, self._measure = as_bounds(indptr), measure
         labels = np.asarray(labels, np.float64)
         self.docs = np.arange(len(labels)) if order is None else np.ascontiguousarray(order, np.int64)
         longest = int(np.diff(indptr).max(initial=1))
