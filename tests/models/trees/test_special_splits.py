@@ -5,6 +5,7 @@ import itertools
 
 import numpy as np
 import pytest
+from numba import njit, typeof
 
 from rankwright.models.trees.binning import GROUP, MISSING, bin_features
 from rankwright.models.trees.forest import Forest, Tree
@@ -20,7 +21,7 @@ from rankwright.models.trees.special_split import (
     left_bins,
     permuted,
 )
-from rankwright.models.trees.split import best_split
+from rankwright.models.trees.split import _best_of, best_split
 
 NO_COUNTS = np.zeros(256, np.int64)
 
@@ -247,3 +248,21 @@ def test_the_words_of_categories_hold_their_numbers():
     assert binned.categorical == {0}
     assert GROUP == 8
     assert [len(ends) for ends in bin_features(X, categories={0: 0, 1: 1}).ends] == [0, 0]
+
+
+@pytest.mark.parametrize("special", [None, (np.zeros(1, np.bool_), np.zeros(1, np.int64))], ids=["plain", "special"])
+def test_plain_features_compile_no_special_splits(special):
+    afresh = njit(_best_of.py_func)
+    given = (NO_COUNTS, np.array([3]), special, 0, (0, -np.inf, np.inf, 0.0), (1, 0.0), NO_COUNTS, 0)
+    afresh.compile(tuple(typeof(each) for each in given))
+    (code,) = afresh.inspect_llvm().values()
+    for name in ("best_bounded_split", "category_order"):
+        assert (name in code) == (special is not None)
+
+
+def test_equal_means_keep_the_order_of_their_categories():
+    means = np.random.default_rng(3).integers(-3, 4, 255)
+    histogram = np.zeros(256, np.int64)
+    histogram[:255] = (means << CURVE_BITS) + 1
+    order = category_order(histogram, 255, int(histogram.sum()), 0.0)
+    np.testing.assert_array_equal(order, np.argsort(means, kind="stable"))
