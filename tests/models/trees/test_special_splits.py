@@ -260,9 +260,10 @@ def test_plain_features_compile_no_special_splits(special):
         assert (name in code) == (special is not None)
 
 
-def test_equal_means_keep_the_order_of_their_categories():
-    means = np.random.default_rng(3).integers(-3, 4, 255)
+@pytest.mark.parametrize("n_bins", [1, 2, 15, 16, 17, 33, 48, 100, 255])
+def test_equal_means_keep_the_order_of_their_categories(n_bins):
+    means = np.random.default_rng(3).integers(-3, 4, n_bins)
     histogram = np.zeros(256, np.int64)
-    histogram[:255] = (means << CURVE_BITS) + 1
-    order = category_order(histogram, 255, int(histogram.sum()), 0.0)
+    histogram[:n_bins] = (means << CURVE_BITS) + 1
+    order = category_order(histogram, n_bins, int(histogram.sum()), 0.0)
     np.testing.assert_array_equal(order, np.argsort(means, kind="stable"))
