@@ -10,7 +10,7 @@ import click
 
 __all__ = ["COMPILING", "told_of_compiling"]
 
-COMPILING = "compiling the training code, once on this machine: about 15 seconds …"
+COMPILING = "compiling the training code, once on this machine: 15 to 40 seconds …"
 
 
 @contextmanager
