@@ -28,7 +28,7 @@ from rankwright.models.trees.split import look, partition, settle
 __all__ = ["Grower"]
 
 Array = npt.NDArray[Any]
-_WORTH_A_THREAD = 1 << 17  # values to add up
+_WORTH_A_THREAD = 1 << 19  # values to add up
 _SEARCHED = 512  # rows whose values take as long as the search for the best splits
 _ROWS_A_THREAD = 1 << 14  # rows to move or read once
 _BALANCE = 1.1  # longest share of a thread that is good enough, relative to the mean
