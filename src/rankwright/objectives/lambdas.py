@@ -39,7 +39,7 @@ __all__ = ["Lambdas", "ranknet_cost"]
 
 Array = npt.NDArray[Any]
 _FARTHEST = 600.0  # difference of scores whose exponential, and its product with another number, is finite
-_TASK_DOCS = 8192  # at least, of a run of queries in one thread
+_TASK_DOCS = 1 << 14  # at least, of a run of queries in one thread
 _VECTOR = types.Array(types.float64, 1, "C")
 _FROZEN = types.Array(types.float64, 1, "C", readonly=True)
 _TABLE = types.Array(types.float64, 2, "C")

@@ -26,7 +26,7 @@ from rankwright.objectives.sample import centred_sample
 __all__ = ["Planes", "StructuredHinge"]
 
 Array = npt.NDArray[Any]
-_TASK_DOCS = 4096  # at least, of a run of blocks in one thread
+_TASK_DOCS = 1 << 13  # at least, of a run of blocks in one thread
 ALONE, KEEP, REUSE = 0, 1, 2  # what a pass does with scores and orders
 _NOTHING = np.empty(0)
 _NO_QUERY = np.empty(0, np.int64)

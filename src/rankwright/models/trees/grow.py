@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -28,7 +29,7 @@ from rankwright.models.trees.split import look, partition, settle
 __all__ = ["Grower"]
 
 Array = npt.NDArray[Any]
-_WORTH_A_THREAD = 1 << 19  # values to add up
+_WORTH_A_THREAD = 1 << 18  # values to add up, in about the time that a thread costs
 _SEARCHED = 512  # rows whose values take as long as the search for the best splits
 _ROWS_A_THREAD = 1 << 14  # rows to move or read once
 _BALANCE = 1.1  # longest share of a thread that is good enough, relative to the mean
@@ -277,7 +278,8 @@ class Grower:
 
         Where there are too few groups for the threads to share, the rows are shared, too, and their histograms added.
         """
-        worth = 1 + (len(part) + _SEARCHED) * self.binned.n_features // _WORTH_A_THREAD
+        # T threads take work / T + cost · T: least at the root of work / cost.
+        worth = 1 + math.isqrt((len(part) + _SEARCHED) * self.binned.n_features // _WORTH_A_THREAD)
         threads, n_groups = min(self.threads, worth), self._shape[0]
         by_group = _groups_at_once(n_groups, threads)
         groups, rows = parts_of(n_groups, by_group), parts_of(len(part), threads // by_group)
