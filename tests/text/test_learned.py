@@ -43,6 +43,17 @@ def test_documents_are_ranked_by_the_model(index, weights):
     assert len(hits) == 3
 
 
+def test_wrong_queries_and_depths_get_one_line(index):
+    engine = LearnedSearch(index, LinearModel(np.ones(3), NAMES))
+    with pytest.raises(InputError, match=r"the queries are a single string; expected a sequence"):
+        engine.search_all("lift of wings")
+    for k in (0, -1, 2.5):
+        with pytest.raises(InputError, match=rf"k is {k}; expected a positive integer"):
+            engine.search_all(["lift"], k)
+        with pytest.raises(InputError, match=rf"k is {k}; expected a positive integer"):
+            engine.search("lift", k)
+
+
 @pytest.mark.parametrize(
     ("names", "message"),
     [

@@ -55,7 +55,7 @@ class Adaptation:
     """Background rankers and the data of a new domain; the attributes are those of :func:`adapt`.
 
     Later ways reuse the models of earlier ones. ``backgrounds`` has the models by name; ``folds`` those of the training
-    data if there is no validation data.
+    data, where nothing was given to validate with.
     """
 
     background: Any

@@ -40,11 +40,16 @@ def map_ahead(
 ) -> Generator[Result, None, None]:
     """``function`` of every item, in order; threads compute up to ``n_ahead`` results besides the one in use.
 
+    With one thread it is this one, and nothing is done ahead.
+
     Examples
     --------
     >>> list(map_ahead(str.upper, iter("abc"), 2, 3))
     ['A', 'B', 'C']
     """
+    if threads == 1:
+        yield from map(function, items)
+        return
     waiting: deque[Future[Result]] = deque()
     is_open = True
     with ThreadPoolExecutor(threads) as pool:

@@ -175,11 +175,7 @@ def _parsed_chunks(
         return chunk, parsers[number % len(parsers)].parse(chunk), share
 
     with closing(_text_chunks(file, progress)) as chunks:
-        numbered = enumerate(chunks)
-        if threads == 1:
-            yield from map(parse, numbered)
-        else:
-            yield from map_ahead(parse, numbered, threads, len(parsers) - 1)
+        yield from map_ahead(parse, enumerate(chunks), threads, len(parsers) - 1)
 
 
 def read_letor_labels(

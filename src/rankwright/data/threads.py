@@ -65,7 +65,7 @@ class Team:
         return results
 
     def close(self) -> None:
-        """Let the other threads go; what is left to do is done by the caller's."""
+        """Shut down the other threads; the caller's does what is still asked for."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None

@@ -378,7 +378,7 @@ class Lambdas:
         return residuals, weights
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Shut down the threads."""
         self._team.close()
 
 

@@ -251,9 +251,9 @@ class StructuredHinge:
         """Multiply all costs: the same problem for another C."""
         self.cost = self.cost * factor
 
-    def sample(self, wanted: int | None = None) -> Array:
+    def sample(self) -> Array:
         """Features of some documents as weights see them, less the means of their queries."""
-        return centred_sample(self.X, self.rows, self.indptr, self._inverse, self._kept, wanted)
+        return centred_sample(self.X, self.rows, self.indptr, self._inverse, self._kept)
 
     def evaluate(self, w: Array, only: Array | None = None) -> Planes:
         """One pass over the data at the weights ``w``; over the queries in ``only``, if given."""

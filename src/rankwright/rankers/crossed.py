@@ -1,4 +1,4 @@
-"""Rankers that choose open settings by cross-validation if there is no validation data."""
+"""Rankers that choose what was left open by cross-validation, unless they are given data to validate with."""
 
 from __future__ import annotations
 

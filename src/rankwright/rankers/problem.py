@@ -27,8 +27,7 @@ BUNDLE, ONE_SLACK, N_SLACK, DESCENT = "bundle", "one-slack-cutting-plane", "n-sl
 SOLVERS = (BUNDLE, ONE_SLACK, N_SLACK)  # with a certificate
 _PLANES = {BUNDLE: 16, ONE_SLACK: 200, N_SLACK: 8, DESCENT: 16}  # per block, at least
 _PLANES_IN_ALL = 200  # at least: few blocks need more planes each
-_FEW_BLOCKS = 112  # up to this many, every query has its own block,
-_LEAST_BLOCKS = 16  # or up to the number of documents per feature, but at least up to this
+_FEW_BLOCKS = 112  # up to this many, every query has its own block
 _PLANE_BYTES = 0.5  # share of the features' bytes that cached planes may take
 _FEW_BYTES = 1 << 25  # bytes they may always take
 _NO_GAIN = 0.01  # share of the objective: weights better than 0 by less count as 0
@@ -231,7 +230,5 @@ def _n_blocks(data: RankingData, capacity: int) -> int:
     """One block per query, unless the work on that many planes, or their memory, would outgrow a pass."""
     size = feature_bytes(data) * (2 if data.is_sparse else 1)
     affordable = int(max(_PLANE_BYTES * size, _FEW_BYTES) / (capacity * data.n_features * 8))
-    worthwhile = max(
-        min(_FEW_BLOCKS, max(_LEAST_BLOCKS, data.n_docs // data.n_features)), data.n_docs // (8 * data.n_features)
-    )
+    worthwhile = max(_FEW_BLOCKS, data.n_docs // (8 * data.n_features))
     return max(1, min(data.n_queries, worthwhile, affordable))

@@ -51,11 +51,8 @@ class Objective(Protocol):
     def evaluate(self, w: Array) -> Any:
         """Losses, vectors and values of the blocks' planes at ``w``."""
 
-    def sample(self, wanted: int | None = None) -> Array:
-        """Rows whose second moments have the shape of the hinge's curvature; none where they would cost too much.
-
-        ``wanted``: about so many, whatever they cost.
-        """
+    def sample(self) -> Array:
+        """Rows whose second moments have the shape of the hinge's curvature; none if they are few or cost much."""
 
 
 @dataclass(frozen=True)
@@ -233,7 +230,7 @@ class _Run:
         if self._objective.n_blocks < _FEW:
             return True
         if not book.has_metric:
-            book.metric, book.has_metric = shape_of(self._objective.sample, self._objective.n_features), True
+            book.metric, book.has_metric = shape_of(self._objective.sample), True
         return book.metric is None
 
     def check(self, passes: int, began: float) -> Check:

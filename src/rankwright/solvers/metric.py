@@ -18,21 +18,10 @@ __all__ = ["IDENTITY", "shape_of"]
 Array = npt.NDArray[Any]
 IDENTITY = np.empty((0, 0))
 _CHUNK = 64  # rows that fit the nearest cache
-_FEW_FEATURES = 200  # up to which no small sample is taken first
-_FEW = 256  # rows in that, at most
-_FEW_VALUES = 1 << 23  # and values
-_MOSTLY_NOISE = 0.5
 
 
-def shape_of(sample: Callable[..., Array], n_features: int) -> Array | None:
-    """Second moments of the rows of a centred sample, with a mean eigenvalue of 1; None if there are none.
-
-    IDENTITY if features are hardly correlated: then no system with as many rows as features needs to be solved.
-    """
-    if n_features > _FEW_FEATURES:
-        few = sample(max(16, min(_FEW, _FEW_VALUES // n_features)))
-        if len(few) == 0 or _noise_of_few(few) > _MOSTLY_NOISE:
-            return IDENTITY
+def shape_of(sample: Callable[[], Array]) -> Array | None:
+    """Second moments of the rows of a centred sample, with a mean eigenvalue of 1; None if there are none."""
     rows = sample()
     n, d = rows.shape
     if n == 0:
@@ -58,19 +47,3 @@ def shape_of(sample: Callable[..., Array], n_features: int) -> Array | None:
 def _noise(square: float, fourth: float, n: int, d: int) -> float:
     """The share of noise, from ‖S‖² of the moments S and Σ‖x‖⁴ of the rows, with a mean eigenvalue of 1."""
     return min(1.0, max(0.0, (fourth / n - square) / n) / max(square - d, 1e-300))
-
-
-def _noise_of_few(rows: Array) -> float:
-    """The same, by inner products of the rows."""
-    n, d = rows.shape
-    padded = (n + 3) // 4 * 4
-    M, G = np.zeros((padded, d)), np.zeros((padded, padded))
-    M[:n] = rows
-    add_products(M, padded, d, G)
-    diagonal = np.diag(G)
-    mean = float(diagonal.sum()) / (n * d)
-    if not (np.isfinite(mean) and mean > 0):
-        return 1.0
-    fourth = float((diagonal * diagonal).sum())
-    square = (2.0 * float((np.triu(G, 1) ** 2).sum()) + fourth) / (n * n)
-    return _noise(square / (mean * mean), fourth / (mean * mean), n, d)

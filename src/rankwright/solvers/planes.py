@@ -28,14 +28,13 @@ __all__ = ["PlaneBook"]
 Array = npt.NDArray[Any]
 _IN_USE = 1e-6  # planes with less α are dropped when a block is full
 _OF_USE = 1e-3  # and with less than this, when it has enough
-_FEW_FEATURES = 200
 _SHARPER = 0.1  # how fast smoothing is reduced
 _ENOUGH = 560  # planes in total
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _merge(V: Any, losses: Any, slack: Any, alpha: Any, place: int) -> int:
-    """Merge the plane at ``place``, the one with least α, into the next: their mean, weighted by α. Returns which."""
+def _merge(V: Any, losses: Any, slack: Any, alpha: Any, place: int) -> None:
+    """Merge the plane at ``place``, the one with least α, into the next: their mean, weighted by α."""
     other = 1 if place != 1 else 2
     for p in range(1, alpha.size):
         if p != place and alpha[p] < alpha[other]:
@@ -47,18 +46,15 @@ def _merge(V: Any, losses: Any, slack: Any, alpha: Any, place: int) -> int:
     losses[other] = share * losses[place] + (1.0 - share) * losses[other]
     slack[other] = share * slack[place] + (1.0 - share) * slack[other]
     alpha[other] = total
-    return other
 
 
 @njit(cache=True, error_model="numpy")
 def _add_planes(
-    V: Any, losses: Any, alpha: Any, counts: Any, slack: Any, vectors: Any, new: Any, w: Any, enough: int,
-    changed: Any,
+    V: Any, losses: Any, alpha: Any, counts: Any, slack: Any, vectors: Any, new: Any, w: Any, enough: int
 ) -> tuple[int, float]:  # fmt: skip
     """Give every block its new plane if it lies above the cached ones at ``w``.
 
-    Returns how many were given, and the sum of the blocks' highest cached planes at ``w``. Fills ``slack`` and marks
-    what has ``changed``.
+    Returns how many were given, and the sum of the blocks' highest cached planes at ``w``. Also fills ``slack``.
 
     A block with ``enough`` planes drops the one with least α, if it is of little use. In a full block the two with
     least α are replaced by their mean.
@@ -84,7 +80,7 @@ def _add_planes(
             if counts[b] < capacity and alpha[b, place] > _OF_USE:
                 place = counts[b]
             elif counts[b] == capacity and alpha[b, place] > _IN_USE:
-                changed[b, _merge(V[b], losses[b], slack[b], alpha[b], place)] = True
+                _merge(V[b], losses[b], slack[b], alpha[b], place)
         if place == counts[b]:
             counts[b] += 1
         for j in range(w.size):
@@ -92,7 +88,6 @@ def _add_planes(
         losses[b, place] = new[b]
         slack[b, place] = value
         alpha[b, place] = 0.0
-        changed[b, place] = True
     return given, total
 
 
@@ -136,17 +131,6 @@ class PlaneBook:
         self._combined = np.zeros(n_features)  # Σ_b V_bᵀ α_b
         self._rows = np.empty((n_blocks * capacity + 3, n_features))
         self._space: tuple[Array, ...] = ()
-        self._changed = np.zeros((n_blocks, capacity), np.bool_)
-        self._inner: Any = None
-        if self._many_features(n_blocks, n_features):
-            from rankwright.solvers.inner import InnerProducts  # compiled for many features only
-
-            self._inner = InnerProducts(n_blocks, capacity)
-
-    @staticmethod
-    def _many_features(n_blocks: int, n_features: int) -> bool:
-        """Whether planes are few enough, compared with features, to work with their inner products."""
-        return n_features > max(_FEW_FEATURES, 2.5 * n_blocks)
 
     @property
     def n_planes(self) -> int:
@@ -160,8 +144,7 @@ class PlaneBook:
         """
         at = self.w if at is None else at
         given, said = _add_planes(
-            self.vectors, self.losses, self.alpha, self.counts, self._slack, vectors, losses, at, self._enough,
-            self._changed,
+            self.vectors, self.losses, self.alpha, self.counts, self._slack, vectors, losses, at, self._enough
         )  # fmt: skip
         return int(given), float(said)
 
@@ -190,29 +173,20 @@ class PlaneBook:
         levels = [max(last, gap / n_blocks)]
         while levels[-1] > last:
             levels.append(max(last, levels[-1] * _SHARPER))
-        if self._inner is not None and self.n_planes and not (sigma.size and curvature > 0.0):
-            self._inner.update(self.vectors, self._changed)
-            found = self._inner.minimise(self, w, alpha, centre, curvature, levels, steps)
-        else:
-            self._space = self._space or working_space(len(w))
-            np.einsum("bpj,j->bp", self.vectors[:, :in_use], -w, out=self._slack[:, :in_use])
-            self._slack[:, :in_use] += self.losses[:, :in_use]
-            found = [
-                minimise(
-                    self.vectors, self.losses, self.counts, self._slack, self._move, alpha, w, self._combined, mu,
-                    larger, steps, centre, curvature, sigma, self._rows, *self._space,
-                )
-                for larger, mu in zip([0.0, *levels], levels, strict=False)
-            ]  # fmt: skip
+        self._space = self._space or working_space(len(w))
+        np.einsum("bpj,j->bp", self.vectors[:, :in_use], -w, out=self._slack[:, :in_use])
+        self._slack[:, :in_use] += self.losses[:, :in_use]
+        found = [
+            minimise(
+                self.vectors, self.losses, self.counts, self._slack, self._move, alpha, w, self._combined, mu,
+                larger, steps, centre, curvature, sigma, self._rows, *self._space,
+            )
+            for larger, mu in zip([0.0, *levels], levels, strict=False)
+        ]  # fmt: skip
         for loss, square, taken in found:
             self._bound(loss, square)
             self.steps += taken
         return found[-1][0], found[-1][1]
-
-    def put_slack(self, blocks: Array, planes: Array, slack: Array) -> None:
-        """Take over ℓ − v·w of the planes."""
-        self._slack[:, 0] = 0.0
-        self._slack[blocks, planes] = slack
 
     def resume(self, accuracy: float, max_steps: int) -> None:
         """Solve the problem over the existing planes, whose costs may have changed."""
@@ -252,9 +226,6 @@ class PlaneBook:
         self.alpha[:] = 0.0
         self.alpha[:, 0] = 1.0
         self.dual, self._point = 0.0, (0.0, 0.0)
-        self._changed[:] = False
-        if self._inner is not None:
-            self._inner.clear()
 
     def rescale(self, factor: float) -> None:
         """Multiply all costs by ``factor``: planes scale with them, α stays feasible."""
@@ -262,7 +233,5 @@ class PlaneBook:
         self.vectors[:, 1:in_use] *= factor
         self.losses[:, 1:in_use] *= factor
         self.curvature *= factor
-        if self._inner is not None:
-            self._inner.rescale(factor)
         self.dual, self._point = 0.0, (factor * self._point[0], factor * factor * self._point[1])
         self._bound(*self._point)

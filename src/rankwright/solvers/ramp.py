@@ -133,8 +133,8 @@ class _Tilted:
         planes = self._objective.evaluate(u - self.tilt)
         return replace(planes, losses=planes.losses + np.einsum("bj,j->b", planes.vectors, self.tilt))
 
-    def sample(self, wanted: int | None = None) -> Array:
-        return self._objective.sample(wanted)
+    def sample(self) -> Array:
+        return self._objective.sample()
 
     def turn(self, turned: Any) -> bool:
         """Compare with the rankings turned to; whether the hinge stays the same."""

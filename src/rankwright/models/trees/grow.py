@@ -136,7 +136,7 @@ class Grower:
         return bool(missing.any() and not missing.all())
 
     def close(self) -> None:
-        """Let the threads go."""
+        """Shut down the threads."""
         self.team.close()
 
     def grow(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.ahead import map_ahead
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.dataset import RankingData
 from rankwright.data.threads import threads_of
@@ -229,12 +229,11 @@ def _made(
     """All blocks, in order."""
     parts = [queries[start : start + _BLOCK] for start in range(0, len(queries), _BLOCK)]
     n_done, blocks = 0, []
-    with ThreadPoolExecutor(threads) as pool:
-        for part, block in zip(parts, map(maker, parts) if threads == 1 else pool.map(maker, parts), strict=True):
-            blocks.append(block)
-            n_done += len(part)
-            if progress is not None:
-                progress(n_done, len(queries))
+    for part, block in zip(parts, map_ahead(maker, iter(parts), threads, 2 * threads), strict=True):
+        blocks.append(block)
+        n_done += len(part)
+        if progress is not None:
+            progress(n_done, len(queries))
     return blocks
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -11,12 +10,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.ahead import map_ahead
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.matching import MissingFeaturesError
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.text.search.columns import Columns
-from rankwright.text.search.scorer import Hits
+from rankwright.text.search.scorer import Hits, check_queries, whole
 
 if TYPE_CHECKING:
     from rankwright.text.index.index import Index
@@ -67,7 +67,7 @@ class LearnedSearch:
 
     def search(self, text: str, k: int = 10) -> tuple[Array, Array]:
         """Numbers and scores of the top k documents, best first, ties in ascending order of numbers."""
-        return self._search_block([text], k)[0]
+        return self._search_block([text], whole(k, "k"))[0]
 
     def search_all(
         self,
@@ -90,14 +90,14 @@ class LearnedSearch:
         progress : callable, optional
             Called with (queries done, total queries).
         """
-        threads = threads_of(n_jobs)
-        blocks = [texts[start : start + _BLOCK] for start in range(0, len(texts), _BLOCK)]
-        work, found = partial(self._search_block, k=k), []
-        with ThreadPoolExecutor(min(threads, max(len(blocks), 1))) as pool:
-            for block in map(work, blocks) if threads == 1 else pool.map(work, blocks):
-                found += block
-                if progress is not None:
-                    progress(len(found), len(texts))
+        check_queries(texts)
+        threads, work = threads_of(n_jobs), partial(self._search_block, k=whole(k, "k"))
+        found: list[tuple[Array, Array]] = []
+        blocks = (texts[start : start + _BLOCK] for start in range(0, len(texts), _BLOCK))
+        for block in map_ahead(work, blocks, threads, 2 * threads):
+            found += block
+            if progress is not None:
+                progress(len(found), len(texts))
         docs = np.concatenate([np.empty(0, np.int64), *(docs for docs, _ in found)])
         scores = np.concatenate([np.empty(0), *(scores for _, scores in found)])
         return Hits(sizes_to_indptr(np.array([len(docs) for docs, _ in found], np.int64)), docs, scores)
@@ -118,7 +118,7 @@ class LearnedSearch:
         if self._missing_as_zero:
             X, names = self._model.with_missing(X, names)
         scores = np.asarray(self._model.score(X, names, np.array([0, len(docs)])), np.float64)
-        if 0 < k < len(docs):  # what is below the k-th need not be sorted
+        if k < len(docs):  # what is below the k-th need not be sorted
             above = np.flatnonzero(scores >= np.partition(scores, -k)[-k])
             docs, scores = docs[above], scores[above]
         best = np.argsort(-scores, kind="stable")[:k]

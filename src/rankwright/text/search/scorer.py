@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.ahead import map_ahead
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
@@ -201,19 +201,17 @@ class Scorer:
         progress : callable, optional
             Called with (queries done, total queries).
         """
-        if isinstance(texts, str):
-            raise InputError("the queries are a single string; expected a sequence of strings")
+        check_queries(texts)
         k = min(whole(k, "k"), max(self.view.n_docs, 1))
         threads = threads_of(n_jobs)
         queries = self._prepared(texts)
         blocks = [queries.part(first, min(first + _BLOCK, len(texts))) for first in range(0, len(texts), _BLOCK)]
         work = partial(self._search_block, k=k)
         parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
-        with ThreadPoolExecutor(min(threads, max(len(blocks), 1))) as pool:
-            for part in map(work, blocks) if threads == 1 else pool.map(work, blocks):
-                parts.append(part)
-                if progress is not None:
-                    progress(min((len(parts) - 1) * _BLOCK, len(texts)), len(texts))
+        for part in map_ahead(work, iter(blocks), threads, 2 * threads):
+            parts.append(part)
+            if progress is not None:
+                progress(min((len(parts) - 1) * _BLOCK, len(texts)), len(texts))
         sizes, docs, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
         return Hits(sizes_to_indptr(sizes), docs, scores)
 
@@ -295,6 +293,12 @@ class Scorer:
     def _priors(self) -> Array:
         priors = self.function.doc_priors(self.view)
         return np.empty(0, np.float32) if priors is None else priors.astype(np.float32)
+
+
+def check_queries(texts: Any) -> None:
+    """Refuse one query where several are expected: each of its letters would be one."""
+    if isinstance(texts, str):
+        raise InputError("the queries are a single string; expected a sequence of strings")
 
 
 def whole(value: Any, name: str) -> int:
