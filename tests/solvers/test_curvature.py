@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from rankwright.objectives.sample import centred_sample
-from rankwright.solvers.metric import IDENTITY, shape_of
+from rankwright.solvers.metric import FLAT, MANY_FEATURES, Shape, shape_of
 from rankwright.solvers.planes import PlaneBook
 
 
@@ -19,13 +19,19 @@ def filled(n_blocks, n_features, n_planes=4, seed=0):
     return book
 
 
-def value(book, w, centre=None, curvature=0.0, sigma=IDENTITY):
+def matrix(shape, n_features):
+    sigma = shape.level * np.eye(n_features)
+    sigma += shape.whole if shape.whole.size else 0.0
+    return sigma + shape.rows.T @ shape.rows if shape.rows.size else sigma
+
+
+def value(book, w, centre=None, curvature=0.0, shape=FLAT):
     slack = book.losses - book.vectors @ w
     slack[np.arange(slack.shape[1]) >= book.counts[:, None]] = 0.0
     found = 0.5 * w @ w + slack.max(axis=1).sum()
     if curvature:
         away = w - centre
-        found += 0.5 * curvature * away @ (sigma @ away if sigma.size else away)
+        found += 0.5 * curvature * away @ matrix(shape, len(w)) @ away
     return found
 
 
@@ -39,18 +45,24 @@ def test_the_minimum_over_the_planes_has_a_certificate(n_features):
     assert without == pytest.approx(value(book, w), abs=1e-9)
 
 
+NONE = np.empty((0, 0))
+
+
 @pytest.mark.parametrize("n_features", [6, 260])
-def test_near_minimises_with_the_curvature_of_a_metric(n_features):
+@pytest.mark.parametrize("whole", [True, False])
+def test_near_minimises_with_the_curvature_of_a_shape(n_features, whole):
     rng = np.random.default_rng(2)
     book = filled(5, n_features)
-    root = rng.normal(size=(n_features, n_features)) / np.sqrt(n_features)
-    book.metric = root @ root.T + 0.1 * np.eye(n_features)
+    root = rng.normal(size=(n_features if whole else 3, n_features)) / np.sqrt(n_features)
+    book.shape = Shape(0.1, root.T @ root, NONE) if whole else Shape(0.1, NONE, root)
+    v = rng.normal(size=n_features)
+    assert book.shape.square(v) == pytest.approx(v @ matrix(book.shape, n_features) @ v)
     centre = rng.normal(size=n_features) / 5
     w, _ = book.near(centre, 2.0, 1.0, 1e-7, 100)
-    least = value(book, w, centre, 2.0, book.metric)
+    least = value(book, w, centre, 2.0, book.shape)
     for _ in range(200):
         move = rng.normal(size=n_features) * 10.0 ** rng.uniform(-3, 0) / np.sqrt(n_features)
-        assert value(book, w + move, centre, 2.0, book.metric) > least - 1e-5
+        assert value(book, w + move, centre, 2.0, book.shape) > least - 1e-5
 
 
 def test_the_shape_is_the_covariance_shrunk_by_its_noise():
@@ -59,13 +71,28 @@ def test_the_shape_is_the_covariance_shrunk_by_its_noise():
     true = root @ root.T
     true *= 20 / np.trace(true)
     rows = rng.multivariate_normal(np.zeros(20), true, size=4000)
-    shape = shape_of(lambda: rows)
+    shape = matrix(shape_of(lambda: rows), 20)
     assert np.trace(shape) == pytest.approx(20)
     assert np.abs(shape - true).max() < 0.15 * np.abs(true).max()
     few = rng.normal(size=(60, 20))
     raw = few.T @ few / 60
-    shrunk = shape_of(lambda: few)
+    shrunk = matrix(shape_of(lambda: few), 20)
     assert np.linalg.norm(shrunk - np.eye(20)) < 0.5 * np.linalg.norm(raw - np.eye(20))
+
+
+def test_of_many_features_the_directions_of_most_variance_are_kept():
+    rng = np.random.default_rng(5)
+    d = MANY_FEATURES + 88
+    strong = np.linalg.qr(rng.normal(size=(d, 5)))[0].T * np.sqrt([[400.0], [200.0], [100.0], [50.0], [25.0]])
+    rows = rng.normal(size=(3000, 5)) @ strong + rng.normal(size=(3000, d))
+    shape = shape_of(lambda: rows)
+    assert shape.rows.shape == (5, d)
+    true = (strong.T @ strong + np.eye(d)) * d / (775 + d)
+    assert np.linalg.norm(matrix(shape, d) - true) < 0.15 * np.linalg.norm(true)
+    assert shape_of(lambda: rng.normal(size=(3000, d))).rows.shape == (0, d)  # noise has no direction
+    assert shape_of(lambda: np.zeros((3000, d))) is FLAT
+    more = rng.normal(size=(3000, 60)) @ (np.linalg.qr(rng.normal(size=(d, 60)))[0].T * 10)
+    assert len(shape_of(lambda: more + rng.normal(size=(3000, d))).rows) == 60
 
 
 @pytest.mark.parametrize(("per_feature", "known"), [(3, False), (5, True)])

@@ -10,28 +10,26 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["centred_sample"]
+__all__ = ["LEAST_DOCUMENTS", "centred_sample"]
 
 Array = npt.NDArray[Any]
-_SMALL = 512  # features for which using the sample is always affordable
 _WORK = 20  # documents in the sample, per document and feature: then it costs a few passes over the data
 _PER_FEATURE = 30  # documents in the sample, at most
-_LEAST = 4  # documents per feature, for which the shape is known well enough to rely on
+LEAST_DOCUMENTS = 4  # documents per feature, for which the shape is known well enough to rely on
 _FROM_QUERY = 8  # documents of a query, at least
+_SMALL, _VALUES = 512, 1 << 22  # with more features than that, at most so many values: the largest part is enough
 
 
 def centred_sample(X: Any, rows: Array, indptr: Array, inverse: Array, kept: Array) -> Array:
     """Features times ``inverse`` of some documents of some queries, less their means in the query.
 
-    Enough for a covariance matrix; none where there are too few documents for that, or where solving systems of that
-    size would take longer than passes over the data.
+    Enough for a covariance matrix, or for its largest part; none where there are too few documents for that.
     """
     n_docs, n_features = int(indptr[-1]), len(kept)
-    costly = n_features > _SMALL and n_features * (n_features / 6 + 100) > 4 * n_docs
-    if n_features == 0 or n_docs < _LEAST * n_features or costly:
+    if n_features == 0 or n_docs < LEAST_DOCUMENTS * n_features:
         return np.empty((0, n_features))
     enough = min(max(2 * n_features, _WORK * n_docs // n_features), _PER_FEATURE * n_features)
-    wanted = min(enough, n_docs)
+    wanted = min(enough, n_docs, _VALUES // n_features if n_features > _SMALL else n_docs)
     rng = np.random.default_rng(0)
     n_queries = len(indptr) - 1
     of_query = max(_FROM_QUERY, -(-wanted // n_queries))

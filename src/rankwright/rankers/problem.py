@@ -18,6 +18,7 @@ from rankwright.rankers.cost import Trial
 from rankwright.rankers.scales import ends, scale_in_order
 from rankwright.solvers.bundle import Check, Solution, solve
 from rankwright.solvers.gradient_descent import descend
+from rankwright.solvers.metric import MANY_FEATURES
 from rankwright.solvers.n_slack import WorkingSets, solve_n_slack
 
 __all__ = ["SOLVERS", "Problem", "Settings", "Target", "fit_health"]
@@ -26,8 +27,10 @@ Array = npt.NDArray[Any]
 BUNDLE, ONE_SLACK, N_SLACK, DESCENT = "bundle", "one-slack-cutting-plane", "n-slack-cutting-plane", "gd"
 SOLVERS = (BUNDLE, ONE_SLACK, N_SLACK)  # with a certificate
 _PLANES = {BUNDLE: 16, ONE_SLACK: 200, N_SLACK: 8, DESCENT: 16}  # per block, at least
-_PLANES_IN_ALL = 200  # at least: few blocks need more planes each
+_PLANES_IN_ALL = 200  # at least: few blocks need more planes each,
+_PER_FEATURE = 1.5  # and with many features, these for every one of them
 _FEW_BLOCKS = 112  # up to this many, every query has its own block
+_LEAST_BLOCKS = 24  # of many features: then so many do, or twice as many as there are documents per feature
 _PLANE_BYTES = 0.5  # share of the features' bytes that cached planes may take
 _FEW_BYTES = 1 << 25  # bytes they may always take
 _NO_GAIN = 0.01  # share of the objective: weights better than 0 by less count as 0
@@ -143,7 +146,7 @@ class Problem:
         ]
         together = SharedSlack if settings.slack == "shared" else SeparateSlacks
         self._objective = hinges[0] if len(hinges) == 1 else together(hinges)
-        capacity = max(capacity, -(-_PLANES_IN_ALL // self._objective.n_blocks))
+        capacity = max(capacity, -(-_planes_in_all(data) // self._objective.n_blocks))
         book = WorkingSets if settings.solver == N_SLACK else PlaneBook
         self._book = book(self._objective.n_blocks, capacity, self._objective.n_features)
         if initial is not None:
@@ -226,9 +229,25 @@ def _frozen(labels: Array) -> Array:
     return labels
 
 
+def _plane_bytes(data: RankingData) -> float:
+    """Bytes that cached planes may take."""
+    return max(_PLANE_BYTES * feature_bytes(data) * (2 if data.is_sparse else 1), _FEW_BYTES)
+
+
+def _planes_in_all(data: RankingData) -> int:
+    """How many planes there is room for, at least."""
+    wanted = _PER_FEATURE * data.n_features if data.n_features > MANY_FEATURES else 0
+    return int(max(_PLANES_IN_ALL, min(wanted, _plane_bytes(data) / (8 * data.n_features))))
+
+
 def _n_blocks(data: RankingData, capacity: int) -> int:
     """One block per query, unless the work on that many planes, or their memory, would outgrow a pass."""
-    size = feature_bytes(data) * (2 if data.is_sparse else 1)
-    affordable = int(max(_PLANE_BYTES * size, _FEW_BYTES) / (capacity * data.n_features * 8))
-    worthwhile = max(_FEW_BLOCKS, data.n_docs // (8 * data.n_features))
+    affordable = int(_plane_bytes(data) / (capacity * data.n_features * 8))
+    from rankwright.objectives.sample import LEAST_DOCUMENTS
+
+    of_feature = data.n_docs / data.n_features
+    few = _FEW_BLOCKS
+    if data.n_features > MANY_FEATURES and of_feature >= LEAST_DOCUMENTS:
+        few = min(few, max(_LEAST_BLOCKS, int(2 * of_feature)))
+    worthwhile = max(few, int(of_feature / 8))
     return max(1, min(data.n_queries, worthwhile, affordable))

@@ -10,7 +10,7 @@ from numba import njit
 
 from rankwright.models.products import FASTMATH
 
-__all__ = ["add_products", "dot", "newton_direction", "solve_in_place", "working_space"]
+__all__ = ["add_products", "dot", "newton_direction", "orthonormal", "product", "solve_in_place", "working_space"]
 
 Array = npt.NDArray[Any]
 _FEW = 64  # rows that fit the nearest cache
@@ -83,23 +83,60 @@ def add_products(M: Any, n: int, length: int, A: Any) -> None:
             A[j + 1, i + 3] += h
 
 
+@njit(cache=True, error_model="numpy", fastmath=FASTMATH)
+def product(A: Any, B: Any) -> Any:
+    """A Bᵀ, both stored by rows; four rows of B at a time."""
+    n, k = A.shape[0], B.shape[0]
+    out = np.empty((n, k))
+    for start in range(0, k, 4):
+        last = k - 1
+        b0, b1, b2, b3 = B[start], B[min(start + 1, last)], B[min(start + 2, last)], B[min(start + 3, last)]
+        for i in range(n):
+            a = A[i]
+            s0 = s1 = s2 = s3 = 0.0
+            for j in range(a.size):
+                s0 += a[j] * b0[j]
+                s1 += a[j] * b1[j]
+                s2 += a[j] * b2[j]
+                s3 += a[j] * b3[j]
+            out[i, min(start + 3, last)], out[i, min(start + 2, last)] = s3, s2
+            out[i, min(start + 1, last)], out[i, start] = s1, s0
+    return out
+
+
+@njit(cache=True, error_model="numpy")
+def orthonormal(rows: Any) -> Any:
+    """Make the rows orthonormal, in place: each less its part along those before, twice; what is left of none is 0."""
+    for i in range(rows.shape[0]):
+        before = dot(rows[i], rows[i])
+        for _ in range(2):
+            for k in range(i):
+                along = dot(rows[k], rows[i])
+                for j in range(rows.shape[1]):
+                    rows[i, j] -= along * rows[k, j]
+        length = dot(rows[i], rows[i])
+        factor = 1.0 / np.sqrt(length) if length > 1e-20 * before else 0.0
+        for j in range(rows.shape[1]):
+            rows[i, j] *= factor
+    return rows
+
+
 @njit(cache=True, error_model="numpy", inline="always")
 def newton_direction(  # noqa: C901
-    rows: Any, n: int, mu: float, g: Any, curvature: float, sigma: Any, A: Any, few: Any, x: Any, out: Any
+    rows: Any, n: int, mu: float, g: Any, level: float, curvature: float, sigma: Any, A: Any, few: Any, x: Any, out: Any
 ) -> None:
-    """Put −(I + γΣ + RᵀR/μ)⁻¹ g into ``out``, R the first ``n`` rows; without Σ (the identity), in the smaller space.
+    """Put −(level · I + γΣ + RᵀR/μ)⁻¹ g into ``out``, R the first ``n`` rows; without Σ, in the smaller space.
 
     ``A``, ``few`` and ``x`` are from `working_space`; ``rows`` has room for three more.
     """
     d = g.size
     metric = sigma.size > 0 and curvature > 0.0
     over_features = n > d or metric
-    diagonal = 1.0 if metric else 1.0 + curvature
     padded = ((d if over_features else n) + 3) // 4 * 4
     for i in range(padded):
         for j in range(padded):
             A[i, j] = mu * curvature * sigma[i, j] if metric and i < d and j < d else 0.0
-        A[i, i] += mu * diagonal
+        A[i, i] += mu * level
         x[i] = 0.0
     M, length = rows, d
     if not over_features:
@@ -127,13 +164,16 @@ def newton_direction(  # noqa: C901
             for j in range(d):
                 out[j] += x[i] * rows[i, j]
         for j in range(d):
-            out[j] /= diagonal
+            out[j] /= level
     else:
         for j in range(d):
             out[j] = x[j]
 
 
-def working_space(d: int) -> tuple[Array, Array, Array]:
-    """What `newton_direction` needs for ``d`` features: a matrix, some rows the other way round, a vector."""
-    padded = (d + 3) // 4 * 4
-    return np.zeros((padded, padded)), np.zeros((padded, _FEW)), np.zeros(padded)
+def working_space(d: int, n: int, whole: bool) -> tuple[Array, Array, Array]:
+    """What `newton_direction` needs: a matrix, some rows the other way round, a vector.
+
+    For ``d`` features and at most ``n`` rows; ``whole``: whether there will be a Σ.
+    """
+    size = (d if whole else min(d, n)) + 3
+    return np.zeros((size, size)), np.zeros((d + 3 if size >= d else 0, _FEW)), np.zeros(size)

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.solvers.metric import shape_of
+from rankwright.solvers.metric import FLAT, shape_of
 from rankwright.solvers.planes import PlaneBook
 
 __all__ = ["Check", "Objective", "Solution", "solve"]
@@ -221,17 +221,16 @@ class _Run:
         return square * square / max(float(planes.losses.sum()) * self._square(total), 1e-300)
 
     def _square(self, v: Array) -> float:
-        shape = self._book.metric
-        return float(v @ (v if shape is None or not shape.size else np.einsum("ij,j->i", shape, v)))
+        return (self._book.shape or FLAT).square(v)
 
     def _by_reach(self) -> bool:
         """Whether nothing is known of the curvature; finds its shape when first asked."""
         book = self._book
         if self._objective.n_blocks < _FEW:
             return True
-        if not book.has_metric:
-            book.metric, book.has_metric = shape_of(self._objective.sample), True
-        return book.metric is None
+        if not book.has_shape:
+            book.shape, book.has_shape = shape_of(self._objective.sample), True
+        return book.shape is None
 
     def check(self, passes: int, began: float) -> Check:
         """What is known now. Rounding may put the bound above the objective by a hair; a gap is not negative."""

@@ -92,7 +92,7 @@ class WorkingSets(PlaneBook):
         self.vectors = np.concatenate([self.vectors, np.zeros((n_blocks, more, n_features))], axis=1)
         for name in ("losses", "alpha", "_slack", "_move"):
             setattr(self, name, np.concatenate([getattr(self, name), np.zeros((n_blocks, more))], axis=1))
-        self._rows = np.empty((n_blocks * capacity + 3, n_features))
+        self._space_for = None
 
 
 def solve_n_slack(

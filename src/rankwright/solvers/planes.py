@@ -20,7 +20,7 @@ from numba import njit
 
 from rankwright.solvers.algebra import dot, working_space
 from rankwright.solvers.interior import interior_point
-from rankwright.solvers.metric import IDENTITY
+from rankwright.solvers.metric import FLAT, Shape
 from rankwright.solvers.smoothed import minimise
 
 __all__ = ["PlaneBook"]
@@ -107,7 +107,7 @@ class PlaneBook:
         The best lower bound of the objective so far; it never falls.
     curvature : float
         That of the objective which the planes lacked when last seen; scales with the costs.
-    metric, has_metric : ndarray or None, bool
+    shape, has_shape : Shape or None, bool
         The shape of that curvature, if it can be known, and whether that was asked.
     steps : int
         Newton steps taken.
@@ -122,15 +122,15 @@ class PlaneBook:
         self.w = np.zeros(n_features)
         self.dual = 0.0
         self.curvature = 0.0
-        self.metric: Array | None = None
-        self.has_metric = False
+        self.shape: Shape | None = None
+        self.has_shape = False
         self.steps = 0
         self._point = (0.0, 0.0)
         self._slack, self._move = np.zeros((n_blocks, capacity)), np.zeros((n_blocks, capacity))
         self._enough = min(capacity, max(5, _ENOUGH // n_blocks))  # planes a block keeps even if they are of little use
         self._combined = np.zeros(n_features)  # Σ_b V_bᵀ α_b
-        self._rows = np.empty((n_blocks * capacity + 3, n_features))
         self._space: tuple[Array, ...] = ()
+        self._space_for: Shape | None = None
 
     @property
     def n_planes(self) -> int:
@@ -150,36 +150,39 @@ class PlaneBook:
 
     def improve(self, gap: float, accuracy: float, max_steps: int) -> None:
         """Solve the problem over the planes, from a gap of ``gap`` to about ``accuracy`` of it."""
-        self._point = self._minimise(self.w, self.alpha, gap, accuracy, max_steps, self.w, 0.0, IDENTITY)
+        self._point = self._minimise(self.w, self.alpha, gap, accuracy, max_steps, self.w, 0.0)
 
     def near(self, centre: Array, curvature: float, gap: float, accuracy: float, steps: int) -> tuple[Array, float]:
         """Weights that nearly minimise the problem over the planes plus ½ curvature (w − centre)·Σ(w − centre).
 
         Also returns the value over the planes there, without that term.
-        Σ is the ``metric``, the identity if it is None. The dual point of this problem gives a bound, too.
+        Σ is the ``shape``, the identity if it is None. The dual point of this problem gives a bound, too.
         """
-        w, sigma = centre.copy(), IDENTITY if self.metric is None else self.metric
-        self._minimise(w, self.alpha.copy(), gap, accuracy, steps, centre, curvature, sigma)
+        w = centre.copy()
+        self._minimise(w, self.alpha.copy(), gap, accuracy, steps, centre, curvature)
         in_use = np.arange(self._slack.shape[1]) < self.counts[:, None]
         return w, float(np.where(in_use, self._slack, 0.0).max(axis=1).sum()) + 0.5 * float(w @ w)
 
     def _minimise(
-        self, w: Array, alpha: Array, gap: float, accuracy: float, steps: int, centre: Array, curvature: float,
-        sigma: Array,
-    ) -> tuple[float, float]:  # fmt: skip
+        self, w: Array, alpha: Array, gap: float, accuracy: float, steps: int, centre: Array, curvature: float
+    ) -> tuple[float, float]:
         """Newton's method with less and less smoothing, from ``w``; α·ℓ and ‖Vᵀα‖² of the last dual point."""
         n_blocks, in_use = len(self.counts), int(self.counts.max())
         last = accuracy * gap / (n_blocks * math.log(2.0 + self.counts.mean()))
         levels = [max(last, gap / n_blocks)]
         while levels[-1] > last:
             levels.append(max(last, levels[-1] * _SHARPER))
-        self._space = self._space or working_space(len(w))
+        shape = self.shape or FLAT
+        if self._space_for is not shape:
+            most = len(self.counts) * self.losses.shape[1] + len(shape.rows)
+            self._space = (np.empty((most + 3, len(w))), *working_space(len(w), most, shape.whole.size > 0))
+            self._space_for = shape
         np.einsum("bpj,j->bp", self.vectors[:, :in_use], -w, out=self._slack[:, :in_use])
         self._slack[:, :in_use] += self.losses[:, :in_use]
         found = [
             minimise(
                 self.vectors, self.losses, self.counts, self._slack, self._move, alpha, w, self._combined, mu,
-                larger, steps, centre, curvature, sigma, self._rows, *self._space,
+                larger, steps, centre, curvature, shape.level, shape.whole, shape.rows, *self._space,
             )
             for larger, mu in zip([0.0, *levels], levels, strict=False)
         ]  # fmt: skip

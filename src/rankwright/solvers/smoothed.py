@@ -115,11 +115,27 @@ def _sharpen(V: Any, counts: Any, slack: Any, alpha: Any, factor: float, gradien
                 _add(gradient, -factor * alpha[b, p] * (slack[b, p] - mean), V[b, p])
 
 
-@njit(cache=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
-def _pull(sigma: Any, curvature: float, v: Any, out: Any) -> None:
-    """Curvature · Σ v; Σ is the identity if none is given."""
+@njit(cache=True, error_model="numpy", inline="always")
+def _pull(level: float, sigma: Any, wide: Any, curvature: float, v: Any, out: Any) -> None:
+    """Curvature · Σ v."""
     for i in range(v.size):
-        out[i] = curvature * (dot(sigma[i], v) if sigma.size and curvature > 0.0 else v[i])
+        out[i] = curvature * level * v[i]
+        if sigma.size and curvature > 0.0:
+            out[i] += curvature * dot(sigma[i], v)
+    if curvature > 0.0:
+        for r in range(wide.shape[0]):
+            _add(out, curvature * dot(wide[r], v), wide[r])
+
+
+@njit(cache=True, error_model="numpy", inline="always")
+def _append(rows: Any, n: int, wide: Any, factor: float) -> int:
+    """Put factor · ``wide`` after the first ``n`` rows; return how many there are."""
+    if factor <= 0.0:
+        return n
+    for r in range(wide.shape[0]):
+        for j in range(wide.shape[1]):
+            rows[n + r, j] = factor * wide[r, j]
+    return n + int(wide.shape[0])
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -148,20 +164,22 @@ def _search(
 @njit(cache=True, error_model="numpy")
 def minimise(
     V: Any, losses: Any, counts: Any, slack: Any, move: Any, alpha: Any, w: Any, combined: Any, mu: float,
-    larger: float, max_steps: int, centre: Any, curvature: float, sigma: Any, rows: Any, A: Any, few: Any, x: Any,
+    larger: float, max_steps: int, centre: Any, curvature: float, level: float, sigma: Any, wide: Any, rows: Any,
+    A: Any, few: Any, x: Any,
 ) -> tuple[float, float, int]:  # fmt: skip
     """Newton steps until the smooth problem's gap, ½‖gradient‖², is as small as the error of smoothing.
 
     ``slack`` is ℓ − v·w of every plane and kept up to date; ``alpha`` and ``combined`` are left as those of the last
     ``w``. If ``larger`` is above ``mu``, they are given as those of the problem with that smoothing, solved at ``w``.
-    With a ``curvature`` γ, ½γ (w − centre)·Σ(w − centre) is added to the problem.
+    With a ``curvature`` γ, ½γ (w − centre)·Σ(w − centre) is added to the problem, Σ = level · I + sigma + wideᵀ wide.
     Returns Σ_b α_b·ℓ_b, ‖Σ_b V_bᵀ α_b‖² and the number of steps.
     """
     direction, gradient = np.empty(w.size), np.empty(w.size)
     pull, bent = np.empty(w.size), np.empty(w.size)
     for j in range(w.size):
         direction[j] = w[j] - centre[j]
-    _pull(sigma, curvature, direction, pull)
+    strength = 1.0 + curvature * level
+    _pull(level, sigma, wide, curvature, direction, pull)
     predict = larger > mu  # go to where the planes in use keep their α
     stale, value, square, cut = not predict, np.inf, 0.0, _NEGLIGIBLE
     close = mu * counts.size * (1.0 if predict else _LOOSE)
@@ -181,9 +199,10 @@ def minimise(
         if predict:
             _sharpen(V, counts, slack, alpha, (1.0 - mu / larger) / mu, gradient)
         n = _spread(V, alpha, counts, _NEGLIGIBLE * _NEGLIGIBLE if predict else cut, direction, rows)
-        newton_direction(rows, n, mu, gradient, curvature, sigma, A, few, x, direction)
+        n = _append(rows, n, wide, np.sqrt(mu * curvature))
+        newton_direction(rows, n, mu, gradient, strength, curvature, sigma, A, few, x, direction)
         _fall(V, counts, direction, move)
-        _pull(sigma, curvature, direction, bent)
+        _pull(level, sigma, wide, curvature, direction, bent)
         slope = along = bend = 0.0
         for j in range(w.size):
             slope += gradient[j] * direction[j]
