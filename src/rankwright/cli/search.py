@@ -19,7 +19,7 @@ from rankwright.errors import InputError
 if TYPE_CHECKING:
     from rankwright.text.index.index import Index
     from rankwright.text.index.view import View
-    from rankwright.text.search.scorer import Hits
+    from rankwright.text.search.hits import Hits
     from rankwright.text.search.snippets import QueryWords, Snippet
 
 __all__ = ["Engine", "command"]

@@ -16,6 +16,7 @@ from rankwright.data.files import Progress
 from rankwright.errors import InputError
 from rankwright.text.analysis.analyzers import BUILT_IN, Analyzer, Own, recalled, with_one_tokenizer
 from rankwright.text.index.contents import INDEX, Contents, load_contents
+from rankwright.text.index.ids import Ids
 from rankwright.text.index.view import View
 from rankwright.text.index.view_factory import direct_view, merged_view, stored_view, view_name
 from rankwright.text.index.vocabulary import Vocabulary
@@ -50,6 +51,8 @@ class Index:
         The analysers whose terms are stored.
     has_text : bool
         Whether the texts are stored.
+    ids : Ids
+        The ids of the documents, by number.
 
     Examples
     --------
@@ -66,6 +69,7 @@ class Index:
         self._usable = usable
         self._views: dict[tuple[str, str | None], View] = {}
         self.contents = load_contents(stored)
+        self.ids = Ids(*self.contents.ids, self.path)
         self.n_docs, self.n_tokens, self.n_terms, self.n_empty = (
             int(header[key]) for key in ("documents", "tokens", "terms", "empty")
         )
@@ -111,6 +115,16 @@ class Index:
     def __len__(self) -> int:
         return self.n_docs
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its path: the index that is there is opened again."""
+        return _reopened, (self.path.absolute(), tuple(self._usable.values()))
+
+    def __copy__(self) -> Index:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Index:
+        return self  # nothing in it ever changes
+
     @property
     def chosen(self) -> tuple[Analyzer, ...]:
         """The analysers whose terms are stored."""
@@ -130,7 +144,7 @@ class Index:
     def doc_ids(self) -> Array:
         """All document ids, as bytes in UTF-8."""
         data = self.contents.ids[0].tobytes()
-        ids = (data if data.isascii() else self._decoded(data).encode()).split(b"\n")[:-1]
+        ids = (data if data.isascii() else self.ids.decoded(data).encode()).split(b"\n")[:-1]
         if len(ids) != self.n_docs:
             raise self._container.damaged(f"{len(ids):,} document ids; expected {self.n_docs:,}")
         longest = max(map(len, ids), default=0)
@@ -140,13 +154,12 @@ class Index:
 
     def doc_id(self, doc: int) -> str:
         """The id of a document, by number."""
-        data, offsets = self.contents.ids
         self._check(doc)
-        return self._decoded(data[int(offsets[doc]) : int(offsets[doc + 1]) - 1])
+        return self.ids[doc]
 
     def find(self, doc_id: str) -> int | None:
         """The number of the document with this id, or None."""
-        return self._numbers.get(doc_id)
+        return self._places.get(doc_id)
 
     def text(self, doc: int, field: str | None = None) -> str:
         """The text of one field of a document; without ``field``, of all fields, separated by line ends."""
@@ -156,7 +169,7 @@ class Index:
         data, offsets = self.contents.texts
         numbers = range(len(self.fields)) if field is None else [self._field_number(field)]
         rows = [doc * len(self.fields) + number for number in numbers]
-        found = [self._decoded(data[offsets[row] : offsets[row + 1]]) for row in rows]
+        found = [self.ids.decoded(data[offsets[row] : offsets[row + 1]]) for row in rows]
         return "\n".join(text for text in found if text)
 
     def view(self, analyzer: str = "porter+stop", field: str | None = None) -> View:
@@ -232,18 +245,12 @@ class Index:
         return self.contents
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
-        ids = self._decoded(self.contents.ids[0]).split("\n")[:-1]
+    def _places(self) -> dict[str, int]:
+        ids = self.ids.decoded(self.contents.ids[0]).split("\n")[:-1]
         numbers = dict(zip(ids, range(len(ids)), strict=True))
         if not len(numbers) == len(ids) == self.n_docs:
             raise self._container.damaged(f"{len(numbers):,} different document ids; expected {self.n_docs:,}")
         return numbers
-
-    def _decoded(self, data: Array | bytes) -> str:
-        try:
-            return bytes(data).decode()
-        except UnicodeDecodeError as error:
-            raise self._container.damaged(f"a text or an id is not valid UTF-8 ({error.reason})") from None
 
     def _made_view(self, name: str, field: str | None) -> View:
         if name not in self._usable:
@@ -252,16 +259,16 @@ class Index:
         fields = list(range(len(self.fields))) if field is None else [self._field_number(field)]
         held = self.contents
         if (name, field) in self._stored:
-            return stored_view(self._container, self._stored[name, field], analyzer, shown, self.n_docs)
+            return stored_view(self._container, self._stored[name, field], analyzer, shown, self.n_docs, self.ids)
         if len(fields) == 1:
             if analyzer.keeps_words:
-                return direct_view(analyzer, shown, held.words, held.postings, fields[0], held.lengths, self.path)
+                return direct_view(analyzer, shown, held.words, held.postings, fields[0], held.lengths, self.ids)
             if field is not None and len(self.fields) == 1:
                 whole = self.view(name)
                 return replace(whole, name=shown)
         with self._container.understood():
             words, postings = self.terms.words(), held.checked_postings
-        return merged_view(analyzer, shown, words, postings, fields, self.n_docs, self.path)
+        return merged_view(analyzer, shown, words, postings, fields, self.n_docs, self.ids)
 
     def _field_number(self, field: str) -> int:
         if field not in self.fields:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,10 @@ from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.matching import MissingFeaturesError
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
+from rankwright.text.index.index import Index
 from rankwright.text.search.columns import Columns
-from rankwright.text.search.scorer import Hits, check_queries, whole
-
-if TYPE_CHECKING:
-    from rankwright.text.index.index import Index
+from rankwright.text.search.hits import Found, Hits
+from rankwright.text.search.scorer import check_queries, whole
 
 __all__ = ["LearnedSearch"]
 
@@ -43,14 +42,24 @@ class LearnedSearch:
     missing_as_zero : bool
         Whether features of the model that cannot be computed from the index are 0; otherwise they are an error.
 
+    Notes
+    -----
+    Several threads may search at once. A pickle holds the model and the path of the index, which is opened again; a
+    copy shares the index.
+
     Examples
     --------
     >>> engine = LearnedSearch(index, load_model("model.rkw"))  # doctest: +SKIP
-    >>> docs, scores = engine.search("lift of a wing")  # doctest: +SKIP
+    >>> found = engine.search("lift of a wing", 2)  # doctest: +SKIP
+    >>> found.ids, found.scores  # doctest: +SKIP
+    (['51', '12'], array([3.25, 2.75]))
+    >>> docs, scores = found  # numbers instead of ids  # doctest: +SKIP
     """
 
     def __init__(self, index: Index, model: Any, depth: int = 1000, *, missing_as_zero: bool = False) -> None:
-        self._model = getattr(model, "model", model)
+        if not isinstance(index, Index):
+            raise InputError(f"the index is of the type {type(index).__name__}; expected an Index, as from Index.open")
+        self._model = _checked_model(model)
         names = _names(self._model)
         if names is None:
             raise InputError("the model has no feature names; expected one trained on named features")
@@ -61,13 +70,44 @@ class LearnedSearch:
             if not missing_as_zero:
                 raise problem from None
             self.columns = Columns(index, known)
-        self._depth, self._missing_as_zero = depth, missing_as_zero
+        self._depth, self._missing_as_zero = whole(depth, "depth"), missing_as_zero
         if not self.columns.functions:
             raise InputError("none of the model's features is a retrieval function; expected one, to find candidates")
 
-    def search(self, text: str, k: int = 10) -> tuple[Array, Array]:
-        """Numbers and scores of the top k documents, best first, ties in ascending order of numbers."""
-        return self._search_block([text], whole(k, "k"))[0]
+    @property
+    def index(self) -> Index:
+        """Where the documents are."""
+        return self.columns.index
+
+    @property
+    def model(self) -> Any:
+        """The model, without the facts of its file."""
+        return self._model
+
+    def __getstate__(self) -> dict[str, Any]:
+        settings = {"depth": self._depth, "missing_as_zero": self._missing_as_zero}
+        return {"index": self.index, "model": self._model, **settings}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__init__(**state)  # type: ignore[misc]
+
+    def search(self, text: str, k: int = 10) -> Found:
+        """Numbers and scores of the top k documents, best first, ties in ascending order of numbers.
+
+        Parameters
+        ----------
+        text : str
+            The query.
+        k : int, default=10
+            Maximum number of documents.
+
+        Returns
+        -------
+        Found
+            A pair ``(docs, scores)`` with the attributes ``ids``, ``docs`` and ``scores``.
+        """
+        check_queries([text])
+        return Found(*self._search_block([text], whole(k, "k"))[0], self.index.ids)
 
     def search_all(
         self,
@@ -100,7 +140,8 @@ class LearnedSearch:
                 progress(len(found), len(texts))
         docs = np.concatenate([np.empty(0, np.int64), *(docs for docs, _ in found)])
         scores = np.concatenate([np.empty(0), *(scores for _, scores in found)])
-        return Hits(sizes_to_indptr(np.array([len(docs) for docs, _ in found], np.int64)), docs, scores)
+        indptr = sizes_to_indptr(np.array([len(docs) for docs, _ in found], np.int64))
+        return Hits(indptr, docs, scores, self.index.ids)
 
     def _search_block(self, texts: Sequence[str], k: int) -> list[tuple[Array, Array]]:
         """Documents and scores of several queries; scores query by query, as their bits may depend on it."""
@@ -123,6 +164,16 @@ class LearnedSearch:
             docs, scores = docs[above], scores[above]
         best = np.argsort(-scores, kind="stable")[:k]
         return docs[best], scores[best]
+
+
+def _checked_model(model: Any) -> Any:
+    """A model: itself, or that of a model file or of a fitted ranker."""
+    for name in ("model", "model_"):
+        model = getattr(model, name, model)
+    if not (hasattr(model, "score") and hasattr(model, "feature_names")):
+        what = f"the model is of the type {type(model).__name__}"
+        raise InputError(f"{what}; expected a model, as from load_model, or a fitted ranker")
+    return model
 
 
 def _names(model: Any) -> tuple[str, ...] | None:
