@@ -60,6 +60,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
     "docs/splits-and-scaling.md": "letor/train.txt",
     "docs/text.md": {
         "The index on disk": "text/more.jsonl",
+        "Numbers of documents": "text/shop.jsonl text/clicks.csv text/queries.jsonl text/qrels.txt",
         "Other systems' runs as features": "text/train/bm25.run text/train/dirichlet.run text/train/jm.run "
         "text/train/names.run text/valid-fusion.txt text/test-fusion.txt text/test/bm25.run text/test/dirichlet.run "
         "text/test/jm.run text/test/names.run",
@@ -84,9 +85,10 @@ REFERENCE = {
     "rankwright experiment run": "text/exp.toml text/python-docs-results",
     "rankwright experiment table": "text/python-docs-results",
     "rankwright explain": "letor/model.rkw letor/test.txt",
-    "rankwright features": "text/docs.index text/queries.tsv text/qrels.txt text/bm25.run text/dense.run",
+    "rankwright features": "text/docs.index text/shop.index text/queries.tsv text/qrels.txt text/bm25.run "
+    "text/dense.run",
     "rankwright fuse": "text/bm25.run text/dirichlet.run text/qrels.txt",
-    "rankwright index": "text/docs.jsonl.gz text/docs.tsv text/more.jsonl",
+    "rankwright index": "text/docs.jsonl.gz text/docs.tsv text/more.jsonl text/shop.jsonl text/clicks.csv",
     "rankwright info": "letor/train.txt.gz text/qrels.txt letor/model.rkw",
     "rankwright rank": "letor/model.rkw letor/test.txt",
     "rankwright search": "text/docs.index text/model.rkw text/queries.jsonl text/qrels.txt",

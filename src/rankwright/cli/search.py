@@ -73,6 +73,12 @@ class Engine(Protocol):
 @click.option(
     MISSING_AS_ZERO, is_flag=True, help="Take features of the model that INDEX cannot give as 0; otherwise an error."
 )
+@click.option(
+    "--table",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --model: features of documents, as for `rankwright features --table`.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
     "-o", "--output", "target", type=click.Path(path_type=Path), metavar="RUN", help="Write a run of the file QUERIES."
@@ -95,6 +101,7 @@ def command(
     k: int | None,
     model: Path | None,
     missing_as_zero: bool,
+    table: Path | None,
     as_json: bool,
     target: Path | None,
     part: str,
@@ -104,7 +111,8 @@ def command(
     """Search INDEX for a QUERY or, with -o, for all queries of the file QUERIES.
 
     QUERIES holds JSON lines with id and text, lines of id, tab and text, or TREC topics. RUN appears once it is
-    complete. Documents that share no term with the query are never returned.
+    complete. Documents that share no term with the query are never returned. A feature of the model that is called like
+    a number of the documents (`rankwright index --number`) is that number.
 
     \b
     Example:
@@ -122,12 +130,14 @@ def command(
         raise click.UsageError("--model cannot be combined with --function or --field")
     if model is None and missing_as_zero:
         raise click.UsageError(f"{MISSING_AS_ZERO} is about the features of a model; expected --model with it")
+    if model is None and table is not None:
+        raise click.UsageError("--table holds features of a model; expected --model with it")
     queries = None if target is None else _queries_file(query, target, as_json)
     chosen = parse_function(function or "bm25")
     index = Index.open(folder)
     name = analyzer or default_analyzer(index.analyzers)
     view = index.view(name, field)
-    engine: Engine = Scorer(view, chosen) if model is None else _learned(index, model, missing_as_zero)
+    engine: Engine = Scorer(view, chosen) if model is None else _learned(index, model, missing_as_zero, table)
     what = {"function": str(chosen)} if model is None else {"model": str(model)}
     if queries is None:
         if len(query) == 1 and Path(query[0]).is_file():
@@ -141,14 +151,16 @@ def command(
         _write_run(index, engine, queries, part, k or _MANY, threads, target, tag or (model or Path(chosen.name)).stem)
 
 
-def _learned(index: Index, model: Path, missing_as_zero: bool) -> Engine:
+def _learned(index: Index, model: Path, missing_as_zero: bool, table: Path | None) -> Engine:
     from rankwright.data.matching import MissingFeaturesError
     from rankwright.models.saving import load_model
+    from rankwright.text.search.features import read_document_table
     from rankwright.text.search.learned import LearnedSearch
 
     saved = load_model(model)
+    numbers = None if table is None else read_document_table(table, index)
     try:
-        return LearnedSearch(index, saved, missing_as_zero=missing_as_zero)
+        return LearnedSearch(index, saved, missing_as_zero=missing_as_zero, numbers=numbers)
     except MissingFeaturesError as error:
         raise InputError(f"{error.message}; to take them as 0, use {MISSING_AS_ZERO}", model) from None
     except InputError as error:

@@ -28,11 +28,14 @@ class Ids:
         Where each id starts, and where the last one ends.
     path : Path
         The index.
+    checksum : str
+        Of ``data``: the same for the same documents in the same order.
     """
 
     data: Array
     offsets: Array
     path: Path
+    checksum: str
 
     def __getitem__(self, doc: int) -> str:
         """The id of a document."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,10 +15,11 @@ import numpy.typing as npt
 
 from rankwright.data.container import Container
 from rankwright.data.files import Progress
-from rankwright.errors import InputError
+from rankwright.errors import InputError, InputWarning, shown
 from rankwright.text.analysis.analyzers import BUILT_IN, Analyzer, Own, recalled, with_one_tokenizer
 from rankwright.text.index.contents import INDEX, Contents, load_contents
 from rankwright.text.index.ids import Ids
+from rankwright.text.index.numbers import GivenNumbers, located, write_numbers
 from rankwright.text.index.view import View
 from rankwright.text.index.view_factory import direct_view, merged_view, stored_view, view_name
 from rankwright.text.index.vocabulary import Vocabulary
@@ -53,6 +56,8 @@ class Index:
         Whether the texts are stored.
     ids : Ids
         The ids of the documents, by number.
+    numbers : mapping of str to ndarray of float64
+        Numbers of the documents, such as prices, by name; NaN where a document has none. See :meth:`set_numbers`.
 
     Examples
     --------
@@ -69,11 +74,12 @@ class Index:
         self._usable = usable
         self._views: dict[tuple[str, str | None], View] = {}
         self.contents = load_contents(stored)
-        self.ids = Ids(*self.contents.ids, self.path)
+        self.ids = Ids(*self.contents.ids, self.path, header["arrays"]["doc_ids"]["crc32"])
         self.n_docs, self.n_tokens, self.n_terms, self.n_empty = (
             int(header[key]) for key in ("documents", "tokens", "terms", "empty")
         )
         self.fields = self.contents.fields
+        self.numbers: Mapping[str, Array] = MappingProxyType(self.contents.numbers)
         self.analyzers = tuple(str(entry["name"]) for entry in header["analyzers"])
         if (
             not self.analyzers
@@ -110,7 +116,8 @@ class Index:
 
     def __repr__(self) -> str:
         what = f"{self.n_docs:,} documents, {self.n_tokens:,} tokens, {self.n_terms:,} terms"
-        return f"<Index {str(self.path)!r}: {what}, fields {', '.join(self.fields)}>"
+        numbers = f", numbers {', '.join(self.numbers)}" if self.numbers else ""
+        return f"<Index {str(self.path)!r}: {what}, fields {', '.join(self.fields)}{numbers}>"
 
     def __len__(self) -> int:
         return self.n_docs
@@ -235,10 +242,48 @@ class Index:
         )
         return _reopened(self.path, self.chosen)
 
+    def set_numbers(self, numbers: GivenNumbers) -> Index:
+        """Set numbers of documents without indexing anything again; a new index replaces this one once it is complete.
+
+        Numbers that are not mentioned stay unchanged: those of other names, and of documents without a row. A missing
+        number (NaN, an empty cell) removes the old one. Documents that are not in the index are left out, with a
+        warning. Files that do not change are shared, so this takes the time of writing the numbers.
+
+        Parameters
+        ----------
+        numbers : path, data frame or mapping
+            A table of documents, as a path (CSV or tab-separated with a header line, or JSON lines) or a data frame,
+            whose column ``id`` names the documents; or, by name, ``{id: number}`` or one number per document in the
+            order of the index.
+
+        Returns
+        -------
+        Index
+            The new index.
+
+        Examples
+        --------
+        >>> index = index.set_numbers({"price": {"d1": 9.5, "d2": 12}})  # doctest: +SKIP
+        >>> index.numbers["price"]  # doctest: +SKIP
+        array([ 9.5, 12. ,  nan])
+        """
+        found = located(numbers, self.find, self.n_docs, self.fields)
+        if found.unknown:
+            n, first = len(found.unknown), shown(next(iter(found.unknown)))
+            which = f"1 document is not in the index ({first})" if n == 1 else f"{n:,} documents are not in the index"
+            warnings.warn(which if n == 1 else f"{which} (the first is {first})", InputWarning, stacklevel=2)
+        write_numbers(self.path, self._current, found.over(self.numbers, self.n_docs))
+        return _reopened(self.path, tuple(self._usable.values()))
+
+    def _current(self) -> Container:
+        """The container, if it is still the one on disk."""
+        if Container.open(self.path, INDEX).header != self._container.header:
+            raise IndexChanged("has changed since it was opened; expected it to be reopened before changing", self.path)
+        return self._container
+
     def _unchanged(self) -> Contents:
         """The contents, if they are still those on disk, with their checksums compared: damage is not handed on."""
-        if Container.open(self.path, INDEX).header != self._container.header:
-            raise IndexChanged("has changed since it was opened; expected it to be reopened before adding", self.path)
+        self._current()
         self._container.verify([name for name in self._container.names if not name.startswith("view-")])
         with self._container.understood():
             _ = self.contents.checked_words, self.contents.checked_postings, self.contents.checked_texts
@@ -285,6 +330,7 @@ def build_index(
     path: str | Path,
     *,
     fields: Sequence[str] | None = None,
+    numbers: Sequence[str] = (),
     analyzers: Sequence[str | Analyzer] | str | Analyzer = BUILT_IN,
     store: bool = True,
     split_identifiers: bool = False,
@@ -305,6 +351,9 @@ def build_index(
         The folder to create. It appears once it is complete; an existing index is replaced.
     fields : sequence of str, optional
         The fields to index, in this order; by default all, in order of appearance. A missing field counts as empty.
+    numbers : sequence of str
+        Fields that hold numbers (a price, a number of clicks, a date), kept as such instead of being indexed as text:
+        numbers, text that is a decimal number, or ISO dates, which count in days since 1970. A missing one is NaN.
     analyzers : sequence of str or Analyzer
         Analysers whose terms to store. Built-in analysers work with every index; the terms of those not stored are
         computed on first use.
@@ -341,6 +390,7 @@ def build_index(
         path,
         chosen,
         fields,
+        numbers=numbers,
         store=store,
         field_views=field_views,
         format=format,

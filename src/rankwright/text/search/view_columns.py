@@ -237,6 +237,8 @@ class QueryReader:
 
     def __call__(self, texts: Sequence[str]) -> list[QueryTerms]:
         """The terms of queries in every view; each text is analysed once by every analyser."""
+        if not self._views:
+            return []
         counted: dict[Callable[[str], list[str]], list[Counter[str]]] = {}
         terms_of, counts_of, times_of, lengths = [_NONE], [_NONE], [], []
         for one in self._views:
