@@ -27,7 +27,6 @@ __all__ = ["Engine", "command"]
 _FEW, _MANY = 10, 1000
 _INDENT = 4
 _LEAST_WIDTH, _WIDTH, _WIDTH_OF_JSON = 30, 100, 240
-_TITLE = "title"
 _NAMED = 5
 
 
@@ -184,13 +183,13 @@ def _answer(
     index: Index, view: View, engine: Engine, text: str, k: int, facts: dict[str, Any] | None, field: str | None
 ) -> None:
     """Print the results of one query: for people or, given facts to go before them, as JSON."""
-    from rankwright.text.search.snippets import query_words
+    from rankwright.text.search.snippets import query_words, title_and_snippet
 
     words = query_words(view, text)
     docs, scores = engine.search(text, k)
     width = max(shutil.get_terminal_size((_WIDTH, 24)).columns, _LEAST_WIDTH) if facts is None else _WIDTH_OF_JSON
     found = [
-        (rank, score, index.doc_id(doc), *_shown(index, view, doc, words.weights, field, width - _INDENT))
+        (rank, score, index.doc_id(doc), *title_and_snippet(index, view, doc, words.weights, width - _INDENT, field))
         for rank, (doc, score) in enumerate(zip(docs.tolist(), scores.tolist(), strict=True), 1)
     ]
     if facts is not None:
@@ -204,20 +203,6 @@ def _answer(
     for rank, score, doc_id, title, part in found:
         _print_result(rank, score, doc_id, title, part, width)
     _tell_words(words, bool(found))
-
-
-def _shown(
-    index: Index, view: View, doc: int, weights: dict[str, float], field: str | None, width: int
-) -> tuple[str, Snippet]:
-    """The title and the snippet of a document; both empty if the index has no texts."""
-    from rankwright.text.search.snippets import Snippet, shorten, snippet
-
-    if not index.has_text:
-        return "", Snippet("")
-    others = [name for name in index.fields if name != _TITLE] or list(index.fields)
-    body = " ".join(index.text(doc, name) for name in ([field] if field else others))
-    title = " ".join(index.text(doc, _TITLE).split()) if _TITLE in index.fields else ""
-    return title or shorten(body or index.text(doc), width), snippet(body, weights, view.analyze, width)
 
 
 def _print_result(rank: int, score: float, doc_id: str, title: str, part: Snippet, width: int) -> None:

@@ -141,6 +141,23 @@ class Scorer:
             scores = scores + queries.sizes[0] * self._priors[rows]
         return scores.astype(np.float64)
 
+    def term_scores(self, text: str, docs: npt.ArrayLike) -> tuple[dict[str, Array], Array | None]:
+        """What each term of a query adds to the scores of some documents, and what their lengths add by themselves.
+
+        The second part is None if the function adds nothing for the document alone. All parts sum to :meth:`scores`, up
+        to rounding in single precision.
+        """
+        from rankwright.text.search.scorer_kernel import add_up
+
+        queries, rows = self._prepared([text]), np.asarray(docs, np.int64)
+        words = {self.view.terms[word]: word for word in self.view.analyze(text) if word in self.view.terms}
+        parts = {}
+        for at, term in enumerate(queries.terms.tolist()):
+            sums = np.zeros(self.view.n_docs, np.float32)
+            add_up(queries.terms[at : at + 1], queries.weights[at : at + 1], *self._postings, sums)
+            parts[words[term]] = sums[rows].astype(np.float64)
+        return parts, (queries.sizes[0] * self._priors[rows]).astype(np.float64) if self._priors.size else None
+
     def matching(self, text: str) -> Array:
         """Whether each document contains a term of the query."""
         matching = np.zeros(self.view.n_docs, bool)
