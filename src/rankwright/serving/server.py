@@ -77,6 +77,7 @@ def serve(
     *,
     ready: Callable[[str], None],
     seconds: float,
+    stop: threading.Event | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM.
 
@@ -92,6 +93,8 @@ def serve(
         Called with the address once requests are taken.
     seconds : float
         How long requests under way have to finish at the end.
+    stop : threading.Event, optional
+        Set to end the service from another thread, where there are no signals.
     """
     config = uvicorn.Config(
         app,
@@ -108,19 +111,24 @@ def serve(
         timeout_graceful_shutdown=max(1, round(seconds) + 1),
     )
     with _logged(tell), _reloading(service):
-        asyncio.run(_Server(config, ready).serve(sockets=[bound]))
+        asyncio.run(_Server(config, ready, stop).serve(sockets=[bound]))
 
 
 class _Server(uvicorn.Server):
     """Says when it is ready; ends without raising the signal again, as an end that was asked for is no error."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[str], None]) -> None:
+    def __init__(
+        self, config: uvicorn.Config, ready: Callable[[str], None], stop: threading.Event | None = None
+    ) -> None:
         super().__init__(config)
-        self._ready = ready
+        self._ready, self._stop = ready, stop
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         self._ready(address_of((sockets or [])[0]))
+
+    async def on_tick(self, counter: int) -> bool:
+        return await super().on_tick(counter) or (self._stop is not None and self._stop.is_set())
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         if self.should_exit:

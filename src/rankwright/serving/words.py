@@ -11,8 +11,8 @@ _FUNCTIONS = {
     "bm25": "BM25",
     "tfidf": "TF-IDF",
     "cosine": "cosine similarity",
-    "dirichlet": "query likelihood (Dirichlet)",
-    "jm": "query likelihood (Jelinek–Mercer)",
+    "dirichlet": "query likelihood, Dirichlet",
+    "jm": "query likelihood, Jelinek–Mercer",
     "log-tf": "counts of the query's words",
     "log-share": "share of the query's words",
     "log-cf": "rarity of matching words in the collection",
@@ -30,7 +30,7 @@ def plain_words(feature: str) -> str:
     Examples
     --------
     >>> plain_words("bm25[porter+stop,title]"), plain_words("jm(lambda=0.7)[plain]")
-    ('BM25 in title (stemmed, no stop words)', 'query likelihood (Jelinek–Mercer), lambda=0.7 (words as written)')
+    ('BM25 in title (stemmed, no stop words)', 'query likelihood, Jelinek–Mercer, lambda=0.7 (words as written)')
     >>> plain_words("clicks")
     'clicks'
     """
