@@ -51,6 +51,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
         "Five folds": "letor/S1.txt letor/S2.txt letor/S3.txt letor/S4.txt letor/S5.txt",
     },
     "docs/howto/pairs.md": "letor/train.txt letor/vali.txt letor/test.txt",
+    "docs/howto/serve.md": "text/demo",
     "docs/lambda-family.md": "letor/train.txt letor/vali.txt letor/test.txt",
     "docs/max-margin-family.md": "letor/train.txt letor/valid.txt",
     "docs/max-margin.md": "letor/train.txt letor/valid.txt letor/test.txt",
@@ -92,6 +93,7 @@ REFERENCE = {
     "rankwright info": "letor/train.txt.gz text/qrels.txt letor/model.rkw",
     "rankwright rank": "letor/model.rkw letor/test.txt",
     "rankwright search": "text/docs.index text/model.rkw text/queries.jsonl text/qrels.txt",
+    "rankwright serve": "text/docs.index text/model.rkw",
     "rankwright train": "letor/train.txt letor/vali.txt letor/test.txt",
 }
 
@@ -158,6 +160,8 @@ class Reader:
         elif mention and isinstance(find_command(arguments[:-1]), click.Group):  # only the name of a command
             assert find_command(arguments) is not None, arguments
         else:
+            if arguments[0] == "serve":  # which does not end by itself
+                arguments = [*arguments, "--port", "0", "--try"]
             self.capsys.readouterr()
             code = main(arguments)
             said = self.capsys.readouterr().err

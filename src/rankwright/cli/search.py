@@ -188,8 +188,9 @@ def _answer(
     words = query_words(view, text)
     docs, scores = engine.search(text, k)
     width = max(shutil.get_terminal_size((_WIDTH, 24)).columns, _LEAST_WIDTH) if facts is None else _WIDTH_OF_JSON
+    room = width - _INDENT
     found = [
-        (rank, score, index.doc_id(doc), *title_and_snippet(index, view, doc, words.weights, width - _INDENT, field))
+        (rank, score, index.doc_id(doc), *title_and_snippet(index, doc, words.weights, view.analyze, room, field))
         for rank, (doc, score) in enumerate(zip(docs.tolist(), scores.tolist(), strict=True), 1)
     ]
     if facts is not None:

@@ -66,9 +66,9 @@ def command(
 
     \b
     Example:
-      rankwright serve docs.index --model model.rkw --try
-      rankwright serve docs.index --function bm25 --function dirichlet --port 0 --try
-      rankwright serve --model model.rkw --try
+      rankwright serve docs.index --model model.rkw
+      rankwright serve docs.index --function bm25 --function dirichlet --port 8081
+      rankwright serve --model model.rkw --quiet
     """
     _check_installed()
     from rankwright.data.matching import MissingFeaturesError

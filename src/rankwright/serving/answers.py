@@ -10,11 +10,10 @@ import numpy as np
 
 from rankwright.data.order import rank_order
 from rankwright.errors import shown
-from rankwright.models.terms import Term
 from rankwright.serving.rankers import Ranker
 from rankwright.serving.requests import ExplainRequest, RankRequest, RequestError, SearchRequest
 from rankwright.serving.service import State
-from rankwright.serving.words import plain_words, reason
+from rankwright.serving.words import reason
 from rankwright.text.index.index import Index
 from rankwright.text.index.view import View
 from rankwright.text.search.snippets import query_words, title_and_snippet
@@ -68,7 +67,7 @@ def search(state: State, request: SearchRequest) -> Answer:
     docs, scores = ranker.search(request.query, request.k)
     results = []
     for at, (doc, score) in enumerate(zip(docs.tolist(), scores.tolist(), strict=True), 1):
-        title, part = title_and_snippet(index, view, doc, words.weights, _SNIPPET)
+        title, part = title_and_snippet(index, doc, words.weights, state.analyze, _SNIPPET)
         result = {"rank": at, "id": index.doc_id(doc), "score": score, "title": title}
         result |= {"snippet": part.text, "marks": part.marks, "fields": {}}
         for name in fields:
@@ -95,7 +94,8 @@ def explain(state: State, request: ExplainRequest) -> Answer:
     ]
     told: dict[str, Any] = {"query": request.query, "ranker": ranker.name, "documents": found.n_documents}
     told |= {"a": places[0], "b": places[1] if b is not None else None, "difference": found.difference}
-    listed = [(_worded(term, ranker), term.contribution) for term in found.terms if term.contribution]
+    worded = {term.feature: found.words.get(term.feature, term.feature) for term in found.terms}
+    listed = [(worded[term.feature], term.contribution) for term in found.terms if term.contribution]
     if b is None:
         other, above, tied = "the mean of the documents found", found.difference >= 0, False
     else:
@@ -105,7 +105,7 @@ def explain(state: State, request: ExplainRequest) -> Answer:
     told["contributions"] = [
         {
             "feature": term.feature,
-            "words": _worded(term, ranker),
+            "words": worded[term.feature],
             "weight": term.weight,
             "a": term.a,
             compared: term.b,
@@ -114,11 +114,6 @@ def explain(state: State, request: ExplainRequest) -> Answer:
         for term in found.terms
     ]
     return Answer(encoded(told), ranker.name, len(places))
-
-
-def _worded(term: Term, ranker: Ranker) -> str:
-    """A model's feature in plain words; words of a query stay as they are."""
-    return plain_words(term.feature) if ranker.facts()["kind"] == "model" else term.feature
 
 
 def _searchable(state: State) -> tuple[Index, View]:

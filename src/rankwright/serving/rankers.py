@@ -5,6 +5,7 @@ Rankers are immutable and used by several threads at a time; a new model file be
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -19,6 +20,7 @@ from rankwright.errors import InputError, shown
 from rankwright.models.saving import SavedModel
 from rankwright.models.terms import Term, explained_terms
 from rankwright.serving.requests import RankRequest, RequestError, number
+from rankwright.serving.words import plain_words
 from rankwright.text.index.index import Index
 from rankwright.text.search.functions import parse_function
 from rankwright.text.search.learned import LearnedSearch
@@ -30,6 +32,7 @@ Array = npt.NDArray[Any]
 _MOST_VALUES = 1 << 24
 _NAMED = 5
 _LENGTH = "length of the document"
+_WORD = re.compile(r"[^\W_]+")
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class Explanation:
         The score of A less that of B, or less the mean score; the contributions sum to it.
     terms : list of Term
         The largest contribution first.
+    words : mapping of str to str
+        Their features in plain words.
     """
 
     ranks: tuple[int, ...]
@@ -53,6 +58,7 @@ class Explanation:
     n_documents: int
     difference: float
     terms: list[Term]
+    words: Mapping[str, str]
 
 
 class Ranker(Protocol):
@@ -134,7 +140,15 @@ class FunctionRanker:
             other = float(values.mean()) if b is None else float(values[1])
             terms.append(Term(name, None, float(values[at]), other, float(values[at]) - other))
         terms.sort(key=lambda term: -abs(term.contribution))
-        return _explanation(scores, places, terms)
+        return _explanation(scores, places, terms, self._words(text))
+
+    def _words(self, text: str) -> dict[str, str]:
+        """The terms of a query as they were written."""
+        found: dict[str, str] = {}
+        for word in _WORD.findall(text):
+            for term in self._scorer.view.analyze(word):
+                found.setdefault(term, f"“{word}”")
+        return found
 
 
 class ModelRanker:
@@ -201,10 +215,10 @@ class ModelRanker:
         places = _places(docs, a, b, self.name)
         order = np.argsort(docs)  # the documents in the order in which they were scored
         rows = [int(np.flatnonzero(order == place)[0]) for place in places]
-        data = self._data(text, docs[order])
-        return _explanation(
-            scores, places, explained_terms(self._model, data, 0, rows[0], rows[1] if b is not None else None)
+        terms = explained_terms(
+            self._model, self._data(text, docs[order]), 0, rows[0], rows[1] if b is not None else None
         )
+        return _explanation(scores, places, terms, {term.feature: plain_words(term.feature) for term in terms})
 
     def _with_index(self) -> LearnedSearch:
         if self._engine is None:
@@ -236,10 +250,10 @@ def _places(docs: Array, a: int, b: int | None, name: str) -> list[int]:
     return found
 
 
-def _explanation(scores: Array, places: Sequence[int], terms: list[Term]) -> Explanation:
+def _explanation(scores: Array, places: Sequence[int], terms: list[Term], words: Mapping[str, str]) -> Explanation:
     values = tuple(float(scores[at]) for at in places)
     other = values[1] if len(values) > 1 else float(np.mean(scores))
-    return Explanation(tuple(at + 1 for at in places), values, len(scores), values[0] - other, terms)
+    return Explanation(tuple(at + 1 for at in places), values, len(scores), values[0] - other, terms, words)
 
 
 def _table(model: Any, request: RankRequest) -> tuple[Array, dict[int, tuple[Any, ...]]]:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ __all__ = ["Service", "State"]
 
 Stamp = tuple[int, int, int]
 _ATTEMPTS = 3
+_WORDS = 1 << 15  # words whose terms are remembered
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,8 @@ class State:
         The view that finds words to mark in snippets.
     rankers : mapping of str to Ranker
         The rankers by name, in the order in which they were given.
+    analyze : callable
+        Maps a word to its terms, as the view does; it remembers words.
     problems : mapping of str to str
         Files on disk that could not be loaded; what was loaded before stays in use.
     """
@@ -52,6 +56,7 @@ class State:
     index: Index | None
     view: View | None
     rankers: Mapping[str, Ranker]
+    analyze: Callable[[str], list[str]] = str.split
     problems: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -170,8 +175,10 @@ class Service:
             if ranker.name in rankers:
                 raise InputError(f"two rankers have the name {ranker.name!r}; expected different ones")
             rankers[ranker.name] = ranker
-        view = None if index is None else index.view(self._analyzer or default_analyzer(index.analyzers))
-        return State(index, view, rankers)
+        if index is None:
+            return State(None, None, rankers)
+        view = index.view(self._analyzer or default_analyzer(index.analyzers))
+        return State(index, view, rankers, lru_cache(_WORDS)(view.analyze))
 
     def _is_new(self, name: str, path: Path, force: bool) -> bool:
         """Whether a file is another one than when it was last looked at."""

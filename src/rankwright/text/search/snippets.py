@@ -126,7 +126,12 @@ def shorten(text: str, width: int) -> str:
 
 
 def title_and_snippet(
-    index: Index, view: View, doc: int, weights: Mapping[str, float], width: int, field: str | None = None
+    index: Index,
+    doc: int,
+    weights: Mapping[str, float],
+    analyze: Callable[[str], list[str]],
+    width: int,
+    field: str | None = None,
 ) -> tuple[str, Snippet]:
     """What a list of results shows of a document; both are empty if the index has no texts.
 
@@ -134,12 +139,12 @@ def title_and_snippet(
     ----------
     index : Index
         Where the document is.
-    view : View
-        Whose analyser finds the words to mark.
     doc : int
         Number of the document.
     weights : mapping of str to float
         The terms to show, as :func:`query_words` gives them.
+    analyze : callable
+        Maps a word to its terms.
     width : int
         Maximum number of characters of the snippet.
     field : str, optional
@@ -150,7 +155,7 @@ def title_and_snippet(
     others = [name for name in index.fields if name != _TITLE] or list(index.fields)
     body = " ".join(index.text(doc, name) for name in ([field] if field else others))
     title = " ".join(index.text(doc, _TITLE).split()) if _TITLE in index.fields else ""
-    return title or shorten(body or index.text(doc), width), snippet(body, weights, view.analyze, width)
+    return title or shorten(body or index.text(doc), width), snippet(body, weights, analyze, width)
 
 
 def _matches(
