@@ -45,6 +45,11 @@ def started(folder):
         process.communicate()
 
 
+def without_compiling(said):
+    """The lines of a service, whether or not it was the first one on this machine."""
+    return [line for line in said.splitlines() if not line.startswith("compiling ")]
+
+
 def until(condition):
     for _ in range(600):
         if condition():
@@ -71,7 +76,7 @@ def test_a_day_of_the_service(started, folder):
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 0
-    first, *lines, last = said.splitlines()
+    first, *lines, last = without_compiling(said)
     assert first.startswith("ready after ")
     assert first.endswith("linear, trees, bm25")
     assert last == "ended"
@@ -104,7 +109,7 @@ def test_requests_under_way_are_finished(started, folder, number):
     assert b'"scores":[1.0]' in answer
     _, said = process.communicate(timeout=60)
     assert process.returncode == 0
-    assert said.splitlines()[1:] == ["ended"]
+    assert without_compiling(said)[1:] == ["ended"]
 
 
 def test_malformed_http(started):
@@ -119,7 +124,7 @@ def test_malformed_http(started):
     process.send_signal(signal.SIGTERM)
     _, said = process.communicate(timeout=60)
     assert "Traceback" not in said
-    for text in said.splitlines()[1:-1]:
+    for text in without_compiling(said)[1:-1]:
         json.loads(text)
 
 

@@ -17,6 +17,7 @@ from tests.serving.served import linear
 from rankwright.serving.app import make_app
 from rankwright.serving.server import bind, serve
 from rankwright.serving.service import Service
+from rankwright.text.index.index import Index
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 CHROMIUM = os.environ.get("RANKWRIGHT_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
@@ -319,6 +320,16 @@ def test_a_document_that_one_ranker_does_not_find(opened):
     page = opened("?q=na%C3%AFve+plates&left=bm25&right=none&a=d00&b=nothing", allowed=["Failed to load resource"])
     page.wait_for_selector("#reasons section")
     assert "has no document 'nothing'" in page.locator("#reasons").inner_text()
+
+
+def test_numbers_of_documents(opened, folder):
+    Index.open(folder / "docs.index").set_numbers({"price": {"d01": 1234.5, "d02": -0.25}, "clicks": {"d01": 7}})
+    with running(Service(folder / "docs.index", functions=["bm25"])) as at:
+        page = opened("?q=wing+lift+heat+plate+flow&k=60", at=at)
+        expect(page.locator("li[data-id=d01] .numbers")).to_have_text("price 1235 · clicks 7")
+        expect(page.locator("li[data-id=d02] .numbers")).to_have_text("price −0.25")
+        assert page.locator(".numbers").count() == 2
+        assert page.locator("#lists.one").count() == 1  # a single ranker has nothing beside it
 
 
 def test_without_an_index(opened, made):

@@ -1,6 +1,7 @@
 """New files: loaded aside and put in place in one step; broken ones are reported, and the old ones stay."""
 
 import asyncio
+import os
 import shutil
 
 import pytest
@@ -8,7 +9,7 @@ from tests.serving.served import NAMES, Client, linear, refused, trees
 
 from rankwright.errors import InputError
 from rankwright.serving.service import Service
-from rankwright.text.index.index import Index
+from rankwright.text.index.index import Index, build_index
 
 ROW = {"features": {"rows": [[1.0, 0.0, 0.0]]}}
 
@@ -151,6 +152,49 @@ def test_a_new_index(client, folder):
     client.service.reload()
     assert client.get("/health").json()["status"] == "stale"
     assert [one["id"] for one in client.search("novelty")["results"]] == ["new"]  # what is open stays open
+
+
+def test_a_new_index_with_a_broken_model(client, folder):
+    whole = (folder / "linear.rkw").read_bytes()
+    (folder / "linear.rkw").write_bytes(b"broken")
+    Index.open(folder / "docs.index").add([{"id": "new", "title": "novelty", "body": "wing"}])
+    client.service.reload(force=True)
+    assert list(client.get("/health").json()["problems"]) == ["linear"]
+    assert [one["id"] for one in client.search("novelty", ranker="linear")["results"]] == ["new"]  # the model as it was
+    (folder / "linear.rkw").write_bytes(whole)
+    client.service.reload()
+    assert client.get("/health").json()["status"] == "ok"
+
+
+def test_an_index_that_a_model_cannot_use(client, folder):
+    build_index([{"id": "x", "body": "wing"}], folder / "docs.index")
+    client.service.reload()
+    assert "title" in client.get("/health").json()["problems"]["the index"]
+    assert client.get("/version").json()["index"]["documents"] == 61
+    assert len(client.search("wing")["results"]) == 10
+    linear(folder / "linear.rkw", [1.0], NAMES[:1])
+    linear(folder / "trees.rkw", [1.0], NAMES[:1])
+    os.utime(folder / "docs.index" / "index.json")
+    client.service.reload()
+    assert client.get("/health").json() == {"status": "ok", "problems": {}}
+    assert [one["id"] for one in client.search("wing")["results"]] == ["x"]
+
+
+def test_numbers_of_documents(folder):
+    index = Index.open(folder / "docs.index").set_numbers({"price": {"d01": 3.5, "d02": 7.0}})
+    linear(folder / "linear.rkw", [1.0, 100.0], (NAMES[0], "price(missing=0)"))
+    client = Client(folder, models=("linear",))
+    found = client.search("wing lift heat plate flow", k=60, fields="price")["results"]
+    assert {one["id"]: one["fields"]["price"] for one in found}["d01"] == 3.5
+    assert None in [one["fields"]["price"] for one in found]
+    assert [one["id"] for one in found[:2]] == ["d02", "d01"]
+    told = client.get("/explain", q="wing lift heat plate flow", doc="d02", against="d01").json()
+    assert told["contributions"][0]["feature"] == "price(missing=0)"
+    assert client.get("/version").json()["index"]["numbers"] == ["price"]
+    index.set_numbers({"price": {"d01": 9.0}})
+    client.service.reload()
+    assert [one["id"] for one in client.search("wing lift heat plate flow")["results"][:2]] == ["d01", "d02"]
+    client.close()
 
 
 def test_what_cannot_be_served(folder):

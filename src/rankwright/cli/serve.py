@@ -7,12 +7,14 @@ from pathlib import Path
 
 import click
 
+from rankwright.cli.compiling import told_of_compiling
 from rankwright.cli.options import FILE, MISSING_AS_ZERO, positive
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 
 __all__ = ["command"]
 
+_COMPILING = "compiling the search code, once on this machine: 20 to 60 seconds …"
 _NEEDED = ("starlette", "uvicorn")
 _MODEL_HELP = "Model file; may be repeated. Requests name it by its stem."
 _FUNCTION_HELP = "Retrieval function to serve beside the models; may be repeated.  [default: bm25]"
@@ -92,7 +94,8 @@ def command(
     bound = bind(host, port)
     with bound:
         names = local_names(host, further)
-        took = service.warm_up()
+        with told_of_compiling(_COMPILING):
+            took = service.warm_up()
         click.echo(f"ready after {took:.1f} s: {', '.join(service.state.rankers)}", err=True)
         if names is None:
             click.echo(

@@ -71,9 +71,9 @@ def search(state: State, request: SearchRequest) -> Answer:
         result = {"rank": at, "id": index.doc_id(doc), "score": score, "title": title}
         result |= {"snippet": part.text, "marks": part.marks, "fields": {}}
         for name in fields:
-            text = index.text(doc, name)
-            result["fields"][name] = text[:_LONGEST_FIELD]
-            if len(text) > _LONGEST_FIELD:
+            value, is_cut = _stored(index, doc, name)
+            result["fields"][name] = value
+            if is_cut:
                 result.setdefault("cut", []).append(name)
         results.append(result)
     told = {"query": request.query, "ranker": ranker.name, "unknown": words.unknown, "dropped": words.dropped}
@@ -144,11 +144,18 @@ def _number(index: Index, name: str, what: str) -> int:
 
 
 def _fields(index: Index, wanted: tuple[str, ...] | None) -> tuple[str, ...]:
-    if not index.has_text:
-        if wanted:
-            raise RequestError("the index has no texts, so it has no fields to return")
-        return ()
+    """The fields to return: texts, if they are stored, and numbers."""
+    known = (*(index.fields if index.has_text else ()), *index.numbers)
     for name in wanted or ():
-        if name not in index.fields:
-            raise RequestError(f"unknown field {shown(name)}; expected some of {', '.join(index.fields)}")
-    return index.fields if wanted is None else wanted
+        if name not in known:
+            raise RequestError(f"unknown field {shown(name)}; expected some of {', '.join(known) or 'none'}")
+    return known if wanted is None else wanted
+
+
+def _stored(index: Index, doc: int, name: str) -> tuple[str | float | None, bool]:
+    """A field of a document, and whether it was cut."""
+    if name in index.numbers:
+        value = float(index.numbers[name][doc])
+        return (value if value == value else None), False
+    text = index.text(doc, name)
+    return text[:_LONGEST_FIELD], len(text) > _LONGEST_FIELD

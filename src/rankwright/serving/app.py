@@ -10,7 +10,8 @@ import asyncio
 import ipaddress
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
 
@@ -104,9 +105,15 @@ class _Http:
             Route("/explain", self._handled(self._explain)),
             Route("/rank", self._handled(self._rank), methods=["POST"]),
         ]
-        app = Starlette(routes=routes, exception_handlers={HTTPException: self._not_routed})
+        app = Starlette(routes=routes, exception_handlers={HTTPException: self._not_routed}, lifespan=self._lifespan)
         app.router.redirect_slashes = False
         return app
+
+    @asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        """The threads end with the application."""
+        yield
+        self._work.close()
 
     def _handled(self, handler: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         """A handler that turns every error into an answer, and logs one line."""

@@ -2,7 +2,7 @@
 
 const SIDES = ["left", "right"];
 const STEP = 10;
-const SHOWN = 8; // contributions listed
+const SHOWN = 6; // contributions listed
 const by = (id) => document.getElementById(id);
 const state = { q: "", left: "", right: "", k: STEP, chosen: [] };
 let known = null; // what /version says
@@ -40,7 +40,8 @@ async function ask(path, given, signal) {
 
 const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 const signed = (value) => `${value < 0 ? "−" : "+"}${short(Math.abs(value))}`;
-const short = (value) => (typeof value === "number" ? String(Number(value.toPrecision(3))) : (value ?? "missing")).replace("-", "−");
+const digits = (value) => String(Math.abs(value) >= 1000 ? Math.round(value) : Number(value.toPrecision(3)));
+const short = (value) => (typeof value === "number" ? digits(value).replace("-", "−") : (value ?? "missing"));
 const score = (value) => (Math.abs(value) >= 1000 ? short(value) : value.toPrecision(3).replace("-", "−"));
 const sidesShown = () => (state.right ? SIDES : ["left"]);
 
@@ -104,8 +105,9 @@ async function search() {
   by("lists").setAttribute("aria-busy", "true");
   const slow = setTimeout(() => say("Searching …"), 300);
   try {
+    const fields = known.index.numbers.join(",");
     const told = await Promise.all(
-      sidesShown().map((side) => ask("search", { q: state.q, k: state.k, ranker: state[side], fields: "" }, signal)),
+      sidesShown().map((side) => ask("search", { q: state.q, k: state.k, ranker: state[side], fields }, signal)),
     );
     clearTimeout(slow);
     showLists({ left: told[0].results, right: told[1]?.results ?? [] });
@@ -183,6 +185,10 @@ function card(one, side) {
   item.dataset.side = side;
   if (moved.title) item.setAttribute("aria-description", moved.title);
   if (one.snippet) item.append(make("p", { class: "snippet" }, ...marked(one.snippet, one.marks)));
+  const numbers = Object.entries(one.fields).filter(([, value]) => value !== null);
+  if (numbers.length) {
+    item.append(make("p", { class: "numbers" }, numbers.map(([key, value]) => `${key} ${short(value)}`).join(" · ")));
+  }
   return item;
 }
 

@@ -6,7 +6,7 @@ Rankers are immutable and used by several threads at a time; a new model file be
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -29,7 +29,7 @@ from rankwright.text.search.scorer import Scorer, default_analyzer
 __all__ = ["Explanation", "FunctionRanker", "ModelRanker", "Ranker"]
 
 Array = npt.NDArray[Any]
-_MOST_VALUES = 1 << 24
+_MOST_VALUES = 1 << 22
 _NAMED = 5
 _LENGTH = "length of the document"
 _WORD = re.compile(r"[^\W_]+")
@@ -187,6 +187,10 @@ class ModelRanker:
         """Whether it finds documents of an index."""
         return self._engine is not None
 
+    def with_index(self, index: Index) -> ModelRanker:
+        """The same model over another index."""
+        return ModelRanker(self.name, self._saved, index, self._file, missing_as_zero=self._missing_as_zero)
+
     def facts(self) -> dict[str, Any]:
         """What ``/version`` says of it."""
         kind = self._saved.header.get("kind", type(self._model).__name__)
@@ -262,7 +266,7 @@ def _table(model: Any, request: RankRequest) -> tuple[Array, dict[int, tuple[Any
     rows: list[Any] = request.rows or []
     if len(rows) * len(wanted) > _MOST_VALUES:
         raise RequestError(f"{len(rows):,} documents × {len(wanted):,} features are too many for one request", 413)
-    columns = [_column(rows, request.names, at, name) for at, name in enumerate(wanted)]
+    columns = list(_columns(rows, request.names, wanted))
     _check_width(model, request)
     lacking = [name for name, column in zip(wanted, columns, strict=True) if column is None]
     if lacking and not request.missing_as_zero:
@@ -280,16 +284,17 @@ def _table(model: Any, request: RankRequest) -> tuple[Array, dict[int, tuple[Any
     return table, categories
 
 
-def _column(rows: list[Any], names: list[str] | None, at: int, name: str) -> list[Any] | None:
-    """The values of a feature; None if no document has it."""
+def _columns(rows: list[Any], names: list[str] | None, wanted: Sequence[str]) -> Iterator[list[Any] | None]:
+    """The values of each feature; None if no document has it."""
     if isinstance(rows[0], dict):
-        return [row.get(name) for row in rows] if any(name in row for row in rows) else None
-    if names is None:
-        return [row[at] for row in rows] if at < len(rows[0]) else None
-    if name not in names:
-        return None
-    place = names.index(name)
-    return [row[place] for row in rows]
+        known = set().union(*rows)
+        for name in wanted:
+            yield [row.get(name) for row in rows] if name in known else None
+        return
+    place = {name: at for at, name in enumerate(wanted if names is None else names)}
+    for name in wanted:
+        at = place.get(name, len(rows[0]))
+        yield [row[at] for row in rows] if at < len(rows[0]) else None
 
 
 def _check_width(model: Any, request: RankRequest) -> None:

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -200,10 +201,13 @@ def _parsed(body: bytes) -> Any:
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise RequestError(f"duplicate name {shown(twice)} in an object")
+        raise RequestError(f"duplicate name {shown(_twice(name for name, _ in pairs))} in an object")
     return found
+
+
+def _twice(names: Iterable[str]) -> str:
+    """The name that occurs most often."""
+    return Counter(names).most_common(1)[0][0]
 
 
 def _no_constant(name: str) -> Any:
@@ -240,8 +244,7 @@ def _ids(value: Any, what: str, size: int) -> list[str]:
     if max(map(len, value), default=0) > _LONGEST_ID:
         raise RequestError(f"{what} has an id of more than {_LONGEST_ID} characters")
     if len(set(value)) < size:
-        twice = next(one for at, one in enumerate(sorted(value)[1:]) if one == sorted(value)[at])
-        raise RequestError(f"duplicate document {shown(twice)} in {what}")
+        raise RequestError(f"duplicate document {shown(_twice(value))} in {what}")
     for one in value:
         _encodable(one, what)
     return value

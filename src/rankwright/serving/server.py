@@ -100,7 +100,7 @@ def serve(
         app,
         http="h11",
         ws="none",
-        lifespan="off",
+        lifespan="on",
         log_config=None,
         access_log=False,
         server_header=False,

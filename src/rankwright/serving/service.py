@@ -31,6 +31,8 @@ from rankwright.text.search.scorer import default_analyzer
 __all__ = ["Service", "State"]
 
 Stamp = tuple[int, int, int]
+_INDEX = "the index"  # among the names of models; they are stems, so one of this name would only share its place
+_PROBLEMS = (InputError, OSError, MemoryError)
 _ATTEMPTS = 3
 _WORDS = 1 << 15  # words whose terms are remembered
 
@@ -103,14 +105,12 @@ class Service:
         self.state = self._first()
 
     def reload(self, *, force: bool = False) -> None:
-        """Load the files that changed since they were last looked at, or all of them."""
+        """Load the files that changed since they were last looked at; with ``force``, models that did not, too."""
         with self._loading:
-            if self._folder is not None and self._is_new("index", self._folder / INDEX.header, force):
-                self._reload_index()
-                return
-            for name, path in self._models.items():
-                if self._is_new(name, path, force):
-                    self._reload_model(name, path)
+            changed = [name for name, path in self._models.items() if self._is_new(name, path, force)]
+            index = self._new_index()
+            if changed or index is not None:
+                self._renew(index, changed)
 
     def watch(self, seconds: float) -> None:
         """Look for new files every so often, in a thread of its own, until :meth:`close`."""
@@ -119,8 +119,12 @@ class Service:
             while not self._ended.is_set():
                 forced = self._wake.wait(seconds)
                 self._wake.clear()
-                if not self._ended.is_set():
+                if self._ended.is_set():
+                    return
+                try:
                     self.reload(force=forced)
+                except Exception as error:  # a bug must not end the thread: the next file may be a good one
+                    self._tell({"event": "not loaded", "error": f"{type(error).__name__}: {error}"})
 
         threading.Thread(target=look, name="rankwright-reload", daemon=True).start()
 
@@ -136,8 +140,10 @@ class Service:
     def warm_up(self) -> float:
         """Answer a request of every kind, so that code is compiled before the first one; returns the seconds."""
         began = time.monotonic()
+        if self.state.index is not None:
+            self.state.index.find("")  # makes the table of ids
         for ranker in self.state.rankers.values():
-            _try_out(ranker, self.state)
+            _try_out(ranker, self.state.index)
         return time.monotonic() - began
 
     def version(self) -> dict[str, Any]:
@@ -148,7 +154,7 @@ class Service:
         told["index"] = None
         if index is not None:
             told["index"] = {"name": index.path.name, "documents": index.n_docs, "tokens": index.n_tokens}
-            told["index"] |= {"fields": index.fields, "bytes": index.n_bytes}
+            told["index"] |= {"fields": index.fields, "numbers": list(index.numbers), "bytes": index.n_bytes}
         return told
 
     def health(self) -> dict[str, Any]:
@@ -159,26 +165,26 @@ class Service:
     def _first(self) -> State:
         index = None
         if self._folder is not None:
-            self._is_new("index", self._folder / INDEX.header, True)
+            self._is_new(_INDEX, self._folder / INDEX.header, True)
             index = Index.open(self._folder)
         rankers: dict[str, Ranker] = {}
         for name, path in self._models.items():
             self._is_new(name, path, True)
             rankers[name] = self._loaded(name, path, index)
-        return self._with_functions(index, rankers)
+        return self._state(index, rankers, {})
 
-    def _with_functions(self, index: Index | None, rankers: dict[str, Ranker]) -> State:
-        """A state with the rankers given, and those that need no file."""
-        for text in self._functions if index is not None else ():
-            assert index is not None
+    def _state(self, index: Index | None, models: dict[str, Ranker], problems: dict[str, str]) -> State:
+        """A state with these models, and the rankers that need no file."""
+        if index is None:
+            return State(None, None, models, problems=problems)
+        rankers = dict(models)
+        for text in self._functions:
             ranker = FunctionRanker(index, text, self._analyzer)
             if ranker.name in rankers:
                 raise InputError(f"two rankers have the name {ranker.name!r}; expected different ones")
             rankers[ranker.name] = ranker
-        if index is None:
-            return State(None, None, rankers)
         view = index.view(self._analyzer or default_analyzer(index.analyzers))
-        return State(index, view, rankers, lru_cache(_WORDS)(view.analyze))
+        return State(index, view, rankers, lru_cache(_WORDS)(view.analyze), problems)
 
     def _is_new(self, name: str, path: Path, force: bool) -> bool:
         """Whether a file is another one than when it was last looked at."""
@@ -188,40 +194,65 @@ class Service:
         self._stamps[name] = stamp
         return True
 
-    def _reload_model(self, name: str, path: Path) -> None:
-        began = time.monotonic()
+    def _new_index(self) -> Index | None:
+        """The index on disk, if it is another one and can be used."""
+        if self._folder is None or not self._is_new(_INDEX, self._folder / INDEX.header, False):
+            return None
         try:
-            ranker = self._loaded(name, path, self.state.index)
-            _try_out(ranker, self.state)
-        except (InputError, OSError, MemoryError) as error:
-            self._keep(name, path, error)
-            return
-        problems = {key: problem for key, problem in self.state.problems.items() if key != name}
-        self.state = replace(self.state, rankers={**self.state.rankers, name: ranker}, problems=problems)
-        self._tell({"event": "loaded", "ranker": name, "ms": round(1000 * (time.monotonic() - began), 1)})
+            return Index.open(self._folder)
+        except _PROBLEMS as error:
+            self._keep(_INDEX, self._folder, error)
+            return None
 
-    def _reload_index(self) -> None:
-        """A new index, and with it everything that searches it."""
-        assert self._folder is not None
-        try:
-            state = self._first()
-            for ranker in state.rankers.values():
-                _try_out(ranker, state)
-        except (InputError, OSError, MemoryError) as error:
-            self._keep("index", self._folder, error)
-            return
-        self.state = state
-        self._tell(
-            {"event": "loaded", "index": self._folder.name, "documents": state.index.n_docs if state.index else 0}
-        )
+    def _renew(self, index: Index | None, changed: Sequence[str]) -> None:
+        """Put new models and a new index in place, if there is one; a broken model is replaced by what it was."""
+        began, old, problems = time.monotonic(), self.state, dict(self.state.problems)
+        used = old.index if index is None else index
+        models: dict[str, Ranker] = {}
+        for name, path in self._models.items():
+            before = old.rankers[name]
+            assert isinstance(before, ModelRanker)
+            try:
+                models[name] = before if index is None else before.with_index(index)
+            except InputError as error:  # the model that is served cannot be used with the new index
+                if name not in changed:
+                    self._keep(_INDEX, path, error)
+                    return
+            if name in changed:
+                try:
+                    models[name] = self._loaded(name, path, used)
+                    _try_out(models[name], used)
+                    problems.pop(name, None)
+                except _PROBLEMS as error:
+                    problems = self._keep(name, path, error)
+                    if name not in models:
+                        return
+        if index is not None:
+            problems.pop(_INDEX, None)
+            try:
+                state = self._state(index, models, problems)
+                for ranker in state.rankers.values():
+                    _try_out(ranker, index)
+            except _PROBLEMS as error:
+                self._keep(_INDEX, index.path, error)
+                return
+            self.state = state
+        else:
+            self.state = replace(old, rankers={**old.rankers, **models}, problems=problems)
+        loaded = [name for name in changed if name not in problems]
+        if loaded or index is not None:
+            what = {"event": "loaded", "rankers": loaded, "index": index is not None}
+            self._tell({**what, "ms": round(1000 * (time.monotonic() - began), 1)})
 
-    def _keep(self, name: str, path: Path, error: BaseException) -> None:
-        """Stay with what is loaded, and say why."""
+    def _keep(self, name: str, path: Path, error: BaseException) -> dict[str, str]:
+        """Stay with what is loaded, and say why; returns all problems."""
         what = (
             error.message if isinstance(error, InputError) else getattr(error, "strerror", None) or "not enough memory"
         )
-        self.state = replace(self.state, problems={**self.state.problems, name: " ".join(str(what).split())})
-        self._tell({"event": "not loaded", "ranker": name, "file": path.name, "error": self.state.problems[name]})
+        problems = {**self.state.problems, name: " ".join(str(what).split())}
+        self.state = replace(self.state, problems=problems)
+        self._tell({"event": "not loaded", "name": name, "file": path.name, "error": problems[name]})
+        return problems
 
     def _loaded(self, name: str, path: Path, index: Index | None) -> ModelRanker:
         """The ranker of a model file; its hash is that of the bytes that were loaded."""
@@ -260,13 +291,13 @@ def _stamp(path: Path) -> Stamp | None:
     return found.st_mtime_ns, found.st_ino, found.st_size
 
 
-def _try_out(ranker: Ranker, state: State) -> None:
+def _try_out(ranker: Ranker, index: Index | None) -> None:
     """Use a ranker as requests do: what it compiles is ready then, and a model that cannot score is found out."""
-    if state.index is None or not ranker.can_search:
+    if index is None or not ranker.can_search:
         row = [0.0] * int(ranker.facts()["features"])
         ranker.score_rows(RankRequest(ranker.name, None, [row, row], None, None, False))
         return
-    text = _some_words(state.index)
+    text = _some_words(index)
     docs, _ = ranker.search(text, 10)
     if len(docs):
         ranker.score_documents(text, docs)

@@ -51,7 +51,7 @@ def reason(above: bool, tied: bool, parts: list[tuple[str, float]], other: str) 
     Examples
     --------
     >>> reason(True, False, [("BM25 in title", 0.75), ("length", -0.25)], "B")
-    'A is above B mostly because of BM25 in title (+0.75); length speaks against it (−0.25).'
+    'A is above B mostly because of BM25 in title (+0.75); against it: length (−0.25).'
     """
     if tied:
         return f"A and {other} have the same score; the order of the index decides."
@@ -62,7 +62,7 @@ def reason(above: bool, tied: bool, parts: list[tuple[str, float]], other: str) 
     if speaking:
         text += " mostly because of " + " and ".join(f"{name} ({_signed(value)})" for name, value in speaking)
     for name, value in against:
-        text += f"; {name} speaks against it ({_signed(value)})"
+        text += f"; against it: {name} ({_signed(value)})"
     return text + "."
 
 
