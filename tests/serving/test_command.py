@@ -17,6 +17,7 @@ from tests.serving.served import linear
 import rankwright
 from rankwright.cli import serve
 from rankwright.cli.main import main
+from rankwright.serving.server import bind
 
 PROGRAM = "import sys; from rankwright.cli.main import program; sys.exit(program())"
 SOURCE = str(Path(rankwright.__file__).parents[1])
@@ -166,6 +167,11 @@ def test_a_port_in_use(folder, monkeypatch, capsys):
         other.listen()
         assert main(["serve", "--model", "linear.rkw", "--port", str(other.getsockname()[1]), "--try"]) == 2
     assert "Address already in use; another --port may be free" in capsys.readouterr().err
+
+
+def test_answers_are_sent_at_once():
+    with bind("127.0.0.1", 0) as bound:
+        assert bound.proto == socket.IPPROTO_TCP  # otherwise asyncio leaves Nagle's algorithm on
 
 
 def test_without_the_extra(folder, monkeypatch, capsys):
