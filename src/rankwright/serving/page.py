@@ -12,6 +12,8 @@ from starlette.responses import Response
 __all__ = ["page"]
 
 _STYLE, _SCRIPT = "/*STYLE*/", "/*SCRIPT*/"
+_STYLES = ("page.css", "lists.css")
+_SCRIPTS = ("state.js", "search.js", "why.js", "keys.js")
 
 
 def page() -> Response:
@@ -23,7 +25,7 @@ def page() -> Response:
 @cache
 def _made() -> tuple[str, str]:
     """The text of the page and the policy that fits it."""
-    style, script = _asset("page.css"), _asset("page.js")
+    style, script = ("\n".join(map(_asset, names)) for names in (_STYLES, _SCRIPTS))
     text = _asset("page.html").replace(_STYLE, style).replace(_SCRIPT, script)
     rules = {
         "default-src": "'none'",
