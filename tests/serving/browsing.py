@@ -21,7 +21,7 @@ needs_browser = pytest.mark.skipif(
 
 
 @contextmanager
-def running(service):
+def running(service, limits=None):
     """Serve in a thread; the value is the address."""
     at, ready = [], threading.Event()
 
@@ -33,7 +33,7 @@ def running(service):
         stop = threading.Event()
         settings = {"ready": say, "seconds": 5.0, "stop": stop}
         thread = threading.Thread(
-            target=serve, args=(make_app(service), service, bound, lambda event: None), kwargs=settings
+            target=serve, args=(make_app(service, limits), service, bound, lambda event: None), kwargs=settings
         )
         thread.start()
         assert ready.wait(60)

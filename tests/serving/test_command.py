@@ -90,7 +90,7 @@ def test_a_day_of_the_service(started, folder):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_requests_under_way_are_finished(started, folder, number):
-    process, address = started("--model", "linear.rkw", "--quiet")
+    process, address = started("--model", "linear.rkw", "--quiet", "--reload", "0")
     host, port = address.removeprefix("http://").rstrip("/").split(":")
     body = json.dumps({"features": {"rows": [[1, 0, 0]]}}).encode()
     head = (
@@ -111,6 +111,17 @@ def test_requests_under_way_are_finished(started, folder, number):
     _, said = process.communicate(timeout=60)
     assert process.returncode == 0
     assert without_compiling(said)[1:] == ["ended"]
+
+
+def test_a_body_that_is_too_long(started):
+    _, address = started("--model", "linear.rkw", "--most-bytes", "1000", "--reload", "0")
+    for body in (b" " * 5_000_000, iter([b" " * 600] * 5)):  # announced, and in pieces
+        try:
+            response = httpx.post(address + "rank", content=body, headers={"content-type": "application/json"})
+        except httpx.WriteError:  # the service closed the connection while the rest was on its way
+            continue
+        assert response.status_code == 413
+    assert httpx.get(address + "health").json()["status"] == "ok"
 
 
 def test_malformed_http(started):

@@ -3,6 +3,7 @@
 from playwright.sync_api import expect
 from tests.serving.browsing import needs_browser, running
 
+from rankwright.serving.requests import Limits
 from rankwright.serving.service import Service
 from rankwright.text.index.index import Index
 
@@ -184,6 +185,16 @@ def test_more_results(opened):
     page.click("#more")
     expect(page.locator("section[data-side=left] li")).to_have_count(20)
     assert "k=20" in page.url
+
+
+def test_the_page_keeps_to_the_limits(opened, made):
+    with running(Service(made / "docs.index", functions=["bm25", "jm"]), Limits(k=4, query=12)) as at:
+        page = opened("?q=wing&k=999", at=at)
+        expect(page.locator("section[data-side=left] li")).to_have_count(4)
+        assert page.locator("#more").is_hidden()
+        page.fill("#q", "")
+        page.type("#q", "wing lift heat plate")
+        assert page.input_value("#q") == "wing lift he"
 
 
 def test_html_in_documents_and_queries_is_text(opened):

@@ -133,7 +133,7 @@ def test_the_thread_that_looks(client, folder):
 
 
 def test_a_signal_loads_everything_again(client):
-    client.service.watch(600)
+    client.service.watch(None)
     client.service.look_now()
     for _ in range(500):
         if any(one.get("event") == "loaded" for one in client.log):

@@ -96,6 +96,30 @@ def test_a_body_that_does_not_arrive(made):
     client.close()
 
 
+def test_bodies_that_arrive_together_are_few(made):
+    client = Client(made, limits=Limits(threads=1, waiting=1, seconds=30))
+
+    async def slow(http):
+        rest = asyncio.Event()
+
+        async def pieces():
+            yield b'{"features": {"rows": '
+            await rest.wait()
+            yield b"[[1, 2, 3]]}}"
+
+        kind = {"content-type": "application/json"}
+        first = [asyncio.create_task(http.post("/rank", content=pieces(), headers=kind)) for _ in range(2)]
+        await asyncio.sleep(0.05)
+        third = await http.post("/rank", content=b"{}", headers=kind)
+        rest.set()
+        return third, await asyncio.gather(*first)
+
+    third, first = client.run(slow)
+    refused(third, 503, "too many requests")
+    assert [one.status_code for one in first] == [200, 200]
+    client.close()
+
+
 def test_threads_give_the_same_answers(made):
     client = Client(made, limits=Limits(threads=8, waiting=500, seconds=60))
     queries = [

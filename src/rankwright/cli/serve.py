@@ -103,8 +103,7 @@ def command(
             )
         if only_try:
             return
-        if every:
-            service.watch(every)
+        service.watch(every or None)
         app = make_app(service, limits, tell=tell, hosts=names)
         serve(app, service, bound, tell, ready=lambda at: click.echo(f"listening at {at}"), seconds=time)
         service.close()

@@ -7,6 +7,7 @@ error shows it anything of the inside.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import ipaddress
 import time
 import traceback
@@ -95,6 +96,7 @@ class _Http:
         self._service, self._limits, self._tell = service, limits, tell
         self._hosts = None if hosts is None else {name.lower() for name in hosts}
         self._work = Work(limits)
+        self._arriving = 0
 
     def app(self) -> Starlette:
         routes = [
@@ -179,7 +181,7 @@ class _Http:
         return _json(answers.encoded(self._service.health()))
 
     async def _version(self, request: Request) -> Response:
-        return _json(answers.encoded(self._service.version()))
+        return _json(answers.encoded(self._service.version() | {"limits": dataclasses.asdict(self._limits)}))
 
     async def _search(self, request: Request) -> Response:
         wanted = SearchRequest.of(request.query_params.multi_items(), self._limits)
@@ -195,7 +197,13 @@ class _Http:
         kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
         if kind != "application/json":
             raise RequestError(f"the Content-Type is {shown(kind)}; expected application/json", 415)
-        body = await self._body(request)
+        if self._arriving >= self._limits.threads + self._limits.waiting:  # so that bodies cannot fill the memory
+            raise Unavailable("too many requests at a time; try again later")
+        self._arriving += 1
+        try:
+            body = await self._body(request)
+        finally:
+            self._arriving -= 1
         state, limits = self._service.state, self._limits
         return await self._computed(request, lambda: answers.rank(state, RankRequest.of(body, limits)))
 
@@ -208,7 +216,11 @@ class _Http:
         """The body, as far as it is not too long and does not take too long."""
         too_long = RequestError(f"the body is too long; expected at most {self._limits.body:,} bytes", 413)
         announced = request.headers.get("content-length", "0")
-        if announced.isdigit() and (len(announced) > 15 or int(announced) > self._limits.body):
+        if (
+            announced.isascii()
+            and announced.isdecimal()
+            and (len(announced) > 15 or int(announced) > self._limits.body)
+        ):
             raise too_long
         parts, size = [], 0
         try:

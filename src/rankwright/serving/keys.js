@@ -100,14 +100,14 @@ by("swap").addEventListener("click", () => {
   showChosen();
 });
 by("more").addEventListener("click", () => {
-  state.k = Math.min(state.k + STEP, 1000);
+  state.k = Math.min(state.k + STEP, known.limits.k);
   writeAddress(true);
   search();
 });
 by("ask").addEventListener("submit", (event) => {
   event.preventDefault();
   state.q = by("q").value.trim();
-  state.k = STEP;
+  state.k = Math.min(STEP, known.limits.k);
   state.chosen = [];
   writeAddress();
   search();
@@ -159,6 +159,7 @@ async function begin() {
   by("facts").textContent = `${known.index.name}, ${known.index.documents.toLocaleString("en")} documents`;
   for (const side of SIDES) by(side).replaceChildren(...names.map((name) => make("option", { value: name }, name)));
   by("right").append(make("option", { value: "" }, "none"));
+  by("q").maxLength = known.limits.query;
   by("ask").hidden = false;
   readAddress();
   showChoices();

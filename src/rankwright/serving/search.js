@@ -88,7 +88,7 @@ function showLists(found) {
     tab.textContent = state[side];
     tab.setAttribute("aria-pressed", String(by("lists").dataset.shown === side));
   }
-  by("more").hidden = rows < state.k || state.k >= 1000;
+  by("more").hidden = rows < state.k || state.k >= known.limits.k;
   showChosen();
   drawMoves();
 }

@@ -112,8 +112,8 @@ class Service:
             if changed or index is not None:
                 self._renew(index, changed)
 
-    def watch(self, seconds: float) -> None:
-        """Look for new files every so often, in a thread of its own, until :meth:`close`."""
+    def watch(self, seconds: float | None) -> None:
+        """Look for new files every so often, in a thread of its own, until :meth:`close`; None: only when asked to."""
 
         def look() -> None:
             while not self._ended.is_set():

@@ -58,7 +58,7 @@ function readAddress() {
   const usual = others.find((one) => one.kind === "function") ?? others[0];
   state.right = right === "" ? "" : pick(right, usual?.name ?? "");
   const k = Number(given.get("k"));
-  state.k = Number.isInteger(k) && k > 0 ? Math.min(k, 1000) : STEP;
+  state.k = Math.min(Number.isInteger(k) && k > 0 ? k : STEP, known.limits.k);
   state.chosen = ["a", "b"].map((name) => given.get(name)).filter(Boolean);
 }
 
@@ -67,7 +67,7 @@ function writeAddress(replace) {
   if (state.q) given.set("q", state.q);
   given.set("left", state.left);
   given.set("right", state.right);
-  if (state.k !== STEP) given.set("k", state.k);
+  if (state.k > STEP) given.set("k", state.k);
   state.chosen.forEach((id, at) => given.set("ab"[at], id));
   history[replace ? "replaceState" : "pushState"](null, "", `?${given}`);
 }
