@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from tests.serving.served import NAMES, Client, refused
+from tests.serving.served import NAMES, Client, linear, refused
 
 import rankwright
 from rankwright import load_model
@@ -140,6 +140,17 @@ def test_explaining_agrees_with_the_model(client, made):
         NAMES[1]: "BM25 in title (stemmed)",
         NAMES[2]: "counts of the query's words (words as written)",
     }
+
+
+def test_equal_scores_are_said_to_be_equal(folder):
+    linear(folder / "linear.rkw", [0.0, 0.0, 0.0])
+    client = Client(folder, models=("linear",))
+    first, second = (one["id"] for one in client.search("wing", k=2)["results"])
+    told = client.get("/explain", q="wing", doc=first, against=second).json()
+    assert told["reason"] == "A and B have the same score; the order of the index decides."
+    told = client.get("/explain", q="wing", doc=first).json()
+    assert told["reason"] == "A has the same score as the mean of the documents found."
+    client.close()
 
 
 def test_documents_without_a_rank(client):

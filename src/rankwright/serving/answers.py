@@ -97,10 +97,10 @@ def explain(state: State, request: ExplainRequest) -> Answer:
     worded = {term.feature: found.words.get(term.feature, term.feature) for term in found.terms}
     listed = [(worded[term.feature], term.contribution) for term in found.terms if term.contribution]
     if b is None:
-        other, above, tied = "the mean of the documents found", found.difference >= 0, False
+        other, above = "the mean of the documents found", found.difference > 0
     else:
-        other, above, tied = "B", found.ranks[0] < found.ranks[1], found.difference == 0
-    told["reason"] = reason(above, tied, listed[:_NAMED], other)
+        other, above = "B", found.ranks[0] < found.ranks[1]
+    told["reason"] = reason(above, found.difference == 0, listed[:_NAMED], other)
     compared = "mean" if b is None else "b"
     told["contributions"] = [
         {

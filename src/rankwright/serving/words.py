@@ -53,8 +53,10 @@ def reason(above: bool, tied: bool, parts: list[tuple[str, float]], other: str) 
     >>> reason(True, False, [("BM25 in title", 0.75), ("length", -0.25)], "B")
     'A is above B mostly because of BM25 in title (+0.75); against it: length (−0.25).'
     """
+    if tied and other != "B":
+        return f"A has the same score as {other}."
     if tied:
-        return f"A and {other} have the same score; the order of the index decides."
+        return "A and B have the same score; the order of the index decides."
     sign = 1 if above else -1
     speaking = [part for part in parts if part[1] * sign > 0][:2]
     against = [part for part in parts if part[1] * sign < 0][:1]
