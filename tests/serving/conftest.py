@@ -70,7 +70,7 @@ def opened(browser, address):
         page.goto(at + query)
         page.wait_for_selector("#facts:not(:empty)")
         if "q=" in query:
-            page.wait_for_selector("#lists:not([hidden]):not([aria-busy]), #status:not(:empty)")
+            page.wait_for_selector("#lists[aria-busy=false]", state="attached")
         return page
 
     yield open_page

@@ -38,7 +38,7 @@ async function search() {
     showLists({ left: [], right: [] });
     say(error.message, true);
   } finally {
-    if (!signal.aborted) by("lists").removeAttribute("aria-busy");
+    if (!signal.aborted) by("lists").setAttribute("aria-busy", "false");
   }
 }
 
