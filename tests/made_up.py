@@ -142,6 +142,10 @@ class MadeUp:
             write_run(seen_through_noise(labels, SYSTEMS[part]), path, tag=part)
         elif name == "more.jsonl":
             write(path, [json.dumps({"id": "new.1", "name": "New", "text": "a new thing"})])
+        elif name == "shop.jsonl":
+            write(path, [json.dumps(_sold(number, *one)) for number, one in enumerate(collection.documents)])
+        elif name == "clicks.csv":
+            write(path, ["id,clicks", *(f"{document},{len(document)}" for document, _ in collection.documents[::2])])
         elif name.startswith("docs.tsv"):
             rows = [f"{document}\t{fields['name']}\t{fields['text']}" for document, fields in collection.documents]
             write(path, ["id\ttitle\tbody", *rows])
@@ -165,6 +169,8 @@ class MadeUp:
             return "demo", "-o", path
         if name == "docs.index":
             return "index", self.path("text/docs.jsonl"), "-o", path
+        if name == "shop.index":
+            return "index", self.path("text/shop.jsonl"), "-o", path, "--number", "price,clicks,added"
         if name == "model.rkw":
             return "train", self.path("text/train.txt"), "--method", "svm-map", "--C", "1", "-o", path
         if name == "train.txt":
@@ -179,6 +185,12 @@ class MadeUp:
 
 def _titled(document: str, fields: dict[str, str]) -> dict[str, str]:
     return {"id": document, "title": fields["name"], "text": fields["text"]}
+
+
+def _sold(number: int, document: str, fields: dict[str, str]) -> dict[str, object]:
+    """Return a document with numbers, some of which are missing."""
+    numbers = {"price": 0.5 * (number % 30), "clicks": number % 7, "added": f"2024-05-{number % 28 + 1:02d}"}
+    return _titled(document, fields) | (numbers if number % 5 else {"price": 4.5})
 
 
 def seen_through_noise(labels: dict[str, dict[str, int]], noise: float) -> TrecTable:

@@ -51,6 +51,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
         "Five folds": "letor/S1.txt letor/S2.txt letor/S3.txt letor/S4.txt letor/S5.txt",
     },
     "docs/howto/pairs.md": "letor/train.txt letor/vali.txt letor/test.txt",
+    "docs/howto/serve.md": "text/demo",
     "docs/lambda-family.md": "letor/train.txt letor/vali.txt letor/test.txt",
     "docs/max-margin-family.md": "letor/train.txt letor/valid.txt",
     "docs/max-margin.md": "letor/train.txt letor/valid.txt letor/test.txt",
@@ -60,6 +61,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
     "docs/splits-and-scaling.md": "letor/train.txt",
     "docs/text.md": {
         "The index on disk": "text/more.jsonl",
+        "Numbers of documents": "text/shop.jsonl text/clicks.csv text/queries.jsonl text/qrels.txt",
         "Other systems' runs as features": "text/train/bm25.run text/train/dirichlet.run text/train/jm.run "
         "text/train/names.run text/valid-fusion.txt text/test-fusion.txt text/test/bm25.run text/test/dirichlet.run "
         "text/test/jm.run text/test/names.run",
@@ -84,12 +86,14 @@ REFERENCE = {
     "rankwright experiment run": "text/exp.toml text/python-docs-results",
     "rankwright experiment table": "text/python-docs-results",
     "rankwright explain": "letor/model.rkw letor/test.txt",
-    "rankwright features": "text/docs.index text/queries.tsv text/qrels.txt text/bm25.run text/dense.run",
+    "rankwright features": "text/docs.index text/shop.index text/queries.tsv text/qrels.txt text/bm25.run "
+    "text/dense.run",
     "rankwright fuse": "text/bm25.run text/dirichlet.run text/qrels.txt",
-    "rankwright index": "text/docs.jsonl.gz text/docs.tsv text/more.jsonl",
+    "rankwright index": "text/docs.jsonl.gz text/docs.tsv text/more.jsonl text/shop.jsonl text/clicks.csv",
     "rankwright info": "letor/train.txt.gz text/qrels.txt letor/model.rkw",
     "rankwright rank": "letor/model.rkw letor/test.txt",
     "rankwright search": "text/docs.index text/model.rkw text/queries.jsonl text/qrels.txt",
+    "rankwright serve": "text/docs.index text/model.rkw",
     "rankwright train": "letor/train.txt letor/vali.txt letor/test.txt",
 }
 
@@ -156,6 +160,8 @@ class Reader:
         elif mention and isinstance(find_command(arguments[:-1]), click.Group):  # only the name of a command
             assert find_command(arguments) is not None, arguments
         else:
+            if arguments[0] == "serve":  # which does not end by itself
+                arguments = [*arguments, "--port", "0", "--try"]
             self.capsys.readouterr()
             code = main(arguments)
             said = self.capsys.readouterr().err

@@ -42,7 +42,7 @@ def test_not_an_index(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "written by a newer Rankwright: version 2, this one reads 1"),
+        ({"version": 3}, "written by a newer Rankwright: version 3, this one reads 2"),
         ({"version": "x"}, "damaged index: the version in index.json is 'x'"),
         ({"documents": "many"}, "'documents' in index.json is 'many'; expected a number"),
         ({"documents": True}, "'documents' in index.json is True; expected a number"),

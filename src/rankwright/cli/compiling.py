@@ -14,7 +14,7 @@ COMPILING = "compiling the training code, once on this machine: 15 to 40 seconds
 
 
 @contextmanager
-def told_of_compiling() -> Iterator[Callable[[], bool]]:
+def told_of_compiling(what: str = COMPILING) -> Iterator[Callable[[], bool]]:
     """Say so when numba begins to compile what its cache lacks; yields a function that tells whether it did."""
     from numba.core import event
 
@@ -24,7 +24,7 @@ def told_of_compiling() -> Iterator[Callable[[], bool]]:
         def on_start(self, event: Any) -> None:
             if not self.did:
                 self.did = True
-                click.echo(COMPILING, err=True)
+                click.echo(what, err=True)
 
         def on_end(self, event: Any) -> None:
             pass

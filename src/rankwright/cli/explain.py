@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from rankwright.cli.explain_features import categorical, explain_features
+from rankwright.cli.explain_features import explain_features
 from rankwright.cli.files import check_plots, naming_files
 from rankwright.cli.options import FILE, missing_option, seed_option, threads_option
 from rankwright.cli.printing import bar, decimals, escape, new_console, print_columns
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rankwright.data.dataset import RankingData
+    from rankwright.models.terms import Term
 
 __all__ = ["command"]
 
@@ -102,6 +102,7 @@ def command(
     """
     from rankwright.cli.rank import scored
     from rankwright.models.saving import load_model
+    from rankwright.models.terms import explained_terms
 
     _check_options(query, documents, document, repeats, measure)
     if plot is not None:
@@ -118,7 +119,11 @@ def command(
         return
     ranking = _ranking(data, scores, query, features)
     pair = _chosen(ranking, documents, document, query, features)
-    terms = None if pair is None else _terms(saved.model, data, ranking, pair)
+    terms = None
+    if pair is not None:
+        a, b = pair
+        at = int(data.query_of_row()[a.row])
+        terms = explained_terms(saved.model, data, at, a.row, None if b is None else b.row)
     if plot is not None:
         _draw(plot, terms, pair, query, shown)
         click.echo(f"wrote {plot}", err=True)
@@ -160,17 +165,6 @@ class _Document:
     @property
     def name(self) -> str:
         return f"#{self.rank}" if self.id is None else self.id
-
-
-@dataclass(frozen=True)
-class _Term:
-    """The contribution of one feature to the difference of the scores."""
-
-    feature: str
-    weight: float | None
-    a: float | str | None
-    b: float | str | None
-    contribution: float
 
 
 def _ranking(data: RankingData, scores: Any, query: str, features: Path) -> list[_Document]:
@@ -226,40 +220,6 @@ def _some(ids: Sequence[str]) -> str:
     return ", ".join(ids[:_NAMED])
 
 
-def _terms(model: Any, data: RankingData, ranking: list[_Document], pair: Chosen) -> list[_Term]:
-    """All features, the largest contribution first; ``b`` is the mean of the query where one document is explained."""
-    a, b = pair
-    whole = model.scales_queries or b is None  # scaling needs the whole query
-    rows = sorted(document.row for document in (ranking if whole else pair) if document is not None)
-    query, names = data.X[rows], data.feature_names
-    values, at = model.aligned(query, names), rows.index(a.row)
-    if b is None:
-        contributions = model._explained(data.select([int(data.query_of_row()[a.row])]), None, None)[at, :-1]
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", RuntimeWarning)  # a feature that all documents lack
-            compared = np.nanmean(values, axis=0)
-    else:
-        contributions = model.contributions(query[[at]], query[[rows.index(b.row)]], names, query)
-        compared = values[rows.index(b.row)]
-    order = np.argsort(-np.abs(contributions), kind="stable").tolist()
-    known = [[None if number != number else number for number in row.tolist()] for row in (values[at], compared)]
-    columns: list[list[Any]] = [*known, contributions.tolist()]
-    for feature, categories in categorical(model, data).items():
-        columns[0][feature] = _category(columns[0][feature], categories)
-        columns[1][feature] = None if b is None else _category(columns[1][feature], categories)
-    coef = getattr(model, "coef", None)
-    weights = [None] * len(order) if coef is None else coef.tolist()
-    return [_Term(model.names[place], weights[place], *(column[place] for column in columns)) for place in order]
-
-
-def _category(number: float, categories: Sequence[Any]) -> str | None:
-    """The category that a number stands for, as people read it; None for a missing value."""
-    from rankwright.data.categories import codes_of, shown_category
-
-    code = int(codes_of(np.array([number]), categories)[0])
-    return None if code < 0 else shown_category(categories[code])
-
-
 def _value(value: float | str | None) -> str:
     return value if isinstance(value, str) else "–" if value is None else f"{value:.4g}"
 
@@ -270,7 +230,7 @@ def _difference(ranking: list[_Document], pair: Chosen) -> float:
     return a.score - (math.fsum(document.score / len(ranking) for document in ranking) if b is None else b.score)
 
 
-def _draw(plot: Path, terms: list[_Term] | None, pair: Chosen | None, query: str, shown: int) -> None:
+def _draw(plot: Path, terms: list[Term] | None, pair: Chosen | None, query: str, shown: int) -> None:
     """Draw the contributions as bars."""
     from rankwright.evaluation.contribution_plot import write_bars
 
@@ -287,7 +247,7 @@ def _draw(plot: Path, terms: list[_Term] | None, pair: Chosen | None, query: str
     write_bars(plot, labels, numbers, title)
 
 
-def _as_dict(ranking: list[_Document], pair: Any, terms: list[_Term] | None) -> dict[str, Any]:
+def _as_dict(ranking: list[_Document], pair: Any, terms: list[Term] | None) -> dict[str, Any]:
     documents = [
         {"rank": document.rank, "document": document.id, "score": document.score, "label": document.label}
         for document in ranking
@@ -313,7 +273,7 @@ def _as_dict(ranking: list[_Document], pair: Any, terms: list[_Term] | None) -> 
 
 
 def _show(
-    console: Console, head: dict[str, str], ranking: list[_Document], pair: Any, terms: list[_Term] | None, shown: int
+    console: Console, head: dict[str, str], ranking: list[_Document], pair: Any, terms: list[Term] | None, shown: int
 ) -> None:
     title, about = f"query {head['query']}", f"{head['features']}, ranked by {head['model']} ({head['method']})"
     console.print(f"[bold]{escape(title)}[/]  [dim]{escape(about)}[/]\n")
@@ -347,7 +307,7 @@ def _show(
         console.print(f"\nThe scores are equal; {rule} decides.")
 
 
-def _show_terms(console: Console, difference: float, terms: list[_Term], shown: int, other: str = "B") -> None:
+def _show_terms(console: Console, difference: float, terms: list[Term], shown: int, other: str = "B") -> None:
     listed = [term for term in terms[:shown] if term.contribution]
     rest = terms[len(listed) :]
     block = "█" if console.encoding.lower().startswith("utf") else "#"

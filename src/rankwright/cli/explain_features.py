@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rankwright.evaluation.importance import PermutationImportance
     from rankwright.models.base import Model
 
-__all__ = ["categorical", "explain_features"]
+__all__ = ["explain_features"]
 
 Array = Any
 _SAMPLE = 5000  # documents explained, in whole queries
@@ -71,6 +71,7 @@ def explain_features(
         As the options of the command.
     """
     from rankwright.evaluation.importance import permutation_importance
+    from rankwright.models.terms import categorical
 
     sample = _sample(data, seed)
     contributions = _contributions(model, sample, threads)
@@ -93,13 +94,6 @@ def explain_features(
         click.echo(json.dumps(head | facts | {"permutation": told, "importance": [vars(one) for one in features]}))
         return
     _show(new_console(), head, facts, features, drops, shown, _kind(model))
-
-
-def categorical(model: Model, data: RankingData) -> dict[int, tuple[Any, ...]]:
-    """The features of the model that are categorical in the data, with their values there."""
-    columns = model._columns(data.n_features, data.feature_names)
-    places = range(model.n_features) if columns is None else columns.tolist()
-    return {at: data.categories[column] for at, column in enumerate(places) if column in data.categories}
 
 
 def _kind(model: Model) -> str:

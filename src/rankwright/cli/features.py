@@ -16,11 +16,13 @@ from rankwright.errors import InputError
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
     from rankwright.data.trec import TrecTable
+    from rankwright.text.index.index import Index
     from rankwright.text.search.features import MadeFeatures
 
 __all__ = ["command"]
 
-_SETS = ("base", "sigir06")
+_NUMBERS = "numbers"
+_SETS = ("base", "sigir06", _NUMBERS)
 _FILE = click.Path(path_type=Path)
 _NAMED = 5
 _OF_AN_INDEX = {
@@ -34,9 +36,13 @@ _OF_AN_INDEX = {
     "threads": "--threads",
 }
 _SET_HELP = (
-    "base: 5 retrieval functions × 3 analysers; sigir06: seven sums from SIGIR'06. Repeat for both.  [default: base]"
+    "base: 5 retrieval functions × 3 analysers; sigir06: seven sums from SIGIR'06; numbers: all numbers of the "
+    "documents. May be repeated.  [default: base]"
 )
-_FEATURE_HELP = "A feature, such as 'bm25(k1=0.9)[porter]'; may be repeated. Without --set, these are the only ones."
+_FEATURE_HELP = (
+    "A feature, such as 'bm25(k1=0.9)[porter]', or a number, such as price or 'price(missing=0)'; may be repeated. "
+    "Without --set, these are the only ones."
+)
 _CANDIDATES_HELP = "Documents of a query: the top ones of every function, the judged ones, or those of a TREC run."
 
 
@@ -82,6 +88,7 @@ def command(
       rankwright features docs.index queries.tsv --qrels qrels.txt -o train.txt
       rankwright features docs.index queries.tsv --qrels qrels.txt --set base --set sigir06 --per-field -o train.rank
       rankwright features docs.index queries.tsv --feature "bm25(b=0.4)[porter]" --candidates bm25.run -o test.txt
+      rankwright features shop.index queries.tsv --set base --feature price --feature "clicks(missing=0)" -o shop.rank
       rankwright features --runs bm25.run dense.run --qrels qrels.txt -o fusion.txt
     """
     from rankwright.cli.progress import reading
@@ -100,6 +107,7 @@ def command(
     else:
         made = _from_index(sources[0], sources[1], judgements, **options)
         data, notes = made.data, _notes(made)
+        _check_missing(data, target)
     write_data(data, target)
     for note in notes:
         click.echo(f"note: {note}", err=True)
@@ -158,12 +166,12 @@ def _from_index(
     from rankwright.data.trec import read_run
     from rankwright.text.index.index import Index
     from rankwright.text.reading.queries import read_queries
-    from rankwright.text.search.columns import Columns, feature_set
+    from rankwright.text.search.columns import Columns
     from rankwright.text.search.features import make_features, read_document_table
 
     index = Index.open(folder)
     fields = index.fields if per_field and len(index.fields) > 1 else ()
-    of_sets = [name for one in sets or (() if names else ("base",)) for name in feature_set(one, fields)]
+    of_sets = [name for one in sets or (() if names else ("base",)) for name in _set_of(one, index, fields)]
     columns = Columns(index, list(dict.fromkeys((*of_sets, *names))))
     with reading(file) as update:
         queries = read_queries(file, part=part, progress=update)
@@ -184,6 +192,34 @@ def _from_index(
             n_jobs=threads,
             progress=update,
         )
+
+
+def _set_of(name: str, index: Index, fields: Sequence[str]) -> list[str]:
+    """The features of a set."""
+    from rankwright.text.search.columns import feature_set
+
+    if name != _NUMBERS:
+        return feature_set(name, fields)
+    if not index.numbers:
+        raise InputError("has no numbers; expected some, see `rankwright index --number` and --set-numbers", index.path)
+    return list(index.numbers)
+
+
+def _check_missing(data: RankingData, target: Path) -> None:
+    """Refuse missing numbers in a file that cannot be read with them."""
+    import numpy as np
+
+    from rankwright.data.formats import suffix_of
+
+    if suffix_of(target) == ".rank":
+        return
+    missing = np.isnan(data.X).sum(axis=0)
+    if missing.any():
+        at = int(np.argmax(missing))
+        name = data.names[at]
+        what = f"the number {name!r} is missing in {missing[at]:,} of {data.n_docs:,} rows"
+        how = f"a folder (.rank), which can hold that, or the feature {name}(missing=0)"
+        raise InputError(f"{what}; expected {how}", target)
 
 
 def _from_runs(sources: Sequence[Path], judgements: TrecTable | None, normalize: str) -> RankingData:

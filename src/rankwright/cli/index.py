@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +19,7 @@ _ANALYZERS = ("plain", "porter", "porter+stop")
 
 
 @click.command("index")
-@click.argument("documents", metavar="DOCS...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.argument("documents", metavar="DOCS...", nargs=-1, type=click.Path(path_type=Path))
 @click.option(
     "-o",
     "--output",
@@ -31,6 +32,20 @@ _ANALYZERS = ("plain", "porter", "porter+stop")
 @click.option("--add", is_flag=True, help="Add the documents to INDEX instead of replacing it.")
 @click.option(
     "--fields", metavar="NAME,NAME…", help="Fields to index, in this order.  [default: all, in the order of appearance]"
+)
+@click.option(
+    "--number",
+    "numbers",
+    multiple=True,
+    metavar="NAME,NAME…",
+    help="Fields that hold numbers or dates (days since 1970), kept as features instead of being indexed as text.",
+)
+@click.option(
+    "--set-numbers",
+    "table",
+    type=click.Path(path_type=Path),
+    metavar="TABLE",
+    help="Set numbers of documents in INDEX, without DOCS: CSV, tab-separated or JSON lines, with a column id.",
 )
 @click.option(
     "--analyzer",
@@ -60,6 +75,8 @@ def command(
     target: Path,
     add: bool,
     fields: str | None,
+    numbers: tuple[str, ...],
+    table: Path | None,
     analyzers: tuple[str, ...],
     split_identifiers: bool,
     field_views: bool,
@@ -78,12 +95,23 @@ def command(
       rankwright index docs.jsonl.gz -o docs.index
       rankwright index docs.tsv -o docs.index --fields title,body --analyzer porter+stop
       rankwright index more.jsonl -o docs.index --add
+      rankwright index shop.jsonl -o shop.index --number price,clicks
+      rankwright index --set-numbers clicks.csv -o shop.index
     """
+    has_settings = fields is not None or bool(numbers or analyzers) or split_identifiers or field_views or no_text
+    if table is not None:
+        if documents or add or has_settings or kind:
+            raise click.UsageError("--set-numbers changes an index; expected only -o INDEX with it, and no DOCS")
+        _set_numbers(table, target)
+        return
+    if not documents:
+        raise click.UsageError("Missing argument 'DOCS...'.")
     if not add:
         index = _build(
             list(documents),
             target,
-            fields=None if fields is None else [name.strip() for name in fields.split(",")],
+            fields=None if fields is None else _names(fields),
+            numbers=[name for one in numbers for name in _names(one)],
             analyzers=analyzers or _ANALYZERS,
             split_identifiers=split_identifiers,
             field_views=field_views,
@@ -92,13 +120,19 @@ def command(
             errors=errors,
         )
         click.echo(f"wrote {target}: {_summary(index)}", err=True)
+        _tell_missing(index, index.numbers)
         return
-    if fields is not None or analyzers or split_identifiers or field_views or no_text:
-        raise InputError("--add keeps the settings of the index; expected no options for fields, analysers or texts")
+    if has_settings:
+        what = "no options for fields, numbers, analysers or texts"
+        raise InputError(f"--add keeps the settings of the index; expected {what}")
     index, n_before = _add(list(documents), target, format=kind, errors=errors)
     n_added = index.n_docs - n_before
     shown = "1 document" if n_added == 1 else f"{n_added:,} documents"
     click.echo(f"added {shown} to {target}: {_summary(index)}", err=True)
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",")]
 
 
 def _build(documents: list[Path], target: Path, **options: Any) -> Index:
@@ -122,10 +156,44 @@ def _add(documents: list[Path], path: Path, **options: Any) -> tuple[Index, int]
             continue
 
 
+def _set_numbers(table: Path, path: Path) -> None:
+    from rankwright.text.index.index import Index, IndexChanged
+
+    while True:
+        before = Index.open(path)
+        try:
+            index = before.set_numbers(table)
+            break
+        except IndexChanged:
+            continue
+    changed = [name for name in index.numbers if _differ(index, before, name)]
+    new = [name for name in index.numbers if name not in before.numbers]
+    shown = ", ".join(f"{name} (new)" if name in new else name for name in changed) or "nothing: all are as they were"
+    click.echo(f"set in {path}: {shown}", err=True)
+    _tell_missing(index, changed)
+
+
+def _differ(index: Index, before: Index, name: str) -> bool:
+    import numpy as np
+
+    return name not in before.numbers or not np.array_equal(index.numbers[name], before.numbers[name], equal_nan=True)
+
+
+def _tell_missing(index: Index, names: Iterable[str]) -> None:
+    import numpy as np
+
+    for name in names:
+        n_missing = int(np.isnan(index.numbers[name]).sum())
+        if n_missing:
+            has = "has" if n_missing == 1 else "have"
+            click.echo(f"note: {n_missing:,} of {index.n_docs:,} documents {has} no {name}", err=True)
+
+
 def _summary(index: Index) -> str:
     empty = f" ({index.n_empty:,} empty)" if index.n_empty else ""
     counts = f"{index.n_docs:,} documents{empty}, {index.n_tokens:,} tokens, {index.n_terms:,} terms"
-    return f"{counts}, {_size(index.n_bytes)}"
+    numbers = f", numbers {', '.join(index.numbers)}" if index.numbers else ""
+    return f"{counts}{numbers}, {_size(index.n_bytes)}"
 
 
 def _size(n_bytes: int) -> str:

@@ -128,6 +128,7 @@ def _show_index(path: Path, as_json: bool) -> None:
         "tokens": index.n_tokens,
         "terms": len(index.terms),
         "fields": list(index.fields),
+        **({"numbers": list(index.numbers)} if index.numbers else {}),
         "analysers": list(index.analyzers),
         "texts kept": index.has_text,
         "bytes": index.n_bytes,

@@ -43,6 +43,7 @@ _COMMANDS = {
     "info": "Describe a file.",
     "rank": "Score documents with a trained model: a TREC run or plain scores.",
     "search": "Search an index: results to read, or a TREC run.",
+    "serve": "Serve rankers over HTTP, with a page that compares two.",
     "train": "Train a ranker for the measure you are judged by.",
 }
 

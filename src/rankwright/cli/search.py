@@ -19,7 +19,7 @@ from rankwright.errors import InputError
 if TYPE_CHECKING:
     from rankwright.text.index.index import Index
     from rankwright.text.index.view import View
-    from rankwright.text.search.scorer import Hits
+    from rankwright.text.search.hits import Hits
     from rankwright.text.search.snippets import QueryWords, Snippet
 
 __all__ = ["Engine", "command"]
@@ -27,7 +27,6 @@ __all__ = ["Engine", "command"]
 _FEW, _MANY = 10, 1000
 _INDENT = 4
 _LEAST_WIDTH, _WIDTH, _WIDTH_OF_JSON = 30, 100, 240
-_TITLE = "title"
 _NAMED = 5
 
 
@@ -73,6 +72,12 @@ class Engine(Protocol):
 @click.option(
     MISSING_AS_ZERO, is_flag=True, help="Take features of the model that INDEX cannot give as 0; otherwise an error."
 )
+@click.option(
+    "--table",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="With --model: features of documents, as for `rankwright features --table`.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 @click.option(
     "-o", "--output", "target", type=click.Path(path_type=Path), metavar="RUN", help="Write a run of the file QUERIES."
@@ -95,6 +100,7 @@ def command(
     k: int | None,
     model: Path | None,
     missing_as_zero: bool,
+    table: Path | None,
     as_json: bool,
     target: Path | None,
     part: str,
@@ -104,7 +110,8 @@ def command(
     """Search INDEX for a QUERY or, with -o, for all queries of the file QUERIES.
 
     QUERIES holds JSON lines with id and text, lines of id, tab and text, or TREC topics. RUN appears once it is
-    complete. Documents that share no term with the query are never returned.
+    complete. Documents that share no term with the query are never returned. A feature of the model that is called like
+    a number of the documents (`rankwright index --number`) is that number.
 
     \b
     Example:
@@ -122,12 +129,14 @@ def command(
         raise click.UsageError("--model cannot be combined with --function or --field")
     if model is None and missing_as_zero:
         raise click.UsageError(f"{MISSING_AS_ZERO} is about the features of a model; expected --model with it")
+    if model is None and table is not None:
+        raise click.UsageError("--table holds features of a model; expected --model with it")
     queries = None if target is None else _queries_file(query, target, as_json)
     chosen = parse_function(function or "bm25")
     index = Index.open(folder)
     name = analyzer or default_analyzer(index.analyzers)
     view = index.view(name, field)
-    engine: Engine = Scorer(view, chosen) if model is None else _learned(index, model, missing_as_zero)
+    engine: Engine = Scorer(view, chosen) if model is None else _learned(index, model, missing_as_zero, table)
     what = {"function": str(chosen)} if model is None else {"model": str(model)}
     if queries is None:
         if len(query) == 1 and Path(query[0]).is_file():
@@ -141,14 +150,16 @@ def command(
         _write_run(index, engine, queries, part, k or _MANY, threads, target, tag or (model or Path(chosen.name)).stem)
 
 
-def _learned(index: Index, model: Path, missing_as_zero: bool) -> Engine:
+def _learned(index: Index, model: Path, missing_as_zero: bool, table: Path | None) -> Engine:
     from rankwright.data.matching import MissingFeaturesError
     from rankwright.models.saving import load_model
+    from rankwright.text.search.features import read_document_table
     from rankwright.text.search.learned import LearnedSearch
 
     saved = load_model(model)
+    numbers = None if table is None else read_document_table(table, index)
     try:
-        return LearnedSearch(index, saved, missing_as_zero=missing_as_zero)
+        return LearnedSearch(index, saved, missing_as_zero=missing_as_zero, numbers=numbers)
     except MissingFeaturesError as error:
         raise InputError(f"{error.message}; to take them as 0, use {MISSING_AS_ZERO}", model) from None
     except InputError as error:
@@ -172,13 +183,14 @@ def _answer(
     index: Index, view: View, engine: Engine, text: str, k: int, facts: dict[str, Any] | None, field: str | None
 ) -> None:
     """Print the results of one query: for people or, given facts to go before them, as JSON."""
-    from rankwright.text.search.snippets import query_words
+    from rankwright.text.search.snippets import query_words, title_and_snippet
 
     words = query_words(view, text)
     docs, scores = engine.search(text, k)
     width = max(shutil.get_terminal_size((_WIDTH, 24)).columns, _LEAST_WIDTH) if facts is None else _WIDTH_OF_JSON
+    room = width - _INDENT
     found = [
-        (rank, score, index.doc_id(doc), *_shown(index, view, doc, words.weights, field, width - _INDENT))
+        (rank, score, index.doc_id(doc), *title_and_snippet(index, doc, words.weights, view.analyze, room, field))
         for rank, (doc, score) in enumerate(zip(docs.tolist(), scores.tolist(), strict=True), 1)
     ]
     if facts is not None:
@@ -192,20 +204,6 @@ def _answer(
     for rank, score, doc_id, title, part in found:
         _print_result(rank, score, doc_id, title, part, width)
     _tell_words(words, bool(found))
-
-
-def _shown(
-    index: Index, view: View, doc: int, weights: dict[str, float], field: str | None, width: int
-) -> tuple[str, Snippet]:
-    """The title and the snippet of a document; both empty if the index has no texts."""
-    from rankwright.text.search.snippets import Snippet, shorten, snippet
-
-    if not index.has_text:
-        return "", Snippet("")
-    others = [name for name in index.fields if name != _TITLE] or list(index.fields)
-    body = " ".join(index.text(doc, name) for name in ([field] if field else others))
-    title = " ".join(index.text(doc, _TITLE).split()) if _TITLE in index.fields else ""
-    return title or shorten(body or index.text(doc), width), snippet(body, weights, view.analyze, width)
 
 
 def _print_result(rank: int, score: float, doc_id: str, title: str, part: Snippet, width: int) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import shutil
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
@@ -99,6 +101,16 @@ class FolderWriter:
         values = _storable(name, array)
         with ArrayFile(self, name, values.dtype, values.shape) as file:
             file.append(values)
+
+    def link(self, name: str, stored: Container) -> None:
+        """Take an array of another folder unchanged: its file gets a second name, or is copied where it cannot."""
+        source, target = stored.path / f"{name}.npy", self.folder / f"{name}.npy"
+        with _writing(self.shown):
+            try:
+                os.link(source, target)
+            except OSError:
+                shutil.copyfile(source, target)
+        self._described[name] = stored.header["arrays"][name]
 
     def load(self, name: str) -> Array:
         """A finished array, mapped into memory."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
@@ -13,8 +14,9 @@ import numpy.typing as npt
 from rankwright.data.container import Container, Format
 from rankwright.errors import InputError
 from rankwright.text.index.vocabulary import Vocabulary
+from rankwright.text.reading.numbers import checked_number_names
 
-__all__ = ["INDEX", "MOST_DOCS", "MOST_FIELDS", "Contents", "Postings", "load_contents"]
+__all__ = ["INDEX", "MOST_DOCS", "MOST_FIELDS", "Contents", "Postings", "header_of_numbers", "load_contents"]
 
 Array = npt.NDArray[Any]
 Postings = tuple[Array, Array, Array]
@@ -22,7 +24,7 @@ Postings = tuple[Array, Array, Array]
 Strings = tuple[Array, Array]
 """UTF-8 strings back to back, and where each starts (and the last ends)."""
 
-INDEX = Format("rankwright-index", "index.json", "index", "`rankwright index`", is_folder=True)
+INDEX = Format("rankwright-index", "index.json", "index", "`rankwright index`", is_folder=True, version=2)
 MOST_DOCS = 2**31 - 1
 MOST_FIELDS = 32
 
@@ -43,6 +45,8 @@ class Contents:
         The postings of every field and word, as the file has them.
     lengths : ndarray of int32, fields × documents
         Number of words.
+    numbers : dict of str to ndarray of float64
+        The numbers of the documents by name, NaN where there is none.
     """
 
     fields: tuple[str, ...]
@@ -51,6 +55,7 @@ class Contents:
     texts: Strings | None
     postings: Postings
     lengths: Array
+    numbers: dict[str, Array]
 
     @cached_property
     def checked_postings(self) -> Postings:
@@ -112,7 +117,23 @@ def load_contents(stored: Container) -> Contents:
     texts = _strings(stored, "texts", "text_offsets", n_docs * n_fields) if header["texts"] else None
     if indptr[0, 0] != 0 or indptr[-1, -1] != len(docs):
         raise stored.damaged("the boundaries of the postings do not cover all of them")
-    return Contents(fields, words, ids, texts, (indptr, docs, counts), lengths)
+    return Contents(fields, words, ids, texts, (indptr, docs, counts), lengths, _numbers(stored, fields, n_docs))
+
+
+def header_of_numbers(names: Collection[str]) -> dict[str, Any]:
+    """What the header says about numbers; an index without them is as in version 1."""
+    return {"version": 2, "numbers": list(names)} if names else {"version": 1}
+
+
+def _numbers(stored: Container, fields: tuple[str, ...], n_docs: int) -> dict[str, Array]:
+    """The numbers of an index, which it has from version 2 on."""
+    names = stored.header.get("numbers", [])
+    if not isinstance(names, list):
+        raise InputError(f"the numbers in {INDEX.header} are not a list of names")
+    checked_number_names(names, fields)
+    if not names:
+        return {}
+    return dict(zip(names, stored.array("numbers", np.float64, (len(names), n_docs)), strict=True))
 
 
 def _number(header: dict[str, Any], key: str) -> int:

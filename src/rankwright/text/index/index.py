@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,9 +15,11 @@ import numpy.typing as npt
 
 from rankwright.data.container import Container
 from rankwright.data.files import Progress
-from rankwright.errors import InputError
+from rankwright.errors import InputError, InputWarning, shown
 from rankwright.text.analysis.analyzers import BUILT_IN, Analyzer, Own, recalled, with_one_tokenizer
 from rankwright.text.index.contents import INDEX, Contents, load_contents
+from rankwright.text.index.ids import Ids
+from rankwright.text.index.numbers import GivenNumbers, located, write_numbers
 from rankwright.text.index.view import View
 from rankwright.text.index.view_factory import direct_view, merged_view, stored_view, view_name
 from rankwright.text.index.vocabulary import Vocabulary
@@ -50,6 +54,10 @@ class Index:
         The analysers whose terms are stored.
     has_text : bool
         Whether the texts are stored.
+    ids : Ids
+        The ids of the documents, by number.
+    numbers : mapping of str to ndarray of float64
+        Numbers of the documents, such as prices, by name; NaN where a document has none. See :meth:`set_numbers`.
 
     Examples
     --------
@@ -66,10 +74,12 @@ class Index:
         self._usable = usable
         self._views: dict[tuple[str, str | None], View] = {}
         self.contents = load_contents(stored)
+        self.ids = Ids(*self.contents.ids, self.path, header["arrays"]["doc_ids"]["crc32"])
         self.n_docs, self.n_tokens, self.n_terms, self.n_empty = (
             int(header[key]) for key in ("documents", "tokens", "terms", "empty")
         )
         self.fields = self.contents.fields
+        self.numbers: Mapping[str, Array] = MappingProxyType(self.contents.numbers)
         self.analyzers = tuple(str(entry["name"]) for entry in header["analyzers"])
         if (
             not self.analyzers
@@ -106,10 +116,21 @@ class Index:
 
     def __repr__(self) -> str:
         what = f"{self.n_docs:,} documents, {self.n_tokens:,} tokens, {self.n_terms:,} terms"
-        return f"<Index {str(self.path)!r}: {what}, fields {', '.join(self.fields)}>"
+        numbers = f", numbers {', '.join(self.numbers)}" if self.numbers else ""
+        return f"<Index {str(self.path)!r}: {what}, fields {', '.join(self.fields)}{numbers}>"
 
     def __len__(self) -> int:
         return self.n_docs
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickled as its path: the index that is there is opened again."""
+        return _reopened, (self.path.absolute(), tuple(self._usable.values()))
+
+    def __copy__(self) -> Index:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Index:
+        return self  # nothing in it ever changes
 
     @property
     def chosen(self) -> tuple[Analyzer, ...]:
@@ -130,7 +151,7 @@ class Index:
     def doc_ids(self) -> Array:
         """All document ids, as bytes in UTF-8."""
         data = self.contents.ids[0].tobytes()
-        ids = (data if data.isascii() else self._decoded(data).encode()).split(b"\n")[:-1]
+        ids = (data if data.isascii() else self.ids.decoded(data).encode()).split(b"\n")[:-1]
         if len(ids) != self.n_docs:
             raise self._container.damaged(f"{len(ids):,} document ids; expected {self.n_docs:,}")
         longest = max(map(len, ids), default=0)
@@ -140,13 +161,12 @@ class Index:
 
     def doc_id(self, doc: int) -> str:
         """The id of a document, by number."""
-        data, offsets = self.contents.ids
         self._check(doc)
-        return self._decoded(data[int(offsets[doc]) : int(offsets[doc + 1]) - 1])
+        return self.ids[doc]
 
     def find(self, doc_id: str) -> int | None:
         """The number of the document with this id, or None."""
-        return self._numbers.get(doc_id)
+        return self._places.get(doc_id)
 
     def text(self, doc: int, field: str | None = None) -> str:
         """The text of one field of a document; without ``field``, of all fields, separated by line ends."""
@@ -156,7 +176,7 @@ class Index:
         data, offsets = self.contents.texts
         numbers = range(len(self.fields)) if field is None else [self._field_number(field)]
         rows = [doc * len(self.fields) + number for number in numbers]
-        found = [self._decoded(data[offsets[row] : offsets[row + 1]]) for row in rows]
+        found = [self.ids.decoded(data[offsets[row] : offsets[row + 1]]) for row in rows]
         return "\n".join(text for text in found if text)
 
     def view(self, analyzer: str = "porter+stop", field: str | None = None) -> View:
@@ -222,28 +242,60 @@ class Index:
         )
         return _reopened(self.path, self.chosen)
 
+    def set_numbers(self, numbers: GivenNumbers) -> Index:
+        """Set numbers of documents without indexing anything again; a new index replaces this one once it is complete.
+
+        Numbers that are not mentioned stay unchanged: those of other names, and of documents without a row. A missing
+        number (NaN, an empty cell) removes the old one. Documents that are not in the index are left out, with a
+        warning. Files that do not change are shared, so this takes the time of writing the numbers.
+
+        Parameters
+        ----------
+        numbers : path, data frame or mapping
+            A table of documents, as a path (CSV or tab-separated with a header line, or JSON lines) or a data frame,
+            whose column ``id`` names the documents; or, by name, ``{id: number}`` or one number per document in the
+            order of the index.
+
+        Returns
+        -------
+        Index
+            The new index.
+
+        Examples
+        --------
+        >>> index = index.set_numbers({"price": {"d1": 9.5, "d2": 12}})  # doctest: +SKIP
+        >>> index.numbers["price"]  # doctest: +SKIP
+        array([ 9.5, 12. ,  nan])
+        """
+        found = located(numbers, self.find, self.n_docs, self.fields)
+        if found.unknown:
+            n, first = len(found.unknown), shown(next(iter(found.unknown)))
+            which = f"1 document is not in the index ({first})" if n == 1 else f"{n:,} documents are not in the index"
+            warnings.warn(which if n == 1 else f"{which} (the first is {first})", InputWarning, stacklevel=2)
+        write_numbers(self.path, self._current, found.over(self.numbers, self.n_docs))
+        return _reopened(self.path, tuple(self._usable.values()))
+
+    def _current(self) -> Container:
+        """The container, if it is still the one on disk."""
+        if Container.open(self.path, INDEX).header != self._container.header:
+            raise IndexChanged("has changed since it was opened; expected it to be reopened before changing", self.path)
+        return self._container
+
     def _unchanged(self) -> Contents:
         """The contents, if they are still those on disk, with their checksums compared: damage is not handed on."""
-        if Container.open(self.path, INDEX).header != self._container.header:
-            raise IndexChanged("has changed since it was opened; expected it to be reopened before adding", self.path)
+        self._current()
         self._container.verify([name for name in self._container.names if not name.startswith("view-")])
         with self._container.understood():
             _ = self.contents.checked_words, self.contents.checked_postings, self.contents.checked_texts
         return self.contents
 
     @cached_property
-    def _numbers(self) -> dict[str, int]:
-        ids = self._decoded(self.contents.ids[0]).split("\n")[:-1]
+    def _places(self) -> dict[str, int]:
+        ids = self.ids.decoded(self.contents.ids[0]).split("\n")[:-1]
         numbers = dict(zip(ids, range(len(ids)), strict=True))
         if not len(numbers) == len(ids) == self.n_docs:
             raise self._container.damaged(f"{len(numbers):,} different document ids; expected {self.n_docs:,}")
         return numbers
-
-    def _decoded(self, data: Array | bytes) -> str:
-        try:
-            return bytes(data).decode()
-        except UnicodeDecodeError as error:
-            raise self._container.damaged(f"a text or an id is not valid UTF-8 ({error.reason})") from None
 
     def _made_view(self, name: str, field: str | None) -> View:
         if name not in self._usable:
@@ -252,16 +304,16 @@ class Index:
         fields = list(range(len(self.fields))) if field is None else [self._field_number(field)]
         held = self.contents
         if (name, field) in self._stored:
-            return stored_view(self._container, self._stored[name, field], analyzer, shown, self.n_docs)
+            return stored_view(self._container, self._stored[name, field], analyzer, shown, self.n_docs, self.ids)
         if len(fields) == 1:
             if analyzer.keeps_words:
-                return direct_view(analyzer, shown, held.words, held.postings, fields[0], held.lengths, self.path)
+                return direct_view(analyzer, shown, held.words, held.postings, fields[0], held.lengths, self.ids)
             if field is not None and len(self.fields) == 1:
                 whole = self.view(name)
                 return replace(whole, name=shown)
         with self._container.understood():
             words, postings = self.terms.words(), held.checked_postings
-        return merged_view(analyzer, shown, words, postings, fields, self.n_docs, self.path)
+        return merged_view(analyzer, shown, words, postings, fields, self.n_docs, self.ids)
 
     def _field_number(self, field: str) -> int:
         if field not in self.fields:
@@ -278,6 +330,7 @@ def build_index(
     path: str | Path,
     *,
     fields: Sequence[str] | None = None,
+    numbers: Sequence[str] = (),
     analyzers: Sequence[str | Analyzer] | str | Analyzer = BUILT_IN,
     store: bool = True,
     split_identifiers: bool = False,
@@ -298,6 +351,9 @@ def build_index(
         The folder to create. It appears once it is complete; an existing index is replaced.
     fields : sequence of str, optional
         The fields to index, in this order; by default all, in order of appearance. A missing field counts as empty.
+    numbers : sequence of str
+        Fields that hold numbers (a price, a number of clicks, a date), kept as such instead of being indexed as text:
+        numbers, text that is a decimal number, or ISO dates, which count in days since 1970. A missing one is NaN.
     analyzers : sequence of str or Analyzer
         Analysers whose terms to store. Built-in analysers work with every index; the terms of those not stored are
         computed on first use.
@@ -334,6 +390,7 @@ def build_index(
         path,
         chosen,
         fields,
+        numbers=numbers,
         store=store,
         field_views=field_views,
         format=format,

@@ -7,12 +7,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwright.errors import InputError
+
+if TYPE_CHECKING:
+    from rankwright.text.index.ids import Ids
 
 __all__ = ["View"]
 
@@ -41,6 +44,8 @@ class View:
         ``"porter+stop"``, or ``"porter+stop,title"`` for one field.
     path : Path, optional
         The index it belongs to.
+    ids : Ids, optional
+        The ids of the documents.
 
     Notes
     -----
@@ -56,6 +61,7 @@ class View:
     analyze: Callable[[str], list[str]]
     name: str = ""
     path: Path | None = None
+    ids: Ids | None = None
 
     def __post_init__(self) -> None:
         indptr, lengths, size = self.indptr, self.lengths, len(self.docs)

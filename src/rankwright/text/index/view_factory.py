@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from rankwright.data.container import Container
 from rankwright.data.container_write import FolderWriter
 from rankwright.text.analysis.analyzers import Analyzer
 from rankwright.text.index.contents import Postings
+from rankwright.text.index.ids import Ids
 from rankwright.text.index.view import View
 from rankwright.text.index.vocabulary import Vocabulary, as_lines
 
@@ -48,7 +48,7 @@ def _merged(
 
 
 def merged_view(
-    analyzer: Analyzer, name: str, words: list[str], postings: Postings, fields: Sequence[int], n_docs: int, path: Path
+    analyzer: Analyzer, name: str, words: list[str], postings: Postings, fields: Sequence[int], n_docs: int, ids: Ids
 ) -> View:
     """A view in memory.
 
@@ -66,8 +66,8 @@ def merged_view(
         The fields to merge.
     n_docs : int
         Number of documents.
-    path : Path
-        The index.
+    ids : Ids
+        The ids of the documents, with the path of the index.
     """
     lengths = np.zeros(n_docs, np.int32)
     terms, blocks = _merged(analyzer, words, postings, fields, lengths)
@@ -78,7 +78,7 @@ def merged_view(
     indptr = np.concatenate([[0], np.cumsum(np.concatenate([sizes for _, _, sizes in parts] or [no_sizes]))])
     for array in (indptr, docs, counts, lengths):
         _frozen(array)
-    return View(Vocabulary(*as_lines(terms)), indptr, docs, counts, lengths, analyzer, name, path)
+    return View(Vocabulary(*as_lines(terms)), indptr, docs, counts, lengths, analyzer, name, ids.path, ids)
 
 
 def write_view(
@@ -106,7 +106,7 @@ def write_view(
     writer.save(f"{file}.lengths", lengths)
 
 
-def stored_view(stored: Container, file: str, analyzer: Analyzer, name: str, n_docs: int) -> View:
+def stored_view(stored: Container, file: str, analyzer: Analyzer, name: str, n_docs: int, ids: Ids) -> View:
     """A stored view, mapped into memory."""
     data = stored.array(f"{file}.terms", np.uint8, (None,))
     offsets = stored.array(f"{file}.term_offsets", np.int64, (None,))
@@ -116,7 +116,7 @@ def stored_view(stored: Container, file: str, analyzer: Analyzer, name: str, n_d
     lengths = stored.array(f"{file}.lengths", np.int32, (n_docs,))
     if not len(offsets) or offsets[0] != 0 or offsets[-1] != len(data) or (offsets[1:] < offsets[:-1]).any():
         raise stored.damaged(f"the boundaries in {file}.term_offsets.npy do not increase from 0 to {len(data):,}")
-    return View(Vocabulary(data, offsets), indptr, docs, counts, lengths, analyzer, name, stored.path)
+    return View(Vocabulary(data, offsets), indptr, docs, counts, lengths, analyzer, name, stored.path, ids)
 
 
 def direct_view(
@@ -126,7 +126,7 @@ def direct_view(
     postings: Postings,
     field: int,
     lengths: Array,
-    path: Path,
+    ids: Ids,
 ) -> View:
     """The plain words of one field: the postings of the index, unchanged."""
     indptr, docs, counts = postings
@@ -135,7 +135,8 @@ def direct_view(
     members = np.flatnonzero(np.diff(starts))
     terms = Vocabulary(*words, members if len(members) < len(starts) - 1 else None)
     kept = np.append(starts[:-1][members], last - first)
-    return View(terms, _frozen(kept), docs[first:last], counts[first:last], lengths[field], analyzer, name, path)
+    own = docs[first:last], counts[first:last], lengths[field]
+    return View(terms, _frozen(kept), *own, analyzer, name, ids.path, ids)
 
 
 def _frozen(array: Array) -> Array:

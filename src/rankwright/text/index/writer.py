@@ -14,6 +14,7 @@ from __future__ import annotations
 import shutil
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +27,12 @@ from rankwright.errors import InputError, InputWarning
 from rankwright.text.analysis.analyzers import Analyzer, checked_words, recorded
 from rankwright.text.analysis.tokenizer import LINES, WORDS, Lexicon
 from rankwright.text.analysis.words import prepared
-from rankwright.text.index.contents import INDEX, MOST_DOCS, MOST_FIELDS, Contents, Postings
+from rankwright.text.index.contents import INDEX, MOST_DOCS, MOST_FIELDS, Contents, Postings, header_of_numbers
+from rankwright.text.index.numbers import NumberGatherer
 from rankwright.text.index.postings import Piece, Segment, inverted, joined
 from rankwright.text.index.view_factory import write_view
 from rankwright.text.index.vocabulary import as_lines
+from rankwright.text.reading.numbers import checked_number_names
 from rankwright.text.reading.records import Errors
 from rankwright.text.reading.sources import Documents, Source, paths_of, records_of
 
@@ -65,6 +68,7 @@ def write_index(
     analyzers: tuple[Analyzer, ...],
     fields: Sequence[str] | None,
     *,
+    numbers: Sequence[str] = (),
     store: bool,
     field_views: bool,
     old: Callable[[], Contents] | None = None,
@@ -78,13 +82,15 @@ def write_index(
     The old one is asked for when nobody else can change it any more.
     """
     names = None if fields is None else _checked_fields(fields)
+    gatherer = NumberGatherer(checked_number_names(numbers, names or ()))
     _check_target(path, documents)
     with write_folder(path, INDEX) as folder:
-        writer = IndexWriter(folder, analyzers, names, store, field_views, segment_postings)
+        writer = IndexWriter(folder, analyzers, names, store, field_views, segment_postings, gatherer)
         with writer:
             if old is not None:
                 writer.resume(old())
-            writer.take(records_of(documents, format=format, errors=errors, wanted=names, progress=progress))
+            read = partial(records_of, documents, format=format, errors=errors, progress=progress)
+            writer.take(read(wanted=names, numbers=gatherer.names))
             writer.finish()
 
 
@@ -112,6 +118,8 @@ class IndexWriter:
         Also write the terms of every analyser for each field by itself.
     segment_postings : int
         Maximum number of postings held in memory.
+    numbers : NumberGatherer, optional
+        Takes the numbers of documents.
     """
 
     def __init__(
@@ -122,8 +130,10 @@ class IndexWriter:
         store: bool,
         field_views: bool,
         segment_postings: int,
+        numbers: NumberGatherer | None = None,
     ) -> None:
         self._writer = writer
+        self._numbers = numbers or NumberGatherer(())
         self._analyzers = analyzers
         self._tokenize = analyzers[0].tokenize
         self._split = analyzers[0].split_identifiers
@@ -152,6 +162,7 @@ class IndexWriter:
 
     def resume(self, old: Contents) -> None:
         """Start with the documents of an index."""
+        self._numbers.resume(old.numbers)
         self._fields = dict.fromkeys(old.fields)
         n_terms, n_docs = len(old.checked_words), len(old.ids[1]) - 1
         for what, lexicon, lines, number in (
@@ -178,6 +189,8 @@ class IndexWriter:
         places: list[Place] = []
         known, n_characters = self._fields.keys(), 0
         for doc_id, fields, path, line in records:
+            if self._numbers.names:
+                fields = self._numbers.take(doc_id, fields, path, line)
             if not fields.keys() <= known:
                 if not self._fixed:
                     self._count(ids, texts, places)
@@ -283,6 +296,8 @@ class IndexWriter:
             self._fields = {"text": None}
         lengths = _padded(self._lengths, len(self._fields)).T
         self._check_fields(lengths)
+        if self._numbers.names:
+            self._writer.save("numbers", self._numbers.rows())
         words, order = self._order()
         words = [words[i] for i in order.tolist()]
         postings = self._write_postings(order)
@@ -298,6 +313,7 @@ class IndexWriter:
         if self._aside is not None:
             shutil.rmtree(self._aside.folder)
         header = {
+            **header_of_numbers(self._numbers.names),
             "documents": self._n_docs,
             "empty": int((lengths.sum(axis=0) == 0).sum()),
             "tokens": int(lengths.sum(dtype=np.int64)),

@@ -10,13 +10,14 @@ import json
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from rankwright.data.files import OpenFile, Progress, Source, open_file
 from rankwright.errors import InputError
 from rankwright.text.reading.records import BOM, ID_KEYS, Errors, Record, Tally, as_fields, check_id
 from rankwright.text.reading.sgml import read_sgml
 
-__all__ = ["FORMATS", "read_documents", "read_records", "read_rows"]
+__all__ = ["FORMATS", "json_objects", "read_documents", "read_records", "read_rows", "text_lines"]
 
 FORMATS = ("jsonl", "tsv", "trec", "folder")
 _SUFFIXES = {".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "jsonl", ".tsv": "tsv", ".trec": "trec", ".sgml": "trec"}
@@ -69,15 +70,19 @@ def read_records(
     format: str | None = None,
     errors: Errors = "strict",
     wanted: Sequence[str] | None = None,
+    numbers: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Iterator[Record]:
-    """Like :func:`read_documents`, with file and line; only the JSON keys in ``wanted`` cause warnings."""
+    """Like :func:`read_documents`, with file and line.
+
+    Only the JSON keys in ``wanted`` cause warnings; those in ``numbers`` may have any value.
+    """
     path = Path(path)
     if errors not in ("strict", "replace"):
         raise InputError(f'errors is {errors!r}; expected "strict" or "replace"')
     if format is not None and format not in FORMATS:
         raise InputError(f"unknown format {format!r}; expected {', '.join(FORMATS)}")
-    tally = Tally(path, errors, wanted)
+    tally = Tally(path, errors, wanted, numbers)
     if format == "folder" or (format is None and path.is_dir()):
         yield from _checked(_read_folder(path, tally, progress), tally)
         return
@@ -114,7 +119,7 @@ def _format_of(file: OpenFile, path: Path) -> str:
     raise InputError(f"unknown document format; expected {_UNDERSTOOD}", path)
 
 
-def _lines(source: Source, tally: Tally, progress: Progress | None) -> Iterator[tuple[str, int]]:
+def text_lines(source: Source, tally: Tally, progress: Progress | None) -> Iterator[tuple[str, int]]:
     """The non-blank lines of a file, with their numbers."""
     for text, first, is_bad in tally.chunks(source, progress):
         for number, line in enumerate(text.split("\n"), first):
@@ -122,9 +127,10 @@ def _lines(source: Source, tally: Tally, progress: Progress | None) -> Iterator[
                 yield (tally.clean(line) if is_bad else line), number
 
 
-def _read_json_lines(source: Source, tally: Tally, progress: Progress | None) -> Iterator[Record]:
+def json_objects(source: Source, tally: Tally, progress: Progress | None) -> Iterator[tuple[dict[str, Any], int, bool]]:
+    """The objects of JSON lines, the numbers of their lines, and whether halves of surrogate pairs may be in them."""
     path = tally.path
-    for line, number in _lines(source, tally, progress):
+    for line, number in text_lines(source, tally, progress):
         try:
             found = json.loads(line)
         except (ValueError, RecursionError) as error:
@@ -135,11 +141,17 @@ def _read_json_lines(source: Source, tally: Tally, progress: Progress | None) ->
             raise InputError(f"invalid JSON ({reason}); expected one object per line", path, number) from None
         if not isinstance(found, dict):
             raise InputError("a JSON value that is not an object; expected one object per line", path, number)
+        yield found, number, "\\u" in line and ("\\ud" in line or "\\uD" in line)
+
+
+def _read_json_lines(source: Source, tally: Tally, progress: Progress | None) -> Iterator[Record]:
+    path = tally.path
+    for found, number, may_have_halves in json_objects(source, tally, progress):
         try:
             doc_id, fields = as_fields(found, tally)
         except InputError as error:
             raise InputError(error.message, path, number) from None
-        if "\\u" in line and ("\\ud" in line or "\\uD" in line):
+        if may_have_halves:
             fields = tally.whole_pairs(fields, number)
         yield doc_id, fields, path, number
 
@@ -148,14 +160,14 @@ def read_rows(
     path: str | Path, *, errors: Errors = "strict", progress: Progress | None = None
 ) -> Iterator[tuple[int, list[str]]]:
     """Lines of tab-separated cells: the number of each line and its cells; blank lines are skipped."""
-    for line, number in _lines(path, Tally(Path(path), errors), progress):
+    for line, number in text_lines(path, Tally(Path(path), errors), progress):
         yield number, line.removesuffix("\r").split("\t")
 
 
 def _read_columns(source: Source, tally: Tally, progress: Progress | None) -> Iterator[Record]:
     path = tally.path
     names: list[str] | None = None
-    for line, number in _lines(source, tally, progress):
+    for line, number in text_lines(source, tally, progress):
         cells = line.removesuffix("\r").split("\t")
         if names is None:
             has_header = cells[0].strip().lower() in ID_KEYS

@@ -12,11 +12,11 @@ from rankwright.data.columns import MAX_FIELD
 from rankwright.data.files import OpenFile, Progress, Source, line_chunks
 from rankwright.errors import InputError, InputWarning, shown
 
-__all__ = ["BOM", "ID_KEYS", "Errors", "Record", "Tally", "as_fields", "check_id"]
+__all__ = ["BOM", "ID_KEYS", "Errors", "Record", "Tally", "as_fields", "check_id", "id_in"]
 
 Errors = Literal["strict", "replace"]
-Record = tuple[str, dict[str, str], Path, int | None]
-"""Id, fields, file and line."""
+Record = tuple[str, dict[str, Any], Path, int | None]
+"""Id, fields, file and line; fields are text, those asked for as numbers anything."""
 
 ID_KEYS = ("id", "_id", "docno")
 BOM = "\ufeff"
@@ -40,8 +40,11 @@ def check_id(doc_id: str, path: Path | None = None, line: int | None = None) -> 
 class Tally:
     """What is reported once everything is read: replaced bytes, and keys that are not text."""
 
-    def __init__(self, path: Path, errors: Errors, wanted: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, path: Path, errors: Errors, wanted: Sequence[str] | None = None, numbers: Sequence[str] = ()
+    ) -> None:
         self.path = path
+        self.numbers = frozenset(numbers)
         self._replace = errors == "replace"
         self._wanted = wanted
         self._replaced = 0
@@ -71,15 +74,16 @@ class Tally:
         self._replaced += n > 0
         return found
 
-    def whole_pairs(self, fields: dict[str, str], line: int) -> dict[str, str]:
+    def whole_pairs(self, fields: dict[str, Any], line: int) -> dict[str, Any]:
         """Fields without lone surrogates, which JSON can encode and UTF-8 cannot."""
-        if not any(_HALF_PAIRS.search(text) for text in fields.values()):
+        texts = {name: text for name, text in fields.items() if isinstance(text, str)}
+        if not any(map(_HALF_PAIRS.search, texts.values())):
             return fields
         if not self._replace:
             what = "a lone surrogate, such as \\ud800, which is not a character"
             raise InputError(f"{what}; expected text, or errors='replace'", self.path, line)
         self._replaced += 1
-        return {name: _HALF_PAIRS.sub(_REPLACEMENT, text) for name, text in fields.items()}
+        return fields | {name: _HALF_PAIRS.sub(_REPLACEMENT, text) for name, text in texts.items()}
 
     def note_key(self, key: str) -> None:
         """Remember a key whose value is not text."""
@@ -97,8 +101,8 @@ class Tally:
             warnings.warn(f"{self.path}: {what}", InputWarning, stacklevel=3)
 
 
-def as_fields(found: Mapping[str, Any], tally: Tally) -> tuple[str, dict[str, str]]:
-    """The id and the fields in ``{"id": …, field: text}``."""
+def id_in(found: Mapping[str, Any]) -> tuple[str, str]:
+    """The key of the id in ``{"id": …, field: text}``, and the id."""
     key = next((key for key in ID_KEYS if key in found), None)
     if key is None:
         raise InputError(f"document without an id; expected the key {', '.join(ID_KEYS[:-1])} or {ID_KEYS[-1]}")
@@ -107,11 +111,17 @@ def as_fields(found: Mapping[str, Any], tally: Tally) -> tuple[str, dict[str, st
         doc_id = str(doc_id)
     if not isinstance(doc_id, str):
         raise InputError(f"the document id is {shown(doc_id)}; expected a string")
-    fields = {}
+    return key, doc_id
+
+
+def as_fields(found: Mapping[str, Any], tally: Tally) -> tuple[str, dict[str, Any]]:
+    """The id and the fields in ``{"id": …, field: text}``; numbers that are asked for come as they are."""
+    key, doc_id = id_in(found)
+    fields: dict[str, Any] = {}
     for name, text in found.items():
         if name == key or text is None:
             continue
-        if isinstance(text, str):
+        if isinstance(text, str) or name in tally.numbers:
             fields[name] = text
         else:
             tally.note_key(str(name))

@@ -16,8 +16,8 @@ __all__ = ["Documents", "Source", "paths_of", "records_of"]
 Documents = str | Path | Iterable[Any]
 """A path, a list of ``Path``, or documents: ``(id, text)``, ``(id, {field: text})`` or ``{"id": …, field: text}``."""
 
-Source = tuple[str, Mapping[str, str], Path | None, int | None]
-"""Id, fields, file and line."""
+Source = tuple[str, Mapping[str, Any], Path | None, int | None]
+"""Id, fields, file and line; fields are text, those asked for as numbers anything."""
 
 _EXPECTED = 'expected (id, text), (id, {field: text}) or {"id": …, field: text}'
 _FOLDER_WEIGHT = 1 << 20
@@ -38,18 +38,19 @@ def records_of(
     format: str | None = None,
     errors: Errors = "strict",
     wanted: Sequence[str] | None = None,
+    numbers: Sequence[str] = (),
     progress: Progress | None = None,
 ) -> Iterator[Source]:
     """Iterate over documents from any source."""
     paths = paths_of(documents)
     if paths is None:
         assert not isinstance(documents, str | Path)
-        yield from _from_python(documents, errors, wanted, progress)
+        yield from _from_python(documents, Tally(Path("the documents"), errors, wanted, numbers), progress)
         return
     weights = [path.stat().st_size if path.is_file() else _FOLDER_WEIGHT for path in paths]
     for k, path in enumerate(paths):
         one = None if progress is None else _share(progress, sum(weights[:k]), weights[k], sum(weights))
-        yield from read_records(path, format=format, errors=errors, wanted=wanted, progress=one)
+        yield from read_records(path, format=format, errors=errors, wanted=wanted, numbers=numbers, progress=one)
 
 
 def _share(progress: Progress, before: int, weight: int, total: int) -> Progress:
@@ -59,10 +60,7 @@ def _share(progress: Progress, before: int, weight: int, total: int) -> Progress
     return update
 
 
-def _from_python(
-    documents: Iterable[Any], errors: Errors, wanted: Sequence[str] | None, progress: Progress | None
-) -> Iterator[Source]:
-    tally = Tally(Path("the documents"), errors, wanted)
+def _from_python(documents: Iterable[Any], tally: Tally, progress: Progress | None) -> Iterator[Source]:
     total = len(documents) if isinstance(documents, Sized) else None
     n = 0
     for n, item in enumerate(documents, 1):
@@ -79,7 +77,7 @@ def _from_python(
     tally.tell()
 
 
-def _document(item: Any, tally: Tally) -> tuple[str, dict[str, str]]:
+def _document(item: Any, tally: Tally) -> tuple[str, dict[str, Any]]:
     if isinstance(item, Mapping):
         return as_fields(item, tally)
     if not isinstance(item, tuple | list) or len(item) != 2:

@@ -9,7 +9,8 @@ the count of t in all of them, idf the number of documents divided by the number
     log-idf        Σ ln(idf)                  log-share-cf   Σ ln(c/|d| · |C|/cf + 1)
     log-bm25       ln(max(BM25, 0.001))
 
-The brackets name the view: an analyser, or an analyser and a field. A model that knows the names of its features can
+The brackets name the view: an analyser, or an analyser and a field. A name without them is a number of the documents,
+such as ``price``; ``price(missing=0)`` is 0 where there is none. A model that knows the names of its features can
 therefore be applied to any index.
 """
 
@@ -26,8 +27,10 @@ import numpy.typing as npt
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.errors import InputError
 from rankwright.text.index.index import Index
+from rankwright.text.index.numbers import GivenNumbers
 from rankwright.text.index.view import View
 from rankwright.text.search.functions import FUNCTIONS, Function, parse_function
+from rankwright.text.search.number_columns import DocumentTable, all_numbers, number_feature
 from rankwright.text.search.scorer import Scorer, whole
 from rankwright.text.search.view_columns import SUMS, QueryReader, ViewColumns
 
@@ -82,6 +85,9 @@ class Columns:
         Where the documents are.
     names : sequence of str
         The features, without duplicates.
+    numbers : path, data frame, mapping or DocumentTable, optional
+        Numbers of documents that are not in the index, or take the place of those in it, as for
+        :meth:`Index.set_numbers`.
 
     Examples
     --------
@@ -89,12 +95,14 @@ class Columns:
     >>> columns.values("lift of a wing", [3, 17])  # doctest: +SKIP
     """
 
-    def __init__(self, index: Index, names: Sequence[str]) -> None:
+    def __init__(self, index: Index, names: Sequence[str], numbers: GivenNumbers | DocumentTable | None = None) -> None:
         if isinstance(names, str):
             raise InputError(f"the features are a single string, {names!r}; expected a list of names")
         self.index, self.names = index, tuple(names)
         self._views: dict[str, ViewColumns] = {}
         self._functions: dict[str, tuple[View, Function]] = {}
+        self.numbers = all_numbers(index, numbers)
+        self._numbers: dict[int, Array] = {}
         for column, name in enumerate(self.names):
             if name in self.names[:column]:
                 raise InputError(f"duplicate feature {name!r}")
@@ -102,9 +110,15 @@ class Columns:
         self._recent = lru_cache(_RECENT_BLOCKS)(QueryReader(list(self._views.values())))
 
     def _add(self, column: int, name: str) -> None:
+        number = number_feature(name, self.numbers) if isinstance(name, str) else None
+        if number is not None:
+            self._numbers[column] = number
+            return
         found = _NAME.fullmatch(name) if isinstance(name, str) else None
         if found is None:
-            raise InputError(f"feature {name!r} cannot be computed from an index; expected a name like bm25[porter]")
+            known = f"one of its numbers, {', '.join(self.numbers)}" if self.numbers else "a number (it has none)"
+            what = f"feature {name!r} cannot be computed from an index"
+            raise InputError(f"{what}; expected a name like bm25[porter], or {known}")
         try:
             feature = found["function"] if found["function"] in SUMS else _parsed(found["function"])
             view = self.index.view(found["analyzer"], found["field"])
@@ -171,7 +185,14 @@ class Columns:
         places, made = np.zeros(self.index.n_docs, np.int32), np.empty((len(self.names), len(docs)), np.float32)
         for own, queries in zip(self._views.values(), self._recent(tuple(texts)), strict=True):
             own.fill(queries, indptr, docs, places, made)
+        for column, values in self._numbers.items():
+            np.take(values, docs, out=made[column])
         return made
+
+    def missing(self) -> dict[str, int]:
+        """The features that are missing for some documents of the index, and for how many."""
+        counted = {self.names[at]: int(np.isnan(values).sum()) for at, values in self._numbers.items()}
+        return {name: number for name, number in counted.items() if number}
 
 
 def _check_rows(n_texts: int, indptr: Array, docs: Array, n_docs: int) -> None:

@@ -17,9 +17,11 @@ from rankwright.data.threads import threads_of
 from rankwright.data.trec import TrecTable
 from rankwright.errors import InputError
 from rankwright.text.index.index import Index
+from rankwright.text.index.numbers import GivenNumbers
 from rankwright.text.reading.documents import read_rows
 from rankwright.text.reading.queries import Queries
 from rankwright.text.search.columns import Columns, feature_set
+from rankwright.text.search.number_columns import DocumentTable
 
 __all__ = ["DocumentTable", "MadeFeatures", "make_features", "read_document_table"]
 
@@ -28,14 +30,6 @@ DEPTH = 1000
 TABLE_PREFIX = "doc:"
 _BLOCK = 64  # queries that are worked on at a time
 _LARGEST = float(np.finfo(np.float32).max)
-
-
-@dataclass(frozen=True, eq=False)
-class DocumentTable:
-    """Query-independent features: one row per document of an index, in the order of the index."""
-
-    names: tuple[str, ...]
-    values: Array
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +66,7 @@ def make_features(
     candidates: str | TrecTable = "union",
     depth: int = DEPTH,
     table: DocumentTable | None = None,
+    numbers: GivenNumbers | None = None,
     n_jobs: int | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> MadeFeatures:
@@ -94,7 +89,10 @@ def make_features(
     depth : int
         Number of documents taken from each function.
     table : DocumentTable, optional
-        Additional, query-independent columns.
+        Additional, query-independent columns, which need not be among ``features``.
+    numbers : path, data frame or mapping, optional
+        Numbers of documents that are not in the index, or take the place of those in it, for ``features`` that are
+        called like them; as for :meth:`Index.set_numbers`.
     n_jobs : int, optional
         Number of threads, -1 for all cores; does not affect the data.
     progress : callable, optional
@@ -110,7 +108,9 @@ def make_features(
     if isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 1:
         raise InputError(f"depth is {depth!r}; expected a positive integer")
     if not isinstance(features, Columns):
-        features = Columns(index, feature_set("base") if features is None else features)
+        features = Columns(index, feature_set("base") if features is None else features, numbers)
+    elif numbers is not None:
+        raise InputError("the columns are made already; expected their numbers to be given to them")
     names = _all_names(features, table, index)
     texts = {str(query): text for query, text in dict(queries).items()}
     judged = None if qrels is None else _Listed(index, qrels, texts)
@@ -128,7 +128,9 @@ def make_features(
     labels, n_missed = _labels(judged, kept, indptr, docs)
     qid, found = np.repeat(np.array(kept), np.diff(indptr)), set(kept)
     return MadeFeatures(
-        RankingData.from_arrays(X, labels, qid, doc_ids=_ids(index, docs), feature_names=names),
+        RankingData.from_arrays(
+            X, labels, qid, doc_ids=_ids(index, docs), feature_names=names, allow_missing=bool(features.missing())
+        ),
         without_candidates=[query for query in wanted if query not in found],
         without_judgements=[query for query in texts if query not in wanted],
         unknown_documents=len(set().union(*(source.unknown for source in (judged, listed) if source is not None))),
@@ -275,6 +277,9 @@ def _all_names(columns: Columns, table: DocumentTable | None, index: Index) -> l
         raise InputError("the columns belong to another index; expected columns of this one")
     names = list(columns.names)
     if table is not None:
+        twice = [name for name in table.names if name in names]
+        if twice:
+            raise InputError(f"duplicate feature {twice[0]!r}: it is named, and a column of the table")
         expected = (index.n_docs, len(table.names))
         if table.values.shape != expected:
             raise InputError(f"the table has shape {table.values.shape}; expected {expected}, one row per document")

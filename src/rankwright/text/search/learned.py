@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,12 @@ from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.matching import MissingFeaturesError
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
+from rankwright.text.index.index import Index
+from rankwright.text.index.numbers import GivenNumbers
 from rankwright.text.search.columns import Columns
-from rankwright.text.search.scorer import Hits, check_queries, whole
-
-if TYPE_CHECKING:
-    from rankwright.text.index.index import Index
+from rankwright.text.search.hits import Found, Hits
+from rankwright.text.search.number_columns import DocumentTable, all_numbers
+from rankwright.text.search.scorer import check_queries, whole
 
 __all__ = ["LearnedSearch"]
 
@@ -42,32 +43,107 @@ class LearnedSearch:
         Candidates are the top ``depth`` documents of each retrieval function among the features.
     missing_as_zero : bool
         Whether features of the model that cannot be computed from the index are 0; otherwise they are an error.
+    numbers : path, data frame, mapping or DocumentTable, optional
+        Numbers of documents that are not in the index, or take the place of those in it, as for
+        :meth:`Index.set_numbers`: a feature of the model called ``price`` is the number ``price`` of a document.
+
+    Notes
+    -----
+    Several threads may search at once. A pickle holds the model and the path of the index, which is opened again; a
+    copy shares the index.
 
     Examples
     --------
     >>> engine = LearnedSearch(index, load_model("model.rkw"))  # doctest: +SKIP
-    >>> docs, scores = engine.search("lift of a wing")  # doctest: +SKIP
+    >>> found = engine.search("lift of a wing", 2)  # doctest: +SKIP
+    >>> found.ids, found.scores  # doctest: +SKIP
+    (['51', '12'], array([3.25, 2.75]))
+    >>> docs, scores = found  # numbers instead of ids  # doctest: +SKIP
     """
 
-    def __init__(self, index: Index, model: Any, depth: int = 1000, *, missing_as_zero: bool = False) -> None:
-        self._model = getattr(model, "model", model)
+    def __init__(
+        self,
+        index: Index,
+        model: Any,
+        depth: int = 1000,
+        *,
+        missing_as_zero: bool = False,
+        numbers: GivenNumbers | DocumentTable | None = None,
+    ) -> None:
+        if not isinstance(index, Index):
+            raise InputError(f"the index is of the type {type(index).__name__}; expected an Index, as from Index.open")
+        self._model = _checked_model(model)
         names = _names(self._model)
         if names is None:
             raise InputError("the model has no feature names; expected one trained on named features")
+        every = all_numbers(index, numbers)
+        used = {name: every[name] for name in every if name in _bases(names)}
+        self._given = None if numbers is None or not used else used
         try:
-            self.columns = Columns(index, names)
+            self.columns = Columns(index, names, self._given)
         except InputError:
-            known, problem = _computable(index, names)
+            known, problem = _computable(index, names, self._given)
             if not missing_as_zero:
                 raise problem from None
-            self.columns = Columns(index, known)
-        self._depth, self._missing_as_zero = depth, missing_as_zero
+            self.columns = Columns(index, known, self._given)
+        self._depth, self._missing_as_zero = whole(depth, "depth"), missing_as_zero
         if not self.columns.functions:
             raise InputError("none of the model's features is a retrieval function; expected one, to find candidates")
+        self._check_missing()
 
-    def search(self, text: str, k: int = 10) -> tuple[Array, Array]:
-        """Numbers and scores of the top k documents, best first, ties in ascending order of numbers."""
-        return self._search_block([text], whole(k, "k"))[0]
+    def _check_missing(self) -> None:
+        """Refuse numbers that some documents lack if the model cannot score them: some query would find them."""
+        for name, n_missing in self.columns.missing().items():
+            X = np.zeros((1, len(self.columns.names)), np.float32)
+            X[0, self.columns.names.index(name)] = np.nan
+            try:
+                self._best(np.zeros(1, np.int64), X, 1)
+            except InputError:
+                n_docs, has = self.index.n_docs, "has" if n_missing == 1 else "have"
+                what = f"{n_missing:,} of {n_docs:,} documents {has} no number {name!r}, which this model cannot score"
+                how = f"a number for each, a model of trees, or one trained on {name}(missing=0)"
+                raise InputError(f"{what}; expected {how}") from None
+
+    @property
+    def index(self) -> Index:
+        """Where the documents are."""
+        return self.columns.index
+
+    @property
+    def model(self) -> Any:
+        """The model, without the facts of its file."""
+        return self._model
+
+    def __getstate__(self) -> dict[str, Any]:
+        settings = {"depth": self._depth, "missing_as_zero": self._missing_as_zero}
+        documents = self.index.ids.checksum
+        return {"index": self.index, "model": self._model, **settings, "numbers": self._given, "documents": documents}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        settings = dict(state)
+        documents, index = settings.pop("documents"), settings["index"]
+        if settings["numbers"] is not None and documents != index.ids.checksum:
+            what = "has other documents than the pickled engine, whose numbers are in their order"
+            raise InputError(f"{what}; expected the same index", index.path)
+        self.__init__(**settings)  # type: ignore[misc]
+
+    def search(self, text: str, k: int = 10) -> Found:
+        """Numbers and scores of the top k documents, best first, ties in ascending order of numbers.
+
+        Parameters
+        ----------
+        text : str
+            The query.
+        k : int, default=10
+            Maximum number of documents.
+
+        Returns
+        -------
+        Found
+            A pair ``(docs, scores)`` with the attributes ``ids``, ``docs`` and ``scores``.
+        """
+        check_queries([text])
+        return Found(*self._search_block([text], whole(k, "k"))[0], self.index.ids)
 
     def search_all(
         self,
@@ -100,7 +176,8 @@ class LearnedSearch:
                 progress(len(found), len(texts))
         docs = np.concatenate([np.empty(0, np.int64), *(docs for docs, _ in found)])
         scores = np.concatenate([np.empty(0), *(scores for _, scores in found)])
-        return Hits(sizes_to_indptr(np.array([len(docs) for docs, _ in found], np.int64)), docs, scores)
+        indptr = sizes_to_indptr(np.array([len(docs) for docs, _ in found], np.int64))
+        return Hits(indptr, docs, scores, self.index.ids)
 
     def _search_block(self, texts: Sequence[str], k: int) -> list[tuple[Array, Array]]:
         """Documents and scores of several queries; scores query by query, as their bits may depend on it."""
@@ -125,19 +202,36 @@ class LearnedSearch:
         return docs[best], scores[best]
 
 
+def _checked_model(model: Any) -> Any:
+    """A model: itself, or that of a model file or of a fitted ranker."""
+    for name in ("model", "model_"):
+        model = getattr(model, name, model)
+    if not (hasattr(model, "score") and hasattr(model, "feature_names")):
+        what = f"the model is of the type {type(model).__name__}"
+        raise InputError(f"{what}; expected a model, as from load_model, or a fitted ranker")
+    return model
+
+
 def _names(model: Any) -> tuple[str, ...] | None:
     """The names of a model's features, those of all parts of a sum; None if there are none."""
     parts = [part.feature_names for part in getattr(model, "parts", (model,))]
     return None if None in parts else tuple(dict.fromkeys(name for names in parts for name in names))
 
 
-def _computable(index: Index, names: Sequence[str]) -> tuple[list[str], MissingFeaturesError]:
+def _bases(names: Sequence[str]) -> set[str]:
+    """The numbers that features may be called like: ``price`` for ``price(missing=0)``."""
+    return {name.partition("(")[0] for name in names}
+
+
+def _computable(
+    index: Index, names: Sequence[str], numbers: dict[str, Array] | None
+) -> tuple[list[str], MissingFeaturesError]:
     """The features that can be computed from an index, and what is wrong with the others."""
     known: list[str] = []
     reasons: list[str] = []
     for name in names:
         try:
-            Columns(index, [name])
+            Columns(index, [name], numbers)
             known.append(name)
         except InputError as error:
             reasons.append(error.message)

@@ -8,7 +8,7 @@ for any number of threads.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
@@ -21,12 +21,13 @@ from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.text.search.functions import Function, parse_function
+from rankwright.text.search.hits import Found, Hits
 
 if TYPE_CHECKING:
     from rankwright.text.index.index import Index
     from rankwright.text.index.view import View
 
-__all__ = ["Hits", "Scorer", "search", "whole"]
+__all__ = ["Scorer", "check_queries", "default_analyzer", "search", "whole"]
 
 Array = npt.NDArray[Any]
 
@@ -73,33 +74,6 @@ def search(
 def default_analyzer(names: Sequence[str]) -> str:
     """The default analyser: ``porter+stop`` if present, else the first."""
     return "porter+stop" if "porter+stop" in names else names[0]
-
-
-@dataclass(frozen=True, eq=False)
-class Hits:
-    """The results of several queries; ``hits[q]`` is ``(docs, scores)`` of query ``q``.
-
-    Attributes
-    ----------
-    indptr : ndarray of int64
-        Query ``q`` owns ``indptr[q]:indptr[q+1]``.
-    docs : ndarray of int64
-        Document numbers, best first within a query, ties in ascending order of documents.
-    scores : ndarray of float64
-        Their scores.
-    """
-
-    indptr: Array
-    docs: Array
-    scores: Array
-
-    def __len__(self) -> int:
-        return len(self.indptr) - 1
-
-    def __getitem__(self, query: int) -> tuple[Array, Array]:
-        query = range(len(self))[query]
-        span = slice(self.indptr[query], self.indptr[query + 1])
-        return self.docs[span], self.scores[span]
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,6 +141,23 @@ class Scorer:
             scores = scores + queries.sizes[0] * self._priors[rows]
         return scores.astype(np.float64)
 
+    def term_scores(self, text: str, docs: npt.ArrayLike) -> tuple[dict[str, Array], Array | None]:
+        """What each term of a query adds to the scores of some documents, and what their lengths add by themselves.
+
+        The second part is None if the function adds nothing for the document alone. All parts sum to :meth:`scores`, up
+        to rounding in single precision.
+        """
+        from rankwright.text.search.scorer_kernel import add_up
+
+        queries, rows = self._prepared([text]), np.asarray(docs, np.int64)
+        words = {self.view.terms[word]: word for word in self.view.analyze(text) if word in self.view.terms}
+        parts = {}
+        for at, term in enumerate(queries.terms.tolist()):
+            sums = np.zeros(self.view.n_docs, np.float32)
+            add_up(queries.terms[at : at + 1], queries.weights[at : at + 1], *self._postings, sums)
+            parts[words[term]] = sums[rows].astype(np.float64)
+        return parts, (queries.sizes[0] * self._priors[rows]).astype(np.float64) if self._priors.size else None
+
     def matching(self, text: str) -> Array:
         """Whether each document contains a term of the query."""
         matching = np.zeros(self.view.n_docs, bool)
@@ -176,8 +167,8 @@ class Scorer:
             matching[self.view.docs[self.view.indptr[term] : self.view.indptr[term + 1]]] = True
         return matching
 
-    def search(self, text: str, k: int = 10) -> tuple[Array, Array]:
-        """The top k documents that contain a term of the query, and their scores, best first."""
+    def search(self, text: str, k: int = 10) -> Found:
+        """The top k documents that contain a term of the query, and their scores, best first; ``.ids`` has the ids."""
         return self.search_all([text], k)[0]
 
     def search_all(
@@ -213,7 +204,7 @@ class Scorer:
             if progress is not None:
                 progress(min((len(parts) - 1) * _BLOCK, len(texts)), len(texts))
         sizes, docs, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
-        return Hits(sizes_to_indptr(sizes), docs, scores)
+        return Hits(sizes_to_indptr(sizes), docs, scores, self.view.ids)
 
     def _search_block(self, queries: _Queries, k: int) -> tuple[Array, Array, Array]:
         """The number of documents found for each query, the documents, and their scores."""
@@ -296,9 +287,18 @@ class Scorer:
 
 
 def check_queries(texts: Any) -> None:
-    """Refuse one query where several are expected: each of its letters would be one."""
+    """Refuse anything but several strings; the letters of a single one would be queries."""
     if isinstance(texts, str):
         raise InputError("the queries are a single string; expected a sequence of strings")
+    if not (hasattr(texts, "__len__") and hasattr(texts, "__getitem__")) or isinstance(texts, Mapping | bytes):
+        raise InputError(f"the queries are {_described(texts)}; expected a sequence of strings")
+    for text in texts:
+        if not isinstance(text, str):
+            raise InputError(f"a query is {_described(text)}; expected a string")
+
+
+def _described(value: Any) -> str:
+    return "None" if value is None else f"of the type {type(value).__name__}"
 
 
 def whole(value: Any, name: str) -> int:

@@ -15,13 +15,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from rankwright.text.index.index import Index
     from rankwright.text.index.view import View
 
-__all__ = ["QueryWords", "Snippet", "query_words", "shorten", "snippet"]
+__all__ = ["QueryWords", "Snippet", "query_words", "shorten", "snippet", "title_and_snippet"]
 
 _LONGEST = 200_000
 _REPEATED = 1e-6
 _MORE = "…"
+_TITLE = "title"
 # Runs between whitespace and punctuation; the analyser decides what the words inside them are.
 _PIECE = re.compile(r"[^\s!-/:-@\[-`{-~¡§«¶·»¿‐-‧‰-⁞、-〃〈-】〔-〟]+")
 
@@ -121,6 +123,39 @@ def shorten(text: str, width: int) -> str:
     'a study of …'
     """
     return snippet(text, {}, str.split, width).text
+
+
+def title_and_snippet(
+    index: Index,
+    doc: int,
+    weights: Mapping[str, float],
+    analyze: Callable[[str], list[str]],
+    width: int,
+    field: str | None = None,
+) -> tuple[str, Snippet]:
+    """What a list of results shows of a document; both are empty if the index has no texts.
+
+    Parameters
+    ----------
+    index : Index
+        Where the document is.
+    doc : int
+        Number of the document.
+    weights : mapping of str to float
+        The terms to show, as :func:`query_words` gives them.
+    analyze : callable
+        Maps a word to its terms.
+    width : int
+        Maximum number of characters of the snippet.
+    field : str, optional
+        The field that was searched; by default all but the title.
+    """
+    if not index.has_text:
+        return "", Snippet("")
+    others = [name for name in index.fields if name != _TITLE] or list(index.fields)
+    body = " ".join(index.text(doc, name) for name in ([field] if field else others))
+    title = " ".join(index.text(doc, _TITLE).split()) if _TITLE in index.fields else ""
+    return title or shorten(body or index.text(doc), width), snippet(body, weights, analyze, width)
 
 
 def _matches(

@@ -31,11 +31,18 @@ _NONE = np.empty(0, np.int64)
 class ViewColumns:
     """The features of a table that belong to one view.
 
+    Threads may use it at the same time once :meth:`settle` was called: what is written later are the impacts of terms,
+    the same numbers by whichever thread.
+
     Parameters
     ----------
     view : View
         The documents.
     """
+
+    _postings: tuple[Array, Array, Array]
+    _is_made: Array
+    _lowest: Array
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -48,6 +55,17 @@ class ViewColumns:
             self._sums[column] = SUMS.index(feature)
         else:
             self._columns.setdefault(feature, []).append(column)
+
+    def settle(self) -> None:
+        """Make the arrays that impacts are written to, after the last :meth:`add`.
+
+        Cached properties would not do: two threads may compute one at the same time, and then each has its own.
+        """
+        indptr, docs = self.view.arrays[:2]
+        n_functions, n_terms = len(self.functions), self.view.n_terms
+        self._postings = indptr, docs.view(np.uint32), np.empty((n_functions, len(docs)), np.float32)
+        self._lowest = np.zeros((n_functions, n_terms), np.float32)
+        self._is_made = np.zeros(n_terms, bool)
 
     @cached_property
     def functions(self) -> list[Function]:
@@ -154,19 +172,6 @@ class ViewColumns:
         return np.array([self._columns.get(one, logarithms)[0] for one in self.functions], np.int64)
 
     @cached_property
-    def _postings(self) -> tuple[Array, Array, Array]:
-        indptr, docs = self.view.arrays[:2]
-        return indptr, docs.view(np.uint32), np.empty((len(self.functions), len(docs)), np.float32)
-
-    @cached_property
-    def _is_made(self) -> Array:
-        return np.zeros(self.view.n_terms, bool)
-
-    @cached_property
-    def _lowest(self) -> Array:
-        return np.zeros((len(self.functions), self.view.n_terms), np.float32)
-
-    @cached_property
     def _factors(self) -> Array:
         return np.array([function.doc_factors(self.view) for function in self.functions], np.float64)
 
@@ -225,11 +230,15 @@ class QueryReader:
 
     def __init__(self, views: Sequence[ViewColumns]) -> None:
         self._views = views
+        for view in views:
+            view.settle()
         self._functions = list(dict.fromkeys(function for view in views for function in view.functions))
         self._which = [np.array([self._functions.index(one) for one in view.functions], np.int64) for view in views]
 
     def __call__(self, texts: Sequence[str]) -> list[QueryTerms]:
         """The terms of queries in every view; each text is analysed once by every analyser."""
+        if not self._views:
+            return []
         counted: dict[Callable[[str], list[str]], list[Counter[str]]] = {}
         terms_of, counts_of, times_of, lengths = [_NONE], [_NONE], [], []
         for one in self._views:

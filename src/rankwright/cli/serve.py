@@ -1,0 +1,116 @@
+"""`rankwright serve`: rankers over HTTP, and a page that compares two of them."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+
+import click
+
+from rankwright.cli.compiling import told_of_compiling
+from rankwright.cli.options import FILE, MISSING_AS_ZERO, positive
+from rankwright.cli.whole import Whole
+from rankwright.errors import InputError
+
+__all__ = ["command"]
+
+_COMPILING = "compiling the search code, once on this machine: 20 to 60 seconds …"
+_NEEDED = ("starlette", "uvicorn")
+_MODEL_HELP = "Model file; may be repeated. Requests name it by its stem."
+_FUNCTION_HELP = "Retrieval function to serve beside the models; may be repeated.  [default: bm25]"
+_ALLOW_HELP = "Further name that requests may use for this machine, such as that of a reverse proxy; may be repeated."
+_RELOAD_HELP = "How often to look for new files of the same names; 0 for only at SIGHUP."
+_TRY_HELP = "Load everything, answer one request of each kind, and end."
+
+
+@click.command("serve")
+@click.argument("index", metavar="[INDEX]", required=False, type=FILE)
+@click.option("--model", "models", multiple=True, type=FILE, metavar="FILE", help=_MODEL_HELP)
+@click.option("--function", "functions", multiple=True, metavar="NAME", help=_FUNCTION_HELP)
+@click.option("--analyzer", metavar="NAME", help="Analyser of --function.  [default: porter+stop if INDEX has it]")
+@click.option(MISSING_AS_ZERO, is_flag=True, help="Take features of a model that INDEX cannot give as 0.")
+@click.option("--host", default="127.0.0.1", show_default=True, metavar="NAME", help="Address to listen at.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 for any free one.")
+@click.option("--allow-host", "further", multiple=True, metavar="NAME", help=_ALLOW_HELP)
+@click.option("--threads", type=Whole(1), default=2, show_default=True, help="Requests computed at a time.")
+@click.option("--waiting", type=Whole(0), default=32, show_default=True, help="Requests that may wait for a thread.")
+@click.option("--seconds", default="10", show_default=True, metavar="N", help="Time for a request, waiting included.")
+@click.option("--most-documents", type=Whole(1), default=10_000, show_default=True, help="Documents of one request.")
+@click.option("--most-results", type=Whole(1), default=1_000, show_default=True, help="Results of one search.")
+@click.option("--most-bytes", type=Whole(1), default=8 << 20, show_default=True, help="Bytes of a request's body.")
+@click.option("--reload", "every", type=Whole(0), default=2, show_default=True, metavar="SECONDS", help=_RELOAD_HELP)
+@click.option("--quiet", is_flag=True, help="Do not log requests that succeed.")
+@click.option("--try", "only_try", is_flag=True, help=_TRY_HELP)
+def command(
+    index: Path | None,
+    models: tuple[Path, ...],
+    functions: tuple[str, ...],
+    analyzer: str | None,
+    missing_as_zero: bool,
+    host: str,
+    port: int,
+    further: tuple[str, ...],
+    threads: int,
+    waiting: int,
+    seconds: str,
+    most_documents: int,
+    most_results: int,
+    most_bytes: int,
+    every: int,
+    quiet: bool,
+    only_try: bool,
+) -> None:
+    """Serve models and retrieval functions over HTTP: POST /rank, GET /search, GET /explain, and a search page.
+
+    Without INDEX, only features can be ranked. A new file under the name of a model, or of the index, is loaded and
+    checked beside the old one and then takes its place; a broken one is logged, and the old one stays. The log is one
+    line of JSON per request on standard error.
+
+    \b
+    Example:
+      rankwright serve docs.index --model model.rkw
+      rankwright serve docs.index --function bm25 --function dirichlet --port 8081
+      rankwright serve --model model.rkw --quiet
+    """
+    _check_installed()
+    from rankwright.data.matching import MissingFeaturesError
+    from rankwright.serving.app import local_names, make_app
+    from rankwright.serving.requests import Limits
+    from rankwright.serving.server import bind, json_lines, serve
+    from rankwright.serving.service import Service
+
+    if index is None and (functions or analyzer or missing_as_zero):
+        raise click.UsageError(f"--function, --analyzer and {MISSING_AS_ZERO} are about an index; expected INDEX")
+    if index is None and not models:
+        raise click.UsageError("nothing to serve; expected INDEX, --model, or both")
+    time = positive(seconds, "--seconds", "a number above 0")
+    limits = Limits(most_bytes, most_documents, most_results, seconds=time, threads=threads, waiting=waiting)
+    tell = json_lines(quiet)
+    chosen = functions or (("bm25",) if index is not None else ())
+    try:
+        service = Service(index, models, chosen, analyzer=analyzer, missing_as_zero=missing_as_zero, tell=tell)
+    except MissingFeaturesError as error:
+        raise InputError(f"{error.message}; to take them as 0, use {MISSING_AS_ZERO}", error.path) from None
+    bound = bind(host, port)
+    with bound:
+        names = local_names(host, further)
+        with told_of_compiling(_COMPILING):
+            took = service.warm_up()
+        click.echo(f"ready after {took:.1f} s: {', '.join(service.state.rankers)}", err=True)
+        if names is None:
+            click.echo(
+                "note: anybody who can reach this machine can use the service; it asks for no password", err=True
+            )
+        if only_try:
+            return
+        service.watch(every or None)
+        app = make_app(service, limits, tell=tell, hosts=names)
+        serve(app, service, bound, tell, ready=lambda at: click.echo(f"listening at {at}"), seconds=time)
+        service.close()
+    click.echo("ended", err=True)
+
+
+def _check_installed() -> None:
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise InputError(f"serve needs {' and '.join(missing)}; expected: pip install 'rankwright[serve]'")

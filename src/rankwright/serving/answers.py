@@ -1,0 +1,161 @@
+"""From a request to its answer: what ``/rank``, ``/search`` and ``/explain`` say, as values of JSON."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from rankwright.data.order import rank_order
+from rankwright.errors import shown
+from rankwright.serving.rankers import Ranker
+from rankwright.serving.requests import ExplainRequest, RankRequest, RequestError, SearchRequest
+from rankwright.serving.service import State
+from rankwright.serving.words import reason
+from rankwright.text.index.index import Index
+from rankwright.text.index.view import View
+from rankwright.text.search.snippets import query_words, title_and_snippet
+
+__all__ = ["Answer", "encoded", "explain", "rank", "search"]
+
+_SNIPPET = 240
+_LONGEST_FIELD = 10_000
+_NAMED = 8
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A body of JSON, and what the log says of it."""
+
+    body: bytes
+    ranker: str
+    hits: int
+
+
+def encoded(value: Any) -> bytes:
+    """One line of JSON."""
+    text = json.dumps(value, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return text.encode("utf-8", "backslashreplace") + b"\n"
+
+
+def rank(state: State, request: RankRequest) -> Answer:
+    """Scores in the order of the request, and the order of the documents: the tie rule of the package."""
+    if request.query is None:
+        ranker = _chosen(state, request.ranker, of_features=True)
+        scores = ranker.score_rows(request)
+    else:
+        index, _ = _searchable(state)
+        ranker = _chosen(state, request.ranker)
+        docs = np.array([_number(index, one, "documents") for one in request.ids or ()], np.int64)
+        scores = ranker.score_documents(request.query, docs)
+    ids = None if request.ids is None else np.array(request.ids)
+    order = rank_order(scores, np.array([0, len(scores)]), ids).tolist()
+    told = {"ranker": ranker.name, "scores": scores.tolist(), "order": order}
+    if request.ids is not None:
+        told["ids"] = [request.ids[at] for at in order]
+    return Answer(encoded(told), ranker.name, len(order))
+
+
+def search(state: State, request: SearchRequest) -> Answer:
+    """The top documents, with titles, snippets and fields."""
+    index, view = _searchable(state)
+    ranker = _chosen(state, request.ranker)
+    fields = _fields(index, request.fields)
+    words = query_words(view, request.query)
+    docs, scores = ranker.search(request.query, request.k)
+    results = []
+    for at, (doc, score) in enumerate(zip(docs.tolist(), scores.tolist(), strict=True), 1):
+        title, part = title_and_snippet(index, doc, words.weights, state.analyze, _SNIPPET)
+        result = {"rank": at, "id": index.doc_id(doc), "score": score, "title": title}
+        result |= {"snippet": part.text, "marks": part.marks, "fields": {}}
+        for name in fields:
+            value, is_cut = _stored(index, doc, name)
+            result["fields"][name] = value
+            if is_cut:
+                result.setdefault("cut", []).append(name)
+        results.append(result)
+    told = {"query": request.query, "ranker": ranker.name, "unknown": words.unknown, "dropped": words.dropped}
+    return Answer(encoded(told | {"results": results}), ranker.name, len(results))
+
+
+def explain(state: State, request: ExplainRequest) -> Answer:
+    """Why A is above B, or what sets it apart from the other documents found."""
+    index, _ = _searchable(state)
+    ranker = _chosen(state, request.ranker)
+    a = _number(index, request.document, "doc")
+    b = None if request.against is None else _number(index, request.against, "against")
+    found = ranker.explain(request.query, a, b)
+    ids = (request.document, request.against)
+    places = [
+        {"id": name, "rank": at, "score": score}
+        for name, at, score in zip(ids, found.ranks, found.scores, strict=False)
+    ]
+    told: dict[str, Any] = {"query": request.query, "ranker": ranker.name, "documents": found.n_documents}
+    told |= {"a": places[0], "b": places[1] if b is not None else None, "difference": found.difference}
+    worded = {term.feature: found.words.get(term.feature, term.feature) for term in found.terms}
+    listed = [(worded[term.feature], term.contribution) for term in found.terms if term.contribution]
+    if b is None:
+        other, above = "the mean of the documents found", found.difference > 0
+    else:
+        other, above = "B", found.ranks[0] < found.ranks[1]
+    told["reason"] = reason(above, found.difference == 0, listed[:_NAMED], other)
+    compared = "mean" if b is None else "b"
+    told["contributions"] = [
+        {
+            "feature": term.feature,
+            "words": worded[term.feature],
+            "weight": term.weight,
+            "a": term.a,
+            compared: term.b,
+            "contribution": term.contribution,
+        }
+        for term in found.terms
+    ]
+    return Answer(encoded(told), ranker.name, len(places))
+
+
+def _searchable(state: State) -> tuple[Index, View]:
+    if state.index is None or state.view is None:
+        raise RequestError("there is no index here, only models; expected POST /rank with features", 404)
+    return state.index, state.view
+
+
+def _chosen(state: State, name: str | None, *, of_features: bool = False) -> Ranker:
+    """The ranker of this name; by default the first that can do what is asked for."""
+    if name is None:
+        fitting = (one for one in state.rankers.values() if not of_features or one.facts()["kind"] == "model")
+        ranker = next(fitting, None)
+        if ranker is None:
+            raise RequestError("there is no model here, only retrieval functions; expected query and documents")
+        return ranker
+    if name not in state.rankers:
+        listed = ", ".join(list(state.rankers)[:_NAMED])
+        raise RequestError(f"unknown ranker {shown(name)}; expected one of {listed}", 404)
+    return state.rankers[name]
+
+
+def _number(index: Index, name: str, what: str) -> int:
+    found = index.find(name)
+    if found is None:
+        raise RequestError(f"{what}: the index has no document {shown(name)}", 404)
+    return found
+
+
+def _fields(index: Index, wanted: tuple[str, ...] | None) -> tuple[str, ...]:
+    """The fields to return: texts, if they are stored, and numbers."""
+    known = (*(index.fields if index.has_text else ()), *index.numbers)
+    for name in wanted or ():
+        if name not in known:
+            raise RequestError(f"unknown field {shown(name)}; expected some of {', '.join(known) or 'none'}")
+    return known if wanted is None else wanted
+
+
+def _stored(index: Index, doc: int, name: str) -> tuple[str | float | None, bool]:
+    """A field of a document, and whether it was cut."""
+    if name in index.numbers:
+        value = float(index.numbers[name][doc])
+        return (value if value == value else None), False
+    text = index.text(doc, name)
+    return text[:_LONGEST_FIELD], len(text) > _LONGEST_FIELD

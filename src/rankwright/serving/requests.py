@@ -1,0 +1,290 @@
+"""What a request may hold: parameters and JSON bodies as checked values, or an error of one line for the client.
+
+Nothing here trusts its input: sizes are limited before anything is allocated from them.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from rankwright.data.json_text import is_shallow
+from rankwright.errors import shown
+
+__all__ = ["ExplainRequest", "Limits", "RankRequest", "RequestError", "SearchRequest"]
+
+_LONGEST_ID = 512
+_LONGEST_NAME = 200
+_FEW = 10
+
+
+class RequestError(Exception):
+    """A request that cannot be answered: the status of HTTP, and one line for the client."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.message, self.status = message, status
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How large a request may be, and how long it may take.
+
+    Attributes
+    ----------
+    body : int
+        Bytes of a body.
+    documents : int
+        Documents of a request to ``/rank``.
+    k : int
+        Results of a search.
+    query : int
+        Characters of a query.
+    seconds : float
+        Time for a request, waiting included.
+    threads : int
+        Requests computed at a time.
+    waiting : int
+        Requests that may wait for a thread; further ones are turned away.
+    """
+
+    body: int = 8 << 20
+    documents: int = 10_000
+    k: int = 1_000
+    query: int = 1_000
+    seconds: float = 10.0
+    threads: int = 2
+    waiting: int = 32
+
+
+@dataclass(frozen=True)
+class SearchRequest:
+    """``GET /search``: a query, the number of results, the ranker and the fields to return; None for the defaults."""
+
+    query: str
+    k: int
+    ranker: str | None
+    fields: tuple[str, ...] | None
+
+    @classmethod
+    def of(cls, given: Sequence[tuple[str, str]], limits: Limits) -> SearchRequest:
+        """From the parameters of the address."""
+        found = _parameters(given, ("q", "k", "ranker", "fields"), ("q",))
+        fields = found.get("fields")
+        listed = None if fields is None else tuple(part for part in fields.split(",") if part)
+        k = _whole(found.get("k", str(_FEW)), "k", limits.k)
+        return cls(_query(found["q"], "q", limits), k, found.get("ranker"), listed)
+
+
+@dataclass(frozen=True)
+class ExplainRequest:
+    """``GET /explain``: a query, a document and, optionally, another one to compare it with."""
+
+    query: str
+    document: str
+    against: str | None
+    ranker: str | None
+
+    @classmethod
+    def of(cls, given: Sequence[tuple[str, str]], limits: Limits) -> ExplainRequest:
+        """From the parameters of the address."""
+        found = _parameters(given, ("q", "doc", "against", "ranker"), ("q", "doc"))
+        if found["doc"] == found.get("against"):
+            raise RequestError("doc and against are the same document; expected two")
+        return cls(_query(found["q"], "q", limits), found["doc"], found.get("against"), found.get("ranker"))
+
+
+@dataclass(frozen=True)
+class RankRequest:
+    """``POST /rank``: either features of documents, or a query and ids of documents in the index.
+
+    Attributes
+    ----------
+    ranker : str or None
+        Name of the ranker.
+    names : list of str or None
+        Names of the columns of ``rows``, if they are lists.
+    rows : list or None
+        One mapping or one list of values per document.
+    ids : list of str or None
+        Ids of the documents.
+    query : str or None
+        The query, if the documents are in the index.
+    missing_as_zero : bool
+        Whether features that no document has are 0; otherwise they are an error.
+    """
+
+    ranker: str | None
+    names: list[str] | None
+    rows: list[Any] | None
+    ids: list[str] | None
+    query: str | None
+    missing_as_zero: bool
+
+    @classmethod
+    def of(cls, body: bytes, limits: Limits) -> RankRequest:
+        """From the body of the request."""
+        given = _object(
+            _parsed(body), "the body", ("ranker", "features", "ids", "query", "documents", "missing_as_zero")
+        )
+        ranker, zero = given.get("ranker"), given.get("missing_as_zero", False)
+        if ranker is not None and not isinstance(ranker, str):
+            raise RequestError(f"ranker is {shown(ranker)}; expected a name")
+        if not isinstance(zero, bool):
+            raise RequestError(f"missing_as_zero is {shown(zero)}; expected true or false")
+        if "features" in given:
+            if "query" in given or "documents" in given:
+                raise RequestError("features cannot be combined with query or documents; expected one form")
+            names, rows = _features(given["features"], limits)
+            ids = None if given.get("ids") is None else _ids(given["ids"], "ids", len(rows))
+            return cls(ranker, names, rows, ids, None, zero)
+        if "query" not in given or "documents" not in given:
+            raise RequestError("expected features, or query and documents (ids of documents in the index)")
+        if "ids" in given or zero:
+            raise RequestError("ids and missing_as_zero belong to features; expected query and documents alone")
+        listed = _listed(given["documents"], "documents", limits.documents)
+        return cls(
+            ranker, None, None, _ids(listed, "documents", len(listed)), _query(given["query"], "query", limits), zero
+        )
+
+
+def _parameters(given: Sequence[tuple[str, str]], known: tuple[str, ...], needed: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name, value in given:
+        if name not in known:
+            raise RequestError(f"unknown parameter {shown(name)}; expected {', '.join(known)}")
+        if name in found:
+            raise RequestError(f"duplicate parameter {name}")
+        found[name] = value
+    for name in needed:
+        if name not in found:
+            raise RequestError(f"no parameter {name}; expected {', '.join(needed)}")
+    return found
+
+
+def _query(text: Any, name: str, limits: Limits) -> str:
+    if not isinstance(text, str) or not text.strip():
+        raise RequestError(f"{name} is {shown(text)}; expected the text of a query")
+    if len(text) > limits.query:
+        raise RequestError(f"{name} has {len(text):,} characters; expected at most {limits.query:,}", 413)
+    return _encodable(text, name)
+
+
+def _encodable(text: str, name: str) -> str:
+    if any("\ud800" <= character <= "\udfff" for character in text):
+        raise RequestError(f"{name} has half of a surrogate pair; expected Unicode text")
+    return text
+
+
+def _whole(text: str, name: str, most: int) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= most):
+        raise RequestError(f"{name} is {shown(text)}; expected a whole number from 1 to {most:,}")
+    return int(text)
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        found = json.loads(body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
+    except RecursionError:
+        raise RequestError("the body is nested too deeply") from None
+    except ValueError as error:  # text that is not UTF-8, not JSON, or a number of thousands of digits
+        raise RequestError(f"the body is not JSON in UTF-8: {' '.join(str(error).split())[:200]}") from None
+    if not is_shallow(found):
+        raise RequestError("the body is nested too deeply")
+    return found
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise RequestError(f"duplicate name {shown(_twice(name for name, _ in pairs))} in an object")
+    return found
+
+
+def _twice(names: Iterable[str]) -> str:
+    """The name that occurs most often."""
+    return Counter(names).most_common(1)[0][0]
+
+
+def _no_constant(name: str) -> Any:
+    raise RequestError(f"{name} is not a number of JSON; expected finite numbers, null where one is missing")
+
+
+def _object(value: Any, what: str, known: tuple[str, ...]) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise RequestError(f"{what} is a JSON {_kind(value)}; expected an object with {', '.join(known)}")
+    for name in value:
+        if name not in known:
+            raise RequestError(f"{what} has the unknown name {shown(name)}; expected {', '.join(known)}")
+    return value
+
+
+def _kind(value: Any) -> str:
+    kinds = {dict: "object", list: "list", str: "string", bool: "boolean", type(None): "null"}
+    return kinds.get(type(value), "number")
+
+
+def _listed(value: Any, what: str, most: int) -> list[Any]:
+    if not isinstance(value, list) or not value:
+        raise RequestError(f"{what} is {shown(value)}; expected a list of at least one document")
+    if len(value) > most:
+        raise RequestError(f"{what} has {len(value):,} documents; expected at most {most:,}", 413)
+    return value
+
+
+def _ids(value: Any, what: str, size: int) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+        raise RequestError(f"{what} is {shown(value)}; expected a list of strings")
+    if len(value) != size:
+        raise RequestError(f"{what} has {len(value):,} entries; expected one for each of {size:,} documents")
+    if max(map(len, value), default=0) > _LONGEST_ID:
+        raise RequestError(f"{what} has an id of more than {_LONGEST_ID} characters")
+    if len(set(value)) < size:
+        raise RequestError(f"duplicate document {shown(_twice(value))} in {what}")
+    for one in value:
+        _encodable(one, what)
+    return value
+
+
+def _features(value: Any, limits: Limits) -> tuple[list[str] | None, list[Any]]:
+    """Names and rows; no names if rows are mappings, or by position."""
+    if isinstance(value, dict):
+        given = _object(value, "features", ("names", "rows"))
+        names, rows = given.get("names"), _listed(given.get("rows"), "rows of features", limits.documents)
+        if names is not None and not (isinstance(names, list) and all(isinstance(name, str) for name in names)):
+            raise RequestError(f"names of features is {shown(names)}; expected a list of strings")
+        if names is not None and len(set(names)) < len(names):
+            raise RequestError("names of features has a duplicate; expected different names")
+        width = len(names) if names is not None else len(rows[0]) if isinstance(rows[0], list) else 0
+        for at, row in enumerate(rows):
+            if not isinstance(row, list) or len(row) != width:
+                raise RequestError(
+                    f"row {at} (from 0) of features is {shown(row)}; expected a list of {width:,} values"
+                )
+        return names, rows
+    rows = _listed(value, "features", limits.documents)
+    for at, row in enumerate(rows):
+        if not isinstance(row, Mapping):
+            what = 'an object of features by name; rows without names go into {"names": …, "rows": …}'
+            raise RequestError(f"document {at} (from 0) of features is {shown(row)}; expected {what}")
+    return None, rows
+
+
+def number(value: Any, feature: str, row: int) -> float | str:
+    """A value of a feature: a finite number, NaN for null, or the text of a category."""
+    if value is None:
+        return math.nan
+    if isinstance(value, str):
+        return _encodable(value, f"feature {shown(feature, _LONGEST_NAME)}")
+    try:
+        found = math.nan if isinstance(value, bool | list | dict) else float(value)
+    except OverflowError:
+        found = math.inf
+    if not math.isfinite(found):
+        what = f"feature {shown(feature, _LONGEST_NAME)} of document {row} (from 0) is {shown(value)}"
+        raise RequestError(f"{what}; expected a finite number, or null if it is missing")
+    return found

@@ -1,0 +1,72 @@
+"""Names of features in plain words: ``bm25[porter+stop,title]`` is "BM25 in title (stemmed, no stop words)"."""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["plain_words", "reason"]
+
+_NAME = re.compile(r"(?P<function>[^\[]+)\[(?P<analyzer>[^,]+?)(?:,(?P<field>.+))?\]")
+_FUNCTIONS = {
+    "bm25": "BM25",
+    "tfidf": "TF-IDF",
+    "cosine": "cosine similarity",
+    "dirichlet": "query likelihood, Dirichlet",
+    "jm": "query likelihood, Jelinek–Mercer",
+    "log-tf": "counts of the query's words",
+    "log-share": "share of the query's words",
+    "log-cf": "rarity of matching words in the collection",
+    "log-idf": "rarity of matching words",
+    "log-share-idf": "share of the query's words, by rarity",
+    "log-share-cf": "share of the query's words, by rarity in the collection",
+    "log-bm25": "logarithm of BM25",
+}
+_ANALYZERS = {"plain": "words as written", "porter": "stemmed", "porter+stop": "stemmed, no stop words"}
+
+
+def plain_words(feature: str) -> str:
+    """A feature's name for people; the name itself if it does not come from an index.
+
+    Examples
+    --------
+    >>> plain_words("bm25[porter+stop,title]"), plain_words("jm(lambda=0.7)[plain]")
+    ('BM25 in title (stemmed, no stop words)', 'query likelihood, Jelinek–Mercer, lambda=0.7 (words as written)')
+    >>> plain_words("clicks")
+    'clicks'
+    """
+    found = _NAME.fullmatch(feature)
+    if found is None:
+        return feature
+    base, _, inside = found["function"].partition("(")
+    if base not in _FUNCTIONS:
+        return feature
+    settings = f", {inside.rstrip(')')}" if inside else ""
+    where = f" in {found['field']}" if found["field"] else ""
+    return f"{_FUNCTIONS[base]}{settings}{where} ({_ANALYZERS.get(found['analyzer'], found['analyzer'])})"
+
+
+def reason(above: bool, tied: bool, parts: list[tuple[str, float]], other: str) -> str:
+    """One sentence on why A is above or below ``other``, from contributions, the largest first.
+
+    Examples
+    --------
+    >>> reason(True, False, [("BM25 in title", 0.75), ("length", -0.25)], "B")
+    'A is above B mostly because of BM25 in title (+0.75); against it: length (−0.25).'
+    """
+    if tied and other != "B":
+        return f"A has the same score as {other}."
+    if tied:
+        return "A and B have the same score; the order of the index decides."
+    sign = 1 if above else -1
+    speaking = [part for part in parts if part[1] * sign > 0][:2]
+    against = [part for part in parts if part[1] * sign < 0][:1]
+    text = f"A is {'above' if above else 'below'} {other}"
+    if speaking:
+        text += " mostly because of " + " and ".join(f"{name} ({_signed(value)})" for name, value in speaking)
+    for name, value in against:
+        text += f"; against it: {name} ({_signed(value)})"
+    return text + "."
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3g}".replace("-", "−")
