@@ -84,6 +84,7 @@ REFERENCE = {
     "rankwright experiment run": "text/exp.toml text/python-docs-results",
     "rankwright experiment table": "text/python-docs-results",
     "rankwright explain": "letor/model.rkw letor/test.txt",
+    "rankwright export": "letor/model.rkw letor/trees.rkw letor/test.txt",
     "rankwright features": "text/docs.index text/queries.tsv text/qrels.txt text/bm25.run text/dense.run",
     "rankwright fuse": "text/bm25.run text/dirichlet.run text/qrels.txt",
     "rankwright index": "text/docs.jsonl.gz text/docs.tsv text/more.jsonl",

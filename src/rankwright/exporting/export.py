@@ -1,0 +1,189 @@
+"""Exporting a model: files for a target, checked against the model before anything is written."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.categories import codes_of
+from rankwright.data.dataset import RankingData
+from rankwright.data.files import replace_folder
+from rankwright.errors import InputError
+from rankwright.exporting.form import Form, form_of
+from rankwright.exporting.target import Options, Target, Written
+from rankwright.exporting.targets import find_target
+from rankwright.exporting.verify import Verification, golden_rows, verify
+from rankwright.models.base import Model
+
+__all__ = ["Export", "export_model"]
+
+Array = npt.NDArray[Any]
+_FACTS, _GOLDEN = "export.json", "golden.json"
+_CLOSE = 1e-5  # of the largest golden score: what an installation may differ by
+
+
+@dataclass(frozen=True)
+class Export:
+    """What was written, and how it compares with the model.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    files : tuple of str
+        Its files, the model first.
+    notes : tuple of str
+        What there is to know, one line each.
+    made : Verification
+        The comparison on rows made from the model.
+    given : Verification or None
+        The comparison on the rows of ``verify``.
+    """
+
+    path: Path
+    files: tuple[str, ...]
+    notes: tuple[str, ...]
+    made: Verification
+    given: Verification | None = None
+
+
+def export_model(
+    model: Any,
+    target: str,
+    path: str | Path,
+    *,
+    form: str = "auto",
+    name: str | None = None,
+    feature_set: str | None = None,
+    missing_as_zero: bool = False,
+    verify: RankingData | None = None,
+) -> Export:
+    """Write a model in the format of a search engine or library, and check that it scores the same there.
+
+    What was written is read back and scores rows made from the model: on every threshold, just above, just below and
+    missing. The consumer itself does that where it is a Python package and installed, otherwise an exact model of its
+    rule. A model that the target cannot say exactly is refused, and nothing is written.
+
+    Parameters
+    ----------
+    model : Model, SavedModel or fitted ranker
+        What to export.
+    target : str
+        ``"lightgbm"``, ``"xgboost"``, ``"opensearch"``, …: see ``rankwright export --help``.
+    path : path
+        The folder to write. An existing one is replaced if it is an export.
+    form : str
+        Which of the target's formats; ``"auto"`` for the one that suits the model.
+    name : str, optional
+        The name of the model at the engine; by default that of the folder.
+    feature_set : str, optional
+        The name of the engine's feature set, feature store or rank profile.
+    missing_as_zero : bool
+        Whether the engine makes missing features 0. Some know no other way, and hold only models that may be told so.
+    verify : RankingData, optional
+        Rows to compare on as well.
+
+    Returns
+    -------
+    Export
+        Its files and figures.
+
+    Raises
+    ------
+    InputError
+        If the target cannot hold the model, or scores another way.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rankwright import BinnedModel
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = export_model(BinnedModel([0.5], [0, 1], [2.0]), "lightgbm", Path(folder) / "steps")
+    >>> done.files, done.made.off
+    (('model.txt', 'golden.json', 'export.json'), 0)
+    """
+    model = getattr(model, "model_", getattr(model, "model", model))
+    if not isinstance(model, Model):
+        raise InputError(f"a {type(model).__name__} cannot be exported; expected a model or a fitted ranker")
+    chosen, path = find_target(target), Path(path)
+    options = Options(name or path.name, form, missing_as_zero, feature_set or f"{name or path.name}_features")
+    if form != "auto" and form not in chosen.forms:
+        known = f"one of: auto, {', '.join(chosen.forms)}" if chosen.forms else "none, as the target has one form only"
+        raise InputError(f"the target {target} has no form {form!r}; expected {known}")
+    parts = form_of(model)
+    refusal = chosen.refusal(parts, options)
+    if refusal is not None:
+        raise InputError(f"{target} cannot hold this model: {refusal}")
+    written = chosen.write(parts, options)
+    made, given = _verified(chosen, written, model, parts, options, verify)
+    files = {**written.files, **_beside(chosen, written, model, parts, options)}
+    facts = {
+        "target": target,
+        "model": options.name,
+        "rule": chosen.rule,
+        "notes": list(written.notes),
+        "verified": made.as_dict(),
+        "verified_on_data": None if given is None else given.as_dict(),
+        "files": list(files),
+    }
+    with replace_folder(path, _FACTS) as folder:
+        for file, content in {**files, _FACTS: as_json(facts)}.items():
+            (folder / file).write_bytes(content)
+    return Export(path, (*files, _FACTS), written.notes, made, given)
+
+
+def as_json(value: Any) -> bytes:
+    """Indented JSON, with a line end."""
+    return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _verified(
+    target: Target, written: Written, model: Model, form: Form, options: Options, data: RankingData | None
+) -> tuple[Verification, Verification | None]:
+    """Compare on made rows and on given ones; raise if a row is off its path."""
+    made = verify(target, written, model, form, options)
+    given = None
+    if data is not None:
+        model.check_text(data.feature_names, data.categories)
+        given = verify(target, written, model, form, options, data)
+    for found, where in ((made, "made rows"), (given, "rows of the data")):
+        if found is not None and found.off:
+            what = f"{found.off:,} of {found.rows:,} {where} are off their path"
+            size = f"scores differ by up to {found.largest:.2g} of the largest"
+            raise InputError(f"not exported: {what} in the files for {target.name}, {size}, by {found.by}")
+    return made, given
+
+
+def _beside(target: Target, written: Written, model: Model, form: Form, options: Options) -> dict[str, bytes]:
+    """The golden rows, and what the target adds: an example request, a feature set."""
+    X, scores, bounds = golden_rows(target, written, model, form, options)
+    rows = [_named_values(form, row) for row in X]
+    golden: dict[str, Any] = {
+        "features": [form.names[j] for j in form.used],
+        "tolerance": _CLOSE * (float(np.abs(scores).max(initial=0.0)) or 1.0),
+        "rows": [{"features": row, "score": score} for row, score in zip(rows, scores.tolist(), strict=True)],
+    }
+    if form.scales_queries:
+        golden["query_sizes"] = np.diff(bounds).tolist()
+    files = {_GOLDEN: as_json(golden)}
+    if target.request is not None:
+        files |= target.request(form, options, rows[0] if rows else {})
+    return files
+
+
+def _named_values(form: Form, row: Array) -> dict[str, Any]:
+    """The used features of a row by name; a missing one is None, a category its value."""
+    values: dict[str, Any] = {}
+    for j in form.used.tolist():
+        number = float(row[j])
+        if j in form.categories:
+            code = int(codes_of(np.array([number]), form.categories[j])[0])
+            values[form.names[j]] = form.categories[j][code] if code >= 0 else None
+        else:
+            values[form.names[j]] = None if np.isnan(number) else number
+    return values
