@@ -20,7 +20,7 @@ __all__ = ["command"]
 
 @click.command("export")
 @click.argument("model", metavar="MODEL", type=FILE)
-@click.option("--to", "target", metavar="TARGET", required=True, type=click.Choice([*TARGETS]), help="Who reads it.")
+@click.option("--to", "target", required=True, type=click.Choice([*TARGETS]), help="Who reads it.")
 @click.option("-o", "--output", "folder", metavar="FOLDER", required=True, type=FILE, help="Folder to write.")
 @click.option("--form", default="auto", show_default=True, help="Format, where the target has several.")
 @click.option("--name", help="Name of the model at the engine.  [default: the name of FOLDER]")
@@ -52,7 +52,7 @@ def command(
 
     \b
     Example:
-      rankwright export trees.rkw --to lightgbm -o for-lightgbm
+      rankwright export model.rkw --to opensearch -o for-opensearch
       rankwright export trees.rkw --to xgboost -o for-xgboost --verify test.txt
     """
     from rankwright.exporting.export import export_model

@@ -101,11 +101,11 @@ def export_model(
     Examples
     --------
     >>> import tempfile
-    >>> from rankwright import BinnedModel
+    >>> from rankwright import LinearModel
     >>> with tempfile.TemporaryDirectory() as folder:
-    ...     done = export_model(BinnedModel([0.5], [0, 1], [2.0]), "lightgbm", Path(folder) / "steps")
+    ...     done = export_model(LinearModel([2.0, -1.0], ("bm25", "age")), "opensearch", Path(folder) / "shop")
     >>> done.files, done.made.off
-    (('model.txt', 'golden.json', 'export.json'), 0)
+    (('model.json', 'golden.json', 'search.json', 'export.json'), 0)
     """
     model = getattr(model, "model_", getattr(model, "model", model))
     if not isinstance(model, Model):
@@ -115,7 +115,7 @@ def export_model(
     if form != "auto" and form not in chosen.forms:
         known = f"one of: auto, {', '.join(chosen.forms)}" if chosen.forms else "none, as the target has one form only"
         raise InputError(f"the target {target} has no form {form!r}; expected {known}")
-    parts = form_of(model)
+    parts = form_of(model).zero_filled() if missing_as_zero else form_of(model)
     refusal = chosen.refusal(parts, options)
     if refusal is not None:
         raise InputError(f"{target} cannot hold this model: {refusal}")

@@ -57,17 +57,17 @@ def for_below(threshold: npt.ArrayLike, dtype: Any = np.float32) -> Array:
 def for_slack(threshold: npt.ArrayLike, slack: Any = SOLR_SLACK) -> tuple[Array, Array]:
     """What to write for ``x <= … + slack`` in float32, and what that comes to.
 
-    Where no number gives the threshold, the one that comes to the next above is taken; the two then differ.
+    Where no number gives the threshold, the one that comes to the next below is taken; the two then differ. 0 stays on
+    its side: there is a number that comes to 0.
     """
     wanted = np.atleast_1d(for_at_most(threshold))
     with np.errstate(over="ignore", under="ignore"):
         written = (wanted - slack).astype(np.float32)
         for _ in range(_STEPS):
-            short = written + slack < wanted
-            written = np.where(short, np.nextafter(written, np.float32(np.inf)), written)
+            written = np.where(written + slack > wanted, np.nextafter(written, np.float32(-np.inf)), written)
         for _ in range(_STEPS):
-            lower = np.nextafter(written, np.float32(-np.inf))
-            written = np.where((lower + slack >= wanted) & (written + slack > wanted), lower, written)
+            higher = np.nextafter(written, np.float32(np.inf))
+            written = np.where(higher + slack <= wanted, higher, written)
     shape = np.shape(threshold)
     return written.reshape(shape), (written + slack).reshape(shape)
 

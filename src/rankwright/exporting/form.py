@@ -114,6 +114,11 @@ class Form:
         found += [o.places[np.flatnonzero(o.model.uses())] for o in self.others if not isinstance(o.model, GradeModel)]
         return np.unique(np.concatenate(found)).astype(np.int64)
 
+    def zero_filled(self) -> Form:
+        """The same for data whose missing values are 0: they go where 0 goes."""
+        missing_left = np.where(self.trees.subset < 0, self.trees.threshold >= 0, self.trees.missing_left)
+        return dataclasses.replace(self, trees=dataclasses.replace(self.trees, missing_left=missing_left))
+
     @property
     def scales_queries(self) -> bool:
         """Whether a part scales features within each query."""

@@ -27,7 +27,7 @@ _MOST_ROWS = 20_000
 _MISSING = 0.03
 _PER_SPLIT = 4
 _QUERY = 20  # rows
-_WIDEST = 1e4  # of random features without thresholds
+_WIDEST = 1e3  # by how much features of large and small weights may differ
 
 
 def made_rows(form: Form, dtype: Any = np.float32, *, missing: bool = True, seed: int = 0) -> Array:
@@ -65,6 +65,8 @@ def made_rows(form: Form, dtype: Any = np.float32, *, missing: bool = True, seed
             rows[:, j] = [*_around(forest.threshold[node], dtype), np.nan]
     with np.errstate(over="ignore", invalid="ignore"):
         X[np.isinf(X.astype(dtype))] = 0.0
+    for j in form.numeric:  # a huge term would hide all others
+        X[np.abs(X[:, j]) > 100 * np.nanmax(np.abs(X[:n_random, j]), initial=1.0), j] = 0.0
     whole = form.numeric if missing else np.arange(len(form.names))
     X[:, whole] = np.nan_to_num(X[:, whole], nan=0.0)
     return X
@@ -95,10 +97,11 @@ def _around(threshold: float, dtype: Any) -> list[float]:
 
 
 def _random_rows(form: Form, forests: list[Forest], n: int, rng: np.random.Generator) -> Array:
-    """Values around the thresholds of each feature; of others, of all sizes."""
-    X = rng.normal(size=(n, len(form.names)))
-    spread = _WIDEST ** rng.uniform(-1.0, 1.0, size=(n, 1))
-    X *= np.where(rng.random((n, 1)) < 0.5, 1.0, spread)
+    """Values around the thresholds of each feature; of others, the smaller the larger their weight."""
+    sizes = np.abs(form.weights)
+    typical = float(np.median(sizes[sizes > 0])) if sizes.any() else 1.0
+    scale = np.clip(typical / np.where(sizes > 0, sizes, typical), 1 / _WIDEST, _WIDEST)
+    X = rng.normal(size=(n, len(form.names))) * scale  # so that every weight tells
     limits: dict[int, list[float]] = {}
     for forest in forests:
         for node in np.flatnonzero((forest.feature >= 0) & (forest.subset < 0) & np.isfinite(forest.threshold)):

@@ -44,7 +44,7 @@ class Verification:
     off : int
         Rows off their path: the file does not say what the model does. An export with any is refused.
     largest : float
-        The largest difference of two scores, as a share of the largest score.
+        The largest difference of two scores, as a share of the largest score; without those of ``unsayable``.
     unsayable : int
         Rows that differ because the target has no way to say a threshold of the model.
     rounded : int
@@ -118,7 +118,7 @@ def verify(
     beyond = ~(np.abs(got - said) <= most)
     rounded = beyond & (np.abs(got - said) <= allowance)
     with np.errstate(invalid="ignore"):
-        differences = np.abs(got - expected)
+        differences = np.abs(got - said)
     return Verification(
         len(got),
         int((beyond & ~rounded).sum()),
@@ -153,7 +153,7 @@ def _scorer(target: Target, files: Mapping[str, bytes], names: tuple[str, ...]) 
     """What scores rows by the files, and its name."""
     consumer = target.consumer
     if consumer is None or importlib.util.find_spec(consumer.package) is None:
-        return target.read(files, names), f"our model of its rule ({target.rule})"
+        return target.read(files, names), "our model of its rule"
     by = f"{consumer.package} {importlib.import_module(consumer.package).__version__}"
     try:
         return consumer.read(files, names), by
