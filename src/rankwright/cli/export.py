@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankwright.cli.files import check_target, read_features
-from rankwright.cli.options import FILE
+from rankwright.cli.files import check_target, naming_files, read_features
+from rankwright.cli.options import FILE, MISSING_AS_ZERO
 from rankwright.errors import InputError
 from rankwright.exporting.targets import TARGETS
 
@@ -26,9 +26,9 @@ __all__ = ["command"]
 @click.option("--name", help="Name of the model at the engine.  [default: the name of FOLDER]")
 @click.option("--feature-set", help="Name of the engine's feature set or store.  [default: NAME_features]")
 @click.option(
-    "--missing-as-zero",
+    MISSING_AS_ZERO,
     is_flag=True,
-    help="Say that the engine makes missing features 0; some targets hold trees only then.",
+    help="Missing values are 0, at the engine and in DATA; some targets hold most trees only then.",
 )
 @click.option("--verify", "features", metavar="DATA", type=FILE, help="Feature file to compare scores on as well.")
 @click.option("--group", metavar="FILE", type=FILE, help="Documents per query of DATA, for text without qid.")
@@ -55,7 +55,7 @@ def command(
       rankwright export model.rkw --to opensearch -o for-opensearch
       rankwright export trees.rkw --to xgboost -o for-xgboost --verify test.txt
     """
-    from rankwright.exporting.export import export_model
+    from rankwright.exporting.export import DATA, export_model
     from rankwright.models.saving import load_model
 
     if group is not None and features is None:
@@ -65,9 +65,11 @@ def command(
     data = None if features is None else read_features(features, group, negative_as_zero=True)
     given = {"form": form, "name": name, "feature_set": feature_set, "missing_as_zero": missing_as_zero}
     try:
-        done = export_model(saved, target, folder, verify=data, **given)  # type: ignore[arg-type]
+        with naming_files({DATA: features}):
+            done = export_model(saved, target, folder, verify=data, **given)  # type: ignore[arg-type]
     except InputError as error:
-        raise InputError(error.message, error.path or model, error.line) from None
+        message = error.message.replace("missing_as_zero=True", MISSING_AS_ZERO)
+        raise InputError(message, error.path or model, error.line) from None
     for note in done.notes:
         click.echo(f"note: {note}", err=True)
     _tell(done.made, "rows made from the model")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +14,7 @@ import numpy.typing as npt
 from rankwright.data.categories import codes_of
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import replace_folder
+from rankwright.data.matching import MissingFeaturesError
 from rankwright.errors import InputError
 from rankwright.exporting.form import Form, form_of
 from rankwright.exporting.target import Options, Target, Written
@@ -20,9 +22,12 @@ from rankwright.exporting.targets import find_target
 from rankwright.exporting.verify import Verification, golden_rows, verify
 from rankwright.models.base import Model
 
-__all__ = ["Export", "export_model"]
+__all__ = ["DATA", "Export", "as_json", "export_model"]
 
 Array = npt.NDArray[Any]
+DATA = "the data to verify on"
+"""What errors about it name as their file."""
+
 _FACTS, _GOLDEN = "export.json", "golden.json"
 _CLOSE = 1e-5  # of the largest golden score: what an installation may differ by
 
@@ -84,7 +89,8 @@ def export_model(
     feature_set : str, optional
         The name of the engine's feature set, feature store or rank profile.
     missing_as_zero : bool
-        Whether the engine makes missing features 0. Some know no other way, and hold only models that may be told so.
+        Whether missing values are 0 to the engine, and in the rows of ``verify``. Some engines know no other way: they
+        hold trees only if you say so, or if all splits send missing values where 0 goes.
     verify : RankingData, optional
         Rows to compare on as well.
 
@@ -113,7 +119,7 @@ def export_model(
     chosen, path = find_target(target), Path(path)
     options = Options(name or path.name, form, missing_as_zero, feature_set or f"{name or path.name}_features")
     if form != "auto" and form not in chosen.forms:
-        known = f"one of: auto, {', '.join(chosen.forms)}" if chosen.forms else "none, as the target has one form only"
+        known = f"one of: auto, {', '.join(chosen.forms)}" if chosen.forms else "auto, as it has one form only"
         raise InputError(f"the target {target} has no form {form!r}; expected {known}")
     parts = form_of(model).zero_filled() if missing_as_zero else form_of(model)
     refusal = chosen.refusal(parts, options)
@@ -149,14 +155,29 @@ def _verified(
     made = verify(target, written, model, form, options)
     given = None
     if data is not None:
-        model.check_text(data.feature_names, data.categories)
-        given = verify(target, written, model, form, options, data)
+        given = _verified_on(target, written, model, form, options, data)
     for found, where in ((made, "made rows"), (given, "rows of the data")):
         if found is not None and found.off:
             what = f"{found.off:,} of {found.rows:,} {where} are off their path"
             size = f"scores differ by up to {found.largest:.2g} of the largest"
             raise InputError(f"not exported: {what} in the files for {target.name}, {size}, by {found.by}")
     return made, given
+
+
+def _verified_on(
+    target: Target, written: Written, model: Model, form: Form, options: Options, data: RankingData
+) -> Verification:
+    """Compare on given rows; what is wrong with them is an error that names them."""
+    try:
+        model.check_text(data.feature_names, data.categories)
+        if options.missing_as_zero:
+            X, names = model.with_missing(data.X, data.feature_names)
+            data = dataclasses.replace(data, X=X, feature_names=names)
+        return verify(target, written, model, form, options, data)
+    except MissingFeaturesError as error:
+        raise error.or_use("missing_as_zero=True", DATA) from None
+    except InputError as error:
+        raise InputError(error.message, DATA) from None
 
 
 def _beside(target: Target, written: Written, model: Model, form: Form, options: Options) -> dict[str, bytes]:

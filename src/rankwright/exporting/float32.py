@@ -67,7 +67,7 @@ def for_slack(threshold: npt.ArrayLike, slack: Any = SOLR_SLACK) -> tuple[Array,
             written = np.where(written + slack > wanted, np.nextafter(written, np.float32(-np.inf)), written)
         for _ in range(_STEPS):
             higher = np.nextafter(written, np.float32(np.inf))
-            written = np.where(higher + slack <= wanted, higher, written)
+            written = np.where((written + slack < wanted) & (higher + slack <= wanted), higher, written)
     shape = np.shape(threshold)
     return written.reshape(shape), (written + slack).reshape(shape)
 

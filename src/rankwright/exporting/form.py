@@ -25,7 +25,7 @@ from rankwright.models.sum import SumModel
 from rankwright.models.trees.forest import SET_WORDS, Forest, Tree
 from rankwright.models.trees.model import GradeModel, TreeModel
 
-__all__ = ["Form", "Other", "form_of"]
+__all__ = ["Form", "Other", "form_of", "placed"]
 
 Array = npt.NDArray[Any]
 
@@ -143,7 +143,7 @@ def form_of(model: Model) -> Form:
     parts = _Parts(np.zeros(model.n_features))
     parts.add(model, 1.0, np.arange(model.n_features))
     parts.check(model.names)
-    trees, constant = Forest.join(parts.forests), 0.0
+    trees, constant = parts.forest(), 0.0
     if trees.n_trees and not (trees.feature >= 0).any():
         constant, trees = float(np.cumsum(trees.value[trees.roots])[-1]), Forest.of([])
     has_names = model.feature_names is not None
@@ -155,7 +155,7 @@ class _Parts:
     """What has been taken apart so far."""
 
     weights: Array
-    forests: list[Forest] = field(default_factory=list)
+    trees: list[tuple[TreeModel | BinnedModel, float, Array]] = field(default_factory=list)
     others: list[Other] = field(default_factory=list)
     categories: dict[int, tuple[Any, ...]] = field(default_factory=dict)
     numeric: set[int] = field(default_factory=set)
@@ -172,35 +172,36 @@ class _Parts:
         elif isinstance(model, LinearModel):
             np.add.at(self.weights, places, weight * model.coef)
             self.numeric |= set(places[np.flatnonzero(model.coef)].tolist())
-        elif isinstance(model, BinnedModel):
-            self._add_forest(_step_trees(model), weight, places)
-        elif isinstance(model, TreeModel):
-            self._add_forest(self._joint_sets(model, places), weight, places)
+        elif isinstance(model, BinnedModel | TreeModel):
+            self.trees.append((model, weight, places))
+            categorical = self._own_categories(model, places)
+            self.numeric |= set(places[np.flatnonzero(model.uses())].tolist()) - categorical
         else:
             raise InputError(f"a {type(model).__name__} cannot be exported; expected weights, trees, bins or a net")
 
     def _own_categories(self, model: Model, places: Array) -> set[int]:
         categories = getattr(model, "categories", {})
-        for j, values in categories.items():
-            self.categories.setdefault(int(places[j]), values)
+        for j, own in categories.items():
+            known = self.categories.get(int(places[j]), ())
+            known = self.categories[int(places[j])] = known + tuple(value for value in own if value not in known)
+            if len(known) > 64 * SET_WORDS:
+                raise InputError(f"the feature {model.names[j]!r} has {len(known)} categories in all parts; too many")
         return {int(places[j]) for j in categories}
 
-    def _add_forest(self, forest: Forest, weight: float, places: Array) -> None:
-        splits = forest.feature >= 0
-        feature = forest.feature.copy()
-        feature[splits] = places[forest.feature[splits]]
-        self.numeric |= set(feature[splits & (forest.subset < 0)].tolist())
-        self.forests.append(dataclasses.replace(forest.scaled(weight), feature=feature))
+    def forest(self) -> Forest:
+        """All trees, once the categories of all parts are known."""
+        forests = []
+        for model, weight, places in self.trees:
+            forest = _step_trees(model) if isinstance(model, BinnedModel) else self._joint_sets(model, places)
+            forests.append(placed(forest.scaled(weight), places))
+        return Forest.join(forests)
 
     def _joint_sets(self, model: TreeModel, places: Array) -> Forest:
         """The trees with sets that count through the categories of all parts; values new to the part are missing."""
         forest = model.forest
         sets, subset = forest.sets.copy(), forest.subset
         for j, own in model.categories.items():
-            known = self.categories.setdefault(int(places[j]), own)
-            known = self.categories[int(places[j])] = known + tuple(value for value in own if value not in known)
-            if len(known) > 64 * SET_WORDS:
-                raise InputError(f"the feature {model.names[j]!r} has {len(known)} categories in all parts; too many")
+            known = self.categories[int(places[j])]
             code = {value: at for at, value in enumerate(own)}
             for node in np.flatnonzero((forest.feature == j) & (subset >= 0)):
                 held = _bits(forest.sets[subset[node]])
@@ -214,6 +215,13 @@ class _Parts:
         if both:
             what = f"takes {named(names[j] for j in sorted(both))} as a number in one part and as a category in another"
             raise InputError(f"the model {what}, which cannot be exported")
+
+
+def placed(forest: Forest, places: Array) -> Forest:
+    """Trees whose feature j is now the feature ``places[j]``."""
+    feature = forest.feature.copy()
+    feature[feature >= 0] = places[feature[feature >= 0]]
+    return dataclasses.replace(forest, feature=feature)
 
 
 def _bits(words: Array) -> list[bool]:

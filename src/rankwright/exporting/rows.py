@@ -6,7 +6,6 @@ of the model, a few of them missing.
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import numpy.typing as npt
 
 from rankwright.data.categories import number_of
 from rankwright.exporting.float32 import rounded_down
-from rankwright.exporting.form import Form
+from rankwright.exporting.form import Form, placed
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import GradeModel
 
@@ -82,8 +81,7 @@ def _inner_forests(form: Form) -> list[Forest]:
     found = []
     for other in form.others:
         for forest in other.model.forests if isinstance(other.model, GradeModel) else ():
-            feature = np.where(forest.feature >= 0, other.places[forest.feature], -1).astype(np.int32)
-            found.append(dataclasses.replace(forest, feature=feature))
+            found.append(placed(forest, other.places))
     return found
 
 

@@ -82,7 +82,7 @@ def _tree(form: Form, at: int, root: int) -> str:
                 fields[number] = (str(len(sets)), _CATEGORICAL | _KNOWS_MISSING)
                 sets.append(held)
             else:
-                threshold = float(for_at_most(trees.threshold[node], np.float64))
+                threshold = _outside_zero(float(for_at_most(trees.threshold[node], np.float64)))
                 fields[number] = (repr(threshold), _KNOWS_MISSING | (_MISSING_LEFT if missing_left else 0))
             todo += [(sides[1], number, 1), (sides[0], number, 0)]
         if above >= 0:
@@ -92,6 +92,13 @@ def _tree(form: Form, at: int, root: int) -> str:
     decisions = [fields[number] for number in range(len(splits))]
     return _text_of_tree(at, leaves, columns, [text for text, _ in decisions], [kind for _, kind in decisions],
                          [left for left, _ in ways], [right for _, right in ways], sets)  # fmt: skip
+
+
+def _outside_zero(threshold: float) -> float:
+    """The same threshold for values that are 0 or larger than what LightGBM takes as 0; some read no tinier ones."""
+    if abs(threshold) > _ZERO:
+        return threshold
+    return 0.0 if threshold >= 0 else -_ZERO
 
 
 def _text_of_tree(

@@ -1,7 +1,7 @@
 """RankLib's model text: LambdaMART's trees, or the weights of Coordinate Ascent or Linear Regression.
 
-Trees: ``x <= threshold`` and sums in float32. Weights and their sum are float64, features float32. Features have numbers
-from 1, in the order of the model. A missing feature is 0 in engines that use RankLib; the program itself stops.
+Trees: ``x <= threshold`` and sums in float32. Weights and their sum are float64, features float32. Features have
+their number in the model, from 1. A missing feature is 0 in engines that use RankLib; the program itself stops.
 """
 
 from __future__ import annotations

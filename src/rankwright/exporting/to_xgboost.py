@@ -83,6 +83,7 @@ def _leaf(value: float, parent: int) -> dict[str, Any]:
 def _tree(form: Form, at: int, root: int) -> dict[str, Any]:
     """A tree whose right children come right after the left ones: XGBoost's predictor counts on that."""
     trees = form.trees
+    root = _without_empty_sets(form, root)
     nodes, todo = [_leaf(float(trees.value[root]), -1)], [(root, 0)]
     while todo:
         node, number = todo.pop()
@@ -98,11 +99,23 @@ def _tree(form: Form, at: int, root: int) -> dict[str, Any]:
             found |= {"condition": 0.0, "set": others, "default": 1}
         else:
             found["condition"] = short(for_below(trees.threshold[node]))
+        sides = (_without_empty_sets(form, sides[0]), _without_empty_sets(form, sides[1]))
         first = len(nodes)
         nodes[number] |= found | {"left": first, "right": first + 1}
         nodes += [_leaf(float(trees.value[side]), number) for side in sides]
         todo += [(sides[0], first), (sides[1], first + 1)]
     return _arrays(at, nodes, [number for number, node in enumerate(nodes) if node["set"] is not None], len(form.names))
+
+
+def _without_empty_sets(form: Form, node: int) -> int:
+    """The first node from here on that sends something each way: XGBoost reads no split with an empty set."""
+    trees = form.trees
+    while trees.subset[node] >= 0:
+        held, others = left_codes(form, node)
+        if others if trees.missing_left[node] else held:
+            break
+        node = int(trees.left[node]) + (0 if trees.missing_left[node] else 1)
+    return node
 
 
 def _arrays(at: int, nodes: list[dict[str, Any]], with_sets: list[int], n_features: int) -> dict[str, Any]:
