@@ -60,7 +60,7 @@ def canonical(name):
 
 def test_every_import_is_a_declared_dependency():
     extras = PROJECT["optional-dependencies"]
-    known = declared([*PROJECT["dependencies"], *extras["tables"], "rankwright", "pandas", "polars"])
+    known = declared([*PROJECT["dependencies"], *extras["tables"], *extras["export"], "rankwright", "pandas", "polars"])
     distributions = packages_distributions()
     missing = {
         name: relative(path)
