@@ -44,6 +44,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
     "docs/howto/certificate.md": "letor/train.txt letor/vali.txt",
     "docs/howto/cross-validation.md": "letor/train.txt letor/web.rkw",
     "docs/howto/explain.md": "letor/train.txt letor/vali.txt letor/test.txt",
+    "docs/howto/export.md": "letor/train.txt letor/vali.txt letor/test.txt",
     "docs/howto/fuse.md": "text/bm25.run text/dense.run text/qrels.txt text/train.qrels text/valid.qrels "
     "text/test.qrels",
     "docs/howto/letor.md": {

@@ -56,7 +56,8 @@ def raw_model(form: Form, names: list[str]) -> dict[str, Any]:
         "trees": trees,
     }
     types = ["c" if j in form.categories and (form.trees.subset >= 0).any() else "float" for j in range(len(names))]
-    shape = {"base_score": "[0E0]", "boost_from_average": "0", "num_class": "0", "num_target": "1"}
+    # XGBoost 3 writes "[0E0]", which 2.1 takes for 0.5; both read this.
+    shape = {"base_score": "0E0", "boost_from_average": "0", "num_class": "0", "num_target": "1"}
     learner = {
         "attributes": {},
         "feature_names": names,
@@ -204,7 +205,7 @@ def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
 
 XGBOOST = Target(
     name="xgboost",
-    about="XGBoost's JSON model, for xgboost.Booster(model_file=…) of XGBoost 3",
+    about="XGBoost's JSON model, for xgboost.Booster(model_file=…) of XGBoost 2.1 and later",
     rule="left if x < threshold, in float32; missing values by split",
     refusal=_refusal,
     write=_write,
