@@ -180,6 +180,15 @@ def test_golden_rows_are_scored_as_the_model_does(tmp_path):
     np.testing.assert_array_equal(np.array(X, np.float32).astype(float), X)
 
 
+def test_golden_rows_of_features_that_share_a_name(tmp_path):
+    model = random_trees(1, names=("a", "b", "a", "c", "a", "d"))
+    export_model(model, "lightgbm", tmp_path / "out")
+    golden = json.loads((tmp_path / "out" / "golden.json").read_text())
+    assert (golden["features"], golden["columns"]) == (["a_1", "b", "a_3", "c", "a_5", "d"], [*range(6)])
+    X = np.array([[np.nan if x is None else x for x in row["features"].values()] for row in golden["rows"]])
+    np.testing.assert_array_equal(model.score(X), [row["score"] for row in golden["rows"]])
+
+
 def test_the_same_model_gives_the_same_bytes(tmp_path):
     for name in ("one", "two"):
         export_model(USUAL, "solr", tmp_path / name, name="shop")

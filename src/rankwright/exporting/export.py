@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -185,7 +186,8 @@ def _beside(target: Target, written: Written, model: Model, form: Form, options:
     X, scores, bounds = golden_rows(target, written, model, form, options)
     rows = [_named_values(form, row) for row in X]
     golden: dict[str, Any] = {
-        "features": [form.names[j] for j in form.used],
+        "features": [*_keys(form).values()],
+        "columns": [*_keys(form)],
         "tolerance": _CLOSE * (float(np.abs(scores).max(initial=0.0)) or 1.0),
         "rows": [{"features": row, "score": score} for row, score in zip(rows, scores.tolist(), strict=True)],
     }
@@ -200,11 +202,17 @@ def _beside(target: Target, written: Written, model: Model, form: Form, options:
 def _named_values(form: Form, row: Array) -> dict[str, Any]:
     """The used features of a row by name; a missing one is None, a category its value."""
     values: dict[str, Any] = {}
-    for j in form.used.tolist():
+    for j, key in _keys(form).items():
         number = float(row[j])
         if j in form.categories:
             code = int(codes_of(np.array([number]), form.categories[j])[0])
-            values[form.names[j]] = form.categories[j][code] if code >= 0 else None
+            values[key] = form.categories[j][code] if code >= 0 else None
         else:
-            values[form.names[j]] = None if np.isnan(number) else number
+            values[key] = None if np.isnan(number) else number
     return values
+
+
+def _keys(form: Form) -> dict[int, str]:
+    """The used features by column, from 0: their names, with the number of the column where several share one."""
+    counts = Counter(form.names[j] for j in form.used)
+    return {j: f"{name}_{j + 1}" if counts[name := form.names[j]] > 1 else name for j in form.used.tolist()}
