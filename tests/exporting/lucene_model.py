@@ -1,7 +1,7 @@
 """A small model of Lucene: reads the index settings that an export writes, and scores its queries on real texts.
 
-It is written from Lucene's definitions, not from Rankwright's: words, stop words and stems by the analyser, lengths in a
-byte, BM25 and scripted similarities, sums over the words of a match query.
+It is written from Lucene's definitions, not from Rankwright's: words, stop words and stems by the analyser, lengths in
+a byte, BM25 and scripted similarities, sums over the words of a match query.
 """
 
 import math

@@ -34,15 +34,13 @@ ODD = [
     "a:rr",
     "b:score",
 ]
+VOCABULARY = "engine engines running runs run lift wing wings the of café don large off t 3 tree trees walked"
 QUERIES = ["the running of large engines", "Café wings, don't lift_off!", "nothing that occurs zzz", "3 engines"]
 
 
 def documents(n, longest):
     rng = np.random.default_rng(5)
-    vocabulary = np.array(
-        "engine engines running runs run lift wing wings the of café don large off t 3 tree trees walked".split()
-    )
-    texts = [" ".join(rng.choice(vocabulary, int(rng.integers(2, longest)))) for _ in range(2 * n)]
+    texts = [" ".join(rng.choice(VOCABULARY.split(), int(rng.integers(2, longest)))) for _ in range(2 * n)]
     return [{"title": title, "body": body} for title, body in zip(texts[:n], texts[n:], strict=True)]
 
 
