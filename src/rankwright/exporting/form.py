@@ -109,7 +109,9 @@ class Form:
 
     @property
     def numeric(self) -> Array:
-        """The features whose missing values are an error: those of weights, nets and query scaling."""
+        """The features whose missing values are an error: those of weights and nets, and all with query scaling."""
+        if self.scales_queries:
+            return np.arange(len(self.names))
         found = [self.linear_features]
         found += [o.places[np.flatnonzero(o.model.uses())] for o in self.others if not isinstance(o.model, GradeModel)]
         return np.unique(np.concatenate(found)).astype(np.int64)

@@ -1,8 +1,8 @@
 """ONNX: trees as a TreeEnsembleRegressor, weights and nets as plain operators, expected grades on top of trees.
 
 The graph takes the features as one matrix, ``features``, and gives ``scores``, one row per document. Trees compare with
-``x <= threshold`` in the type of the features, so thresholds of the form ``float`` are rounded down to float32. Their sum
-is float32 in both forms, as the operator's output is.
+``x <= threshold`` in the type of the features, so thresholds of the form ``float`` are rounded down to float32. Their
+sum is float32 in both forms, as the operator's output is.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from rankwright.data.frames import import_library
 from rankwright.exporting.float32 import for_at_most
 from rankwright.exporting.form import Form, Other
+from rankwright.exporting.onnx_reading import run_graph
 from rankwright.exporting.target import Consumer, Options, Scorer, Target, Written
 from rankwright.models.net import NetModel
 from rankwright.models.trees.forest import Forest
@@ -85,7 +86,16 @@ class _Graph:
 
 def _tree_lists(forests: Sequence[Forest], places: Array, dtype: Any) -> dict[str, Any]:
     """The attributes of the operator: nodes and leaves of all trees as lists."""
-    keys = ("treeids", "nodeids", "featureids", "modes", "values", "truenodeids", "falsenodeids", "missing_value_tracks_true")
+    keys = (
+        "treeids",
+        "nodeids",
+        "featureids",
+        "modes",
+        "values",
+        "truenodeids",
+        "falsenodeids",
+        "missing_value_tracks_true",
+    )
     lists: dict[str, Any] = {f"nodes_{key}": [] for key in keys}
     lists |= {f"target_{key}": [] for key in ("treeids", "nodeids", "ids", "weights")}
     n_trees = 0
@@ -97,7 +107,7 @@ def _tree_lists(forests: Sequence[Forest], places: Array, dtype: Any) -> dict[st
                 is_leaf = bool(forest.feature[node] < 0)
                 children = (0, 0) if is_leaf else (len(todo), len(todo) + 1)
                 if is_leaf:
-                    leaf = (n_trees, at, target, float(dtype(forest.value[node])))
+                    leaf: tuple[Any, ...] = (n_trees, at, target, float(dtype(forest.value[node])))
                     for key, value in zip(("treeids", "nodeids", "ids", "weights"), leaf, strict=True):
                         lists[f"target_{key}"].append(value)
                 else:
@@ -118,7 +128,9 @@ def _write(form: Form, options: Options) -> Written:
     terms = []
     if form.has_weights:
         used = form.linear_features
-        terms.append(graph.add("MatMul", graph.columns(used.tolist()), graph.constant(form.weights[used][:, np.newaxis])))
+        terms.append(
+            graph.add("MatMul", graph.columns(used.tolist()), graph.constant(form.weights[used][:, np.newaxis]))
+        )
     if form.trees.n_trees:
         terms.append(graph.trees([form.trees], np.arange(len(form.names)), [0.0]))
     terms += [_other(graph, other) for other in form.others]
@@ -135,7 +147,9 @@ def _notes(form: Form, dtype: Any) -> tuple[str, ...]:
     kind = np.dtype(dtype).name
     notes = [f"{_MODEL}: the input {_INPUT!r} is a matrix of {kind}, {len(form.names):,} columns, NaN where missing"]
     if dtype == np.float64 and (form.trees.n_trees or any(isinstance(o.model, GradeModel) for o in form.others)):
-        notes.append(f"{_MODEL}: sums of trees are float32, as the operator's output is; features are compared as {kind}")
+        notes.append(
+            f"{_MODEL}: sums of trees are float32, as the operator's output is; features are compared as {kind}"
+        )
     return tuple(notes)
 
 
@@ -187,10 +201,7 @@ def _consume(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
 
 
 def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
-    """Runs the file in onnx's own reference implementation."""
-    evaluator = import_library("onnx.reference").ReferenceEvaluator(import_library("onnx").load_from_string(files[_MODEL]))
-    dtype = np.float64 if evaluator.input_types_[0].tensor_type.elem_type == 11 else np.float32
-    return lambda X, _: evaluator.run([_OUTPUT], {_INPUT: X.astype(dtype)})[0][:, 0]
+    return lambda X, _: run_graph(files[_MODEL], X)[:, 0]
 
 
 ONNX = Target(

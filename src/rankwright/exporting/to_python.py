@@ -1,8 +1,8 @@
 """One Python file that needs numpy only: the numbers of the model, and the few functions that turn rows into scores.
 
-The file scores in float64 and adds in our order, so that scores of weights, bins and trees are the same to the last bit;
-parts of a sum are multiplied into their leaves and weights before, which may move the last bit. It takes query
-boundaries for models that scale features within each query. Only what the model needs is written.
+The file scores in float64 and adds in our order, so that scores of weights, bins and trees are the same to the last
+bit; parts of a sum are multiplied into their leaves and weights before, which may move the last bit. It takes query
+sizes for models that scale features within each query. Only what the model needs is written.
 """
 
 from __future__ import annotations
@@ -66,7 +66,10 @@ def _numbers(form: Form) -> str:
     lines += [f"CONSTANT = {form.constant!r}"]
     lines += ["WEIGHTS = [  # feature, weight"]
     lines += [f"    ({j}, {float(form.weights[j])!r})," for j in form.linear_features.tolist()]
-    lines += ["]", "TREES = [  # a split: feature, limit, whether missing values go left, left child; a leaf: its value"]
+    lines += [
+        "]",
+        "TREES = [  # a split: feature, limit, whether missing values go left, left child; a leaf: its value",
+    ]
     lines += _tree_lines(form)
     return "\n".join([*lines, "]"])
 
@@ -97,12 +100,14 @@ def _number(value: Any) -> str:
 
 
 def _kind(other: Other) -> str:
-    kinds = {NetModel: "net", GradeModel: "grades", LinearModel: "weights", BinnedModel: "steps"}
-    return kinds[type(other.model)]  # type: ignore[index]
+    kinds: dict[type, str] = {NetModel: "net", GradeModel: "grades", LinearModel: "weights", BinnedModel: "steps"}
+    return kinds[type(other.model)]
 
 
 def _score(form: Form, kinds: list[str]) -> str:
-    terms = [f"scores += {other.weight!r} * {_call(other, kind)}" for other, kind in zip(form.others, kinds, strict=True)]
+    terms = [
+        f"scores += {other.weight!r} * {_call(other, kind)}" for other, kind in zip(form.others, kinds, strict=True)
+    ]
     trees = ["for tree in TREES:", "    scores += leaves(tree, X)"] if form.trees.n_trees else []
     return SCORE.replace("    # PARTS\n", "".join(f"    {line}\n" for line in [*trees, *terms]))
 
@@ -121,14 +126,17 @@ def _call(other: Other, kind: str) -> str:
         parts = np.split(model.thresholds, model.starts[1:-1]) if model.n_features else []
         arguments = [[part.tolist() for part in parts], [levels.tolist() for levels in model._levels()]]
     else:
-        return f"grades({columns}, {_forests(model)}, {model.starts.tolist()!r}, {model.grades.tolist()!r}, {model.link!r})"
+        numbers = f"{model.starts.tolist()!r}, {model.grades.tolist()!r}, {model.link!r}"
+        return f"grades({columns}, {_forests(model)}, {numbers})"
     return f"{kind}({columns}, {', '.join(map(repr, arguments))})"
 
 
 def _forests(model: GradeModel) -> str:
     names = model.names
     parts = [Form(names, np.zeros(len(names)), forest) for forest in model.forests]
-    return "[" + ", ".join("[" + ", ".join(line.strip(" ,") for line in _tree_lines(part)) + "]" for part in parts) + "]"
+    return (
+        "[" + ", ".join("[" + ", ".join(line.strip(" ,") for line in _tree_lines(part)) + "]" for part in parts) + "]"
+    )
 
 
 def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
