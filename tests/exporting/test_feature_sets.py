@@ -212,8 +212,17 @@ def test_names_of_model_and_set_are_those_given():
     for engine in ENGINES:
         made = engine_features(engine, ["bm25[plain]"], model="mine", feature_set="my_features", index="shop")
         whole = "".join(made.files.values())
-        assert "mine" in made.files.get("rerank.json", made.files.get("rerank.txt"))
+        assert "mine" in made.files["search.json"]
         assert engine == "elasticsearch" or "my_features" in whole
+
+
+def test_rank_features_of_vespa_stay_as_they_are():
+    names = ["fieldMatch(title).completeness", "attribute(price)", "price", "bm25(b=0.4)[plain]"]
+    called = engine_names("vespa", names)
+    assert list(called.values()) == [*names[:2], "price", "bm25_b_0_4_plain"]
+    text = engine_features("vespa", names).files["schema.sd"]
+    assert re.findall(r"function (\w+)", text) == ["price", "bm25_b_0_4_plain"]
+    assert text.partition("match-features {")[2].split("}")[0].split() == list(called.values())
 
 
 def test_an_engine_without_feature_sets():

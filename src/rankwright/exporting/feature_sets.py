@@ -8,7 +8,7 @@ from rankwright.errors import InputError
 from rankwright.exporting.counterparts import Called, Counterpart, FeatureSet, Origin, identifiers, origin_of
 from rankwright.exporting.lucene_sets import elasticsearch_set, opensearch_set
 from rankwright.exporting.solr_set import solr_set
-from rankwright.exporting.vespa_set import vespa_set
+from rankwright.exporting.vespa_set import RANK_FEATURE, vespa_set
 
 __all__ = ["ENGINES", "Counterpart", "FeatureSet", "engine_features", "engine_names"]
 
@@ -37,7 +37,8 @@ def engine_names(engine: str, names: Sequence[str]) -> dict[str, str]:
     """
     if engine not in _WORDS_ONLY:
         return {name: name for name in names}
-    return identifiers(names, taken=_WORDS_ONLY[engine])
+    kept = {name: name for name in names if engine == "vespa" and RANK_FEATURE.fullmatch(name)}
+    return kept | identifiers((name for name in names if name not in kept), taken=_WORDS_ONLY[engine])
 
 
 def engine_features(
@@ -70,7 +71,7 @@ def engine_features(
     >>> found.summary()
     'features in opensearch: 1 the same, 1 approximately the same, 1 without a counterpart'
     >>> sorted(found.files)
-    ['featureset-legacy.json', 'featureset.json', 'index.json', 'log.json', 'rerank.json']
+    ['featureset-legacy.json', 'featureset.json', 'index.json', 'log.json', 'search.json']
     """
     if engine not in ENGINES:
         raise InputError(f"no feature sets for {engine!r}; expected one of {', '.join(ENGINES)}")

@@ -56,7 +56,7 @@ def opensearch_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
         "index.json": _json(_index(origins)),
         "featureset.json": _json(_featureset(called.feature_set, origins, legacy=False)),
         "log.json": _json(_plugin_log(called.feature_set)),
-        "rerank.json": _json(_plugin_rerank(called.model, origins)),
+        "search.json": _json(_plugin_rerank(called.model, origins)),
     }
     if any(_is_boosted(origin) for origin in origins):
         files["featureset-legacy.json"] = _json(_featureset(called.feature_set, origins, legacy=True))
@@ -71,7 +71,7 @@ def elasticsearch_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
         "index.json": _json(_index(origins)),
         "feature_extractors.json": _json(extractors),
         "log.json": _json(_native_log(made)),
-        "rerank.json": _json(_native_rerank(called.model, origins)),
+        "search.json": _json(_native_rerank(called.model, origins)),
     }
     return FeatureSet("elasticsearch", tuple(made), files)
 

@@ -7,9 +7,9 @@ for with the query parser ``dismax`` over a single field: ``field`` would make a
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
-from urllib.parse import quote
 
 from rankwright.exporting.counterparts import (
     ALL_FIELDS,
@@ -51,8 +51,8 @@ def solr_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
     files = {
         "schema.json": _json(_schema(origins, fields)),
         "features.json": _json(store),
-        "log.txt": _log(called.feature_set, called.index),
-        "rerank.txt": _rerank(origins, fields, called.model, called.index),
+        "log.json": _json(_log(called.feature_set)),
+        "search.json": _json(_search(origins, fields, called.model)),
     }
     if any(origin.analyzer == "porter+stop" for origin in origins):
         files[_STOP_FILE] = "".join(f"{word}\n" for word in sorted(STOP_WORDS))
@@ -150,13 +150,22 @@ def _analyzer(analyzer: str) -> dict[str, Any]:
     return {"tokenizer": {"class": "solr.PatternTokenizerFactory", "pattern": WORDS, "group": 0}, "filters": filters}
 
 
-def _log(store: str, index: str) -> str:
-    listed = quote(f"id,[features store={store} efi.text='QUERY']")
-    return f"/solr/{quote(index)}/query?q=id:(DOCUMENT)&rows=100&fl={listed}\n"
+def _log(store: str) -> dict[str, Any]:
+    """The features of some documents for a query."""
+    listed = f"id,[features store={_quoted(store)} efi.text='QUERY']"
+    return {"params": {"q": "id:(DOCUMENT)", "rows": 100, "fl": listed}}
 
 
-def _rerank(origins: Sequence[Origin], fields: dict[str, str], model: str, index: str) -> str:
+def _search(origins: Sequence[Origin], fields: dict[str, str], model: str) -> dict[str, Any]:
+    """A search whose first hundred results are reranked."""
     views = [fields[_view(origin)] for origin in origins if origin.kind == "text"]
-    first = f"&defType=dismax&mm=0&qf={quote(' '.join(dict.fromkeys(views)))}" if views else ""
-    ranker = quote(f"{{!ltr model={model} reRankDocs=100 efi.text='QUERY'}}")
-    return f"/solr/{quote(index)}/query?q=QUERY{first}&rq={ranker}&fl={quote('id,score,[features]')}\n"
+    first = {"defType": "dismax", "mm": "0", "qf": " ".join(dict.fromkeys(views))} if views else {}
+    ranker = f"{{!ltr model={_quoted(model)} reRankDocs=100 efi.text='QUERY'}}"
+    return {"params": {"q": "QUERY", **first, "rq": ranker, "fl": "id,score,[features]"}}
+
+
+def _quoted(value: str) -> str:
+    """A local parameter."""
+    if re.fullmatch(r"\w+", value):
+        return value
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

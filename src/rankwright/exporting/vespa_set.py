@@ -7,6 +7,7 @@ Other retrieval functions have no counterpart.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 
 from rankwright.exporting.counterparts import Called, Counterpart, FeatureSet, Origin, Status, identifiers, one_line
@@ -14,7 +15,10 @@ from rankwright.exporting.lucene_sets import placeholder_note
 from rankwright.text.analysis.analyzers import BUILT_IN
 from rankwright.text.search.functions import BM25
 
-__all__ = ["vespa_set"]
+__all__ = ["RANK_FEATURE", "vespa_set"]
+
+RANK_FEATURE = re.compile(r"[A-Za-z_]\w*\([^()\[\]=\n]*\)(\.\w+)*")
+"""The name of one of Vespa's own rank features, such as ``fieldMatch(title).completeness``."""
 
 _WHOLE = "all_text"
 _VALUE = "the attribute of the document; NaN where it has none"
@@ -25,7 +29,7 @@ def vespa_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
     fields = _fields(origins)
     made = tuple(_counterpart(origin, fields) for origin in origins)
     files = {"schema.sd": _schema(origins, made, fields, called)}
-    for file, profile in (("log.json", called.feature_set), ("rerank.json", called.model)):
+    for file, profile in (("log.json", called.feature_set), ("search.json", called.model)):
         request = {"yql": _yql(origins, fields, called.index), "q": "QUERY", "ranking": profile, "hits": 100}
         files[file] = json.dumps(request, indent=2, ensure_ascii=False) + "\n"
     return FeatureSet("vespa", made, files)
@@ -53,6 +57,8 @@ def _fields(origins: Sequence[Origin]) -> dict[str, str]:
 
 
 def _counterpart(origin: Origin, fields: dict[str, str]) -> Counterpart:
+    if RANK_FEATURE.fullmatch(origin.name):
+        return Counterpart(origin.name, "exact", "a rank feature of Vespa", origin.name)
     if origin.kind != "text":
         expression = f"attribute({fields[str(origin.field)]})"
         status: Status = "exact" if origin.kind == "value" else "none"
@@ -78,7 +84,8 @@ def _counterpart(origin: Origin, fields: dict[str, str]) -> Counterpart:
 def _schema(
     origins: Sequence[Origin], counterparts: Sequence[Counterpart], fields: dict[str, str], called: Called
 ) -> str:
-    attributes = {fields[str(one.field)]: None for one in origins if one.kind == "value"}
+    values = [one for one in origins if one.kind == "value" and not RANK_FEATURE.fullmatch(one.name)]
+    attributes = dict.fromkeys(fields[str(one.field)] for one in values)
     lines = ["# In the document block", ""] if attributes else []
     for name in attributes:
         lines += [f"field {name} type double {{", "    indexing: attribute | summary", "}", ""]
@@ -93,6 +100,8 @@ def _schema(
     if views:
         lines += ["    first-phase {", f"        expression: nativeRank({fields[next(iter(views))]})", "    }"]
     for one in counterparts:
+        if RANK_FEATURE.fullmatch(one.name):
+            continue
         lines += [f"    # {one_line(one.name)}: {one.status}", f"    function {called.features[one.name]}() {{"]
         lines += [f"        expression: {one.definition}", "    }"]
     lines += [
