@@ -1,15 +1,20 @@
 """Feature sets: engines that read them compute our features, and where they do not, the set says so."""
 
+import dataclasses
 import json
 import re
 
 import numpy as np
 import pytest
 
+from exporting import small_models
 from exporting.lucene_model import Engine, kept_length
 from rankwright import InputError, build_index, feature_set
 from rankwright.exporting.counterparts import KEPT_LENGTHS
+from rankwright.exporting.export import export_model
 from rankwright.exporting.feature_sets import ENGINES, engine_features, engine_names
+from rankwright.exporting.targets import find_target
+from rankwright.models.trees.model import TreeModel
 from rankwright.text.search.columns import Columns
 
 FIELDS = ("title", "body")
@@ -228,3 +233,54 @@ def test_rank_features_of_vespa_stay_as_they_are():
 def test_an_engine_without_feature_sets():
     with pytest.raises(InputError, match="no feature sets for 'lightgbm'; expected one of opensearch"):
         engine_features("lightgbm", ["a"])
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_export_has_the_feature_set_of_its_model(tmp_path, engine):
+    """Names in the model are those of the feature set, and only used features are defined."""
+    names = ("bm25[porter,title]", "price", "not used", "cosine[plain]", "größe", "a b", "a-b")
+    rng = np.random.default_rng(0)
+    forest = small_models.forest(3, awkward=[0.5, 1.0])
+    feature = np.where(forest.feature >= 0, np.array([0, 1, 3, 4, 5, 6])[forest.feature], -1).astype(np.int32)
+    model = TreeModel(7, names, dataclasses.replace(forest, feature=feature))
+    done = export_model(model, engine, tmp_path / "shop", feature_set="shop_set")
+    assert done.made.off == 0
+    assert any(note.startswith(f"features in {engine}: 4 the same, 1 approx") for note in done.notes)
+    files = {path.name: path.read_text() for path in (tmp_path / "shop").iterdir()}
+    assert set(files) == set(done.files)
+    used = [name for name in names if name != "not used"]
+    called = [engine_names(engine, names)[name] for name in used]
+    assert defined(engine, files) == called
+    assert asked_for(engine, files) == set(called)
+    assert "not used" not in files["features.txt"]
+    renamed = {name: new for name, new in zip(used, called, strict=True) if name != new}
+    assert json.loads(files.get("feature_names.json", "{}")) == renamed
+    X = rng.normal(size=(50, 7)).astype(np.float32).astype(np.float64)
+    scorer = find_target(engine).read({name: text.encode() for name, text in files.items()}, names)
+    np.testing.assert_allclose(scorer(X, np.array([0, 50])), model.score(X), rtol=1e-5, atol=1e-6)
+
+
+def defined(engine, files):
+    """Return the features that the files of an engine define."""
+    if engine == "opensearch":
+        return [feature["name"] for feature in json.loads(files["featureset.json"])["featureset"]["features"]]
+    if engine == "elasticsearch":
+        own = json.loads(files["model.json"])["inference_config"]["learning_to_rank"]["feature_extractors"]
+        return [part["query_extractor"]["feature_name"] for part in own]
+    if engine == "solr":
+        return [feature["name"] for feature in json.loads(files["features.json"]) if feature["store"] == "shop_set"]
+    return re.findall(r"function (\w+)\(\)", files["schema.sd"])
+
+
+def asked_for(engine, files):
+    """Return the features that the model of an engine names."""
+    model = json.loads(files["shop.json" if engine == "vespa" else "model.json"])
+    if engine == "opensearch":
+        return set(re.findall(r'"split": "([^"]*)"', json.dumps(model, ensure_ascii=False)))
+    if engine == "elasticsearch":
+        return set(model["definition"]["trained_model"]["ensemble"]["feature_names"])
+    if engine == "solr":
+        return {feature["name"] for feature in model["features"]}
+    assert "rank-profile shop inherits shop_set {" in files["rank-profile.txt"]
+    assert "rank-profile shop_set {" in files["schema.sd"]
+    return set(model["feature_names"])

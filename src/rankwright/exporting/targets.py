@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from rankwright.errors import InputError
+from rankwright.exporting.engine_files import with_features
 from rankwright.exporting.target import Target
 from rankwright.exporting.to_elasticsearch import ELASTICSEARCH
 from rankwright.exporting.to_lightgbm import LIGHTGBM
@@ -17,7 +18,7 @@ from rankwright.exporting.to_xgboost import XGBOOST
 
 __all__ = ["TARGETS", "find_target"]
 
-_ENGINES = (OPENSEARCH, ELASTICSEARCH, SOLR, VESPA)
+_ENGINES = tuple(map(with_features, (OPENSEARCH, ELASTICSEARCH, SOLR, VESPA)))
 _OTHERS = (LIGHTGBM, XGBOOST, RANKLIB, ONNX, PYTHON, SQL)
 TARGETS: dict[str, Target] = {target.name: target for target in (*_ENGINES, *_OTHERS)}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.exporting.engine_files import features_of
 from rankwright.exporting.float32 import for_at_most
 from rankwright.exporting.form import Form
 from rankwright.exporting.naming import repeated_names
@@ -20,7 +21,6 @@ from rankwright.exporting.walk import Nodes, Rule, tree_scores
 __all__ = ["ELASTICSEARCH"]
 
 _MODEL, _SEARCH = "model.json", "search.json"
-_EXTRACTORS = "feature_extractors is empty: say there how Elasticsearch computes each feature before you send the model"
 
 
 def _refusal(form: Form, options: Options) -> str | None:
@@ -39,12 +39,13 @@ def _write(form: Form, options: Options) -> Written:
     shape = {"target_type": "regression", "feature_names": names}
     models = [{"tree": {**shape, "tree_structure": tree}} for tree in trees]
     ensemble = {**shape, "trained_models": models, "aggregate_output": {"weighted_sum": {}}}
+    extractors = json.loads(features_of("elasticsearch", form, options).files["feature_extractors.json"])
     body = {
-        "inference_config": {"learning_to_rank": {"feature_extractors": []}},
+        "inference_config": {"learning_to_rank": {"feature_extractors": extractors}},
         "input": {"field_names": names},
         "definition": {"trained_model": {"ensemble": ensemble}},
     }
-    return Written({_MODEL: (json.dumps(body, ensure_ascii=False) + "\n").encode()}, (_EXTRACTORS,))
+    return Written({_MODEL: (json.dumps(body, ensure_ascii=False) + "\n").encode()})
 
 
 def _structure(form: Form, root: int, place: Mapping[int, int]) -> list[dict[str, Any]]:

@@ -43,9 +43,9 @@ def _write(form: Form, options: Options) -> Written:
         model = f"{re.sub(r'[^A-Za-z0-9_-]', '_', options.name)}.json"
         files[model] = (json.dumps(_lightgbm(form), ensure_ascii=False) + "\n").encode()
         terms.append(f'lightgbm("{model}")')
-    profile = re.sub(r"\W", "_", options.name)
+    profile, features = (re.sub(r"\W", "_", name) for name in (options.name, options.feature_set))
     lines = " +\n                ".join(terms)
-    text = f"""rank-profile {profile} inherits default {{
+    text = f"""rank-profile {profile} inherits {features} {{
     second-phase {{
         rerank-count: 100
         expression {{

@@ -6,6 +6,7 @@ Other retrieval functions have no counterpart.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from collections.abc import Sequence
@@ -28,8 +29,9 @@ def vespa_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
     """A part of the schema with a rank profile that computes the features, and requests for the query API."""
     fields = _fields(origins)
     made = tuple(_counterpart(origin, fields) for origin in origins)
-    files = {"schema.sd": _schema(origins, made, fields, called)}
-    for file, profile in (("log.json", called.feature_set), ("search.json", called.model)):
+    profiles = [re.sub(r"\W", "_", name) for name in (called.feature_set, called.model)]
+    files = {"schema.sd": _schema(origins, made, fields, dataclasses.replace(called, feature_set=profiles[0]))}
+    for file, profile in zip(("log.json", "search.json"), profiles, strict=True):
         request = {"yql": _yql(origins, fields, called.index), "q": "QUERY", "ranking": profile, "hits": 100}
         files[file] = json.dumps(request, indent=2, ensure_ascii=False) + "\n"
     return FeatureSet("vespa", made, files)
