@@ -56,6 +56,8 @@ class Engine:
                 found = [word.lower() for word in found]
             elif kind == "stop":
                 found = [word for word in found if word not in analysis["filter"][step]["stopwords"]]
+            elif kind == "length":
+                found = [word for word in found if len(word) >= analysis["filter"][step]["min"]]
             else:
                 assert analysis["filter"][step] == {"type": "snowball", "language": "Porter"}
                 found = Stemmer.Stemmer("porter").stemWords(found)

@@ -39,8 +39,14 @@ ODD = [
     "a:rr",
     "b:score",
 ]
-VOCABULARY = "engine engines running runs run lift wing wings the of café don large off t 3 tree trees walked"
-QUERIES = ["the running of large engines", "Café wings, don't lift_off!", "nothing that occurs zzz", "3 engines"]
+VOCABULARY = "engine engines running runs run lift wing wings the of café don large off t 3 tree trees walked engine's"
+QUERIES = [
+    "the running of large engines",
+    "Café wings, don't lift_off!",
+    "nothing that occurs zzz",
+    "3 engines' s",
+    "the tree's engine",
+]
 
 
 def documents(n, longest):

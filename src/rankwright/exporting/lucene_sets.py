@@ -211,12 +211,14 @@ def _analyzer_name(analyzer: str) -> str:
 
 
 def _analysis(analyzers: Sequence[str]) -> dict[str, Any]:
-    filters = {"plain": ["lowercase"], "porter": ["lowercase", "rankwright_stem"]}
-    filters["porter+stop"] = ["lowercase", "rankwright_stop", "rankwright_stem"]
+    stemmed = ["rankwright_stem", "rankwright_not_empty"]  # the stem of "s" is empty
+    filters = {"plain": ["lowercase"], "porter": ["lowercase", *stemmed]}
+    filters["porter+stop"] = ["lowercase", "rankwright_stop", *stemmed]
     return {
         "tokenizer": {"rankwright_words": {"type": "pattern", "pattern": WORDS, "group": 0}},
         "filter": {
             "rankwright_stem": {"type": "snowball", "language": "Porter"},
+            "rankwright_not_empty": {"type": "length", "min": 1},
             "rankwright_stop": {"type": "stop", "stopwords": sorted(STOP_WORDS)},
         },
         "analyzer": {

@@ -142,11 +142,12 @@ def _schema(origins: Sequence[Origin], fields: dict[str, str]) -> dict[str, Any]
 
 
 def _analyzer(analyzer: str) -> dict[str, Any]:
-    filters = [{"class": "solr.LowerCaseFilterFactory"}]
+    filters: list[dict[str, Any]] = [{"class": "solr.LowerCaseFilterFactory"}]
     if analyzer == "porter+stop":
         filters.append({"class": "solr.StopFilterFactory", "words": _STOP_FILE})
     if analyzer in ("porter", "porter+stop"):
         filters.append({"class": "solr.SnowballPorterFilterFactory", "language": "Porter"})
+        filters.append({"class": "solr.LengthFilterFactory", "min": 1, "max": 1000000})  # the stem of "s" is empty
     return {"tokenizer": {"class": "solr.PatternTokenizerFactory", "pattern": WORDS, "group": 0}, "filters": filters}
 
 
