@@ -35,7 +35,8 @@ def test_a_linear_model_for_opensearch(models, capsys):
     assert run("linear.rkw", "--to", "opensearch", "-o", "shop", "--name", "shop-1") == 0
     said = capsys.readouterr().err
     assert "verified on 1,000 rows made from the model: 0 off their path" in said
-    assert said.endswith("wrote shop: model.json, golden.json, search.json, export.json\n")
+    others = "index.json, featureset.json, log.json, search.json, features.txt"
+    assert said.endswith(f"wrote shop: model.json, golden.json, {others}, export.json\n")
     body = json.loads((models / "shop" / "model.json").read_text())
     weights = dict(zip(NAMES, map(float, range(1, 7)), strict=True))
     assert body == {"model": {"name": "shop-1", "model": {"type": "model/linear", "definition": weights}}}

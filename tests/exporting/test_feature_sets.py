@@ -166,11 +166,11 @@ def test_every_feature_is_defined_once_and_every_file_can_be_read(engine):
     called = engine_names(engine, names)
     assert len(set(called.values())) == len(names)
     status = {one.name: one.status for one in made.counterparts}
-    assert status["price"] == status["doc:year"] == status["größe"] == "exact"
+    assert status["price"] == status["doc:year"] == status["größe"] == "field"
     assert {status[name] for name in ("f7", "3", "a:rr", "b:score", "bm25[own,title]", "cosine[plain]")} == {"none"}
     report = made.report()
     assert all(name in report for name in names if "\n" not in name)
-    assert sum(map(made.count, ("exact", "approximate", "none"))) == len(names)
+    assert sum(map(made.count, ("exact", "field", "approximate", "none"))) == len(names)
 
 
 def test_solr_fields_and_features_fit_each_other():
@@ -188,7 +188,7 @@ def test_solr_fields_and_features_fit_each_other():
             found = re.fullmatch(r"\{!dismax qf=(\w+) mm=0\}\$\{text\}", feature["params"]["q"])
             assert found is not None
             assert found[1] in fields
-        elif one.status == "exact":
+        elif one.status == "field":
             assert feature["params"]["field"] in fields
             assert feature["params"]["defaultValue"] == "NaN"
     similarity = {kind["name"]: kind["similarity"] for kind in schema["add-field-type"]}
@@ -251,7 +251,7 @@ def test_an_export_has_the_feature_set_of_its_model(tmp_path, engine):
     model = TreeModel(7, names, dataclasses.replace(forest, feature=feature))
     done = export_model(model, engine, tmp_path / "shop", feature_set="shop_set")
     assert done.made.off == 0
-    assert any(note.startswith(f"features in {engine}: 4 the same, 1 approx") for note in done.notes)
+    assert any(note.startswith(f"features in {engine}: 4 read from fields, 1 approx") for note in done.notes)
     files = {path.name: path.read_text() for path in (tmp_path / "shop").iterdir()}
     assert set(files) == set(done.files)
     used = [name for name in names if name != "not used"]

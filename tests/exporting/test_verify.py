@@ -214,7 +214,7 @@ LINEAR = LinearModel([1.0] * 6, NAMES)
         (random_trees(categories=3), "opensearch", "it splits on categories"),
         (USUAL, "ranklib", "use --missing-as-zero"),
         (LinearModel([1.0, 2.0], ("a", "a")), "solr", "several features of the name 'a'"),
-        (LinearModel([1.0], ("a b",)), "vespa", "'a b' is not the name of a rank feature"),
+        (LinearModel([1.0], ("f(a/b)",)), "vespa", "'f(a/b)' is not the name of a rank feature"),
     ],
 )
 def test_what_a_target_cannot_hold_is_refused(model, target, reason, tmp_path):

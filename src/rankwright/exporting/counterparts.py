@@ -1,8 +1,8 @@
 """What the name of a feature says about it, and what stands for the feature in a search engine.
 
 Rankwright names the features that it makes from an index by function, analyser and field (``bm25[porter,title]``);
-every other name is taken for a number that documents carry. An engine can compute the same number (``exact``), a
-similar one (``approximate``, with what differs), or none.
+every other name is taken for a number that documents carry (``field``). An engine can compute the same number
+(``exact``), a similar one (``approximate``, with what differs), or none.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__ = [
     "what_differs",
 ]
 
-Status = Literal["exact", "approximate", "none"]
+Status = Literal["exact", "field", "approximate", "none"]
 ALL_FIELDS = "rankwright_all"
 """The field of an engine that holds the text of all fields."""
 KEPT_LENGTHS = 40
@@ -109,8 +109,9 @@ class Counterpart:
     ----------
     name : str
         The feature.
-    status : {"exact", "approximate", "none"}
-        Whether the engine computes the same number, a similar one, or none: then the definition is a placeholder.
+    status : {"exact", "field", "approximate", "none"}
+        Whether the engine computes the same number, reads it from a field, computes a similar one, or none: then the
+        definition is a placeholder.
     note : str
         What differs, or what to do.
     definition : object
@@ -149,6 +150,7 @@ class FeatureSet:
         """One line: how many features the engine computes exactly, approximately or not at all."""
         parts = [
             (self.count("exact"), "the same"),
+            (self.count("field"), "read from fields"),
             (self.count("approximate"), "approximately the same"),
             (self.count("none"), "without a counterpart"),
         ]
@@ -159,6 +161,7 @@ class FeatureSet:
         """Every feature with its status and what differs, as text."""
         titles = {
             "exact": "The same numbers",
+            "field": "Read from the field of that name; a feature that the engine logged keeps its own definition",
             "approximate": "Similar numbers: check them on a few documents, or log them and train on those",
             "none": "No counterpart: log the engine's own features and train on those",
         }

@@ -69,7 +69,7 @@ def engine_features(
     --------
     >>> found = engine_features("opensearch", ["bm25[porter,title]", "cosine[plain]", "price"])
     >>> found.summary()
-    'features in opensearch: 1 the same, 1 approximately the same, 1 without a counterpart'
+    'features in opensearch: 1 read from fields, 1 approximately the same, 1 without a counterpart'
     >>> sorted(found.files)
     ['featureset-legacy.json', 'featureset.json', 'index.json', 'log.json', 'search.json']
     """

@@ -35,7 +35,7 @@ _SCRIPTS = {
     "log-share-cf": (f"Math.log({_SHARE} * {_CF} + 1.0)", True),
 }
 """The sums as scripts, each term counted once, and whether they use the length of the document."""
-_VALUE = "the number in the field of the document; must not be below 0, as no score of the engine may be"
+_VALUE = "must not be below 0, as no score of the engine may be; missing where the document has no such field"
 _TFIDF = f"query.boost * (1.0 + Math.log(doc.freq)) * Math.log(1.0 + {_IDF})"
 
 
@@ -105,7 +105,7 @@ def _counterpart(origin: Origin, parameter: str, *, legacy: bool = False) -> Cou
     if origin.kind == "value" and "{{" in str(origin.field):
         return Counterpart(origin.name, "none", "the template would replace {{ in its name: rename the field", query)
     if origin.kind == "value":
-        return Counterpart(origin.name, "exact", _VALUE, query)
+        return Counterpart(origin.name, "field", _VALUE, query)
     return Counterpart(origin.name, "none", placeholder_note(origin), query)
 
 

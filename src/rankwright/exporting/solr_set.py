@@ -31,7 +31,7 @@ __all__ = ["solr_set"]
 _FEATURE = "org.apache.solr.ltr.feature"
 _STOP_FILE = "rankwright_stopwords.txt"
 _STATISTICS = "counts of documents and words are those of each shard, over documents that have the field"
-_VALUE = "the number in the field of the document; NaN where it has none"
+_VALUE = "NaN where the document has no such field"
 
 
 def solr_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
@@ -77,7 +77,7 @@ def _counterpart(origin: Origin, fields: dict[str, str]) -> Counterpart:
     if origin.kind != "text":
         definition = ("FieldValueFeature", {"field": fields[str(origin.field)], "defaultValue": "NaN"})
         if origin.kind == "value":
-            return Counterpart(origin.name, "exact", _VALUE, definition)
+            return Counterpart(origin.name, "field", _VALUE, definition)
         return Counterpart(origin.name, "none", placeholder_note(origin), definition)
     _, status, note = _scoring(origin)
     note += "" if origin.field else "; schema.json copies every field ('*') into one: list the text fields instead"

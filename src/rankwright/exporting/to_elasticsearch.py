@@ -20,7 +20,7 @@ from rankwright.exporting.walk import Nodes, Rule, tree_scores
 
 __all__ = ["ELASTICSEARCH"]
 
-_MODEL, _SEARCH = "model.json", "search.json"
+_MODEL = "model.json"
 
 
 def _refusal(form: Form, options: Options) -> str | None:
@@ -91,16 +91,6 @@ def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
     return lambda X, _: tree_scores(nodes, X, Rule(dtype=np.float64))
 
 
-def _request(form: Form, options: Options, row: Mapping[str, Any]) -> dict[str, bytes]:
-    """A search that reranks the first hundred results."""
-    learned = {"model_id": options.name, "params": {"query_text": "the user's words"}}
-    body = {
-        "query": {"match": {"text": "the user's words"}},
-        "rescore": {"learning_to_rank": learned, "window_size": 100},
-    }
-    return {_SEARCH: (json.dumps(body, indent=1) + "\n").encode()}
-
-
 ELASTICSEARCH = Target(
     name="elasticsearch",
     about="Elasticsearch's own learning to rank: the body of PUT _ml/trained_models/NAME",
@@ -109,5 +99,4 @@ ELASTICSEARCH = Target(
     write=_write,
     read=_read,
     dtype=np.float64,
-    request=_request,
 )

@@ -23,7 +23,7 @@ from rankwright.exporting.walk import Nodes, Rule, linear_scores, tree_scores
 __all__ = ["OPENSEARCH"]
 
 Array = npt.NDArray[Any]
-_MODEL, _SEARCH = "model.json", "search.json"
+_MODEL = "model.json"
 _TYPES = {
     "linear": "model/linear",
     "trees": "model/xgboost+json",
@@ -133,19 +133,6 @@ def _dump_nodes(definition: list[dict[str, Any]], place: Mapping[str, int]) -> N
     return nodes
 
 
-def _request(form: Form, options: Options, row: Mapping[str, Any]) -> dict[str, bytes]:
-    """A search that reranks the first hundred results."""
-    query = {"sltr": {"params": {"keywords": "the user's words"}, "model": options.name}}
-    body = {
-        "query": {"match": {"text": "the user's words"}},
-        "rescore": {
-            "window_size": 100,
-            "query": {"rescore_query": query, "query_weight": 0, "rescore_query_weight": 1},
-        },
-    }
-    return {_SEARCH: (json.dumps(body, indent=1) + "\n").encode()}
-
-
 OPENSEARCH = Target(
     name="opensearch",
     about="the learning-to-rank plugin of OpenSearch or Elasticsearch: the body of _ltr/_featureset/SET/_createmodel",
@@ -154,5 +141,4 @@ OPENSEARCH = Target(
     write=_write,
     read=_read,
     forms=tuple(_TYPES),
-    request=_request,
 )

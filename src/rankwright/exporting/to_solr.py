@@ -26,7 +26,7 @@ from rankwright.models.net import NetModel
 __all__ = ["SOLR"]
 
 Array = npt.NDArray[Any]
-_MODEL, _SEARCH = "model.json", "search.json"
+_MODEL = "model.json"
 _CLASSES = "org.apache.solr.ltr.model."
 _LINEAR, _TREES, _NET = (
     _CLASSES + name for name in ("LinearModel", "MultipleAdditiveTreesModel", "NeuralNetworkModel")
@@ -152,13 +152,6 @@ def _nodes(trees: list[dict[str, Any]], place: Mapping[str, int]) -> Nodes:
     return nodes
 
 
-def _request(form: Form, options: Options, row: Mapping[str, Any]) -> dict[str, bytes]:
-    """The parameters of a search that reranks the first hundred results."""
-    rerank = f"{{!ltr model={options.name} reRankDocs=100 efi.text='the users words'}}"
-    body = {"params": {"q": "the users words", "rq": rerank, "fl": f"id,score,[features store={options.feature_set}]"}}
-    return {_SEARCH: (json.dumps(body, indent=1) + "\n").encode()}
-
-
 SOLR = Target(
     name="solr",
     about="Solr's model store (PUT /schema/model-store): linear models, trees, nets",
@@ -166,5 +159,4 @@ SOLR = Target(
     refusal=_refusal,
     write=_write,
     read=_read,
-    request=_request,
 )

@@ -24,7 +24,7 @@ from rankwright.exporting.walk import Nodes, Rule, linear_scores, tree_scores
 __all__ = ["VESPA"]
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*(\([\w.,\"' -]*\)(\.[\w.]+)?)?")
-_PROFILE, _SEARCH = "rank-profile.txt", "query.json"
+_PROFILE = "rank-profile.txt"
 _TERM = re.compile(r"\(?(-?[\d.e+-]+)\)? \* (.+)")
 
 
@@ -139,13 +139,6 @@ def _nodes(model: dict[str, Any], place: Mapping[str, int]) -> Nodes:
     return nodes
 
 
-def _request(form: Form, options: Options, row: Mapping[str, Any]) -> dict[str, bytes]:
-    """A query that uses the rank profile."""
-    body = {"yql": "select * from sources * where userQuery()", "query": "the user's words", "hits": 10}
-    body["ranking.profile"] = re.sub(r"\W", "_", options.name)
-    return {_SEARCH: (json.dumps(body, indent=1) + "\n").encode()}
-
-
 VESPA = Target(
     name="vespa",
     about="Vespa: a rank profile with weights as an expression, and trees as LightGBM JSON for models/",
@@ -154,5 +147,4 @@ VESPA = Target(
     write=_write,
     read=_read,
     dtype=np.float64,
-    request=_request,
 )

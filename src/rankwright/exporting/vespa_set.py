@@ -22,7 +22,7 @@ RANK_FEATURE = re.compile(r"[A-Za-z_]\w*\([^()\[\]=\n]*\)(\.\w+)*")
 """The name of one of Vespa's own rank features, such as ``fieldMatch(title).completeness``."""
 
 _WHOLE = "all_text"
-_VALUE = "the attribute of the document; NaN where it has none"
+_VALUE = "an attribute; NaN where the document has none"
 
 
 def vespa_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
@@ -63,8 +63,8 @@ def _counterpart(origin: Origin, fields: dict[str, str]) -> Counterpart:
         return Counterpart(origin.name, "exact", "a rank feature of Vespa", origin.name)
     if origin.kind != "text":
         expression = f"attribute({fields[str(origin.field)]})"
-        status: Status = "exact" if origin.kind == "value" else "none"
-        return Counterpart(origin.name, status, _VALUE if status == "exact" else placeholder_note(origin), expression)
+        status: Status = "field" if origin.kind == "value" else "none"
+        return Counterpart(origin.name, status, _VALUE if status == "field" else placeholder_note(origin), expression)
     field, own = fields[_view(origin)], _bm25_of(origin)
     if origin.analyzer not in BUILT_IN:
         note = f"the analyser {origin.analyzer!r} is your own: make its words when documents are fed"
