@@ -87,6 +87,7 @@ def models():
         "zscore": SumModel((LinearModel(linear.coef, query_scaling="zscore"), mild), np.array([0.5, 1.0])),
         "percentile": BinnedModel([0.25, 0.5, 0.5], [0, 2, 2, 3, 3, 3, 3], [1.0, 2.0, -0.5], None, "percentile"),
         "odd names": TreeModel(N_FEATURES, ODD_NAMES, forest(6)),
+        "same names": LinearModel([2.0, 3.0, -1.0], ("a", "b", "a")),
         "no trees": TreeModel(N_FEATURES, None, Forest.of([])),
         "a constant": TreeModel(N_FEATURES, None, Forest.of([leaf])),
         "nothing": LinearModel(np.zeros(N_FEATURES)),

@@ -79,7 +79,7 @@ def test_nothing_but_numpy_is_needed(tmp_path):
         assert imported == {"json", "sys", "numpy"}
 
 
-@pytest.mark.parametrize("name", ["linear", "trees", "minmax", "odd names"])
+@pytest.mark.parametrize("name", ["linear", "trees", "minmax", "odd names", "same names"])
 def test_golden_rows_check_an_installation(tmp_path, name):
     folder = tmp_path / "out"
     export_model(MODELS[name], "python", folder)

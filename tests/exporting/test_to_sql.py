@@ -16,7 +16,7 @@ from rankwright.exporting.to_sql import SQL
 from rankwright.exporting.verify import verify
 from rankwright.models.trees.model import TreeModel
 
-REFUSED = ("net", "with net", *SCALED, *EXPECTED_GRADES)
+REFUSED = ("net", "with net", "same names", *SCALED, *EXPECTED_GRADES)
 
 
 def ask(folder, names, X):
@@ -88,6 +88,7 @@ def test_a_deep_tree_and_many_trees_are_parsed(tmp_path):
         (TreeModel(N_FEATURES, None, forest(1, n_trees=1000)), "it has 9,000 leaves, more than the 5,000"),
         (LinearModel(np.ones(1001)), "it uses 1,001 features, more than the 1,000 columns"),
         (LinearModel([1.0, 2.0], ("Price", "price")), "'Price' and 'price' would be one column"),
+        (LinearModel([1.0, 2.0], ("a", "a")), "several features of the name 'a'"),
         (LinearModel([1.0], ("a\0b",)), "a feature has no name, or one with the character NUL"),
     ],
 )

@@ -143,20 +143,19 @@ def score(X, query_sizes=None):
 '''
 
 ROWS = '''
+def number(column, value):
+    """The number of a value: a category's is its place in CATEGORIES, unless all of them are small whole numbers."""
+    known = CATEGORIES.get(column)
+    if known is None or value is None:
+        return np.nan if value is None else value
+    stays = all(not isinstance(one, str) and one == int(one) and 0 <= one < 65536 for one in known)
+    return np.nan if value not in known else value if stays else known.index(value)
+
+
 def rows(documents):
     """An array from dictionaries of features by name; what is absent or None is missing, an unknown category too."""
-    codes = {}
-    for name, known in CATEGORIES.items():
-        stays = all(not isinstance(value, str) and value == int(value) and 0 <= value < 65536 for value in known)
-        codes[name] = {value: value if stays else code for code, value in enumerate(known)}
-    X = np.full((len(documents), len(FEATURES)), np.nan)
-    for row, document in zip(X, documents):
-        for j, name in enumerate(FEATURES):
-            value = document.get(name)
-            value = codes[name].get(value) if name in codes else value
-            if value is not None:
-                row[j] = value
-    return X
+    found = [[number(j, document.get(name)) for j, name in enumerate(FEATURES)] for document in documents]
+    return np.array(found, np.float64).reshape(len(documents), len(FEATURES))
 '''
 
 CHECK = '''
@@ -164,9 +163,11 @@ def check(path):
     """Compare with the scores of golden rows; returns the largest difference and the one that is allowed."""
     with open(path, encoding="utf-8") as file:
         golden = json.load(file)
-    found = score(rows([row["features"] for row in golden["rows"]]), golden.get("query_sizes"))
-    wanted = [row["score"] for row in golden["rows"]]
-    return float(np.abs(found - wanted).max(initial=0.0)), golden["tolerance"]
+    X = np.full((len(golden["rows"]), len(FEATURES)), np.nan)
+    for j, key in zip(golden["columns"], golden["features"]):
+        X[:, j] = [number(j, row["features"][key]) for row in golden["rows"]]
+    difference = score(X, golden.get("query_sizes")) - [row["score"] for row in golden["rows"]]
+    return float(np.abs(difference).max(initial=0.0)), golden["tolerance"]
 
 
 if __name__ == "__main__":

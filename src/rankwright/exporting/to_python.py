@@ -61,8 +61,8 @@ def _head(form: Form, options: Options) -> str:
 def _numbers(form: Form) -> str:
     """The constants of the file; every text and number goes through repr."""
     lines = ["FEATURES = [", *(f"    {name!r}," for name in form.names), "]"]
-    tables = {form.names[j]: list(values) for j, values in form.categories.items()}
-    lines += ["CATEGORIES = {", *(f"    {name!r}: {values!r}," for name, values in tables.items()), "}"]
+    lines += ["CATEGORIES = {  # by column"]
+    lines += [*(f"    {j}: {list(values)!r}," for j, values in form.categories.items()), "}"]
     lines += [f"CONSTANT = {form.constant!r}"]
     lines += ["WEIGHTS = [  # feature, weight"]
     lines += [f"    ({j}, {float(form.weights[j])!r})," for j in form.linear_features.tolist()]

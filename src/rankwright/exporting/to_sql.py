@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.exporting.form import Form
+from rankwright.exporting.naming import repeated_names
 from rankwright.exporting.target import Options, Scorer, Target, Written, refuse_others
 
 __all__ = ["SQL", "quoted"]
@@ -39,7 +40,7 @@ def quoted(name: str) -> str:
 
 
 def _refusal(form: Form, options: Options) -> str | None:
-    others = refuse_others(form)
+    others = refuse_others(form) or repeated_names(form)
     if others is not None:
         return others
     names = [form.names[j] for j in form.used]
