@@ -84,7 +84,8 @@ def line(name: str, model: Any, X: Array, form_name: str = "auto", treelite: boo
     told = ""
     if written.said is not None:
         _, off = compared(target, scorer, model, rows)
-        told = f"; reported: {written.notes[-1].partition(':')[0]}, {off} rows"
+        note = next(note for note in written.notes if "thresholds" in note)
+        told = f"; reported: {note.partition(':')[0]}, {off} rows"
         model = TreeModel(len(form.names), None, written.said.trees)
     largest, off = compared(target, scorer, model, rows)
     return f"{largest:8.1e}  {off:5d} off   by {by}{told}"
