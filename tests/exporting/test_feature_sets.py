@@ -9,7 +9,7 @@ import pytest
 
 from exporting import small_models
 from exporting.lucene_model import Engine, kept_length
-from rankwright import InputError, build_index, feature_set
+from rankwright import InputError, LinearModel, build_index, feature_set
 from rankwright.exporting.counterparts import KEPT_LENGTHS
 from rankwright.exporting.export import export_model
 from rankwright.exporting.feature_sets import ENGINES, engine_features, engine_names
@@ -290,3 +290,9 @@ def asked_for(engine, files):
     assert "rank-profile shop inherits shop_set {" in files["rank-profile.txt"]
     assert "rank-profile shop_set {" in files["schema.sd"]
     return set(model["feature_names"])
+
+
+def test_names_that_no_file_can_hold(tmp_path):
+    with pytest.raises(InputError, match=r"the feature '\\ud800x' has no name in UTF-8"):
+        export_model(LinearModel([1.0], ("\ud800x",)), "opensearch", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
