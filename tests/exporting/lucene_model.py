@@ -82,9 +82,10 @@ class Engine:
             return self.match(*field.rsplit(".", 1), text, own.get("boost", 1.0))
         assert kind == "function_score"
         assert body["boost_mode"] == "replace"
-        field = body["field_value_factor"]["field"]
-        assert body["query"] == {"exists": {"field": field}}
-        return [fields.get(field) for fields in self.documents]
+        factor = body["field_value_factor"]
+        field, fill = factor["field"], factor.get("missing")
+        assert body["query"] == ({"exists": {"field": field}} if fill is None else {"match_all": {}})
+        return [fields.get(field, fill) for fields in self.documents]
 
     def match(self, field, sub_field, text, boost):
         mapping = self.properties[field]["fields"][sub_field]

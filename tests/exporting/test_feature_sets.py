@@ -150,8 +150,17 @@ def test_lengths_in_a_byte():
 
 def test_numbers_of_documents_are_missing_where_they_are_not():
     texts = [{"price": 2.5}, {}, {"price": 0.0}]
-    found = engine_values("opensearch", ["price"], texts, "anything", legacy=False)
-    np.testing.assert_array_equal(found[:, 0], [2.5, np.nan, 0.0])
+    found = engine_values("opensearch", ["price", "price(missing=7)"], texts, "anything", legacy=False)
+    np.testing.assert_array_equal(found.T, [[2.5, np.nan, 0.0], [2.5, 7.0, 0.0]])
+    store = json.loads(engine_features("solr", ["price", "price(missing=7)"]).files["features.json"])
+    assert [feature["params"] for feature in store] == [
+        {"field": "price", "defaultValue": "NaN"},
+        {"field": "price", "defaultValue": "7.0"},
+    ]
+    text = engine_features("vespa", ["price(missing=7)"]).files["schema.sd"]
+    assert (
+        "function price_missing_7() {\n        expression: if (isNan(attribute(price)), 7.0, attribute(price))" in text
+    )
 
 
 @pytest.mark.parametrize("engine", ENGINES)

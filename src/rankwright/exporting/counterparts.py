@@ -7,6 +7,7 @@ every other name is taken for a number that documents carry (``field``). An engi
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -38,6 +39,7 @@ KEPT_LENGTHS = 40
 _TABLE_PREFIX = "doc:"
 _BY_POSITION = re.compile(r"f?\d+")
 _OF_RUN = re.compile(r".+:(score|rr)")
+_FILLED = re.compile(r"(?P<name>[^()\[\]]+)\(missing=(?P<fill>[^()\[\]]+)\)")
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,8 @@ class Origin:
         Of text: the analyser.
     field : str or None
         Of text: the field, None for all fields together. Of a value: the field that holds it.
+    fill : float or None
+        Of a value: what it is where a document has none; None if it is missing then.
     """
 
     name: str
@@ -63,6 +67,7 @@ class Origin:
     function: Function | str | None = None
     analyzer: str = ""
     field: str | None = None
+    fill: float | None = None
 
     @property
     def key(self) -> str:
@@ -77,6 +82,8 @@ def origin_of(name: str) -> Origin:
     --------
     >>> origin_of("bm25(b=0.4)[porter+stop,title]").key, origin_of("bm25[porter]").field
     ('porter_stop_bm25_b_0_4', None)
+    >>> origin_of("price(missing=0)").field, origin_of("price(missing=0)").fill
+    ('price', 0.0)
     >>> origin_of("doc:year").field, origin_of("price").kind, origin_of("17").kind, origin_of("bm25.run:rr").kind
     ('year', 'value', 'position', 'run')
     """
@@ -84,11 +91,21 @@ def origin_of(name: str) -> Origin:
     if parts is not None:
         function, analyzer, own = parts
         return Origin(name, "text", function, analyzer, own)
+    filled = _FILLED.fullmatch(name)
+    if filled is not None and _is_finite(filled["fill"]):
+        return Origin(name, "value", field=filled["name"], fill=float(filled["fill"]))
     if _BY_POSITION.fullmatch(name):
         return Origin(name, "position", field=name)
     if name.startswith(_TABLE_PREFIX) and len(name) > len(_TABLE_PREFIX):
         return Origin(name, "value", field=name[len(_TABLE_PREFIX) :])
     return Origin(name, "run" if _OF_RUN.fullmatch(name) else "value", field=name)
+
+
+def _is_finite(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
 
 
 @dataclass(frozen=True)

@@ -95,13 +95,11 @@ def _counterpart(origin: Origin, parameter: str, *, legacy: bool = False) -> Cou
     if origin.kind == "text":
         scoring = _scoring(origin)
         return Counterpart(origin.name, scoring.status, scoring.note, _match(origin, scoring, parameter, legacy))
-    query = {
-        "function_score": {
-            "query": {"exists": {"field": origin.field}},
-            "field_value_factor": {"field": origin.field},
-            "boost_mode": "replace",
-        }
-    }
+    value: dict[str, Any] = {"field": origin.field}
+    found: dict[str, Any] = {"exists": {"field": origin.field}}
+    if origin.fill is not None:
+        value["missing"], found = origin.fill, {"match_all": {}}
+    query = {"function_score": {"query": found, "field_value_factor": value, "boost_mode": "replace"}}
     if origin.kind == "value" and "{{" in str(origin.field):
         return Counterpart(origin.name, "none", "the template would replace {{ in its name: rename the field", query)
     if origin.kind == "value":

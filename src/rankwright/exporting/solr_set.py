@@ -75,7 +75,8 @@ def _fields(origins: Sequence[Origin]) -> dict[str, str]:
 
 def _counterpart(origin: Origin, fields: dict[str, str]) -> Counterpart:
     if origin.kind != "text":
-        definition = ("FieldValueFeature", {"field": fields[str(origin.field)], "defaultValue": "NaN"})
+        fill = "NaN" if origin.fill is None else repr(origin.fill)
+        definition = ("FieldValueFeature", {"field": fields[str(origin.field)], "defaultValue": fill})
         if origin.kind == "value":
             return Counterpart(origin.name, "field", _VALUE, definition)
         return Counterpart(origin.name, "none", placeholder_note(origin), definition)

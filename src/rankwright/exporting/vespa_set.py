@@ -63,6 +63,8 @@ def _counterpart(origin: Origin, fields: dict[str, str]) -> Counterpart:
         return Counterpart(origin.name, "exact", "a rank feature of Vespa", origin.name)
     if origin.kind != "text":
         expression = f"attribute({fields[str(origin.field)]})"
+        if origin.fill is not None:
+            expression = f"if (isNan({expression}), {origin.fill!r}, {expression})"
         status: Status = "field" if origin.kind == "value" else "none"
         return Counterpart(origin.name, status, _VALUE if status == "field" else placeholder_note(origin), expression)
     field, own = fields[_view(origin)], _bm25_of(origin)
