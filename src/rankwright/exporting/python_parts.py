@@ -11,7 +11,7 @@ HEAD = '''
     scores = model.score(X)  # one row per document, columns as in FEATURES, NaN where a value is missing
     scores = model.score(model.rows([{{"name of a feature": 1.5}}]))
 
-score needs {needs}. Higher scores are better. To check an installation: python model.py golden.json
+Higher scores are better.{needs} To check an installation: python model.py golden.json
 """
 
 import json
@@ -174,6 +174,7 @@ if __name__ == "__main__":
     if len(sys.argv) != 2:
         sys.exit("usage: python model.py golden.json")
     difference, allowed = check(sys.argv[1])
-    print(f"largest difference {difference:.3g}, allowed {allowed:.3g}: {'good' if difference <= allowed else 'BAD'}")
-    sys.exit(difference > allowed)
+    good = difference <= allowed
+    print(f"largest difference {difference:.3g}, allowed {allowed:.3g}: {'good' if good else 'BAD'}")
+    sys.exit(not good)
 '''

@@ -45,7 +45,7 @@ def _write(form: Form, options: Options) -> Written:
     blocks += [SCALINGS[kind] for kind in dict.fromkeys(scalings)]
     blocks += [PARTS[kind] for kind in dict.fromkeys(kinds)]
     blocks += [_score(form, kinds), ROWS, CHECK]
-    text = "\n\n".join(block.strip("\n") for block in blocks) + "\n"
+    text = "\n\n\n".join(block.strip("\n") for block in blocks) + "\n"
     notes = ["model.py: check an installation with: python model.py golden.json"]
     if coding:
         notes.append("model.py: rows(…) turns categories into numbers; in an array they are those of categories.json")
@@ -53,30 +53,33 @@ def _write(form: Form, options: Options) -> Written:
 
 
 def _head(form: Form, options: Options) -> str:
-    needs = "query_sizes, the number of documents of each query" if form.scales_queries else "nothing else"
+    needs = " Give score the number of documents of each query, too: query_sizes." if form.scales_queries else ""
     about = f"The ranking model {options.name!r}: {len(form.used):,} of {len(form.names):,} features are used."
     return HEAD.format(about=about.replace("\\", "\\\\").replace('"', "'"), needs=needs)
 
 
 def _numbers(form: Form) -> str:
     """The constants of the file; every text and number goes through repr."""
-    lines = ["FEATURES = [", *(f"    {name!r}," for name in form.names), "]"]
-    lines += ["CATEGORIES = {  # by column"]
-    lines += [*(f"    {j}: {list(values)!r}," for j, values in form.categories.items()), "}"]
-    lines += [f"CONSTANT = {form.constant!r}"]
-    lines += ["WEIGHTS = [  # feature, weight"]
-    lines += [f"    ({j}, {float(form.weights[j])!r})," for j in form.linear_features.tolist()]
-    lines += [
-        "]",
-        "TREES = [  # a split: feature, limit, whether missing values go left, left child; a leaf: its value",
-    ]
-    lines += _tree_lines(form)
-    return "\n".join([*lines, "]"])
+    parts = {
+        "FEATURES": [repr(name) for name in form.names],
+        "WEIGHTS": [f"({j}, {float(form.weights[j])!r})" for j in form.linear_features.tolist()],
+        "TREES": [*_trees(form)],
+    }
+    about = {
+        "WEIGHTS": "column and weight",
+        "TREES": "a split: column, limit, whether missing values go left, left child (the right is next); a leaf",
+    }
+    lines = [f"CONSTANT = {form.constant!r}"]
+    for name, values in parts.items():
+        comment = f"  # {about[name]}" if name in about else ""
+        lines += [f"{name} = [{comment}", *(f"    {value}," for value in values), "]"] if values else [f"{name} = []"]
+    tables = [f"    {j}: {list(values)!r}," for j, values in form.categories.items()]
+    return "\n".join([*lines, *(["CATEGORIES = {  # by column", *tables, "}"] if tables else ["CATEGORIES = {}"])])
 
 
-def _tree_lines(form: Form) -> Iterator[str]:
+def _trees(form: Form) -> Iterator[str]:
     for root in form.trees.roots.tolist():
-        yield f"    [{', '.join(_nodes(form, root))}],"
+        yield f"[{', '.join(_nodes(form, root))}]"
 
 
 def _nodes(form: Form, root: int) -> Iterator[str]:
@@ -134,9 +137,7 @@ def _call(other: Other, kind: str) -> str:
 def _forests(model: GradeModel) -> str:
     names = model.names
     parts = [Form(names, np.zeros(len(names)), forest) for forest in model.forests]
-    return (
-        "[" + ", ".join("[" + ", ".join(line.strip(" ,") for line in _tree_lines(part)) + "]" for part in parts) + "]"
-    )
+    return "[" + ", ".join(f"[{', '.join(_trees(part))}]" for part in parts) + "]"
 
 
 def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
