@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+import tantivy
 
 from exporting import small_models
 from exporting.lucene_model import Engine, kept_length
@@ -305,3 +306,40 @@ def test_names_that_no_file_can_hold(tmp_path):
     with pytest.raises(InputError, match=r"the feature '\\ud800x' has no name in UTF-8"):
         export_model(LinearModel([1.0], ("\ud800x",)), "opensearch", tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def tantivy_scores(texts, query):
+    """Return the BM25 of a field by tantivy, which scores like Lucene before version 8, with the factor k1 + 1."""
+    builder = tantivy.SchemaBuilder()
+    builder.add_text_field("title", tokenizer_name="default")
+    builder.add_integer_field("number", stored=True)
+    index = tantivy.Index(builder.build())
+    writer = index.writer(heap_size=15_000_000, num_threads=1)
+    for number, fields in enumerate(texts):
+        writer.add_document(tantivy.Document(number=number, title=fields["title"]))
+    writer.commit()
+    writer.wait_merging_threads()
+    index.reload()
+    searcher = index.searcher()
+    scores = np.zeros(len(texts))
+    for score, address in searcher.search(index.parse_query(query, ["title"]), limit=len(texts)).hits:
+        scores[searcher.doc(address)["number"][0]] = score
+    return scores
+
+
+@pytest.mark.parametrize("longest", [20, 400])
+def test_a_real_engine_agrees(tmp_path, longest):
+    """The model of Lucene scores as tantivy does, lengths in a byte too; short documents have our BM25."""
+    texts, name, query = documents(100, longest), "bm25(k3=inf)[plain,title]", "engines large tree walked"
+    texts = [{"title": fields["title"].replace("'", " "), "body": ""} for fields in texts]
+    ours = columns_of(tmp_path, texts, [name]).values(query, range(len(texts)))[:, 0]
+    (feature,) = json.loads(engine_features("opensearch", [name]).files["featureset-legacy.json"])["featureset"][
+        "features"
+    ]
+    ((words,),) = (part["match"].values() for part in feature["template"]["bool"]["should"])
+    real = words["boost"] * tantivy_scores(texts, query)
+    model = engine_values("opensearch", [name], texts, query, legacy=True, files="featureset-legacy.json")[:, 0]
+    assert (real > 0).sum() > 50
+    np.testing.assert_allclose(model, real, rtol=1e-6)
+    assert np.isclose(ours, real, rtol=1e-6).all() == (longest <= KEPT_LENGTHS)
+    np.testing.assert_allclose(ours, real, rtol=1 / 8)
