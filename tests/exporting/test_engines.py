@@ -33,6 +33,7 @@ MODELS = {
     "linear and constant": SumModel((LINEAR, CONSTANT), [1.0, 2.0]),
     "linear and trees": SumModel((LINEAR, random_trees(7)), [1.0, 0.5]),
     "net": NetModel(RNG.normal(size=(3, 6)), RNG.normal(size=3), RNG.normal(size=3), NAMES),
+    "net with an unused feature": NetModel([[0.0, 1.0], [0.0, -2.0]], [0.5, 0.0], [1.0, 0.5]),
     "odd names": random_trees(8, names=('a "b"', "a\\b", "a,b:c", "ü < {x}", "a  b", "'")),
 }
 TREES = ("trees", "usual", "one leaf", "no trees", "bins", "sum", "odd names")
@@ -268,7 +269,7 @@ def solr_score(folder, row):
     return by_solr(json.loads((folder / "model.json").read_text()), {names.get(key, key): row[key] for key in row})
 
 
-@pytest.mark.parametrize("name", [*TREES, "linear", "zero", "linear and constant", "net"])
+@pytest.mark.parametrize("name", [*TREES, "linear", "zero", "linear and constant", "net", "net with an unused feature"])
 def test_solr(name, tmp_path):
     done = compare(name, "solr", tmp_path, solr_score)
     assert done.made.unsayable == 0 or name in ("trees", "sum", "odd names")

@@ -213,6 +213,8 @@ LINEAR = LinearModel([1.0] * 6, NAMES)
         (LinearModel([1.0], query_scaling="zscore"), "vespa", "it scales features within each query"),
         (random_trees(categories=3), "opensearch", "it splits on categories"),
         (USUAL, "ranklib", "use --missing-as-zero"),
+        (LinearModel([1e300, 1.0]), "opensearch", "its largest number is 1e+300, beyond the range of float32"),
+        (LinearModel([1e-60]), "solr", "its largest number is 1e-60, beyond the range of float32"),
         (LinearModel([1.0, 2.0], ("a", "a")), "solr", "several features of the name 'a'"),
         (LinearModel([1.0], ("f(a/b)",)), "vespa", "'f(a/b)' is not the name of a rank feature"),
     ],

@@ -20,8 +20,9 @@ from rankwright.errors import InputError, shown
 from rankwright.exporting.form import Form, form_of
 from rankwright.exporting.target import Options, Target, Written
 from rankwright.exporting.targets import find_target
-from rankwright.exporting.verify import Verification, golden_rows, verify
+from rankwright.exporting.verify import Rows, Verification, golden_rows, rows_given, rows_made, verify
 from rankwright.models.base import Model
+from rankwright.models.net import NetModel
 
 __all__ = ["DATA", "Export", "as_json", "export_model"]
 
@@ -124,12 +125,13 @@ def export_model(
         raise InputError(f"the target {target} has no form {form!r}; expected {known}")
     parts = form_of(model).zero_filled() if missing_as_zero else form_of(model)
     _check_names(parts.names)
-    refusal = chosen.refusal(parts, options)
+    refusal = chosen.refusal(parts, options) or _out_of_range(parts, chosen)
     if refusal is not None:
         raise InputError(f"{target} cannot hold this model: {refusal}")
     written = chosen.write(parts, options)
-    made, given = _verified(chosen, written, model, parts, options, verify)
-    files = {**written.files, **_beside(chosen, written, model, parts, options)}
+    rows = rows_made(chosen, model, parts, options)
+    made, given = _verified(chosen, written, model, parts, options, rows, verify)
+    files = {**written.files, **_beside(chosen, written, parts, options, rows)}
     facts = {
         "target": target,
         "model": options.name,
@@ -145,16 +147,30 @@ def export_model(
     return Export(path, (*files, _FACTS), written.notes, made, given)
 
 
+def _out_of_range(form: Form, target: Target) -> str | None:
+    """Why the number type of a target cannot hold the leaves and weights of a form; None if it can."""
+    limits = np.finfo(target.dtype)
+    parts = [form.weights, form.trees.value, np.array([form.constant])]
+    for other in form.others:
+        if isinstance(other.model, NetModel):
+            parts += [other.model.inner.ravel(), other.model.constants, other.weight * other.model.outer]
+    sizes = np.abs(np.concatenate(parts))
+    sizes = sizes[sizes > 0]
+    if len(sizes) and not (sizes.max() < limits.max / 2 and sizes.max() > limits.tiny):
+        return f"its largest number is {sizes.max():g}, beyond the range of {np.dtype(target.dtype)}"
+    return None
+
+
 def as_json(value: Any) -> bytes:
     """Indented JSON, with a line end."""
     return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
 def _verified(
-    target: Target, written: Written, model: Model, form: Form, options: Options, data: RankingData | None
+    target: Target, written: Written, model: Model, form: Form, options: Options, rows: Rows, data: RankingData | None
 ) -> tuple[Verification, Verification | None]:
     """Compare on made rows and on given ones; raise if a row is off its path."""
-    made = verify(target, written, model, form, options)
+    made = verify(target, written, model, form, [rows])
     given = None
     if data is not None:
         given = _verified_on(target, written, model, form, options, data)
@@ -175,17 +191,17 @@ def _verified_on(
         if options.missing_as_zero:
             X, names = model.with_missing(data.X, data.feature_names)
             data = dataclasses.replace(data, X=X, feature_names=names)
-        return verify(target, written, model, form, options, data)
+        return verify(target, written, model, form, rows_given(target, model, form, options, data))
     except MissingFeaturesError as error:
         raise error.or_use("missing_as_zero=True", DATA) from None
     except InputError as error:
         raise InputError(error.message, DATA) from None
 
 
-def _beside(target: Target, written: Written, model: Model, form: Form, options: Options) -> dict[str, bytes]:
+def _beside(target: Target, written: Written, form: Form, options: Options, made: Rows) -> dict[str, bytes]:
     """The golden rows, and what the target adds: an example request, a feature set."""
-    X, scores, bounds = golden_rows(target, written, model, form, options)
-    rows = [_named_values(form, row) for row in X]
+    chosen = golden_rows(written, form, made)
+    rows, scores = [_named_values(form, row) for row in chosen.X], chosen.scores
     golden: dict[str, Any] = {
         "features": [*_keys(form).values()],
         "columns": [*_keys(form)],
@@ -193,7 +209,7 @@ def _beside(target: Target, written: Written, model: Model, form: Form, options:
         "rows": [{"features": row, "score": score} for row, score in zip(rows, scores.tolist(), strict=True)],
     }
     if form.scales_queries:
-        golden["query_sizes"] = np.diff(bounds).tolist()
+        golden["query_sizes"] = np.diff(chosen.bounds).tolist()
     files = {_GOLDEN: as_json(golden)}
     if target.request is not None:
         files |= target.request(form, options, rows[0] if rows else {})

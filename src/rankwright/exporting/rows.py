@@ -14,6 +14,7 @@ import numpy.typing as npt
 from rankwright.data.categories import number_of
 from rankwright.exporting.float32 import rounded_down
 from rankwright.exporting.form import Form, placed
+from rankwright.models.net import NetModel
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import GradeModel
 
@@ -21,7 +22,7 @@ __all__ = ["made_rows", "query_bounds"]
 
 Array = npt.NDArray[Any]
 _RANDOM = 1000
-_MOST_CELLS = 8_000_000  # rows × trees, and rows × features
+_MOST_CELLS = 5_000_000  # rows × trees, and rows × features
 _MOST_ROWS = 20_000
 _MISSING = 0.03
 _PER_SPLIT = 4
@@ -64,9 +65,10 @@ def made_rows(form: Form, dtype: Any = np.float32, *, missing: bool = True, seed
             rows[:, j] = [*_around(forest.threshold[node], dtype), np.nan]
     with np.errstate(over="ignore", invalid="ignore"):
         X[np.isinf(X.astype(dtype))] = 0.0
-    for j in form.numeric:  # a huge term would hide all others
-        X[np.abs(X[:, j]) > 100 * np.nanmax(np.abs(X[:n_random, j]), initial=1.0), j] = 0.0
-    whole = form.numeric if missing else np.arange(len(form.names))
+    most = 100 * np.max(np.abs(np.nan_to_num(X[:n_random, form.numeric])), axis=0, initial=1.0)
+    X[:, form.numeric] = np.where(np.abs(X[:, form.numeric]) > most, 0.0, X[:, form.numeric])  # would hide all others
+    nets = [other.places for other in form.others if isinstance(other.model, NetModel)]  # 0 times missing is missing
+    whole = np.concatenate([form.numeric, *nets]) if missing else np.arange(len(form.names))
     X[:, whole] = np.nan_to_num(X[:, whole], nan=0.0)
     return X
 
@@ -98,7 +100,8 @@ def _random_rows(form: Form, forests: list[Forest], n: int, rng: np.random.Gener
     """Values around the thresholds of each feature; of others, the smaller the larger their weight."""
     sizes = np.abs(form.weights)
     typical = float(np.median(sizes[sizes > 0])) if sizes.any() else 1.0
-    scale = np.clip(typical / np.where(sizes > 0, sizes, typical), 1 / _WIDEST, _WIDEST)
+    with np.errstate(over="ignore", under="ignore"):
+        scale = np.clip(typical / np.where(sizes > 0, sizes, typical), 1 / _WIDEST, _WIDEST)
     X = rng.normal(size=(n, len(form.names))) * scale  # so that every weight tells
     limits: dict[int, list[float]] = {}
     for forest in forests:

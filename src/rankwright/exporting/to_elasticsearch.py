@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwright.exporting.engine_files import features_of
 from rankwright.exporting.float32 import for_at_most
@@ -20,6 +21,7 @@ from rankwright.exporting.walk import Nodes, Rule, tree_scores
 
 __all__ = ["ELASTICSEARCH"]
 
+Array = npt.NDArray[Any]
 _MODEL = "model.json"
 
 
@@ -33,7 +35,8 @@ def _write(form: Form, options: Options) -> Written:
     used = form.used.tolist()
     names = [form.names[j] for j in used]
     place = {j: at for at, j in enumerate(used)}
-    trees = [_structure(form, int(root), place) for root in form.trees.roots]
+    limits = for_at_most(form.trees.threshold, np.float64)
+    trees = [_structure(form, int(root), place, limits) for root in form.trees.roots]
     if form.constant or not trees:
         trees.append([{"node_index": 0, "leaf_value": form.constant}])
     shape = {"target_type": "regression", "feature_names": names}
@@ -48,7 +51,7 @@ def _write(form: Form, options: Options) -> Written:
     return Written({_MODEL: (json.dumps(body, ensure_ascii=False) + "\n").encode()})
 
 
-def _structure(form: Form, root: int, place: Mapping[int, int]) -> list[dict[str, Any]]:
+def _structure(form: Form, root: int, place: Mapping[int, int], limits: Array) -> list[dict[str, Any]]:
     """The nodes of a tree, the root first."""
     trees = form.trees
     nodes: list[dict[str, Any]] = [{"node_index": 0}]
@@ -63,7 +66,7 @@ def _structure(form: Form, root: int, place: Mapping[int, int]) -> list[dict[str
         made |= {
             "decision_type": "lte",
             "split_feature": place[int(trees.feature[node])],
-            "threshold": float(for_at_most(trees.threshold[node], np.float64)),
+            "threshold": float(limits[node]),
             "default_left": bool(trees.missing_left[node]),
             "left_child": below[0]["node_index"],
             "right_child": below[1]["node_index"],

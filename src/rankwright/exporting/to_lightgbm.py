@@ -38,7 +38,8 @@ def _refusal(form: Form, options: Options) -> str | None:
 
 def _write(form: Form, options: Options) -> Written:
     names, notes = allowed_names(form.names, _NOT_IN_NAMES)
-    trees = [_tree(form, at, int(root)) for at, root in enumerate(form.trees.roots)]
+    limits = for_at_most(form.trees.threshold, np.float64)
+    trees = [_tree(form, at, int(root), limits) for at, root in enumerate(form.trees.roots)]
     if form.constant or not trees:
         trees.append(_text_of_tree(len(trees), [form.constant], [], [], [], [], [], []))
     head = {
@@ -55,7 +56,7 @@ def _write(form: Form, options: Options) -> Written:
     return Written(files, tuple(notes))
 
 
-def _tree(form: Form, at: int, root: int) -> str:
+def _tree(form: Form, at: int, root: int, limits: Array) -> str:
     """A tree, splits in the order that they are met and leaves from left to right."""
     trees = form.trees
     splits: list[int] = []
@@ -82,7 +83,7 @@ def _tree(form: Form, at: int, root: int) -> str:
                 fields[number] = (str(len(sets)), _CATEGORICAL | _KNOWS_MISSING)
                 sets.append(held)
             else:
-                threshold = _outside_zero(float(for_at_most(trees.threshold[node], np.float64)))
+                threshold = _outside_zero(float(limits[node]))
                 fields[number] = (repr(threshold), _KNOWS_MISSING | (_MISSING_LEFT if missing_left else 0))
             todo += [(sides[1], number, 1), (sides[0], number, 0)]
         if above >= 0:

@@ -68,7 +68,8 @@ def _write(form: Form, options: Options) -> Written:
     elif kind == "ranklib":
         definition, notes = ranklib_model(form), [_ORDER]
     else:
-        definition = [_nested(form, int(root)) for root in form.trees.roots]
+        limits = for_below(form.trees.threshold)
+        definition = [_nested(form, int(root), limits) for root in form.trees.roots]
         if form.constant or not definition:
             definition.append({"nodeid": 0, "leaf": short(form.constant)})
     splits = form.trees.feature >= 0
@@ -78,7 +79,7 @@ def _write(form: Form, options: Options) -> Written:
     return Written({_MODEL: (json.dumps(body, ensure_ascii=False) + "\n").encode()}, tuple(notes))
 
 
-def _nested(form: Form, root: int) -> dict[str, Any]:
+def _nested(form: Form, root: int, limits: Array) -> dict[str, Any]:
     """A tree as XGBoost dumps it."""
     trees = form.trees
     top: dict[str, Any] = {"nodeid": 0}
@@ -94,7 +95,7 @@ def _nested(form: Form, root: int) -> dict[str, Any]:
         made |= {
             "depth": depth,
             "split": form.names[trees.feature[node]],
-            "split_condition": short(for_below(trees.threshold[node])),
+            "split_condition": short(limits[node]),
             "yes": yes,
             "no": no,
             "missing": yes if trees.missing_left[node] else no,

@@ -62,7 +62,7 @@ def _spans(form: Form) -> Iterator[tuple[int, int]]:
 
 def _lines(form: Form) -> Iterator[str]:
     """One element to a line: RankLib joins the lines, and takes other white space for a child."""
-    trees = form.trees
+    trees, limits = form.trees, for_at_most(form.trees.threshold)
     yield "<ensemble>"
     for number, root in enumerate(trees.roots, 1):
         yield f'\t<tree id="{number}" weight="1.0">'
@@ -79,7 +79,7 @@ def _lines(form: Form) -> Iterator[str]:
                 yield f"{indent}\t<output> {number_text(np.float32(trees.value[node]))} </output>"
                 continue
             yield f"{indent}\t<feature> {trees.feature[node] + 1} </feature>"
-            yield f"{indent}\t<threshold> {number_text(np.float32(for_at_most(trees.threshold[node])))} </threshold>"
+            yield f"{indent}\t<threshold> {number_text(limits[node])} </threshold>"
             left = int(trees.left[node])
             todo += [(left + 1, '<split pos="right">', depth + 1), (left, '<split pos="left">', depth + 1)]
         yield "\t</tree>"

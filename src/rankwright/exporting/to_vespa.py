@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwright.data.categories import named
 from rankwright.exporting.float32 import for_below
@@ -23,6 +24,7 @@ from rankwright.exporting.walk import Nodes, Rule, linear_scores, tree_scores
 
 __all__ = ["VESPA"]
 
+Array = npt.NDArray[Any]
 _NAME = re.compile(r"[A-Za-z_][\w.]*(\([\w.,\"' -]*\)(\.[\w.]+)?)?")
 _PROFILE = "rank-profile.txt"
 _TERM = re.compile(r"\(?(-?[\d.e+-]+)\)? \* (.+)")
@@ -66,9 +68,9 @@ def _lightgbm(form: Form) -> dict[str, Any]:
     """A model as LightGBM's ``dump_model`` writes it, over the used features."""
     used = form.tree_features.tolist()
     place = {j: at for at, j in enumerate(used)}
-    trees = []
+    trees, limits = [], for_below(form.trees.threshold, np.float64)
     for at, root in enumerate(form.trees.roots):
-        structure, n_leaves = _structure(form, int(root), place)
+        structure, n_leaves = _structure(form, int(root), place, limits)
         facts = {"tree_index": at, "num_leaves": n_leaves, "num_cat": 0, "shrinkage": 1}
         trees.append({**facts, "tree_structure": structure})
     return {
@@ -78,7 +80,7 @@ def _lightgbm(form: Form) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _structure(form: Form, root: int, place: Mapping[int, int]) -> tuple[dict[str, Any], int]:
+def _structure(form: Form, root: int, place: Mapping[int, int], limits: Array) -> tuple[dict[str, Any], int]:
     trees = form.trees
     top: dict[str, Any] = {}
     todo, n_splits, n_leaves = [(root, top)], 0, 0
@@ -92,7 +94,7 @@ def _structure(form: Form, root: int, place: Mapping[int, int]) -> tuple[dict[st
         made |= {
             "split_index": n_splits,
             "split_feature": place[int(trees.feature[node])],
-            "threshold": float(for_below(trees.threshold[node], np.float64)),
+            "threshold": float(limits[node]),
             "decision_type": "<=",  # the only one that LightGBM has; Vespa takes it as <
             "default_left": bool(trees.missing_left[node]),
             "missing_type": "NaN",

@@ -39,12 +39,14 @@ _OBJECTIVE = {
 
 def short(value: Any) -> float:
     """A float32 as the number of fewest digits that is read as the same, as float32 or as float64 first."""
-    return float(number_text(np.float32(value)))
+    with np.errstate(under="ignore"):
+        return float(number_text(np.float32(value)))
 
 
 def raw_model(form: Form, names: list[str]) -> dict[str, Any]:
     """A model as ``Booster.save_raw("json")`` writes it."""
-    trees = [_tree(form, at, int(root)) for at, root in enumerate(form.trees.roots)]
+    limits = for_below(form.trees.threshold)
+    trees = [_tree(form, at, int(root), limits) for at, root in enumerate(form.trees.roots)]
     if form.constant or not trees:
         trees.append(_arrays(len(trees), [_leaf(form.constant, -1)], [], len(names)))
     n = len(trees)
@@ -81,7 +83,7 @@ def _leaf(value: float, parent: int) -> dict[str, Any]:
     }
 
 
-def _tree(form: Form, at: int, root: int) -> dict[str, Any]:
+def _tree(form: Form, at: int, root: int, limits: Array) -> dict[str, Any]:
     """A tree whose right children come right after the left ones: XGBoost's predictor counts on that."""
     trees = form.trees
     root = _without_empty_sets(form, root)
@@ -99,7 +101,7 @@ def _tree(form: Form, at: int, root: int) -> dict[str, Any]:
                 others, sides = held, (left + 1, left)
             found |= {"condition": 0.0, "set": others, "default": 1}
         else:
-            found["condition"] = short(for_below(trees.threshold[node]))
+            found["condition"] = short(limits[node])
         sides = (_without_empty_sets(form, sides[0]), _without_empty_sets(form, sides[1]))
         first = len(nodes)
         nodes[number] |= found | {"left": first, "right": first + 1}

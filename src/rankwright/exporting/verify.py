@@ -10,7 +10,7 @@ from __future__ import annotations
 import importlib
 import importlib.metadata
 import importlib.util
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -26,11 +26,11 @@ from rankwright.exporting.target import Options, Scorer, Target, Written
 from rankwright.models.base import Model
 from rankwright.models.trees.model import TreeModel
 
-__all__ = ["Verification", "golden_rows", "verify"]
+__all__ = ["Rows", "Verification", "golden_rows", "rows_given", "rows_made", "verify"]
 
 Array = npt.NDArray[Any]
 _BLOCK_VALUES = 1 << 22
-_GOLDEN = 24
+_GOLDEN, _GOLDEN_VALUES = 24, 100_000  # rows, and values in all of them
 
 
 @dataclass(frozen=True)
@@ -72,17 +72,28 @@ class Verification:
 
 
 @dataclass(frozen=True, eq=False)
-class _Rows:
-    """Rows in the consumer's number type, their queries, and what was lost by that."""
+class Rows:
+    """Rows in the consumer's number type, and what the model says of them.
+
+    Attributes
+    ----------
+    X : ndarray
+        Features of the form.
+    bounds : ndarray of int
+        Query ``q`` owns the rows ``bounds[q]:bounds[q+1]``.
+    scores : ndarray
+        Scores by the model.
+    given : ndarray, optional
+        The rows before they were rounded.
+    """
 
     X: Array
     bounds: Array
+    scores: Array
     given: Array | None = None
 
 
-def verify(
-    target: Target, written: Written, model: Model, form: Form, options: Options, data: RankingData | None = None
-) -> Verification:
+def verify(target: Target, written: Written, model: Model, form: Form, blocks: Iterable[Rows]) -> Verification:
     """Compare the scores of written files with those of a model.
 
     Parameters
@@ -93,16 +104,13 @@ def verify(
         The files.
     model, form : Model and Form
         What they should say.
-    options : Options
-        As given to the writer.
-    data : RankingData, optional
-        Rows to compare on; otherwise rows are made from the model.
+    blocks : iterable of Rows
+        Rows to compare on: those of :func:`rows_made`, or of :func:`rows_given`.
     """
     scorer, by = _scorer(target, written.files, form.names)
-    blocks = _made(target, form, options) if data is None else _given(target, model, form, data, options)
     columns: list[list[Array]] = [[], [], [], [], [], []]
     for part in blocks:
-        expected = _scores(model, form, part.X, part.bounds)
+        expected = part.scores
         got = np.asarray(scorer(part.X, part.bounds), np.float64).reshape(-1)
         said = expected if written.said is None else _said(written.said, part.X)
         given = expected if part.given is None else _scores(model, form, part.given, part.bounds)
@@ -131,22 +139,20 @@ def verify(
     )
 
 
-def golden_rows(
-    target: Target, written: Written, model: Model, form: Form, options: Options
-) -> tuple[Array, Array, Array]:
-    """A few made rows with the model's scores, and the boundaries of their queries, to check an installation with.
+def golden_rows(written: Written, form: Form, made: Rows) -> Rows:
+    """A few of the made rows, to check an installation with.
 
     Rows that the target has no way to score like the model are left out.
     """
-    (part,) = _made(target, form, options)
-    scores = _scores(model, form, part.X, part.bounds)
+    X, scores = made.X, made.scores
     if form.scales_queries:
-        bounds = part.bounds[:3]
-        return part.X[: bounds[-1]], scores[: bounds[-1]], bounds
-    said = scores if written.said is None else _said(written.said, part.X)
+        bounds = made.bounds[:3]
+        return Rows(X[: bounds[-1]], bounds, scores[: bounds[-1]])
+    said = scores if written.said is None else _said(written.said, X)
     agreed = np.flatnonzero(np.abs(said - scores) <= 1e-12 * (np.abs(scores).max(initial=0.0) or 1.0))
-    chosen = agreed[np.unique(np.linspace(0, len(agreed) - 1, min(_GOLDEN, len(agreed))).astype(np.int64))]
-    return part.X[chosen], scores[chosen], np.array([0, len(chosen)])
+    most = min(_GOLDEN, len(agreed), max(1, _GOLDEN_VALUES // max(1, len(form.used))))
+    chosen = agreed[np.unique(np.linspace(0, len(agreed) - 1, most).astype(np.int64))]
+    return Rows(X[chosen], np.array([0, len(chosen)]), scores[chosen])
 
 
 def _scorer(target: Target, files: Mapping[str, bytes], names: tuple[str, ...]) -> tuple[Scorer, str]:
@@ -162,12 +168,14 @@ def _scorer(target: Target, files: Mapping[str, bytes], names: tuple[str, ...]) 
         raise InputError(f"{by} does not read what was written for it: {reason}") from None
 
 
-def _made(target: Target, form: Form, options: Options) -> Iterator[_Rows]:
+def rows_made(target: Target, model: Model, form: Form, options: Options) -> Rows:
+    """Rows made from the model."""
     X = target.seen(made_rows(form, target.dtype, missing=not options.missing_as_zero), form)
-    yield _Rows(X, query_bounds(len(X)))
+    bounds = query_bounds(len(X))
+    return Rows(X, bounds, _scores(model, form, X, bounds))
 
 
-def _given(target: Target, model: Model, form: Form, data: RankingData, options: Options) -> Iterator[_Rows]:
+def rows_given(target: Target, model: Model, form: Form, options: Options, data: RankingData) -> Iterator[Rows]:
     """The rows of data, in blocks of whole queries."""
     bounds = data.indptr
     for first, last in query_chunks(bounds, max(2, _BLOCK_VALUES // max(1, model.n_features))):
@@ -175,7 +183,8 @@ def _given(target: Target, model: Model, form: Form, data: RankingData, options:
         given = Model.aligned(model, data.X[rows], data.feature_names)
         if options.missing_as_zero:
             given = np.nan_to_num(given, nan=0.0)
-        yield _Rows(target.seen(given, form), bounds[first : last + 1] - bounds[first], given)
+        X, own = target.seen(given, form), bounds[first : last + 1] - bounds[first]
+        yield Rows(X, own, _scores(model, form, X, own), given)
 
 
 def _scores(model: Model, form: Form, X: Array, bounds: Array) -> Array:
