@@ -20,7 +20,7 @@ from rankwright.errors import InputError, shown
 from rankwright.exporting.form import Form, form_of
 from rankwright.exporting.target import Options, Target, Written
 from rankwright.exporting.targets import find_target
-from rankwright.exporting.verify import Rows, Verification, golden_rows, rows_given, rows_made, verify
+from rankwright.exporting.verify import Rows, Verification, golden_rows, rows_made, verify
 from rankwright.models.base import Model
 from rankwright.models.net import NetModel
 
@@ -170,7 +170,7 @@ def _verified(
     target: Target, written: Written, model: Model, form: Form, options: Options, rows: Rows, data: RankingData | None
 ) -> tuple[Verification, Verification | None]:
     """Compare on made rows and on given ones; raise if a row is off its path."""
-    made = verify(target, written, model, form, [rows])
+    made = verify(target, written, model, form, options, made=rows)
     given = None
     if data is not None:
         given = _verified_on(target, written, model, form, options, data)
@@ -191,7 +191,7 @@ def _verified_on(
         if options.missing_as_zero:
             X, names = model.with_missing(data.X, data.feature_names)
             data = dataclasses.replace(data, X=X, feature_names=names)
-        return verify(target, written, model, form, rows_given(target, model, form, options, data))
+        return verify(target, written, model, form, options, data)
     except MissingFeaturesError as error:
         raise error.or_use("missing_as_zero=True", DATA) from None
     except InputError as error:

@@ -26,7 +26,7 @@ from rankwright.exporting.target import Options, Scorer, Target, Written
 from rankwright.models.base import Model
 from rankwright.models.trees.model import TreeModel
 
-__all__ = ["Rows", "Verification", "golden_rows", "rows_given", "rows_made", "verify"]
+__all__ = ["Rows", "Verification", "golden_rows", "rows_made", "verify"]
 
 Array = npt.NDArray[Any]
 _BLOCK_VALUES = 1 << 22
@@ -93,7 +93,16 @@ class Rows:
     given: Array | None = None
 
 
-def verify(target: Target, written: Written, model: Model, form: Form, blocks: Iterable[Rows]) -> Verification:
+def verify(
+    target: Target,
+    written: Written,
+    model: Model,
+    form: Form,
+    options: Options,
+    data: RankingData | None = None,
+    *,
+    made: Rows | None = None,
+) -> Verification:
     """Compare the scores of written files with those of a model.
 
     Parameters
@@ -104,10 +113,18 @@ def verify(target: Target, written: Written, model: Model, form: Form, blocks: I
         The files.
     model, form : Model and Form
         What they should say.
-    blocks : iterable of Rows
-        Rows to compare on: those of :func:`rows_made`, or of :func:`rows_given`.
+    options : Options
+        As given to the writer.
+    data : RankingData, optional
+        Rows to compare on; otherwise rows are made from the model.
+    made : Rows, optional
+        Those rows, if they are there already.
     """
     scorer, by = _scorer(target, written.files, form.names)
+    if data is not None:
+        blocks: Iterable[Rows] = _rows_given(target, model, form, options, data)
+    else:
+        blocks = [made or rows_made(target, model, form, options)]
     columns: list[list[Array]] = [[], [], [], [], [], []]
     for part in blocks:
         expected = part.scores
@@ -175,7 +192,7 @@ def rows_made(target: Target, model: Model, form: Form, options: Options) -> Row
     return Rows(X, bounds, _scores(model, form, X, bounds))
 
 
-def rows_given(target: Target, model: Model, form: Form, options: Options, data: RankingData) -> Iterator[Rows]:
+def _rows_given(target: Target, model: Model, form: Form, options: Options, data: RankingData) -> Iterator[Rows]:
     """The rows of data, in blocks of whole queries."""
     bounds = data.indptr
     for first, last in query_chunks(bounds, max(2, _BLOCK_VALUES // max(1, model.n_features))):
