@@ -16,7 +16,7 @@ from rankwright.exporting.export import export_model
 from rankwright.exporting.form import form_of
 from rankwright.exporting.rows import made_rows
 from rankwright.exporting.target import Options
-from rankwright.exporting.verify import rows_made, verify
+from rankwright.exporting.verify import verify
 from rankwright.models.trees.model import TreeModel
 
 HELD = [name for name in MODELS if name not in SCALED]
@@ -48,11 +48,10 @@ def test_thresholds_that_are_merely_cast_are_found(monkeypatch):
     """A negative control: rounding to the nearest float32 sends rows on thresholds the wrong way."""
     model = TreeModel(N_FEATURES, None, forest(8, n_trees=30))
     form, options = form_of(model), Options()
-    rows = rows_made(to_onnx.ONNX, model, form, options)
-    assert verify(to_onnx.ONNX, to_onnx.ONNX.write(form, options), model, form, [rows]).off == 0
+    assert verify(to_onnx.ONNX, to_onnx.ONNX.write(form, options), model, form, options).off == 0
     with np.errstate(over="ignore"):
         monkeypatch.setattr(to_onnx, "for_at_most", lambda t, dtype: np.clip(t, -3e38, 3e38).astype(dtype))
-        assert verify(to_onnx.ONNX, to_onnx.ONNX.write(form, options), model, form, [rows]).off > 0
+        assert verify(to_onnx.ONNX, to_onnx.ONNX.write(form, options), model, form, options).off > 0
 
 
 def test_features_are_compared_in_double(tmp_path):
@@ -86,7 +85,7 @@ def test_without_onnxruntime_our_reading_checks(monkeypatch, name, form):
         (scores,) = evaluator.run(None, {"features": X.astype(np.float32)})
         np.testing.assert_allclose(scores[:, 0] / scale, expected / scale, rtol=0, atol=1e-6)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    found = verify(to_onnx.ONNX, written, model, parts, [rows_made(to_onnx.ONNX, model, parts, options)])
+    found = verify(to_onnx.ONNX, written, model, parts, options)
     assert (found.off, found.by[:9]) == (0, "our model")
 
 
