@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from made_models import NAMES, random_trees
 
-from rankwright import BinnedModel, LinearModel, NetModel, SumModel, export_model
+from rankwright import BinnedModel, InputError, LinearModel, NetModel, SumModel, export_model
 from rankwright.exporting.form import form_of
 from rankwright.exporting.rows import made_rows
 from rankwright.exporting.targets import find_target
@@ -36,7 +36,8 @@ MODELS = {
     "net with an unused feature": NetModel([[0.0, 1.0], [0.0, -2.0]], [0.5, 0.0], [1.0, 0.5]),
     "odd names": random_trees(8, names=('a "b"', "a\\b", "a,b:c", "ü < {x}", "a  b", "'")),
 }
-TREES = ("trees", "usual", "one leaf", "no trees", "bins", "sum", "odd names")
+TREES = ("trees", "usual", "bins", "sum", "odd names")
+WITHOUT_FEATURES = ("one leaf", "no trees", "zero")
 
 
 def f32(number):
@@ -243,17 +244,16 @@ def test_whole_models_of_xgboost_in_the_plugin(name, tmp_path):
     compare(name, "opensearch", tmp_path, opensearch_score("model/xgboost+json+raw"), form="raw")
 
 
-@pytest.mark.parametrize("name", ["linear", "zero"])
-def test_weights_in_the_plugin(name, tmp_path):
-    compare(name, "opensearch", tmp_path, opensearch_score("model/linear"))
+def test_weights_in_the_plugin(tmp_path):
+    compare("linear", "opensearch", tmp_path, opensearch_score("model/linear"))
 
 
-@pytest.mark.parametrize("name", ["trees", "linear", "linear and constant", "one leaf"])
+@pytest.mark.parametrize("name", ["trees", "linear", "linear and constant"])
 def test_ranklib_in_the_plugin(name, tmp_path):
     compare(name, "opensearch", tmp_path, opensearch_score("model/ranklib"), form="ranklib", missing_as_zero=True)
 
 
-@pytest.mark.parametrize("name", [*TREES[:-1], "linear", "linear and constant", "zero"])
+@pytest.mark.parametrize("name", [*TREES[:-1], *WITHOUT_FEATURES, "linear", "linear and constant"])
 def test_ranklib(name, tmp_path):
     names = MODELS[name].names
 
@@ -269,7 +269,7 @@ def solr_score(folder, row):
     return by_solr(json.loads((folder / "model.json").read_text()), {names.get(key, key): row[key] for key in row})
 
 
-@pytest.mark.parametrize("name", [*TREES, "linear", "zero", "linear and constant", "net", "net with an unused feature"])
+@pytest.mark.parametrize("name", [*TREES, "linear", "linear and constant", "net", "net with an unused feature"])
 def test_solr(name, tmp_path):
     done = compare(name, "solr", tmp_path, solr_score)
     assert done.made.unsayable == 0 or name in ("trees", "sum", "odd names")
@@ -289,7 +289,7 @@ def test_elasticsearch(name, tmp_path):
     compare(name, "elasticsearch", tmp_path, score, dtype=np.float64, tolerance=1e-14)
 
 
-@pytest.mark.parametrize("name", [*TREES[:-1], "linear", "zero", "linear and constant", "linear and trees"])
+@pytest.mark.parametrize("name", [*TREES[:-1], *WITHOUT_FEATURES, "linear", "linear and constant", "linear and trees"])
 def test_vespa(name, tmp_path):
     compare(name, "vespa", tmp_path, by_vespa, dtype=np.float64, tolerance=1e-14)
 
@@ -300,3 +300,10 @@ def test_the_slack_of_solr_moves_tiny_thresholds_only_and_says_so(tmp_path):
     assert re.match(r"\d+ of 88 thresholds are moved, by up to \d\.\de-1\d", note)
     assert done.made.unsayable > 0
     assert json.loads((tmp_path / "out" / "export.json").read_text())["verified"]["unsayable"] == done.made.unsayable
+
+
+@pytest.mark.parametrize("name", WITHOUT_FEATURES)
+@pytest.mark.parametrize("target", ["opensearch", "elasticsearch", "solr"])
+def test_engines_take_no_model_without_features(name, target, tmp_path):
+    with pytest.raises(InputError, match="it uses no feature, so all documents score the same"):
+        export_model(MODELS[name], target, tmp_path / "out")

@@ -8,7 +8,7 @@ from collections import Counter
 from rankwright.data.categories import named
 from rankwright.exporting.form import Form
 
-__all__ = ["allowed_names", "repeated_names"]
+__all__ = ["allowed_names", "no_features", "repeated_names"]
 
 
 def allowed_names(names: tuple[str, ...], forbidden: re.Pattern[str]) -> tuple[list[str], list[str]]:
@@ -34,3 +34,8 @@ def repeated_names(form: Form) -> str | None:
     counts = Counter(form.names[j] for j in form.used)
     twice = [name for name, count in counts.items() if count > 1]
     return f"it has several features of the name {named(twice)}, and features go by name there" if twice else None
+
+
+def no_features(form: Form) -> str | None:
+    """Why an engine that computes features for a model does not take a form; None if it uses any."""
+    return None if len(form.used) else "it uses no feature, so all documents score the same"

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from rankwright.exporting.engine_files import features_of
 from rankwright.exporting.float32 import for_at_most
 from rankwright.exporting.form import Form
-from rankwright.exporting.naming import repeated_names
+from rankwright.exporting.naming import no_features, repeated_names
 from rankwright.exporting.target import Options, Scorer, Target, Written, refuse_others
 from rankwright.exporting.walk import Nodes, Rule, tree_scores
 
@@ -28,7 +28,7 @@ _MODEL = "model.json"
 def _refusal(form: Form, options: Options) -> str | None:
     if form.has_weights:
         return "it has linear weights, and Elasticsearch's own learning to rank holds trees only"
-    return refuse_others(form) or repeated_names(form)
+    return refuse_others(form) or repeated_names(form) or no_features(form)
 
 
 def _write(form: Form, options: Options) -> Written:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from rankwright.exporting.float32 import for_below
 from rankwright.exporting.form import Form
-from rankwright.exporting.naming import repeated_names
+from rankwright.exporting.naming import no_features, repeated_names
 from rankwright.exporting.target import Options, Scorer, Target, Written, refuse_others
 from rankwright.exporting.to_ranklib import ranklib_model, ranklib_refusal, ranklib_scorer
 from rankwright.exporting.to_xgboost import raw_model, raw_nodes, short
@@ -43,7 +43,7 @@ def _chosen(form: Form, options: Options) -> str:
 
 def _refusal(form: Form, options: Options) -> str | None:
     kind = _chosen(form, options)
-    why = refuse_others(form) or repeated_names(form)
+    why = refuse_others(form) or repeated_names(form) or no_features(form)
     if why is not None or kind == "ranklib":
         return why or ranklib_refusal(form, options)
     if form.has_weights and form.trees.n_trees:

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from rankwright.exporting.float32 import SOLR_SLACK, for_at_most, for_slack, number_text
 from rankwright.exporting.form import Form
-from rankwright.exporting.naming import repeated_names
+from rankwright.exporting.naming import no_features, repeated_names
 from rankwright.exporting.target import Options, Scorer, Target, Written, refuse_others
 from rankwright.exporting.to_xgboost import short
 from rankwright.exporting.walk import Nodes, Rule, linear_scores, tree_scores
@@ -36,7 +36,7 @@ _LINEAR, _TREES, _NET = (
 def _refusal(form: Form, options: Options) -> str | None:
     if form.has_weights and form.trees.n_trees:
         return "it has both linear weights and trees"
-    return refuse_others(form, nets=True) or repeated_names(form)
+    return refuse_others(form, nets=True) or repeated_names(form) or no_features(form)
 
 
 def _write(form: Form, options: Options) -> Written:
