@@ -19,7 +19,7 @@ from rankwright.data.matching import MissingFeaturesError
 from rankwright.errors import InputError, shown
 from rankwright.exporting.form import Form, form_of
 from rankwright.exporting.target import Options, Target, Written
-from rankwright.exporting.targets import find_target
+from rankwright.exporting.targets import TARGETS, find_target
 from rankwright.exporting.verify import Rows, Verification, golden_rows, rows_made, verify
 from rankwright.models.base import Model
 from rankwright.models.net import NetModel
@@ -125,9 +125,12 @@ def export_model(
         raise InputError(f"the target {target} has no form {form!r}; expected {known}")
     parts = form_of(model).zero_filled() if missing_as_zero else form_of(model)
     _check_names(parts.names)
-    refusal = chosen.refusal(parts, options) or _out_of_range(parts, chosen)
+    refusal = _refusal(parts, chosen, options)
     if refusal is not None:
-        raise InputError(f"{target} cannot hold this model: {refusal}")
+        anyhow = dataclasses.replace(options, form="auto")
+        able = [other.name for other in TARGETS.values() if _refusal(parts, other, anyhow) is None]
+        instead = f"; these can: {', '.join(able)}" if able else ""
+        raise InputError(f"{target} cannot hold this model: {refusal}{instead}")
     written = chosen.write(parts, options)
     rows = rows_made(chosen, model, parts, options)
     made, given = _verified(chosen, written, model, parts, options, rows, verify)
@@ -145,6 +148,11 @@ def export_model(
         for file, content in {**files, _FACTS: as_json(facts)}.items():
             (folder / file).write_bytes(content)
     return Export(path, (*files, _FACTS), written.notes, made, given)
+
+
+def _refusal(form: Form, target: Target, options: Options) -> str | None:
+    """Why a target cannot hold a form; None if it can."""
+    return target.refusal(form, options) or _out_of_range(form, target)
 
 
 def _out_of_range(form: Form, target: Target) -> str | None:
