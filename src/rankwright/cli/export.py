@@ -17,18 +17,20 @@ if TYPE_CHECKING:
 
 __all__ = ["command"]
 
+_FORMS = "; ".join(f"{', '.join(target.forms)} for {name}" for name, target in TARGETS.items() if target.forms)
+
 
 @click.command("export")
 @click.argument("model", metavar="MODEL", type=FILE)
 @click.option("--to", "target", required=True, type=click.Choice([*TARGETS]), help="Who reads it.")
 @click.option("-o", "--output", "folder", metavar="FOLDER", required=True, type=FILE, help="Folder to write.")
-@click.option("--form", default="auto", show_default=True, help="Format, where the target has several.")
+@click.option("--form", default="auto", show_default=True, help=f"Format, where there are several: {_FORMS}.")
 @click.option("--name", help="Name of the model at the engine.  [default: the name of FOLDER]")
 @click.option("--feature-set", help="Name of the engine's feature set or store.  [default: NAME_features]")
 @click.option(
     MISSING_AS_ZERO,
     is_flag=True,
-    help="Missing values are 0, at the engine and in DATA; some targets hold most trees only then.",
+    help="Missing values are 0, at the engine and in DATA; RankLib holds most trees only then.",
 )
 @click.option("--verify", "features", metavar="DATA", type=FILE, help="Feature file to compare scores on as well.")
 @click.option("--group", metavar="FILE", type=FILE, help="Documents per query of DATA, for text without qid.")
