@@ -102,6 +102,8 @@ class Target:
         What ``--form`` may be; ``auto`` is always allowed.
     consumer : Consumer, optional
         The package that scores instead where it is installed.
+    run_by : str, optional
+        What runs the files in ``read``, where that is not our model of a rule: Python itself, SQLite.
     request : callable, optional
         Further files that are not the model: an example request, a feature set. Called with the form, the options and
         one golden row.
@@ -120,6 +122,7 @@ class Target:
     dtype: Any = np.float32
     forms: tuple[str, ...] = ()
     consumer: Consumer | None = None
+    run_by: str | None = None
     request: Callable[[Form, Options, Mapping[str, float | None]], dict[str, bytes]] | None = None
     tiny: float = 0.0
     tolerance: float = 1e-4

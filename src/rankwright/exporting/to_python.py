@@ -7,6 +7,7 @@ sizes for models that scale features within each query. Only what the model need
 
 from __future__ import annotations
 
+import platform
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -150,9 +151,10 @@ def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
 PYTHON = Target(
     name="python",
     about="one Python file that needs numpy only",
-    rule="left if x <= threshold, in float64; run by Python",
+    rule="left if x <= threshold, in float64; missing values by split",
     refusal=_refusal,
     write=_write,
     read=_read,
     dtype=np.float64,
+    run_by=f"Python {platform.python_version()}",
 )

@@ -142,9 +142,10 @@ def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
 SQL = Target(
     name="sql",
     about="an expression of standard SQL for linear models and small trees",
-    rule="CASE WHEN x <= threshold, in double precision; missing values are NULL; run in SQLite",
+    rule="CASE WHEN x <= threshold, in double precision; missing values are NULL",
     refusal=_refusal,
     write=_write,
     read=_read,
     dtype=np.float64,
+    run_by=f"SQLite {sqlite3.sqlite_version}",
 )

@@ -176,7 +176,7 @@ def _scorer(target: Target, files: Mapping[str, bytes], names: tuple[str, ...]) 
     """What scores rows by the files, and its name."""
     consumer = target.consumer
     if consumer is None or importlib.util.find_spec(consumer.package) is None:
-        return target.read(files, names), "our model of its rule"
+        return target.read(files, names), target.run_by or "our model of its rule"
     by = f"{consumer.package} {importlib.import_module(consumer.package).__version__}"
     try:
         return consumer.read(files, names), by
