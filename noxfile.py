@@ -16,7 +16,7 @@ PROJECT = tomllib.loads((Path(__file__).parent / "pyproject.toml").read_text(enc
 PYTHONS = [
     line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.fullmatch(r".*Python :: 3\.\d+", line)
 ]  # ascending
-TESTED = ("tables", "test")  # the optional dependencies that the tests need
+TESTED = ("tables", "export", "test")  # the optional dependencies that the tests need
 
 nox.options.error_on_missing_interpreters = False
 nox.options.reuse_existing_virtualenvs = True
@@ -30,10 +30,10 @@ def lowest_pins() -> list[str]:
     for line in listed:
         if line.startswith(f"{PROJECT['name']}["):  # one of our own extras, which is in TESTED
             continue
-        found = re.fullmatch(r"([A-Za-z0-9_.-]+)>=([0-9.]+)(?:,.*)?", line)
+        found = re.fullmatch(r"([A-Za-z0-9_.-]+)>=([0-9.]+)(?:,[^;]*)?(;.*)?", line)  # the last part names platforms
         if found is None:
             raise ValueError(f"{line!r} in pyproject.toml has no lowest version; expected name>=version")
-        pins.append(f"{found[1]}=={found[2]}")
+        pins.append(f"{found[1]}=={found[2]}{found[3] or ''}")
     return pins
 
 

@@ -24,6 +24,7 @@ THINGS = 40
 WORDS = ["lift", "of", "a", "wing", "walk", "directory", "tree", "read", "file", "line", "by"]
 QUERIES = {"test.txt": ["12", "17", "18219"], "train.txt": ["12", "50"]}  # queries that pages mention
 FEATURES = ["bm25[porter]", "dirichlet[porter]", "jm[plain]", "links", "length", "year"]
+LOGGED = [f"bm25(k3=inf)[{view}]" for view in ("porter,title", "porter,text", "porter")]  # as logged by an engine
 SYSTEMS = {"bm25": 1.0, "dense": 1.2, "dirichlet": 1.1, "jm": 1.4, "names": 2.0, "mine": 0.8, "yours": 1.5}  # noise
 
 
@@ -109,7 +110,10 @@ class MadeUp:
 
     def _letor(self, name: str, path: Path) -> None:
         """Create a feature file, scores or a model."""
-        if path.suffix == ".rkw":
+        if name == "trees.rkw":
+            few = ("--set", "n_trees=5", "--set", "min_rows=5")
+            run("train", self.path("letor/train.txt"), "--method", "lambdamart", *few, "-o", path)
+        elif path.suffix == ".rkw":
             data = "web.txt" if name == "web.rkw" else "train.txt"
             run("train", self.path(f"letor/{data}"), "--method", "rank-svm", "--C", "0.1", "-o", path)
         elif "scores" in name:
@@ -173,9 +177,10 @@ class MadeUp:
             return "index", self.path("text/shop.jsonl"), "-o", path, "--number", "price,clicks,added"
         if name == "model.rkw":
             return "train", self.path("text/train.txt"), "--method", "svm-map", "--C", "1", "-o", path
-        if name == "train.txt":
+        if name in ("train.txt", "logged.txt"):
             sources = (self.path("text/docs.index"), self.path("text/train.jsonl"))
-            return "features", *sources, "--qrels", self.path("text/qrels.txt"), "-o", path
+            chosen = [word for feature in LOGGED if name == "logged.txt" for word in ("--feature", feature)]
+            return "features", *sources, "--qrels", self.path("text/qrels.txt"), *chosen, "-o", path
         if name.endswith(".txt") and "qrels" not in name:  # features of runs
             runs = [self.path(f"text/{system}.run") for system in ("bm25", "dirichlet", "jm", "names")]
             judged = self.path(f"text/{part.partition('-')[0]}.qrels")

@@ -60,7 +60,8 @@ def canonical(name):
 
 def test_every_import_is_a_declared_dependency():
     extras = PROJECT["optional-dependencies"]
-    known = declared([*PROJECT["dependencies"], *extras["tables"], *extras["serve"], "rankwright", "pandas", "polars"])
+    optional = [requirement for extra in ("tables", "export", "serve", "verify") for requirement in extras[extra]]
+    known = declared([*PROJECT["dependencies"], *optional, "rankwright", "pandas", "polars"])
     distributions = packages_distributions()
     missing = {
         name: relative(path)

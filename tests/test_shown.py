@@ -23,6 +23,7 @@ COMMANDS = DOCS / "reference" / "commands.md"  # generated from the help of ever
 PAGES_TO_READ = [page for page in (*FILES, *PAGES) if page != COMMANDS]
 EXEMPT = ("git clone", "pip install")  # they install the program
 
+ENGINE = "text/docs.jsonl text/train.jsonl text/qrels.txt text/logged.txt"
 # The files that exist before the first command of a page or, in a dictionary, below one of its headings.
 MATERIAL: dict[str, str | dict[str, str]] = {
     "README.md": {
@@ -43,7 +44,13 @@ MATERIAL: dict[str, str | dict[str, str]] = {
     "docs/howto/auto.md": "letor/train.txt letor/test.txt",
     "docs/howto/certificate.md": "letor/train.txt letor/vali.txt",
     "docs/howto/cross-validation.md": "letor/train.txt letor/web.rkw",
+    "docs/howto/deploy.md": "letor/train.txt letor/test.txt",
+    "docs/howto/deploy-elasticsearch.md": ENGINE,
+    "docs/howto/deploy-opensearch.md": ENGINE,
+    "docs/howto/deploy-solr.md": ENGINE,
+    "docs/howto/deploy-vespa.md": ENGINE,
     "docs/howto/explain.md": "letor/train.txt letor/vali.txt letor/test.txt",
+    "docs/howto/export.md": "letor/train.txt letor/vali.txt letor/test.txt",
     "docs/howto/fuse.md": "text/bm25.run text/dense.run text/qrels.txt text/train.qrels text/valid.qrels "
     "text/test.qrels",
     "docs/howto/letor.md": {
@@ -86,6 +93,7 @@ REFERENCE = {
     "rankwright experiment run": "text/exp.toml text/python-docs-results",
     "rankwright experiment table": "text/python-docs-results",
     "rankwright explain": "letor/model.rkw letor/test.txt",
+    "rankwright export": "letor/model.rkw letor/trees.rkw letor/test.txt",
     "rankwright features": "text/docs.index text/shop.index text/queries.tsv text/qrels.txt text/bm25.run "
     "text/dense.run",
     "rankwright fuse": "text/bm25.run text/dirichlet.run text/qrels.txt",

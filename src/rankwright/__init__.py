@@ -39,6 +39,7 @@ _HOMES = {
     "rankwright.evaluation.importance": ("PermutationImportance", "permutation_importance"),
     "rankwright.evaluation.table": ("Evaluation", "evaluate"),
     "rankwright.evaluation.runs": ("evaluate_run",),
+    "rankwright.exporting.export": ("Export", "export_model"),
     "rankwright.measures": ("Measure", "parse_measure"),
     "rankwright.models.base": ("Model",),
     "rankwright.models.binned": ("BinnedModel",),

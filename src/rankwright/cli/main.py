@@ -37,6 +37,7 @@ _COMMANDS = {
     "evaluate": "Evaluate runs against judgements, or score files against feature files.",
     "experiment": "Run an experiment described in one file: data sets, methods, protocol; tables and report.",
     "explain": "Show why a model ranks one document above another.",
+    "export": "Write a model for a search engine or another library, checked against the model.",
     "features": "Compute a feature file from an index and queries, or from TREC runs.",
     "fuse": "Merge the runs of several systems into one, without training.",
     "index": "Index documents: JSON lines, tab-separated, TREC SGML or a folder of text files.",

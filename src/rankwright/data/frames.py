@@ -296,10 +296,10 @@ def check_different(names: Sequence[str]) -> None:
 
 
 def import_library(library: str) -> Any:
-    """A table library, or how to install it."""
+    """An optional library, or how to install it."""
     try:
         return importlib.import_module(library)
     except ImportError:
         package = library.partition(".")[0]
-        how = "'rankwright[tables]'" if package == "pyarrow" else package
+        how = {"pyarrow": "'rankwright[tables]'", "onnx": "'rankwright[export]'"}.get(package, package)
         raise InputError(f"this needs {package}; install it with: pip install {how}") from None

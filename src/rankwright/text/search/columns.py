@@ -34,7 +34,7 @@ from rankwright.text.search.number_columns import DocumentTable, all_numbers, nu
 from rankwright.text.search.scorer import Scorer, whole
 from rankwright.text.search.view_columns import SUMS, QueryReader, ViewColumns
 
-__all__ = ["FEATURE_SETS", "Columns", "feature_set"]
+__all__ = ["FEATURE_SETS", "Columns", "feature_parts", "feature_set"]
 
 Array = npt.NDArray[Any]
 
@@ -74,6 +74,26 @@ def feature_set(name: str, fields: Sequence[str] = ()) -> list[str]:
     analyzers = _ANALYZERS if name == "base" else ("porter+stop",)
     views = [f"{analyzer},{field}" if field else analyzer for field in ("", *fields) for analyzer in analyzers]
     return [pattern.format(view) for view in views for pattern in FEATURE_SETS[name]]
+
+
+def feature_parts(name: str) -> tuple[Function | str, str, str | None] | None:
+    """The function (or the name of a sum), the analyser and the field of a feature; None for any other name.
+
+    Examples
+    --------
+    >>> feature_parts("bm25(b=0.4)[plain,title]")
+    (BM25(k1=1.2, b=0.4, k3=7.0, idf='lucene'), 'plain', 'title')
+    >>> feature_parts("log-tf[porter]"), feature_parts("price")
+    (('log-tf', 'porter', None), None)
+    """
+    found = _NAME.fullmatch(name)
+    if found is None:
+        return None
+    try:
+        function = found["function"] if found["function"] in SUMS else _parsed(found["function"])
+    except InputError:
+        return None
+    return function, found["analyzer"], found["field"]
 
 
 class Columns:

@@ -1,0 +1,146 @@
+"""Claim: an exported model scores as the model does, on and just above its thresholds too.
+
+LambdaMART of 100 trees × 31 leaves and a linear model are trained on 5,000 made-up rows × 136 features, 3 % of them
+missing (0 for the linear model), and exported for every target. 10,000 rows are scored, 4,000 of them with a feature on
+a threshold of the model or on the next number above: by the library itself where it is a Python package, else by our
+model of the engine's rule. "Off" are rows whose score differs by more than 1e-4 of the largest; what a target has no
+way to say is reported apart. The last lines are what a naive exporter would give.
+
+    python benchmarks/study_export.py
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright import LambdaMART, RankingData, RankingSVM, TreeModel
+from rankwright.exporting import verify as verifying
+from rankwright.exporting.float32 import rounded_down
+from rankwright.exporting.form import Form, form_of
+from rankwright.exporting.target import Options, Scorer, Target
+from rankwright.exporting.targets import TARGETS
+
+Array = npt.NDArray[Any]
+ROWS, FEATURES, MISSING, TRIED, ON_THRESHOLDS = 5_000, 136, 0.03, 10_000, 4_000
+ZERO_ONLY = ("ranklib",)
+
+
+def made_up(rng: np.random.Generator) -> tuple[Array, Array]:
+    """Rows of raw features of many kinds, float32, and labels."""
+    X = rng.lognormal(size=(ROWS, FEATURES), sigma=rng.uniform(0.1, 3.0, FEATURES))
+    X[:, ::5] = np.round(X[:, ::5])
+    X[:, 1::7] *= 10.0 ** rng.uniform(-6, 6, X[:, 1::7].shape[1])
+    total = np.log1p(X) @ (rng.normal(size=FEATURES) / np.log1p(X).std(axis=0)) + 3.0 * rng.normal(size=ROWS)
+    holes = rng.random(X.shape) < MISSING
+    total += total.std() * holes[:, :5].sum(axis=1)  # that a value is missing says something, too
+    labels = np.digitize(total, np.quantile(total, [0.5, 0.75, 0.9, 0.97])).astype(float)
+    X[holes] = np.nan
+    return X.astype(np.float32).astype(np.float64), labels
+
+
+def tried_rows(form: Form, X: Array, target: Target, rng: np.random.Generator) -> Array:
+    """Rows drawn from the data, 4,000 of them with every feature that trees use on a threshold or just above one."""
+    rows = X[rng.integers(len(X), size=TRIED)].copy()
+    limits = [form.trees.threshold[(form.trees.feature == j)] for j in range(FEATURES)]
+    for j, thresholds in enumerate(limits):
+        finite = thresholds[np.isfinite(thresholds)]
+        if not len(finite):
+            continue
+        on = rounded_down(rng.choice(finite, ON_THRESHOLDS), target.dtype)
+        above = np.nextafter(on, target.dtype(np.inf))
+        chosen = np.where(rng.random(ON_THRESHOLDS) < 0.5, on, above)
+        rows[:ON_THRESHOLDS, j] = np.where(rng.random(ON_THRESHOLDS) < 0.3, chosen, rows[:ON_THRESHOLDS, j])
+    return target.seen(rows, form)
+
+
+def compared(target: Target, scorer: Scorer, model: Any, rows: Array) -> tuple[float, int]:
+    """The largest difference relative to the largest score, and the rows that are off."""
+    expected = model.score(rows)
+    difference = np.abs(scorer(rows, np.array([0, len(rows)])) - expected) / np.abs(expected).max()
+    return float(difference.max()), int((difference > target.tolerance).sum())
+
+
+def line(name: str, model: Any, X: Array, form_name: str = "auto", treelite: bool = False) -> str:
+    """One target: who scored, largest difference, rows off."""
+    target, form = TARGETS[name], form_of(model)
+    zero = name in ZERO_ONLY or form_name == "ranklib"
+    options = Options(form=form_name, missing_as_zero=zero)
+    form = form.zero_filled() if zero else form
+    why = target.refusal(form, options)
+    if why is not None:
+        return f"cannot: {why}"
+    written = target.write(form, options)
+    rows = tried_rows(form, np.nan_to_num(X) if zero or form.has_weights else X, target, np.random.default_rng(1))
+    scorer, by = verifying._scorer(target, written.files, form.names)
+    if treelite:
+        scorer, by = treelite_scorer(name, written.files), "treelite"
+    told = ""
+    if written.said is not None:
+        _, off = compared(target, scorer, model, rows)
+        note = next(note for note in written.notes if "thresholds" in note)
+        told = f"; reported: {note.partition(':')[0]}, {off} rows"
+        model = TreeModel(len(form.names), None, written.said.trees)
+    largest, off = compared(target, scorer, model, rows)
+    return f"{largest:8.1e}  {off:5d} off   by {by}{told}"
+
+
+def treelite_scorer(name: str, files: dict[str, bytes]) -> Scorer:
+    """Scores by treelite from the same file."""
+    import treelite
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / next(iter(files))
+        path.write_bytes(files[path.name])
+        frontend = treelite.frontend
+        model = frontend.load_lightgbm_model(path) if name == "lightgbm" else frontend.load_xgboost_model(path)
+    dtype = TARGETS[name].dtype
+    return lambda X, _: treelite.gtil.predict(model, X.astype(dtype), nthread=1).reshape(-1)
+
+
+def naive(model: Any, X: Array, name: str, where: str, wrong: Callable[..., Any]) -> str:
+    """The same with one piece of the exporter replaced by the obvious one."""
+    with mock.patch(where, wrong):
+        return line(name, model, X)
+
+
+def main() -> None:
+    """Print the table."""
+    rng = np.random.default_rng(0)
+    X, labels = made_up(rng)
+    group = [50] * (ROWS // 50)
+    data = RankingData.from_arrays(X, labels, group=group, allow_missing=True)
+    trees = LambdaMART(n_trees=100, max_leaves=31, min_rows=10, learning_rate=0.1).fit(data).model_
+    whole = RankingData.from_arrays(np.nan_to_num(X), labels, group=group)
+    linear = RankingSVM(C=0.01).fit(whole).model_
+    forest = trees.forest
+    splits = forest.feature >= 0
+    infinite = int(np.isinf(forest.threshold[splits]).sum())
+    print(f"{forest.n_trees} trees, {splits.sum():,} splits, {infinite} on missing values; {TRIED:,} rows\n")
+    cases = [("trees", trees), ("linear", linear)]
+    for kind, model in cases:
+        for name, target in TARGETS.items():
+            for form in target.forms or ("auto",):
+                label = name if form == "auto" else f"{name} {form}"
+                print(f"{kind:7s} {label:20s} {line(name, model, X, form)}", flush=True)
+    for name in ("lightgbm", "xgboost"):
+        print(f"{'trees':7s} {name:20s} {line(name, trees, X, treelite=True)}")
+    exporting = "rankwright.exporting"
+
+    def cast(threshold: Any, dtype: Any = np.float32) -> Any:
+        return np.clip(np.asarray(threshold, dtype), np.finfo(dtype).min, np.finfo(dtype).max)
+
+    print("\nnaive")
+    print(f"{'trees':7s} {'xgboost, cast':20s} {naive(trees, X, 'xgboost', f'{exporting}.to_xgboost.for_below', cast)}")
+    slack = naive(trees, X, "solr", f"{exporting}.to_solr.for_slack", lambda t: (cast(t), cast(t)))
+    print(f"{'trees':7s} {'solr, slack left on':20s} {slack}")
+
+
+if __name__ == "__main__":
+    main()

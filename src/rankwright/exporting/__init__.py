@@ -1,0 +1,1 @@
+"""Models for other programs: written in their formats, read back and checked against the model."""

@@ -1,0 +1,245 @@
+"""What the name of a feature says about it, and what stands for the feature in a search engine.
+
+Rankwright names the features that it makes from an index by function, analyser and field (``bm25[porter,title]``);
+every other name is taken for a number that documents carry (``field``). An engine can compute the same number
+(``exact``), a similar one (``approximate``, with what differs), or none.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from rankwright.text.search.columns import feature_parts
+from rankwright.text.search.functions import BM25, Function
+
+__all__ = [
+    "ALL_FIELDS",
+    "KEPT_LENGTHS",
+    "Called",
+    "Counterpart",
+    "FeatureSet",
+    "Origin",
+    "Status",
+    "identifier",
+    "identifiers",
+    "one_line",
+    "origin_of",
+    "what_differs",
+]
+
+Status = Literal["exact", "field", "approximate", "none"]
+ALL_FIELDS = "rankwright_all"
+"""The field of an engine that holds the text of all fields."""
+KEPT_LENGTHS = 40
+"""Lucene keeps the number of words of a field in a byte: exactly up to 40, then rounded down by less than an eighth."""
+_TABLE_PREFIX = "doc:"
+_BY_POSITION = re.compile(r"f?\d+")
+_OF_RUN = re.compile(r".+:(score|rr)")
+_FILLED = re.compile(r"(?P<name>[^()\[\]]+)\(missing=(?P<fill>[^()\[\]]+)\)")
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a feature comes from, by its name.
+
+    Attributes
+    ----------
+    name : str
+        The feature.
+    kind : {"text", "value", "run", "position"}
+        Made from an index; a number of the document; made from a run; or nothing is known but its position.
+    function : Function or str or None
+        Of text: the retrieval function, or the name of a sum such as ``"log-tf"``.
+    analyzer : str
+        Of text: the analyser.
+    field : str or None
+        Of text: the field, None for all fields together. Of a value: the field that holds it.
+    fill : float or None
+        Of a value: what it is where a document has none; None if it is missing then.
+    """
+
+    name: str
+    kind: Literal["text", "value", "run", "position"]
+    function: Function | str | None = None
+    analyzer: str = ""
+    field: str | None = None
+    fill: float | None = None
+
+    @property
+    def key(self) -> str:
+        """Function and analyser as one word, for names of fields and types: ``porter_bm25``."""
+        return identifier(f"{self.analyzer}_{self.function}")
+
+
+def origin_of(name: str) -> Origin:
+    """What the name of a feature says.
+
+    Examples
+    --------
+    >>> origin_of("bm25(b=0.4)[porter+stop,title]").key, origin_of("bm25[porter]").field
+    ('porter_stop_bm25_b_0_4', None)
+    >>> origin_of("price(missing=0)").field, origin_of("price(missing=0)").fill
+    ('price', 0.0)
+    >>> origin_of("doc:year").field, origin_of("price").kind, origin_of("17").kind, origin_of("bm25.run:rr").kind
+    ('year', 'value', 'position', 'run')
+    """
+    parts = feature_parts(name)
+    if parts is not None:
+        function, analyzer, own = parts
+        return Origin(name, "text", function, analyzer, own)
+    filled = _FILLED.fullmatch(name)
+    if filled is not None and _is_finite(filled["fill"]):
+        return Origin(name, "value", field=filled["name"], fill=float(filled["fill"]))
+    if _BY_POSITION.fullmatch(name):
+        return Origin(name, "position", field=name)
+    if name.startswith(_TABLE_PREFIX) and len(name) > len(_TABLE_PREFIX):
+        return Origin(name, "value", field=name[len(_TABLE_PREFIX) :])
+    return Origin(name, "run" if _OF_RUN.fullmatch(name) else "value", field=name)
+
+
+def _is_finite(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+@dataclass(frozen=True)
+class Called:
+    """The names of things in an engine: the model, its feature set, the index, and every feature."""
+
+    model: str
+    feature_set: str
+    index: str
+    features: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Counterpart:
+    """What stands for one feature in an engine.
+
+    Attributes
+    ----------
+    name : str
+        The feature.
+    status : {"exact", "field", "approximate", "none"}
+        Whether the engine computes the same number, reads it from a field, computes a similar one, or none: then the
+        definition is a placeholder.
+    note : str
+        What differs, or what to do.
+    definition : object
+        A query, or an expression, in the engine's language.
+    """
+
+    name: str
+    status: Status
+    note: str
+    definition: Any
+
+
+@dataclass(frozen=True)
+class FeatureSet:
+    """The features of a model in an engine: files to send to it, and how well they stand for ours.
+
+    Attributes
+    ----------
+    engine : str
+        ``opensearch``, ``elasticsearch``, ``solr`` or ``vespa``.
+    counterparts : tuple of Counterpart
+        One per feature, in the model's order.
+    files : mapping of str to str
+        Texts by file name.
+    """
+
+    engine: str
+    counterparts: tuple[Counterpart, ...]
+    files: Mapping[str, str] = field(default_factory=dict)
+
+    def count(self, status: Status) -> int:
+        """Number of features with this status."""
+        return sum(one.status == status for one in self.counterparts)
+
+    def summary(self) -> str:
+        """One line: how many features the engine computes exactly, approximately or not at all."""
+        parts = [
+            (self.count("exact"), "the same"),
+            (self.count("field"), "read from fields"),
+            (self.count("approximate"), "approximately the same"),
+            (self.count("none"), "without a counterpart"),
+        ]
+        said = ", ".join(f"{n:,} {what}" for n, what in parts if n) or "none"
+        return f"features in {self.engine}: {said}"
+
+    def report(self) -> str:
+        """Every feature with its status and what differs, as text."""
+        titles = {
+            "exact": "The same numbers",
+            "field": "Read from the field of that name; a feature that the engine logged keeps its own definition",
+            "approximate": "Similar numbers: check them on a few documents, or log them and train on those",
+            "none": "No counterpart: log the engine's own features and train on those",
+        }
+        blocks = [f"{self.summary()}\n"]
+        for status, title in titles.items():
+            own = [one for one in self.counterparts if one.status == status]
+            if own:
+                blocks.append(
+                    f"{title}\n\n" + "".join(_listed(note, own) for note in dict.fromkeys(o.note for o in own))
+                )
+        return "\n".join(blocks)
+
+
+def _listed(note: str, counterparts: Iterable[Counterpart]) -> str:
+    names = "".join(f"  {one_line(one.name)}\n" for one in counterparts if one.note == note)
+    return f"{names}    {note}\n"
+
+
+def one_line(name: str) -> str:
+    """A name without control characters, for a text of lines."""
+    return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", "�", name)
+
+
+def identifier(text: str) -> str:
+    """A text as one word of letters, digits and underscores that starts with a letter.
+
+    Examples
+    --------
+    >>> identifier("bm25(k1=0.9)[porter,title]"), identifier("3 prices"), identifier("größe")
+    ('bm25_k1_0_9_porter_title', 'f_3_prices', 'gr_e')
+    """
+    word = re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_")
+    return word if word[:1].isalpha() else f"f_{word}".rstrip("_")
+
+
+def identifiers(texts: Iterable[str], taken: Iterable[str] = ()) -> dict[str, str]:
+    """A different word for each text.
+
+    Examples
+    --------
+    >>> identifiers(["a b", "a-b", "a b"])
+    {'a b': 'a_b', 'a-b': 'a_b_2'}
+    """
+    found: dict[str, str] = {}
+    used = set(taken)
+    for text in texts:
+        if text in found:
+            continue
+        word, number = identifier(text), 1
+        while (made := word if number == 1 else f"{word}_{number}") in used:
+            number += 1
+        found[text] = made
+        used.add(made)
+    return found
+
+
+def what_differs(origin: Origin, *, lengths: bool, statistics: str) -> str:
+    """What makes a Lucene score differ from ours although the formula is the same."""
+    said = [statistics]
+    if lengths:
+        said.append(f"fields of more than {KEPT_LENGTHS} words have their length rounded down by less than 1/8")
+    if isinstance(origin.function, BM25) and origin.function.k3 != float("inf"):
+        said.append("a word that the query repeats counts in full, as with k3=inf")
+    return "same formula, but " + "; ".join(said)

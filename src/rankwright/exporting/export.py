@@ -1,0 +1,252 @@
+"""Exporting a model: files for a target, checked against the model before anything is written."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.categories import codes_of
+from rankwright.data.dataset import RankingData
+from rankwright.data.files import replace_folder
+from rankwright.data.matching import MissingFeaturesError
+from rankwright.errors import InputError, shown
+from rankwright.exporting.form import Form, form_of
+from rankwright.exporting.target import Options, Target, Written
+from rankwright.exporting.targets import TARGETS, find_target
+from rankwright.exporting.verify import Rows, Verification, golden_rows, rows_made, verify
+from rankwright.models.base import Model
+from rankwright.models.net import NetModel
+
+__all__ = ["DATA", "Export", "as_json", "export_model"]
+
+Array = npt.NDArray[Any]
+DATA = "the data to verify on"
+"""What errors about it name as their file."""
+
+_FACTS, _GOLDEN = "export.json", "golden.json"
+_CLOSE = 1e-5  # of the largest golden score: what an installation may differ by
+
+
+@dataclass(frozen=True)
+class Export:
+    """What was written, and how it compares with the model.
+
+    Attributes
+    ----------
+    path : Path
+        The folder.
+    files : tuple of str
+        Its files, the model first.
+    notes : tuple of str
+        What there is to know, one line each.
+    made : Verification
+        The comparison on rows made from the model.
+    given : Verification or None
+        The comparison on the rows of ``verify``.
+    """
+
+    path: Path
+    files: tuple[str, ...]
+    notes: tuple[str, ...]
+    made: Verification
+    given: Verification | None = None
+
+
+def export_model(
+    model: Any,
+    target: str,
+    path: str | Path,
+    *,
+    form: str = "auto",
+    name: str | None = None,
+    feature_set: str | None = None,
+    missing_as_zero: bool = False,
+    verify: RankingData | None = None,
+) -> Export:
+    """Write a model in the format of a search engine or library, and check that it scores the same there.
+
+    What was written is read back and scores rows made from the model: on every threshold, just above, just below and
+    missing. The consumer itself does that where it is a Python package and installed, otherwise an exact model of its
+    rule. A model that the target cannot say exactly is refused, and nothing is written.
+
+    Parameters
+    ----------
+    model : Model, SavedModel or fitted ranker
+        What to export.
+    target : str
+        ``"lightgbm"``, ``"xgboost"``, ``"opensearch"``, …: see ``rankwright export --help``.
+    path : path
+        The folder to write. An existing one is replaced if it is an export.
+    form : str
+        Which of the target's formats; ``"auto"`` for the one that suits the model.
+    name : str, optional
+        The name of the model at the engine; by default that of the folder.
+    feature_set : str, optional
+        The name of the engine's feature set, feature store or rank profile.
+    missing_as_zero : bool
+        Whether missing values are 0 to the engine, and in the rows of ``verify``. Some engines know no other way: they
+        hold trees only if you say so, or if all splits send missing values where 0 goes.
+    verify : RankingData, optional
+        Rows to compare on as well.
+
+    Returns
+    -------
+    Export
+        Its files and figures.
+
+    Raises
+    ------
+    InputError
+        If the target cannot hold the model, or scores another way.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from rankwright import LinearModel
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     done = export_model(LinearModel([2.0, -1.0], ("bm25", "age")), "opensearch", Path(folder) / "shop")
+    >>> done.files[:2], done.made.off
+    (('model.json', 'golden.json'), 0)
+    """
+    model = getattr(model, "model_", getattr(model, "model", model))
+    if not isinstance(model, Model):
+        raise InputError(f"a {type(model).__name__} cannot be exported; expected a model or a fitted ranker")
+    chosen, path = find_target(target), Path(path)
+    options = Options(name or path.name, form, missing_as_zero, feature_set or f"{name or path.name}_features")
+    if form != "auto" and form not in chosen.forms:
+        known = f"one of: auto, {', '.join(chosen.forms)}" if chosen.forms else "auto, as it has one form only"
+        raise InputError(f"the target {target} has no form {form!r}; expected {known}")
+    parts = form_of(model).zero_filled() if missing_as_zero else form_of(model)
+    _check_names(parts.names)
+    refusal = _refusal(parts, chosen, options)
+    if refusal is not None:
+        anyhow = dataclasses.replace(options, form="auto")
+        able = [other.name for other in TARGETS.values() if _refusal(parts, other, anyhow) is None]
+        instead = f"; these can: {', '.join(able)}" if able else ""
+        raise InputError(f"{target} cannot hold this model: {refusal}{instead}")
+    written = chosen.write(parts, options)
+    rows = rows_made(chosen, model, parts, options)
+    made, given = _verified(chosen, written, model, parts, options, rows, verify)
+    files = {**written.files, **_beside(chosen, written, parts, options, rows)}
+    facts = {
+        "target": target,
+        "model": options.name,
+        "rule": chosen.rule,
+        "notes": list(written.notes),
+        "verified": made.as_dict(),
+        "verified_on_data": None if given is None else given.as_dict(),
+        "files": list(files),
+    }
+    with replace_folder(path, _FACTS) as folder:
+        for file, content in {**files, _FACTS: as_json(facts)}.items():
+            (folder / file).write_bytes(content)
+    return Export(path, (*files, _FACTS), written.notes, made, given)
+
+
+def _refusal(form: Form, target: Target, options: Options) -> str | None:
+    """Why a target cannot hold a form; None if it can."""
+    return target.refusal(form, options) or _out_of_range(form, target)
+
+
+def _out_of_range(form: Form, target: Target) -> str | None:
+    """Why the number type of a target cannot hold the leaves and weights of a form; None if it can."""
+    limits = np.finfo(target.dtype)
+    parts = [form.weights, form.trees.value, np.array([form.constant])]
+    for other in form.others:
+        if isinstance(other.model, NetModel):
+            parts += [other.model.inner.ravel(), other.model.constants, other.weight * other.model.outer]
+    sizes = np.abs(np.concatenate(parts))
+    sizes = sizes[sizes > 0]
+    if len(sizes) and not (sizes.max() < limits.max / 2 and sizes.max() > limits.tiny):
+        return f"its largest number is {sizes.max():g}, beyond the range of {np.dtype(target.dtype)}"
+    return None
+
+
+def as_json(value: Any) -> bytes:
+    """Indented JSON, with a line end."""
+    return (json.dumps(value, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _verified(
+    target: Target, written: Written, model: Model, form: Form, options: Options, rows: Rows, data: RankingData | None
+) -> tuple[Verification, Verification | None]:
+    """Compare on made rows and on given ones; raise if a row is off its path."""
+    made = verify(target, written, model, form, options, made=rows)
+    given = None
+    if data is not None:
+        given = _verified_on(target, written, model, form, options, data)
+    for found, where in ((made, "made rows"), (given, "rows of the data")):
+        if found is not None and found.off:
+            what = f"{found.off:,} of {found.rows:,} {where} are off their path"
+            size = f"scores differ by up to {found.largest:.2g} of the largest"
+            raise InputError(f"not exported: {what} in the files for {target.name}, {size}, by {found.by}")
+    return made, given
+
+
+def _verified_on(
+    target: Target, written: Written, model: Model, form: Form, options: Options, data: RankingData
+) -> Verification:
+    """Compare on given rows; what is wrong with them is an error that names them."""
+    try:
+        model.check_text(data.feature_names, data.categories)
+        if options.missing_as_zero:
+            X, names = model.with_missing(data.X, data.feature_names)
+            data = dataclasses.replace(data, X=X, feature_names=names)
+        return verify(target, written, model, form, options, data)
+    except MissingFeaturesError as error:
+        raise error.or_use("missing_as_zero=True", DATA) from None
+    except InputError as error:
+        raise InputError(error.message, DATA) from None
+
+
+def _beside(target: Target, written: Written, form: Form, options: Options, made: Rows) -> dict[str, bytes]:
+    """The golden rows, and what the target adds: an example request, a feature set."""
+    chosen = golden_rows(written, form, made)
+    rows, scores = [_named_values(form, row) for row in chosen.X], chosen.scores
+    golden: dict[str, Any] = {
+        "features": [*_keys(form).values()],
+        "columns": [*_keys(form)],
+        "tolerance": _CLOSE * (float(np.abs(scores).max(initial=0.0)) or 1.0),
+        "rows": [{"features": row, "score": score} for row, score in zip(rows, scores.tolist(), strict=True)],
+    }
+    if form.scales_queries:
+        golden["query_sizes"] = np.diff(chosen.bounds).tolist()
+    files = {_GOLDEN: as_json(golden)}
+    if target.request is not None:
+        files |= target.request(form, options, rows[0] if rows else {})
+    return files
+
+
+def _named_values(form: Form, row: Array) -> dict[str, Any]:
+    """The used features of a row by name; a missing one is None, a category its value."""
+    values: dict[str, Any] = {}
+    for j, key in _keys(form).items():
+        number = float(row[j])
+        if j in form.categories:
+            code = int(codes_of(np.array([number]), form.categories[j])[0])
+            values[key] = form.categories[j][code] if code >= 0 else None
+        else:
+            values[key] = None if np.isnan(number) else number
+    return values
+
+
+def _check_names(names: tuple[str, ...]) -> None:
+    """Refuse names that no file can hold."""
+    for name in names:
+        try:
+            name.encode()
+        except UnicodeEncodeError:
+            raise InputError(f"the feature {shown(name)} has no name in UTF-8; expected text") from None
+
+
+def _keys(form: Form) -> dict[int, str]:
+    """The used features by column, from 0: their names, with the number of the column where several share one."""
+    counts = Counter(form.names[j] for j in form.used)
+    return {j: f"{name}_{j + 1}" if counts[name := form.names[j]] > 1 else name for j in form.used.tolist()}

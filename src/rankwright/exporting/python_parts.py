@@ -1,0 +1,180 @@
+"""The pieces of an exported Python file, as text. They are run by tests, and by the check of every export."""
+
+from __future__ import annotations
+
+__all__ = ["CHECK", "HEAD", "PARTS", "ROWS", "SCALINGS", "SCORE", "TREES"]
+
+HEAD = '''
+"""{about}
+
+    import model
+    scores = model.score(X)  # one row per document, columns as in FEATURES, NaN where a value is missing
+    scores = model.score(model.rows([{{"name of a feature": 1.5}}]))
+
+Higher scores are better.{needs} To check an installation: python model.py golden.json
+"""
+
+import json
+import sys
+
+import numpy as np
+'''
+
+TREES = '''
+def leaves(tree, X):
+    """The value of the leaf that every row reaches."""
+    found = np.zeros(len(X))
+    todo = [(0, np.arange(len(X)))]
+    while todo:
+        at, rows = todo.pop()
+        if isinstance(tree[at], float):
+            found[rows] = tree[at]
+            continue
+        feature, limit, missing_left, left = tree[at]
+        x = X[rows, feature]
+        is_left = np.isin(x, list(limit)) if isinstance(limit, frozenset) else x <= limit
+        if missing_left:
+            is_left |= np.isnan(x)
+        todo += [(left, rows[is_left]), (left + 1, rows[~is_left])]
+    return found
+'''
+
+SCALINGS = {
+    "minmax": '''
+def minmax(X, sizes):
+    """(x - min) / (max - min) within each query; 0 where all values are equal."""
+    parts = np.split(X, np.cumsum(sizes)[:-1])
+    spans = [(part.min(axis=0), np.ptp(part, axis=0)) if len(part) else (0.0, 1.0) for part in parts]
+    scaled = [(part - low) / np.where(span > 0, span, 1.0) for part, (low, span) in zip(parts, spans)]
+    return np.concatenate(scaled)
+''',
+    "zscore": '''
+def zscore(X, sizes):
+    """(x - mean) / standard deviation within each query; 0 where all values are equal."""
+    scaled = []
+    for part in np.split(X, np.cumsum(sizes)[:-1]):
+        if len(part):
+            span = np.ptp(part, axis=0)
+            part = (part - part.min(axis=0)) / np.where(span > 0, span, 1.0)
+            part = part - np.add.reduce(part) / len(part)
+            deviation = np.sqrt(np.add.reduce(part**2) / len(part))
+            part = part / np.where(deviation > 0, deviation, 1.0)
+        scaled.append(part)
+    return np.concatenate(scaled)
+''',
+    "percentile": '''
+def percentile(X, sizes):
+    """(rank - 1) / (n - 1) within each query; equal values share their average rank, 0.5 for a single document."""
+    scaled = []
+    for part in np.split(X, np.cumsum(sizes)[:-1]):
+        ranks = np.full(part.shape, 0.5)
+        for j in range(part.shape[1] if len(part) > 1 else 0):
+            ordered = np.sort(part[:, j])
+            first, last = (np.searchsorted(ordered, part[:, j], side) for side in ("left", "right"))
+            ranks[:, j] = (first + last - 1) / (2 * (len(part) - 1))
+        scaled.append(ranks)
+    return np.concatenate(scaled)
+''',
+}
+
+PARTS = {
+    "weights": '''
+def weights(X, coef):
+    """The sum of weights times features."""
+    total = np.zeros(len(X))
+    for j, weight in enumerate(coef):
+        if weight != 0:
+            total += weight * X[:, j]
+    return total
+''',
+    "steps": '''
+def steps(X, limits, levels):
+    """The sum of step functions: the level after as many steps as a value reaches; missing values reach none."""
+    total = np.zeros(len(X))
+    for j, own in enumerate(limits):
+        reached = np.searchsorted(own, X[:, j], side="right")
+        reached[np.isnan(X[:, j])] = 0
+        total += np.array(levels[j])[reached]
+    return total
+''',
+    "net": '''
+def net(X, inner, constants, outer):
+    """One hidden layer of tanh units."""
+    total = np.zeros(len(X))
+    for unit, constant, weight in zip(inner, constants, outer):
+        inside = np.zeros(len(X))
+        for j, own in enumerate(unit):
+            if own != 0:
+                inside += own * X[:, j]
+        total += weight * np.tanh(inside + constant)
+    return total
+''',
+    "grades": '''
+def grades(X, forests, starts, values, link):
+    """The expected grade, from one sum of trees per grade."""
+    sums = np.tile(np.array(starts), (len(X), 1)).T.copy()
+    for total, trees in zip(sums, forests):
+        for tree in trees:
+            total += leaves(tree, X)
+    values = np.array(values)
+    if link == "ordinal":
+        expected = values[0] + np.diff(values) @ (1.0 / (1.0 + np.exp(-np.clip(sums, -500.0, 500.0))))
+    else:
+        powers = np.exp(sums - sums.max(axis=0))
+        expected = values @ powers / powers.sum(axis=0)
+    return np.clip(expected, values[0], values[-1])
+''',
+}
+
+SCORE = '''
+def score(X, query_sizes=None):
+    """One score per row. The rows of a query are adjacent: query_sizes says how many each has; None for one query."""
+    X = np.asarray(X, np.float64)
+    if X.ndim != 2 or X.shape[1] != len(FEATURES):
+        raise ValueError(f"X has the shape {X.shape}; expected rows of {len(FEATURES)} features, as in FEATURES")
+    sizes = [len(X)] if query_sizes is None else list(query_sizes)
+    if sum(sizes) != len(X):
+        raise ValueError(f"query_sizes add up to {sum(sizes)}; expected {len(X)}, the number of rows")
+    scores = np.full(len(X), CONSTANT)
+    for j, weight in WEIGHTS:
+        scores += weight * X[:, j]
+    # PARTS
+    return scores + 0.0  # -0 becomes 0
+'''
+
+ROWS = '''
+def number(column, value):
+    """The number of a value: a category's is its place in CATEGORIES, unless all of them are small whole numbers."""
+    known = CATEGORIES.get(column)
+    if known is None or value is None:
+        return np.nan if value is None else value
+    stays = all(not isinstance(one, str) and one == int(one) and 0 <= one < 65536 for one in known)
+    return np.nan if value not in known else value if stays else known.index(value)
+
+
+def rows(documents):
+    """An array from dictionaries of features by name; what is absent or None is missing, an unknown category too."""
+    found = [[number(j, document.get(name)) for j, name in enumerate(FEATURES)] for document in documents]
+    return np.array(found, np.float64).reshape(len(documents), len(FEATURES))
+'''
+
+CHECK = '''
+def check(path):
+    """Compare with the scores of golden rows; returns the largest difference and the one that is allowed."""
+    with open(path, encoding="utf-8") as file:
+        golden = json.load(file)
+    X = np.full((len(golden["rows"]), len(FEATURES)), np.nan)
+    for j, key in zip(golden["columns"], golden["features"]):
+        X[:, j] = [number(j, row["features"][key]) for row in golden["rows"]]
+    difference = score(X, golden.get("query_sizes")) - [row["score"] for row in golden["rows"]]
+    return float(np.abs(difference).max(initial=0.0)), golden["tolerance"]
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python model.py golden.json")
+    difference, allowed = check(sys.argv[1])
+    good = difference <= allowed
+    print(f"largest difference {difference:.3g}, allowed {allowed:.3g}: {'good' if good else 'BAD'}")
+    sys.exit(not good)
+'''

@@ -1,0 +1,186 @@
+"""LightGBM's text model: ``x <= threshold`` in float64, missing values by split, sets of categories as bits.
+
+Thresholds and leaves are written as they are, so scores are the same to the last bit. LightGBM takes features up to
+1e-35 as 0, and sends categories that it does not know right: a split that sends them left is turned around.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.exporting.coding import coded, coding_files, left_codes
+from rankwright.exporting.float32 import for_at_most
+from rankwright.exporting.form import Form
+from rankwright.exporting.naming import allowed_names
+from rankwright.exporting.target import Consumer, Options, Scorer, Target, Written, refuse_others
+from rankwright.exporting.walk import Nodes, Rule, tree_scores
+
+__all__ = ["LIGHTGBM"]
+
+Array = npt.NDArray[Any]
+_MODEL = "model.txt"
+_CATEGORICAL, _MISSING_LEFT, _KNOWS_MISSING = 1, 2, 8  # bits of decision_type
+_NOT_IN_NAMES = re.compile(r'[\s"\[\]{},:]')  # separate names, or are special in JSON
+_ZERO = 1.0000000180025095e-35  # values up to it are 0
+_WORD = 32  # bits
+
+
+def _refusal(form: Form, options: Options) -> str | None:
+    if form.has_weights:
+        return "it has linear weights, which trees cannot say exactly"
+    return refuse_others(form, categories=True)
+
+
+def _write(form: Form, options: Options) -> Written:
+    names, notes = allowed_names(form.names, _NOT_IN_NAMES)
+    limits = for_at_most(form.trees.threshold, np.float64)
+    trees = [_tree(form, at, int(root), limits) for at, root in enumerate(form.trees.roots)]
+    if form.constant or not trees:
+        trees.append(_text_of_tree(len(trees), [form.constant], [], [], [], [], [], []))
+    head = {
+        "version": "v4", "num_class": 1, "num_tree_per_iteration": 1, "label_index": 0,
+        "max_feature_idx": len(names) - 1, "objective": "lambdarank", "feature_names": " ".join(names),
+        "feature_infos": " ".join(["[-1e308:1e308]"] * len(names)),
+        "tree_sizes": " ".join(str(len(tree.encode())) for tree in trees),
+    }  # fmt: skip
+    text = "tree\n" + "".join(f"{key}={value}\n" for key, value in head.items()) + "\n" + "".join(trees)
+    text += "end of trees\n\nfeature_importances:\n\nparameters:\nend of parameters\n\npandas_categorical:null\n"
+    files = {_MODEL: text.encode(), **coding_files(form)}
+    if len(files) > 1:
+        notes.append("categories are given as the numbers in categories.json, counted from 0; others as missing")
+    return Written(files, tuple(notes))
+
+
+def _tree(form: Form, at: int, root: int, limits: Array) -> str:
+    """A tree, splits in the order that they are met and leaves from left to right."""
+    trees = form.trees
+    splits: list[int] = []
+    leaves: list[float] = []
+    children: dict[int, list[int]] = {}
+    sets: list[list[int]] = []
+    fields: dict[int, tuple[str, int]] = {}  # threshold and decision type by split
+    todo: list[tuple[int, int, int]] = [(root, -1, 0)]
+    while todo:
+        node, above, side = todo.pop()
+        if trees.feature[node] < 0:
+            number = -1 - len(leaves)
+            leaves.append(float(trees.value[node]))
+        else:
+            number = len(splits)
+            splits.append(node)
+            children[number] = [0, 0]
+            sides = [int(trees.left[node]), int(trees.left[node]) + 1]
+            missing_left = bool(trees.missing_left[node])
+            if trees.subset[node] >= 0:
+                held, others = left_codes(form, node)
+                if missing_left:  # unknown categories go right
+                    held, sides = others, sides[::-1]
+                fields[number] = (str(len(sets)), _CATEGORICAL | _KNOWS_MISSING)
+                sets.append(held)
+            else:
+                threshold = _outside_zero(float(limits[node]))
+                fields[number] = (repr(threshold), _KNOWS_MISSING | (_MISSING_LEFT if missing_left else 0))
+            todo += [(sides[1], number, 1), (sides[0], number, 0)]
+        if above >= 0:
+            children[above][side] = number
+    ways = [children[number] for number in range(len(splits))]
+    columns = [int(trees.feature[node]) for node in splits]
+    decisions = [fields[number] for number in range(len(splits))]
+    return _text_of_tree(at, leaves, columns, [text for text, _ in decisions], [kind for _, kind in decisions],
+                         [left for left, _ in ways], [right for _, right in ways], sets)  # fmt: skip
+
+
+def _outside_zero(threshold: float) -> float:
+    """The same threshold for values that are 0 or larger than what LightGBM takes as 0; some read no tinier ones."""
+    if abs(threshold) > _ZERO:
+        return threshold
+    return 0.0 if threshold >= 0 else -_ZERO
+
+
+def _text_of_tree(
+    at: int,
+    leaves: list[float],
+    columns: list[int],
+    thresholds: list[str],
+    decisions: list[int],
+    lefts: list[int],
+    rights: list[int],
+    sets: list[list[int]],
+) -> str:
+    none = [0] * len(columns)
+    fields: dict[str, Iterable[Any]] = {
+        "num_leaves": [len(leaves)], "num_cat": [len(sets)], "split_feature": columns, "split_gain": none,
+        "threshold": thresholds, "decision_type": decisions, "left_child": lefts, "right_child": rights,
+        "leaf_value": map(repr, leaves), "leaf_weight": [0] * len(leaves), "leaf_count": [0] * len(leaves),
+        "internal_value": none, "internal_weight": none, "internal_count": none,
+    }  # fmt: skip
+    if sets:
+        words = [_set_words(held) for held in sets]
+        fields["cat_boundaries"] = np.cumsum([0, *map(len, words)]).tolist()
+        fields["cat_threshold"] = [word for part in words for word in part]
+    fields |= {"is_linear": [0], "shrinkage": [1]}
+    lines = "".join(f"{key}={' '.join(map(str, values))}\n" for key, values in fields.items())
+    return f"Tree={at}\n{lines}\n\n"
+
+
+def _set_words(held: list[int]) -> list[int]:
+    words = [0] * (max(held, default=0) // _WORD + 1)
+    for code in held:
+        words[code // _WORD] |= 1 << (code % _WORD)
+    return words
+
+
+def _consume(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
+    import lightgbm
+
+    booster = lightgbm.Booster(model_str=files[_MODEL].decode())
+    return lambda X, _: np.asarray(booster.predict(coded(X, files, names), raw_score=True, num_threads=1))
+
+
+def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
+    nodes = Nodes()
+    for part in files[_MODEL].decode().split("\nTree=")[1:]:
+        _read_tree(
+            nodes, dict(line.split("=", 1) for line in part.partition("end of trees")[0].splitlines() if "=" in line)
+        )
+    return lambda X, _: tree_scores(nodes, coded(X, files, names), Rule(dtype=np.float64))
+
+
+def _read_tree(nodes: Nodes, fields: dict[str, str]) -> None:
+    columns, decisions, lefts, rights = (
+        [int(word) for word in fields[key].split()]
+        for key in ("split_feature", "decision_type", "left_child", "right_child")
+    )
+    thresholds, leaves = ([float(word) for word in fields[key].split()] for key in ("threshold", "leaf_value"))
+    bounds, words = ([int(word) for word in fields.get(key, "").split()] for key in ("cat_boundaries", "cat_threshold"))
+    todo = [(nodes.root(), 0 if columns else -1)]
+    while todo:
+        node, number = todo.pop()
+        if number < 0:
+            nodes.value[node] = leaves[-1 - number]
+            continue
+        kind = decisions[number]
+        missing_left = bool(kind & _MISSING_LEFT) and not kind & _CATEGORICAL
+        left, right = nodes.split(node, columns[number], thresholds[number], missing_left=missing_left)
+        if kind & _CATEGORICAL:
+            own = words[bounds[int(thresholds[number])] : bounds[int(thresholds[number]) + 1]]
+            nodes.sets[node] = frozenset(at for at in range(_WORD * len(own)) if (own[at // _WORD] >> (at % _WORD)) & 1)
+        todo += [(left, lefts[number]), (right, rights[number])]
+
+
+LIGHTGBM = Target(
+    name="lightgbm",
+    about="LightGBM's text model, for lightgbm.Booster(model_file=…) and what reads such files",
+    rule="left if x <= threshold, in float64; missing values by split",
+    refusal=_refusal,
+    write=_write,
+    read=_read,
+    dtype=np.float64,
+    consumer=Consumer("lightgbm", _consume),
+    tiny=_ZERO,
+)
