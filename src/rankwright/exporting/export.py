@@ -130,6 +130,8 @@ def export_model(
         anyhow = dataclasses.replace(options, form="auto")
         able = [other.name for other in TARGETS.values() if _refusal(parts, other, anyhow) is None]
         instead = f"; these can: {', '.join(able)}" if able else ""
+        if parts.trees.n_trees and len(parts.linear_features):  # a committee, most likely
+            instead += f"; or train one method that {target} holds, such as lambdamart"
         raise InputError(f"{target} cannot hold this model: {refusal}{instead}")
     written = chosen.write(parts, options)
     rows = rows_made(chosen, model, parts, options)
