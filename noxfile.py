@@ -16,7 +16,7 @@ PROJECT = tomllib.loads((Path(__file__).parent / "pyproject.toml").read_text(enc
 PYTHONS = [
     line.rpartition(" ")[2] for line in PROJECT["classifiers"] if re.fullmatch(r".*Python :: 3\.\d+", line)
 ]  # ascending
-TESTED = ("tables", "export", "test")  # the optional dependencies that the tests need
+TESTED = ("tables", "export", "pyterrier", "serve", "test")  # the optional dependencies that the tests need
 
 nox.options.error_on_missing_interpreters = False
 nox.options.reuse_existing_virtualenvs = True

@@ -116,6 +116,10 @@ class MadeUp:
         elif path.suffix == ".rkw":
             data = "web.txt" if name == "web.rkw" else "train.txt"
             run("train", self.path(f"letor/{data}"), "--method", "rank-svm", "--C", "0.1", "-o", path)
+        elif name == "lightgbm.txt":
+            self._lightgbm(path)
+        elif name == "ranklib.txt":
+            path.write_text("## Coordinate Ascent\n## Restart = 5\n1:0.5 2:0.25 3:-0.05 5:0.2\n")
         elif "scores" in name:
             rng = np.random.default_rng(sum(name.encode()))
             n_docs = read_data(self.path("letor/test.txt")).n_docs
@@ -127,6 +131,14 @@ class MadeUp:
             if name == "rank.train":  # in LightGBM's format
                 lines = [re.sub(r"qid:\S+ | #.*", "", line) for line in lines[1:]]
             write(path, lines)
+
+    def _lightgbm(self, path: Path) -> None:
+        """Create a model of LightGBM."""
+        import lightgbm
+
+        data = read_data(self.path("letor/train.txt"))
+        table = lightgbm.Dataset(data.X, data.labels, group=np.diff(data.indptr))
+        lightgbm.train({"objective": "lambdarank", "verbose": -1, "num_leaves": 7}, table, 10).save_model(path)
 
     def _text(self, name: str, path: Path) -> None:
         """Create a file of the collection, or one made from it."""

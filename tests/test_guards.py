@@ -60,7 +60,8 @@ def canonical(name):
 
 def test_every_import_is_a_declared_dependency():
     extras = PROJECT["optional-dependencies"]
-    optional = [requirement for extra in ("tables", "export", "serve", "verify") for requirement in extras[extra]]
+    named = ("tables", "export", "pyterrier", "serve", "verify")
+    optional = [requirement for extra in named for requirement in extras[extra]]
     known = declared([*PROJECT["dependencies"], *optional, "rankwright", "pandas", "polars"])
     distributions = packages_distributions()
     missing = {

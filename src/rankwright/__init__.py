@@ -40,6 +40,7 @@ _HOMES = {
     "rankwright.evaluation.table": ("Evaluation", "evaluate"),
     "rankwright.evaluation.runs": ("evaluate_run",),
     "rankwright.exporting.export": ("Export", "export_model"),
+    "rankwright.importing.importer": ("import_model",),
     "rankwright.measures": ("Measure", "parse_measure"),
     "rankwright.models.base": ("Model",),
     "rankwright.models.binned": ("BinnedModel",),

@@ -299,7 +299,8 @@ BAD = {
     "too narrow to explain": (["explain", "m.rkw", "narrow.txt", "--query", "1"], f"narrow.txt: {NARROW}"),
     "no model": (
         ["rank", "f.txt", "f.txt"],
-        "f.txt: not a Rankwright model: it starts with other bytes; expected one written by `rankwright train`",
+        "f.txt: not a Rankwright model: it starts with other bytes; expected one written by `rankwright train` or "
+        "`rankwright import`",
     ),
     "missing model": (["rank", "nowhere", "f.txt"], "nowhere: cannot be read: No such file or directory"),
     "truncated model": (["rank", "cut.rkw", "f.txt"], "cut.rkw: damaged model: it is not complete"),

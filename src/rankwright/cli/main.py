@@ -40,6 +40,7 @@ _COMMANDS = {
     "export": "Write a model for a search engine or another library, checked against the model.",
     "features": "Compute a feature file from an index and queries, or from TREC runs.",
     "fuse": "Merge the runs of several systems into one, without training.",
+    "import": "Turn a model of LightGBM, XGBoost, CatBoost, RankLib, SVMrank or liblinear into a Rankwright model.",
     "index": "Index documents: JSON lines, tab-separated, TREC SGML or a folder of text files.",
     "info": "Describe a file.",
     "rank": "Score documents with a trained model: a TREC run or plain scores.",
@@ -47,7 +48,7 @@ _COMMANDS = {
     "serve": "Serve rankers over HTTP, with a page that compares two.",
     "train": "Train a ranker for the measure you are judged by.",
 }
-
+_MODULES = {"import": "import_model"}  # of commands whose names are words of Python
 
 _NO_COMMAND = "Missing command."  # what click says of a group without a command; we show the help
 
@@ -61,7 +62,8 @@ class _LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        command: click.Command = importlib.import_module(f"rankwright.cli.{cmd_name}").command
+        module = _MODULES.get(cmd_name, cmd_name)
+        command: click.Command = importlib.import_module(f"rankwright.cli.{module}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

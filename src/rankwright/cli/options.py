@@ -11,6 +11,7 @@ import click
 
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
+from rankwright.rankers.other_names import hint
 from rankwright.training.methods import METHODS, Method
 
 __all__ = [
@@ -150,7 +151,9 @@ def assigned(settings: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
         name, equals, text = setting.partition("=")
         name = name.strip().replace("-", "_")
         if not equals or name not in known:
-            raise InputError(f"--set is {setting!r}; expected NAME=VALUE with one of {', '.join(sorted(known))}")
+            told = hint(name, known) if equals else ""
+            expected = told or f"expected NAME=VALUE with one of {', '.join(sorted(known))}"
+            raise InputError(f"--set is {setting!r}; {expected}")
         try:
             values[name] = ast.literal_eval(text.strip())
         except (ValueError, SyntaxError):

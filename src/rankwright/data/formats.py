@@ -29,6 +29,7 @@ _MODEL_HEADER = b"model.json"
 _LOOK_START = 30 + len(_MODEL_HEADER)
 _LOOK_LINES = 1000
 _LOOK_BYTES = 1 << 18
+_OTHER_MODELS = (b"tree\n", b"##", b"SVM-light", b"solver_type", b'{"learner"')
 _UNDERSTOOD = (
     "LETOR lines (label qid:1 1:0.5 ...), TREC qrels (4 columns) or runs (6 columns), "
     "one score per line, Parquet, or a Rankwright data folder"
@@ -101,6 +102,7 @@ def _detect_text(file: OpenFile) -> str:
         kind = _kind_of_line(words)
         if kind is None:
             hint = "; read CSV with pandas and rankwright.from_frame" if "," in words[0] else ""
+            hint = "; models of other libraries: `rankwright import`" if chunk.startswith(_OTHER_MODELS) else hint
             raise InputError(f"a line of an unknown format; expected {_UNDERSTOOD}{hint}", path, number)
         return kind
     if found is None:

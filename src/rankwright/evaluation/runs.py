@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import dataclasses
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import repeat
-from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +19,8 @@ import numpy.typing as npt
 
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.order import rank_order
-from rankwright.data.trec import TrecTable, read_qrels, read_run
+from rankwright.data.run_objects import Source, trec_table
+from rankwright.data.trec import TrecTable
 from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.table import DEFAULT_MEASURES, Empty, Evaluation, evaluate_rankings
 from rankwright.measures import Measure, Rankings
@@ -28,7 +28,6 @@ from rankwright.measures import Measure, Rankings
 __all__ = ["Judgements", "evaluate_run"]
 
 Array = npt.NDArray[Any]
-Source = TrecTable | str | Path | Mapping[Any, Mapping[Any, float]]
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -40,12 +39,8 @@ class Judgements:
 
     @classmethod
     def of(cls, source: Judgements | Source) -> Judgements:
-        """From a table, a file or ``{query: {document: label}}``."""
-        if isinstance(source, Judgements):
-            return source
-        if isinstance(source, str | Path):
-            return cls(read_qrels(source))
-        return cls(source if isinstance(source, TrecTable) else TrecTable.from_dict(source, "qrels"))
+        """From a table, a file or another form, see :func:`~rankwright.data.run_objects.trec_table`."""
+        return source if isinstance(source, Judgements) else cls(trec_table(source, "qrels"))
 
     @cached_property
     def labels(self) -> Array:
@@ -82,8 +77,11 @@ def evaluate_run(
 
     Parameters
     ----------
-    qrels, run : path, TrecTable or dict
-        Files in TREC format, tables, or ``{query: {document: number}}``.
+    qrels, run : path, TrecTable, dict, data frame, or object of ranx or ir_measures
+        Files in TREC format, tables, or ``{query: {document: number}}``; data frames (pandas, polars, pyarrow) with the
+        columns that PyTerrier gives them (``qid``, ``docno``, ``score`` or ``label``) or ir_measures (``query_id``,
+        ``doc_id``, ``score`` or ``relevance``); ranx's ``Qrels`` and ``Run``; lists of ir_measures' ``Qrel`` and
+        ``ScoredDoc``.
     measures : sequence of str or Measure
         The measures.
     convention : {"trec", "letor"}
@@ -102,9 +100,7 @@ def evaluate_run(
     if missing not in (0, "skip"):
         raise InputError(f"missing is {missing!r}; expected 0 or skip")
     judged = Judgements.of(qrels)
-    if isinstance(run, str | Path):
-        run = read_run(run)
-    table = run if isinstance(run, TrecTable) else TrecTable.from_dict(run, "run")
+    table = trec_table(run, "run")
     rankings, absent = _ranked(judged, table)
     query_ids = judged.qrels.query_ids
     unknown = table.n_queries - (len(absent) - int(absent.sum()))

@@ -15,6 +15,7 @@ from rankwright.experiments.data_checks import find
 from rankwright.experiments.toml import Place, Problems, nearest
 from rankwright.experiments.tuning import make_plan
 from rankwright.measures import Measure, parse_measure
+from rankwright.rankers.other_names import hint
 from rankwright.training.methods import NAMES, Method, parse_method
 from rankwright.training.train import Plan
 
@@ -218,7 +219,9 @@ def _check_in_domain(problems: Problems, given: Mapping[str, Any], place: Place)
         if key in not_set:
             problems.add((*place, key), f"{key} cannot be set here: {not_set[key]}")
         elif key not in known:
-            problems.add((*place, key), f"{text} has no parameter {key!r}; {nearest(key, sorted(known))}")
+            problems.add(
+                (*place, key), f"{text} has no parameter {key!r}; {hint(key, known) or nearest(key, sorted(known))}"
+            )
     if len(problems) == before:
         try:
             make_plan(MethodSpec(text, text, settings), {}, measure=None, validated=True)
@@ -292,7 +295,9 @@ def _check_names(problems: Problems, spec: MethodSpec, method: Method, place: Pl
             if key in _NOT_SET:
                 problems.add(here, f"{key} cannot be set here: {_NOT_SET[key]}")
             elif key not in known:
-                problems.add(here, f"{spec.method} has no parameter {key!r}; {nearest(key, sorted(known))}")
+                problems.add(
+                    here, f"{spec.method} has no parameter {key!r}; {hint(key, known) or nearest(key, sorted(known))}"
+                )
 
 
 def _with_background(problems: Problems, spec: MethodSpec, place: Place, folders: Sequence[Path]) -> MethodSpec:

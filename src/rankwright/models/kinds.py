@@ -28,7 +28,8 @@ _LARGEST = 1e300  # a sum of that size still has room for a few more terms
 Read = Callable[[str, Any, tuple[int | None, ...]], Array]
 """Returns the array of a name, type and shape, or raises InputError."""
 
-MODEL = Format("rankwright-model", "model.json", "model", "`rankwright train`", is_folder=False, version=2)
+_WRITERS = "`rankwright train` or `rankwright import`"
+MODEL = Format("rankwright-model", "model.json", "model", _WRITERS, is_folder=False, version=2)
 
 
 @dataclass(frozen=True)

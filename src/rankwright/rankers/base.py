@@ -24,12 +24,14 @@ from rankwright.rankers.estimator import check_is_fitted
 from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain, shared_notices
 from rankwright.rankers.gathering import Gathering
 from rankwright.rankers.inputs import check_size
+from rankwright.rankers.other_names import hint
 from rankwright.rankers.parameters import check_parameters
 from rankwright.rankers.weights import Weights, weigh
 
 __all__ = ["Ranker", "Task"]
 
 Array = npt.NDArray[Any]
+_FIT = ("X", "y", "qid", "group", "sample_weight", "query_weight", "eval_set", "eval_qid", "eval_group")
 _NOT_OF_THE_MODEL = ("callback", "n_jobs", "warm_start")  # they do not change the model
 
 
@@ -99,6 +101,7 @@ class Ranker(Gathering):
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
+        **unknown: Any,
     ) -> Self:
         """Train.
 
@@ -127,7 +130,11 @@ class Ranker(Gathering):
             A list of one of these works too. Without it, ``cv`` and ``C="auto"`` choose by cross-validation.
         eval_qid, eval_group : array-like, optional
             Query ids, or rows per query, where ``eval_set`` is (X, y).
+        **unknown
+            An error, with a hint for arguments of LightGBM and XGBoost.
         """
+        if unknown:
+            raise TypeError(self._unknown(next(iter(unknown))))
         self.check_parameters()
         data = self._gather(X, y, qid, group, reset=True)
         valid = self._validation(eval_set, eval_qid, eval_group)
@@ -135,6 +142,14 @@ class Ranker(Gathering):
         for notice in (*shared_notices(data, valid), *self._fit(data, weights, valid).notices):
             warnings.warn(notice.text, _category(notice), stacklevel=2)
         return self
+
+    def _unknown(self, name: str) -> str:
+        """What is wrong with an argument that ``fit`` does not have."""
+        kind, own = type(self).__name__, self._get_param_names()
+        told = hint(name, _FIT, own, f"a parameter of {kind}(…)")
+        if not told and name in own:
+            told = f"it is a parameter of {kind}(…)"
+        return f"fit of {kind} has no argument {name!r}; {told or 'expected one of ' + ', '.join(_FIT)}"
 
     def fit_data(
         self,

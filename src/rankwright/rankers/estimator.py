@@ -12,6 +12,8 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
+from rankwright.rankers.other_names import hint
+
 __all__ = ["Estimator", "check_is_fitted"]
 
 _SHOWN = 700  # characters of a printed estimator
@@ -19,6 +21,15 @@ _SHOWN = 700  # characters of a printed estimator
 
 class Estimator:
     """Base of a dataclass of parameters that scikit-learn may clone, search over and put into a pipeline."""
+
+    def __new__(cls, *_: Any, **params: Any) -> Self:
+        """An estimator without parameters yet; unknown ones are an error that names them as they are called here."""
+        names = cls._get_param_names()
+        unknown = next((name for name in params if name not in names), None)
+        if unknown is not None:
+            told = hint(unknown, names) or f"expected one of {', '.join(names)}"
+            raise TypeError(f"{cls.__name__} has no parameter {unknown!r}; {told}")
+        return super().__new__(cls)
 
     @classmethod
     def _get_param_names(cls) -> list[str]:
@@ -42,7 +53,8 @@ class Estimator:
         for key, value in params.items():
             name, inside, inner = key.partition("__")
             if name not in names:
-                raise ValueError(f"Invalid parameter {name!r} for estimator {self}. Valid parameters are: {names!r}.")
+                told = hint(name, names) or f"Valid parameters are: {names!r}."
+                raise ValueError(f"Invalid parameter {name!r} for estimator {self}. {told}")
             if inside:
                 nested.setdefault(name, {})[inner] = value
             else:

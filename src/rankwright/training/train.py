@@ -26,6 +26,7 @@ from rankwright.measures import Measure, parse_measure
 from rankwright.models.binned import BinnedModel
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
+from rankwright.rankers.other_names import hint
 from rankwright.training.methods import Method, parse_method
 
 if TYPE_CHECKING:
@@ -222,7 +223,8 @@ def plan(
     given = dict(settings or {})
     unknown = [name for name in given if name not in known]
     if unknown:
-        raise InputError(f"{method.name} has no parameter {unknown[0]!r}; expected one of {', '.join(sorted(known))}")
+        told = hint(unknown[0], known) or f"expected one of {', '.join(sorted(known))}"
+        raise InputError(f"{method.name} has no parameter {unknown[0]!r}; {told}")
     bins = given.pop("bins", None)
     if bins is not None and (not isinstance(bins, int) or isinstance(bins, bool) or bins < 1):
         raise InputError(f"bins is {bins!r}; expected a whole number from 1")

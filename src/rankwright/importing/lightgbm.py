@@ -1,0 +1,322 @@
+"""LightGBM: the text that ``save_model`` writes, and the JSON of ``dump_model``.
+
+A split sends x ≤ threshold left, in float64. What is missing depends on the split: NaN is 0 (missing type none), NaN
+goes its own way (NaN), or both NaN and 0 do (zero). Categories are whole numbers from 0; those of a set go left, others
+and missing ones right. Values up to 1e-35 are 0.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+from rankwright.errors import InputError, shown
+from rankwright.importing.nodes import Nodes, tree_model
+from rankwright.importing.result import Imported
+from rankwright.importing.source import Facts, ModelFile, Settings, number_of, numbers_of, whole_of
+from rankwright.importing.zero_missing import MOST_NODES, ZERO, expanded
+from rankwright.models.trees.categories import MOST_CATEGORIES
+
+__all__ = ["read_json", "read_text"]
+
+_CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; the next two are the missing type
+_NONE, _ZERO, _NAN = 0, 1, 2
+_MISSING = {"None": _NONE, "Zero": _ZERO, "NaN": _NAN}
+_AS_IS = ("lambdarank", "rank_xendcg", "regression", "regression_l1", "huber", "fair", "quantile", "mape", "custom", "")
+_SETTLED = ("tree", "feature_names", "objective", "num_class", "num_tree_per_iteration", "max_feature_idx")
+_INFINITE = 1e300  # what JSON has instead of infinity
+_BELOW_ZERO = math.nextafter(-ZERO, -math.inf)
+
+
+@dataclass
+class _Trees:
+    """What both forms of a file hold."""
+
+    file: ModelFile
+    n_features: int
+    names: tuple[str, ...]
+    objective: str
+    average: bool
+    categorical: tuple[int, ...]
+    pandas: list[Any] | None
+    trees: list[Nodes] = field(default_factory=list)
+
+    def add(self, nodes: Nodes, default_left: dict[int, bool], where: str, line: int | None = None) -> None:
+        """Add a tree."""
+        try:
+            nodes.order()
+            room = MOST_NODES - sum(map(len, self.trees))
+            self.trees.append(expanded(nodes, default_left, room) if default_left else nodes)
+        except InputError as error:
+            raise self.file.error(f"{where}: {error.message}", line) from None
+
+    def imported(self, settings: Settings) -> Imported:
+        """The model."""
+        names = None if self.names == tuple(f"Column_{at}" for at in range(self.n_features)) else self.names
+        factor = 1.0 / max(1, len(self.trees)) if self.average else 1.0
+        model = tree_model(
+            self.file, settings, self.trees, numbered_from=0, known=self.n_features, names=names,
+            categories=self._categories(), factors=[factor] * len(self.trees),
+        )  # fmt: skip
+        notices = []
+        if (self.objective.split() or [""])[0] not in _AS_IS or "sqrt" in self.objective.split():
+            what = f"scores are those before LightGBM transforms them for the objective {self.objective}"
+            notices.append(f"{what} (predict(raw_score=True)): the ranking is the same")
+        return Imported(model, {"objective": self.objective, "trees": len(self.trees)}, tuple(notices))
+
+    def _categories(self) -> dict[int, tuple[Any, ...]]:
+        """The categories of each categorical feature, by their codes; subsets are turned into places among them."""
+        codes: dict[int, set[int]] = {}
+        for nodes in self.trees:
+            for feature, subset in zip(nodes.feature, nodes.subset, strict=True):
+                if subset is not None:
+                    codes.setdefault(feature, set()).update(subset)
+        given = self._pandas_values(codes)
+        found: dict[int, tuple[Any, ...]] = {}
+        for feature, used in codes.items():
+            listed = sorted(used)  # others go right, as missing ones do
+            if len(listed) > MOST_CATEGORIES:
+                what = f"splits on {len(listed):,} categories of the feature {self.names[feature]!r}"
+                raise self.file.error(f"{what}; expected at most {MOST_CATEGORIES}")
+            values = given.get(feature)
+            if values is not None and listed and listed[-1] >= len(values):
+                raise self.file.error(f"a category of {self.names[feature]!r} is not among those of pandas_categorical")
+            found[feature] = tuple(listed) if values is None else tuple(values[code] for code in listed)
+            place = {code: at for at, code in enumerate(listed)}
+            for nodes in self.trees:
+                nodes.subset = [
+                    one if one is None or own != feature else tuple(place[code] for code in one)
+                    for own, one in zip(nodes.feature, nodes.subset, strict=True)
+                ]
+        return found
+
+    def _pandas_values(self, codes: Mapping[int, Any]) -> dict[int, Any]:
+        """The values that codes stand for, where the model was trained on a data frame of pandas."""
+        if not self.pandas or not codes:
+            return {}
+        if len(self.pandas) != len(self.categorical) or not all(isinstance(one, list) for one in self.pandas):
+            what = f"has the categories of {len(self.pandas)} columns of pandas for {len(self.categorical)} features"
+            raise self.file.error(f"{what}, so which are whose is not known; expected as many")
+        return dict(zip(self.categorical, self.pandas, strict=True))
+
+
+def _numeric(threshold: float, kind: int, default_left: bool) -> tuple[float, bool]:
+    """Threshold and side of missing values of a split on a number, with tiny values taken as 0."""
+    if -ZERO <= threshold < 0:
+        threshold = _BELOW_ZERO
+    elif 0 <= threshold < ZERO:
+        threshold = ZERO
+    return threshold, default_left if kind != _NONE else threshold >= 0
+
+
+def _check_head(file: ModelFile, classes: int, per_iteration: int, line: int | None = None) -> None:
+    if classes > 1 or per_iteration > 1:
+        what = f"is a model of {max(classes, per_iteration)} classes"
+        raise file.error(f"{what}; expected one that gives one score: a ranker, a regression or two classes", line)
+
+
+# The text form
+
+
+def read_text(file: ModelFile, settings: Settings) -> Imported:
+    """Read the text that ``save_model`` writes."""
+    blocks = list(_blocks(file))
+    head, head_line = blocks[0]
+    for key in _SETTLED:
+        if key not in head and key not in ("objective", "num_tree_per_iteration"):
+            raise file.error(f"{key} is missing in its first lines; expected a LightGBM model", head_line)
+    words = {key: text for key, (text, _) in head.items()}
+    line = head["num_class"][1]
+    classes, per_iteration = (whole_of(words.get(key, "1")) for key in ("num_class", "num_tree_per_iteration"))
+    last = whole_of(words["max_feature_idx"])
+    if classes is None or per_iteration is None or last is None:
+        raise file.error("num_class or max_feature_idx is not a whole number; expected a LightGBM model", line)
+    _check_head(file, classes, per_iteration, line)
+    names, infos = tuple(words["feature_names"].split()), words.get("feature_infos", "").split()
+    if len(names) != last + 1:
+        what = f"has {len(names):,} feature names for {last + 1:,} features"
+        raise file.error(f"{what}; expected one for each, without spaces", head["feature_names"][1])
+    categorical = tuple(at for at, info in enumerate(infos) if info != "none" and not info.startswith("["))
+    found = _Trees(
+        file, last + 1, names, words.get("objective", ""), "average_output" in words, categorical, _pandas(file)
+    )
+    for number, (block, start) in enumerate(blocks[1:]):
+        _add_text_tree(found, block, f"tree {number} (from 0)", start)
+    sizes = words.get("tree_sizes")
+    if sizes is not None and len(sizes.split()) != len(found.trees):
+        raise file.error(f"has {len(found.trees):,} of {len(sizes.split()):,} trees; expected a complete file")
+    return found.imported(settings)
+
+
+def _blocks(file: ModelFile) -> Iterator[tuple[dict[str, tuple[str, int]], int]]:
+    """The header, then the trees: values by key with their lines, and the first line of the block."""
+    block: dict[str, tuple[str, int]] = {}
+    start = 1
+    for number, text in enumerate(file.lines, 1):
+        key, _, value = text.strip().partition("=")
+        if key == "end of trees":
+            yield block, start
+            return
+        if key == "Tree":
+            yield block, start
+            block, start = {}, number
+        elif key:
+            block[key] = (value, number)
+    raise file.error("ends before `end of trees`; expected a complete LightGBM model", max(1, len(file.lines)))
+
+
+def _pandas(file: ModelFile) -> list[Any] | None:
+    key = "pandas_categorical:"
+    for number in range(len(file.lines), 0, -1):
+        if file.lines[number - 1].startswith(key):
+            try:
+                found = json.loads(file.lines[number - 1][len(key) :])
+            except (ValueError, RecursionError):
+                raise file.error("pandas_categorical is not JSON; expected a complete file", number) from None
+            return found if isinstance(found, list) else None
+    return None
+
+
+def _add_text_tree(found: _Trees, block: dict[str, tuple[str, int]], where: str, start: int) -> None:
+    file = found.file
+
+    def values(key: str, size: int | None) -> list[float]:
+        text, line = block.get(key, ("", start))
+        numbers = numbers_of(text.split(), file, line, f"{where}: {key}")
+        if size is not None and len(numbers) != size:
+            raise file.error(f"{where}: {key} has {len(numbers):,} numbers; expected {size:,}", line)
+        return numbers
+
+    def whole(key: str, size: int | None) -> list[int]:
+        numbers = values(key, size)
+        if not all(math.isfinite(one) and one == int(one) for one in numbers):
+            raise file.error(f"{where}: {key} has a number that is not whole", block.get(key, ("", start))[1])
+        return [int(one) for one in numbers]
+
+    if any(whole("is_linear", None)):
+        raise file.error(f"{where}: has linear models in its leaves; expected numbers (linear_tree=False)", start)
+    n_leaves = whole("num_leaves", 1)[0]
+    if n_leaves < 1:
+        raise file.error(f"{where}: has no leaves; expected at least one", start)
+    nodes, n = Nodes(), n_leaves - 1
+    leaf_value = values("leaf_value", n_leaves)
+    counts: Sequence[float | None] = values("leaf_count", None) if n else ()
+    counts = counts if len(counts) == n_leaves else [None] * n_leaves
+    features, kinds, limits = whole("split_feature", n), whole("decision_type", n), values("threshold", n)
+    gains = values("split_gain", None) if "split_gain" in block else []
+    left, right = whole("left_child", n), whole("right_child", n)
+    sets = (
+        _text_sets(whole("cat_boundaries", None), whole("cat_threshold", None)) if 1 in (k & 1 for k in kinds) else []
+    )
+    zeros: dict[int, bool] = {}
+    for at, (feature, kind, limit) in enumerate(zip(features, kinds, limits, strict=True)):
+        subset = None
+        if kind & _CATEGORICAL:
+            subset = sets[int(limit)] if math.isfinite(limit) and 0 <= limit < len(sets) else None
+            if subset is None:
+                raise file.error(f"{where}: split {at} has no set of categories", start)
+        if not 0 <= feature < found.n_features or math.isnan(limit) or kind >> 2 > _NAN:
+            raise file.error(f"{where}: split {at} has an unknown feature, threshold or missing type", start)
+        missing, default_left = kind >> 2, bool(kind & _DEFAULT_LEFT)
+        limit, missing_left = _numeric(limit, missing, default_left) if subset is None else (0.0, False)
+        children = tuple(child if child >= 0 else n + ~child for child in (left[at], right[at]))
+        gain = gains[at] if len(gains) == n else None
+        nodes.split(feature, limit, missing_left, (children[0], children[1]), gain=gain, subset=subset)
+        if subset is None and missing == _ZERO:
+            zeros[at] = default_left
+    for value, count in zip(leaf_value, counts, strict=True):
+        nodes.leaf(_finite(file, value, where, start), count)
+    found.add(nodes, zeros, where, start)
+
+
+def _finite(file: ModelFile, value: float | None, where: str, line: int | None = None) -> float:
+    if value is None or not math.isfinite(value):
+        raise file.error(f"{where}: the value of a leaf is not a finite number", line)
+    return value
+
+
+def _text_sets(boundaries: list[int], words: list[int]) -> list[tuple[int, ...]]:
+    """Sets of categories: words of 32 bits, and where those of each set begin; none if they do not fit."""
+    if boundaries != sorted(boundaries) or boundaries[:1] != [0] or boundaries[-1] != len(words):
+        return []
+    return [
+        tuple(32 * at + bit for at, word in enumerate(words[start:stop]) for bit in range(32) if word >> bit & 1)
+        for start, stop in pairwise(boundaries)
+    ]
+
+
+# The JSON form
+
+
+def read_json(file: ModelFile, settings: Settings, value: Any) -> Imported:
+    """Read the JSON of ``dump_model``."""
+    head = Facts.of(file, value)
+    _check_head(file, head.whole("num_class", 1), head.whole("num_tree_per_iteration", 1))
+    names = head.texts("feature_names")
+    infos = head.values.get("feature_infos")
+    infos = infos if isinstance(infos, dict) else {}
+    categorical = tuple(
+        at for at, name in enumerate(names) if isinstance(infos.get(name), dict) and infos[name].get("values")
+    )
+    pandas = head.values.get("pandas_categorical")
+    objective = str(head.values.get("objective", ""))
+    average = head.values.get("average_output") is True
+    own = pandas if isinstance(pandas, list) else None
+    if head.whole("max_feature_idx") + 1 != len(names):
+        raise head.error(f"has {len(names):,} feature names; expected one for each feature")
+    found = _Trees(file, len(names), names, objective, average, categorical, own)
+    for number, tree in enumerate(head.list("tree_info")):
+        where = f"tree {number} (from 0)"
+        _add_json_tree(found, Facts.of(file, tree, where), where)
+    return found.imported(settings)
+
+
+def _add_json_tree(found: _Trees, tree: Facts, where: str) -> None:
+    nodes = Nodes()
+    zeros: dict[int, bool] = {}
+    waiting: list[tuple[Any, tuple[int, bool] | None]] = [(tree.values.get("tree_structure"), None)]
+    while waiting:
+        value, at = waiting.pop()
+        facts = Facts.of(found.file, value, where)
+        if "leaf_coeff" in facts.values or "leaf_const" in facts.values:
+            raise facts.error("has linear models in its leaves; expected numbers (linear_tree=False)")
+        if "split_feature" in facts.values:
+            node, zero_left = _json_split(found, nodes, facts)
+            if zero_left is not None:
+                zeros[node] = zero_left
+            waiting += [
+                (facts.values.get("left_child"), (node, True)),
+                (facts.values.get("right_child"), (node, False)),
+            ]
+        else:
+            count = number_of(facts.values.get("leaf_count"))
+            node = nodes.leaf(_finite(found.file, number_of(facts.values.get("leaf_value")), where), count)
+        if at is not None:
+            (nodes.left if at[1] else nodes.right)[at[0]] = node
+    found.add(nodes, zeros, where)
+
+
+def _json_split(found: _Trees, nodes: Nodes, facts: Facts) -> tuple[int, bool | None]:
+    """Add a split; where 0 goes if the split takes it for missing."""
+    feature, gain = facts.whole("split_feature"), number_of(facts.values.get("split_gain"))
+    if feature >= found.n_features:
+        raise facts.error(f"splits on feature {feature}; expected one of {found.n_features:,}, from 0")
+    if facts.values.get("decision_type") == "==":
+        codes = [whole_of(word) for word in str(facts.values.get("threshold")).split("||")]
+        if any(code is None for code in codes):
+            raise facts.error(f"threshold is {shown(facts.values.get('threshold'))}; expected categories")
+        return nodes.split(
+            feature, 0.0, False, gain=gain, subset=tuple(code for code in codes if code is not None)
+        ), None
+    missing = _MISSING.get(str(facts.values.get("missing_type")))
+    limit = number_of(facts.values.get("threshold"))
+    default_left = facts.get("default_left", bool, "true or false")
+    if limit is None or math.isnan(limit) or missing is None or facts.values.get("decision_type") != "<=":
+        raise facts.error("a split has an unknown threshold, decision_type or missing_type")
+    limit = math.copysign(math.inf, limit) if abs(limit) >= _INFINITE else limit
+    limit, missing_left = _numeric(limit, missing, default_left)
+    return nodes.split(feature, limit, missing_left, gain=gain), default_left if missing == _ZERO else None

@@ -1,0 +1,208 @@
+"""The file of a model: its bytes, lines with their numbers, and values of JSON that are checked where they are used."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from rankwright.data.files import open_file
+from rankwright.errors import InputError, shown
+
+__all__ = ["Facts", "ModelFile", "Settings", "number_of", "numbers_of", "whole_of"]
+
+_DIGITS = 18  # of a whole number: more than any of a model
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How a model is taken over.
+
+    Attributes
+    ----------
+    first_feature : int or None
+        The number that the file gives to the first feature; None: as the format numbers them.
+    n_features : int or None
+        Number of features; None: as many as the file speaks of.
+    all_trees : bool
+        Whether trees after the best round of early stopping are kept.
+    constant : bool
+        Whether a constant that is added to all scores is kept.
+    """
+
+    first_feature: int | None = None
+    n_features: int | None = None
+    all_trees: bool = False
+    constant: bool = True
+
+
+@dataclass(frozen=True)
+class ModelFile:
+    """A file with a model, read whole.
+
+    Attributes
+    ----------
+    path : str or Path
+        Its name, for messages.
+    content : bytes
+        What it holds, unpacked.
+    """
+
+    path: str | Path
+    content: bytes
+
+    @classmethod
+    def read(cls, path: str | Path) -> ModelFile:
+        """Read a file, also one packed by gzip."""
+        with open_file(path) as file:
+            packed = file.is_gzip
+            file.raw.seek(0)
+            return cls(path, b"".join(file.chunks()) if packed else file.raw.read())
+
+    @cached_property
+    def lines(self) -> list[str]:
+        """The lines of a text."""
+        try:
+            return self.content.decode("utf-8").splitlines()
+        except UnicodeDecodeError as error:
+            line = self.content[: error.start].count(b"\n") + 1
+            raise self.error("is not text in UTF-8; expected a complete model file", line) from None
+
+    def error(self, message: str, line: int | None = None) -> InputError:
+        """An error about this file; ``line`` counts from 1."""
+        return InputError(message, self.path, line)
+
+    def json(self) -> Any:
+        """The value of a JSON text."""
+        try:
+            return json.loads(self.content.decode("utf-8"))
+        except json.JSONDecodeError as error:
+            what = f"is not complete JSON ({error.msg}, column {error.colno})"
+            raise self.error(f"{what}; expected the whole model file", error.lineno) from None
+        except UnicodeDecodeError:
+            raise self.error("is not text in UTF-8; expected a complete model file") from None
+        except RecursionError:
+            raise self.error("is nested too deeply; expected a model file") from None
+        except ValueError:  # a whole number of thousands of digits
+            raise self.error("holds a number of too many digits; expected a model file") from None
+
+
+@dataclass(frozen=True)
+class Facts:
+    """An object of JSON: values are checked when they are asked for, and errors name the place.
+
+    Attributes
+    ----------
+    file : ModelFile
+        Where it is from.
+    place : str
+        Where in the file, such as ``"tree 3"``; empty for the whole.
+    values : dict
+        The object.
+    """
+
+    file: ModelFile
+    place: str
+    values: dict[str, Any]
+
+    @classmethod
+    def of(cls, file: ModelFile, value: Any, place: str = "") -> Facts:
+        """A value that must be an object."""
+        if not isinstance(value, dict):
+            where = f"{place} is" if place else "is"
+            raise file.error(f"{where} {shown(value)}; expected an object of a model file")
+        return cls(file, place, value)
+
+    def error(self, message: str) -> InputError:
+        """An error about this object."""
+        return self.file.error(f"{self.place}: {message}" if self.place else message)
+
+    def get(self, key: str, wanted: type | tuple[type, ...], what: str) -> Any:
+        """A value of a type."""
+        found = self.values.get(key)
+        if not isinstance(found, wanted) or (isinstance(found, bool) and wanted is not bool):
+            told = f"{key} is {shown(found)}" if key in self.values else f"{key} is missing"
+            raise self.error(f"{told}; expected {what}")
+        return found
+
+    def object(self, key: str, place: str | None = None) -> Facts:
+        """An object inside."""
+        return Facts(self.file, self.place if place is None else place, self.get(key, dict, "an object"))
+
+    def list(self, key: str) -> Any:
+        """A list, or an array of numbers."""
+        return self.get(key, (list, np.ndarray), "a list")
+
+    def texts(self, key: str) -> tuple[str, ...]:
+        """A list of strings; empty if there is none."""
+        found = self.list(key) if self.values.get(key) is not None else []
+        if not all(isinstance(one, str) for one in found):
+            raise self.error(f"{key} is {shown(found)}; expected a list of strings")
+        return tuple(found)
+
+    def whole(self, key: str, default: int | None = None) -> int:
+        """A whole number, also one written as text."""
+        found = self.values.get(key, default)
+        number = whole_of(found)
+        if number is None:
+            raise self.error(f"{key} is {shown(found)}; expected a whole number of at least 0")
+        return number
+
+    def number(self, key: str) -> float:
+        """A finite number."""
+        found = number_of(self.values.get(key))
+        if found is None or not math.isfinite(found):
+            raise self.error(f"{key} is {shown(self.values.get(key))}; expected a finite number")
+        return found
+
+    def array(self, key: str, dtype: Any, size: int | None = None) -> Any:
+        """A list of numbers as an array; whole numbers must be whole."""
+        found = self.list(key)
+        try:
+            if len(found) and isinstance(found, list) and not all(isinstance(one, int | float) for one in found):
+                raise ValueError
+            with np.errstate(over="ignore", invalid="ignore"):
+                numbers = np.asarray(found, np.float64)
+                array = numbers.astype(dtype)
+        except (TypeError, ValueError, OverflowError):
+            raise self.error(f"{key} is {shown(found)}; expected a list of numbers") from None
+        odd = np.issubdtype(dtype, np.integer) and not np.array_equal(array, numbers)
+        if array.ndim != 1 or odd or (size is not None and len(array) != size):
+            many = "" if size is None else f"{size:,} "
+            raise self.error(f"{key} is {shown(found)}; expected a list of {many}numbers")
+        return array
+
+
+def number_of(value: Any) -> float | None:
+    """A number, or a text that is one; None if it is neither."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        return None if isinstance(value, str) and "_" in value else float(value)
+    except (ValueError, OverflowError):
+        return None
+
+
+def whole_of(value: Any) -> int | None:
+    """A whole number of at least 0, or a text that is one; None if it is neither."""
+    if isinstance(value, str):
+        value = value.strip()
+        return int(value) if value.isascii() and value.isdecimal() and len(value) <= _DIGITS else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+
+
+def numbers_of(words: Sequence[str], file: ModelFile, line: int, what: str) -> list[float]:
+    """The numbers of a line of text."""
+    found = []
+    for word in words:
+        number = number_of(word)
+        if number is None:
+            raise file.error(f"{what} has {shown(word)}; expected numbers", line)
+        found.append(number)
+    return found

@@ -1,0 +1,243 @@
+"""XGBoost: the JSON or UBJSON that ``save_model`` writes.
+
+XGBoost rounds a value to float32 and sends it left if it is below the split condition; missing values go their own way.
+The thresholds here are those of float64 for the same decision (:mod:`rankwright.importing.float32`), so every row takes
+the same path, whether it is float32 or float64. Leaf values are added in float64 here and in float32 there.
+
+Categories are whole numbers from 0; those of a set go right, others left.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from rankwright.errors import InputError, shown
+from rankwright.importing.float32 import below, single
+from rankwright.importing.nodes import Nodes, feature_count, tree_model, with_constant
+from rankwright.importing.result import Imported
+from rankwright.importing.source import Facts, ModelFile, Settings, number_of, whole_of
+from rankwright.models.linear import LinearModel
+from rankwright.models.trees.categories import MOST_CATEGORIES
+
+__all__ = ["categories_of", "read", "to_places"]
+
+_AS_IS = (
+    "rank:ndcg", "rank:map", "rank:pairwise", "reg:squarederror", "reg:linear", "reg:absoluteerror",
+    "reg:pseudohubererror", "reg:quantileerror", "reg:expectileerror", "binary:logitraw", "reg:squaredlogerror",
+)  # fmt: skip
+_LOGISTIC = ("binary:logistic", "reg:logistic")
+_EXPONENTIAL = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "survival:aft")
+_NO_CHILD = -1
+
+
+def read(file: ModelFile, settings: Settings, value: Any) -> Imported:
+    """Read what ``save_model`` writes, parsed."""
+    learner = Facts.of(file, value).object("learner")
+    param = learner.object("learner_model_param")
+    for key, what in (("num_class", "classes"), ("num_target", "targets")):
+        if param.whole(key, 0) > 1:
+            raise file.error(f"is a model of {param.whole(key)} {what}; expected one that gives one score")
+    objective = learner.object("objective").get("name", str, "a name")
+    if objective not in (*_AS_IS, *_LOGISTIC, *_EXPONENTIAL):
+        raise file.error(f"has the objective {shown(objective)}; expected one whose scores rank: rank:ndcg, …")
+    notices = []
+    if objective not in _AS_IS:
+        what = f"scores are those before XGBoost transforms them for the objective {objective}"
+        notices.append(f"{what} (predict(output_margin=True)): the ranking is the same")
+    names = learner.texts("feature_names") or None
+    known = param.whole("num_feature")
+    booster = learner.object("gradient_booster")
+    name = booster.values.get("name")
+    constant = _margin(file, _base_score(param), objective)
+    if name == "gblinear":
+        model = _linear(file, settings, booster.object("model"), known, names, constant)
+        return Imported(model, {"objective": objective}, tuple(notices))
+    if name not in ("gbtree", "dart"):
+        raise file.error(f"has the booster {shown(name)}; expected gbtree, dart or gblinear")
+    trees = (booster.object("gbtree") if name == "dart" else booster).object("model")
+    kept, dropped = _kept(learner, trees, settings)
+    if dropped:
+        what = f"{dropped:,} trees after the best round of early stopping are left out, as XGBRanker.predict does"
+        notices.append(f"{what}; all of them: --all-trees, all_trees=True")
+    grown = [_tree(Facts.of(file, one, f"tree {at} (from 0)")) for at, one in enumerate(trees.list("trees")[:kept])]
+    factors = None
+    if name == "dart":
+        factors = booster.array("weight_drop", np.float32, len(trees.list("trees"))).astype(np.float64)[:kept].tolist()
+    categories, more = categories_of(file, grown, _listed(trees, known))
+    model = tree_model(
+        file, settings, grown, numbered_from=0, known=known, names=names, categories=categories, factors=factors,
+        constant=constant,
+    )  # fmt: skip
+    return Imported(model, {"objective": objective, "trees": len(grown)}, (*notices, *more))
+
+
+def _base_score(param: Facts) -> float:
+    """The score of no trees: a number, since version 3.1 a list of one."""
+    text = str(param.values.get("base_score", "0.5")).strip()
+    found = number_of(text.removeprefix("[").removesuffix("]"))
+    if found is None or not math.isfinite(found):
+        raise param.error(f"base_score is {shown(text)}; expected one number")
+    return single(found)
+
+
+def _margin(file: ModelFile, base_score: float, objective: str) -> float:
+    """The base score on the scale that trees add to."""
+    if objective in _LOGISTIC:
+        if not 0 < base_score < 1:
+            raise file.error(f"base_score is {base_score:g}; expected a probability for {objective}")
+        return -math.log(1.0 / base_score - 1.0)
+    if objective in _EXPONENTIAL:
+        if base_score <= 0:
+            raise file.error(f"base_score is {base_score:g}; expected a number above 0 for {objective}")
+        return math.log(base_score)
+    return base_score
+
+
+def _linear(
+    file: ModelFile, settings: Settings, model: Facts, known: int, names: Sequence[str] | None, constant: float
+) -> Any:
+    weights = model.array("weights", np.float32, known + 1).astype(np.float64)  # the last one is the bias
+    if not np.isfinite(weights).all():
+        raise file.error("weights has a number that is not finite")
+    start = settings.first_feature or 0
+    first = int(np.argmax(weights[:-1] != 0)) if weights[:-1].any() else start
+    n = feature_count(file, settings, known, known, first, start)
+    coef = np.zeros(n)
+    coef[: known - start] = weights[start:-1]
+    own = None if names is None else tuple(names[start:])
+    return with_constant(LinearModel(coef, own), constant + float(weights[-1]), settings)
+
+
+def _kept(learner: Facts, trees: Facts, settings: Settings) -> tuple[int, int]:
+    """How many trees are kept, and how many left out: those after the best round."""
+    n = len(trees.list("trees"))
+    told = whole_of(trees.object("gbtree_model_param").values.get("num_trees")) if n else n
+    if told is not None and told != n:
+        raise trees.error(f"has {n:,} of {told:,} trees; expected a complete file")
+    attributes = learner.values.get("attributes")
+    best = whole_of(attributes.get("best_iteration")) if isinstance(attributes, dict) else None
+    if best is None or settings.all_trees:
+        return n, 0
+    if "iteration_indptr" in trees.values:
+        bounds = trees.array("iteration_indptr", np.int64).tolist()
+        stop = bounds[best + 1] if best + 1 < len(bounds) else n
+    else:
+        parallel = trees.object("gbtree_model_param").whole("num_parallel_tree", 1)
+        stop = (best + 1) * max(1, parallel)
+    stop = min(max(stop, 0), n)
+    return stop, n - stop
+
+
+def _tree(facts: Facts) -> Nodes:
+    if facts.values.get("tree_param") is not None and facts.object("tree_param").whole("size_leaf_vector", 1) > 1:
+        raise facts.error("has several values per leaf; expected one that gives one score")
+    left = facts.array("left_children", np.int64)
+    n = len(left)
+    if not n:
+        raise facts.error("has no nodes; expected at least a leaf")
+    right, feature = (facts.array(key, np.int64, n).tolist() for key in ("right_children", "split_indices"))
+    condition = facts.array("split_conditions", np.float32, n).astype(np.float64).tolist()
+    default_left = facts.array("default_left", np.int64, n).tolist()
+    gains, cover = (_optional(facts, key, n) for key in ("loss_changes", "sum_hessian"))
+    kinds = facts.array("split_type", np.int64, n).tolist() if "split_type" in facts.values else [0] * n
+    sets = _sets(facts) if any(kinds) else {}
+    nodes = Nodes()
+    for at, child in enumerate(left.tolist()):
+        if child == _NO_CHILD:
+            if not math.isfinite(condition[at]):
+                raise facts.error(f"the value of leaf {at} is not a finite number")
+            nodes.leaf(condition[at], cover[at])
+            continue
+        subset = sets.get(at) if kinds[at] else None
+        if feature[at] < 0 or math.isnan(condition[at]) or (kinds[at] and subset is None):
+            raise facts.error(f"split {at} has an unknown feature or condition")
+        # Categories in the set go right: the set that goes left is turned round once all categories are known.
+        sides = (right[at], child) if kinds[at] else (child, right[at])
+        missing = not default_left[at] if kinds[at] else bool(default_left[at])
+        limit = 0.0 if kinds[at] else below(condition[at])
+        nodes.split(feature[at], limit, bool(missing), sides, gain=gains[at], subset=subset)
+    return nodes
+
+
+def _optional(facts: Facts, key: str, n: int) -> list[float | None]:
+    found = facts.array(key, np.float64, n).tolist() if key in facts.values else [None] * n
+    return list(found)
+
+
+def _sets(facts: Facts) -> dict[int, tuple[int, ...]]:
+    """For every split on a categorical feature, the categories that go right."""
+    keys = ("categories", "categories_nodes", "categories_segments", "categories_sizes")
+    codes, nodes, starts, sizes = (facts.array(key, np.int64) for key in keys)
+    sound = len(nodes) == len(starts) == len(sizes) and (sizes >= 0).all() and (starts >= 0).all()
+    if not sound or sizes.sum() > len(codes):
+        raise facts.error("the sets of its categorical splits do not fit together")
+    bounds = zip(nodes.tolist(), starts.tolist(), sizes.tolist(), strict=True)
+    return {node: tuple(codes[start : start + size].tolist()) for node, start, size in bounds}
+
+
+def _listed(trees: Facts, n_features: int) -> dict[int, tuple[Any, ...]]:
+    """The values of categorical features that the file lists, since version 3.1 for data frames."""
+    cats = trees.values.get("cats")
+    listed = cats.get("enc") if isinstance(cats, dict) else None
+    if not isinstance(listed, list):
+        return {}
+    found: dict[int, tuple[Any, ...]] = {}
+    for feature, one in enumerate(listed[:n_features]):
+        own = Facts.of(trees.file, one, f"categories of feature {feature} (from 0)")
+        if len(own.list("values")):
+            found[feature] = _texts(own) if "offsets" in own.values else tuple(own.array("values", np.float64).tolist())
+    return found
+
+
+def _texts(own: Facts) -> tuple[str, ...]:
+    characters, offsets = own.array("values", np.int64), own.array("offsets", np.int64).tolist()
+    if ((characters < 0) | (characters > 127)).any():
+        raise own.error("are not ASCII, and XGBoost cuts such texts when it writes them; expected ASCII")
+    text = bytes(characters.tolist()).decode("ascii")
+    if offsets != sorted(offsets) or offsets[:1] != [0] or offsets[-1] != len(text):
+        raise own.error("do not fit together; expected a complete file")
+    return tuple(text[start:stop] for start, stop in pairwise(offsets))
+
+
+def categories_of(
+    file: ModelFile, trees: Sequence[Nodes], listed: dict[int, tuple[Any, ...]]
+) -> tuple[dict[int, tuple[Any, ...]], tuple[str, ...]]:
+    """The categories of each categorical feature, and what is to be said about them.
+
+    A model here treats values that it does not know as missing, XGBoost sends them left. So all codes are made known:
+    those that the file lists, which are all that XGBoost takes then, or as many as a model here can hold.
+    """
+    used: dict[int, int] = {}
+    odd = False
+    for nodes in trees:
+        for feature, subset, first in zip(nodes.feature, nodes.subset, nodes.missing_left, strict=True):
+            if subset is not None:
+                used[feature] = max(used.get(feature, 0), *subset, 0)
+                odd |= first and feature not in listed
+                if min(subset, default=0) < 0:
+                    raise file.error(f"feature {feature} (from 0) has a category below 0")
+    found: dict[int, tuple[Any, ...]] = {}
+    for feature, last in used.items():
+        values = listed.get(feature, tuple(range(MOST_CATEGORIES)))
+        if last >= len(values) or len(values) > MOST_CATEGORIES:
+            what = f"splits on category {last} of feature {feature} (from 0)"
+            raise file.error(f"{what}; expected at most {MOST_CATEGORIES} categories")
+        found[feature] = values
+    notices = []
+    if odd:
+        what = f"categories of {MOST_CATEGORIES} and more, if there are any, go where missing values go"
+        notices.append(f"{what}; XGBoost sends them where it sends other unknown ones")
+    return found, tuple(notices)
+
+
+def to_places(codes: Sequence[Any], file: ModelFile) -> tuple[int, ...]:
+    """Categories of a dump as whole numbers."""
+    found = [whole_of(code) for code in codes]
+    if any(code is None for code in found):
+        raise InputError(f"categories are {shown(codes)}; expected whole numbers", file.path)
+    return tuple(code for code in found if code is not None)
