@@ -20,6 +20,7 @@ query, and on nothing else.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -235,8 +236,13 @@ def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights:
 
 
 @njit(cache=True, nogil=True)
-def _queries(setup: Any, scores: Any, docs: Any, first: int, last: int, residuals: Any, weights: Any) -> None:
-    """Residuals and second derivatives of the queries ``first`` … ``last − 1``."""
+def _queries(
+    query: Any, setup: Any, scores: Any, docs: Any, first: int, last: int, residuals: Any, weights: Any
+) -> None:  # fmt: skip
+    """Residuals and second derivatives of the queries ``first`` … ``last − 1``.
+
+    ``query`` is `_query`, handed over so that its code is not compiled again here.
+    """
     indptr, longest = setup[3], np.int64(0)
     for q in range(first, last):
         longest = max(longest, indptr[q + 1] - indptr[q])
@@ -247,7 +253,7 @@ def _queries(setup: Any, scores: Any, docs: Any, first: int, last: int, residual
         n = indptr[q + 1] - start
         for i in range(n):
             s[i] = scores[docs[start + i]]
-        _query(q, s[:n], setup, space, up, curve)
+        query(q, s[:n], setup, space, up, curve)
         for i in range(n):
             residuals[docs[start + i]] = up[i]
             weights[docs[start + i]] = curve[i]
@@ -284,6 +290,8 @@ class Lambdas:
     kernel : tuple or None
         A compiled ``function(q, scores, setup, space, residuals, weights)`` for one query, and its ``setup``; None if
         the measure has no compiled changes. Scores, residuals and weights are in the order of ``docs``.
+    setup : tuple
+        What the kernel knows of the measure and the labels.
     """
 
     def __init__(
@@ -317,7 +325,7 @@ class Lambdas:
                 swaps = Swaps(_given_changes)
         self.docs = self.docs[np.lexsort((worth[self.docs], query_of_row(self.indptr)))]
         worth = np.ascontiguousarray(worth[self.docs])
-        self._setup = (
+        self.setup = (
             longest if truncation is None else int(truncation),
             (float(nearness), 1.0, normalize) if nearness else (1.0, 0.0, normalize),
             swaps.parameters(longest),
@@ -332,13 +340,18 @@ class Lambdas:
         self._tasks = runs_of(self.indptr, threads, _TASK_DOCS)
         self._team = Team(threads)
 
-    @property
+    @cached_property
     def kernel(self) -> tuple[Any, Any] | None:
         """The compiled gradients of one query, and their setup."""
         if not self._compiled:
             return None
-        returned = (types.int64, _VECTOR, typeof(self._setup), typeof(self.space(1)), _VECTOR, _VECTOR)
-        return FirstClass(_query, types.void(*returned)), self._setup
+        return FirstClass(_query, self.signature), self.setup
+
+    @property
+    def signature(self) -> Any:
+        """The types of the compiled gradients of one query."""
+        taken = (types.int64, _VECTOR, typeof(self.setup), typeof(self.space(1)), _VECTOR, _VECTOR)
+        return types.void(*taken)
 
     def space(self, longest: int) -> Any:
         """Working memory of the kernel for queries of up to ``longest`` documents."""
@@ -349,9 +362,11 @@ class Lambdas:
         residuals, weights = np.zeros(len(scores)), np.zeros(len(scores))
         scores = np.ascontiguousarray(scores, np.float64)
 
+        kernel = self.kernel
+
         def run(first: int, stop: int) -> None:
-            if self._compiled:
-                _queries(self._setup, scores, self.docs, first, stop, residuals, weights)
+            if kernel is not None:
+                _queries(*kernel, scores, self.docs, first, stop, residuals, weights)
                 return
             for q in range(first, stop):
                 docs = self.docs[self.indptr[q] : self.indptr[q + 1]]
@@ -369,12 +384,12 @@ class Lambdas:
         residuals, weights, space = np.empty(n), np.empty(n), _space(n, STATE)
         if not self._compiled:
             assert self._measure is not None
-            labels = self._setup[4][self.indptr[q] : self.indptr[q + 1]]
+            labels = self.setup[4][self.indptr[q] : self.indptr[q + 1]]
             ranked, order, ranks = np.empty(n), np.argsort(-scores, kind="stable"), np.empty(n, np.int64)
             _set_ranks(scores, labels, order, ranks)
             ranked[ranks] = labels[order]
             space = (*space[:-1], np.ascontiguousarray(self._measure.swap_deltas(ranked), np.float64))
-        _query(q, np.ascontiguousarray(scores, np.float64), self._setup, space, residuals, weights)
+        _query(q, np.ascontiguousarray(scores, np.float64), self.setup, space, residuals, weights)
         return residuals, weights
 
     def close(self) -> None:
