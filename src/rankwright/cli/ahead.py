@@ -34,7 +34,7 @@ _MODULE = "rankwright.cli.ahead"
 _MOST_WORKERS = 3  # a method has hardly more parts of equal length
 _LONGEST = 300.0  # seconds that a worker may take: then something is wrong with it
 _FORM = "form"  # the file that says how features are stored
-_OBJECTS = (200_000, 50, 1000)  # of garbage collection: compiling makes many objects that stay
+_OBJECTS = (200_000, 50, 1000)  # thresholds of garbage collection
 
 
 class Ahead:
@@ -95,7 +95,7 @@ def compiling_ahead(method: str, tell: Callable[[], Any]) -> Iterator[Ahead]:
         yield Ahead(method, None)
         return
     tell()
-    with tempfile.TemporaryDirectory(prefix="rankwright-ahead-") as folder:
+    with _fewer_collections(), tempfile.TemporaryDirectory(prefix="rankwright-ahead-") as folder:
         ahead = Ahead(method, Path(folder))
         try:
             ahead.start(workers)
@@ -121,16 +121,22 @@ def _compile_parts(method: str, folder: Path) -> None:
     """Rehearse the parts that no other process has claimed; those that depend on the form of the data come last."""
     from rankwright.training.rehearsal import few_documents, rehearsals
 
+    form = "dense-float32"
+    for part in rehearsals(method):
+        if part.needs_form:
+            form = _await_form(folder)
+        if _claim(folder / part.name):
+            with suppress(Exception):  # a part that fails here is left to the training
+                part.run(few_documents(form))
+
+
+@contextmanager
+def _fewer_collections() -> Iterator[None]:
+    """Look for garbage less often: compiling makes many objects, most of which stay."""
     usual = gc.get_threshold()
     gc.set_threshold(*_OBJECTS)
     try:
-        form = "dense-float32"
-        for part in rehearsals(method):
-            if part.needs_form:
-                form = _await_form(folder)
-            if _claim(folder / part.name):
-                with suppress(Exception):  # a part that fails here is left to the training
-                    part.run(few_documents(form))
+        yield
     finally:
         gc.set_threshold(*usual)
 
@@ -166,7 +172,8 @@ def _end_with_input() -> None:
 def _work(method: str, folder: str) -> None:
     """Compile parts until all are claimed."""
     threading.Thread(target=_end_with_input, daemon=True).start()
-    _compile_parts(method, Path(folder))
+    with _fewer_collections():
+        _compile_parts(method, Path(folder))
 
 
 if __name__ == "__main__":

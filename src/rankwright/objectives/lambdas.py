@@ -27,12 +27,13 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit, typeof, types
 
+from rankwright.caching import INNER
 from rankwright.data.blocks import as_bounds, query_of_row
 from rankwright.data.order import descending
 from rankwright.data.threads import Team, runs_of
 from rankwright.measures import Measure, Rankings
 from rankwright.measures.forms import STATE, Swaps, read_only
-from rankwright.measures.oracles.common import BINS, WORK, sort_descending
+from rankwright.measures.oracles.common import BINS, SORT, WORK, sort_descending
 from rankwright.models.products import FASTMATH
 from rankwright.objectives.first_class import FirstClass, compiled
 
@@ -60,7 +61,7 @@ def _given_changes(i: int, worth: Any, parameters: Any, state: Any, out: Any) ->
         out[j] = state[i, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
+@njit(error_model="numpy", fastmath=FASTMATH, forceinline=True, **INNER)
 def _row(
     i: int, worth: Any, scores: Any, changes: Any, powers: Any, factors: Any, up: Any, curve: Any
 ) -> float:  # fmt: skip
@@ -94,7 +95,7 @@ def _row(
     return forces
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
+@njit(error_model="numpy", fastmath=FASTMATH, forceinline=True, **INNER)
 def _powers(scores: Any, powers: Any, inverses: Any) -> bool:
     """e^s of descending scores around their middle, and e^−s; False, and nothing, where they are too far apart.
 
@@ -123,7 +124,7 @@ def _powers(scores: Any, powers: Any, inverses: Any) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _powers_of(i: int, scores: Any, powers: Any) -> None:
     """e^(s_i − s_j) for all lower ranks j; beyond a reach it makes no difference."""
     for j in range(i + 1, scores.size):
@@ -138,7 +139,7 @@ def _space(longest: int, rows: int) -> Any:
     return places, work, vectors, (np.empty(longest), np.empty(longest)), np.empty((rows, longest + 1))
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _alike(values: Any, order: Any, first: int, last: int) -> int:
     """Where the run of equal values that begins at ``first`` ends, at most ``last``."""
     value, stop = values[order[first]], first + 1
@@ -147,7 +148,7 @@ def _alike(values: Any, order: Any, first: int, last: int) -> int:
     return stop
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _spread(worth: Any, order: Any, first: int, last: int, ranks: Any) -> None:
     """Ranks for a tie, ``order[first:last]``, lowest worth first: the k-th of m alike is (k + ½)/m of the way down."""
     start = first
@@ -180,7 +181,7 @@ def _set_ranks(scores: Any, worth: Any, order: Any, ranks: Any) -> None:
         first = last
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _share(scores: Any, worth: Any, order: Any, ranks: Any, values: Any, norm: float, shared: Any) -> None:
     """``values``, which are by rank, over ``norm``; documents alike in score and worth get their mean."""
     first = np.int64(0)  # as a literal, it would compile what it is given to twice
@@ -198,11 +199,11 @@ def _share(scores: Any, worth: Any, order: Any, ranks: Any, values: Any, norm: f
 @njit(cache=True, nogil=True, error_model="numpy")
 def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights: Any) -> None:
     """Residuals and second derivatives of query ``q``, whose documents come by worth, lowest first."""
-    truncation, (near, slope, normalize), parameters, indptr, worth, known, norms, changes, prepare = setup
+    truncation, (near, slope, normalize), parameters, indptr, worth, known, norms, changes, prepare, sort = setup
     (order, ranks), work, (ranked, ordered, change, up, curve), (powers, inverses), state = space
     n, start = scores.size, indptr[q]
     own, order, ranks = worth[start : start + n], order[:n], ranks[:n]
-    sort_descending(scores, order, work)
+    sort(scores, order, work)
     for r in range(n):
         ranks[r], ranked[r], ordered[r] = r, own[order[r]], scores[order[r]]
         up[r] = curve[r] = 0.0
@@ -231,8 +232,9 @@ def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights:
         residuals[order[r]] = up[r] * factor
         weights[order[r]] = curve[r] * factor
     if tied:
-        _share(scores, own, order, ranks, up, norm, residuals)
-        _share(scores, own, order, ranks, curve, norm, weights)
+        for turn in range(2):  # one call for both: a function called in two places is compiled for each
+            values, shared = (curve, weights) if turn else (up, residuals)
+            _share(scores, own, order, ranks, values, norm, shared)
 
 
 @njit(cache=True, nogil=True)
@@ -335,6 +337,7 @@ class Lambdas:
             norms,
             compiled(swaps.changes, _CHANGES),
             compiled(swaps.prepare, _PREPARE),
+            FirstClass(sort_descending, SORT),
         )
         self._weights = None if query_weights is None else np.repeat(query_weights, np.diff(indptr))
         self._tasks = runs_of(self.indptr, threads, _TASK_DOCS)
