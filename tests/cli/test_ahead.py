@@ -152,6 +152,14 @@ def test_no_worker_without_a_second_core_or_with_a_full_cache(monkeypatch, cores
     assert not found.told
 
 
+def test_busy_cores_are_left_alone(monkeypatch):
+    loads = iter([0.4, 0.4 + os.cpu_count()])
+    monkeypatch.setattr(os, "getloadavg", lambda: (next(loads), 0.0, 0.0), raising=False)
+    free = ahead._cores()
+    assert free >= 1
+    assert ahead._cores() == free - os.cpu_count()
+
+
 def test_without_processes_all_is_done_here(monkeypatch):
     parts = Parts(monkeypatch)
 

@@ -6,7 +6,7 @@ where the others find it. The process that trains takes part, too, once its data
 
 Workers are started as commands of their own, never forked, and end when their standard input does: with the process
 that started them, however that ends. One that dies leaves its part to the training. None is started where numba's cache
-has the largest functions of a method.
+has the largest functions of a method, or where no other core is free.
 """
 
 from __future__ import annotations
@@ -158,10 +158,11 @@ def _claim(path: Path) -> bool:
 
 
 def _cores() -> int:
-    """Cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+    """Cores that this process may use, less those that were busy in the last minute, where workers gain nothing."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(AttributeError, OSError):  # not known everywhere
+        cores -= int(os.getloadavg()[0])
+    return cores
 
 
 def _end_with_input() -> None:
