@@ -14,8 +14,10 @@ import shutil
 import stat
 import sys
 import tempfile
+from pathlib import Path
+from typing import Any
 
-__all__ = ["INNER", "VARIABLE", "provide_cache", "temporary_cache"]
+__all__ = ["INNER", "VARIABLE", "is_compiled", "provide_cache", "temporary_cache"]
 
 VARIABLE = "NUMBA_CACHE_DIR"
 _PREFIX = "rankwright-compiled-"
@@ -36,6 +38,15 @@ def provide_cache() -> None:
     os.environ[VARIABLE] = folder
     if "numba" in sys.modules:  # has read the variable already
         sys.modules["numba"].config.CACHE_DIR = folder
+
+
+def is_compiled(kernel: Any) -> bool:
+    """Whether numba has code of a function on disk, for whatever types, that is newer than the source."""
+    code = kernel.py_func.__code__
+    source, python = Path(code.co_filename), f"py{sys.version_info.major}{sys.version_info.minor}"
+    name = f"{source.stem}.{code.co_name}-{code.co_firstlineno}.{python}*.nbi"
+    newest = max((index.stat().st_mtime for index in Path(kernel.stats.cache_path).glob(name)), default=0.0)
+    return bool(newest >= source.stat().st_mtime)
 
 
 def temporary_cache() -> str | None:

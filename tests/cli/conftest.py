@@ -5,7 +5,8 @@ from contextlib import nullcontext
 import pytest
 from tests.cli.training_files import made
 
-from rankwright.cli import adapt, training
+from rankwright.cli import adapt, train, training
+from rankwright.cli.ahead import Ahead
 from rankwright.data.letor_write import write_letor
 
 
@@ -13,7 +14,8 @@ from rankwright.data.letor_write import write_letor
 def nothing_said_of_compiling(monkeypatch):
     """Messages do not depend on what is compiled already."""
     for command in (training, adapt):
-        monkeypatch.setattr(command, "told_of_compiling", lambda: nullcontext(lambda: False))
+        monkeypatch.setattr(command, "told_of_compiling", lambda **_: nullcontext(lambda: False))
+    monkeypatch.setattr(train, "compiling_ahead", lambda method, _: nullcontext(Ahead(method, None)))
 
 
 @pytest.fixture

@@ -332,7 +332,7 @@ def test_it_says_when_it_has_to_compile(files, capsys, monkeypatch):
             numba.njit(function)()
         return fit(*given, **settings)
 
-    said = "compiling the training code, once on this machine: 15 to 40 seconds …\n"
+    said = "compiling the training code, once on this machine: 5 to 40 seconds …\n"
     for method in ("svm-map", "lambdamart"):
         options = ["--valid", "vali.txt"] if method == "lambdamart" else ["--C", "1"]
         run(capsys, "train", "train.txt", "--method", method, *options, "-o", "m.rkw")  # is compiled now

@@ -8,14 +8,19 @@ from typing import Any
 
 import click
 
-__all__ = ["COMPILING", "told_of_compiling"]
+__all__ = ["COMPILING", "announce", "told_of_compiling"]
 
-COMPILING = "compiling the training code, once on this machine: 15 to 40 seconds …"
+COMPILING = "compiling the training code, once on this machine: 5 to 40 seconds …"
+
+
+def announce() -> None:
+    """Say that code is compiled."""
+    click.echo(COMPILING, err=True)
 
 
 @contextmanager
-def told_of_compiling(what: str = COMPILING) -> Iterator[Callable[[], bool]]:
-    """Say so when numba begins to compile what its cache lacks; yields a function that tells whether it did."""
+def told_of_compiling(what: str = COMPILING, *, told: bool = False) -> Iterator[Callable[[], bool]]:
+    """Say, unless ``told``, when numba compiles what its cache lacks; yields a function that tells whether it did."""
     from numba.core import event
 
     class Teller(event.Listener):
@@ -24,7 +29,8 @@ def told_of_compiling(what: str = COMPILING) -> Iterator[Callable[[], bool]]:
         def on_start(self, event: Any) -> None:
             if not self.did:
                 self.did = True
-                click.echo(what, err=True)
+                if not told:
+                    click.echo(what, err=True)
 
         def on_end(self, event: Any) -> None:
             pass

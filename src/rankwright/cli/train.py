@@ -7,12 +7,15 @@ the training after the current pass, and the best model so far is saved.
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankwright.cli.ahead import compiling_ahead
 from rankwright.cli.cleaning import clean_data, clean_options, cleaner_of
+from rankwright.cli.compiling import announce
 from rankwright.cli.files import check_target, naming_files, read_features
 from rankwright.cli.options import FILE, numbers, positive, seed_option, settings_of, threads_option
 from rankwright.cli.sections import Sectioned
@@ -229,18 +232,19 @@ def command(
         settings |= {"C": saved.training["C"]} if saved.training.get("C") else {}
     if valid is None and start is None:
         settings = _folds(settings, cv) | settings
-    validated = valid is not None
-    decided = plan(chosen, settings, measure=measure, validated=validated, random_state=seed, n_jobs=threads)
-    data, dropped = _read(features, group, negative_as_zero, cleaner, threads)
-    checked, also = (None, None) if valid is None else _read(valid, valid_group, negative_as_zero, cleaner, threads)
+    decided = plan(chosen, settings, measure=measure, validated=valid is not None, random_state=seed, n_jobs=threads)
+    read = partial(_read, negative_as_zero=negative_as_zero, cleaner=cleaner, threads=threads)
+    with compiling_ahead(method.strip().lower(), announce) as ahead:
+        data, dropped = read(features, group)
+        checked, also = (None, None) if valid is None else read(valid, valid_group)
+        ahead.finish(data)
     with naming_files({TRAINING: features, VALIDATION: valid, STARTING_MODEL: start}):
         if checked is not None:
             checked, found = held_out(data, checked)
             for notice in found:
                 click.echo(f"warning: {notice.text}", err=True)
-        trained, compiled = watched(
-            decided, lambda watch: decided.train(data, checked, start=saved, callback=watch), starts=saved is not None
-        )
+        train = partial(decided.train, data, checked, start=saved)
+        trained, compiled = watched(decided, train, starts=saved is not None, told=ahead.told)
         notices(trained)
     trained.save(target)
     paths = {"model": str(target), "features": str(features), "valid": None if valid is None else str(valid)}
@@ -254,7 +258,7 @@ def command(
 
 
 def _read(
-    path: Path, group: Path | None, negative_as_zero: bool, cleaner: Cleaner | None, threads: int
+    path: Path, group: Path | None, *, negative_as_zero: bool, cleaner: Cleaner | None, threads: int
 ) -> tuple[RankingData, dict[str, Any] | None]:
     """The data of a file, and what cleaning dropped from it."""
     read = read_features(path, group, negative_as_zero=negative_as_zero, threads=threads)

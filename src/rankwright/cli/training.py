@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankwright.caching import is_compiled
 from rankwright.cli.compiling import told_of_compiling
 from rankwright.cli.printing import RETURN, styled
 from rankwright.errors import InputError
@@ -123,28 +124,22 @@ def must_compile() -> bool:
         from rankwright.objectives.structured import _evaluate
         from rankwright.solvers.smoothed import minimise
 
-        for kernel in (_evaluate, minimise):
-            code = kernel.py_func.__code__
-            source = Path(code.co_filename)
-            folder = Path(kernel.stats.cache_path)
-            python = f"py{sys.version_info.major}{sys.version_info.minor}"
-            name = f"{source.stem}.{code.co_name}-{code.co_firstlineno}.{python}*.nbi"
-            newest = max((index.stat().st_mtime for index in folder.glob(name)), default=0.0)
-            if not kernel.signatures and newest < source.stat().st_mtime:
-                return True
+        return not all(kernel.signatures or is_compiled(kernel) for kernel in (_evaluate, minimise))
     except (AttributeError, ImportError, OSError, TypeError):
         return False
-    return False
 
 
-def watched(plan: Plan, train: Callable[[Watch | None], Trained], *, starts: bool) -> tuple[Trained, bool]:
-    """Train with a progress line and Ctrl-C under control; the outcome, and whether code had to be compiled."""
-    with told_of_compiling() as compiled:
+def watched(plan: Plan, train: Callable[..., Trained], *, starts: bool, told: bool = False) -> tuple[Trained, bool]:
+    """Train with a progress line and Ctrl-C under control; the outcome, and whether code had to be compiled.
+
+    ``train`` is called with a ``callback``. ``told``: that code is compiled was said already.
+    """
+    with told_of_compiling(told=told) as compiled:
         if not hasattr(plan.ranker, "callback"):
-            return train(None), compiled()
+            return train(), compiled()
         watch = Watch(plan.costs, starts)
         with watch.interruptible():
-            return train(watch), compiled()
+            return train(callback=watch), compiled()
 
 
 def notices(trained: Trained) -> None:

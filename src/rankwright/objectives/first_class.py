@@ -20,11 +20,11 @@ class FirstClass(WrapperAddressProtocol):
     def __init__(self, kernel: Any, signature: Any) -> None:
         kernel.compile(signature.args)
         self._compiled, self._signature = kernel.overloads[signature.args], signature
+        name = self._compiled.fndesc.llvm_cfunc_wrapper_name
+        self._address: int = self._compiled.library.get_pointer_to_function(name)
 
     def __wrapper_address__(self) -> int:
-        name = self._compiled.fndesc.llvm_cfunc_wrapper_name
-        address: int = self._compiled.library.get_pointer_to_function(name)
-        return address
+        return self._address
 
     def signature(self) -> Any:
         """The types of the arguments and of the result."""

@@ -20,18 +20,20 @@ query, and on nothing else.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit, typeof, types
 
+from rankwright.caching import INNER
 from rankwright.data.blocks import as_bounds, query_of_row
 from rankwright.data.order import descending
 from rankwright.data.threads import Team, runs_of
 from rankwright.measures import Measure, Rankings
 from rankwright.measures.forms import STATE, Swaps, read_only
-from rankwright.measures.oracles.common import BINS, WORK, sort_descending
+from rankwright.measures.oracles.common import BINS, SORT, WORK, sort_descending
 from rankwright.models.products import FASTMATH
 from rankwright.objectives.first_class import FirstClass, compiled
 
@@ -59,7 +61,7 @@ def _given_changes(i: int, worth: Any, parameters: Any, state: Any, out: Any) ->
         out[j] = state[i, j]
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
+@njit(error_model="numpy", fastmath=FASTMATH, forceinline=True, **INNER)
 def _row(
     i: int, worth: Any, scores: Any, changes: Any, powers: Any, factors: Any, up: Any, curve: Any
 ) -> float:  # fmt: skip
@@ -93,7 +95,7 @@ def _row(
     return forces
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)
+@njit(error_model="numpy", fastmath=FASTMATH, forceinline=True, **INNER)
 def _powers(scores: Any, powers: Any, inverses: Any) -> bool:
     """e^s of descending scores around their middle, and e^−s; False, and nothing, where they are too far apart.
 
@@ -122,7 +124,7 @@ def _powers(scores: Any, powers: Any, inverses: Any) -> bool:
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _powers_of(i: int, scores: Any, powers: Any) -> None:
     """e^(s_i − s_j) for all lower ranks j; beyond a reach it makes no difference."""
     for j in range(i + 1, scores.size):
@@ -137,7 +139,7 @@ def _space(longest: int, rows: int) -> Any:
     return places, work, vectors, (np.empty(longest), np.empty(longest)), np.empty((rows, longest + 1))
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _alike(values: Any, order: Any, first: int, last: int) -> int:
     """Where the run of equal values that begins at ``first`` ends, at most ``last``."""
     value, stop = values[order[first]], first + 1
@@ -146,7 +148,7 @@ def _alike(values: Any, order: Any, first: int, last: int) -> int:
     return stop
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _spread(worth: Any, order: Any, first: int, last: int, ranks: Any) -> None:
     """Ranks for a tie, ``order[first:last]``, lowest worth first: the k-th of m alike is (k + ½)/m of the way down."""
     start = first
@@ -179,7 +181,7 @@ def _set_ranks(scores: Any, worth: Any, order: Any, ranks: Any) -> None:
         first = last
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _share(scores: Any, worth: Any, order: Any, ranks: Any, values: Any, norm: float, shared: Any) -> None:
     """``values``, which are by rank, over ``norm``; documents alike in score and worth get their mean."""
     first = np.int64(0)  # as a literal, it would compile what it is given to twice
@@ -197,11 +199,11 @@ def _share(scores: Any, worth: Any, order: Any, ranks: Any, values: Any, norm: f
 @njit(cache=True, nogil=True, error_model="numpy")
 def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights: Any) -> None:
     """Residuals and second derivatives of query ``q``, whose documents come by worth, lowest first."""
-    truncation, (near, slope, normalize), parameters, indptr, worth, known, norms, changes, prepare = setup
+    truncation, (near, slope, normalize), parameters, indptr, worth, known, norms, changes, prepare, sort = setup
     (order, ranks), work, (ranked, ordered, change, up, curve), (powers, inverses), state = space
     n, start = scores.size, indptr[q]
     own, order, ranks = worth[start : start + n], order[:n], ranks[:n]
-    sort_descending(scores, order, work)
+    sort(scores, order, work)
     for r in range(n):
         ranks[r], ranked[r], ordered[r] = r, own[order[r]], scores[order[r]]
         up[r] = curve[r] = 0.0
@@ -230,13 +232,19 @@ def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights:
         residuals[order[r]] = up[r] * factor
         weights[order[r]] = curve[r] * factor
     if tied:
-        _share(scores, own, order, ranks, up, norm, residuals)
-        _share(scores, own, order, ranks, curve, norm, weights)
+        for turn in range(2):  # one call for both: a function called in two places is compiled for each
+            values, shared = (curve, weights) if turn else (up, residuals)
+            _share(scores, own, order, ranks, values, norm, shared)
 
 
 @njit(cache=True, nogil=True)
-def _queries(setup: Any, scores: Any, docs: Any, first: int, last: int, residuals: Any, weights: Any) -> None:
-    """Residuals and second derivatives of the queries ``first`` … ``last − 1``."""
+def _queries(
+    query: Any, setup: Any, scores: Any, docs: Any, first: int, last: int, residuals: Any, weights: Any
+) -> None:  # fmt: skip
+    """Residuals and second derivatives of the queries ``first`` … ``last − 1``.
+
+    ``query`` is `_query`, handed over so that its code is not compiled again here.
+    """
     indptr, longest = setup[3], np.int64(0)
     for q in range(first, last):
         longest = max(longest, indptr[q + 1] - indptr[q])
@@ -247,7 +255,7 @@ def _queries(setup: Any, scores: Any, docs: Any, first: int, last: int, residual
         n = indptr[q + 1] - start
         for i in range(n):
             s[i] = scores[docs[start + i]]
-        _query(q, s[:n], setup, space, up, curve)
+        query(q, s[:n], setup, space, up, curve)
         for i in range(n):
             residuals[docs[start + i]] = up[i]
             weights[docs[start + i]] = curve[i]
@@ -284,6 +292,8 @@ class Lambdas:
     kernel : tuple or None
         A compiled ``function(q, scores, setup, space, residuals, weights)`` for one query, and its ``setup``; None if
         the measure has no compiled changes. Scores, residuals and weights are in the order of ``docs``.
+    setup : tuple
+        What the kernel knows of the measure and the labels.
     """
 
     def __init__(
@@ -317,7 +327,7 @@ class Lambdas:
                 swaps = Swaps(_given_changes)
         self.docs = self.docs[np.lexsort((worth[self.docs], query_of_row(self.indptr)))]
         worth = np.ascontiguousarray(worth[self.docs])
-        self._setup = (
+        self.setup = (
             longest if truncation is None else int(truncation),
             (float(nearness), 1.0, normalize) if nearness else (1.0, 0.0, normalize),
             swaps.parameters(longest),
@@ -327,18 +337,24 @@ class Lambdas:
             norms,
             compiled(swaps.changes, _CHANGES),
             compiled(swaps.prepare, _PREPARE),
+            FirstClass(sort_descending, SORT),
         )
         self._weights = None if query_weights is None else np.repeat(query_weights, np.diff(indptr))
         self._tasks = runs_of(self.indptr, threads, _TASK_DOCS)
         self._team = Team(threads)
 
-    @property
+    @cached_property
     def kernel(self) -> tuple[Any, Any] | None:
         """The compiled gradients of one query, and their setup."""
         if not self._compiled:
             return None
-        returned = (types.int64, _VECTOR, typeof(self._setup), typeof(self.space(1)), _VECTOR, _VECTOR)
-        return FirstClass(_query, types.void(*returned)), self._setup
+        return FirstClass(_query, self.signature), self.setup
+
+    @property
+    def signature(self) -> Any:
+        """The types of the compiled gradients of one query."""
+        taken = (types.int64, _VECTOR, typeof(self.setup), typeof(self.space(1)), _VECTOR, _VECTOR)
+        return types.void(*taken)
 
     def space(self, longest: int) -> Any:
         """Working memory of the kernel for queries of up to ``longest`` documents."""
@@ -349,9 +365,11 @@ class Lambdas:
         residuals, weights = np.zeros(len(scores)), np.zeros(len(scores))
         scores = np.ascontiguousarray(scores, np.float64)
 
+        kernel = self.kernel
+
         def run(first: int, stop: int) -> None:
-            if self._compiled:
-                _queries(self._setup, scores, self.docs, first, stop, residuals, weights)
+            if kernel is not None:
+                _queries(*kernel, scores, self.docs, first, stop, residuals, weights)
                 return
             for q in range(first, stop):
                 docs = self.docs[self.indptr[q] : self.indptr[q + 1]]
@@ -369,12 +387,12 @@ class Lambdas:
         residuals, weights, space = np.empty(n), np.empty(n), _space(n, STATE)
         if not self._compiled:
             assert self._measure is not None
-            labels = self._setup[4][self.indptr[q] : self.indptr[q + 1]]
+            labels = self.setup[4][self.indptr[q] : self.indptr[q + 1]]
             ranked, order, ranks = np.empty(n), np.argsort(-scores, kind="stable"), np.empty(n, np.int64)
             _set_ranks(scores, labels, order, ranks)
             ranked[ranks] = labels[order]
             space = (*space[:-1], np.ascontiguousarray(self._measure.swap_deltas(ranked), np.float64))
-        _query(q, np.ascontiguousarray(scores, np.float64), self._setup, space, residuals, weights)
+        _query(q, np.ascontiguousarray(scores, np.float64), self.setup, space, residuals, weights)
         return residuals, weights
 
     def close(self) -> None:

@@ -38,7 +38,7 @@ from rankwright.rankers.parameters import (
     parameter,
     whole,
 )
-from rankwright.rankers.problem import BUNDLE, N_SLACK, SOLVERS, Problem, Settings, Target
+from rankwright.rankers.problem import BUNDLE, DESCENT, N_SLACK, SOLVERS, Problem, Settings, Target
 from rankwright.rankers.proof import prove
 from rankwright.rankers.ramp_problem import HINGE, RAMP, RAMP_GRID, RampProblem, StartOnly
 from rankwright.rankers.usefulness import OPEN, USELESS, can_learn, is_useless, learn_pairs, learners, useless_notice
@@ -72,6 +72,15 @@ class MaxMarginRanker(CostRanker):
     def _path(self, task: Task) -> CostPath:
         initial = self._initial(task.data)
         return Problem(*self._useful_part(task), self._settings(), initial)
+
+    def rehearse(self, data: RankingData) -> None:
+        """Do one pass over the data and forget it, so that code is compiled; every query must have an order."""
+        settings = replace(self._settings(), solver=DESCENT, max_passes=1)  # which needs no problem over planes
+        problem = Problem(data, self._targets(data), np.ones(data.n_queries), settings, None)
+        try:
+            problem.solve(1.0)
+        finally:
+            problem.close()
 
     def _useful_part(self, task: Task) -> tuple[RankingData, Sequence[Target], Array]:
         """The queries with something to learn from, their targets and weights."""

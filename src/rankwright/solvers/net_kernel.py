@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from rankwright.caching import INNER
 from rankwright.models.products import FASTMATH
 
 __all__ = ["backward", "forward", "net_space", "run_groups", "run_task", "step"]
@@ -24,7 +25,7 @@ _LANES = 8
 _FIRST, _SECOND, _TINY = 0.9, 0.999, 1e-8  # Adam's usual constants
 
 
-@njit(cache=True)
+@njit(**INNER)
 def _line(n: int) -> int:
     """Length of a line of ``n`` numbers: an odd number of cache lines, so that lines do not compete for one slot."""
     return _LANES * (((n + _LANES - 1) // _LANES) | 1)
@@ -190,7 +191,7 @@ def backward(rows: Any, q: int, theta: Any, hidden: int, cost: float, space: Any
     _add_products(X, docs[start : start + n], line, columns, mean, inverse, block, g, grad, units)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def run_task(
     rows: Any, residuals: Any, setup: Any, order: Any, first: int, last: int, costs: Any, theta: Any, hidden: int,
     space: Any, memory: Any, grad: Any, seen: Any,
@@ -216,7 +217,7 @@ def run_task(
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def step(theta: Any, grad: Any, share: float, state: Any, rate: float, decay: float, decayed: int) -> None:
     """Move θ along ``share`` times the gradient: by Adam's rule if ``state`` has room for its averages, else by rate.
 

@@ -37,7 +37,8 @@ _SHORT = 32
 def _radix(keys: Any, low: int, order: Any, other: Any, counts: Any) -> None:
     """Sort by 32 bits of the keys, from bit ``low`` on, eight at a time."""
     n = keys.size
-    counts[:] = 0
+    for place in range(counts.size):
+        counts[place] = 0
     for i in range(n):
         key = keys[i] >> low
         for digit in range(4):

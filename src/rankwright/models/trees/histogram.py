@@ -15,6 +15,8 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from rankwright.caching import INNER
+
 __all__ = ["CURVE_BITS", "MOST_ROWS", "Packed", "count_bins", "fill_groups", "gather", "pack", "turn"]
 
 Array = npt.NDArray[Any]
@@ -144,7 +146,7 @@ def fill_groups(words: Any, by_row: Any, first: int, stop: int, rows: Any, value
             _add_words(block[group - first, :n], values[start : start + n], sums[group])
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _touch(by_row: Any, first: int, stop: int, rows: Any) -> Any:
     """Read a word of every cache line that is needed next: in so short a loop the reads wait side by side.
 
@@ -157,7 +159,7 @@ def _touch(by_row: Any, first: int, stop: int, rows: Any) -> Any:
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _add_rows(words: Any, rows: Any, values: Any, sums: Any) -> None:
     byte = np.uint64(255)
     s0, s1, s2, s3, s4, s5, s6, s7 = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7]
@@ -173,7 +175,7 @@ def _add_rows(words: Any, rows: Any, values: Any, sums: Any) -> None:
         s7[word >> np.uint64(56)] += value
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _add_words(words: Any, values: Any, sums: Any) -> None:
     """The same for words side by side."""
     byte = np.uint64(255)

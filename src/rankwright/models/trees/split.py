@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
+from rankwright.caching import INNER
 from rankwright.models.trees.binning import GROUP, MISSING
 from rankwright.models.trees.histogram import CURVE_BITS, count_bins, fill_groups
 from rankwright.models.trees.special_split import best_bounded_split, category_order, chance_gain, permuted
@@ -50,7 +51,7 @@ def best_split(histogram: Any, n_bins: int, total: int, least: int, counts: Any,
     return best / max(float(total & _CURVE), 1.0) if best >= 0 else -1.0, last, with_missing
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(error_model="numpy", **INNER)
 def _set_gains(lefts: Any, total: int, least: int, gains: Any) -> None:
     """The gain times H of every split, −1 where a part has too little curvature; without branches, many at once."""
     g, h = total >> CURVE_BITS, total & _CURVE
@@ -61,7 +62,7 @@ def _set_gains(lefts: Any, total: int, least: int, gains: Any) -> None:
         gains[b] = gain if (h_left >= least) & (h - h_left >= least) else -1.0
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _forbid(counts: Any, n_bins: int, n_left: int, min_rows: int, gains: Any) -> None:
     """Set the gain to −1 where a part has too few rows; ``n_left`` go left in any case."""
     n = counts[MISSING]
@@ -98,7 +99,7 @@ def _best_of(
     return best[0] - chance_gain(searched, n_bins[j], noise), best[1], best[2]
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _searched(histogram: Any, n_bins: Any, special: Any, j: int, node: Any, limits: Any, counts: Any) -> Any:
     """The bins of a feature in the order in which they are searched: of categories, that of their means."""
     if special is None:
@@ -109,13 +110,15 @@ def _searched(histogram: Any, n_bins: Any, special: Any, j: int, node: Any, limi
     return permuted(histogram, order), permuted(counts, order)
 
 
-@njit(cache=True, nogil=True)
+@njit(**INNER)
 def _best_splits(
     sums: Any, first: int, n_bins: Any, special: Any, allowed: Any, node: Any, limits: Any, out: Any
 ) -> None:  # fmt: skip
     """The best splits of the features of the group that begins with ``first``; ``sums`` are theirs."""
     gains, lasts, missing_left = out
-    no_counts, no_rows = np.zeros(256, np.int64), np.int64(0)  # a literal 0 would compile all that it is given to twice
+    no_counts, no_rows = np.empty(256, np.int64), np.int64(0)  # a literal 0 would compile all that it is given to twice
+    for b in range(256):
+        no_counts[b] = 0
     for j in range(first, min(first + GROUP, n_bins.size)):
         gains[j], lasts[j], missing_left[j] = -1.0, 0, False
         if allowed[j]:
@@ -141,12 +144,15 @@ def look(
             for k in range(GROUP):
                 for b in range(256):
                     sums[group, k, b] = parts[part, group, k, b] + (sums[group, k, b] if part else np.int64(0))
-        _best_splits(sums[group], group * GROUP, n_bins, special, allowed, node, limits, out)
-    for group in range(first, min(stop, other.shape[0])):
-        for k in range(GROUP):
-            for b in range(256):
-                other[group, k, b] -= sums[group, k, b]
-        _best_splits(other[group], group * GROUP, n_bins, special, other_allowed, other_node, limits, other_out)
+    for child in range(2):  # one call for both: a function called in two places is compiled for each
+        for group in range(first, min(stop, other.shape[0]) if child else stop):
+            if child:
+                for k in range(GROUP):
+                    for b in range(256):
+                        other[group, k, b] -= sums[group, k, b]
+            of_group, usable = (other[group], other_allowed) if child else (sums[group], allowed)
+            own, found = (other_node, other_out) if child else (node, out)
+            _best_splits(of_group, group * GROUP, n_bins, special, usable, own, limits, found)
 
 
 @njit(cache=True, nogil=True)
@@ -160,9 +166,13 @@ def settle(
     units of curvature has enough rows.
     """
     gains, lasts, missing_left = out
-    counts, counted = np.empty(256, np.int64), np.zeros(n_bins.size, np.bool_)
+    counts, counted = np.empty(256, np.int64), np.empty(n_bins.size, np.int64)
+    for feature in range(n_bins.size):
+        counted[feature] = 0
     while True:
-        j = np.argmax(gains)
+        j = 0
+        for feature in range(1, gains.size):
+            j = feature if gains[feature] > gains[j] else j
         if gains[j] <= 0 or counted[j]:
             return j
         histogram = sums[j // GROUP, j % GROUP]
@@ -175,7 +185,7 @@ def settle(
             return j
         count_bins(words[j // GROUP], 8 * (j % GROUP), rows, counts)
         gains[j], lasts[j], missing_left[j] = _best_of(histogram, n_bins, special, j, node, limits, counts, min_rows)
-        counted[j] = True
+        counted[j] = 1
 
 
 @njit(cache=True, nogil=True)

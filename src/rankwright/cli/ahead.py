@@ -1,0 +1,181 @@
+"""Compiling ahead: on the first use of a method, other processes compile parts of its code while data is read.
+
+numba compiles one function at a time in a process. The parts of a training (`rankwright.training.rehearsal`) are shared
+out through a folder of claims: a process that makes a part's file compiles it and leaves the code in numba's cache,
+where the others find it. The process that trains takes part, too, once its data is read.
+
+Workers are started as commands of their own, never forked, and end when their standard input does: with the process
+that started them, however that ends. One that dies leaves its part to the training. None is started where numba's cache
+has the largest functions of a method, or where no other core is free.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import rankwright
+
+if TYPE_CHECKING:
+    from rankwright.data.dataset import RankingData
+
+__all__ = ["Ahead", "compiling_ahead"]
+
+_MODULE = "rankwright.cli.ahead"
+_MOST_WORKERS = 3  # a method has hardly more parts of equal length
+_LONGEST = 300.0  # seconds that a worker may take: then something is wrong with it
+_FORM = "form"  # the file that says how features are stored
+_OBJECTS = (200_000, 50, 1000)  # thresholds of garbage collection
+
+
+class Ahead:
+    """The processes that compile a method, which share a folder; without one, there is nothing to compile.
+
+    Attributes
+    ----------
+    told : bool
+        Whether there is something to compile, and the user was told.
+    """
+
+    def __init__(self, method: str, folder: Path | None) -> None:
+        self._method, self._folder, self.told = method, folder, folder is not None
+        self._workers: list[subprocess.Popen[bytes]] = []
+
+    def start(self, workers: int) -> None:
+        """Start workers; without one, this process does it all."""
+        assert self._folder is not None
+        with suppress(OSError):
+            for _ in range(workers):
+                self._workers.append(_start(self._method, self._folder))
+
+    def finish(self, data: RankingData) -> None:
+        """Compile what no worker has begun, for data like this, and wait for the workers."""
+        from rankwright.training.rehearsal import form_of
+
+        if self._folder is None:
+            return
+        unfinished = self._folder / f".{_FORM}"
+        unfinished.write_text(form_of(data))
+        unfinished.replace(self._folder / _FORM)
+        _compile_parts(self._method, self._folder)
+        ends = time.monotonic() + _LONGEST
+        for worker in self._workers:
+            with suppress(subprocess.TimeoutExpired):
+                worker.wait(max(0.0, ends - time.monotonic()))
+
+    def close(self) -> None:
+        """End the workers."""
+        for worker in self._workers:
+            worker.kill()
+            if worker.stdin is not None:
+                worker.stdin.close()
+            worker.wait()
+
+
+@contextmanager
+def compiling_ahead(method: str, tell: Callable[[], Any]) -> Iterator[Ahead]:
+    """Start workers for a method that is not compiled yet, if there are cores to share with.
+
+    ``tell`` is called if so.
+    """
+    from rankwright.training.rehearsal import rehearsals
+
+    parts = rehearsals(method)
+    workers = min(_cores() - 1, _MOST_WORKERS, len(parts))
+    if workers < 1 or not sys.executable or all(part.is_compiled() for part in parts):
+        yield Ahead(method, None)
+        return
+    tell()
+    with _fewer_collections(), tempfile.TemporaryDirectory(prefix="rankwright-ahead-") as folder:
+        ahead = Ahead(method, Path(folder))
+        try:
+            ahead.start(workers)
+            yield ahead
+        finally:
+            ahead.close()
+
+
+def _start(method: str, folder: Path) -> subprocess.Popen[bytes]:
+    """A process that compiles parts; nothing is imported from the current folder."""
+    package = str(Path(rankwright.__file__).resolve().parents[1])
+    path = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+    return subprocess.Popen(
+        [sys.executable, "-P", "-m", _MODULE, method, str(folder)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+
+
+def _compile_parts(method: str, folder: Path) -> None:
+    """Rehearse the parts that no other process has claimed; those that depend on the form of the data come last."""
+    from rankwright.training.rehearsal import few_documents, rehearsals
+
+    form = "dense-float32"
+    for part in rehearsals(method):
+        if part.needs_form:
+            form = _await_form(folder)
+        if _claim(folder / part.name):
+            with suppress(Exception):  # a part that fails here is left to the training
+                part.run(few_documents(form))
+
+
+@contextmanager
+def _fewer_collections() -> Iterator[None]:
+    """Look for garbage less often: compiling makes many objects, most of which stay."""
+    usual = gc.get_threshold()
+    gc.set_threshold(*_OBJECTS)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*usual)
+
+
+def _await_form(folder: Path) -> str:
+    """How features are stored, once that is known."""
+    while not (folder / _FORM).exists():
+        time.sleep(0.02)
+    return (folder / _FORM).read_text()
+
+
+def _claim(path: Path) -> bool:
+    """Make a file that nobody has made yet."""
+    try:
+        path.open("x").close()
+    except FileExistsError:
+        return False
+    return True
+
+
+def _cores() -> int:
+    """Cores that this process may use, less those that were busy in the last minute, where workers gain nothing."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    with suppress(AttributeError, OSError):  # not known everywhere
+        cores -= int(os.getloadavg()[0])
+    return cores
+
+
+def _end_with_input() -> None:
+    os.read(sys.stdin.fileno(), 1)  # nothing is ever written
+    os._exit(1)
+
+
+def _work(method: str, folder: str) -> None:
+    """Compile parts until all are claimed."""
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    with _fewer_collections():
+        _compile_parts(method, Path(folder))
+
+
+if __name__ == "__main__":
+    _work(*sys.argv[1:])
