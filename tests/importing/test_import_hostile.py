@@ -150,8 +150,9 @@ def ubjson_of(value):
         b"## RankNet\n1 2\n1\n99999999999\n",
         b"## RankNet\n99999999999\n1\n1\n0 0 1\n0 1 1 1\n1 0 1\n",
         b"tree\nnum_class=1\nmax_feature_idx=99999999999999999\nfeature_names=a\n",
+        json.dumps(CATBOOST).replace('"AsIs"', "[]").encode(),
     ],
-    ids=range(17),
+    ids=range(18),
 )
 def test_sizes_that_no_file_has_are_refused_at_once(content, tmp_path):
     assert import_file(content, tmp_path)[0] == 2

@@ -60,7 +60,7 @@ def _columns(info: Facts) -> tuple[dict[int, int], dict[int, bool], dict[int, st
     for one in info.list("float_features"):
         facts = Facts.of(info.file, one, "float_features")
         own, column = facts.whole("feature_index"), facts.whole("flat_feature_index")
-        treatment = facts.values.get("nan_value_treatment", "AsIs")
+        treatment = str(facts.values.get("nan_value_treatment", "AsIs"))
         if treatment not in _TREATMENTS:
             raise facts.error(f"nan_value_treatment is {shown(treatment)}; expected {', '.join(_TREATMENTS)}")
         columns[own], missing_left[own] = column, _TREATMENTS[treatment]
