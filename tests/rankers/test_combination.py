@@ -175,7 +175,7 @@ def test_many_queries_share_blocks(slack, monkeypatch):
     X, y, qid = random_queries(11, n_queries=60, n_features=3)
     settings = {"loss": ["map", "dorm", "mrr"], "C": 10.0, "slack": slack, "tol": 1e-6}
     expected = hinge_svm(**settings).fit(X, y, qid)
-    monkeypatch.setattr("rankwright.rankers.problem._FEW_BLOCKS", 7)
+    monkeypatch.setattr("rankwright.rankers.problem._MOST_BLOCKS", 7)
     ranker = hinge_svm(**settings).fit(X, y, qid)
     assert ranker.objective_ == pytest.approx(expected.objective_, rel=2e-6)
 

@@ -29,7 +29,7 @@ SOLVERS = (BUNDLE, ONE_SLACK, N_SLACK)  # with a certificate
 _PLANES = {BUNDLE: 16, ONE_SLACK: 200, N_SLACK: 8, DESCENT: 16}  # per block, at least
 _PLANES_IN_ALL = 200  # at least: few blocks need more planes each,
 _PER_FEATURE = 1.5  # and with many features, these for every one of them
-_FEW_BLOCKS = 112  # up to this many, every query has its own block
+_MOST_BLOCKS = 112  # up to this many, every query has its own block
 _LEAST_BLOCKS = 16  # of many features: then so many do, or twice as many as there are documents per feature
 _PLANE_BYTES = 0.5  # share of the features' bytes that cached planes may take
 _FEW_BYTES = 1 << 25  # bytes they may always take
@@ -246,8 +246,7 @@ def _n_blocks(data: RankingData, capacity: int) -> int:
     from rankwright.objectives.sample import LEAST_DOCUMENTS
 
     of_feature = data.n_docs / data.n_features
-    few = _FEW_BLOCKS
+    worthwhile = _MOST_BLOCKS
     if data.n_features > MANY_FEATURES and of_feature >= LEAST_DOCUMENTS:
-        few = min(few, max(_LEAST_BLOCKS, int(2 * of_feature)))
-    worthwhile = max(few, int(of_feature / 8))
+        worthwhile = min(worthwhile, max(_LEAST_BLOCKS, int(2 * of_feature)))
     return max(1, min(data.n_queries, worthwhile, affordable))

@@ -28,6 +28,7 @@ _LEAST_DAMPING = 0.1  # of the last one
 _BALANCE = 0.03  # of the gap: what the next weights must promise to gain, or they go further for a better bound
 _BOLDEST = 0.01
 _FEW = 8  # blocks: with fewer, assuming a curvature is no help
+_LONG = 20  # passes after which it is none either, where the whole shape is known
 _REACH, _LEAST_REACH = 0.7, 0.1  # part of the way to the minimum over the planes that is gone then
 _FLAT = 3  # passes without a better bound after which the small problem is solved exactly
 _IDLE = 4  # passes without a new plane after which only rounding is left
@@ -155,7 +156,7 @@ class _Run:
         book.resume(_ACCURACY, self._steps)
         self.best = _Centre(book.w.copy()) if known is None else _Centre(*known)
         self.dual = book.dual
-        self.idle, self._flat, self._on_planes = 0, 0, 0.0
+        self.idle, self._flat, self._passes, self._on_planes = 0, 0, 0, 0.0
         self._boldness, self._reach = 1.0, _REACH
         self._next = self.best.w
         if known is not None and book.n_planes:
@@ -164,6 +165,7 @@ class _Run:
     def evaluate(self) -> Any:
         """One pass over the data; the planes found there."""
         planes = self._objective.evaluate(self._next)
+        self._passes += 1
         self._before, self._here = self.best, _Centre(self._next, float(planes.values.sum()))
         better = self._here.value < self.best.value
         self.best = self._here if better else self.best
@@ -224,13 +226,13 @@ class _Run:
         return (self._book.shape or FLAT).square(v)
 
     def _by_reach(self) -> bool:
-        """Whether nothing is known of the curvature; finds its shape when first asked."""
+        """Whether nothing is known of the curvature, or that was no help; finds its shape when first asked."""
         book = self._book
         if self._objective.n_blocks < _FEW:
             return True
         if not book.has_shape:
             book.shape, book.has_shape = shape_of(self._objective.sample), True
-        return book.shape is None
+        return book.shape is None or (self._passes > _LONG and book.shape.whole.size > 0)
 
     def check(self, passes: int, began: float) -> Check:
         """What is known now. Rounding may put the bound above the objective by a hair; a gap is not negative."""
