@@ -152,12 +152,16 @@ def test_no_worker_without_a_second_core_or_with_a_full_cache(monkeypatch, cores
     assert not found.told
 
 
-def test_busy_cores_are_left_alone(monkeypatch):
-    loads = iter([0.4, 0.4 + os.cpu_count()])
-    monkeypatch.setattr(os, "getloadavg", lambda: (next(loads), 0.0, 0.0), raising=False)
-    free = ahead._cores()
-    assert free >= 1
-    assert ahead._cores() == free - os.cpu_count()
+@pytest.mark.parametrize(
+    ("load", "now", "busy"), [(0.4, "9/99", 0), (3.4, "9/99", 3), (3.4, "2/99", 1), (3.4, "1/99", 0), (3.4, None, 3)]
+)
+def test_busy_cores_are_left_alone(monkeypatch, tmp_path, load, now, busy):
+    monkeypatch.setattr(os, "getloadavg", lambda: (load, 0.0, 0.0), raising=False)
+    monkeypatch.setattr(ahead, "_LOAD", tmp_path / "loadavg")
+    free = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if now is not None:
+        ahead._LOAD.write_text(f"{load} 0.00 0.00 {now} 123\n")
+    assert ahead._cores() == free - busy
 
 
 def test_without_processes_all_is_done_here(monkeypatch):

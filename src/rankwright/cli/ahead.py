@@ -33,6 +33,7 @@ __all__ = ["Ahead", "compiling_ahead"]
 _MODULE = "rankwright.cli.ahead"
 _MOST_WORKERS = 3  # a method has hardly more parts of equal length
 _LONGEST = 300.0  # seconds that a worker may take: then something is wrong with it
+_LOAD = Path("/proc/loadavg")
 _FORM = "form"  # the file that says how features are stored
 _OBJECTS = (200_000, 50, 1000)  # thresholds of garbage collection
 
@@ -158,11 +159,20 @@ def _claim(path: Path) -> bool:
 
 
 def _cores() -> int:
-    """Cores that this process may use, less those that were busy in the last minute, where workers gain nothing."""
+    """Cores that this process may use, less those that are busy, where workers gain nothing."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    with suppress(AttributeError, OSError):  # not known everywhere
-        cores -= int(os.getloadavg()[0])
-    return cores
+    return cores - _busy()
+
+
+def _busy() -> int:
+    """Cores that were busy in the last minute, but no more than are now, where that is known."""
+    try:
+        busy = int(os.getloadavg()[0])
+    except (AttributeError, OSError):
+        return 0
+    with suppress(OSError, ValueError, IndexError):  # Linux: "0.98 1.79 4.27 3/85 27726", 3 running, this one included
+        busy = min(busy, int(_LOAD.read_text().split()[3].partition("/")[0]) - 1)
+    return max(busy, 0)
 
 
 def _end_with_input() -> None:
