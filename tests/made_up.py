@@ -124,6 +124,17 @@ class MadeUp:
             rng = np.random.default_rng(sum(name.encode()))
             n_docs = read_data(self.path("letor/test.txt")).n_docs
             path.write_text("".join(f"{score:.4f}\n" for score in rng.normal(size=n_docs)))
+        elif path.suffix == ".csv":
+            data = read_data(self.path("letor/train.txt"))
+            head = (
+                "search,stars,name,bm25,price,colour"
+                if name == "shop.csv"
+                else "query_id,grade,doc_id,bm25,price,colour"
+            )
+            rows = zip(data.qid, data.labels, data.X.tolist(), strict=True)
+            colours = ("red", "green", "")
+            lines = [f"{q},{y:g},thing{n},{x[0]},{x[1]},{colours[n % 3]}" for n, (q, y, x) in enumerate(rows)]
+            write(path, [head, *lines])
         elif name == "rank.train.query":
             path.write_text("12\n" * 30)
         else:
@@ -162,6 +173,8 @@ class MadeUp:
             write(path, [json.dumps(_sold(number, *one)) for number, one in enumerate(collection.documents)])
         elif name == "clicks.csv":
             write(path, ["id,clicks", *(f"{document},{len(document)}" for document, _ in collection.documents[::2])])
+        elif name in ("products.csv", "ratings.csv", "site"):
+            _own_file(name, path)
         elif name.startswith("docs.tsv"):
             rows = [f"{document}\t{fields['name']}\t{fields['text']}" for document, fields in collection.documents]
             write(path, ["id\ttitle\tbody", *rows])
@@ -198,6 +211,24 @@ class MadeUp:
             judged = self.path(f"text/{part.partition('-')[0]}.qrels")
             return "features", "--runs", *runs, "--qrels", judged, "-o", path
         return None
+
+
+def _own_file(name: str, path: Path) -> None:
+    """Write the collection as people have theirs."""
+    collection, labels = _small()
+    if name == "products.csv":
+        rows = [f'{document},{fields["name"]},"<p>{fields["text"]}</p>"' for document, fields in collection.documents]
+        write(path, ["sku,title,blurb", *rows])
+    elif name == "ratings.csv":  # as Quepid writes them: queries by their text
+        judged = [(query, *one) for query, some in labels.items() for one in some.items()]
+        rows = [f'"{collection.queries[query]}",{document},{grade}' for query, document, grade in judged]
+        write(path, ["query,docid,rating", *rows])
+    else:
+        path.mkdir()
+        for document, fields in collection.documents:
+            page = f"<title>{fields['name']}</title><nav>Home</nav><h1>{document}</h1><p>{fields['text']}"
+            (path / f"{document}.html").write_text(page)
+        (path / "style.css").write_text("nav { color: red }")
 
 
 def _titled(document: str, fields: dict[str, str]) -> dict[str, str]:

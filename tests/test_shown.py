@@ -37,6 +37,10 @@ MATERIAL: dict[str, str | dict[str, str]] = {
         "letor/web.rkw letor/news.rkw letor/web.txt letor/train.txt letor/valid.txt letor/test.txt letor/later.txt"
     ),
     "docs/comparing.md": "text/qrels.txt text/bm25.run text/mine.run letor/test.txt letor/old.scores letor/new.scores",
+    "docs/formats.md": {
+        "CSV and other tables": "letor/train.csv letor/shop.csv",
+        "Judgements": "text/docs.index text/ratings.csv text/queries.tsv text/bm25.run",
+    },
     "docs/howto/adapt.md": (
         "letor/web.txt letor/web-valid.txt letor/news.txt letor/news-valid.txt letor/train.txt letor/vali.txt "
         "letor/test.txt"
@@ -70,6 +74,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
     "docs/retrieval.md": "text/docs.index text/queries.jsonl text/qrels.txt",
     "docs/splits-and-scaling.md": "letor/train.txt",
     "docs/text.md": {
+        "Documents": "text/site text/products.csv",
         "The index on disk": "text/more.jsonl",
         "Numbers of documents": "text/shop.jsonl text/clicks.csv text/queries.jsonl text/qrels.txt",
         "Other systems' runs as features": "text/train/bm25.run text/train/dirichlet.run text/train/jm.run "
@@ -87,7 +92,7 @@ REFERENCE = {
     "rankwright adapt": "letor/web.rkw letor/news.rkw letor/train.txt letor/valid.txt letor/test.txt letor/later.txt",
     "rankwright compare": "text/qrels.txt text/bm25.run text/mine.run text/yours.run letor/test.txt letor/old.scores "
     "letor/new.scores",
-    "rankwright convert": "letor/train.txt.gz letor/rank.train letor/rank.train.query",
+    "rankwright convert": "letor/train.txt.gz letor/rank.train letor/rank.train.query letor/shop.csv",
     "rankwright diagnose": "letor/train.txt letor/vali.txt",
     "rankwright evaluate": "text/qrels.txt text/bm25.run text/mine.run.gz letor/test.txt letor/scores.txt",
     "rankwright experiment": "text/python-docs-results",
@@ -101,7 +106,8 @@ REFERENCE = {
     "text/dense.run",
     "rankwright fuse": "text/bm25.run text/dirichlet.run text/qrels.txt",
     "rankwright import": "letor/lightgbm.txt letor/ranklib.txt letor/test.txt",
-    "rankwright index": "text/docs.jsonl.gz text/docs.tsv text/more.jsonl text/shop.jsonl text/clicks.csv",
+    "rankwright index": "text/docs.jsonl.gz text/docs.tsv text/more.jsonl text/shop.jsonl text/clicks.csv text/site "
+    "text/products.csv",
     "rankwright info": "letor/train.txt.gz text/qrels.txt letor/model.rkw",
     "rankwright rank": "letor/model.rkw letor/test.txt",
     "rankwright search": "text/docs.index text/model.rkw text/queries.jsonl text/qrels.txt",

@@ -93,7 +93,7 @@ def test_bad_options_are_one_line_before_any_training(files, capsys, monkeypatch
         ("1 qid:1 1:1\n-1 qid:1 1:2\n", "f.txt:2: "),
         ("1 qid:1 1:1\n1 qid:1 1:2\n0 qid:2 1:1\n", "f.txt: no query has documents of different labels"),
         ("2000 qid:1 1:1\n0 qid:1 1:2\n", "f.txt: the label 2000 is too large for nDCG"),
-        ("1 0 d1 2\n", "f.txt: contains TREC judgements, not features"),
+        ("1 0 d1 2\n", "f.txt: contains judgements, not features"),
     ],
 )
 def test_bad_feature_files_are_one_line(files, capsys, text, part):

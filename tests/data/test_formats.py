@@ -81,9 +81,9 @@ def test_parquet_and_folder(tmp_path):
     [
         (b"", r"a: is empty; expected LETOR lines"),
         (b"# only\n\n", "is empty"),
-        (b"\n0.5\nhello world\n", "a:3: a line of an unknown format; expected LETOR lines"),
+        (b"\n0.5\nhello world\n", "a:3: a line of an unknown format, 'hello world'; expected LETOR lines"),
         (b"hello my dear friend", "a:1: a line of an unknown format"),
-        (b"a,b,c\n1,2,3\n", "read CSV with pandas"),
+        (b"a,b,c\n1,2,3\n", "a:1: has the columns 'a', 'b', 'c'; expected a header with columns for queries"),
         (b"ab\0cd", "is not a text file"),
         (gzip.compress(b"1 qid:1 1:1\n" * 50, mtime=0)[:-20], "damaged or truncated gzip"),
     ],
@@ -174,7 +174,7 @@ def test_groups_and_negative_labels(tmp_path):
 @pytest.mark.parametrize("kind", ["qrels", "run", "scores"])
 def test_files_without_features(tmp_path, kind):
     (tmp_path / "a").write_text(TEXTS[kind])
-    with pytest.raises(InputError, match="not features; expected LETOR lines, Parquet or a data folder"):
+    with pytest.raises(InputError, match="not features; expected LETOR lines, CSV, Parquet or a data folder"):
         read_data(tmp_path / "a")
 
 

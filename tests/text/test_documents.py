@@ -136,8 +136,8 @@ def test_folder(tmp_path):
 def test_the_format_can_be_given(tmp_path):
     path = write(tmp_path / "a.jsonl", "{1\ttext")
     assert read(path, format="tsv") == [("{1", {"text": "text"})]
-    with pytest.raises(InputError, match="unknown format 'csv'; expected jsonl, tsv, trec, folder"):
-        read(path, format="csv")
+    with pytest.raises(InputError, match="unknown format 'xml'; expected csv, jsonl, json, tsv, parquet, trec"):
+        read(path, format="xml")
     with pytest.raises(InputError, match="not a folder"):
         read(path, format="folder")
 
@@ -154,8 +154,13 @@ def test_progress_of_a_file(tmp_path):
         ("a.jsonl", '{"id": "a"}\n\n{"id": "b",}', 3, "invalid JSON (.*column 1[12].*); expected one object per line"),
         ("a.jsonl", '{"id": ' + "9" * 5000 + "}", 1, "invalid JSON"),
         ("a.jsonl", '{"id": ' + "[" * 100_000, 1, "invalid JSON"),
-        ("a.json", '[{"id": "a"}]', 1, "not an object; expected one object per line"),
-        ("a.jsonl", '{"id": "a"}\n{"text": "b"}', 2, "without an id; expected the key id, _id or docno"),
+        ("a.jsonl", '[{"id": "a"}]', 1, "not an object; expected one object per line"),
+        (
+            "a.jsonl",
+            '{"id": "a"}\n{"text": "b"}',
+            2,
+            "without an id; expected the key id, _id, docno, docid",
+        ),
         ("a.jsonl", '{"id": ""}', 1, "empty document id"),
         ("a.jsonl", '{"id": true}', 1, "the document id is True; expected a string"),
         ("a.jsonl", '{"id": null}', 1, "the document id is None"),
@@ -204,7 +209,7 @@ def test_files_that_cannot_be_read(tmp_path):
         read(tmp_path / "none.jsonl")
     with pytest.raises(InputError, match="cannot be read: No such file"):
         read(tmp_path / "none")
-    with pytest.raises(InputError, match="unknown document format; expected JSON lines, tab-"):
+    with pytest.raises(InputError, match="unknown document format, its first line is 'just words'; expected CSV"):
         read(write(tmp_path / "a.txt", "just words\n"))
     path = write(tmp_path / "a.jsonl.gz", JSON * 1000)
     path.write_bytes(path.read_bytes()[:-20])

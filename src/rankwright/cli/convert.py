@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from rankwright.cli.cleaning import clean_data, clean_options, cleaner_of
+from rankwright.cli.files import check_missing
+from rankwright.cli.tables import columns_option, tell_layout
+from rankwright.data.roles import parse_columns
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.data.cleaning import Cleaner
     from rankwright.data.formats import Detected
+    from rankwright.data.roles import Columns
 
 __all__ = ["command"]
 
@@ -51,6 +55,7 @@ _TREC_SUFFIXES = {"run": (".run", ".trec", ".txt"), "qrels": (".qrels", ".txt")}
     type=click.Choice(["minmax", "percentile", "zscore"]),
     help="Scale every feature within each query.",
 )
+@columns_option
 @clean_options
 @click.option("--relevant-from", type=float, metavar="LABEL", help="With --clean: lowest relevant label.  [default: 1]")
 def command(
@@ -61,12 +66,13 @@ def command(
     negative_as_zero: bool,
     sparse: bool | None,
     scale: str | None,
+    columns: str | None,
     **options: Any,
 ) -> None:
     """Convert INPUT to the format given by the suffix of OUTPUT.
 
-    The format of INPUT is detected from its content: LETOR text, Parquet, a Rankwright folder, TREC qrels or a TREC
-    run. OUTPUT appears only when it is complete, and may be INPUT itself.
+    The format of INPUT is detected from its content: LETOR text, CSV with a header, Parquet, a Rankwright folder,
+    judgements in any form, or a TREC run. OUTPUT appears only when it is complete, and may be INPUT itself.
 
     \b
       .txt .letor .svm .dat .libsvm   LETOR text (also with .gz)
@@ -81,6 +87,7 @@ def command(
     \b
     Example:
       rankwright convert train.txt.gz -o train.rank
+      rankwright convert shop.csv -o train.rank --columns qid=search,label=stars,skip=name
       rankwright convert train.rank -o train.parquet --scale minmax
       rankwright convert train.txt.gz -o clean.txt --clean --clean-scaled
       rankwright convert rank.train -o train.rank --group rank.train.query
@@ -90,13 +97,14 @@ def command(
     cleaner = cleaner_of(options)
     if options.get("relevant_from") is not None:
         raise InputError("--relevant-from is for --clean, which is not given")
-    with detected(source) as found:
+    named = parse_columns(columns)
+    with detected(source, named) as found:
         if found.kind in ("model", "scores"):
             what = "is a model" if found.kind == "model" else "contains one score per line"
             raise InputError(f"{what}, which no other format can hold; nothing to convert", source)
         if found.kind in FEATURE_FORMATS:
             negative: Literal["error", "zero"] = "zero" if negative_as_zero else "error"
-            write = _features(found, target, dtype, group, negative, sparse, scale, cleaner)
+            write = _features(found, target, dtype, group, negative, sparse, scale, cleaner, named)
         else:
             given: dict[str, object] = {
                 "--dtype": dtype,
@@ -108,7 +116,7 @@ def command(
             used = [option for option, value in given.items() if value is not None]
             if used:
                 raise InputError(f"{used[0]} is for feature data, which this is not", source)
-            write = _trec(found, target, negative_as_zero)
+            write = _trec(found, target, negative_as_zero, named)
     click.echo(f"wrote {target}: {write()}", err=True)  # once INPUT is closed: it may be OUTPUT
 
 
@@ -121,16 +129,20 @@ def _features(
     sparse: bool | None,
     scale: str | None,
     cleaner: Cleaner | None,
+    columns: Columns | None,
 ) -> Callable[[], str]:
     """Read features; the result writes them and returns a summary."""
     from rankwright.cli.progress import reading
     from rankwright.data.formats import check_suffix, read_data, suffix_of, write_data
 
     check_suffix(target)
-    if dtype is None and found.kind == "letor":
+    if dtype is None and found.kind in ("letor", "csv"):
         dtype = "float64"
+    tell_layout(found, columns)
+    options: dict[str, Any] = {"dtype": dtype, "group": group, "sparse": sparse, "negative": negative}
     with reading(found.path) as progress:
-        data = read_data(found, dtype=dtype, group=group, sparse=sparse, negative=negative, progress=progress)
+        data = read_data(found, columns=columns, progress=progress, **options)
+    check_missing(data, target)
     if scale is not None:
         from rankwright.data.scaling import QueryScaler
 
@@ -147,7 +159,7 @@ def _features(
     return write
 
 
-def _trec(found: Detected, target: Path, negative_as_zero: bool) -> Callable[[], str]:
+def _trec(found: Detected, target: Path, negative_as_zero: bool, columns: Columns | None) -> Callable[[], str]:
     """Read judgements or a run; the result writes them and returns a summary."""
     from rankwright.cli.progress import reading
     from rankwright.data.columns import read_columns
@@ -160,7 +172,7 @@ def _trec(found: Detected, target: Path, negative_as_zero: bool) -> Callable[[],
         expected = ", ".join(_TREC_SUFFIXES[found.kind])
         raise InputError(f"{found.path} is {what}; expected the output to end in {expected} (also with .gz)", target)
     with reading(found.path) as progress:
-        table = (read_run if is_run else read_qrels)(found.source, progress)
+        table = read_run(found.source, progress) if is_run else read_qrels(found.source, progress, columns=columns)
     tag = next(read_columns(found.source, _RUN_COLUMNS, ("tag",))).fields["tag"][0] if is_run else b""
     if negative_as_zero and not is_run:
         table = replace(table, values=table.values.clip(0))

@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from rankwright.cli.files import check_target
+from rankwright.cli.files import check_missing, check_target
+from rankwright.cli.tables import columns_option, matched
 from rankwright.cli.whole import Whole
+from rankwright.data.roles import parse_columns
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,6 +68,7 @@ _CANDIDATES_HELP = "Documents of a query: the top ones of every function, the ju
     help="Part of a TREC topic to use: title, description, narrative, or several joined by +.",
 )
 @click.option("--threads", type=Whole(1), default=1, show_default=True, help="Does not affect the output.")
+@columns_option
 @click.option("--runs", is_flag=True, help="Make features from TREC runs, given as arguments.")
 @click.option(
     "--normalize",
@@ -75,11 +78,17 @@ _CANDIDATES_HELP = "Documents of a query: the top ones of every function, the ju
     help="With --runs: normalisation of the scores of a query.",
 )
 def command(
-    sources: tuple[Path, ...], target: Path, qrels: Path | None, runs: bool, normalize: str, **options: Any
+    sources: tuple[Path, ...],
+    target: Path,
+    qrels: Path | None,
+    runs: bool,
+    normalize: str,
+    columns: str | None,
+    **options: Any,
 ) -> None:
     """Make a feature file for training and ranking.
 
-    The input is an index (`rankwright index`) and queries (JSON lines with id and text, `id TAB text`, or TREC topics)
+    The input is an index (`rankwright index`) and queries (CSV or JSON with id and text, `id TAB text`, TREC topics)
     or, with --runs, the results of several systems: their scores, normalised within each query, and their reciprocal
     ranks. The suffix of the output decides its format, as for `rankwright convert`; feature names are kept.
 
@@ -101,13 +110,13 @@ def command(
     judgements = None
     if qrels is not None:
         with reading(qrels) as progress:
-            judgements = read_qrels(qrels, progress)
+            judgements = read_qrels(qrels, progress, columns=parse_columns(columns))
     if runs:
         data, notes = _from_runs(sources, judgements, normalize), []
     else:
-        made = _from_index(sources[0], sources[1], judgements, **options)
+        made = _from_index(sources[0], sources[1], judgements, qrels, **options)
         data, notes = made.data, _notes(made)
-        _check_missing(data, target)
+        check_missing(data, target, ", or the feature {name}(missing=0)")
     write_data(data, target)
     for note in notes:
         click.echo(f"note: {note}", err=True)
@@ -152,6 +161,7 @@ def _from_index(
     folder: Path,
     file: Path,
     judgements: TrecTable | None,
+    qrels: Path | None,
     *,
     sets: tuple[str, ...],
     names: tuple[str, ...],
@@ -175,6 +185,8 @@ def _from_index(
     columns = Columns(index, list(dict.fromkeys((*of_sets, *names))))
     with reading(file) as update:
         queries = read_queries(file, part=part, progress=update)
+    if judgements is not None and qrels is not None:
+        judgements = matched(judgements, queries, qrels)
     chosen: str | TrecTable = candidates
     if candidates not in ("union", "judged"):
         with reading(candidates) as update:
@@ -203,23 +215,6 @@ def _set_of(name: str, index: Index, fields: Sequence[str]) -> list[str]:
     if not index.numbers:
         raise InputError("has no numbers; expected some, see `rankwright index --number` and --set-numbers", index.path)
     return list(index.numbers)
-
-
-def _check_missing(data: RankingData, target: Path) -> None:
-    """Refuse missing numbers in a file that cannot be read with them."""
-    import numpy as np
-
-    from rankwright.data.formats import suffix_of
-
-    if suffix_of(target) == ".rank":
-        return
-    missing = np.isnan(data.X).sum(axis=0)
-    if missing.any():
-        at = int(np.argmax(missing))
-        name = data.names[at]
-        what = f"the number {name!r} is missing in {missing[at]:,} of {data.n_docs:,} rows"
-        how = f"a folder (.rank), which can hold that, or the feature {name}(missing=0)"
-        raise InputError(f"{what}; expected {how}", target)
 
 
 def _from_runs(sources: Sequence[Path], judgements: TrecTable | None, normalize: str) -> RankingData:

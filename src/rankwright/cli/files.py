@@ -9,23 +9,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rankwright.cli.progress import reading
+from rankwright.cli.tables import tell_layout
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
 
-__all__ = ["check_plots", "check_target", "naming_files", "read_features"]
+__all__ = ["check_missing", "check_plots", "check_target", "naming_files", "read_features"]
 
 
 def read_features(
     path: Path, group: Path | None = None, *, negative_as_zero: bool = False, threads: int = 1
 ) -> RankingData:
     """The feature data of a file."""
-    from rankwright.data.formats import read_data
+    from rankwright.data.formats import detected, read_data
 
-    with reading(path) as update:
-        negative: Literal["error", "zero"] = "zero" if negative_as_zero else "error"
-        return read_data(path, group=group, negative=negative, n_jobs=threads, progress=update)
+    with detected(path) as found:
+        tell_layout(found)
+        with reading(path) as update:
+            negative: Literal["error", "zero"] = "zero" if negative_as_zero else "error"
+            return read_data(found, group=group, negative=negative, n_jobs=threads, progress=update)
 
 
 def check_target(target: Path, sources: Iterable[Path | None], *, is_folder: bool = False) -> None:
@@ -61,3 +64,19 @@ def naming_files(files: Mapping[str, Path | None]) -> Iterator[None]:
         if str(error.path) not in files:
             raise
         raise InputError(error.message, files[str(error.path)], error.line) from None
+
+
+def check_missing(data: RankingData, target: Path, remedy: str = "") -> None:
+    """Refuse missing numbers in a file that cannot be read with them; a remedy may name the feature, ``{name}``."""
+    import numpy as np
+
+    from rankwright.data.formats import suffix_of
+
+    if suffix_of(target) in (".rank", ".qrels") or data.is_sparse:
+        return
+    missing = np.isnan(data.X).sum(axis=0)
+    if missing.any():
+        at = int(np.argmax(missing))
+        name = data.names[at]
+        what = f"the number {name!r} is missing in {missing[at]:,} of {data.n_docs:,} rows"
+        raise InputError(f"{what}; expected a folder (.rank), which can hold that{remedy.format(name=name)}", target)

@@ -8,10 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
+from rankwright.cli.tables import columns_option
+from rankwright.data.roles import parse_columns
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.text.index.index import Index
+    from rankwright.text.reading.sources import DocumentFiles
 
 __all__ = ["command"]
 
@@ -60,9 +63,11 @@ _ANALYZERS = ("plain", "porter", "porter+stop")
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["jsonl", "tsv", "trec", "folder"]),
+    type=click.Choice(["csv", "jsonl", "json", "tsv", "parquet", "trec", "html", "markdown", "folder"]),
     help="Format of DOCS.  [default: from suffix or first bytes]",
 )
+@columns_option
+@click.option("--html", metavar="NAME,NAME…", help="Fields that hold HTML: their text is indexed, without tags.")
 @click.option(
     "--errors",
     type=click.Choice(["strict", "replace"]),
@@ -82,17 +87,23 @@ def command(
     field_views: bool,
     no_text: bool,
     kind: str | None,
+    columns: str | None,
+    html: str | None,
     errors: Literal["strict", "replace"],
 ) -> None:
     """Index the documents in DOCS.
 
-    DOCS are files, plain or gzip, or folders: JSON lines ({"id": "d1", "title": "...", "text": "..."}), tab-separated
-    lines (id, text; or with a first line that names the columns), TREC SGML (<DOC><DOCNO>...), or a folder in which
-    every file is a document. INDEX appears once it is complete; an existing index is replaced.
+    DOCS are files, plain or gzip, or folders: CSV with a header (id, title, text, ...), JSON lines or an array
+    ({"id": "d1", "title": "...", "text": "..."}), Parquet, tab-separated lines (id, text; or with a first line that
+    names the columns), TREC SGML (<DOC><DOCNO>...), web pages and Markdown (title, headings, text), a folder in which
+    every file is a document, a BEIR folder, or ir_datasets:NAME. INDEX appears once it is complete; an existing index
+    is replaced.
 
     \b
     Example:
       rankwright index docs.jsonl.gz -o docs.index
+      rankwright index site/ -o site.index
+      rankwright index products.csv -o shop.index --columns id=sku,text=blurb --html text
       rankwright index docs.tsv -o docs.index --fields title,body --analyzer porter+stop
       rankwright index more.jsonl -o docs.index --add
       rankwright index shop.jsonl -o shop.index --number price,clicks
@@ -100,15 +111,18 @@ def command(
     """
     has_settings = fields is not None or bool(numbers or analyzers) or split_identifiers or field_views or no_text
     if table is not None:
-        if documents or add or has_settings or kind:
+        if documents or add or has_settings or kind or columns or html:
             raise click.UsageError("--set-numbers changes an index; expected only -o INDEX with it, and no DOCS")
         _set_numbers(table, target)
         return
     if not documents:
         raise click.UsageError("Missing argument 'DOCS...'.")
+    from rankwright.text.reading.sources import DocumentFiles
+
+    files = DocumentFiles(documents, parse_columns(columns), () if html is None else _names(html))
     if not add:
         index = _build(
-            list(documents),
+            files,
             target,
             fields=None if fields is None else _names(fields),
             numbers=[name for one in numbers for name in _names(one)],
@@ -125,7 +139,7 @@ def command(
     if has_settings:
         what = "no options for fields, numbers, analysers or texts"
         raise InputError(f"--add keeps the settings of the index; expected {what}")
-    index, n_before = _add(list(documents), target, format=kind, errors=errors)
+    index, n_before = _add(files, target, format=kind, errors=errors)
     n_added = index.n_docs - n_before
     shown = "1 document" if n_added == 1 else f"{n_added:,} documents"
     click.echo(f"added {shown} to {target}: {_summary(index)}", err=True)
@@ -135,22 +149,22 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
-def _build(documents: list[Path], target: Path, **options: Any) -> Index:
+def _build(documents: DocumentFiles, target: Path, **options: Any) -> Index:
     from rankwright.cli.progress import progress
     from rankwright.text.index.index import build_index
 
-    with progress(f"indexing {documents[0].name}") as update:
+    with progress(f"indexing {documents.paths[0].name}") as update:
         return build_index(documents, target, progress=update, **options)
 
 
-def _add(documents: list[Path], path: Path, **options: Any) -> tuple[Index, int]:
+def _add(documents: DocumentFiles, path: Path, **options: Any) -> tuple[Index, int]:
     from rankwright.cli.progress import progress
     from rankwright.text.index.index import Index, IndexChanged
 
     while True:
         index = Index.open(path)
         try:
-            with progress(f"indexing {documents[0].name}") as update:
+            with progress(f"indexing {documents.paths[0].name}") as update:
                 return index.add(documents, progress=update, **options), index.n_docs
         except IndexChanged:  # another process was adding to it: start from what it has written
             continue

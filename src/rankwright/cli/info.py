@@ -14,6 +14,8 @@ import numpy as np
 
 from rankwright.cli.files import check_plots
 from rankwright.cli.printing import bar, escape, new_console, styled
+from rankwright.cli.tables import columns_option, tell_layout
+from rankwright.data.roles import parse_columns
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
     from rankwright.data.formats import Detected
     from rankwright.data.pairs import PairSummary
+    from rankwright.data.roles import Columns
     from rankwright.data.summary import FeatureSummary, QrelsSummary, RunSummary, ScoresSummary, Spread
     from rankwright.data.trec import TrecTable
     from rankwright.models.saving import SavedModel
@@ -32,9 +35,10 @@ __all__ = ["command"]
 
 _TITLES = {
     "letor": "LETOR text",
+    "csv": "table in text",
     "parquet": "Parquet table",
     "folder": "Rankwright data folder",
-    "qrels": "TREC judgements",
+    "qrels": "judgements",
     "run": "TREC run",
     "scores": "scores, one per line",
     "model": "Rankwright model",
@@ -60,12 +64,19 @@ _PLOT_HELP = "Plot the pairs into a .png or .svg file; may be repeated."
     help="Documents per query, for text without qid.",
 )
 @click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
+@columns_option
 @click.option("--pairs", "with_pairs", is_flag=True, help=_PAIRS_HELP)
 @click.option("--plot", "plots", multiple=True, type=click.Path(path_type=Path), metavar="FILE", help=_PLOT_HELP)
 def command(
-    path: Path, as_json: bool, group: Path | None, negative_as_zero: bool, with_pairs: bool, plots: tuple[Path, ...]
+    path: Path,
+    as_json: bool,
+    group: Path | None,
+    negative_as_zero: bool,
+    columns: str | None,
+    with_pairs: bool,
+    plots: tuple[Path, ...],
 ) -> None:
-    """Summarise FILE: features, TREC judgements, a TREC run, scores, an index or a trained model.
+    """Summarise FILE: features, judgements, a TREC run, scores, an index or a trained model.
 
     For features this includes common problems: constant features, duplicate features, and queries without an order to
     learn because all or none of their documents are relevant. It also counts what --clean of convert and train would
@@ -90,7 +101,8 @@ def command(
         return
     found: Summary | SavedModel
     pairs: PairSummary | None = None
-    with detected(path) as file:
+    named = parse_columns(columns)
+    with detected(path, named) as file:
         kind = file.kind
         if kind in ("model", "run", "scores"):
             _refuse_pairs(wants_pairs, path, {"model": "a model", "run": "a run", "scores": "scores"}[kind])
@@ -99,7 +111,8 @@ def command(
 
             found = load_model(file.source)
         else:
-            found, pairs = _summary(file, group, "zero" if negative_as_zero else "error", wants_pairs)
+            tell_layout(file, named)
+            found, pairs = _summary(file, group, "zero" if negative_as_zero else "error", named, wants_pairs)
     if pairs is not None:
         for plot in plots:
             pairs.plot(plot)
@@ -154,7 +167,11 @@ def _refuse_pairs(asked: bool, path: Path, what: str) -> None:
 
 
 def _summary(
-    file: Detected, group: Path | None, negative: Literal["error", "zero"], with_pairs: bool
+    file: Detected,
+    group: Path | None,
+    negative: Literal["error", "zero"],
+    columns: Columns | None,
+    with_pairs: bool,
 ) -> tuple[Summary, PairSummary | None]:
     from rankwright.cli.progress import reading
     from rankwright.data import summary as summaries
@@ -164,7 +181,7 @@ def _summary(
 
     with reading(file.path) as progress:
         if file.kind == "qrels":
-            table = read_qrels(file.source, progress)
+            table = read_qrels(file.source, progress, columns=columns)
             return summaries.summarize_qrels(table), _pairs(table, with_pairs)
         if file.kind == "run":
             return summaries.summarize_run(read_run(file.source, progress)), None
@@ -172,8 +189,8 @@ def _summary(
             chunks = [part.numbers("score") for part in read_columns(file.source, ("score",), ("score",), progress)]
             return summaries.summarize_scores(np.concatenate(chunks)), None
         # Text is read as float64: float32 could make two features or two values look the same.
-        dtype = "float64" if file.kind == "letor" else None
-        data = read_data(file, dtype=dtype, group=group, negative=negative, progress=progress)
+        dtype = "float64" if file.kind in ("letor", "csv") else None
+        data = read_data(file, dtype=dtype, group=group, negative=negative, columns=columns, progress=progress)
     return summaries.summarize(data), _pairs(data, with_pairs)
 
 

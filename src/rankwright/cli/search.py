@@ -13,12 +13,15 @@ import click
 from rankwright.cli.files import check_target
 from rankwright.cli.options import MISSING_AS_ZERO
 from rankwright.cli.printing import styled
+from rankwright.cli.tables import columns_option
 from rankwright.cli.whole import Whole
+from rankwright.data.roles import parse_columns
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.text.index.index import Index
     from rankwright.text.index.view import View
+    from rankwright.text.reading.queries import Queries
     from rankwright.text.search.hits import Hits
     from rankwright.text.search.snippets import QueryWords, Snippet
 
@@ -89,6 +92,7 @@ class Engine(Protocol):
     metavar="NAME",
     help="Part of a TREC topic to use: title, description, narrative, or several joined by +.",
 )
+@columns_option
 @click.option("--tag", metavar="NAME", help="Last column of the run.  [default: the function or model]")
 @click.option("--threads", type=Whole(1), default=1, show_default=True, help="Does not affect the run.")
 def command(
@@ -104,14 +108,15 @@ def command(
     as_json: bool,
     target: Path | None,
     part: str,
+    columns: str | None,
     tag: str | None,
     threads: int,
 ) -> None:
     """Search INDEX for a QUERY or, with -o, for all queries of the file QUERIES.
 
-    QUERIES holds JSON lines with id and text, lines of id, tab and text, or TREC topics. RUN appears once it is
-    complete. Documents that share no term with the query are never returned. A feature of the model that is called like
-    a number of the documents (`rankwright index --number`) is that number.
+    QUERIES holds CSV or JSON with id and text, lines of id, tab and text, TREC topics, or judgements that name queries
+    by their text. RUN appears once it is complete. Documents that share no term with the query are never returned. A
+    feature of the model that is called like a number of the documents (`rankwright index --number`) is that number.
 
     \b
     Example:
@@ -121,7 +126,9 @@ def command(
       rankwright search docs.index queries.jsonl -o bm25.run
       rankwright evaluate qrels.txt bm25.run
     """
+    from rankwright.cli.progress import reading
     from rankwright.text.index.index import Index
+    from rankwright.text.reading.queries import read_queries
     from rankwright.text.search.functions import parse_function
     from rankwright.text.search.scorer import Scorer, default_analyzer
 
@@ -147,7 +154,9 @@ def command(
         _answer(index, view, engine, " ".join(query), k or _FEW, facts if as_json else None, field)
     else:
         assert target is not None
-        _write_run(index, engine, queries, part, k or _MANY, threads, target, tag or (model or Path(chosen.name)).stem)
+        with reading(queries) as update:
+            asked = read_queries(queries, part=part, columns=parse_columns(columns), progress=update)
+        _write_run(index, engine, asked, k or _MANY, threads, target, tag or (model or Path(chosen.name)).stem)
 
 
 def _learned(index: Index, model: Path, missing_as_zero: bool, table: Path | None) -> Engine:
@@ -229,17 +238,12 @@ def _tell_words(words: QueryWords, is_found: bool) -> None:
         click.echo("nothing found: the query has no words", err=True)
 
 
-def _write_run(
-    index: Index, engine: Engine, queries: Path, part: str, k: int, threads: int, target: Path, tag: str
-) -> None:
+def _write_run(index: Index, engine: Engine, asked: Queries, k: int, threads: int, target: Path, tag: str) -> None:
     import numpy as np
 
-    from rankwright.cli.progress import progress, reading
+    from rankwright.cli.progress import progress
     from rankwright.data.trec import TrecTable, write_run
-    from rankwright.text.reading.queries import read_queries
 
-    with reading(queries) as update:
-        asked = read_queries(queries, part=part, progress=update)
     with progress("searching") as update:
         hits = engine.search_all(asked.texts, k, n_jobs=threads, progress=update)
     write_run(TrecTable(np.array(asked.ids), hits.indptr, index.doc_ids[hits.docs], hits.scores), target, tag)

@@ -14,10 +14,12 @@ import click
 import numpy as np
 
 from rankwright.cli.progress import reading
+from rankwright.cli.tables import columns_option, matched
 from rankwright.data.columns import read_columns
 from rankwright.data.dataset import RankingData
 from rankwright.data.formats import Detected, detected, read_data
 from rankwright.data.letor import read_letor_labels
+from rankwright.data.roles import Columns, parse_columns
 from rankwright.data.trec import TrecTable, read_qrels, read_run
 from rankwright.errors import InputError
 from rankwright.evaluation.render import FORMATS
@@ -35,24 +37,26 @@ _CONVENTION_HELP = "Default gain of nDCG: rel (trec; default for qrels) or 2^rel
 _EMPTY_HELP = "Value of a query without a relevant document."
 _MISSING_HELP = "Value of a judged query that is missing from a run."
 _GROUP_HELP = "Documents per query, one number per line, for a feature file without qid."
+_QUERIES_HELP = "The queries, for judgements that name them by their text instead of their id."
 _KIND_HELP = "Output format."
 
 
 def measure_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every command that evaluates."""
     choice = click.Choice
-    for option in reversed(
-        [
-            click.option("-m", "--measure", "measures", multiple=True, metavar="NAME", help=_MEASURE_HELP),
-            click.option("--convention", type=choice(["trec", "letor"]), help=_CONVENTION_HELP),
-            click.option("--empty", type=choice(["0", "1", "skip"]), default="0", show_default=True, help=_EMPTY_HELP),
-            click.option("--missing", type=choice(["0", "skip"]), default="0", show_default=True, help=_MISSING_HELP),
-            click.option("--group", type=click.Path(), metavar="FILE", help=_GROUP_HELP),
-            click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 in a feature file as 0."),
-            click.option("--format", "kind", type=choice(FORMATS), default="text", show_default=True, help=_KIND_HELP),
-            click.option("--json", "as_json", is_flag=True, help="Same as --format json."),
-        ]
-    ):
+    options: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
+        click.option("-m", "--measure", "measures", multiple=True, metavar="NAME", help=_MEASURE_HELP),
+        click.option("--convention", type=choice(["trec", "letor"]), help=_CONVENTION_HELP),
+        click.option("--empty", type=choice(["0", "1", "skip"]), default="0", show_default=True, help=_EMPTY_HELP),
+        click.option("--missing", type=choice(["0", "skip"]), default="0", show_default=True, help=_MISSING_HELP),
+        click.option("--group", type=click.Path(), metavar="FILE", help=_GROUP_HELP),
+        click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 in a feature file as 0."),
+        click.option("--queries", type=click.Path(), metavar="FILE", help=_QUERIES_HELP),
+        columns_option,
+        click.option("--format", "kind", type=choice(FORMATS), default="text", show_default=True, help=_KIND_HELP),
+        click.option("--json", "as_json", is_flag=True, help="Same as --format json."),
+    ]
+    for option in reversed(options):
         function = option(function)
     return function
 
@@ -66,19 +70,22 @@ def evaluate_files(
     missing: str,
     group: str | None,
     negative_as_zero: bool,
+    queries: str | None = None,
+    columns: str | None = None,
 ) -> list[Evaluation]:
     """Evaluate every system file against the judgements; each file is opened once."""
     asked = [parse_measure(measure) for measure in measures or DEFAULT_MEASURES]
     options: dict[str, Any] = {"measures": asked, "empty": _number(empty)}
     data = judged = None
-    with detected(judgements) as source, reading(judgements) as progress:
+    named = parse_columns(columns)
+    with detected(judgements, named) as source, reading(judgements) as progress:
         wrong = {"run": "TREC run", "scores": "file of scores", "model": "model"}.get(source.kind)
         if wrong is not None:
             raise InputError(f"is a {wrong}; expected qrels or a feature file as the first argument", judgements)
         if source.kind == "qrels":
-            judged = Judgements(read_qrels(source.source, progress))
+            judged = Judgements(_matched(read_qrels(source.source, progress, columns=named), queries, judgements))
         else:
-            data = _labelled(source, group, negative_as_zero, progress)
+            data = _labelled(source, group, negative_as_zero, named, progress)
     options["convention"] = convention or ("trec" if data is None else "letor")
     evaluations = []
     for system, name in zip(systems, _names(systems), strict=True):
@@ -95,6 +102,15 @@ def evaluate_files(
             run = read_run(file.source, progress)
             evaluations.append(evaluate_run(judged, run, missing=_number(missing), name=name, **options))
     return evaluations
+
+
+def _matched(table: TrecTable, queries: str | None, path: str) -> TrecTable:
+    """Judgements with the ids of a file of queries, if there is one."""
+    if queries is None:
+        return table
+    from rankwright.text.reading.queries import read_queries
+
+    return matched(table, read_queries(queries), Path(path))
 
 
 def _check_system(file: Detected, data: RankingData | None) -> None:
@@ -120,11 +136,13 @@ def _names(systems: Sequence[str]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(system) for system in systems]
 
 
-def _labelled(file: Detected, group: str | None, negative_as_zero: bool, progress: Any) -> RankingData:
+def _labelled(
+    file: Detected, group: str | None, negative_as_zero: bool, columns: Columns | None, progress: Any
+) -> RankingData:
     """The labels of a feature file; features of LETOR text are skipped, which needs no numba."""
     negative: Literal["zero", "error"] = "zero" if negative_as_zero else "error"
     if file.kind != "letor":
-        return read_data(file, group=group, negative=negative, progress=progress)
+        return read_data(file, group=group, negative=negative, columns=columns, progress=progress)
     labels, qid, doc_ids = read_letor_labels(file.source, group=group, negative=negative, progress=progress)
     return RankingData.from_arrays(np.empty((len(labels), 0)), labels, qid, doc_ids=doc_ids)
 

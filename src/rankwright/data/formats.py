@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
 
@@ -12,18 +13,25 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data import sparse as sp
+from rankwright.data.catalogue import is_catalogued
 from rankwright.data.categories import check_holds
+from rankwright.data.csv_features import feature_layout, read_csv
 from rankwright.data.dataset import RankingData
+from rankwright.data.delimited import BOM, header_cells
 from rankwright.data.files import OpenFile, Progress, Source, open_file
 from rankwright.data.folder import HEADER, load_folder, save_folder
-from rankwright.errors import InputError
+from rankwright.data.judgements import beir_qrels, judgement_columns
+from rankwright.data.named_rows import PARQUET, parquet_names
+from rankwright.data.roles import Columns
+from rankwright.errors import InputError, shown
 
 __all__ = ["FEATURE_FORMATS", "Detected", "check_suffix", "detect", "detected", "read_data", "suffix_of", "write_data"]
 
-FEATURE_FORMATS = ("letor", "parquet", "folder")
-_WITHOUT = {"qrels": "TREC judgements", "run": "a TREC run", "scores": "one score per line", "model": "a model"}
+FEATURE_FORMATS = ("letor", "csv", "parquet", "folder")
+_WITHOUT = {"qrels": "judgements", "run": "a TREC run", "scores": "one score per line", "model": "a model"}
 _TEXT_SUFFIXES = (".txt", ".letor", ".svm", ".dat", ".libsvm", ".qrels")
 _BINARY_SUFFIXES = (".parquet", ".rank")
+_SHOWN = 8  # columns in a message
 _ZIP = b"PK\x03\x04"
 _MODEL_HEADER = b"model.json"
 _LOOK_START = 30 + len(_MODEL_HEADER)
@@ -32,7 +40,11 @@ _LOOK_BYTES = 1 << 18
 _OTHER_MODELS = (b"tree\n", b"##", b"SVM-light", b"solver_type", b'{"learner"')
 _UNDERSTOOD = (
     "LETOR lines (label qid:1 1:0.5 ...), TREC qrels (4 columns) or runs (6 columns), "
-    "one score per line, Parquet, or a Rankwright data folder"
+    "one score per line, CSV with a header line, Parquet, or a Rankwright data folder"
+)
+_TABLE = (
+    "expected a header with columns for queries (qid, query), labels (label, rating, grade), and features or documents"
+    "; `rankwright convert --columns` names others"
 )
 
 
@@ -42,7 +54,8 @@ def detect(path: str | Path) -> str:
     Returns
     -------
     str
-        ``"letor"``, ``"qrels"``, ``"run"``, ``"scores"``, ``"parquet"``, ``"folder"`` or ``"model"``; text may be gzip.
+        ``"letor"``, ``"csv"``, ``"qrels"``, ``"run"``, ``"scores"``, ``"parquet"``, ``"folder"`` or ``"model"``; text
+        may be gzip. Judgements are ``"qrels"`` in all their forms.
 
     Examples
     --------
@@ -63,32 +76,56 @@ class Detected:
 
 
 @contextmanager
-def detected(path: str | Path | Detected) -> Iterator[Detected]:
-    """Detect a format and keep the file open for the block, to be read from the same handle."""
+def detected(path: str | Path | Detected, columns: Columns | None = None) -> Iterator[Detected]:
+    """Detect a format and keep the file open for the block, to be read from the same handle.
+
+    Parameters
+    ----------
+    path : path
+        A file or folder.
+    columns : mapping, optional
+        Columns of a table by role, where their names do not tell.
+    """
     if isinstance(path, Detected):
         yield path
         return
-    if Path(path).is_dir():
-        if not (Path(path) / HEADER).is_file():
-            raise InputError(f"is a folder without {HEADER}; expected a file or a Rankwright data folder", path)
-        yield Detected("folder", path, path)
+    if is_catalogued(path):
+        yield Detected("qrels", path, path)
         return
+    if Path(path).is_dir():
+        if (Path(path) / HEADER).is_file():
+            yield Detected("folder", path, path)
+            return
+        judged = beir_qrels(Path(path))
+        if judged is None:
+            raise InputError(f"is a folder without {HEADER}; expected a file or a Rankwright data folder", path)
+        path = judged
     with open_file(path) as file:
-        yield Detected(_kind_of(file), file, path)
+        yield Detected(_kind_of(file, columns), file, path)
 
 
-def _kind_of(file: OpenFile) -> str:
+def _kind_of(file: OpenFile, columns: Columns | None) -> str:
     start = file.start(_LOOK_START)
-    if start.startswith(b"PAR1"):
-        return "parquet"
+    if start.startswith(PARQUET):
+        return _kind_of_parquet(file)
     if start.startswith(_ZIP) and start.endswith(_MODEL_HEADER):  # the name of the first entry is at byte 30
         return "model"
-    return _detect_text(file)
+    return _detect_text(file, columns)
 
 
-def _detect_text(file: OpenFile) -> str:
+def _kind_of_parquet(file: OpenFile) -> str:
+    """Features, unless all columns are those of judgements; without pyarrow it is not known."""
+    try:
+        names = parquet_names(file)
+    except InputError:  # reading it will tell
+        return "parquet"
+    return "qrels" if feature_layout(names) is None and judgement_columns(names) is not None else "parquet"
+
+
+def _detect_text(file: OpenFile, columns: Columns | None) -> str:
     """The first line that is not a lone number decides: a LETOR line may be nothing but its label."""
-    chunk, path = next(file.chunks(size=_LOOK_BYTES), b""), file.path
+    chunk = b"".join(islice(file.chunks(size=_LOOK_BYTES), 2)).removeprefix(BOM.encode())  # also an only, last line
+    path = file.path
     if b"\0" in chunk:
         raise InputError(f"is not a text file; expected {_UNDERSTOOD}", path)
     found = None
@@ -100,11 +137,10 @@ def _detect_text(file: OpenFile) -> str:
             found = "scores"
             continue
         kind = _kind_of_line(words)
-        if kind is None:
-            hint = "; read CSV with pandas and rankwright.from_frame" if "," in words[0] else ""
-            hint = "; models of other libraries: `rankwright import`" if chunk.startswith(_OTHER_MODELS) else hint
+        if kind is None and chunk.startswith(_OTHER_MODELS):
+            hint = "; models of other libraries: `rankwright import`"
             raise InputError(f"a line of an unknown format; expected {_UNDERSTOOD}{hint}", path, number)
-        return kind
+        return kind or _kind_of_header(line, columns, path, number)
     if found is None:
         raise InputError(f"is empty; expected {_UNDERSTOOD}", path)
     return found
@@ -122,6 +158,25 @@ def _kind_of_line(words: list[str]) -> str | None:
     return None
 
 
+def _kind_of_header(line: bytes, columns: Columns | None, path: str | Path, number: int) -> str:
+    """The kind of a table, by the names of its columns; JSON can only be judgements."""
+    text = line.decode("utf-8", "replace").strip()
+    if text[:1] in ("{", "["):
+        return "qrels"
+    names = header_cells(text)
+    if len(names) < 2:
+        raise InputError(f"a line of an unknown format, {shown(text, 40)}; expected {_UNDERSTOOD}", path, number)
+    try:
+        if feature_layout(names, columns) is not None:
+            return "csv"
+        if judgement_columns(names, columns) is not None:
+            return "qrels"
+    except InputError as error:
+        raise InputError(error.message, path, number) from None
+    found = ", ".join(repr(name[:40]) for name in names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
+    raise InputError(f"has the columns {found}; {_TABLE}", path, number)
+
+
 def _is_number(word: str) -> bool:
     try:
         float(word)
@@ -137,23 +192,27 @@ def read_data(
     group: Any = None,
     sparse: bool | None = None,
     negative: Literal["error", "zero"] = "error",
+    columns: Columns | None = None,
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> RankingData:
-    """Read feature data: LETOR text (gzip too), Parquet or a Rankwright data folder.
+    """Read feature data: LETOR text or CSV (gzip too), Parquet or a Rankwright data folder.
 
     Parameters
     ----------
     path : path
         The file or folder; its format is detected from its content.
     dtype : float32 or float64, optional
-        The type of the features; by default LETOR text becomes float32, Parquet and folders keep their type.
+        The type of the features; by default LETOR text and CSV become float32, Parquet and folders keep their type.
     group : path or array-like, optional
         For LETOR text without ``qid:``: documents per query, as :func:`rankwright.read_letor` takes them.
     sparse : bool, optional
         Sparse or dense features; by default text becomes whichever is smaller, other formats stay unchanged.
     negative : {"error", "zero"}
         Whether a label below 0 is an error or becomes 0.
+    columns : mapping, optional
+        For CSV: columns by role (``qid``, ``label``, ``docid``, ``skip``, ``categorical``), where their names do not
+        tell, see :func:`rankwright.data.csv_features.read_csv`.
     n_jobs : int, optional
         Threads to read text with; default 1, -1 for all cores. The data does not depend on it.
     progress : callable, optional
@@ -166,10 +225,12 @@ def read_data(
     """
     if negative not in ("error", "zero"):
         raise InputError(f"negative is {negative!r}; expected 'error' or 'zero'")
-    with detected(path) as found:
+    with detected(path, columns) as found:
         if found.kind not in FEATURE_FORMATS:
             what = f"contains {_WITHOUT[found.kind]}, not features"
-            raise InputError(f"{what}; expected LETOR lines, Parquet or a data folder", found.path)
+            raise InputError(f"{what}; expected LETOR lines, CSV, Parquet or a data folder", found.path)
+        if columns is not None and found.kind != "csv":
+            raise InputError("is not CSV; expected a table in text for the columns that are named", found.path)
         if found.kind == "letor":
             from rankwright.data.letor import read_letor
 
@@ -178,7 +239,9 @@ def read_data(
             return read_letor(found.source, group=group, dtype=wanted, **options)
         if group is not None:
             raise InputError("group sizes are for LETOR text without qid; this data has query ids", found.path)
-        if found.kind == "parquet":
+        if found.kind == "csv":
+            data = read_csv(found.source, columns=columns, dtype=dtype, negative=negative, progress=progress)
+        elif found.kind == "parquet":
             from rankwright.data.tables import read_parquet
 
             data = read_parquet(found.source, dtype=dtype, negative=negative, progress=progress)

@@ -35,6 +35,7 @@ __all__ = [
 ]
 
 Array = npt.NDArray[Any]
+_EXTRAS = {"pyarrow": "tables", "onnx": "export", "lxml": "html", "ir_datasets": "ir-datasets"}
 _QID, _DOCID = "qid", "docid"  # the columns of query ids and of document ids
 
 
@@ -301,5 +302,5 @@ def import_library(library: str) -> Any:
         return importlib.import_module(library)
     except ImportError:
         package = library.partition(".")[0]
-        how = {"pyarrow": "'rankwright[tables]'", "onnx": "'rankwright[export]'"}.get(package, package)
+        how = f"'rankwright[{_EXTRAS[package]}]'" if package in _EXTRAS else package
         raise InputError(f"this needs {package}; install it with: pip install {how}") from None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Generator, Sequence
 from contextlib import closing, suppress
-from itertools import repeat
+from itertools import chain, repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -22,6 +22,7 @@ from rankwright.data.ahead import map_ahead, read_ahead
 from rankwright.data.columns import MAX_FIELD
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import OpenFile, Progress, Source, open_file
+from rankwright.data.letor_comments import CommentedQueries
 from rankwright.data.letor_groups import qid_from_groups
 from rankwright.data.letor_messages import NO_QID, bad_label, explain, shown
 from rankwright.data.matching import most_features
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from rankwright.data.letor_kernel import LineParser, Parsed
     from rankwright.data.letor_table import FeatureTable
 
-__all__ = ["read_letor", "read_letor_labels"]
+__all__ = ["read_letor", "read_letor_labels", "read_letor_queries"]
 
 Array = npt.NDArray[Any]
 Negative = Literal["error", "zero"]
@@ -86,7 +87,8 @@ def read_letor(
     Returns
     -------
     RankingData
-        Query ids are strings. Document ids come from comments of the form ``docid = X`` or of a single word.
+        Query ids are strings. Document ids come from comments of the form ``docid = X``, of a single word, or of a word
+        and the text of the query, if all lines bear that out.
 
     Examples
     --------
@@ -210,14 +212,26 @@ def read_letor_labels(
     ([2.0, 0.0, 1.0], ['b', 'a', 'b'], None)
     """
     with open_file(path) as file:
-        rows = _Rows(file.path, negative)
-        first_line = 1
-        with closing(_text_chunks(file, progress)) as chunks:
-            for chunk, _ in chunks:
-                _check_text(chunk, first_line, file.path)
-                rows.add_text(chunk, first_line)
-                first_line += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == ord("\n")))  # faster than count
+        rows = _light_rows(file, negative, progress)
     return rows.finish(group)
+
+
+def read_letor_queries(path: Source, progress: Progress | None = None) -> dict[str, str] | None:
+    """Read the texts of queries from comments such as ``# 7555 rambo``; None if the comments are something else."""
+    with open_file(path) as file:
+        return _light_rows(file, "zero", progress).query_texts
+
+
+def _light_rows(file: OpenFile, negative: Negative, progress: Progress | None) -> _Rows:
+    """All rows without their features."""
+    rows = _Rows(file.path, negative)
+    first_line = 1
+    with closing(_text_chunks(file, progress)) as chunks:
+        for chunk, _ in chunks:
+            _check_text(chunk, first_line, file.path)
+            rows.add_text(chunk, first_line)
+            first_line += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == ord("\n")))  # faster than count
+    return rows
 
 
 def _text_chunks(file: OpenFile, progress: Progress | None) -> Generator[tuple[bytes, float], None, None]:
@@ -266,6 +280,7 @@ class _Rows:
         self._labels: list[Array] = []
         self._runs: list[Array] = []
         self._doc_ids: list[Array] = []
+        self._commented = CommentedQueries()
 
     def add_parsed(self, chunk: bytes, parsed: Parsed, first_line: int) -> None:
         """Add the rows that the kernel parsed; those before its fault may have an earlier one."""
@@ -336,6 +351,8 @@ class _Rows:
                 self._heads.append(self._texts[qid])
             self._runs.append(np.diff(heads, append=len(labels)))
         self._doc_ids.append(self._documents(comments, lines))
+        per_row = chain.from_iterable(map(repeat, qids, np.diff(heads, append=len(labels)).tolist()))
+        self._commented.add(comments, per_row)
 
     def _documents(self, comments: list[bytes] | None, lines: Array) -> Array:
         if comments is None:
@@ -367,5 +384,12 @@ class _Rows:
             raise InputError("has qid:Q in its lines, and group was given too; expected only one of them", self._path)
         else:
             qid = np.repeat(np.array(self._heads), np.concatenate(self._runs))
-        doc_ids = np.concatenate(self._doc_ids)
+        doc_ids, others = np.concatenate(self._doc_ids), self._commented.doc_ids()
+        if others is not None:
+            doc_ids = np.array(others)
         return labels, qid, doc_ids if (doc_ids != "").any() else None
+
+    @property
+    def query_texts(self) -> dict[str, str] | None:
+        """Texts of queries from comments, if they have the form ``# document text``."""
+        return self._commented.query_texts()

@@ -6,7 +6,7 @@ As in trec_eval, the iteration, Q0, rank and tag columns are ignored: the rankin
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,13 +17,14 @@ import numpy.typing as npt
 from rankwright.data.blocks import gather_queries, query_of_row, sizes_to_indptr
 from rankwright.data.columns import read_columns
 from rankwright.data.files import Progress, Source, open_file, replace_file
+from rankwright.data.judgements import TREC, judged_in, query_word
 from rankwright.data.order import rank_order
+from rankwright.data.roles import Columns
 from rankwright.errors import InputError
 
-__all__ = ["TrecTable", "read_qrels", "read_run", "write_qrels", "write_run"]
+__all__ = ["TrecTable", "match_queries", "read_qrels", "read_run", "write_qrels", "write_run"]
 
 Array = npt.NDArray[Any]
-_QRELS = ("query", "iteration", "document", "label")
 _RUN = ("query", "Q0", "document", "rank", "score", "tag")
 
 
@@ -112,14 +113,72 @@ class TrecTable:
         return TrecTable(self.query_ids[chosen], indptr, self.doc_ids[rows], self.values[rows], self.name)
 
 
-def read_qrels(path: Source, progress: Progress | None = None) -> TrecTable:
+def read_qrels(path: Source, progress: Progress | None = None, *, columns: Columns | None = None) -> TrecTable:
     """Read judgements; labels below 0 are kept and count as not relevant in every measure.
+
+    Parameters
+    ----------
+    path : path
+        TREC qrels; a table with a header line (CSV, tabs, semicolons), Parquet, or JSON with columns for query,
+        document and rating; OpenSearch's judgement lists; LETOR lines whose comments name the document; a folder as
+        BEIR has them; or ``ir_datasets:NAME``. Text may be gzip. A query that is named by its text gets the id that
+        :func:`rankwright.read_queries` gives it, its words joined by ``_``.
+    progress : callable, optional
+        Called with (bytes read, total bytes).
+    columns : mapping, optional
+        Columns by role, ``qid`` or ``query``, ``docid`` and ``label``; by default found by name.
 
     Examples
     --------
     >>> qrels = read_qrels("qrels.txt")  # doctest: +SKIP
+    >>> ratings = read_qrels("ratings.csv", columns={"label": "stars"})  # doctest: +SKIP
     """
-    return _read(path, _QRELS, "label", progress)
+    judged = judged_in(path, columns, progress)
+    if judged is None:
+        return _read(path, TREC, "label", progress)
+    queries = np.char.encode(np.array(judged.queries), "utf-8")
+    documents = np.char.encode(np.array(judged.documents), "utf-8")
+    lines = np.array(judged.lines) if all(judged.lines) else None
+    return _gathered(queries, documents, np.array(judged.values), lines, Path(judged.path).name, judged.path)
+
+
+def match_queries(table: TrecTable, queries: Iterable[tuple[str, str]]) -> tuple[TrecTable, int]:
+    """Give queries that are named by their text the ids that a file of queries has for them.
+
+    Parameters
+    ----------
+    table : TrecTable
+        Judgements or a run.
+    queries : iterable of (id, text)
+        Such as :func:`rankwright.read_queries` returns.
+
+    Returns
+    -------
+    table : TrecTable
+        Queries whose id is known keep it, and so do those that are unknown altogether.
+    matched : int
+        How many were found by their text.
+
+    Examples
+    --------
+    >>> table = TrecTable.from_dict({"red_dress": {"d1": 2.0}, "q2": {"d1": 1.0}})
+    >>> match_queries(table, [("q1", "red dress"), ("q2", "shoes")])[0].query_ids.tolist()
+    ['q1', 'q2']
+    """
+    ids: set[str] = set()
+    by_text: dict[str, str] = {}
+    for query, text in queries:
+        ids.add(query)
+        by_text.setdefault(query_word(text), query)
+    names = [str(query) for query in table.query_ids]
+    new = [name if name in ids else by_text.get(name, name) for name in names]
+    matched = sum(one != other for one, other in zip(names, new, strict=True))
+    if not matched:
+        return table, 0
+    if len(set(new)) < len(new):
+        name = next(one for one in new if new.count(one) > 1)
+        raise InputError(f"{table.name or 'the judgements'}: the query {name!r} is named by its id and by its text")
+    return replace(table, query_ids=np.array(new)), matched
 
 
 def read_run(path: Source, progress: Progress | None = None) -> TrecTable:

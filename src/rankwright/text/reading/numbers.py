@@ -6,7 +6,6 @@ A number is a JSON number, true or false (1 or 0), or text: decimal, or an ISO d
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -17,10 +16,11 @@ from typing import Any
 
 import numpy as np
 
+from rankwright.data.delimited import BOM, open_table
 from rankwright.data.files import OpenFile, open_file
 from rankwright.errors import InputError, shown
-from rankwright.text.reading.documents import json_objects, text_lines
-from rankwright.text.reading.records import BOM, ID_KEYS, Tally, id_in
+from rankwright.text.reading.documents import json_objects
+from rankwright.text.reading.records import ID_KEYS, Tally, id_in
 
 __all__ = ["LARGEST", "NumberRow", "as_number", "checked_number_names", "read_number_table"]
 
@@ -155,27 +155,12 @@ def _json_rows(file: OpenFile, tally: Tally) -> Iterator[NumberRow]:
 
 
 def _rows(file: OpenFile, tally: Tally) -> Iterator[NumberRow]:
-    path, rows = tally.path, text_lines(file, tally, None)
-    header, first = next(rows, ("", 1))
-    delimiter = next((mark for mark in "\t,;" if mark in header), ",")
-    names = [name.strip() for name in _cells(header, delimiter, path, first)]
-    if len(names) < 2 or not all(names) or len(set(names)) < len(names) or any(map(_DECIMAL.fullmatch, names)):
+    table = open_table(tally.lines(file, None), tally.path)
+    names = table.names
+    if len(names) < 2 or not all(names) or any(map(_DECIMAL.fullmatch, names)):
         what = "id, then a unique name for each column of numbers, separated by commas or tabs"
-        raise InputError(f"expected a header line: {what}", path, first)
+        raise InputError(f"expected a header line: {what}", tally.path, 1)
     at = next((place for place, name in enumerate(names) if name.lower() in ID_KEYS), 0)
-    for text, line in rows:
-        cells = _cells(text, delimiter, path, line)
-        if len(cells) != len(names):
-            raise InputError(f"{len(cells)} cells; expected {len(names)}, as in the header", path, line)
+    for line, cells in table.full_rows():
         values = {name: cell for name, cell in zip(names, cells, strict=True) if name != names[at]}
         yield cells[at].strip(), values, line
-
-
-def _cells(text: str, delimiter: str, path: Path, line: int) -> list[str]:
-    text = text.removesuffix("\r")
-    if '"' not in text:
-        return text.split(delimiter)
-    try:
-        return next(csv.reader([text], delimiter=delimiter, strict=True))
-    except csv.Error as error:
-        raise InputError(f"bad quotation marks ({error}); expected cells as in CSV", path, line) from None

@@ -1,27 +1,37 @@
-"""Files of queries: JSON lines, `id TAB text`, or TREC topics.
+"""Queries from files: tables, JSON, `id TAB text`, TREC topics, comments of LETOR lines, BEIR folders, ir_datasets.
 
-The first character decides: ``{`` starts JSON, ``<`` a topic, anything else a table.
+The first character decides: ``{`` and ``[`` start JSON, ``<`` a topic, anything else a table. A query without an id
+gets its text as such, words joined by ``_``.
 """
 
 from __future__ import annotations
 
 import html
-import json
 import re
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from rankwright.data.catalogue import collection_of, is_catalogued
 from rankwright.data.columns import MAX_FIELD
-from rankwright.data.files import Progress, line_chunks
+from rankwright.data.delimited import header_cells, open_table
+from rankwright.data.files import OpenFile, Progress, open_file
+from rankwright.data.judgements import query_word
+from rankwright.data.letor import read_letor_queries
+from rankwright.data.named_rows import PARQUET, json_array, json_object, parquet_rows
+from rankwright.data.roles import Columns, check_columns, find, plain
 from rankwright.errors import InputError, InputWarning, shown
 
 __all__ = ["PARTS", "Queries", "read_queries"]
 
 _IDS = ("id", "_id", "qid", "query_id", "num")
 _TEXTS = ("text", "query", "title")
+_COLUMN_IDS = ("qid", "query_id", "queryid", "topic", "topic_id", "num", "id", "_id")
+_COLUMN_DOCUMENTS = ("docid", "doc_id", "docno", "document_id", "corpus_id", "product_id")
+_COLUMN_TEXTS = ("query", "query_text", "querytext", "query_string", "text", "title")
+_IN_FOLDER = ("queries.jsonl", "queries.jsonl.gz")
 PARTS = {"title": "title", "description": "desc", "narrative": "narr"}
 """The parts of a TREC topic that can be the query, and their tags."""
 
@@ -56,17 +66,24 @@ class Queries:
         return iter(zip(self.ids, self.texts, strict=True))
 
 
-def read_queries(path: str | Path, *, part: str = "title", progress: Progress | None = None) -> Queries:
+def read_queries(
+    path: str | Path, *, part: str = "title", columns: Columns | None = None, progress: Progress | None = None
+) -> Queries:
     """Read a file of queries, plain or gzip.
 
     Parameters
     ----------
     path : path
-        JSON lines with ``id`` (or ``_id``, ``qid``, ``query_id``, ``num``) and ``text`` (or ``query``, ``title``);
-        lines of id, tab and text, with or without a header line of these names; or TREC topics.
+        CSV, JSON (lines or an array) or Parquet with ``id`` (or ``_id``, ``qid``, ``query_id``, ``num``) and ``text``
+        (or ``query``, ``query_text``, ``title``); lines of id, tab and text, with or without a header line; TREC
+        topics; LETOR lines with comments of document and query; a folder as BEIR has them; or ``ir_datasets:NAME``.
+        Without ids, equal texts are one query, whose id is the text with ``_`` between the words. So a table of
+        judgements is a file of queries, too.
     part : str, default="title"
         The part of a TREC topic to use as the query: ``title``, ``description``, ``narrative``, or several joined by
         ``+``.
+    columns : mapping, optional
+        Columns by role, ``qid`` and ``query``; by default found by name.
     progress : callable, optional
         Called with (bytes read, total bytes).
 
@@ -77,15 +94,110 @@ def read_queries(path: str | Path, *, part: str = "title", progress: Progress | 
     'what similarity laws must be obeyed ...'
     """
     tags = _tags(part)
-    text = _read_text(path, progress)
-    start = text.lstrip()[:1]
+    if is_catalogued(path):
+        return _checked(_catalogued(path, tags), path)
+    if Path(path).is_dir():
+        found = next((Path(path) / name for name in _IN_FOLDER if (Path(path) / name).is_file()), None)
+        if found is None:
+            raise InputError("is a folder without queries.jsonl; expected a file of queries, or a BEIR folder", path)
+        path = found
+    with open_file(path) as file:
+        if file.start(len(PARQUET)) == PARQUET:
+            return _checked(_named_rows(parquet_rows(file, progress), columns, path), path)
+        return _checked(_text_rows(file, tags, columns, progress), path)
+
+
+def _text_rows(file: OpenFile, tags: list[str], columns: Columns | None, progress: Progress | None) -> Iterator[Row]:
+    path, text = file.path, _read_text(file, progress)
+    start, first = text.lstrip()[:1], next((line for line in text.split("\n") if line.strip()), "")
+    words = first.split()
+    if columns and start not in ("{", "[", "<"):
+        return _table_queries(text, columns, path)
+    if start == "[":
+        return _named_rows(json_array(text, path), columns, path)
     if start == "{":
-        rows = _json_rows(text, path)
-    elif start == "<":
-        rows = _topic_rows(text, tags, path)
-    else:
-        rows = _table_rows(text, path)
-    return _checked(rows, path)
+        return _json_rows(text, columns, path)
+    if start == "<":
+        return _topic_rows(text, tags, path)
+    if len(words) > 1 and words[1].startswith("qid:"):
+        return _letor_rows(file)
+    if _is_header(header_cells(first), "\t" in first):
+        return _table_queries(text, columns, path)
+    return _table_rows(text, path)
+
+
+def _is_header(cells: Sequence[str], has_tabs: bool) -> bool:
+    """Whether these are columns of a table, other than the two of `id TAB text`."""
+    if len(cells) == 1:
+        return plain(cells[0]) in _COLUMN_TEXTS[:4]
+    names = {plain(cell) for cell in cells}
+    if has_tabs and (len(cells) == 2 or not names & {*_COLUMN_IDS, *_COLUMN_DOCUMENTS}):
+        return False
+    return bool(names & set(_COLUMN_TEXTS))
+
+
+def _table_queries(text: str, columns: Columns | None, path: str | Path) -> Iterator[Row]:
+    table = open_table(enumerate(text.split("\n"), 1), path)
+    return _named_rows(table.named(), columns, path)
+
+
+def _named_rows(
+    rows: Iterable[tuple[int | None, Mapping[str, Any]]], columns: Columns | None, path: str | Path
+) -> Iterator[Row]:
+    """Queries of rows with named values; repeated ones count once where there are documents, or no ids."""
+    seen: dict[str, str] = {}
+    for line, row in rows:
+        names = list(row)
+        try:
+            check_columns({role: name for role, name in (columns or {}).items() if role in ("qid", "query")}, names)
+        except InputError as error:
+            raise InputError(error.message, path, line) from None
+        text, key = find(names, "query", columns, _COLUMN_TEXTS), find(names, "qid", columns, _COLUMN_IDS)
+        is_judged = find(names, "docid", None, _COLUMN_DOCUMENTS) is not None
+        if is_judged and key is not None and plain(key) in ("id", "_id"):
+            key = None  # of the document
+        if text is None:
+            named = ", ".join(repr(str(name)[:40]) for name in names[:8])
+            expected = "expected one for the query (query, text) and one for its id (qid, id), or --columns query=NAME"
+            raise InputError(f"has the columns {named or 'none'}; {expected}", path, line)
+        query = " ".join(_as_text(row.get(text), "text", path, line).split())
+        query_id = query_word(query) if key is None else _as_text(row.get(key), "id", path, line).strip()
+        if (is_judged or key is None) and seen.get(query_id) == query:
+            continue
+        seen[query_id] = query
+        yield query_id, query, line or 0
+
+
+def _as_text(value: Any, what: str, path: str | Path, line: int | None) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(value)
+    if not isinstance(value, str):
+        raise InputError(f"the {what} of a query is {shown(value)}; expected a string", path, line)
+    if _HALF_PAIR.search(value):
+        raise InputError(f"the {what} of a query contains a lone surrogate; expected text", path, line)
+    return value
+
+
+def _letor_rows(file: OpenFile) -> Iterator[Row]:
+    texts = read_letor_queries(file)
+    if texts is None:
+        what = "has LETOR lines whose comments do not name queries"
+        raise InputError(
+            f"{what}; expected `# document query` at the end of every line, or a file of queries", file.path
+        )
+    return ((query, text, 0) for query, text in texts.items())
+
+
+def _catalogued(path: str | Path, tags: list[str]) -> Iterator[Row]:
+    names = {"title": ("title", "text", "query"), "desc": ("description",), "narr": ("narrative",)}
+    for number, found in enumerate(collection_of(path, "queries").queries_iter(), 1):
+        parts = []
+        for tag in tags:
+            text = next((getattr(found, name) for name in names[tag] if hasattr(found, name)), None)
+            if not isinstance(text, str):
+                raise InputError(f"a query without {names[tag][0]}; it has {', '.join(found._fields)}", path, number)
+            parts.append(" ".join(text.split()))
+        yield str(found.query_id), " ".join(filter(None, parts)), number
 
 
 def _tags(part: str) -> list[str]:
@@ -96,8 +208,8 @@ def _tags(part: str) -> list[str]:
     return [PARTS[name] for name in names]
 
 
-def _read_text(path: str | Path, progress: Progress | None) -> str:
-    data = b"".join(line_chunks(path, progress))
+def _read_text(file: OpenFile, progress: Progress | None) -> str:
+    data, path = b"".join(file.chunks(progress)), file.path
     try:
         return data.decode("utf-8-sig").replace("\r\n", "\n")
     except UnicodeDecodeError as error:
@@ -131,39 +243,16 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
     return ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
 
 
-def _json_rows(text: str, path: str | Path) -> Iterator[Row]:
-    for number, line in _lines(text):
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            reason = "nested too deeply" if isinstance(error, RecursionError) else getattr(error, "msg", error)
-            raise InputError(f"invalid JSON ({reason}); expected one object per line", path, number) from None
-        if not isinstance(found, dict):
-            raise InputError(f"a {type(found).__name__}; expected an object with id and text", path, number)
-        query_id, query = _entry(found, _IDS, path, number), _entry(found, _TEXTS, path, number)
-        if isinstance(query_id, int) and not isinstance(query_id, bool):
-            query_id = str(query_id)
-        for what, value in (("id", query_id), ("text", query)):
-            if not isinstance(value, str):
-                raise InputError(f"the {what} of a query is {shown(value)}; expected a string", path, number)
-            if _HALF_PAIR.search(value):
-                raise InputError(f"the {what} of a query contains a lone surrogate; expected text", path, number)
-        yield query_id, " ".join(query.split()), number
-
-
-def _entry(found: dict[str, Any], keys: tuple[str, ...], path: str | Path, line: int) -> Any:
-    for key in keys:
-        if key in found:
-            return found[key]
-    named = ", ".join(key[:40] for key in list(found)[:8])
-    raise InputError(f"an object without {' or '.join(keys)}; its keys: {named or 'none'}", path, line)
+def _json_rows(text: str, columns: Columns | None, path: str | Path) -> Iterator[Row]:
+    return _named_rows(((number, json_object(line, path, number)) for number, line in _lines(text)), columns, path)
 
 
 def _table_rows(text: str, path: str | Path) -> Iterator[Row]:
     for position, (number, line) in enumerate(_lines(text)):
         query_id, tab, query = line.partition("\t")
         if not tab:
-            raise InputError(f"no tab in {_short(line)!r}; expected id, tab and text", path, number)
+            expected = "expected id, tab and text, or a header line with a column query"
+            raise InputError(f"no tab in {_short(line)!r}; {expected}", path, number)
         if position == 0 and query_id.strip().lower() in _IDS and query.strip().lower() in _TEXTS:
             continue
         yield query_id.strip(), " ".join(query.split()), number

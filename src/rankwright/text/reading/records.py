@@ -9,17 +9,17 @@ from pathlib import Path
 from typing import Any, Literal
 
 from rankwright.data.columns import MAX_FIELD
+from rankwright.data.delimited import BOM
 from rankwright.data.files import OpenFile, Progress, Source, line_chunks
 from rankwright.errors import InputError, InputWarning, shown
 
-__all__ = ["BOM", "ID_KEYS", "Errors", "Record", "Tally", "as_fields", "check_id", "id_in"]
+__all__ = ["ID_KEYS", "Errors", "Record", "Tally", "as_fields", "check_id", "id_in"]
 
 Errors = Literal["strict", "replace"]
 Record = tuple[str, dict[str, Any], Path, int | None]
 """Id, fields, file and line; fields are text, those asked for as numbers anything."""
 
-ID_KEYS = ("id", "_id", "docno")
-BOM = "\ufeff"
+ID_KEYS = ("id", "_id", "docno", "docid", "doc_id", "url")
 _BAD_BYTES = re.compile("[\udc80-\udcff]+")  # what Python's decoder leaves for bytes that are not UTF-8
 _HALF_PAIRS = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
@@ -67,6 +67,15 @@ class Tally:
                 text = text.removeprefix(BOM)
             yield text, line, is_bad
             line += chunk.count(b"\n")
+
+    def lines(self, source: Source, progress: Progress | None) -> Iterator[tuple[int, str]]:
+        """The lines of a file, blank ones too, with their numbers."""
+        for text, first, is_bad in self.chunks(source, progress):
+            lines = text.split("\n")
+            if not lines[-1]:
+                lines.pop()
+            for number, line in enumerate(lines, first):
+                yield number, self.clean(line) if is_bad else line
 
     def clean(self, text: str) -> str:
         """The text of a document with invalid bytes replaced; the document is counted."""

@@ -3,17 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from rankwright.data.files import Progress
+from rankwright.data.roles import Columns
 from rankwright.errors import InputError
 from rankwright.text.reading.documents import read_records
+from rankwright.text.reading.pages import html_text
 from rankwright.text.reading.records import Errors, Tally, as_fields, check_id
 
-__all__ = ["Documents", "Source", "paths_of", "records_of"]
+__all__ = ["DocumentFiles", "Documents", "Source", "paths_of", "records_of"]
 
-Documents = str | Path | Iterable[Any]
+
+@dataclass(frozen=True)
+class DocumentFiles:
+    """Files of documents, and what their columns hold.
+
+    Attributes
+    ----------
+    paths : sequence of Path
+        Files and folders.
+    columns : mapping, optional
+        Columns by role, ``id``, ``title`` and ``text``, where their names do not tell; ``skip`` leaves columns out.
+    html : sequence of str
+        Fields that hold HTML, of which the text is kept.
+    """
+
+    paths: Sequence[Path]
+    columns: Columns | None = None
+    html: Sequence[str] = ()
+
+
+Documents = str | Path | DocumentFiles | Iterable[Any]
 """A path, a list of ``Path``, or documents: ``(id, text)``, ``(id, {field: text})`` or ``{"id": …, field: text}``."""
 
 Source = tuple[str, Mapping[str, Any], Path | None, int | None]
@@ -27,6 +50,8 @@ def paths_of(documents: Documents) -> list[Path] | None:
     """The files and folders given, or None if the documents themselves are given."""
     if isinstance(documents, str | Path):
         return [Path(documents)]
+    if isinstance(documents, DocumentFiles):
+        return list(documents.paths)
     if isinstance(documents, list | tuple) and documents and all(isinstance(item, Path) for item in documents):
         return list(documents)
     return None
@@ -44,13 +69,29 @@ def records_of(
     """Iterate over documents from any source."""
     paths = paths_of(documents)
     if paths is None:
-        assert not isinstance(documents, str | Path)
+        assert not isinstance(documents, str | Path | DocumentFiles)
         yield from _from_python(documents, Tally(Path("the documents"), errors, wanted, numbers), progress)
         return
+    files = documents if isinstance(documents, DocumentFiles) else DocumentFiles(paths)
+    columns, html = files.columns, tuple(files.html)
     weights = [path.stat().st_size if path.is_file() else _FOLDER_WEIGHT for path in paths]
     for k, path in enumerate(paths):
         one = None if progress is None else _share(progress, sum(weights[:k]), weights[k], sum(weights))
-        yield from read_records(path, format=format, errors=errors, wanted=wanted, numbers=numbers, progress=one)
+        options: dict[str, Any] = {"format": format, "errors": errors, "wanted": wanted, "numbers": numbers}
+        records = read_records(path, columns=columns, progress=one, **options)
+        yield from _without_tags(records, html) if html else records
+
+
+def _without_tags(records: Iterator[Source], html: tuple[str, ...]) -> Iterator[Source]:
+    """Documents with the text of fields that hold HTML; a field that no document has is an error."""
+    met: set[str] = set()
+    for doc_id, fields, path, line in records:
+        texts = {name: html_text(fields[name]) for name in html if isinstance(fields.get(name), str)}
+        met |= texts.keys()
+        yield doc_id, {**fields, **texts}, path, line
+    for name in html:
+        if name not in met:
+            raise InputError(f"no document has the field {name!r}; expected a field that holds HTML")
 
 
 def _share(progress: Progress, before: int, weight: int, total: int) -> Progress:
