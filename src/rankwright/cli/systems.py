@@ -51,7 +51,7 @@ def measure_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--missing", type=choice(["0", "skip"]), default="0", show_default=True, help=_MISSING_HELP),
         click.option("--group", type=click.Path(), metavar="FILE", help=_GROUP_HELP),
         click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 in a feature file as 0."),
-        click.option("--queries", type=click.Path(), metavar="FILE", help=_QUERIES_HELP),
+        click.option("--queries", "queries_file", type=click.Path(), metavar="FILE", help=_QUERIES_HELP),
         columns_option,
         click.option("--format", "kind", type=choice(FORMATS), default="text", show_default=True, help=_KIND_HELP),
         click.option("--json", "as_json", is_flag=True, help="Same as --format json."),
@@ -70,7 +70,7 @@ def evaluate_files(
     missing: str,
     group: str | None,
     negative_as_zero: bool,
-    queries: str | None = None,
+    queries_file: str | None = None,
     columns: str | None = None,
 ) -> list[Evaluation]:
     """Evaluate every system file against the judgements; each file is opened once."""
@@ -83,7 +83,7 @@ def evaluate_files(
         if wrong is not None:
             raise InputError(f"is a {wrong}; expected qrels or a feature file as the first argument", judgements)
         if source.kind == "qrels":
-            judged = Judgements(_matched(read_qrels(source.source, progress, columns=named), queries, judgements))
+            judged = Judgements(_matched(read_qrels(source.source, progress, columns=named), queries_file, judgements))
         else:
             data = _labelled(source, group, negative_as_zero, named, progress)
     options["convention"] = convention or ("trec" if data is None else "letor")
