@@ -87,7 +87,7 @@ def command(
     \b
     Example:
       rankwright convert train.txt.gz -o train.rank
-      rankwright convert shop.csv -o train.rank --columns qid=search,label=stars,skip=name
+      rankwright convert shop.csv -o shop.rank --columns qid=search,label=stars,skip=name
       rankwright convert train.rank -o train.parquet --scale minmax
       rankwright convert train.txt.gz -o clean.txt --clean --clean-scaled
       rankwright convert rank.train -o train.rank --group rank.train.query
