@@ -84,6 +84,7 @@ def test_parquet_and_folder(tmp_path):
         (b"\n0.5\nhello world\n", "a:3: a line of an unknown format, 'hello world'; expected LETOR lines"),
         (b"hello my dear friend", "a:1: a line of an unknown format"),
         (b"a,b,c\n1,2,3\n", "a:1: has the columns 'a', 'b', 'c'; expected a header with columns for queries"),
+        (b"[experiment]\nseed = 1\n", "a:1: a line of an unknown format, '\\[experiment\\]'"),
         (b"ab\0cd", "is not a text file"),
         (gzip.compress(b"1 qid:1 1:1\n" * 50, mtime=0)[:-20], "damaged or truncated gzip"),
     ],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +33,7 @@ _WITHOUT = {"qrels": "judgements", "run": "a TREC run", "scores": "one score per
 _TEXT_SUFFIXES = (".txt", ".letor", ".svm", ".dat", ".libsvm", ".qrels")
 _BINARY_SUFFIXES = (".parquet", ".rank")
 _SHOWN = 8  # columns in a message
+_JSON = re.compile(r'\{|\[\s*(?:[\[{\]"]|$)')  # other files have [words], too
 _ZIP = b"PK\x03\x04"
 _MODEL_HEADER = b"model.json"
 _LOOK_START = 30 + len(_MODEL_HEADER)
@@ -161,7 +163,7 @@ def _kind_of_line(words: list[str]) -> str | None:
 def _kind_of_header(line: bytes, columns: Columns | None, path: str | Path, number: int) -> str:
     """The kind of a table, by the names of its columns; JSON can only be judgements."""
     text = line.decode("utf-8", "replace").strip()
-    if text[:1] in ("{", "["):
+    if _JSON.match(text):
         return "qrels"
     names = header_cells(text)
     if len(names) < 2:
