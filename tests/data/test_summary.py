@@ -102,3 +102,11 @@ def test_missing_values_are_no_obstacle():
     X = np.array([[np.nan, -3.0], [2.0, 5.0], [2.0, 5.0]])
     found = summarize(RankingData.from_arrays(X, [0, 1, 0], [1, 1, 1], allow_missing=True))
     assert (found.cleaning.pairs, found.cleaning_scaled) == (1, None)
+
+
+def test_missing_values_are_counted_and_left_out_of_the_range():
+    X = np.array([[1.0, np.nan, 5.0, np.nan], [2.0, np.nan, np.nan, 0.5], [0.5, np.nan, 5.0, 0.5]])
+    found = summarize(RankingData.from_arrays(X, [0, 1, 0], qid=[1, 1, 1], allow_missing=True))
+    assert (found.feature_min, found.feature_max) == (0.5, 5.0)
+    assert found.missing == pytest.approx(5 / 12)
+    assert found.constant_features == ("f2",)

@@ -233,6 +233,8 @@ def _show_features(console: Console, found: FeatureSummary, dtype: str | None) -
     stored = found.kind if dtype is None else f"{found.kind} {dtype}"
     _line(console, "features", f"{found.features:,} {stored}, {found.density:.1%} of the values not 0")
     _line(console, "values", f"{_number(found.feature_min)} to {_number(found.feature_max)}")
+    if found.missing:
+        _line(console, "missing", f"{found.missing:.1%} of the values")
     if found.categorical_features:
         _line(console, "categorical", _listed(found.categorical_features))
     _line(console, "constant", _listed(found.constant_features))

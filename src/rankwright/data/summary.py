@@ -73,6 +73,7 @@ class FeatureSummary(_Summary):
     queries_without_non_relevant: int
     cleaning: Cleaning
     cleaning_scaled: Cleaning | None
+    missing: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -112,8 +113,9 @@ def summarize(data: RankingData) -> FeatureSummary:
     """Summarise feature data.
 
     A feature is constant if all documents have the same value; features are duplicates if they agree on every
-    document (constant ones are not listed again). Density is the share of values that are not 0. Cleaning is what
-    :class:`~rankwright.Cleaner` would drop, also with scaled features unless all are between 0 and 1.
+    document (constant ones are not listed again). Density is the share of values that are not 0, missing ones included,
+    ``missing`` the share of those. Cleaning is what :class:`~rankwright.Cleaner` would drop, also with scaled features
+    unless all are between 0 and 1 or some are missing.
 
     Examples
     --------
@@ -123,9 +125,9 @@ def summarize(data: RankingData) -> FeatureSummary:
     (('f2',), (('f1', 'f3'),), ((0.0, 1), (1.0, 1)))
     """
     names = data.names
-    low, high, filled, prints = _scan(data)
-    constant = low == high
-    numbers = ~np.isin(np.arange(data.n_features), list(data.categories))
+    low, high, filled, missing, prints = _scan(data)
+    constant = ((low == high) & (missing == 0)) | (low > high)
+    numbers = ~np.isin(np.arange(data.n_features), list(data.categories)) & (low <= high)
     without_relevant, without_non_relevant = _one_sided(data.labels, data.indptr)
     return FeatureSummary(
         queries=data.n_queries,
@@ -147,7 +149,8 @@ def summarize(data: RankingData) -> FeatureSummary:
         queries_without_relevant=without_relevant,
         queries_without_non_relevant=without_non_relevant,
         cleaning=Cleaner().find(data).report(),
-        cleaning_scaled=_cleaning_scaled(data, low[numbers], high[numbers]),
+        cleaning_scaled=None if missing.any() else _cleaning_scaled(data, low[numbers], high[numbers]),
+        missing=float(missing.sum()) / max(1, data.n_docs * data.n_features),
     )
 
 
@@ -218,12 +221,15 @@ def _row_chunks(data: RankingData, width: int) -> Iterator[Any]:
         yield data.X[start : start + step]
 
 
-def _scan(data: RankingData) -> tuple[Array, Array, int, Array]:
-    """The minimum, maximum and fingerprint of each column, and the number of values that are not 0."""
+def _scan(data: RankingData) -> tuple[Array, Array, int, Array, Array]:
+    """The minimum and maximum of each column, the number of values that are not 0, and how many are missing by column.
+
+    Also a fingerprint of each column. A column of missing values only has a minimum above its maximum.
+    """
     low, high = np.full(data.n_features, np.inf), np.full(data.n_features, -np.inf)
     prints = np.zeros(data.n_features, np.uint64)
     keys = np.random.default_rng(0)
-    stored = np.zeros(data.n_features, np.int64)
+    stored, missing = np.zeros(data.n_features, np.int64), np.zeros(data.n_features, np.int64)
     filled = 0
     for rows in _row_chunks(data, _stored_width(data)):
         key = keys.integers(1, 1 << 63, size=rows.shape[0], dtype=np.uint64)
@@ -231,19 +237,21 @@ def _scan(data: RankingData) -> tuple[Array, Array, int, Array]:
             columns = rows.indices
             filled += int(np.count_nonzero(rows.data))
             stored += np.bincount(columns, minlength=data.n_features)
-            np.minimum.at(low, columns, rows.data.astype(np.float64))
-            np.maximum.at(high, columns, rows.data.astype(np.float64))
+            missing += np.bincount(columns[np.isnan(rows.data)], minlength=data.n_features)
+            np.fmin.at(low, columns, rows.data.astype(np.float64))
+            np.fmax.at(high, columns, rows.data.astype(np.float64))
             np.add.at(prints, columns, _mixed(rows.data) * np.repeat(key, np.diff(rows.indptr)))
         else:
             filled += int(np.count_nonzero(rows))
-            np.minimum(low, rows.min(axis=0), out=low)
-            np.maximum(high, rows.max(axis=0), out=high)
+            missing += np.isnan(rows).sum(axis=0)
+            np.fmin(low, np.fmin.reduce(rows, axis=0), out=low)
+            np.fmax(high, np.fmax.reduce(rows, axis=0), out=high)
             prints += (_mixed(rows) * key[:, None]).sum(axis=0, dtype=np.uint64)
     if data.is_sparse:
         has_zero = stored < data.n_docs
         low[has_zero] = np.minimum(low[has_zero], 0)
         high[has_zero] = np.maximum(high[has_zero], 0)
-    return low, high, filled, prints
+    return low, high, filled, missing, prints
 
 
 def _stored_width(data: RankingData) -> int:
