@@ -74,7 +74,8 @@ def command(
     """
     _check_installed()
     from rankwright.data.matching import MissingFeaturesError
-    from rankwright.serving.app import local_names, make_app
+    from rankwright.serving.app import make_app
+    from rankwright.serving.http import local_names
     from rankwright.serving.requests import Limits
     from rankwright.serving.server import bind, json_lines, serve
     from rankwright.serving.service import Service

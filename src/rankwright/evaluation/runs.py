@@ -135,10 +135,11 @@ def _ranked(judged: Judgements, run: TrecTable) -> tuple[Rankings, Array]:
             continue
         start, stop = bounds[at], bounds[at + 1]
         sizes[q] = stop - start
-        labels = np.fromiter(map(label_of.get, run.documents[start:stop], repeat(0.0)), np.float64, stop - start)
+        labels = np.fromiter(map(label_of.get, run.documents[start:stop], repeat(np.nan)), np.float64, stop - start)
         found.append(labels[order[start:stop] - start])
     ranked = np.concatenate(found) if found else np.zeros(0)
-    return Rankings(ranked, sizes_to_indptr(sizes), judged.known), absent
+    unjudged = np.isnan(ranked)
+    return Rankings(np.where(unjudged, 0.0, ranked), sizes_to_indptr(sizes), judged.known, ~unjudged), absent
 
 
 def _warn_unknown(judged: Judgements, run: TrecTable, unknown: int) -> None:
