@@ -6,15 +6,22 @@ even number of judges. What was skipped, or could not be told, is not in the qre
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from rankwright.data.trec import TrecTable, read_qrels, write_qrels
 from rankwright.errors import InputError
 from rankwright.judging.records import Judged, Pair, read_actions
 
-__all__ = ["QRELS", "check_judge", "grades_of", "merged", "read_folder", "write_merged"]
+try:
+    import fcntl
+except ImportError:  # there are no such locks on this system
+    fcntl = None  # type: ignore[assignment]
+
+__all__ = ["QRELS", "check_judge", "grades_of", "judge_path", "merged", "read_folder", "update_qrels"]
 
 QRELS = "qrels.txt"
 _ENDING = ".jsonl"
@@ -34,16 +41,16 @@ def judge_path(folder: str | Path, judge: str) -> Path:
     return Path(folder) / f"{check_judge(judge)}{_ENDING}"
 
 
-def read_folder(folder: str | Path) -> dict[str, Judged]:
-    """What every judge of a folder has judged, by name.
+def read_folder(folder: str | Path, without: str | None = None) -> dict[str, Judged]:
+    """What every judge of a folder has judged, by name; ``without`` one of them if asked to.
 
     Examples
     --------
     >>> read_folder("judgements")["me"].grades  # doctest: +SKIP
     {('q1', 'd7'): 2, ...
     """
-    paths = sorted(Path(folder).glob(f"*{_ENDING}"))
-    return {path.name.removesuffix(_ENDING): Judged.of(read_actions(path)) for path in paths}
+    paths = {path.name.removesuffix(_ENDING): path for path in sorted(Path(folder).glob(f"*{_ENDING}"))}
+    return {name: Judged.of(read_actions(path)) for name, path in paths.items() if name != without}
 
 
 def grades_of(path: str | Path) -> dict[str, Grades]:
@@ -85,8 +92,23 @@ def merged(judges: Mapping[str, Judged]) -> dict[str, dict[str, int]]:
     return found
 
 
-def write_merged(folder: str | Path, judges: Mapping[str, Judged]) -> dict[str, dict[str, int]]:
-    """Write the qrels of a folder, whole or not at all, and return them."""
-    found = merged(judges)
-    write_qrels(TrecTable.from_dict(found), Path(folder) / QRELS)
-    return found
+def update_qrels(folder: str | Path, judge: str, judged: Judged) -> None:
+    """Write the qrels of a folder anew, whole or not at all: this judge's grades, and what the others' files hold."""
+    with _held(Path(folder)):
+        found = merged({**read_folder(folder, without=judge), judge: judged})
+        write_qrels(TrecTable.from_dict(found), Path(folder) / QRELS)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Keep other judges' processes from reading and writing at the same time, where the system has locks."""
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

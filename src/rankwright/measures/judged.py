@@ -12,7 +12,7 @@ from typing import ClassVar
 import numpy as np
 
 from rankwright.measures.base import Measure, Rankings, register
-from rankwright.measures.forms import Array
+from rankwright.measures.forms import Array, Swaps
 
 __all__ = ["Judged"]
 
@@ -35,6 +35,16 @@ class Judged(Measure):
         """All queries count: a judgement may say that nothing is relevant."""
         return np.ones(rankings.n_queries, bool)
 
+    def swaps(self) -> Swaps:
+        """No changes: in training, all documents have labels."""
+        return Swaps(_changes)
+
     def definition(self) -> str:
         """What it counts."""
         return "share of the first documents that have a judgement"
+
+
+def _changes(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:
+    """Judged documents swap with judged ones."""
+    for j in range(i + 1, worth.size):
+        out[j] = 0.0
