@@ -132,7 +132,8 @@ def _plan(
     n_pairs = sum(len(pool.documents(query)) for query in pool.queries)
     if not n_pairs:
         raise InputError("the rankers find nothing for these queries; expected queries about what is in the index")
-    what = f"{n_pairs:,} documents of {len(pool.queries):,} queries, the first {depth} of {', '.join(pool.tops)}"
+    n_queries = "1 query" if len(pool.queries) == 1 else f"{len(pool.queries):,} queries"
+    what = f"{n_pairs:,} documents of {n_queries}, the first {depth} of {', '.join(pool.tops)}"
     click.echo(f"to judge: {what}", err=True)
     empty = len(queries) - len(pool.queries)
     if empty:

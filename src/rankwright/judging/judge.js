@@ -1,6 +1,6 @@
 // The judging page: one document at a time. A judgement is on disk when the service answers; only then comes the next.
 
-const GRADES = ["not relevant", "related", "relevant", "just what is needed"];
+const GRADES = ["not relevant", "related", "relevant", "perfect"];
 const SAID = { skip: "skipped", "cannot tell": "can’t tell" };
 let now = null; // what the service said last
 let busy = false;

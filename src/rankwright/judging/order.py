@@ -45,9 +45,7 @@ def planned(pool: Pool, order: str, seed: int = 0) -> list[Pair]:
     rounds: list[list[Pair]] = []
     for query in queries:
         differing = disagreement(pool, query)
-        ranked = sorted(
-            _shuffled(pool.documents(query), query, seed), key=lambda one: -differing[one]
-        )
+        ranked = sorted(_shuffled(pool.documents(query), query, seed), key=lambda one: -differing[one])
         for at, start in enumerate(range(0, len(ranked), _ROUND)):
             if at == len(rounds):
                 rounds.append([])

@@ -12,7 +12,7 @@ from rankwright.errors import InputError
 from rankwright.judging.folder import judge_path, update_qrels
 from rankwright.judging.order import planned, shuffled_queries
 from rankwright.judging.pool import Pool
-from rankwright.judging.records import Action, JudgeFile, Judged, Pair
+from rankwright.judging.records import Action, Judged, JudgeFile, Pair
 from rankwright.judging.stopping import Decision, decide
 
 __all__ = ["Plan", "Session", "Stale"]

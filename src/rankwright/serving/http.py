@@ -175,11 +175,7 @@ class Http:
             raise RequestError(f"the Content-Type is {shown(kind)}; expected application/json", 415)
         too_long = RequestError(f"the body is too long; expected at most {self.limits.body:,} bytes", 413)
         announced = request.headers.get("content-length", "0")
-        if (
-            announced.isascii()
-            and announced.isdecimal()
-            and (len(announced) > 15 or int(announced) > self.limits.body)
-        ):
+        if announced.isascii() and announced.isdecimal() and (len(announced) > 15 or int(announced) > self.limits.body):
             raise too_long
         parts, size = [], 0
         try:
