@@ -154,7 +154,7 @@ def test_a_decision_ends_the_session_until_asked_to_go_on(made, tmp_path, monkey
     first = client.ask("next").json()
     assert first["decision"]["better"] is None
     assert "bm25" not in json.dumps(first)  # until it is decided
-    monkeypatch.setattr(module, "decide", lambda *_: Decision("bm25", (41.0, 1.0), 40.0, 3))
+    monkeypatch.setattr(module.Sequential, "decision", lambda _: Decision("bm25", (41.0, 1.0), 40.0, 3))
     told = client.judge(**about(first), action="grade", grade=2).json()
     assert told["document"] is None
     assert (told["decision"]["better"], told["decision"]["other"]) == ("bm25", "tfidf")

@@ -153,7 +153,7 @@ def test_the_end_and_back(opened):
 def test_a_decision_and_judging_on(opened, monkeypatch):
     page = opened(compare=("bm25", "tfidf"))
     expect(page.locator("#facts")).to_contain_text("of 40 needed")
-    monkeypatch.setattr(session, "decide", lambda *_: Decision("tfidf", (1.0, 44.0), 40.0, 3))
+    monkeypatch.setattr(session.Sequential, "decision", lambda _: Decision("tfidf", (1.0, 44.0), 40.0, 3))
     press(page, "2")
     expect(page.locator("#end-title")).to_have_text("Decided: tfidf is better than bm25 by nDCG@4")
     page.keyboard.press("g")

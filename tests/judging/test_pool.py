@@ -1,5 +1,7 @@
 """Pools and the order of judging: everything once, nothing that tells who found it, disagreement first."""
 
+import itertools
+
 import numpy as np
 import pytest
 from tests.judging.at_work import make_session
@@ -62,7 +64,7 @@ def test_depth_orders_do_not_follow_ranks():
 def test_queries_stay_together():
     pool = made_up()
     queries = [query for query, _ in planned(pool, "depth")]
-    assert sum(a != b for a, b in zip(queries, queries[1:], strict=False)) == len(pool.queries) - 1
+    assert sum(a != b for a, b in itertools.pairwise(queries)) == len(pool.queries) - 1
 
 
 def test_disagreement_comes_first():
@@ -71,7 +73,7 @@ def test_disagreement_comes_first():
     differing = disagreement(pool, "q")
     assert differing["u"] == differing["v"] == differing["x"] == differing["y"] == 0.0
     assert differing["w"] == differing["z"] == pytest.approx(1 / 2 - 1 / np.log2(7))
-    assert set(one for _, one in planned(pool, "disagreement")[:4]) >= {"w", "z"}
+    assert {one for _, one in planned(pool, "disagreement")[:4]} >= {"w", "z"}
     only_a = Pool(1, {"a": {"q": ["u"]}, "b": {"q": []}})
     assert disagreement(only_a, "q") == {"u": 1.0}
 

@@ -8,9 +8,13 @@ from scipy import stats
 
 from rankwright import evaluate_run
 from rankwright.judging.pool import Pool
-from rankwright.judging.stopping import bounds, decide, largest_capital
+from rankwright.judging.stopping import Sequential, bounds, largest_capital
 
 NAMES = ("a", "b")
+
+
+def decide(*given):
+    return Sequential(*given).decision()
 
 
 def ndcg_difference(first, second, grades, cutoff):
@@ -124,3 +128,14 @@ def test_the_capital_of_impossible_and_extreme_values():
     assert largest_capital([]) == 1.0
     assert largest_capital([-1.0] * 1000) == 1.0
     assert np.isfinite(largest_capital([1.0] * 5000))
+
+
+def test_one_judgement_after_the_other_is_the_same_as_all_at_once():
+    pool, grades = drawn(15, np.random.default_rng(5), gain=1.0)
+    known = {}
+    watched = Sequential(pool, NAMES, pool.queries, lambda query, one: known.get((query, one)))
+    for query in pool.queries:
+        for one in pool.documents(query):
+            known[query, one] = grades[query, one]
+            watched.update(query)
+    assert watched.decision() == decide(pool, NAMES, pool.queries, lambda query, one: grades[query, one])

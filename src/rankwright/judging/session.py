@@ -13,7 +13,7 @@ from rankwright.judging.folder import judge_path, update_qrels
 from rankwright.judging.order import planned, shuffled_queries
 from rankwright.judging.pool import Pool
 from rankwright.judging.records import Action, Judged, JudgeFile, Pair
-from rankwright.judging.stopping import Decision, decide
+from rankwright.judging.stopping import Decision, Sequential
 
 __all__ = ["Plan", "Session", "Stale"]
 
@@ -72,8 +72,8 @@ class Session:
         self._lock = threading.Lock()
         self._queue = planned(plan.pool, plan.order, plan.seed)
         self._known = set(self._queue)
-        self._sequence = shuffled_queries(plan.pool, plan.seed)
         self._judged = Judged.of(self._file.actions)
+        self._test = self._sequential()
         self._goes_on = False  # after a decision
         try:
             self._write_qrels()
@@ -120,6 +120,8 @@ class Session:
             self._judged.add(self._file.append(action))
             if action.action != "note":
                 self._write_qrels()
+                if self._test is not None:
+                    self._test.update(action.query)
             return self._state(back=action.pair if action.action in ("undo", "note") else None)
 
     def go_on(self) -> dict[str, Any]:
@@ -130,9 +132,13 @@ class Session:
 
     def decision(self) -> Decision | None:
         """What is known of the two rankers that are compared, by this judge's grades."""
+        return None if self._test is None else self._test.decision()
+
+    def _sequential(self) -> Sequential | None:
         if self.plan.compare is None:
             return None
-        return decide(self.plan.pool, self.plan.compare, self._sequence, self._grade, self.plan.cutoff)
+        queries = shuffled_queries(self.plan.pool, self.plan.seed)
+        return Sequential(self.plan.pool, self.plan.compare, queries, self._grade, self.plan.cutoff)
 
     def _grade(self, query: str, document: str) -> float | None:
         """A grade; what the judge cannot tell counts 0, as in an evaluation; what may still come is None."""

@@ -25,7 +25,7 @@ import numpy.typing as npt
 from rankwright.judging.pool import Pool
 from rankwright.judging.records import GRADES
 
-__all__ = ["Decision", "bounds", "decide", "largest_capital"]
+__all__ = ["Decision", "Sequential", "bounds", "largest_capital"]
 
 Array = npt.NDArray[Any]
 _BETS = np.array([0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9])
@@ -54,15 +54,8 @@ class Decision:
     queries: int
 
 
-def decide(
-    pool: Pool,
-    names: tuple[str, str],
-    queries: Sequence[str],
-    grade: Callable[[str, str], float | None],
-    cutoff: int = 10,
-    alpha: float = 0.05,
-) -> Decision:
-    """Whether one of two rankers is better by nDCG@k, as far as judgements tell.
+class Sequential:
+    """A comparison of two rankers by nDCG@k that may be looked at after every judgement.
 
     Parameters
     ----------
@@ -73,21 +66,42 @@ def decide(
     queries : sequence of str
         The queries in an order that was fixed before anything was judged.
     grade : callable
-        The grade of a document for a query; None while there is none to come or known.
+        The grade of a document for a query; None while it is not known.
     cutoff : int
         The k of nDCG@k.
     alpha : float
         How often a difference may be claimed where there is none.
     """
-    low, high = np.zeros(len(queries)), np.zeros(len(queries))
-    for at, query in enumerate(queries):
-        tops = [list(pool.tops[name].get(query, ()))[:cutoff] for name in names]
-        known = {one: grade(query, one) for one in pool.documents(query)}
-        low[at], high[at] = bounds(tops[0], tops[1], known, cutoff)
-    capital = largest_capital(low), largest_capital(-high)
-    needed = 2 / alpha
-    better = names[0] if capital[0] >= needed else names[1] if capital[1] >= needed else None
-    return Decision(better, capital, needed, int((low == high).sum()))
+
+    def __init__(
+        self,
+        pool: Pool,
+        names: tuple[str, str],
+        queries: Sequence[str],
+        grade: Callable[[str, str], float | None],
+        cutoff: int = 10,
+        alpha: float = 0.05,
+    ) -> None:
+        self._pool, self._names, self._grade, self._cutoff, self._alpha = pool, names, grade, cutoff, alpha
+        self._place = {query: at for at, query in enumerate(queries)}
+        self._documents = {query: pool.documents(query) for query in queries}
+        self._low, self._high = np.zeros(len(queries)), np.zeros(len(queries))
+        for query in queries:
+            self.update(query)
+
+    def update(self, query: str) -> None:
+        """Take in what is now known of a query."""
+        first, second = (list(self._pool.tops[name].get(query, ()))[: self._cutoff] for name in self._names)
+        known = {one: self._grade(query, one) for one in self._documents[query]}
+        at = self._place[query]
+        self._low[at], self._high[at] = bounds(first, second, known, self._cutoff)
+
+    def decision(self) -> Decision:
+        """Whether one of the two is better, as far as judgements tell."""
+        capital = largest_capital(self._low), largest_capital(-self._high)
+        needed = 2 / self._alpha
+        better = next((name for name, one in zip(self._names, capital, strict=True) if one >= needed), None)
+        return Decision(better, capital, needed, int((self._low == self._high).sum()))
 
 
 def largest_capital(differences: npt.ArrayLike) -> float:
