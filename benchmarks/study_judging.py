@@ -1,4 +1,4 @@
-"""How many judgements until a ranker beats BM25, by the order of judging?
+"""How many judgements it takes until a ranker beats BM25, by the order of judging.
 
 Takes the folder that `rankwright demo` makes: its runs of the test queries, and its judgements as those of a judge who
 knows; documents without one get 0. For each ranker, the first ten documents of it and of BM25 are judged one by one, in
