@@ -3,9 +3,10 @@
 Takes the folder that `rankwright demo` makes: its runs of the test queries, and its judgements as those of a judge who
 knows; documents without one get 0. For each ranker, the first ten documents of it and of BM25 are judged one by one, in
 each order of `rankwright judge --compare`, with a look after every judgement, until the sequential test decides by
-nDCG@10. Medians over random orders of the queries. For comparison: the differences and p-values with everything judged,
-and how often each way claims a difference between two rankers that differ by chance only: for every query a coin says
-which of the two runs is called the first.
+nDCG@10. Medians over random orders of the queries. For comparison: the differences and p-values with everything judged;
+how far the difference that `rankwright compare` would show is from that one after a part of the judgements (it takes
+queries without a judgement as absent, and other documents without one as not relevant); and how often each order claims
+a difference between two rankers that differ by chance only: for every query a coin says which run is called the first.
 
     python benchmarks/study_judging.py demo --orders 20
 """
@@ -13,12 +14,15 @@ which of the two runs is called the first.
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from rankwright import evaluate_run, read_qrels, read_run
+from rankwright import InputWarning, evaluate_run, read_qrels, read_run
 from rankwright.data.order import rank_order
 from rankwright.evaluation.significance import p_value
 from rankwright.judging.order import ORDERS, planned, shuffled_queries
@@ -28,6 +32,8 @@ from rankwright.judging.stopping import Sequential
 
 DEPTH = 10
 BASE = "bm25"
+SHARES = (0.1, 0.25, 0.5)
+Array = npt.NDArray[Any]
 Grades = Mapping[Pair, float]
 
 
@@ -66,15 +72,29 @@ def exchanged(pool: Pool, names: tuple[str, str], rng: np.random.Generator) -> P
     return Pool(pool.depth, tops)
 
 
-def p_when_all_judged(pool: Pool, names: tuple[str, str], grades: Grades) -> tuple[float, float]:
-    """The mean difference and the p-value of the t-test, everything judged."""
-    qrels = {query: {one: grades.get((query, one), 0.0) for one in pool.documents(query)} for query in pool.queries}
+def differences(pool: Pool, names: tuple[str, str], grades: Grades, pairs: Iterable[Pair]) -> Array:
+    """The difference of nDCG@10 by query, if these are judged."""
+    qrels: dict[str, dict[str, float]] = {}
+    for query, document in pairs:
+        qrels.setdefault(query, {})[document] = grades.get((query, document), 0.0)
     values = []
     for name in names:
         run = {query: {one: -float(at) for at, one in enumerate(top)} for query, top in pool.tops[name].items() if top}
-        values.append(evaluate_run(qrels, run, ["nDCG@10"]).column("nDCG@10"))
-    gains = values[0] - values[1]
-    return float(gains.mean()), p_value("t", gains)
+        with warnings.catch_warnings(action="ignore", category=InputWarning):  # queries that are not judged yet
+            values.append(evaluate_run(qrels, run, ["nDCG@10"]).column("nDCG@10"))
+    return np.asarray(values[0] - values[1])
+
+
+def part_errors(pool: Pool, names: tuple[str, str], order: str, grades: Grades, n_orders: int) -> list[float]:
+    """The mean distance from the difference with everything judged, after each share of the judgements."""
+    errors = np.zeros((n_orders, len(SHARES)))
+    for seed in range(n_orders):
+        pairs = planned(pool, order, seed)
+        whole = differences(pool, names, grades, pairs).mean()
+        for at, share in enumerate(SHARES):
+            part = pairs[: round(share * len(pairs))]
+            errors[seed, at] = abs(differences(pool, names, grades, part).mean() - whole)
+    return [float(one) for one in errors.mean(axis=0)]
 
 
 def main() -> None:
@@ -99,7 +119,8 @@ def main() -> None:
     for name in (one for one in tops if one != BASE):
         names = (name, BASE)
         pool = Pool(DEPTH, {one: tops[one] for one in names})
-        gain, p = p_when_all_judged(pool, names, grades)
+        gains = differences(pool, names, grades, planned(pool, ORDERS[0]))
+        gain, p = float(gains.mean()), p_value("t", gains)
         n_all = sum(len(pool.documents(query)) for query in pool.queries)
         cells = []
         for order in ORDERS:
@@ -111,6 +132,10 @@ def main() -> None:
     first = next(one for one in tops if one != BASE)
     names, rng = (first, BASE), np.random.default_rng(0)
     pool = Pool(DEPTH, {one: tops[one] for one in names})
+    print(f"\nerror of the difference {first} − {BASE} after " + ", ".join(f"{share:.0%}" for share in SHARES))
+    for order in ORDERS:
+        errors = part_errors(pool, names, order, grades, given.orders)
+        print(f"- {order}: " + ", ".join(f"{error:.3f}" for error in errors), flush=True)
     for order in ORDERS:
         claims = [
             judged(exchanged(pool, names, rng), names, order, grades, seed)[1] is not None

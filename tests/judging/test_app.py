@@ -146,6 +146,18 @@ def test_a_full_disk_is_told_and_nothing_is_kept(client, monkeypatch):
     assert client.judge(**about(state), action="grade", grade=2).status_code == 200
 
 
+def test_qrels_that_cannot_be_written_are_told_and_the_judgement_is_kept(client):
+    state = client.ask("next").json()
+    (client.session.folder / "qrels.txt").unlink()
+    (client.session.folder / "qrels.txt").mkdir()
+    refused(client.judge(**about(state), action="grade", grade=2), 409, "is kept, but the qrels")
+    assert client.ask("next").json()["seen"] == 1
+    (client.session.folder / "qrels.txt").rmdir()
+    state = client.ask("next").json()
+    client.judge(**about(state), action="grade", grade=2)
+    assert (client.session.folder / "qrels.txt").read_text().count("\n") == 2
+
+
 def test_a_decision_ends_the_session_until_asked_to_go_on(made, tmp_path, monkeypatch):
     from rankwright.judging import session as module
     from rankwright.judging.stopping import Decision

@@ -136,6 +136,15 @@ def test_what_cannot_be_kept_is_not_in_the_file(tmp_path, monkeypatch):
     assert [one.document for one in read_actions(file.path)] == ["a", "c"]
 
 
+@pytest.mark.skipif(os.name != "posix", reason="open files cannot be removed")
+def test_a_file_that_was_removed_is_not_written_to(tmp_path):
+    file = JudgeFile(tmp_path / "ann.jsonl")
+    file.path.unlink()
+    with pytest.raises(InputError, match="was removed"):
+        file.append(grade("a", 2))
+    file.close()
+
+
 @pytest.mark.skipif(os.name != "posix", reason="kill -9")
 def test_after_kill_9_everything_that_was_told_is_there(tmp_path):
     path = tmp_path / "ann.jsonl"

@@ -194,6 +194,8 @@ class JudgeFile:
         """Write an action; it is on disk when this returns, or not in the file at all."""
         action = Action(**{**vars(action), "time": datetime.now(UTC).isoformat(timespec="seconds")})
         line = action.line()
+        if os.name == "posix" and not os.fstat(self._file.fileno()).st_nlink:
+            raise InputError("was removed; expected to start `rankwright judge` again", self.path)
         try:
             written = self._file.write(line)
             if written != len(line):

@@ -119,9 +119,12 @@ class Session:
                 raise InputError("there is nothing to undo")
             self._judged.add(self._file.append(action))
             if action.action != "note":
-                self._write_qrels()
                 if self._test is not None:
                     self._test.update(action.query)
+                try:
+                    self._write_qrels()
+                except (InputError, OSError) as error:
+                    raise Stale(f"the judgement is kept, but the qrels could not be written: {error}") from None
             return self._state(back=action.pair if action.action in ("undo", "note") else None)
 
     def go_on(self) -> dict[str, Any]:
