@@ -16,8 +16,7 @@ function setBusy(value) {
   busy = value;
   by("task").setAttribute("aria-busy", String(value));
   document.body.dataset.seen = value ? "" : String(now?.seen ?? "");
-  for (const button of document.querySelectorAll("#answer button")) button.disabled = value;
-  by("undo").disabled = value || !now?.can_undo;
+  by("undo").disabled = !now?.can_undo;
 }
 
 function showEnd() {

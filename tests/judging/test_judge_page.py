@@ -81,14 +81,20 @@ def test_by_keyboard_alone(opened):
     assert len(on_disk(page)) == 6
 
 
-def test_undo_shows_what_was_said(opened):
+def test_undo_takes_back_one_at_a_time(opened):
     page = opened()
+    first = shown(page)
     press(page, "1")
-    press(page, "u")
+    second = shown(page)
     press(page, "3")
     press(page, "u")
-    expect(page.locator("#said")).to_be_hidden()
+    assert shown(page) == second
+    press(page, "u")
+    assert shown(page) == first
     expect(page.locator("#undo")).to_be_disabled()
+    page.keyboard.press("u")
+    assert len(on_disk(page)) == 4
+    assert (page.session.folder / "qrels.txt").read_text() == ""
 
 
 def test_the_whole_document(opened):
@@ -124,16 +130,18 @@ def test_by_mouse(opened):
 
 
 def test_markup_of_documents_and_queries_is_text(opened):
-    page = opened(depth=30)
-    for _ in range(60):
-        if page.locator("#end").is_visible():
-            break
+    page = opened()
+    seen = set()
+    while page.locator("#task").is_visible():
         page.keyboard.press("o")
         expect(page.locator("#whole")).to_be_visible()
         assert page.locator("#task b, #task script, #task img").count() == 0
-        if shown(page)[0] == "q1":
+        query, document = shown(page)
+        seen.add(document)
+        if query == "q1":
             expect(page.locator("#need")).to_have_text("How a <b>thin</b> wing lifts; theory counts, too.")
         press(page, "0")
+    assert "ünïcode/№1&<x>" in seen
 
 
 def test_the_end_and_back(opened):
