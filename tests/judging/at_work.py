@@ -1,6 +1,6 @@
 """A judge's session over the small index of the tests."""
 
-from rankwright.judging.app import Shown
+from rankwright.judging.app import Texts
 from rankwright.judging.needs import read_needs
 from rankwright.judging.pool import make_pool
 from rankwright.judging.session import Plan, Session
@@ -18,4 +18,4 @@ def make_session(made, folder, *, judge="ann", order="depth", compare=None, dept
     pool = make_pool(service.state.index, queries, service.state.rankers, {}, depth)
     pool = pool if compare is None else pool.only(compare)
     session = Session(folder, judge, Plan(pool, order, 0, compare, depth))
-    return session, Shown(service.state, dict(queries), read_needs(made / "queries.jsonl"))
+    return session, Texts(service.state, dict(queries), read_needs(made / "queries.jsonl"))

@@ -15,7 +15,7 @@ from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.judging.app import Shown
+    from rankwright.judging.app import Texts
     from rankwright.judging.session import Plan, Session
     from rankwright.serving.service import Service
     from rankwright.text.reading.queries import Queries
@@ -86,7 +86,7 @@ def command(
     """
     check_installed("judge")
     from rankwright.data.matching import MissingFeaturesError
-    from rankwright.judging.app import Shown
+    from rankwright.judging.app import Texts
     from rankwright.judging.folder import check_judge
     from rankwright.judging.needs import read_needs
     from rankwright.serving.service import Service
@@ -102,8 +102,8 @@ def command(
     plan = _plan(service, asked, runs, depth, order, compare, seed)
     if only_try:
         return
-    shown = Shown(service.state, dict(asked), read_needs(queries))
-    _serve(_session(folder, judge, plan), shown, port)
+    texts = Texts(service.state, dict(asked), read_needs(queries))
+    _serve(_session(folder, judge, plan), texts, port)
 
 
 def _plan(
@@ -154,14 +154,14 @@ def _session(folder: Path, judge: str, plan: Plan) -> Session:
     return session
 
 
-def _serve(session: Session, shown: Shown, port: int) -> None:
+def _serve(session: Session, texts: Texts, port: int) -> None:
     from rankwright.judging.app import make_judging_app
     from rankwright.serving.http import local_names
     from rankwright.serving.server import bind, json_lines, serve
 
     token, host, tell = secrets.token_urlsafe(_LONGEST_TOKEN), "127.0.0.1", json_lines(quiet=True)
     with bind(host, port) as bound:
-        app = make_judging_app(session, shown, token, tell=tell, hosts=local_names(host))
+        app = make_judging_app(session, texts, token, tell=tell, hosts=local_names(host))
         try:
             serve(app, None, bound, tell, ready=lambda at: _tell_address(f"{at}{token}/"), seconds=_SECONDS)
         finally:

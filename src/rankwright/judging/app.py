@@ -25,7 +25,7 @@ from rankwright.serving.requests import Limits, RequestError, json_object
 from rankwright.serving.service import State
 from rankwright.text.search.snippets import query_words, snippet, title_and_snippet
 
-__all__ = ["Shown", "make_judging_app"]
+__all__ = ["Texts", "make_judging_app"]
 
 _SNIPPET = 360
 _LONGEST = 200_000
@@ -42,7 +42,7 @@ _FILES = (
 
 
 @dataclass(frozen=True)
-class Shown:
+class Texts:
     """What the page shows besides the session.
 
     Attributes
@@ -62,7 +62,7 @@ class Shown:
 
 def make_judging_app(
     session: Session,
-    shown_: Shown,
+    texts: Texts,
     token: str,
     limits: Limits | None = None,
     *,
@@ -75,14 +75,14 @@ def make_judging_app(
     ----------
     session : Session
         The judge's session.
-    shown_ : Shown
+    texts : Texts
         Queries and documents.
     token : str
         First part of every path.
     limits, tell, hosts
         See :func:`rankwright.serving.app.make_app`.
     """
-    return _Http(session, shown_, token, limits or Limits(), tell or (lambda event: None), hosts).app()
+    return _Http(session, texts, token, limits or Limits(), tell or (lambda event: None), hosts).app()
 
 
 class _Http(Http):
@@ -91,10 +91,10 @@ class _Http(Http):
     known = "the address that `rankwright judge` printed"
 
     def __init__(
-        self, session: Session, shown_: Shown, token: str, limits: Limits, tell: Tell, hosts: Sequence[str] | None
+        self, session: Session, texts: Texts, token: str, limits: Limits, tell: Tell, hosts: Sequence[str] | None
     ) -> None:
         super().__init__(limits, tell, hosts)
-        self._session, self._shown, self._token = session, shown_, token.encode()
+        self._session, self._texts, self._token = session, texts, token.encode()
 
     def routes(self) -> list[Route]:
         """The paths, with their handlers."""
@@ -155,14 +155,14 @@ class _Http(Http):
         told["query"] = told["document"] = None
         if pair is not None:
             query, document = pair
-            text, need = self._shown.queries[query], self._shown.needs.get(query, "")
+            text, need = self._texts.queries[query], self._texts.needs.get(query, "")
             told["query"] = {"id": query, "text": text, "need": need}
             told["document"] = {"id": document, **self._result(text, document)}
         return told
 
     def _result(self, text: str, document: str) -> dict[str, Any]:
         """Title and snippet."""
-        state = self._shown.state
+        state = self._texts.state
         assert state.index is not None
         assert state.view is not None
         doc = state.index.find(document)
@@ -174,13 +174,13 @@ class _Http(Http):
     def _whole(self, pair: Pair) -> dict[str, Any]:
         """All fields of a document, matches marked."""
         query, document = pair
-        state = self._shown.state
+        state = self._texts.state
         assert state.index is not None
         assert state.view is not None
         doc = state.index.find(document)
-        if query not in self._shown.queries or doc is None:
+        if query not in self._texts.queries or doc is None:
             raise RequestError("there is no such query or document", 404)
-        weights = query_words(state.view, self._shown.queries[query]).weights
+        weights = query_words(state.view, self._texts.queries[query]).weights
         fields = []
         for name in state.index.fields if state.index.has_text else ():
             text = state.index.text(doc, name)
