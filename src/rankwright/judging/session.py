@@ -124,7 +124,8 @@ class Session:
                 try:
                     self._write_qrels()
                 except (InputError, OSError) as error:
-                    raise Stale(f"the judgement is kept, but the qrels could not be written: {error}") from None
+                    why = error.message if isinstance(error, InputError) else error.strerror
+                    raise Stale(f"the judgement is kept, but the qrels could not be written: {why}") from None
             return self._state(back=action.pair if action.action in ("undo", "note") else None)
 
     def go_on(self) -> dict[str, Any]:
