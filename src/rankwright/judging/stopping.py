@@ -110,7 +110,7 @@ def largest_capital(differences: npt.ArrayLike) -> float:
     Examples
     --------
     >>> largest_capital([-0.5, -0.5]), round(largest_capital([0.5, 0.5]), 2)
-    (1.0, 1.47)
+    (1.0, 1.48)
     """
     steps = np.asarray(differences, np.float64)
     with np.errstate(divide="ignore"):
