@@ -59,7 +59,8 @@ MATERIAL: dict[str, str | dict[str, str]] = {
     "docs/howto/from-ranklib.md": "letor/train.txt letor/vali.txt letor/test.txt letor/ranklib.txt",
     "docs/howto/fuse.md": "text/bm25.run text/dense.run text/qrels.txt text/train.qrels text/valid.qrels "
     "text/test.qrels",
-    "docs/howto/judge.md": "text/docs.index text/queries.jsonl text/model.rkw text/bm25.run text/mine.run text/judgements",
+    "docs/howto/judge.md": "text/docs.index text/queries.jsonl text/model.rkw text/bm25.run text/mine.run "
+    "text/judgements",
     "docs/howto/letor.md": {
         "": "letor/train.txt letor/vali.txt letor/test.txt",
         "Five folds": "letor/S1.txt letor/S2.txt letor/S3.txt letor/S4.txt letor/S5.txt",

@@ -22,6 +22,7 @@ from rankwright.errors import InputError
 
 __all__ = ["Agreement", "PairOfJudges", "agreement", "cohen_kappa", "fleiss_kappa"]
 
+Array = npt.NDArray[Any]
 Pair = tuple[str, str]
 Grades = Mapping[Pair, float]
 WEIGHTS = ("none", "linear", "quadratic")
@@ -141,12 +142,17 @@ def cohen_kappa(first: npt.ArrayLike, second: npt.ArrayLike, weights: str = "non
         raise InputError(f"grades of shape {ours.shape} and {theirs.shape}; expected one of each judge per document")
     if weights not in WEIGHTS:
         raise InputError(f"weights is {weights!r}; expected one of {', '.join(WEIGHTS)}")
-    costs = {"none": lambda gap: (gap != 0).astype(np.float64), "linear": np.abs, "quadratic": np.square}[weights]
-    observed = float(np.mean(costs(ours - theirs)))
+    power = WEIGHTS.index(weights)
+    observed = float(_costs(ours - theirs, power).mean())
     values, places = np.unique(np.concatenate([ours, theirs]), return_inverse=True)
     counts = [np.bincount(part, minlength=len(values)) / len(ours) for part in np.split(places, 2)]
-    expected = float(counts[0] @ costs(values[:, None] - values[None, :]) @ counts[1])
+    expected = float(counts[0] @ _costs(values[:, None] - values[None, :], power) @ counts[1])
     return 1.0 - observed / expected if expected else math.nan
+
+
+def _costs(gaps: Array, power: int) -> Array:
+    """What differences of grades count; 0 to the power of 0 is 0 here."""
+    return np.where(gaps == 0, 0.0, np.abs(gaps) ** power)
 
 
 def fleiss_kappa(grades: npt.ArrayLike) -> float:
@@ -162,7 +168,7 @@ def fleiss_kappa(grades: npt.ArrayLike) -> float:
     >>> round(fleiss_kappa([[0, 0, 0], [1, 1, 0], [2, 2, 2]]), 4)
     0.6538
     """
-    table: npt.NDArray[Any] = np.asarray(grades, np.float64)
+    table: Array = np.asarray(grades, np.float64)
     if table.ndim != 2 or table.shape[1] < 2 or not len(table):
         raise InputError(f"grades of shape {table.shape}; expected documents × at least two judges")
     n_judges = table.shape[1]

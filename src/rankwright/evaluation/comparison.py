@@ -233,9 +233,9 @@ def _unmatched(system: Evaluation, base: Evaluation) -> list[str]:
 
 def _favoured(system: Evaluation, base: Evaluation) -> list[str]:
     """A warning if the judgements know one side's documents better: those without a judgement count as not relevant."""
-    shares = {one.name: one.facts.get(JUDGED) for one in (base, system)}
-    if None in shares.values() or abs(shares[base.name] - shares[system.name]) <= _CLEARLY:
+    shares = {one.name: float(one.facts[JUDGED]) for one in (base, system) if JUDGED in one.facts}
+    if len(shares) < 2 or abs(shares[base.name] - shares[system.name]) <= _CLEARLY:
         return []
-    more, less = sorted(shares, key=lambda name: -shares[name])
+    more, less = sorted(shares, key=shares.__getitem__, reverse=True)
     told = f"{JUDGED} is {shares[more]:.2f} for {more} and {shares[less]:.2f} for {less}"
     return [f"warning: {told}: the judgements favour {more}; judge more of the top of {less}"]
