@@ -35,7 +35,7 @@ def test_try_says_what_there_is_to_judge_and_leaves_nothing(files, capsys):
     assert "documents of 3 queries, the first 10 of bm25, dirichlet, tfidf" in told.err
     assert not (files / "judgements").exists()
     told = said(capsys, "judge", "docs.index", "queries.jsonl", "-o", "j", "--model", "linear.rkw", "--try", code=0)
-    assert "the first 10 of linear\n" in told.err
+    assert "the first 10 of linear, bm25, dirichlet, tfidf\n" in told.err
 
 
 @pytest.mark.parametrize(
@@ -45,6 +45,7 @@ def test_try_says_what_there_is_to_judge_and_leaves_nothing(files, capsys):
         (["--function", "magic"], "magic"),
         (["--compare", "bm25", "magic"], "--compare names 'magic'; expected two of bm25, dirichlet, tfidf"),
         (["--compare", "bm25", "bm25"], "--compare names 'bm25' twice"),
+        (["--function", "bm25", "--order", "disagreement"], "about several rankers; found bm25 alone"),
         (["--run", "none.run"], "none.run"),
         (["--model", "queries.jsonl"], "queries.jsonl"),
         (["--depth", "0"], "--depth"),

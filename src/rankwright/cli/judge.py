@@ -24,7 +24,9 @@ __all__ = ["command"]
 
 _FUNCTIONS = ("bm25", "dirichlet", "tfidf")
 _COMPILING = "compiling the search code, once on this machine: 20 to 60 seconds …"
-_FUNCTION_HELP = f"Retrieval function whose top is pooled; may be repeated.  [default: {', '.join(_FUNCTIONS)}]"
+_FUNCTION_HELP = (
+    f"Retrieval function whose top is pooled; may be repeated.  [default: {', '.join(_FUNCTIONS)}; none with --run]"
+)
 _ORDER_HELP = "What to judge first: whole pools, query by query, or where rankers disagree most.  [default: depth]"
 _COMPARE_HELP = "Pool these two rankers only, and stop once one is better by nDCG@k, k being --depth."
 _TRY_HELP = "Read everything, pool, say what there is to judge, and end."
@@ -94,7 +96,7 @@ def command(
 
     check_judge(judge)
     asked = read_queries(queries, part=part)
-    chosen = functions or (() if runs or models else _FUNCTIONS)
+    chosen = functions or (() if runs else _FUNCTIONS)
     try:
         service = Service(index, models, chosen, analyzer=analyzer, missing_as_zero=missing_as_zero)
     except MissingFeaturesError as error:
@@ -129,6 +131,8 @@ def _plan(
         if compare[0] == compare[1]:
             raise InputError(f"--compare names {compare[0]!r} twice; expected two different rankers")
         pool = pool.only(compare)
+    if order == "disagreement" and len(pool.tops) < 2:
+        raise InputError(f"--order disagreement is about several rankers; found {', '.join(pool.tops)} alone")
     n_pairs = sum(len(pool.documents(query)) for query in pool.queries)
     if not n_pairs:
         raise InputError("the rankers find nothing for these queries; expected queries about what is in the index")

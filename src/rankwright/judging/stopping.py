@@ -1,7 +1,7 @@
 """When two rankers are told apart: a test that may be looked at after every judgement.
 
 The queries, in a random order fixed beforehand, are a sample; d_i in [−1, 1] is the difference of nDCG@k on the i-th.
-If the mean difference of the population is 0 or below, then for every bet λ in (0, 1) the capital
+If the mean difference of the population is 0 or below, then for every bet λ in (0, 1] the capital
 
     M_t = Π_{i ≤ t} (1 + λ d_i)
 
@@ -28,7 +28,7 @@ from rankwright.judging.records import GRADES
 __all__ = ["Decision", "Sequential", "bounds", "largest_capital"]
 
 Array = npt.NDArray[Any]
-_BETS = np.array([0.05, 0.1, 0.2, 0.3, 0.45, 0.6, 0.75, 0.9])
+_BETS = np.array([0.25, 0.5, 0.75, 1.0])
 _HIGHEST = float(max(GRADES))
 
 
@@ -110,7 +110,7 @@ def largest_capital(differences: npt.ArrayLike) -> float:
     Examples
     --------
     >>> largest_capital([-0.5, -0.5]), round(largest_capital([0.5, 0.5]), 2)
-    (1.0, 1.48)
+    (1.0, 1.74)
     """
     steps = np.asarray(differences, np.float64)
     with np.errstate(divide="ignore"):
