@@ -106,8 +106,10 @@ def test_the_whole_document(opened):
     for one in told["fields"]:
         expect(page.locator("#whole")).to_contain_text(one["text"])
     assert page.locator("#whole mark").count() == sum(len(one["marks"]) for one in told["fields"])
+    expect(page.locator("#snippet")).to_be_hidden()
     page.keyboard.press("o")
     expect(page.locator("#whole")).to_be_hidden()
+    expect(page.locator("#snippet")).to_be_visible()
     page.keyboard.press("o")
     expect(page.locator("#whole")).to_be_visible()
     press(page, "2")

@@ -23,11 +23,11 @@ from rankwright.serving.http import Http, Tell, as_json
 from rankwright.serving.page import page_of
 from rankwright.serving.requests import Limits, RequestError, json_object
 from rankwright.serving.service import State
-from rankwright.text.search.snippets import query_words, snippet, title_and_snippet
+from rankwright.text.search.snippets import query_words, shorten, snippet, title_and_snippet
 
 __all__ = ["Texts", "make_judging_app"]
 
-_SNIPPET = 360
+_SNIPPET, _TITLE = 360, 100
 _LONGEST = 200_000
 _LONGEST_NOTE = 2_000
 _SHARED, _OWN = "rankwright.serving", "rankwright.judging"
@@ -169,7 +169,7 @@ class _Http(Http):
         assert doc is not None, "documents that the index lacks are not in the pool"
         words = query_words(state.view, text)
         title, part = title_and_snippet(state.index, doc, words.weights, state.analyze, _SNIPPET)
-        return {"title": title, "snippet": part.text, "marks": part.marks}
+        return {"title": shorten(title, _TITLE), "snippet": part.text, "marks": part.marks}
 
     def _whole(self, pair: Pair) -> dict[str, Any]:
         """All fields of a document, matches marked."""

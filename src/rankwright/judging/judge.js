@@ -106,6 +106,7 @@ function undo() {
 
 function closeWhole() {
   by("whole").hidden = true;
+  by("snippet").hidden = false;
   by("whole").replaceChildren();
   by("open").setAttribute("aria-expanded", "false");
 }
@@ -123,6 +124,7 @@ async function toggleWhole() {
     const parts = told.fields.flatMap((one) => [make("h4", {}, one.name), make("p", {}, ...marked(one.text, one.marks))]);
     by("whole").replaceChildren(...(parts.length ? parts : ["The index holds no texts."]));
     by("whole").hidden = false;
+    by("snippet").hidden = true;
     by("open").setAttribute("aria-expanded", "true");
     by("whole").focus({ preventScroll: true });
   } catch (error) {

@@ -48,7 +48,12 @@ def _of_topics(path: str | Path) -> dict[str, str]:
 def _of_lines(text: str) -> dict[str, str]:
     found: dict[str, str] = {}
     for line in filter(str.strip, text.split("\n")):
-        given = json.loads(line)
+        try:
+            given = json.loads(line)
+        except (ValueError, RecursionError):  # not JSON lines
+            return {}
+        if not isinstance(given, dict):
+            continue
         name = next((given[key] for key in _IDS if key in given), None)
         parts = [given[key] for key in _NEEDS if isinstance(given.get(key), str) and given[key].strip()]
         if name is not None and parts:
