@@ -65,6 +65,7 @@ def test_files_that_are_something_else(files, capsys):
     assert "queries.jsonl" in said(capsys, "judge", "queries.jsonl", "queries.jsonl", "-o", "j").err
     (files / "odd.jsonl").write_text('{"id": "x", "text": "zzzz"}\n')
     assert "the rankers find nothing" in said(capsys, "judge", "docs.index", "odd.jsonl", "-o", "j").err
+    assert "docs.index: is the index" in said(capsys, "judge", "docs.index", "queries.jsonl", "-o", "docs.index").err
     (files / "j").write_text("a file")
     assert "j: cannot be written" in said(capsys, "judge", "docs.index", "queries.jsonl", "-o", "j").err
 

@@ -67,6 +67,14 @@ def test_a_broken_file_of_another_judge_is_found_at_the_start(made, tmp_path):
     session.close()
 
 
+def test_qrels_of_somebody_else_are_left_alone(made, tmp_path):
+    (tmp_path / "qrels.txt").write_text("q 0 d 1\n")
+    with pytest.raises(InputError, match="no file of a judge belongs to it"):
+        make_session(made, tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["qrels.txt"]
+    assert (tmp_path / "qrels.txt").read_text() == "q 0 d 1\n"
+
+
 @pytest.mark.parametrize("name", ["", " ann", "a/b", "../ann", ".hidden", "a\nb", "x" * 65, "a\0b"])
 def test_names_that_are_no_names_of_files(name, tmp_path):
     with pytest.raises(InputError, match="--judge is"):

@@ -95,6 +95,8 @@ def command(
     from rankwright.text.reading.queries import read_queries
 
     check_judge(judge)
+    if folder.resolve() == index.resolve():
+        raise InputError("is the index; expected another folder for -o", folder)
     asked = read_queries(queries, part=part)
     chosen = functions or (() if runs else _FUNCTIONS)
     try:

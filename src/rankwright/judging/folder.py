@@ -21,7 +21,7 @@ try:
 except ImportError:  # there are no such locks on this system
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["QRELS", "check_judge", "grades_of", "judge_path", "merged", "read_folder", "update_qrels"]
+__all__ = ["QRELS", "check_folder", "check_judge", "grades_of", "judge_path", "merged", "read_folder", "update_qrels"]
 
 QRELS = "qrels.txt"
 _ENDING = ".jsonl"
@@ -39,6 +39,13 @@ def check_judge(name: str) -> str:
 def judge_path(folder: str | Path, judge: str) -> Path:
     """The file of a judge."""
     return Path(folder) / f"{check_judge(judge)}{_ENDING}"
+
+
+def check_folder(folder: str | Path) -> None:
+    """Reject a folder whose qrels are somebody else's: they would be replaced."""
+    path = Path(folder) / QRELS
+    if path.exists() and not any(Path(folder).glob(f"*{_ENDING}")):
+        raise InputError("exists, but no file of a judge belongs to it; expected another folder for -o", path)
 
 
 def read_folder(folder: str | Path, without: str | None = None) -> dict[str, Judged]:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.errors import InputError
-from rankwright.judging.folder import judge_path, update_qrels
+from rankwright.judging.folder import check_folder, judge_path, update_qrels
 from rankwright.judging.order import planned, shuffled_queries
 from rankwright.judging.pool import Pool
 from rankwright.judging.records import Action, Judged, JudgeFile, Pair
@@ -63,6 +63,7 @@ class Session:
     def __init__(self, folder: str | Path, judge: str, plan: Plan) -> None:
         self.folder, self.judge, self.plan = Path(folder), judge, plan
         path = judge_path(folder, judge)
+        check_folder(folder)
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
