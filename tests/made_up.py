@@ -19,6 +19,8 @@ from rankwright import load_model, read_data
 from rankwright.cli.main import main
 from rankwright.data.trec import TrecTable, write_qrels, write_run
 from rankwright.datasets import Collection
+from rankwright.judging.folder import update_qrels
+from rankwright.judging.records import Action, Judged, JudgeFile, read_actions
 
 THINGS = 40
 WORDS = ["lift", "of", "a", "wing", "walk", "directory", "tree", "read", "file", "line", "by"]
@@ -163,6 +165,8 @@ class MadeUp:
         parts = {"train": slice(0, None, 2), "valid": slice(1, None, 4), "test": slice(3, None, 4)}
         if name == "python-docs":
             collection.write(path)
+        elif name in ("judgements", "compared"):
+            _judge(labels, path)
         elif name == "broken.run":
             write(path, [f"q Q0 d{rank} {rank} {20 - rank} x" for rank in range(1, 17)] + ["q Q0 d17 17 3"])
         elif ".run" in name:
@@ -239,6 +243,22 @@ def _sold(number: int, document: str, fields: dict[str, str]) -> dict[str, objec
     """Return a document with numbers, some of which are missing."""
     numbers = {"price": 0.5 * (number % 30), "clicks": number % 7, "added": f"2024-05-{number % 28 + 1:02d}"}
     return _titled(document, fields) | (numbers if number % 5 else {"price": 4.5})
+
+
+def _judge(labels: dict[str, dict[str, int]], folder: Path) -> None:
+    """Write the files of two judges, one of whom has judged half of the queries and is stricter."""
+    folder.mkdir()
+    for judge, step, highest in (("ann", 1, 3), ("bob", 2, 1)):
+        file = JudgeFile(folder / f"{judge}.jsonl")
+        actions = [
+            Action("grade", query, document, min(grade, highest))
+            for query, judged in list(labels.items())[::step]
+            for document, grade in {**dict.fromkeys(("t00.0", "t08.0", "t16.1"), 0), **judged}.items()
+        ]
+        for action in actions:
+            file.append(action)
+        file.close()
+    update_qrels(folder, "ann", Judged.of(read_actions(folder / "ann.jsonl")))
 
 
 def seen_through_noise(labels: dict[str, dict[str, int]], noise: float) -> TrecTable:

@@ -59,10 +59,13 @@ MATERIAL: dict[str, str | dict[str, str]] = {
     "docs/howto/from-ranklib.md": "letor/train.txt letor/vali.txt letor/test.txt letor/ranklib.txt",
     "docs/howto/fuse.md": "text/bm25.run text/dense.run text/qrels.txt text/train.qrels text/valid.qrels "
     "text/test.qrels",
+    "docs/howto/judge.md": "text/docs.index text/queries.jsonl text/model.rkw text/bm25.run text/mine.run "
+    "text/judgements",
     "docs/howto/letor.md": {
         "": "letor/train.txt letor/vali.txt letor/test.txt",
         "Five folds": "letor/S1.txt letor/S2.txt letor/S3.txt letor/S4.txt letor/S5.txt",
     },
+    "docs/howto/no-judgements.md": "text/docs.jsonl text/train.jsonl text/test.jsonl text/judgements text/compared",
     "docs/howto/pairs.md": "letor/train.txt letor/vali.txt letor/test.txt",
     "docs/howto/pyterrier.md": "text/docs.jsonl text/queries.jsonl text/qrels.txt",
     "docs/howto/serve.md": "text/demo",
@@ -90,6 +93,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
 REFERENCE = {
     "rankwright": "text/qrels.txt text/bm25.run text/mine.run",
     "rankwright adapt": "letor/web.rkw letor/news.rkw letor/train.txt letor/valid.txt letor/test.txt letor/later.txt",
+    "rankwright agreement": "text/judgements text/qrels.txt text/others.qrels",
     "rankwright compare": "text/qrels.txt text/bm25.run text/mine.run text/yours.run letor/test.txt letor/old.scores "
     "letor/new.scores",
     "rankwright convert": "letor/train.txt.gz letor/rank.train letor/rank.train.query letor/shop.csv",
@@ -109,6 +113,7 @@ REFERENCE = {
     "rankwright index": "text/docs.jsonl.gz text/docs.tsv text/more.jsonl text/shop.jsonl text/clicks.csv text/site "
     "text/products.csv",
     "rankwright info": "letor/train.txt.gz text/qrels.txt letor/model.rkw",
+    "rankwright judge": "text/docs.index text/queries.jsonl text/model.rkw text/bm25.run text/mine.run",
     "rankwright rank": "letor/model.rkw letor/test.txt",
     "rankwright search": "text/docs.index text/model.rkw text/queries.jsonl text/qrels.txt",
     "rankwright serve": "text/docs.index text/model.rkw",
@@ -178,7 +183,7 @@ class Reader:
         elif mention and isinstance(find_command(arguments[:-1]), click.Group):  # only the name of a command
             assert find_command(arguments) is not None, arguments
         else:
-            if arguments[0] == "serve":  # which does not end by itself
+            if arguments[0] in ("serve", "judge"):  # which do not end by themselves
                 arguments = [*arguments, "--port", "0", "--try"]
             self.capsys.readouterr()
             code = main(arguments)

@@ -33,6 +33,7 @@ _HOMES = {
     "rankwright.data.splits": ("QueryKFold", "QueryShuffleSplit", "QuerySplit", "QueryTrials", "letor_folds"),
     "rankwright.data.tables": ("from_frame", "read_parquet", "to_frame", "write_parquet"),
     "rankwright.data.trec": ("TrecTable", "read_qrels", "read_run", "write_qrels", "write_run"),
+    "rankwright.evaluation.agreement": ("Agreement", "agreement", "cohen_kappa", "fleiss_kappa"),
     "rankwright.evaluation.comparison": ("Comparison", "compare"),
     "rankwright.evaluation.contribution_plot": ("plot_contributions",),
     "rankwright.evaluation.curves": ("QueryCurves", "curve_measures", "query_curves"),

@@ -93,7 +93,8 @@ def test_queries_that_a_run_lacks_count_zero_or_are_skipped():
     table = evaluate_run(QRELS, run, ["AP", "AUC"])
     np.testing.assert_array_equal(table.values, [[1, 1], [0, 0], [0, 0]])
     assert "judged queries missing from the run: 2 of 3, counted 0" in table.notes
-    assert table.facts == {"queries": 3, "without_relevant": 1, "missing_from_run": 2, "unjudged_queries_ignored": 0}
+    counts = {"queries": 3, "without_relevant": 1, "missing_from_run": 2, "unjudged_queries_ignored": 0}
+    assert table.facts == {**counts, "Judged@10": 1.0}
     skipped = evaluate_run(QRELS, run, ["AP"], missing="skip")
     assert skipped.means["AP"] == 1.0
     assert np.isnan(skipped.values[1, 0])

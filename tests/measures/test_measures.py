@@ -76,6 +76,7 @@ DEFINITIONS = {
     "AUC": auc,
     "AveNDCG": mean_ndcg,
     "ERR": err,
+    "Judged": lambda measure, labels, judged: float(len(labels) > 0),  # of labels that all come from judgements
     "nDCG": ndcg,
     "P": lambda measure, labels, judged: sum(hits_of(measure, labels)) / measure.cutoff,
     "R": lambda measure, labels, judged: sum(hits_of(measure, labels)) / n_relevant(measure, judged),

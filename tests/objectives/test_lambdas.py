@@ -119,7 +119,7 @@ def test_gradients_of_a_query_add_up_to_0(measure):
     residuals, curves = Lambdas(labels, indptr, measure).evaluate(scores - 5 * labels)  # the best come last
     np.testing.assert_allclose(np.add.reduceat(residuals, indptr[:-1]), 0.0, atol=1e-12)
     assert (curves >= 0).all()
-    assert residuals.any()
+    assert residuals.any() == (getattr(measure, "name", "") != "Judged")  # which asks for no order
 
 
 def test_ranknets_residuals_are_the_derivatives_of_its_cost():

@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.serving.served import NAMES, Client, refused
 
-from rankwright.serving.app import local_names
+from rankwright.serving.http import local_names
 from rankwright.serving.requests import Limits
 
 

@@ -79,7 +79,7 @@ def test_too_many_at_a_time_are_turned_away(made, monkeypatch):
 def waiting(client):
     """The requests that wait for a thread."""
     inside = [cell.cell_contents for cell in client.app.routes[3].endpoint.__closure__]
-    return next(one for one in inside if hasattr(one, "_work"))._work._waiting
+    return next(one for one in inside if hasattr(one, "work")).work._waiting
 
 
 def test_a_body_that_does_not_arrive(made):

@@ -29,6 +29,7 @@ _DEBUG = "RANKWRIGHT_DEBUG"
 
 _COMMANDS = {
     "adapt": "Adapt a ranker from a rich domain to one with few judgements.",
+    "agreement": "Show how far judges agree: kappa, and the documents they disagree on.",
     "collection": "Write a test collection that needs no download: documents, queries, judgements.",
     "compare": "Compare runs or score files with a baseline, with significance tests.",
     "convert": "Convert between LETOR text, Parquet, memory-mapped folders and TREC files.",
@@ -43,6 +44,7 @@ _COMMANDS = {
     "import": "Turn a model of LightGBM, XGBoost, CatBoost, RankLib, SVMrank or liblinear into a Rankwright model.",
     "index": "Index documents: JSON lines, tab-separated, TREC SGML or a folder of text files.",
     "info": "Describe a file.",
+    "judge": "Judge documents on a local page: pools, grades by key, qrels.",
     "rank": "Score documents with a trained model: a TREC run or plain scores.",
     "search": "Search an index: results to read, or a TREC run.",
     "serve": "Serve rankers over HTTP, with a page that compares two.",

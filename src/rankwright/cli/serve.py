@@ -12,7 +12,7 @@ from rankwright.cli.options import FILE, MISSING_AS_ZERO, positive
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 
-__all__ = ["command"]
+__all__ = ["check_installed", "command"]
 
 _COMPILING = "compiling the search code, once on this machine: 20 to 60 seconds …"
 _NEEDED = ("starlette", "uvicorn")
@@ -72,9 +72,10 @@ def command(
       rankwright serve docs.index --function bm25 --function dirichlet --port 8081
       rankwright serve --model model.rkw --quiet
     """
-    _check_installed()
+    check_installed("serve")
     from rankwright.data.matching import MissingFeaturesError
-    from rankwright.serving.app import local_names, make_app
+    from rankwright.serving.app import make_app
+    from rankwright.serving.http import local_names
     from rankwright.serving.requests import Limits
     from rankwright.serving.server import bind, json_lines, serve
     from rankwright.serving.service import Service
@@ -110,7 +111,8 @@ def command(
     click.echo("ended", err=True)
 
 
-def _check_installed() -> None:
+def check_installed(name: str) -> None:
+    """Reject a command whose packages are not installed."""
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
-        raise InputError(f"serve needs {' and '.join(missing)}; expected: pip install 'rankwright[serve]'")
+        raise InputError(f"{name} needs {' and '.join(missing)}; expected: pip install 'rankwright[serve]'")

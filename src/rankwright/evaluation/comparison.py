@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 from rankwright.errors import InputError
 from rankwright.evaluation.significance import CORRECTIONS, TESTS, bootstrap_intervals, corrected, p_value
-from rankwright.evaluation.table import Evaluation, check_alike, shared_notes
+from rankwright.evaluation.table import JUDGED, Evaluation, check_alike, shared_notes
 from rankwright.measures import Measure
 
 __all__ = ["Comparison", "Difference", "compare"]
 
 Array = npt.NDArray[Any]
 _TIE = 1e-12  # values closer than rounding are a tie
+_CLEARLY = 0.05  # shares of judged documents that differ by more favour one side
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,7 @@ def compare(
         differences.extend(rows)
     for system in others:
         notes.extend(_unmatched(system, base))
+        notes.extend(_favoured(system, base))
     return Comparison(
         base.name,
         base.means,
@@ -227,3 +229,13 @@ def _unmatched(system: Evaluation, base: Evaluation) -> list[str]:
     ours, theirs = set(system.query_ids.tolist()), set(base.query_ids.tolist())
     pairs = ((system.name, base.name, len(ours - theirs)), (base.name, system.name, len(theirs - ours)))
     return [f"queries of {one} not in {other}: {n}, left out" for one, other, n in pairs if n]
+
+
+def _favoured(system: Evaluation, base: Evaluation) -> list[str]:
+    """A warning if the judgements know one side's documents better: those without a judgement count as not relevant."""
+    shares = {one.name: float(one.facts[JUDGED]) for one in (base, system) if JUDGED in one.facts}
+    if len(shares) < 2 or abs(shares[base.name] - shares[system.name]) <= _CLEARLY:
+        return []
+    more, less = sorted(shares, key=shares.__getitem__, reverse=True)
+    told = f"{JUDGED} is {shares[more]:.2f} for {more} and {shares[less]:.2f} for {less}"
+    return [f"warning: {told}: the judgements favour {more}; judge more of the top of {less}"]

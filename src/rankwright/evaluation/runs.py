@@ -22,8 +22,8 @@ from rankwright.data.order import rank_order
 from rankwright.data.run_objects import Source, trec_table
 from rankwright.data.trec import TrecTable
 from rankwright.errors import InputError, InputWarning
-from rankwright.evaluation.table import DEFAULT_MEASURES, Empty, Evaluation, evaluate_rankings
-from rankwright.measures import Measure, Rankings
+from rankwright.evaluation.table import DEFAULT_MEASURES, JUDGED, Empty, Evaluation, evaluate_rankings
+from rankwright.measures import Measure, Rankings, parse_measure
 
 __all__ = ["Judgements", "evaluate_run"]
 
@@ -110,6 +110,8 @@ def evaluate_run(
     title = table.name if name is None else name
     result = evaluate_rankings(rankings, query_ids, measures, convention, empty, ties, title, missing=absent)
     facts = {**result.facts, "missing_from_run": int(absent.sum()), "unjudged_queries_ignored": unknown}
+    shares = parse_measure(JUDGED).value(rankings)[~absent]
+    facts[JUDGED] = float(shares.mean()) if len(shares) else 0.0
     notes, values = result.notes, result.values
     if absent.any():
         counted = "counted 0" if missing == 0 else "left out"
@@ -135,10 +137,11 @@ def _ranked(judged: Judgements, run: TrecTable) -> tuple[Rankings, Array]:
             continue
         start, stop = bounds[at], bounds[at + 1]
         sizes[q] = stop - start
-        labels = np.fromiter(map(label_of.get, run.documents[start:stop], repeat(0.0)), np.float64, stop - start)
+        labels = np.fromiter(map(label_of.get, run.documents[start:stop], repeat(np.nan)), np.float64, stop - start)
         found.append(labels[order[start:stop] - start])
     ranked = np.concatenate(found) if found else np.zeros(0)
-    return Rankings(ranked, sizes_to_indptr(sizes), judged.known), absent
+    unjudged = np.isnan(ranked)
+    return Rankings(np.where(unjudged, 0.0, ranked), sizes_to_indptr(sizes), judged.known, ~unjudged), absent
 
 
 def _warn_unknown(judged: Judgements, run: TrecTable, unknown: int) -> None:

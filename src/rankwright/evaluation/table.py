@@ -20,6 +20,7 @@ Array = npt.NDArray[Any]
 Empty = Literal[0, 1, "skip"]
 DEFAULT_MEASURES = ("AP", "nDCG@10", "RR", "P@10")
 CONVENTIONS = ("trec", "letor")
+JUDGED = "Judged@10"  # among the facts of a run: how much of its top has judgements
 
 
 @dataclass(frozen=True, eq=False)

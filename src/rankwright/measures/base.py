@@ -37,11 +37,14 @@ class Rankings:
     judged : Rankings or None
         All labels known for each query, whether the document was retrieved or not, in any order. None: the ranked
         documents are all there are.
+    is_judged : ndarray of bool or None
+        Whether each of the ranked documents has a judgement; without one, its label is 0. None: all have.
     """
 
     labels: Array
     indptr: Array
     judged: Rankings | None = None
+    is_judged: Array | None = None
 
     @cached_property
     def ideal(self) -> Rankings:
@@ -76,7 +79,8 @@ class Rankings:
         sizes = np.minimum(self.sizes, k)
         indptr = sizes_to_indptr(sizes)
         places = np.arange(indptr[-1]) + np.repeat(self.indptr[:-1] - indptr[:-1], sizes)
-        return Rankings(self.labels[places], indptr, self.known)
+        is_judged = None if self.is_judged is None else self.is_judged[places]
+        return Rankings(self.labels[places], indptr, self.known, is_judged)
 
     def sum(self, values: Array) -> Array:
         """Sum one value per document over each query."""

@@ -133,15 +133,6 @@ addEventListener("popstate", () => {
 });
 addEventListener("resize", drawMoves);
 
-const theme = by("theme");
-theme.addEventListener("click", () => {
-  const order = ["auto", "light", "dark"];
-  const next = order[(order.indexOf(document.documentElement.dataset.theme || "auto") + 1) % 3];
-  if (next === "auto") delete document.documentElement.dataset.theme;
-  else document.documentElement.dataset.theme = next;
-  theme.textContent = `Theme: ${next}`;
-});
-
 async function begin() {
   try {
     known = await ask("version", {});

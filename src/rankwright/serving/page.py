@@ -1,4 +1,4 @@
-"""The search page: one HTML file, its style and script inside; its policy lets it talk to this service only."""
+"""Pages: one HTML file, its style and script inside; its policy lets it talk to this service only."""
 
 from __future__ import annotations
 
@@ -9,24 +9,31 @@ from importlib import resources
 
 from starlette.responses import Response
 
-__all__ = ["page"]
+__all__ = ["page", "page_of"]
 
 _STYLE, _SCRIPT = "/*STYLE*/", "/*SCRIPT*/"
-_STYLES = ("page.css", "lists.css")
-_SCRIPTS = ("state.js", "search.js", "why.js", "keys.js")
+_HERE = "rankwright.serving"
+_FILES = ("page.html", "page.css", "lists.css", "elements.js", "state.js", "search.js", "why.js", "keys.js")
 
 
 def page() -> Response:
-    """The page as an answer, with its policy."""
-    text, policy = _made()
+    """The search page as an answer, with its policy."""
+    return page_of(tuple((_HERE, name) for name in _FILES))
+
+
+def page_of(files: tuple[tuple[str, str], ...]) -> Response:
+    """A page of several files, each a package and a name: HTML, styles and scripts, in this order."""
+    text, policy = _made(files)
     return Response(text, media_type="text/html", headers={"Content-Security-Policy": policy})
 
 
 @cache
-def _made() -> tuple[str, str]:
+def _made(files: tuple[tuple[str, str], ...]) -> tuple[str, str]:
     """The text of the page and the policy that fits it."""
-    style, script = ("\n".join(map(_asset, names)) for names in (_STYLES, _SCRIPTS))
-    text = _asset("page.html").replace(_STYLE, style).replace(_SCRIPT, script)
+    html, style, script = (
+        "\n".join(_asset(*file) for file in files if file[1].endswith(ending)) for ending in (".html", ".css", ".js")
+    )
+    text = html.replace(_STYLE, style).replace(_SCRIPT, script)
     rules = {
         "default-src": "'none'",
         "style-src": _digest(style),
@@ -44,5 +51,5 @@ def _digest(text: str) -> str:
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
-def _asset(name: str) -> str:
-    return resources.files("rankwright.serving").joinpath(name).read_text(encoding="utf-8")
+def _asset(package: str, name: str) -> str:
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")

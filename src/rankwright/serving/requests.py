@@ -15,7 +15,7 @@ from typing import Any
 from rankwright.data.json_text import is_shallow
 from rankwright.errors import shown
 
-__all__ = ["ExplainRequest", "Limits", "RankRequest", "RequestError", "SearchRequest"]
+__all__ = ["ExplainRequest", "Limits", "RankRequest", "RequestError", "SearchRequest", "json_object"]
 
 _LONGEST_ID = 512
 _LONGEST_NAME = 200
@@ -128,9 +128,7 @@ class RankRequest:
     @classmethod
     def of(cls, body: bytes, limits: Limits) -> RankRequest:
         """From the body of the request."""
-        given = _object(
-            _parsed(body), "the body", ("ranker", "features", "ids", "query", "documents", "missing_as_zero")
-        )
+        given = json_object(body, ("ranker", "features", "ids", "query", "documents", "missing_as_zero"))
         ranker, zero = given.get("ranker"), given.get("missing_as_zero", False)
         if ranker is not None and not isinstance(ranker, str):
             raise RequestError(f"ranker is {shown(ranker)}; expected a name")
@@ -184,6 +182,11 @@ def _whole(text: str, name: str, most: int) -> int:
     if not (text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= most):
         raise RequestError(f"{name} is {shown(text)}; expected a whole number from 1 to {most:,}")
     return int(text)
+
+
+def json_object(body: bytes, known: tuple[str, ...]) -> dict[str, Any]:
+    """The object that a body holds, with no other names than these."""
+    return _object(_parsed(body), "the body", known)
 
 
 def _parsed(body: bytes) -> Any:

@@ -112,18 +112,6 @@ function card(one, side) {
   return item;
 }
 
-// Marks count characters; JavaScript counts halves of some of them.
-function marked(text, marks) {
-  const letters = Array.from(text);
-  const parts = [];
-  let end = 0;
-  for (const [start, stop] of marks) {
-    parts.push(letters.slice(end, start).join(""), make("mark", {}, letters.slice(start, stop).join("")));
-    end = stop;
-  }
-  return [...parts, letters.slice(end).join("")];
-}
-
 // What becomes of a result from left to right.
 function movement(one, side) {
   if (!state.right) return { kind: "", text: "", title: "" };

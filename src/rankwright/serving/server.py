@@ -73,7 +73,7 @@ def json_lines(quiet: bool) -> Callable[[dict[str, Any]], None]:
 
 def serve(
     app: Starlette,
-    service: Service,
+    service: Service | None,
     bound: socket.socket,
     tell: Callable[[dict[str, Any]], None],
     *,
@@ -86,7 +86,7 @@ def serve(
     Parameters
     ----------
     app, service
-        The application and what it serves.
+        The application and what it serves; without a service, SIGHUP is not for us.
     bound : socket
         See :func:`bind`.
     tell : callable
@@ -139,9 +139,9 @@ class _Server(uvicorn.Server):
 
 
 @contextlib.contextmanager
-def _reloading(service: Service) -> Iterator[None]:
+def _reloading(service: Service | None) -> Iterator[None]:
     """SIGHUP has all files loaded again."""
-    if not hasattr(signal, "SIGHUP") or threading.current_thread() is not threading.main_thread():
+    if service is None or not hasattr(signal, "SIGHUP") or threading.current_thread() is not threading.main_thread():
         yield
         return
     before = signal.signal(signal.SIGHUP, lambda sig, frame: service.look_now())

@@ -3,42 +3,12 @@
 const SIDES = ["left", "right"];
 const STEP = 10;
 const SHOWN = 6; // contributions listed
-const by = (id) => document.getElementById(id);
 const state = { q: "", left: "", right: "", k: STEP, chosen: [] };
 let known = null; // what /version says
 let results = { left: [], right: [] };
 let asking = null;
 let explaining = null;
 
-function make(name, given = {}, ...inside) {
-  const element = document.createElement(name);
-  for (const [key, value] of Object.entries(given)) {
-    if (key === "class") element.className = value;
-    else element.setAttribute(key, value);
-  }
-  element.append(...inside);
-  return element;
-}
-
-async function ask(path, given, signal) {
-  let response;
-  try {
-    response = await fetch(`${path}?${new URLSearchParams(given)}`, { signal });
-  } catch (error) {
-    if (error.name === "AbortError") throw error;
-    throw new Error("The service does not answer.");
-  }
-  let told;
-  try {
-    told = await response.json();
-  } catch {
-    throw new Error(`The service answered with status ${response.status}.`);
-  }
-  if (!response.ok) throw new Error(sentence(told.error));
-  return told;
-}
-
-const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.!?]$/.test(text) ? "" : ".");
 const signed = (value) => `${value < 0 ? "−" : "+"}${short(Math.abs(value))}`;
 const digits = (value) => String(Math.abs(value) >= 1000 ? Math.round(value) : Number(value.toPrecision(3)));
 const short = (value) => (typeof value === "number" ? digits(value).replace("-", "−") : (value ?? "missing"));

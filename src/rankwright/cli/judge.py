@@ -1,0 +1,181 @@
+"""`rankwright judge`: a page to judge documents with, and files that hold every judgement."""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from rankwright.cli.compiling import told_of_compiling
+from rankwright.cli.options import FILE, MISSING_AS_ZERO
+from rankwright.cli.serve import check_installed
+from rankwright.cli.whole import Whole
+from rankwright.errors import InputError
+
+if TYPE_CHECKING:
+    from rankwright.judging.app import Texts
+    from rankwright.judging.session import Plan, Session
+    from rankwright.serving.service import Service
+    from rankwright.text.reading.queries import Queries
+
+__all__ = ["command"]
+
+_FUNCTIONS = ("bm25", "dirichlet", "tfidf")
+_COMPILING = "compiling the search code, once on this machine: 20 to 60 seconds …"
+_FUNCTION_HELP = (
+    f"Retrieval function whose top is pooled; may be repeated.  [default: {', '.join(_FUNCTIONS)}; none with --run]"
+)
+_ORDER_HELP = "What to judge first: whole pools, query by query, or where rankers disagree most.  [default: depth]"
+_COMPARE_HELP = "Pool these two rankers only, and stop once one is better by nDCG@k, k being --depth."
+_TRY_HELP = "Read everything, pool, say what there is to judge, and end."
+_PART_HELP = "Part of a TREC topic to search with: title, description, narrative, or several joined by +."
+_LONGEST_TOKEN = 18  # bytes
+_SECONDS = 30.0
+
+
+@click.command("judge")
+@click.argument("index", metavar="INDEX", type=FILE)
+@click.argument("queries", metavar="QUERIES", type=FILE)
+@click.option("-o", "--output", "folder", required=True, type=FILE, metavar="FOLDER", help="Where judgements are kept.")
+@click.option("--judge", default="judge", show_default=True, metavar="NAME", help="Your name; each has a file.")
+@click.option("--function", "functions", multiple=True, metavar="NAME", help=_FUNCTION_HELP)
+@click.option("--model", "models", multiple=True, type=FILE, metavar="FILE", help="Model to pool; may be repeated.")
+@click.option("--run", "runs", multiple=True, type=FILE, metavar="FILE", help="TREC run to pool; may be repeated.")
+@click.option("--depth", type=Whole(1), default=10, show_default=True, help="Documents from the top of each ranker.")
+@click.option("--order", type=click.Choice(["depth", "disagreement"]), default="depth", help=_ORDER_HELP)
+@click.option("--compare", nargs=2, metavar="A B", help=_COMPARE_HELP)
+@click.option("--seed", type=Whole(0), default=0, show_default=True, help="Of the random order of what is shown.")
+@click.option("--analyzer", metavar="NAME", help="Analyser of --function.  [default: porter+stop if INDEX has it]")
+@click.option(MISSING_AS_ZERO, is_flag=True, help="Take features of a model that INDEX cannot give as 0.")
+@click.option("--part", default="title", show_default=True, metavar="NAME", help=_PART_HELP)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="0 for any free one.")
+@click.option("--try", "only_try", is_flag=True, help=_TRY_HELP)
+def command(
+    index: Path,
+    queries: Path,
+    folder: Path,
+    judge: str,
+    functions: tuple[str, ...],
+    models: tuple[Path, ...],
+    runs: tuple[Path, ...],
+    depth: int,
+    order: str,
+    compare: tuple[str, str] | None,
+    seed: int,
+    analyzer: str | None,
+    missing_as_zero: bool,
+    part: str,
+    port: int,
+    only_try: bool,
+) -> None:
+    """Judge documents of INDEX for QUERIES on a local page, by keyboard: grades from 0 to 3.
+
+    The first documents of several rankers are pooled and shown one at a time, without saying who found them. FOLDER
+    gets a file per judge, NAME.jsonl, to which every judgement is added before the next document is shown, and
+    qrels.txt, which is always up to date. The same command goes on where it ended. The page is at 127.0.0.1 only, under
+    an address that nobody can guess.
+
+    --compare names two of the rankers: a function as it is written, a model or a run by the stem of its file. Looking
+    after every judgement is allowed for: where they are equal, one is called better in at most 5 of 100 comparisons.
+
+    \b
+    Example:
+      rankwright judge docs.index queries.jsonl -o judgements
+      rankwright judge docs.index queries.jsonl -o judgements --judge ann --model model.rkw --order disagreement
+      rankwright judge docs.index queries.jsonl -o judgements --run bm25.run --run mine.run --compare bm25 mine
+    """
+    check_installed("judge")
+    from rankwright.data.matching import MissingFeaturesError
+    from rankwright.judging.app import Texts
+    from rankwright.judging.folder import check_judge
+    from rankwright.judging.needs import read_needs
+    from rankwright.serving.service import Service
+    from rankwright.text.reading.queries import read_queries
+
+    check_judge(judge)
+    if folder.resolve() == index.resolve():
+        raise InputError("is the index; expected another folder for -o", folder)
+    asked = read_queries(queries, part=part)
+    chosen = functions or (() if runs else _FUNCTIONS)
+    try:
+        service = Service(index, models, chosen, analyzer=analyzer, missing_as_zero=missing_as_zero)
+    except MissingFeaturesError as error:
+        raise InputError(f"{error.message}; to take them as 0, use {MISSING_AS_ZERO}", error.path) from None
+    plan = _plan(service, asked, runs, depth, order, compare, seed)
+    if only_try:
+        return
+    texts = Texts(service.state, dict(asked), read_needs(queries))
+    _serve(_session(folder, judge, plan), texts, port)
+
+
+def _plan(
+    service: Service,
+    queries: Queries,
+    runs: tuple[Path, ...],
+    depth: int,
+    order: str,
+    compare: tuple[str, str] | None,
+    seed: int,
+) -> Plan:
+    from rankwright.judging.pool import make_pool, read_runs
+    from rankwright.judging.session import Plan
+
+    state = service.state
+    assert state.index is not None
+    with told_of_compiling(_COMPILING):
+        pool = make_pool(state.index, queries, state.rankers, read_runs(runs), depth)
+    if compare is not None:
+        for name in compare:
+            if name not in pool.tops:
+                raise InputError(f"--compare names {name!r}; expected two of {', '.join(pool.tops)}")
+        if compare[0] == compare[1]:
+            raise InputError(f"--compare names {compare[0]!r} twice; expected two different rankers")
+        pool = pool.only(compare)
+    if order == "disagreement" and len(pool.tops) < 2:
+        raise InputError(f"--order disagreement is about several rankers; found {', '.join(pool.tops)} alone")
+    n_pairs = sum(len(pool.documents(query)) for query in pool.queries)
+    if not n_pairs:
+        raise InputError("the rankers find nothing for these queries; expected queries about what is in the index")
+    n_queries = "1 query" if len(pool.queries) == 1 else f"{len(pool.queries):,} queries"
+    what = f"{n_pairs:,} documents of {n_queries}, the first {depth} of {', '.join(pool.tops)}"
+    click.echo(f"to judge: {what}", err=True)
+    empty = len(queries) - len(pool.queries)
+    if empty:
+        click.echo(f"note: nothing found for {empty:,} of {len(queries):,} queries", err=True)
+    if pool.absent:
+        click.echo(f"note: {pool.absent:,} documents of runs are not in the index and cannot be shown", err=True)
+    if not state.index.has_text:
+        click.echo("note: the index holds no texts; the page can show ids only", err=True)
+    return Plan(pool, order, seed, compare, depth)
+
+
+def _session(folder: Path, judge: str, plan: Plan) -> Session:
+    from rankwright.judging.session import Session
+
+    session = Session(folder, judge, plan)
+    if session.cut:
+        click.echo("note: removed half a line at the end of the file; the last action had not been kept", err=True)
+    return session
+
+
+def _serve(session: Session, texts: Texts, port: int) -> None:
+    from rankwright.judging.app import make_judging_app
+    from rankwright.serving.http import local_names
+    from rankwright.serving.server import bind, json_lines, serve
+
+    token, host, tell = secrets.token_urlsafe(_LONGEST_TOKEN), "127.0.0.1", json_lines(quiet=True)
+    with bind(host, port) as bound:
+        app = make_judging_app(session, texts, token, tell=tell, hosts=local_names(host))
+        try:
+            serve(app, None, bound, tell, ready=lambda at: _tell_address(f"{at}{token}/"), seconds=_SECONDS)
+        finally:
+            session.close()
+    judged, folder = session.judged, session.folder
+    click.echo(f"{len(judged.grades):,} grades by {session.judge}; qrels: {folder / 'qrels.txt'}", err=True)
+
+
+def _tell_address(address: str) -> None:
+    click.echo(f"judge at {address}")
+    click.echo("Ctrl-C ends; every judgement is kept at once", err=True)

@@ -1,0 +1,84 @@
+"""Which document to judge next.
+
+``depth``: query after query, the whole pool of each. ``disagreement``: rounds over all queries; each takes a few
+documents of every query, first those on which the rankers disagree most, where disagreement is the range over rankers
+of 1/log2(2 + rank), 0 below the pool. Queries come in a random order, and documents that follow each other in one query
+in a random order, so that a place tells nothing about who found a document. Both are the same for the same seed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Sequence
+
+from rankwright.judging.pool import Pool
+from rankwright.judging.records import Pair
+
+__all__ = ["ORDERS", "disagreement", "planned"]
+
+ORDERS = ("depth", "disagreement")
+_ROUND = 4  # documents of a query in a row, in the order of disagreement
+
+
+def planned(pool: Pool, order: str, seed: int = 0) -> list[Pair]:
+    """All queries and documents of a pool, in the order in which they are to be judged.
+
+    Parameters
+    ----------
+    pool : Pool
+        What can be judged.
+    order : {"depth", "disagreement"}
+        What comes first.
+    seed : int
+        Of the random orders.
+
+    Examples
+    --------
+    >>> pool = Pool(2, {"a": {"q": ["d1", "d2"]}, "b": {"q": ["d1", "d3"]}})
+    >>> sorted(planned(pool, "disagreement"))
+    [('q', 'd1'), ('q', 'd2'), ('q', 'd3')]
+    """
+    queries = shuffled_queries(pool, seed)
+    if order == "depth":
+        return [(query, one) for query in queries for one in _shuffled(pool.documents(query), query, seed)]
+    rounds: list[list[Pair]] = []
+    for query in queries:
+        differing = disagreement(pool, query)
+        ranked = sorted(_shuffled(pool.documents(query), query, seed), key=lambda one: -differing[one])
+        for at, start in enumerate(range(0, len(ranked), _ROUND)):
+            if at == len(rounds):
+                rounds.append([])
+            few = ranked[start : start + _ROUND]
+            rounds[at] += [(query, one) for one in _shuffled(few, query, seed)]
+    return [pair for one in rounds for pair in one]
+
+
+def disagreement(pool: Pool, query: str) -> dict[str, float]:
+    """How far rankers are apart on each document of a query: the range of 1/log2(2 + rank), 0 below the pool.
+
+    Examples
+    --------
+    >>> disagreement(Pool(2, {"a": {"q": ["d1", "d2"]}, "b": {"q": ["d1"]}}), "q")["d1"]
+    0.0
+    """
+    ranks = pool.ranks(query)
+    found = {}
+    for document in pool.documents(query):
+        worth = [1 / math.log2(2 + top[document]) if document in top else 0.0 for top in ranks.values()]
+        found[document] = max(worth) - min(worth)
+    return found
+
+
+def shuffled_queries(pool: Pool, seed: int) -> list[str]:
+    """The queries in a random order."""
+    return _shuffled(pool.queries, "", seed)
+
+
+def _shuffled(names: Sequence[str], within: str, seed: int) -> list[str]:
+    """Names in a random order that depends on nothing but them, the query and the seed."""
+
+    def place(name: str) -> bytes:
+        return hashlib.sha256("\0".join((str(seed), within, name)).encode("utf-8", "surrogatepass")).digest()
+
+    return sorted(names, key=place)

@@ -1,0 +1,197 @@
+"""One judge at work: what comes next, what was judged, and files that are right at every moment."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rankwright.errors import InputError
+from rankwright.judging.folder import check_folder, judge_path, update_qrels
+from rankwright.judging.order import planned, shuffled_queries
+from rankwright.judging.pool import Pool
+from rankwright.judging.records import Action, Judged, JudgeFile, Pair
+from rankwright.judging.stopping import Decision, Sequential
+
+__all__ = ["Plan", "Session", "Stale"]
+
+
+class Stale(InputError):
+    """Raised for an action that was meant for another state of the session, as of a page that is open twice."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to judge, and when to stop.
+
+    Attributes
+    ----------
+    pool : Pool
+        The documents.
+    order : str
+        See :func:`~rankwright.judging.order.planned`.
+    seed : int
+        Of the random orders.
+    compare : tuple of str or None
+        Two rankers; judging may stop once one is known to be better.
+    cutoff : int
+        Of the nDCG@k by which they are compared.
+    """
+
+    pool: Pool
+    order: str = "depth"
+    seed: int = 0
+    compare: tuple[str, str] | None = None
+    cutoff: int = 10
+
+
+class Session:
+    """A judge's session; its methods may be called from several threads.
+
+    Parameters
+    ----------
+    folder : path
+        Where judgements are kept; a new folder is created.
+    judge : str
+        Name of the judge.
+    plan : Plan
+        What to judge.
+    """
+
+    def __init__(self, folder: str | Path, judge: str, plan: Plan) -> None:
+        self.folder, self.judge, self.plan = Path(folder), judge, plan
+        path = judge_path(folder, judge)
+        check_folder(folder)
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InputError(f"cannot be written: {error.strerror or error}", self.folder) from None
+        self._file = JudgeFile(path)
+        self.cut = self._file.cut
+        self._lock = threading.Lock()
+        self._queue = planned(plan.pool, plan.order, plan.seed)
+        self._known = set(self._queue)
+        self._judged = Judged.of(self._file.actions)
+        self._test = self._sequential()
+        self._goes_on = False  # after a decision
+        try:
+            self._write_qrels()
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def judged(self) -> Judged:
+        """What this judge has judged."""
+        return self._judged
+
+    @property
+    def pairs(self) -> Sequence[Pair]:
+        """Everything that can be judged, in the order of judging."""
+        return self._queue
+
+    def close(self) -> None:
+        """Close the judge's file."""
+        self._file.close()
+
+    def state(self) -> dict[str, Any]:
+        """What comes next, and how far the session is: values of JSON, without a word on rankers but a decision."""
+        with self._lock:
+            return self._state()
+
+    def act(self, seen: int, action: Action) -> dict[str, Any]:
+        """Keep an action, and return what comes next.
+
+        Parameters
+        ----------
+        seen : int
+            The number of actions that the caller knows of; another one is an error.
+        action : Action
+            What was done.
+        """
+        with self._lock:
+            if seen != len(self._file.actions):
+                raise Stale("this page is not up to date: something was judged elsewhere; it shows what comes now")
+            if action.pair not in self._known:
+                raise InputError("this document is not in the pool of the query")
+            if action.action == "undo" and action.pair != self._judged.last:
+                raise InputError("there is nothing to undo")
+            self._judged.add(self._file.append(action))
+            if action.action != "note":
+                if self._test is not None:
+                    self._test.update(action.query)
+                try:
+                    self._write_qrels()
+                except (InputError, OSError) as error:
+                    why = error.message if isinstance(error, InputError) else error.strerror
+                    raise Stale(f"the judgement is kept, but the qrels could not be written: {why}") from None
+            return self._state(back=action.pair if action.action in ("undo", "note") else None)
+
+    def go_on(self) -> dict[str, Any]:
+        """Go on although the comparison is decided."""
+        with self._lock:
+            self._goes_on = True
+            return self._state()
+
+    def decision(self) -> Decision | None:
+        """What is known of the two rankers that are compared, by this judge's grades."""
+        return None if self._test is None else self._test.decision()
+
+    def _sequential(self) -> Sequential | None:
+        if self.plan.compare is None:
+            return None
+        queries = shuffled_queries(self.plan.pool, self.plan.seed)
+        return Sequential(self.plan.pool, self.plan.compare, queries, self._grade, self.plan.cutoff)
+
+    def _grade(self, query: str, document: str) -> float | None:
+        """A grade; what the judge cannot tell counts 0, as in an evaluation; what may still come is None."""
+        pair = query, document
+        return 0.0 if self._judged.open.get(pair) == "cannot tell" else self._judged.grades.get(pair)
+
+    def _next(self) -> Pair | None:
+        """The first that was not looked at; then what was skipped."""
+        judged = self._judged
+        fresh = (pair for pair in self._queue if pair not in judged.grades and pair not in judged.open)
+        skipped = (pair for pair, why in judged.open.items() if why == "skip" and pair in self._known)
+        return next(fresh, next(skipped, None))
+
+    def _state(self, back: Pair | None = None) -> dict[str, Any]:
+        decision = self.decision()
+        decided = decision is not None and decision.better is not None
+        pair = back or (None if decided and not self._goes_on else self._next())
+        told: dict[str, Any] = {"judge": self.judge, "seen": len(self._file.actions), "progress": self._progress(pair)}
+        told["can_undo"] = self._judged.last in self._known
+        told["undo"] = self._judged.last if told["can_undo"] else None
+        told["decision"] = None if decision is None else _told(decision, self.plan)
+        told["next"] = None if pair is None else pair
+        if pair is not None:
+            told["note"] = self._judged.notes.get(pair, "")
+            told["was"] = self._judged.grades.get(pair, self._judged.open.get(pair))
+        return told
+
+    def _progress(self, pair: Pair | None) -> dict[str, int]:
+        """How many of how many are done: in all, and of the query that is shown."""
+        done = {one for one in self._known if one in self._judged.grades or one in self._judged.open}
+        skipped = sum(self._judged.open.get(one) == "skip" for one in self._known)
+        told = {"done": len(done), "of": len(self._known), "skipped": skipped}
+        if pair is not None:
+            told["query_of"] = len(self.plan.pool.documents(pair[0]))
+            told["query_done"] = sum(query == pair[0] for query, _ in done)
+        return told
+
+    def _write_qrels(self) -> None:
+        update_qrels(self.folder, self.judge, self._judged)
+
+
+def _told(decision: Decision, plan: Plan) -> Mapping[str, Any]:
+    """A decision for the page; who is ahead stays untold until it is decided."""
+    return {
+        "better": decision.better,
+        "other": None if decision.better is None else next(one for one in plan.compare or () if one != decision.better),
+        "measure": f"nDCG@{plan.cutoff}",
+        "queries": decision.queries,
+        "capital": round(max(decision.capital), 2),
+        "needed": decision.needed,
+    }

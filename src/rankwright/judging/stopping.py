@@ -1,0 +1,164 @@
+"""When two rankers are told apart: a test that may be looked at after every judgement.
+
+The queries, in a random order fixed beforehand, are a sample; d_i in [−1, 1] is the difference of nDCG@k on the i-th.
+If the mean difference of the population is 0 or below, then for every bet λ in (0, 1] the capital
+
+    M_t = Π_{i ≤ t} (1 + λ d_i)
+
+is a nonnegative supermartingale, and so is the mean of several such capitals. By Ville's inequality it ever reaches
+1/α with probability at most α (Waudby-Smith and Ramdas 2023, section 4). Each direction gets α/2.
+
+A query that is judged in part has no d_i yet, but a lower bound of it: the worst that grades of its other documents can
+do. Capital with lower bounds is never above the capital with the true differences, so the error rate holds for any
+choice of documents and any moment of looking; that is what lets :mod:`~rankwright.judging.order` choose freely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.judging.pool import Pool
+from rankwright.judging.records import GRADES
+
+__all__ = ["Decision", "Sequential", "bounds", "largest_capital"]
+
+Array = npt.NDArray[Any]
+_BETS = np.array([0.25, 0.5, 0.75, 1.0])
+_HIGHEST = float(max(GRADES))
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What is known of two rankers.
+
+    Attributes
+    ----------
+    better : str or None
+        The ranker that is better, if that is decided.
+    capital : tuple of float
+        The largest capital of the bets on the first and on the second ranker; a decision needs ``needed``.
+    needed : float
+        2/α.
+    queries : int
+        Queries whose difference is known exactly.
+    """
+
+    better: str | None
+    capital: tuple[float, float]
+    needed: float
+    queries: int
+
+
+class Sequential:
+    """A comparison of two rankers by nDCG@k that may be looked at after every judgement.
+
+    Parameters
+    ----------
+    pool : Pool
+        The first documents of both.
+    names : tuple of str
+        The two rankers.
+    queries : sequence of str
+        The queries in an order that was fixed before anything was judged.
+    grade : callable
+        The grade of a document for a query; None while it is not known.
+    cutoff : int
+        The k of nDCG@k.
+    alpha : float
+        How often a difference may be claimed where there is none.
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        names: tuple[str, str],
+        queries: Sequence[str],
+        grade: Callable[[str, str], float | None],
+        cutoff: int = 10,
+        alpha: float = 0.05,
+    ) -> None:
+        self._pool, self._names, self._grade, self._cutoff, self._alpha = pool, names, grade, cutoff, alpha
+        self._place = {query: at for at, query in enumerate(queries)}
+        self._documents = {query: pool.documents(query) for query in queries}
+        self._low, self._high = np.zeros(len(queries)), np.zeros(len(queries))
+        for query in queries:
+            self.update(query)
+
+    def update(self, query: str) -> None:
+        """Take in what is now known of a query."""
+        first, second = (list(self._pool.tops[name].get(query, ()))[: self._cutoff] for name in self._names)
+        known = {one: self._grade(query, one) for one in self._documents[query]}
+        at = self._place[query]
+        self._low[at], self._high[at] = bounds(first, second, known, self._cutoff)
+
+    def decision(self) -> Decision:
+        """Whether one of the two is better, as far as judgements tell."""
+        capital = largest_capital(self._low), largest_capital(-self._high)
+        needed = 2 / self._alpha
+        better = next((name for name, one in zip(self._names, capital, strict=True) if one >= needed), None)
+        return Decision(better, capital, needed, int((self._low == self._high).sum()))
+
+
+def largest_capital(differences: npt.ArrayLike) -> float:
+    """The largest capital on the way, of equal bets of several sizes that the differences are above 0.
+
+    Examples
+    --------
+    >>> largest_capital([-0.5, -0.5]), round(largest_capital([0.5, 0.5]), 2)
+    (1.0, 1.74)
+    """
+    steps = np.asarray(differences, np.float64)
+    with np.errstate(divide="ignore"):
+        capital = np.cumsum(np.log1p(_BETS[:, None] * np.maximum(steps, -1.0)[None, :]), axis=1)
+    return float(max(1.0, np.exp(np.minimum(capital, 700.0)).mean(axis=0).max(initial=1.0)))
+
+
+def bounds(
+    first: Sequence[str], second: Sequence[str], grades: Mapping[str, float | None], cutoff: int
+) -> tuple[float, float]:
+    """The least and the largest difference of nDCG@k that grades of the documents without one could make.
+
+    Parameters
+    ----------
+    first, second : sequence of str
+        The first documents of two rankers, best first.
+    grades : mapping
+        Grade of each document of the query; None while it is not known.
+    cutoff : int
+        The k of nDCG@k; its gain is the grade.
+
+    Examples
+    --------
+    >>> bounds(["a", "b"], ["b", "a"], {"a": 3, "b": None}, 2)[0] == 0.0  # b may be as good as a
+    True
+    """
+    worth: dict[str, float] = dict.fromkeys(grades, 0.0)
+    discounts = 1 / np.log2(2 + np.arange(cutoff))
+    for sign, top in ((1.0, first), (-1.0, second)):
+        for discount, document in zip(discounts.tolist(), top, strict=False):
+            worth[document] += sign * discount
+    known = sum(worth[one] * grade for one, grade in grades.items() if grade is not None)
+    unknown = [worth[one] for one, grade in grades.items() if grade is None]
+    given = [grade for grade in grades.values() if grade is not None]
+    ideals = [_ideal(given, discounts), _ideal(given + [_HIGHEST] * len(unknown), discounts)]
+    least = known + _HIGHEST * sum(one for one in unknown if one < 0)
+    most = known + _HIGHEST * sum(one for one in unknown if one > 0)
+    return _quotient(least, ideals), -_quotient(-most, ideals)
+
+
+def _ideal(grades: Sequence[float], discounts: Array) -> float:
+    best = sorted(grades, reverse=True)[: len(discounts)]
+    return float(np.dot(best, discounts[: len(best)]))
+
+
+def _quotient(gain: float, ideals: Sequence[float]) -> float:
+    """The least that a gain can be over an ideal between these two; 0/0 is 0, as in an evaluation."""
+    smallest, largest = ideals
+    if gain >= 0:
+        return gain / largest if largest else 0.0
+    return max(gain / smallest, -1.0) if smallest else -1.0

@@ -1,0 +1,50 @@
+"""How much of the top of a ranking is judged: Judged@k = judged among the first k, divided by the smaller of k and n.
+
+n is the number of ranked documents, as in ir_measures. It says nothing of how good a ranking is: it says how far other
+measures can be believed, since they take documents without a judgement as not relevant.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from rankwright.measures.base import Measure, Rankings, register
+from rankwright.measures.forms import Array, Swaps
+
+__all__ = ["Judged"]
+
+
+@register
+@dataclass(frozen=True)
+class Judged(Measure):
+    """The share of the first ``cutoff`` documents that have a judgement."""
+
+    name: ClassVar[str] = "Judged"
+    needs_cutoff: ClassVar[bool] = True
+
+    def value(self, rankings: Rankings) -> Array:
+        """Count the judged documents."""
+        top = rankings.top(self.cutoff)
+        judged = np.ones(len(top.labels)) if top.is_judged is None else top.is_judged.astype(np.float64)
+        return top.sum(judged) / np.maximum(top.sizes, 1)
+
+    def has_relevant(self, rankings: Rankings) -> Array:
+        """All queries count: a judgement may say that nothing is relevant."""
+        return np.ones(rankings.n_queries, bool)
+
+    def swaps(self) -> Swaps:
+        """No changes: in training, all documents have labels."""
+        return Swaps(_changes)
+
+    def definition(self) -> str:
+        """What it counts."""
+        return "share of the first documents that have a judgement"
+
+
+def _changes(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:
+    """Judged documents swap with judged ones."""
+    for j in range(i + 1, worth.size):
+        out[j] = 0.0

@@ -1,0 +1,199 @@
+"""What applications over HTTP share: errors as one line of JSON, the names of this machine, bodies, headers, the log.
+
+Every answer but the page is one line of JSON, errors too: ``{"error": "…"}``. What a client sent wrong is its 4xx; no
+error shows it anything of the inside.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import time
+import traceback
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
+
+from rankwright.errors import InputError, shown
+from rankwright.serving.answers import encoded
+from rankwright.serving.requests import Limits, RequestError
+from rankwright.serving.work import Unavailable, Work
+
+__all__ = ["Http", "Tell", "as_json", "local_names"]
+
+Tell = Callable[[dict[str, Any]], None]
+_RETRY_SECONDS = "1"
+_LOCAL = ("localhost", "127.0.0.1", "[::1]")
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
+
+def local_names(host: str, further: Sequence[str] = ()) -> list[str] | None:
+    """The names by which a service bound to this address may be called; None if any will do.
+
+    Examples
+    --------
+    >>> local_names("127.0.0.1", ["search.example"])
+    ['localhost', '127.0.0.1', '[::1]', 'search.example']
+    >>> local_names("0.0.0.0") is None
+    True
+    """
+    if host == "localhost" or _is_loopback(host):
+        own = f"[{host}]" if ":" in host else host
+        return list(dict.fromkeys([*_LOCAL, own, *further]))
+    return list(further) or None
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+class Http:
+    """The base of an application: a subclass adds its handlers.
+
+    Parameters
+    ----------
+    limits : Limits
+        Sizes and times.
+    tell : callable
+        Called with a mapping for each request, for the log.
+    hosts : sequence of str or None
+        Names that requests may use for this machine; None for any.
+    """
+
+    known = ""
+
+    def __init__(self, limits: Limits, tell: Tell, hosts: Sequence[str] | None) -> None:
+        self.limits, self._tell = limits, tell
+        self._hosts = None if hosts is None else {name.lower() for name in hosts}
+        self.work = Work(limits)
+
+    def routes(self) -> list[Route]:
+        """The paths, with their handlers."""
+        raise NotImplementedError
+
+    def admit(self, request: Request) -> None:
+        """Raise a RequestError for a request that may not be answered; by default for unknown names of this machine."""
+        self._check_host(request)
+
+    def path_of(self, request: Request) -> str:
+        """The path, as the log and errors show it."""
+        return request.url.path
+
+    def app(self) -> Starlette:
+        """The ASGI application."""
+        app = Starlette(
+            routes=self.routes(), exception_handlers={HTTPException: self._not_routed}, lifespan=self._lifespan
+        )
+        app.router.redirect_slashes = False
+        return app
+
+    @asynccontextmanager
+    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        """The threads end with the application."""
+        yield
+        self.work.close()
+
+    def handled(self, handler: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
+        """A handler that turns every error into an answer, and logs one line."""
+
+        async def handle(request: Request) -> Response:
+            began = time.monotonic()
+            failed: dict[str, Any] = {}
+            try:
+                self.admit(request)
+                response = await handler(request)
+            except RequestError as error:
+                response = _error(error.status, error.message)
+                failed = {"error": error.message}
+                if isinstance(error, Unavailable):
+                    response.headers["Retry-After"] = _RETRY_SECONDS
+            except ClientDisconnect:
+                response, failed = _error(400, "the request ended early"), {"error": "the client went away"}
+            except InputError as error:
+                status, failed = (400, {"error": error.message}) if error.path is None else (500, {"error": str(error)})
+                response = _error(status, error.message if status == 400 else "internal error")
+            except Exception as error:
+                response = _error(500, "internal error")
+                failed = {"error": f"{type(error).__name__}: {error}", "traceback": traceback.format_exc()}
+            self._log(request, response, began, failed)
+            return response
+
+        return handle
+
+    async def _not_routed(self, request: Request, error: Exception) -> Response:
+        """An unknown path, or a method that the path does not have."""
+        began = time.monotonic()
+        assert isinstance(error, HTTPException)
+        path = self.path_of(request)
+        what = {404: f"there is no {shown(path)}; expected {self.known}"}
+        what[405] = f"{path} does not take {shown(request.method)}"
+        message = what.get(error.status_code, str(error.detail))
+        response = _error(error.status_code, message)
+        response.headers.update(error.headers or {})
+        self._log(request, response, began, {"error": message})
+        return response
+
+    def _log(self, request: Request, response: Response, began: float, failed: dict[str, Any]) -> None:
+        response.headers.update({key: value for key, value in _HEADERS.items() if key not in response.headers})
+        event: dict[str, Any] = {"time": datetime.now(UTC).isoformat(timespec="milliseconds")}
+        event["method"] = request.method
+        event |= {"path": self.path_of(request), "status": response.status_code}
+        event |= {"ms": round(1000 * (time.monotonic() - began), 2), **getattr(request.state, "facts", {}), **failed}
+        self._tell(event)
+
+    def _check_host(self, request: Request) -> None:
+        if self._hosts is None:
+            return
+        given = request.headers.get("host", "").lower()
+        name = given.rpartition(":")[0] if given.rpartition(":")[2].isdigit() and not given.endswith("]") else given
+        if name not in self._hosts:
+            what = f"the Host of the request is {shown(given)}"
+            raise RequestError(f"{what}; expected {', '.join(sorted(self._hosts))}", 421)
+
+    async def body(self, request: Request) -> bytes:
+        """The body, as far as it is JSON, not too long, and does not take too long."""
+        kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise RequestError(f"the Content-Type is {shown(kind)}; expected application/json", 415)
+        too_long = RequestError(f"the body is too long; expected at most {self.limits.body:,} bytes", 413)
+        announced = request.headers.get("content-length", "0")
+        if announced.isascii() and announced.isdecimal() and (len(announced) > 15 or int(announced) > self.limits.body):
+            raise too_long
+        parts, size = [], 0
+        try:
+            async with asyncio.timeout(self.limits.seconds):
+                async for part in request.stream():
+                    size += len(part)
+                    if size > self.limits.body:
+                        raise too_long
+                    parts.append(part)
+        except TimeoutError:
+            raise RequestError(f"the body took longer than {self.limits.seconds:g} seconds to arrive", 408) from None
+        return b"".join(parts)
+
+
+def as_json(body: bytes, status: int = 200) -> Response:
+    """An answer of JSON."""
+    return Response(body, status, media_type="application/json")
+
+
+def _error(status: int, message: str) -> Response:
+    return as_json(encoded({"error": " ".join(message.split())}), status)
