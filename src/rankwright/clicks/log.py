@@ -45,6 +45,8 @@ class ClickLog:
         Clicks among the impressions of every row; one impression unless the log counts them.
     session, page : ndarray or None
         Number of the session and of the page of every row.
+    notes : tuple of str
+        What a reader or a filter has to say, a line each.
     """
 
     query_ids: Array
@@ -57,6 +59,7 @@ class ClickLog:
     shown: Array
     session: Array | None = None
     page: Array | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def n_impressions(self) -> int:
@@ -73,12 +76,13 @@ class ClickLog:
         """Number of pairs of a query and a document."""
         return len(self.pair_query)
 
-    def rows(self, kept: Array) -> ClickLog:
-        """The same log with some of its rows (a mask); pairs keep their numbers."""
+    def rows(self, kept: Array, *notes: str) -> ClickLog:
+        """The same log with some of its rows (a mask), and further notes; pairs keep their numbers."""
         session = None if self.session is None else self.session[kept]
         page = None if self.page is None else self.page[kept]
+        ids = (self.query_ids, self.doc_ids, self.pair_query, self.pair_doc)
         columns = (self.pair[kept], self.position[kept], self.clicks[kept], self.shown[kept])
-        return ClickLog(self.query_ids, self.doc_ids, self.pair_query, self.pair_doc, *columns, session, page)
+        return ClickLog(*ids, *columns, session, page, (*self.notes, *notes))
 
     @classmethod
     def from_columns(
@@ -92,6 +96,7 @@ class ClickLog:
         session: Sequence[Any] | Array | None = None,
         page: Sequence[Any] | Array | None = None,
         place: Place = _nowhere,
+        notes: Sequence[str] = (),
     ) -> ClickLog:
         """Make a log from columns, rows in any order.
 
@@ -112,6 +117,8 @@ class ClickLog:
             Id of the page, if the log has one.
         place : callable, optional
             File and line of a row, for messages.
+        notes : sequence of str
+            What to say of the log.
 
         Examples
         --------
@@ -141,7 +148,7 @@ class ClickLog:
             pages = _pages(sessions, queries, positions)
         return cls(
             query_ids, doc_ids, keys // len(doc_ids), keys % len(doc_ids), pair, positions.astype(np.int64),
-            clicks.astype(np.int64), times.astype(np.int64), sessions, pages,
+            clicks.astype(np.int64), times.astype(np.int64), sessions, pages, tuple(notes),
         )  # fmt: skip
 
 
