@@ -1,10 +1,10 @@
 """Click models: from a log to an estimate for every pair of a query and a document.
 
-    coec      clicks over expected clicks: Σ clicks / Σ click rate of the position
-    pbm       position-based model: P(click) = θ of the position · α of the pair, by EM
-    cascade   users read from the top and stop at their first click: closed form (Craswell et al., 2008)
-    sdbn      users read from the top and stop at their last click: closed form (Chapelle and Zhang, 2009, section 4)
-    dbn       dynamic Bayesian network: a click may satisfy, a user may give up after any result, by EM (the same paper)
+coec      clicks over expected clicks: Σ clicks / Σ click rate of the position
+pbm       position-based model: P(click) = θ of the position · α of the pair, by EM
+cascade   users read from the top and stop at their first click: closed form (Craswell et al., 2008)
+sdbn      users read from the top and stop at their last click: closed form (Chapelle and Zhang, 2009, section 4)
+dbn       dynamic Bayesian network: a click may satisfy, a user may give up after any result, by EM (the same paper)
 """
 
 from __future__ import annotations

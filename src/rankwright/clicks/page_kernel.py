@@ -1,9 +1,9 @@
 """Models of users who read a page from the top, compiled; the rows of a page lie together, by position.
 
 Dynamic Bayesian network: a result that is looked at is clicked with probability α of its pair; a click satisfies with
-probability σ of its pair, and the user leaves; otherwise the next result is looked at with probability γ. Up to the last
-click everything is known to be looked at. What comes after it is hidden. With G_k the probability of no click after
-result k, if it was looked at and did not satisfy,
+probability σ of its pair, and the user leaves; otherwise the next result is looked at with probability γ. Up to the
+last click everything is known to be looked at. What comes after it is hidden. With G_k the probability of no click
+after result k, if it was looked at and did not satisfy,
 
     G_n = 1,   G_k = 1 − γ + γ (1 − α_{k+1}) G_{k+1}
     Z   = σ + (1 − σ) G_l  for the last click l,   Z = (1 − α_1) G_1  for a page without clicks
@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-__all__ = ["LEFT", "count_looks", "page_likelihood", "walk"]
+__all__ = ["count_looks", "walk"]
 
-LEFT = 1e-12  # probabilities stay so far from 0 and 1 in logarithms
+_LEFT = 1e-12  # probabilities stay so far from 0 and 1 in logarithms
 
 
 @njit(cache=True)
@@ -77,23 +77,23 @@ def walk(
             p = pair[row]
             looked[row] = 1.0
             looks[p] += 1.0
-            value += np.log(max(alpha[p] if clicked[row] > 0.0 else 1.0 - alpha[p], LEFT))
+            value += np.log(max(alpha[p] if clicked[row] > 0.0 else 1.0 - alpha[p], _LEFT))
             if row < end:
                 went += 1.0
                 could += 1.0
-                value += np.log(max(gamma, LEFT))
+                value += np.log(max(gamma, _LEFT))
                 if clicked[row] > 0.0:
-                    value += np.log(max(1.0 - sigma[p], LEFT))
+                    value += np.log(max(1.0 - sigma[p], _LEFT))
         if end < start:  # no click: the first result was looked at
             end = start
             p = pair[start]
-            total = max((1.0 - alpha[p]) * none[0], LEFT)
+            total = max((1.0 - alpha[p]) * none[0], _LEFT)
             forward = 1.0 - alpha[p]
             looked[start] = 1.0
             looks[p] += 1.0
         else:
             p = pair[end]
-            total = max(sigma[p] + (1.0 - sigma[p]) * none[end - start], LEFT)
+            total = max(sigma[p] + (1.0 - sigma[p]) * none[end - start], _LEFT)
             forward = 1.0 - sigma[p]
             stops[p] += sigma[p] / total
         value += np.log(total)
@@ -105,11 +105,3 @@ def walk(
             looked[row + 1] = share
             looks[pair[row + 1]] += share
     return went, could, value
-
-
-@njit(cache=True)
-def page_likelihood(indptr: Any, pair: Any, clicked: Any, alpha: Any, sigma: Any, gamma: float) -> float:
-    """The log-likelihood of all pages."""
-    unused = np.zeros(alpha.size), np.zeros(alpha.size), np.zeros(pair.size)
-    went, could, value = walk(indptr, pair, clicked, alpha, sigma, gamma, unused[0], unused[1], unused[2])
-    return value

@@ -73,14 +73,26 @@ def page_model(log: ClickLog, model: str, min_impressions: int, most: int, tol: 
         found = np.stack(_product(clicks, looks, last))
         details["satisfaction"] = np.divide(last, clicks, out=np.full(log.n_pairs, np.nan), where=clicks > 0)
     found[:, looks < min_impressions] = np.nan
+    estimate, lower, upper = found
     return ClickEstimates(
-        model, log, *found, looks, clicks, _looks(pages, looked), min_impressions, history, converged, details
+        model,
+        log,
+        estimate,
+        lower,
+        upper,
+        looks,
+        clicks,
+        _looks(pages, looked),
+        min_impressions,
+        history,
+        converged,
+        details,
     )
 
 
 def _em(log: ClickLog, pages: Pages, most: int, tol: float) -> Any:
     """The dynamic Bayesian network by EM: expected looks, clicks, expected satisfactions, and the rest."""
-    from rankwright.clicks.page_kernel import page_likelihood, walk
+    from rankwright.clicks.page_kernel import walk
 
     rows = (pages.indptr, pages.pair, pages.clicked)
     clicks = np.bincount(pages.pair, pages.clicked, log.n_pairs)
@@ -99,9 +111,8 @@ def _em(log: ClickLog, pages: Pages, most: int, tol: float) -> Any:
         if change <= tol:
             converged = True
             break
-    history.append(page_likelihood(*rows, alpha, sigma, gamma))
     looks, stops, looked = np.zeros(log.n_pairs), np.zeros(log.n_pairs), np.zeros(len(pages.pair))
-    walk(*rows, alpha, sigma, gamma, looks, stops, looked)
+    history.append(walk(*rows, alpha, sigma, gamma, looks, stops, looked)[2])
     details = {"attraction": alpha, "continuation": float(gamma)}
     return looks, clicks, sigma * clicks, looked, np.array(history), converged, details
 

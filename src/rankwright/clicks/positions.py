@@ -112,7 +112,10 @@ def position_model(
     found[:, seen < min_impressions] = np.nan
     shown, clicks = cells.by_position(cells.shown), cells.by_position(cells.clicks)
     looks = Propensities(cells.positions, theta, error, shown, clicks)
-    return ClickEstimates("pbm", log, *found, seen, total, looks, min_impressions, history, converged, {})
+    estimate, lower, upper = found
+    return ClickEstimates(
+        "pbm", log, estimate, lower, upper, seen, total, looks, min_impressions, history, converged, {}
+    )
 
 
 def _estimate(cells: Cells, least: int, most: int, tol: float) -> tuple[Array, Array, Array, bool]:

@@ -238,9 +238,9 @@ def _found(table: _Table, given: Mapping[str, str]) -> dict[str, str]:
     lower = {column.lower(): column for column in table.columns}
     found = {}
     for name, known in NAMES.items():
-        column = given.get(name) or next((lower[one] for one in known if one in lower), None)
-        if column is not None:
-            found[name] = column
+        chosen = given.get(name) or next((lower[one] for one in known if one in lower), None)
+        if chosen is not None:
+            found[name] = chosen
     missing = [name for name in _NEEDED if name not in found]
     if missing:
         what = f"no column for {' and '.join(missing)} among {', '.join(table.columns)}"

@@ -52,8 +52,8 @@ def ubi_log(
     rows, unplaced = _rows(shown_at, clicked, hits)
     if not rows:
         raise InputError(
-            f"no impressions among {n_events} events; expected events 'impression' with a position, or ubi_queries with "
-            "query_response_hit_ids", path,
+            f"no impressions among {n_events:,} events; expected events 'impression' with a position, or ubi_queries "
+            "with query_response_hit_ids", path,
         )  # fmt: skip
     notes = [f"UBI: {n_events:,} events, {n_other:,} of them neither impressions nor clicks"]
     if unplaced:
@@ -81,7 +81,9 @@ def _object(event: Mapping[str, Any], path: str | Path, line: int) -> tuple[str,
     found, place = inside.get("object"), inside.get("position")
     document = found.get("object_id") if isinstance(found, dict) else None
     if document is None or document == "":
-        raise InputError("the event has no event_attributes.object.object_id; expected the id of a document", path, line)
+        raise InputError(
+            "the event has no event_attributes.object.object_id; expected the id of a document", path, line
+        )
     return str(document), place.get("ordinal") if isinstance(place, dict) else None
 
 
