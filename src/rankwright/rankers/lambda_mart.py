@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.threads import threads_of
@@ -110,6 +110,8 @@ class LambdaMART(TreeRanker, FromBackground):
     nearness: float = parameter(0.03, NOT_NEGATIVE)
     background: Any = parameter(None, BACKGROUND, NONE)
 
+    _uses_positions: ClassVar[bool] = True
+
     def method_name(self) -> str:
         """The name of the method, as `rankwright train --method` has it."""
         return "lambdamart"
@@ -120,7 +122,7 @@ class LambdaMART(TreeRanker, FromBackground):
         ordered = Ordered.of(task, X, threads_of(self.n_jobs))
         scores = start.scores(data)[ordered.rows]
         valid_scores = None if valid is None else start.scores(valid)
-        factors = {"nearness": self.nearness, "normalize": self.normalize_queries}
+        factors = {"nearness": self.nearness, "normalize": self.normalize_queries, "winning": ordered.winning}
         lambdas = lambda_gradients(ordered, self.measure, self.truncation, self.n_jobs, ordered.weights, **factors)
         grower, (learner,) = self._grow(X, ordered.rows, valid, 1)
 
