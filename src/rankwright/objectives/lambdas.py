@@ -205,7 +205,9 @@ def _share(
 @njit(cache=True, nogil=True, error_model="numpy")
 def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights: Any) -> None:
     """Residuals and second derivatives of query ``q``, whose documents come by worth, lowest first."""
-    truncation, (near, slope, normalize), parameters, indptr, worth, known, norms, winning, changes, prepare, sort = setup
+    truncation, (near, slope, normalize), parameters, indptr, worth, known, norms, winning, changes, prepare, sort = (
+        setup
+    )
     (order, ranks), work, (ranked, ordered, change, up, curve), (powers, inverses, boost), state = space
     n, start = scores.size, indptr[q]
     own, order, ranks = worth[start : start + n], order[:n], ranks[:n]
