@@ -9,7 +9,6 @@ from made_up_clicks import write_log
 from rankwright import read_qrels
 from rankwright.cli.main import main
 
-
 LABELS = {f"q{query}": {f"d{query}.{at}": 1 + at % 2 for at in range(3)} for query in range(20)}
 
 

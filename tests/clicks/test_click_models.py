@@ -4,11 +4,11 @@ from itertools import product
 
 import numpy as np
 import pytest
+from simulated import position_users, reading_users
 
 from rankwright import ClickLog, InputError, click_model
 from rankwright.clicks.page_kernel import walk
 from rankwright.clicks.pages import Pages
-from simulated import position_users, reading_users
 
 
 def position_likelihood(log, alpha, theta):

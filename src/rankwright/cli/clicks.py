@@ -103,11 +103,11 @@ def command(log: Path, target: Path, **options: Any) -> None:
     with reading(log) as progress:
         found = read_clicks(log, columns=options["columns"], queries=options["ubi_queries"], progress=progress)
     filtered = drop_sessions(found, **{name: options[name] for name in ("max_clicks", "max_impressions", "max_share")})
+    names = _names(filtered, options["numbered"])
     try:
         result = click_model(filtered, options["model"], min_impressions=options["min_impressions"], propensities=known)
     except InputError as error:
         raise error if error.path is not None else InputError(error.message, log) from None
-    names = _names(filtered, options["numbered"])
     how = {name: options[name] for name in ("quantiles", "thresholds", "cautious")}
     qrels = result.qrels(**how, query_ids=names)
     if not qrels.n_docs:

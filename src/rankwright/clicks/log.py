@@ -89,10 +89,10 @@ class ClickLog:
         cls,
         query: Sequence[Any] | Array,
         document: Sequence[Any] | Array,
-        position: npt.ArrayLike,
-        clicked: npt.ArrayLike,
+        position: Sequence[Any] | Array,
+        clicked: Sequence[Any] | Array,
         *,
-        count: npt.ArrayLike | None = None,
+        count: Sequence[Any] | Array | None = None,
         session: Sequence[Any] | Array | None = None,
         page: Sequence[Any] | Array | None = None,
         place: Place = _nowhere,
@@ -129,9 +129,10 @@ class ClickLog:
         n = len(query)
         if not n:
             raise InputError("the log has no impressions; expected at least one", place(0)[0])
-        for name, column in (("document", document), ("position", position), ("clicked", clicked), ("count", count)):
-            if column is not None and np.shape(column)[:1] != (n,):
-                raise InputError(f"{n} rows but {name} of shape {np.shape(column)}; expected one value per row")
+        others = {"document": document, "position": position, "clicked": clicked, "count": count}
+        for name, column in (others | {"session": session, "page": page}).items():
+            if column is not None and len(column) != n:
+                raise InputError(f"{n} rows but {len(column)} values of {name}; expected one value per row")
         positions = _whole(position, 1, "position", "a whole number from 1", place)
         times = np.ones(n) if count is None else _whole(count, 1, "count", "a whole number from 1", place)
         clicks = _whole(clicked, 0, "clicked", "0 or 1" if count is None else "a number of clicks", place)
@@ -177,7 +178,7 @@ def _pages(sessions: Array, queries: Array, positions: Array) -> Array:
     return np.unique(seen * (which.max() + 1) + which, return_inverse=True)[1]
 
 
-def _whole(values: npt.ArrayLike, least: int, name: str, expected: str, place: Place) -> Array:
+def _whole(values: Sequence[Any] | Array, least: int, name: str, expected: str, place: Place) -> Array:
     """Whole numbers as float64, checked."""
     try:
         numbers = np.asarray(values).astype(np.float64)
@@ -186,7 +187,7 @@ def _whole(values: npt.ArrayLike, least: int, name: str, expected: str, place: P
     wrong = ~((numbers >= least) & (numbers < _MOST) & (numbers == np.floor(numbers)))
     if wrong.any():
         row = int(np.argmax(wrong))
-        raise InputError(f"{name} is {shown(np.asarray(values).tolist()[row])}; expected {expected}", *place(row))
+        raise InputError(f"{name} is {shown(np.asarray(values, object)[row])}; expected {expected}", *place(row))
     return numbers
 
 
