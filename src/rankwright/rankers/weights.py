@@ -87,10 +87,11 @@ def weigh(
     """
     if not data.n_docs:
         raise InputError("the data has no documents; expected at least one")
-    if winning is not None:
-        winning = _around_one(winning if data.rows is None else winning[data.rows], data.labels)
+    if winning is not None and data.rows is not None:
+        winning = winning[data.rows]
     if sample_weight is None and query_weight is None and queries is None:
-        return data, Weights(np.ones(data.n_queries), np.broadcast_to(1.0, data.n_docs), winning)
+        weights = Weights(np.ones(data.n_queries), np.broadcast_to(1.0, data.n_docs), winning)
+        return data, _around_one(weights, data)
     of_query = _of_queries(data, query_weight, queries)
     rows = np.ones(data.n_docs) if sample_weight is None else _row_weights(data, sample_weight, "sample_weight")
     documents = rows * of_query[data.query_of_row()]
@@ -103,13 +104,16 @@ def weigh(
         rows, of_query, documents = rows[order], of_query[present], documents[order]
         winning = None if winning is None else winning[order]
         present = np.ones(data.n_queries, bool)
-    return Weights(of_query * _mean_per_query(data, rows), documents, winning).of(present, data)
+    data, weights = Weights(of_query * _mean_per_query(data, rows), documents, winning).of(present, data)
+    return data, _around_one(weights, data)
 
 
-def _around_one(factors: Array, labels: Array) -> Array:
-    """Factors with a mean of 1 over the documents that can win."""
-    able = factors[labels > 0]
-    return factors / (math.fsum(able) / len(able)) if len(able) else factors
+def _around_one(weights: Weights, data: RankingData) -> Weights:
+    """Weights whose factors of pairs have a mean of 1 over the documents that can win."""
+    if weights.winning is None or not (data.labels > 0).any():
+        return weights
+    able = weights.winning[data.labels > 0]
+    return replace(weights, winning=weights.winning / (math.fsum(able) / len(able)))
 
 
 def _without(data: RankingData, left_out: Array) -> tuple[RankingData, Array, Array]:
