@@ -38,7 +38,7 @@ from rankwright.measures.oracles.common import BINS, SORT, WORK, sort_descending
 from rankwright.models.products import FASTMATH
 from rankwright.objectives.first_class import FirstClass, compiled
 
-__all__ = ["Lambdas", "ranknet_cost"]
+__all__ = ["Lambdas"]
 
 Array = npt.NDArray[Any]
 _FARTHEST = 600.0  # difference of scores whose exponential, and its product with another number, is finite
@@ -205,9 +205,8 @@ def _share(
 @njit(cache=True, nogil=True, error_model="numpy")
 def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights: Any) -> None:
     """Residuals and second derivatives of query ``q``, whose documents come by worth, lowest first."""
-    truncation, (near, slope, normalize), parameters, indptr, worth, known, norms, winning, changes, prepare, sort = (
-        setup
-    )
+    truncation, (near, slope, normalize), parameters, indptr, worth, known, factors, changes, prepare, sort = setup
+    norms, winning = factors
     (order, ranks), work, (ranked, ordered, change, up, curve), (powers, inverses, boost), state = space
     n, start = scores.size, indptr[q]
     own, order, ranks = worth[start : start + n], order[:n], ranks[:n]
@@ -354,8 +353,7 @@ class Lambdas:
             self.indptr,
             worth,
             read_only(descending(worth, self.indptr)),
-            norms,
-            factors if winning is None else np.ascontiguousarray(factors[self.docs]),
+            (norms, factors if winning is None else np.ascontiguousarray(factors[self.docs])),
             compiled(swaps.changes, _CHANGES),
             compiled(swaps.prepare, _PREPARE),
             FirstClass(sort_descending, SORT),
@@ -419,13 +417,3 @@ class Lambdas:
     def close(self) -> None:
         """Shut down the threads."""
         self._team.close()
-
-
-def ranknet_cost(scores: Array, labels: Array, indptr: Array) -> float:
-    """Σ log(1 + e^−(s_i − s_j)) over the pairs with z_i > z_j of every query, the cost RankNet minimises."""
-    total = 0.0
-    for q in range(len(indptr) - 1):
-        s, z = scores[indptr[q] : indptr[q + 1]], labels[indptr[q] : indptr[q + 1]]
-        wins = z[:, None] > z[None, :]
-        total += float(np.logaddexp(0.0, s[None, :] - s[:, None])[wins].sum())
-    return total
