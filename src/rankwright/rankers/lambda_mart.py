@@ -42,8 +42,8 @@ class LambdaMART(TreeRanker, FromBackground):
         Ignore pairs of documents that are both below this rank.
     normalize_queries : bool
         Scale the gradients of every query by log₂(1 + S)/S, S being their sum over its pairs, so that queries with many
-        large ones do not outweigh the others. Not done where ``fit`` is given positions: it would take back what a click
-        that was unlikely to be seen weighs more.
+        large ones do not outweigh the others. Not done where ``fit`` is given positions: it would undo the
+        weights of clicks.
     nearness : float
         Divide the gradient of every pair by this number plus the difference of its scores, so that pairs of close
         scores count more; 0: all pairs count alike.
