@@ -302,7 +302,7 @@ def _oracles() -> str:
 class _Assigned(StructuredSVM):
     """DORM as in the paper: every most violated ranking is a linear assignment, solved by SciPy."""
 
-    def _targets(self, data: RankingData) -> Sequence[Target]:
+    def _targets(self, data: RankingData, winning: Any = None) -> Sequence[Target]:
         found = super()._targets(data)
         return [
             replace(one, oracle=replace(one.oracle, library=assignment, cheap=lambda labels: False)) for one in found

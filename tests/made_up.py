@@ -1,7 +1,7 @@
 """Small made-up files under the names that the documentation uses, created on first request.
 
 A name is ``KIND/FILE``. Files of ``letor/`` are feature files and their companions; files of ``text/`` belong to one
-small collection of documents, queries and judgements.
+small collection of documents, queries and judgements; files of ``logs/`` are clicks on its documents.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
+from made_up_clicks import write_log
 from rankwright import load_model, read_data
 from rankwright.cli.main import main
 from rankwright.data.trec import TrecTable, write_qrels, write_run
@@ -94,7 +95,7 @@ class MadeUp:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             kind, _, rest = name.partition("/")
-            {"letor": self._letor, "text": self._text}[kind](rest, path)
+            {"letor": self._letor, "text": self._text, "logs": self._logs}[kind](rest, path)
         return path
 
     def names(self) -> dict[str, object]:
@@ -106,6 +107,7 @@ class MadeUp:
             given |= {name: data, f"X_{name}": data.X, f"y_{name}": data.labels, f"qid_{name}": data.qid}
         given |= {name: given[f"{name}_train"] for name in ("X", "y", "qid")}
         given |= {"data": given["train"], "X_new": given["X_test"]}
+        given |= {"position": 1 + np.arange(given["train"].n_docs) % 8}  # as shown, where labels are clicks
         given |= {f"S{part}": read_data(self.path(f"letor/S{part}.txt")) for part in range(1, 6)}
         given |= {"background": load_model(self.path("letor/web.rkw")), "texts": ["lift of a wing", "a tree"]}
         return given | {"in_domain": load_model(self.path("letor/model.rkw"))}
@@ -152,6 +154,10 @@ class MadeUp:
         data = read_data(self.path("letor/train.txt"))
         table = lightgbm.Dataset(data.X, data.labels, group=np.diff(data.indptr))
         lightgbm.train({"objective": "lambdarank", "verbose": -1, "num_leaves": 7}, table, 10).save_model(path)
+
+    def _logs(self, name: str, path: Path) -> None:
+        """Create a log of clicks on documents of the collection."""
+        write_log(path, _small()[1])
 
     def _text(self, name: str, path: Path) -> None:
         """Create a file of the collection, or one made from it."""

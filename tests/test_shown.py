@@ -47,6 +47,10 @@ MATERIAL: dict[str, str | dict[str, str]] = {
     ),
     "docs/howto/auto.md": "letor/train.txt letor/test.txt",
     "docs/howto/certificate.md": "letor/train.txt letor/vali.txt",
+    "docs/howto/clicks.md": (
+        "logs/log.csv logs/ubi_events.jsonl logs/ubi_queries.jsonl text/docs.index text/queries.jsonl "
+        "text/person.qrels text/model.qrels text/bm25.run text/mine.run"
+    ),
     "docs/howto/cross-validation.md": "letor/train.txt letor/web.rkw",
     "docs/howto/deploy.md": "letor/train.txt letor/test.txt",
     "docs/howto/deploy-elasticsearch.md": ENGINE,
@@ -94,6 +98,7 @@ REFERENCE = {
     "rankwright": "text/qrels.txt text/bm25.run text/mine.run",
     "rankwright adapt": "letor/web.rkw letor/news.rkw letor/train.txt letor/valid.txt letor/test.txt letor/later.txt",
     "rankwright agreement": "text/judgements text/qrels.txt text/others.qrels",
+    "rankwright clicks": "logs/log.csv",
     "rankwright compare": "text/qrels.txt text/bm25.run text/mine.run text/yours.run letor/test.txt letor/old.scores "
     "letor/new.scores",
     "rankwright convert": "letor/train.txt.gz letor/rank.train letor/rank.train.query letor/shop.csv",

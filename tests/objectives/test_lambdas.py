@@ -12,7 +12,8 @@ from rankwright import parse_measure
 from rankwright.measures import Measure, Rankings
 from rankwright.measures.forms import Swaps
 from rankwright.objectives.content_order import content_order
-from rankwright.objectives.lambdas import Lambdas, ranknet_cost
+from rankwright.objectives.lambdas import Lambdas
+from rankwright.objectives.ranknet import ranknet_cost
 
 every_measure = pytest.mark.parametrize("measure", [*measures(1, 4), None], ids=str)
 

@@ -13,7 +13,8 @@ from rankwright import InputError, InputWarning, LambdaRank, LinearModel, NetMod
 from rankwright.measures.ap import AP
 from rankwright.models.saving import load_model
 from rankwright.objectives.content_order import content_order
-from rankwright.objectives.lambdas import Lambdas, ranknet_cost
+from rankwright.objectives.lambdas import Lambdas
+from rankwright.objectives.ranknet import ranknet_cost
 from rankwright.solvers.net_training import NetTrainer
 
 QUICK = {"epochs": 15}

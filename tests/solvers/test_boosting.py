@@ -10,7 +10,8 @@ from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.grow import Grower
 from rankwright.models.trees.model import TreeModel
 from rankwright.objectives.classes import Grades
-from rankwright.objectives.lambdas import Lambdas, ranknet_cost
+from rankwright.objectives.lambdas import Lambdas
+from rankwright.objectives.ranknet import ranknet_cost
 from rankwright.solvers.boosting import boost
 from rankwright.solvers.tree_learner import TreeLearner, TreesPerClass
 

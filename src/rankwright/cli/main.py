@@ -30,6 +30,7 @@ _DEBUG = "RANKWRIGHT_DEBUG"
 _COMMANDS = {
     "adapt": "Adapt a ranker from a rich domain to one with few judgements.",
     "agreement": "Show how far judges agree: kappa, and the documents they disagree on.",
+    "clicks": "Turn a log of impressions and clicks into judgements.",
     "collection": "Write a test collection that needs no download: documents, queries, judgements.",
     "compare": "Compare runs or score files with a baseline, with significance tests.",
     "convert": "Convert between LETOR text, Parquet, memory-mapped folders and TREC files.",

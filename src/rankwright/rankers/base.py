@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.frames import has_categories
-from rankwright.errors import InputWarning
+from rankwright.errors import InputError, InputWarning
 from rankwright.evaluation.table import evaluate
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.base import warn_of_one_query
@@ -26,6 +26,7 @@ from rankwright.rankers.gathering import Gathering
 from rankwright.rankers.inputs import check_size
 from rankwright.rankers.other_names import hint
 from rankwright.rankers.parameters import check_parameters
+from rankwright.rankers.positions import inverse_propensities
 from rankwright.rankers.weights import Weights, weigh
 
 __all__ = ["Ranker", "Task"]
@@ -72,6 +73,7 @@ class Ranker(Gathering):
     """
 
     _uses_categories: ClassVar[bool] = False  # whether a feature may be categorical
+    _uses_positions: ClassVar[bool] = False  # whether pairs can be weighted by the position of a click
     _nothing: ClassVar[str] = "all weights are 0"  # what is learnt if there is nothing to order
     _model: Any
 
@@ -98,6 +100,8 @@ class Ranker(Gathering):
         group: Any = None,
         sample_weight: Any = None,
         query_weight: Any = None,
+        position: Any = None,
+        propensities: Any = None,
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
@@ -125,6 +129,13 @@ class Ranker(Gathering):
         query_weight : mapping or array-like, optional
             Weight of each query, as ``{qid: weight}`` or per row; multiplied with ``sample_weight``. Relative too, and
             queries of weight 0 are absent.
+        position : array-like of int, optional
+            Where labels are clicks: the position, from 1, at which each row was shown. A pair weighs 1/p, p being the
+            propensity of its clicked document's position; weights above 10 are cut to 10, with a warning. For
+            :class:`RankingSVM` and :class:`LambdaMART`. Validation data and ``cv`` are not weighted.
+        propensities : Propensities, mapping or array-like, optional
+            With ``position``: how likely each position is looked at, as ``click_model(log).propensities``, ``{position:
+            propensity}``, or a list from position 1.
         eval_set : RankingData, (X, y, qid) or (X, y), optional
             Validation data: what a ranker leaves open (``C="auto"``, the number of rounds or epochs) is chosen on it.
             A list of one of these works too. Without it, ``cv`` and ``C="auto"`` choose by cross-validation.
@@ -138,8 +149,11 @@ class Ranker(Gathering):
         self.check_parameters()
         data = self._gather(X, y, qid, group, reset=True)
         valid = self._validation(eval_set, eval_qid, eval_group)
-        data, weights = weigh(data, sample_weight, query_weight)
-        for notice in (*shared_notices(data, valid), *self._fit(data, weights, valid).notices):
+        winning, notices = inverse_propensities(data.n_docs, position, propensities)
+        if winning is not None and not self._uses_positions:
+            raise InputError(f"{type(self).__name__} takes no position; expected RankingSVM or LambdaMART")
+        data, weights = weigh(data, sample_weight, query_weight, winning=winning)
+        for notice in (*notices, *shared_notices(data, valid), *self._fit(data, weights, valid).notices):
             warnings.warn(notice.text, _category(notice), stacklevel=2)
         return self
 

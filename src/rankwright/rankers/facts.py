@@ -28,6 +28,7 @@ class Kind(StrEnum):
     NOTHING_TO_ORDER = "nothing to order"  # no query has an order to learn
     OVERFLOW = "overflow"  # the weights grew without bounds
     OTHER_FEATURES = "other features"  # the background model knows other features than the data has
+    CUT_WEIGHTS = "cut weights"  # clicks at positions that are hardly looked at
     SHARED_QUERIES = "shared queries"  # validation queries are also in the training data
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.threads import threads_of
@@ -42,7 +42,8 @@ class LambdaMART(TreeRanker, FromBackground):
         Ignore pairs of documents that are both below this rank.
     normalize_queries : bool
         Scale the gradients of every query by log₂(1 + S)/S, S being their sum over its pairs, so that queries with many
-        large ones do not outweigh the others.
+        large ones do not outweigh the others. Not done where ``fit`` is given positions: it would undo the
+        weights of clicks.
     nearness : float
         Divide the gradient of every pair by this number plus the difference of its scores, so that pairs of close
         scores count more; 0: all pairs count alike.
@@ -110,6 +111,8 @@ class LambdaMART(TreeRanker, FromBackground):
     nearness: float = parameter(0.03, NOT_NEGATIVE)
     background: Any = parameter(None, BACKGROUND, NONE)
 
+    _uses_positions: ClassVar[bool] = True
+
     def method_name(self) -> str:
         """The name of the method, as `rankwright train --method` has it."""
         return "lambdamart"
@@ -120,8 +123,11 @@ class LambdaMART(TreeRanker, FromBackground):
         ordered = Ordered.of(task, X, threads_of(self.n_jobs))
         scores = start.scores(data)[ordered.rows]
         valid_scores = None if valid is None else start.scores(valid)
-        factors = {"nearness": self.nearness, "normalize": self.normalize_queries}
-        lambdas = lambda_gradients(ordered, self.measure, self.truncation, self.n_jobs, ordered.weights, **factors)
+        winning = ordered.winning
+        factors = {"nearness": self.nearness, "normalize": self.normalize_queries and winning is None}
+        lambdas = lambda_gradients(
+            ordered, self.measure, self.truncation, self.n_jobs, ordered.weights, winning=winning, **factors
+        )
         grower, (learner,) = self._grow(X, ordered.rows, valid, 1)
 
         def keep(boosted: Boosted) -> Outcome:

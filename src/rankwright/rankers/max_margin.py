@@ -85,7 +85,7 @@ class MaxMarginRanker(CostRanker):
     def _useful_part(self, task: Task) -> tuple[RankingData, Sequence[Target], Array]:
         """The queries with something to learn from, their targets and weights."""
         data, useful = task.data, task.useful
-        targets, weights = self._targets(data), task.weights.queries
+        targets, weights = self._targets(data, task.weights.winning), task.weights.queries
         if useful.all():
             return data, targets, weights
         return some_queries(data, useful), [target.of(useful, data) for target in targets], weights[useful]
@@ -147,8 +147,8 @@ class MaxMarginRanker(CostRanker):
             raise InputError(f"{data.n_features} features but a starting model of {len(coef)}")
         return coef
 
-    def _targets(self, data: RankingData) -> Sequence[Target]:
-        """What every loss makes of the labels."""
+    def _targets(self, data: RankingData, winning: Array | None = None) -> Sequence[Target]:
+        """What every loss makes of the labels, and of factors for the pairs that a document should win."""
         raise NotImplementedError
 
     def _keep(self, solution: Solution | None, interrupted: bool) -> Outcome:
@@ -392,7 +392,7 @@ class StructuredSVM(MaxMarginRanker):
         self.start_ = None
         return super()._learn_nothing(task)
 
-    def _targets(self, data: RankingData) -> Sequence[Target]:
+    def _targets(self, data: RankingData, winning: Array | None = None) -> Sequence[Target]:
         return [loss.target(data, self.relevant_from) for loss in self._losses()]
 
     def _useful(self, data: RankingData) -> Array:

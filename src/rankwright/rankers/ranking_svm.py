@@ -12,9 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
@@ -24,13 +25,20 @@ from rankwright.rankers.base import Task
 from rankwright.rankers.cost import cost
 from rankwright.rankers.facts import Kind, Notice
 from rankwright.rankers.max_margin import MaxMarginRanker
-from rankwright.rankers.pair_weights import grades_of, query_pair_weights, rank_pair_weights, weight_table
+from rankwright.rankers.pair_weights import (
+    grades_of,
+    query_pair_weights,
+    rank_pair_weights,
+    weight_table,
+    winning_classes,
+)
 from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, Rule, one_of, parameter
 from rankwright.rankers.problem import BUNDLE, DESCENT, SOLVERS, Settings, Target
 from rankwright.solvers.bundle import Solution
 
 __all__ = ["RankingSVM"]
 
+Array = npt.NDArray[Any]
 _MAPPING = Rule("{qid: weight}", lambda value: isinstance(value, Mapping))
 _RANK_WEIGHTS = (
     Rule("nDCG@m, such as ndcg@1", lambda value: isinstance(value, str | Measure)),
@@ -99,6 +107,8 @@ class RankingSVM(MaxMarginRanker):
     solver: str = parameter(BUNDLE, one_of(*SOLVERS, DESCENT))
     learning_rate: float | None = parameter(None, POSITIVE, NONE)
 
+    _uses_positions: ClassVar[bool] = True
+
     def _check_together(self) -> None:
         if self.learning_rate is not None and self.solver != DESCENT:
             raise InputError(f"learning_rate is given with solver={self.solver!r}; expected solver={DESCENT!r} with it")
@@ -141,7 +151,7 @@ class RankingSVM(MaxMarginRanker):
             return super()._weigh(data)
         return query_pair_weights(data, self.query_weights if isinstance(self.query_weights, Mapping) else None)
 
-    def _targets(self, data: RankingData) -> Sequence[Target]:
+    def _targets(self, data: RankingData, winning: Array | None = None) -> Sequence[Target]:
         from rankwright.measures.oracles.pairs import pairs
 
         values, grades = grades_of(data)
@@ -152,5 +162,7 @@ class RankingSVM(MaxMarginRanker):
         self.rank_weights_ = {
             (float(values[a]), float(values[b])): float(table[a, b]) for a in range(len(values)) for b in range(a)
         }
-        parameters = read_only(np.concatenate([[len(values)], table.ravel()]))
+        if winning is not None:
+            grades, table = winning_classes(grades, winning, table)
+        parameters = read_only(np.concatenate([[len(table)], table.ravel()]))
         return [Target(grades, data.has_order, Oracle(pairs, lambda longest: parameters, "pairs"))]

@@ -131,12 +131,15 @@ class Ordered:
         The documents in this order.
     labels, indptr, weights : ndarray
         Labels, query boundaries and weights of the queries in this order.
+    winning : ndarray or None
+        Factors for the pairs that each document should win, in this order.
     """
 
     rows: Array
     labels: Array
     indptr: Array
     weights: Array
+    winning: Array | None = None
 
     @classmethod
     def of(cls, task: Task, X: Array, threads: int = 1) -> Ordered:
@@ -148,7 +151,8 @@ class Ordered:
         sizes = data.sizes[queries]
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         rows = docs[np.arange(data.n_docs) + np.repeat(data.indptr[queries] - indptr[:-1], sizes)]
-        return cls(rows, data.labels[rows], indptr, weights[queries])
+        winning = task.weights.winning
+        return cls(rows, data.labels[rows], indptr, weights[queries], None if winning is None else winning[rows])
 
 
 def _coding(data: RankingData, columns: set[int], most: int) -> Coding:

@@ -34,16 +34,22 @@ class Weights:
         One per query: its weight times the mean of its documents' weights.
     documents : ndarray
         One per document: its weight times that of its query.
+    winning : ndarray or None
+        One per document: factors for the pairs in which it is the better one, with a mean of 1 over documents of labels
+        above 0; None if all are 1.
     """
 
     queries: Array
     documents: Array
+    winning: Array | None = None
 
     def of(self, kept: Array, data: RankingData) -> tuple[RankingData, Weights]:
         """The data of some queries (a mask), and their weights."""
         if kept.all():
             return data, self
-        return some_queries(data, kept), Weights(self.queries[kept], self.documents[np.repeat(kept, data.sizes)])
+        docs = np.repeat(kept, data.sizes)
+        winning = None if self.winning is None else self.winning[docs]
+        return some_queries(data, kept), Weights(self.queries[kept], self.documents[docs], winning)
 
     def relative(self, useful: Array) -> Weights:
         """The same weights with a mean of 1 over the queries that have something to learn, if there are any."""
@@ -52,11 +58,17 @@ class Weights:
         some = queries[useful] if useful.any() else queries
         mean = math.fsum(some) / len(some)  # does not depend on the order of queries
         largest = self.documents.max()
-        return Weights(queries / mean, self.documents if largest == 1 else self.documents / largest)
+        documents = self.documents if largest == 1 else self.documents / largest
+        return Weights(queries / mean, documents, self.winning)
 
 
 def weigh(
-    data: RankingData, sample_weight: Any = None, query_weight: Any = None, *, queries: Any = None
+    data: RankingData,
+    sample_weight: Any = None,
+    query_weight: Any = None,
+    *,
+    queries: Any = None,
+    winning: Array | None = None,
 ) -> tuple[RankingData, Weights]:
     """The data without what weighs 0, and the weights of the rest.
 
@@ -70,11 +82,16 @@ def weigh(
         One weight per query as ``{qid: weight}``, or per row, averaged.
     queries : array-like, optional
         One weight per query, in the data's order of queries.
+    winning : ndarray, optional
+        A factor per row, in the caller's order of rows, for the pairs in which it is the better one.
     """
     if not data.n_docs:
         raise InputError("the data has no documents; expected at least one")
+    if winning is not None and data.rows is not None:
+        winning = winning[data.rows]
     if sample_weight is None and query_weight is None and queries is None:
-        return data, Weights(np.ones(data.n_queries), np.broadcast_to(1.0, data.n_docs))
+        weights = Weights(np.ones(data.n_queries), np.broadcast_to(1.0, data.n_docs), winning)
+        return data, _around_one(weights, data)
     of_query = _of_queries(data, query_weight, queries)
     rows = np.ones(data.n_docs) if sample_weight is None else _row_weights(data, sample_weight, "sample_weight")
     documents = rows * of_query[data.query_of_row()]
@@ -85,8 +102,18 @@ def weigh(
     if not (kept | ~np.repeat(present, data.sizes)).all():  # some documents of a query that stays
         data, order, present = _without(data, ~kept)
         rows, of_query, documents = rows[order], of_query[present], documents[order]
+        winning = None if winning is None else winning[order]
         present = np.ones(data.n_queries, bool)
-    return Weights(of_query * _mean_per_query(data, rows), documents).of(present, data)
+    data, weights = Weights(of_query * _mean_per_query(data, rows), documents, winning).of(present, data)
+    return data, _around_one(weights, data)
+
+
+def _around_one(weights: Weights, data: RankingData) -> Weights:
+    """Weights whose factors of pairs have a mean of 1 over the documents that can win."""
+    if weights.winning is None or not (data.labels > 0).any():
+        return weights
+    able = weights.winning[data.labels > 0]
+    return replace(weights, winning=weights.winning / (math.fsum(able) / len(able)))
 
 
 def _without(data: RankingData, left_out: Array) -> tuple[RankingData, Array, Array]:

@@ -1,0 +1,180 @@
+"""`rankwright clicks`: judgements from a log of impressions and clicks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rankwright.cli.files import check_target
+from rankwright.cli.options import FILE
+from rankwright.cli.whole import Whole
+from rankwright.errors import InputError
+
+if TYPE_CHECKING:
+    from rankwright.clicks.estimates import ClickEstimates
+    from rankwright.clicks.log import ClickLog
+
+__all__ = ["command"]
+
+_MODEL_HELP = (
+    "pbm: position-based; coec: clicks over expected clicks; cascade, sdbn, dbn: users who read from the top, which "
+    "needs sessions."
+)
+_COLUMNS_HELP = (
+    "Columns by name, such as query=term,document=url,clicked=ok; others: position, count, session, user, page."
+)
+_QUANTILES_HELP = "Cut the estimates into grades at these quantiles.  [default: 0.5,0.75,0.9]"
+_CAUTIOUS_HELP = "Grade by the lower end of the interval, so that what was seen rarely gets a low grade."
+_KNOWN_HELP = "CSV with position and propensity: take these, instead of estimating them.  [pbm]"
+_NUMBER_HELP = "Write the queries as `number TAB text` and number them in FILE; needed where queries are texts."
+_SHARE_HELP = "Drop sessions with 10 or more impressions that clicked more than this share of them."
+
+
+def _parts(_: click.Context, param: click.Parameter, text: str | None) -> list[float] | None:
+    if text is None:
+        return None
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(f"{param.opts[0]} is {text!r}; expected numbers, separated by commas") from None
+
+
+def _columns(_: click.Context, param: click.Parameter, text: str | None) -> dict[str, str]:
+    found = {}
+    for part in (text or "").split(",") if text else ():
+        name, equals, column = part.partition("=")
+        if not equals or not column:
+            raise InputError(f"--columns has {part!r}; expected NAME=COLUMN, separated by commas")
+        found[name.strip()] = column.strip()
+    return found
+
+
+@click.command("clicks")
+@click.argument("log", metavar="LOG", type=FILE)
+@click.option("-o", "--output", "target", required=True, type=FILE, metavar="FILE", help="Judgements to write.")
+@click.option(
+    "--model",
+    type=click.Choice(["pbm", "coec", "cascade", "sdbn", "dbn"]),
+    default="pbm",
+    show_default=True,
+    help=_MODEL_HELP,
+)
+@click.option("--columns", callback=_columns, metavar="NAME=COLUMN,…", help=_COLUMNS_HELP)
+@click.option("--ubi-queries", type=FILE, metavar="FILE", help="ubi_queries as JSON lines, if LOG is ubi_events.")
+@click.option("--min-impressions", type=Whole(1), default=10, show_default=True, help="Fewest of a judged document.")
+@click.option("--quantiles", callback=_parts, metavar="NUMBERS", help=_QUANTILES_HELP)
+@click.option("--thresholds", callback=_parts, metavar="NUMBERS", help="Cut the estimates at these values instead.")
+@click.option("--cautious", is_flag=True, help=_CAUTIOUS_HELP)
+@click.option("--propensities", "known", type=FILE, metavar="FILE", help=_KNOWN_HELP)
+@click.option("--max-clicks", type=Whole(1), default=50, show_default=True, help="Drop sessions with more.")
+@click.option("--max-impressions", type=Whole(1), default=2000, show_default=True, help="Drop sessions with more.")
+@click.option("--max-share", type=click.FloatRange(0, 1), default=0.9, show_default=True, help=_SHARE_HELP)
+@click.option("--write-estimates", "estimates", type=FILE, metavar="FILE", help="Write all estimates as CSV.")
+@click.option("--write-propensities", "looks", type=FILE, metavar="FILE", help="Write those of positions as CSV.")
+@click.option("--write-queries", "numbered", type=FILE, metavar="FILE", help=_NUMBER_HELP)
+def command(log: Path, target: Path, **options: Any) -> None:
+    """Turn impressions and clicks into judgements, with users' habit of looking at the top taken out.
+
+    LOG has a row for every result that was shown: query, document, position, clicked (0 or 1), and if possible session.
+    It is CSV or tab-separated text with a header line, JSON lines or Parquet, or ubi_events of OpenSearch. FILE gets a
+    grade from 0 for every query and document with enough impressions, as qrels. Files appear only when complete.
+
+    \b
+    Example:
+      rankwright clicks log.csv -o qrels.txt
+      rankwright clicks log.csv -o qrels.txt --model dbn --write-estimates estimates.csv
+    """
+    from rankwright.cli.progress import reading
+    from rankwright.clicks.filters import drop_sessions
+    from rankwright.clicks.models import click_model
+    from rankwright.clicks.reading import read_clicks
+    from rankwright.data.trec import write_qrels
+
+    targets = [target, *(options[name] for name in ("estimates", "looks", "numbered") if options[name])]
+    for number, path in enumerate(targets):
+        check_target(path, (log, options["ubi_queries"], options["known"]))
+        if path in targets[:number]:
+            raise InputError("is given twice; expected different files to write to", path)
+    if options["quantiles"] is not None and options["thresholds"] is not None:
+        raise InputError("--quantiles and --thresholds are both given; expected one of them")
+    known = None if options["known"] is None else _propensities(options["known"])
+    with reading(log) as progress:
+        found = read_clicks(log, columns=options["columns"], queries=options["ubi_queries"], progress=progress)
+    filtered = drop_sessions(found, **{name: options[name] for name in ("max_clicks", "max_impressions", "max_share")})
+    names = _names(filtered, options["numbered"])
+    try:
+        result = click_model(filtered, options["model"], min_impressions=options["min_impressions"], propensities=known)
+    except InputError as error:
+        raise error if error.path is not None else InputError(error.message, log) from None
+    how = {name: options[name] for name in ("quantiles", "thresholds", "cautious")}
+    qrels = result.qrels(**how, query_ids=names)
+    if not qrels.n_docs:
+        what = (
+            f"no document has {options['min_impressions']:,} impressions; expected more of them, or --min-impressions"
+        )
+        raise InputError(what, log)
+    write_qrels(qrels, target)
+    if options["estimates"] is not None:
+        result.write(options["estimates"], result.grades(**how))
+    if options["looks"] is not None:
+        result.propensities.write(options["looks"])
+    if options["numbered"] is not None:
+        _write_queries(filtered, names, options["numbered"])
+    _tell(found, filtered, result, how, targets)
+
+
+def _names(log: ClickLog, numbered: Path | None) -> list[str]:
+    """The ids of queries: numbers, if they are to be numbered."""
+    if numbered is not None:
+        return [str(number) for number in range(1, len(log.query_ids) + 1)]
+    text = next((query for query in log.query_ids if len(query.split()) != 1 or query != query.strip()), None)
+    if text is not None:
+        raise InputError(
+            f"the query {text[:60]!r} is text, and qrels need ids of one word; expected --write-queries FILE, which "
+            "numbers the queries"
+        )
+    return list(log.query_ids)
+
+
+def _write_queries(log: ClickLog, names: list[str], path: Path) -> None:
+    from rankwright.data.files import replace_file
+
+    with replace_file(path) as out:
+        for name, query in zip(names, log.query_ids, strict=True):
+            out.write(f"{name}\t{' '.join(query.split())}\n".encode("utf-8", "replace"))
+
+
+def _propensities(path: Path) -> Any:
+    """Propensities from CSV with the columns position and propensity."""
+    from rankwright.clicks.reading import read_propensities
+
+    return read_propensities(path)
+
+
+def _tell(found: ClickLog, log: ClickLog, result: ClickEstimates, how: dict[str, Any], targets: list[Path]) -> None:
+    import numpy as np
+
+    for note in log.notes:
+        click.echo(note, err=True)
+    counts = f"{log.n_impressions:,} impressions, {log.n_clicks:,} clicks, {len(log.query_ids):,} queries"
+    click.echo(f"read {counts}, {found.n_pairs:,} pairs of a query and a document", err=True)
+    looks = result.propensities
+    if result.model != "coec":
+        said = ", ".join(f"{at} {value:.2f}" for at, value in zip(looks.position[:10], looks.value[:10], strict=True))
+        click.echo(f"looked at, by position: {said}{', …' if len(looks.position) > 10 else ''}", err=True)
+    unknown = looks.position[np.isnan(looks.value)]
+    if len(unknown):
+        at = ", ".join(map(str, unknown[:10].tolist()))
+        what = "no document links them to the others, so their impressions do not count"
+        click.echo(f"warning: propensities of positions {at} are not known: {what}", err=True)
+    if not result.converged:
+        click.echo(f"warning: EM did not come to rest in {len(result.history) - 1:,} steps", err=True)
+    few = int((~result.kept & (np.bincount(log.pair, minlength=log.n_pairs) > 0)).sum())
+    if few:
+        what = "looked at" if result.model in ("cascade", "sdbn", "dbn") else "impressions"
+        click.echo(f"left out {few:,} pairs with fewer than {result.min_impressions:,} {what}", err=True)
+    grades = result.grades(**how)
+    shares = ", ".join(f"{grade}: {int((grades == grade).sum()):,}" for grade in range(int(grades.max()) + 1))
+    click.echo(f"wrote {', '.join(map(str, targets))}: grades {shares}", err=True)

@@ -1,0 +1,1 @@
+"""Clicks as judgements: logs of impressions and clicks, click models, grades."""
