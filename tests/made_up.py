@@ -95,7 +95,8 @@ class MadeUp:
         if not path.exists():
             path.parent.mkdir(parents=True, exist_ok=True)
             kind, _, rest = name.partition("/")
-            {"letor": self._letor, "text": self._text, "logs": self._logs}[kind](rest, path)
+            kinds = {"letor": self._letor, "text": self._text, "logs": self._logs, "website": _own_file}
+            kinds[kind](rest, path)
         return path
 
     def names(self) -> dict[str, object]:
@@ -229,10 +230,11 @@ def _own_file(name: str, path: Path) -> None:
     if name == "products.csv":
         rows = [f'{document},{fields["name"]},"<p>{fields["text"]}</p>"' for document, fields in collection.documents]
         write(path, ["sku,title,blurb", *rows])
-    elif name == "ratings.csv":  # as Quepid writes them: queries by their text
-        judged = [(query, *one) for query, some in labels.items() for one in some.items()]
-        rows = [f'"{collection.queries[query]}",{document},{grade}' for query, document, grade in judged]
-        write(path, ["query,docid,rating", *rows])
+    elif name == "ratings.csv":  # as Quepid writes them: queries by their text; of forty queries for pages of a website
+        page, column, most = (".html", "url", 40) if path.parent.name == "website" else ("", "docid", None)
+        judged = [(query, *one) for query in list(labels)[:most] for one in labels[query].items()]
+        rows = [f'"{collection.queries[query]}",{document}{page},{grade}' for query, document, grade in judged]
+        write(path, [f"query,{column},rating", *rows])
     else:
         path.mkdir()
         for document, fields in collection.documents:

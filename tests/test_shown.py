@@ -73,6 +73,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
     "docs/howto/pairs.md": "letor/train.txt letor/vali.txt letor/test.txt",
     "docs/howto/pyterrier.md": "text/docs.jsonl text/queries.jsonl text/qrels.txt",
     "docs/howto/serve.md": "text/demo",
+    "docs/howto/website.md": "website/site website/ratings.csv",
     "docs/lambda-family.md": "letor/train.txt letor/vali.txt letor/test.txt",
     "docs/max-margin-family.md": "letor/train.txt letor/valid.txt",
     "docs/max-margin.md": "letor/train.txt letor/valid.txt letor/test.txt",
