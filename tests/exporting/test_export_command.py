@@ -81,7 +81,7 @@ def test_trees_for_every_target_on_given_rows(target, models, capsys):
         (
             ("linear.rkw", "--to", "solr", "-o", "out", "--verify", "empty.txt"),
             "empty.txt: is empty; expected LETOR lines (label qid:1 1:0.5 ...), TREC qrels (4 columns) or runs (6 "
-            "columns), one score per line, Parquet, or a Rankwright data folder",
+            "columns), one score per line, CSV with a header line, Parquet, or a Rankwright data folder",
         ),
     ],
 )
