@@ -7,7 +7,6 @@ from contextlib import contextmanager
 
 import pytest
 from tests.judging.at_work import TOKEN, make_session
-from tests.serving.browsing import CHROMIUM
 from tests.serving.served import make_files
 
 from rankwright.judging.app import make_judging_app
@@ -25,17 +24,6 @@ def made(tmp_path_factory):
     folder = make_files(tmp_path_factory.mktemp("judged"))
     (folder / "queries.jsonl").write_text("".join(json.dumps(one) + "\n" for one in QUERIES), encoding="utf-8")
     return folder
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright import sync_api
-
-    assert CHROMIUM is not None, "CI must install Chromium"
-    with sync_api.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @contextmanager

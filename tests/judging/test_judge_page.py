@@ -4,8 +4,8 @@ import json
 
 from playwright.sync_api import expect
 from tests.judging.at_work import make_session
-from tests.serving.browsing import needs_browser
 
+from in_browser import ANSWERS, NO_ANSWER, needs_browser
 from rankwright.judging import records, session
 from rankwright.judging.stopping import Decision
 
@@ -203,11 +203,11 @@ def test_two_pages_of_one_judge(opened):
 
 
 def test_a_service_that_ended_is_said(opened, made, tmp_path):
-    page = opened(allowed=["ERR_", "Failed to load"])
-    page.route("**/judge", lambda route: route.abort())
+    page = opened()
+    page.evaluate(NO_ANSWER)
     page.keyboard.press("2")
     expect(page.locator("#status.error")).to_have_text("The service does not answer.")
-    page.unroute("**/judge")
+    page.evaluate(ANSWERS)
     press(page, "2")
 
 

@@ -1,7 +1,8 @@
 """The look of the judging page in a real browser: widths, names for screen readers, themes."""
 
 import pytest
-from tests.serving.browsing import needs_browser
+
+from in_browser import needs_browser
 
 pytestmark = needs_browser
 

@@ -1,35 +1,17 @@
-"""The report in a real browser: no errors, sorting, pointing, widths, text alternatives, themes, saving, paper.
+"""The report in a real browser: no errors, sorting, pointing, widths, text alternatives, themes, saving, paper."""
 
-Needs Chromium; RANKWRIGHT_CHROMIUM may name the program. Without it these tests are skipped, but never in CI.
-"""
-
-import os
-import shutil
 import struct
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from playwright import sync_api
 from results_folder import MEASURES, METHODS, write_results
 
+from in_browser import needs_browser
 from rankwright.reports import write_report
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-CHROMIUM = os.environ.get("RANKWRIGHT_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None and not os.environ.get("CI"), reason="no Chromium on the path; RANKWRIGHT_CHROMIUM names one"
-)
+pytestmark = needs_browser
 TEXT = "what is the lift of a thin wing"
 PLOTS = ("differences", "queries", "criteria", "paths", "health", "curves", "time")
-
-
-@pytest.fixture(scope="module")
-def browser():
-    assert CHROMIUM is not None, "CI must install Chromium"
-    with sync_api.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

@@ -1,23 +1,10 @@
-"""A browser for the page, and a service for it in this process.
+"""A service in this process."""
 
-Needs Chromium; RANKWRIGHT_CHROMIUM may name the program. Without it the tests are skipped, but never in CI.
-"""
-
-import os
-import shutil
 import threading
 from contextlib import contextmanager
 
-import pytest
-
 from rankwright.serving.app import make_app
 from rankwright.serving.server import bind, serve
-
-_NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-CHROMIUM = os.environ.get("RANKWRIGHT_CHROMIUM") or next(filter(None, map(shutil.which, _NAMES)), None)
-needs_browser = pytest.mark.skipif(
-    CHROMIUM is None and not os.environ.get("CI"), reason="no Chromium on the path; RANKWRIGHT_CHROMIUM names one"
-)
 
 
 @contextmanager

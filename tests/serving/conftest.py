@@ -4,7 +4,7 @@ import re
 import shutil
 
 import pytest
-from tests.serving.browsing import CHROMIUM, running
+from tests.serving.browsing import running
 from tests.serving.served import Client, linear, make_files
 
 from rankwright.serving.service import Service
@@ -27,17 +27,6 @@ def client(made):
     found = Client(made)
     yield found
     found.close()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    from playwright import sync_api
-
-    assert CHROMIUM is not None, "CI must install Chromium"
-    with sync_api.sync_playwright() as driver:
-        started = driver.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

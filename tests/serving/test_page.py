@@ -1,8 +1,9 @@
 """The search page in a real browser: lists, moves, reasons, keyboard, address, states."""
 
 from playwright.sync_api import expect
-from tests.serving.browsing import needs_browser, running
+from tests.serving.browsing import running
 
+from in_browser import ANSWERS, BUSY, NO_ANSWER, needs_browser
 from rankwright.serving.requests import Limits
 from rankwright.serving.service import Service
 from rankwright.text.index.index import Index
@@ -222,18 +223,16 @@ def test_nothing_found(opened):
 
 
 def test_errors_can_be_tried_again(opened):
-    page = opened(allowed=["Failed to load resource", "ERR_FAILED"])
-    page.route("**/search?*", lambda route: route.abort())
+    page = opened()
+    page.evaluate(NO_ANSWER)
     page.fill("#q", "wing")
     page.keyboard.press("Enter")
     page.wait_for_selector("#status.error")
     assert page.locator("#status").inner_text().startswith("The service does not answer.")
-    page.unroute("**/search?*")
-    busy = {"status": 503, "json": {"error": "too many requests at a time; try again later"}}
-    page.route("**/search?*", lambda route: route.fulfill(**busy))
+    page.evaluate(BUSY)
     page.click("#status button")
     expect(page.locator("#status")).to_contain_text("Too many requests")
-    page.unroute("**/search?*")
+    page.evaluate(ANSWERS)
     page.click("#status button")
     page.wait_for_selector("#lists li")
     assert page.locator("#status.error").count() == 0

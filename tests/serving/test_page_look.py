@@ -3,7 +3,8 @@
 import re
 
 import pytest
-from tests.serving.browsing import needs_browser
+
+from in_browser import needs_browser
 
 pytestmark = needs_browser
 

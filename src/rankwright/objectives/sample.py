@@ -10,23 +10,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["LEAST_DOCUMENTS", "centred_sample"]
+__all__ = ["centred_sample", "is_enough"]
 
 Array = npt.NDArray[Any]
 _WORK = 20  # documents in the sample, per document and feature: then it costs a few passes over the data
 _PER_FEATURE = 30  # documents in the sample, at most
-LEAST_DOCUMENTS = 4  # documents per feature, for which the shape is known well enough to rely on
+_LEAST = 4  # documents per feature, for which the shape is known well enough to rely on
 _FROM_QUERY = 8  # documents of a query, at least
 _SMALL, _VALUES = 512, 1 << 22  # with more features than that, at most so many values: the largest part is enough
+_LEAST_ROWS = 256  # so, no sample of more than 16,384 features
+
+
+def is_enough(n_docs: int, n_features: int) -> bool:
+    """Whether so many documents tell the shape of the curvature, at a cost of a few passes over the data."""
+    return n_docs >= _LEAST * n_features and (n_features <= _SMALL or _VALUES // n_features >= _LEAST_ROWS)
 
 
 def centred_sample(X: Any, rows: Array, indptr: Array, inverse: Array, kept: Array) -> Array:
     """Features times ``inverse`` of some documents of some queries, less their means in the query.
 
-    Enough for a covariance matrix, or for its largest part; none where there are too few documents for that.
+    Enough for a covariance matrix, or for its largest part; none where :func:`is_enough` says no.
     """
     n_docs, n_features = int(indptr[-1]), len(kept)
-    if n_features == 0 or n_docs < LEAST_DOCUMENTS * n_features:
+    if n_features == 0 or not is_enough(n_docs, n_features):
         return np.empty((0, n_features))
     enough = min(max(2 * n_features, _WORK * n_docs // n_features), _PER_FEATURE * n_features)
     wanted = min(enough, n_docs, _VALUES // n_features if n_features > _SMALL else n_docs)

@@ -243,10 +243,9 @@ def _planes_in_all(data: RankingData) -> int:
 def _n_blocks(data: RankingData, capacity: int) -> int:
     """One block per query, unless the work on that many planes, or their memory, would outgrow a pass."""
     affordable = int(_plane_bytes(data) / (capacity * data.n_features * 8))
-    from rankwright.objectives.sample import LEAST_DOCUMENTS
+    from rankwright.objectives.sample import is_enough
 
-    of_feature = data.n_docs / data.n_features
     worthwhile = _MOST_BLOCKS
-    if data.n_features > MANY_FEATURES and of_feature >= LEAST_DOCUMENTS:
-        worthwhile = min(worthwhile, max(_LEAST_BLOCKS, int(2 * of_feature)))
+    if data.n_features > MANY_FEATURES and is_enough(data.n_docs, data.n_features):
+        worthwhile = min(worthwhile, max(_LEAST_BLOCKS, 2 * data.n_docs // data.n_features))
     return max(1, min(data.n_queries, worthwhile, affordable))
