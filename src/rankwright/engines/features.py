@@ -1,0 +1,198 @@
+"""A data set whose features are in parts: labels, queries and ids are here, features stay where the parts are.
+
+The result is a `RankingData` like any other, but for its ``X``, which knows rows only by the part that holds them. What
+is computed with features is computed by crews (`rankwright.engines.fleet`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.blocks import join_ids, sizes_to_indptr
+from rankwright.data.dataset import RankingData
+from rankwright.data.parts import batches, feature_bytes, some_queries
+from rankwright.engines.fleet import Crew, Fleet
+from rankwright.errors import InputError
+
+__all__ = ["PartedFeatures", "Share", "gather_parts", "is_parted"]
+
+Array = npt.NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Share:
+    """The queries of a selection that are in one part.
+
+    Attributes
+    ----------
+    chosen : ndarray
+        Which queries of the selection these are, ascending.
+    local : ndarray
+        The same as numbers within the part.
+    """
+
+    chosen: Array
+    local: Array
+
+
+class PartedFeatures:
+    """The features of documents in parts.
+
+    Attributes
+    ----------
+    fleet : Fleet
+        The parts.
+    starts : ndarray
+        The row at which each query starts, in the order of the parts.
+    query_bounds : ndarray
+        The queries of every part: ``query_bounds[p]:query_bounds[p + 1]``.
+    shape, dtype, nbytes
+        Of all features together, as if they were one array.
+    """
+
+    ndim = 2
+
+    def __init__(self, fleet: Fleet, indptr: Array, query_bounds: Array, n_features: int, dtype: Any, nbytes: int):
+        self.fleet = fleet
+        self.starts, self.query_bounds = indptr[:-1], query_bounds
+        self.shape, self.dtype, self.nbytes = (int(indptr[-1]), n_features), np.dtype(dtype), nbytes
+
+    def __array__(self, *given: Any, **settings: Any) -> Array:
+        what = f"the features are in {self.fleet.n_parts} parts, never in one place"
+        raise InputError(f"{what}; join them first: rankwright convert FOLDER -o ONE_FILE")
+
+    def __getitem__(self, rows: Any) -> Any:
+        return self.__array__()
+
+    def shares(self, starts: Array) -> list[Share]:
+        """For every part, which of the queries that start at these rows it holds."""
+        numbers = np.searchsorted(self.starts, starts)
+        parts = np.searchsorted(self.query_bounds, numbers, side="right") - 1
+        found = []
+        for part in range(self.fleet.n_parts):
+            chosen = np.flatnonzero(parts == part)
+            found.append(Share(chosen, numbers[chosen] - self.query_bounds[part]))
+        return found
+
+    def scores(self, model: Any, names: tuple[str, ...] | None, starts: Array, indptr: Array) -> Array:
+        """A model's scores of some queries, in their order."""
+        shares = self.shares(starts)
+        found = self._scorers.ask("scores", model, names, own=[(share.local,) for share in shares])
+        scores = np.empty(int(indptr[-1]))
+        for share, own in zip(shares, found, strict=True):
+            at = 0
+            for query in share.chosen.tolist():
+                first, last = indptr[query], indptr[query + 1]
+                scores[first:last] = own[at : at + last - first]
+                at += last - first
+        return scores
+
+    @cached_property
+    def _scorers(self) -> Crew:
+        return self.fleet.make(Scorer)
+
+
+def is_parted(data: RankingData | None) -> bool:
+    """Whether the features of the data are in parts."""
+    from rankwright.data.parts import stored
+
+    return data is not None and isinstance(stored(data)[0], PartedFeatures)
+
+
+class Scorer:
+    """Scores the documents of a part."""
+
+    def __init__(self, data: RankingData, threads: int) -> None:
+        self._data = data
+
+    def scores(self, queries: Array, model: Any, names: tuple[str, ...] | None) -> Array:
+        """Scores of some of the part's queries, in the order given."""
+        whole = len(queries) == self._data.n_queries and bool((queries == np.arange(len(queries))).all())
+        some = self._data if whole else some_queries(self._data, queries)
+        found = [model.score(X, names, indptr) for X, indptr in batches(some)]
+        return np.concatenate(found, dtype=np.float64) if found else np.empty(0)
+
+
+class Survey:
+    """What the driver has to know of a part."""
+
+    def __init__(self, data: RankingData, threads: int) -> None:
+        self._data = data
+
+    def facts(self) -> dict[str, Any]:
+        """Labels, queries, ids and the form of the features."""
+        data = self._data
+        return {
+            "labels": np.asarray(data.labels),
+            "sizes": data.sizes,
+            "query_ids": np.asarray(data.query_ids),
+            "doc_ids": None if data.doc_ids is None else np.asarray(data.doc_ids),
+            "names": data.feature_names,
+            "categories": dict(data.categories),
+            "form": (data.n_features, data.X.dtype.str, data.is_sparse),
+            "bytes": feature_bytes(data),
+        }
+
+    def missing(self) -> bool:
+        """Whether some value is missing."""
+        return any(bool(np.isnan(X.data if self._data.is_sparse else X).any()) for X in _chunks(self._data))
+
+    def largest(self) -> Array:
+        """The largest absolute value of every feature; missing ones aside."""
+        low, high = np.zeros(self._data.n_features), np.zeros(self._data.n_features)
+        for X in _chunks(self._data):
+            if self._data.is_sparse:
+                np.maximum.at(high, X.indices, np.abs(X.data))
+            elif len(X):
+                low = np.fmin(low, np.fmin.reduce(X, axis=0))
+                high = np.fmax(high, np.fmax.reduce(X, axis=0))
+        return np.maximum(np.abs(low), np.abs(high))
+
+
+def _chunks(data: RankingData) -> Iterator[Any]:
+    step = max(1, (1 << 20) // max(1, data.n_features))
+    if data.is_sparse:
+        yield data.X
+        return
+    yield from (data.X[start : start + step] for start in range(0, data.n_docs, step))
+
+
+def gather_parts(fleet: Fleet) -> RankingData:
+    """The data of all parts, in their order; a query that is in two of them is refused."""
+    survey = fleet.make(Survey)
+    facts = survey.ask("facts")
+    survey.close()
+    for other in facts[1:]:
+        for what, name in (("features", "names"), ("categories", "categories"), ("form of features", "form")):
+            if other[name] != facts[0][name]:
+                raise InputError(f"parts with different {what} cannot be used together; make them in one conversion")
+    ids = join_ids([part["query_ids"] for part in facts])
+    query_bounds = sizes_to_indptr(np.array([len(part["query_ids"]) for part in facts], np.int64))
+    _check_whole(ids, query_bounds)
+    indptr = sizes_to_indptr(np.concatenate([part["sizes"] for part in facts]))
+    n_features, dtype, _ = facts[0]["form"]
+    X = PartedFeatures(fleet, indptr, query_bounds, n_features, dtype, sum(part["bytes"] for part in facts))
+    doc_ids = [part["doc_ids"] for part in facts]
+    labels = np.concatenate([part["labels"] for part in facts])
+    known = None if any(own is None for own in doc_ids) else join_ids(doc_ids)
+    for array in (labels, indptr, ids, known):
+        if array is not None:
+            array.flags.writeable = False
+    return RankingData(X, labels, indptr, ids, known, facts[0]["names"], None, facts[0]["categories"])
+
+
+def _check_whole(ids: Array, query_bounds: Array) -> None:
+    """Refuse a query that is in two parts."""
+    unique, counts = np.unique(ids, return_counts=True)
+    if (counts > 1).any():
+        split = unique[int(np.argmax(counts > 1))]
+        where = np.searchsorted(query_bounds, np.flatnonzero(ids == split), side="right") - 1
+        parts = " and ".join(str(part) for part in where[:2].tolist())
+        what = f"query {split} is in parts {parts} (from 0); a query must be in one part"
+        raise InputError(f"{what}: rankwright convert FOLDER --by-query {len(query_bounds) - 1} -o NEW repairs it")
