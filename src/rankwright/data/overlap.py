@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.parts import stored
 
 __all__ = ["Fingerprints", "Overlap", "query_hashes", "shared_queries"]
 
@@ -116,6 +117,9 @@ def shared_queries(data: RankingData, other: RankingData, part: str, whose: str)
 
 def query_hashes(data: RankingData) -> Array:
     """A 64-bit number for each query, equal for equal queries."""
+    whole = stored(data)[0]
+    if hasattr(whole, "per_query"):  # features in parts
+        return np.asarray(whole.per_query(query_hashes, data))
     keys = np.random.default_rng(_SEED).integers(0, 1 << 64, size=data.n_features + 1, dtype=np.uint64)
     rows = keys[0] * (_bits(data.labels) + np.uint64(1))  # a row of zeros counts, too
     if data.is_sparse:

@@ -128,5 +128,5 @@ def feature_bytes(data: RankingData) -> int:
     """Bytes of the features; of CSR, those of the values alone."""
     X, starts = stored(data)
     if not sparse.issparse(X):
-        return int(data.n_docs * X.shape[1] * X.dtype.itemsize)
+        return int(X.nbytes) * data.n_docs // max(1, X.shape[0])
     return int((X.indptr[starts + data.sizes] - X.indptr[starts]).astype(np.int64).sum() * X.dtype.itemsize)

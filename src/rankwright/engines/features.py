@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from rankwright.data.blocks import join_ids, sizes_to_indptr
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import batches, feature_bytes, some_queries
+from rankwright.data.parts import batches, feature_bytes, some_queries, stored
 from rankwright.engines.fleet import Crew, Fleet
 from rankwright.errors import InputError
 
@@ -80,10 +80,10 @@ class PartedFeatures:
             found.append(Share(chosen, numbers[chosen] - self.query_bounds[part]))
         return found
 
-    def scores(self, model: Any, names: tuple[str, ...] | None, starts: Array, indptr: Array) -> Array:
-        """A model's scores of some queries, in their order."""
-        shares = self.shares(starts)
-        found = self._scorers.ask("scores", model, names, own=[(share.local,) for share in shares])
+    def scores(self, model: Any, data: RankingData, missing_as_zero: bool = False) -> Array:
+        """A model's scores of all or some of the queries, in their order."""
+        indptr, shares = data.indptr, self.shares(stored(data)[1])
+        found = self._scorers.ask("scores", model, missing_as_zero, own=[(share.local,) for share in shares])
         scores = np.empty(int(indptr[-1]))
         for share, own in zip(shares, found, strict=True):
             at = 0
@@ -93,6 +93,30 @@ class PartedFeatures:
                 at += last - first
         return scores
 
+    def per_query(self, function: Any, data: RankingData) -> Array:
+        """What a function of a data set, found by its name everywhere, gives for all or some of the queries."""
+        shares = self.shares(stored(data)[1])
+        found = self._scorers.ask("applied", function, own=[(share.local,) for share in shares])
+        order = np.concatenate([share.chosen for share in shares])
+        return np.concatenate(found)[np.argsort(order)]
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether some value is missing."""
+        return self._extremes[0]
+
+    @property
+    def largest(self) -> Array:
+        """The largest absolute value of every feature."""
+        return self._extremes[1]
+
+    @cached_property
+    def _extremes(self) -> tuple[bool, Array]:
+        survey = self.fleet.make(Survey)
+        found = survey.ask("extremes")
+        survey.close()
+        return any(missing for missing, _ in found), np.max([largest for _, largest in found], axis=0)
+
     @cached_property
     def _scorers(self) -> Crew:
         return self.fleet.make(Scorer)
@@ -100,8 +124,6 @@ class PartedFeatures:
 
 def is_parted(data: RankingData | None) -> bool:
     """Whether the features of the data are in parts."""
-    from rankwright.data.parts import stored
-
     return data is not None and isinstance(stored(data)[0], PartedFeatures)
 
 
@@ -111,12 +133,23 @@ class Scorer:
     def __init__(self, data: RankingData, threads: int) -> None:
         self._data = data
 
-    def scores(self, queries: Array, model: Any, names: tuple[str, ...] | None) -> Array:
+    def scores(self, queries: Array, model: Any, missing_as_zero: bool) -> Array:
         """Scores of some of the part's queries, in the order given."""
-        whole = len(queries) == self._data.n_queries and bool((queries == np.arange(len(queries))).all())
-        some = self._data if whole else some_queries(self._data, queries)
-        found = [model.score(X, names, indptr) for X, indptr in batches(some)]
+        names = self._data.feature_names
+        some = self._some(queries)
+        found = []
+        for X, indptr in batches(some):
+            given = model.with_missing(X, names) if missing_as_zero else (X, names)
+            found.append(model.score(*given, indptr))
         return np.concatenate(found, dtype=np.float64) if found else np.empty(0)
+
+    def applied(self, queries: Array, function: Any) -> Any:
+        """A function of some of the part's queries."""
+        return function(self._some(queries))
+
+    def _some(self, queries: Array) -> RankingData:
+        whole = len(queries) == self._data.n_queries and bool((queries == np.arange(len(queries))).all())
+        return self._data if whole else some_queries(self._data, queries)
 
 
 class Survey:
@@ -139,20 +172,20 @@ class Survey:
             "bytes": feature_bytes(data),
         }
 
-    def missing(self) -> bool:
-        """Whether some value is missing."""
-        return any(bool(np.isnan(X.data if self._data.is_sparse else X).any()) for X in _chunks(self._data))
-
-    def largest(self) -> Array:
-        """The largest absolute value of every feature; missing ones aside."""
-        low, high = np.zeros(self._data.n_features), np.zeros(self._data.n_features)
+    def extremes(self) -> tuple[bool, Array]:
+        """Whether some value is missing, and the largest absolute value of every feature."""
+        largest, missing = np.zeros(self._data.n_features), False
         for X in _chunks(self._data):
+            values = X.data if self._data.is_sparse else X
+            if not values.size:
+                continue
             if self._data.is_sparse:
-                np.maximum.at(high, X.indices, np.abs(X.data))
-            elif len(X):
-                low = np.fmin(low, np.fmin.reduce(X, axis=0))
-                high = np.fmax(high, np.fmax.reduce(X, axis=0))
-        return np.maximum(np.abs(low), np.abs(high))
+                np.maximum.at(largest, X.indices, np.abs(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)))
+            else:
+                ends = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
+                largest = np.fmax(largest, np.maximum(np.abs(ends[0]), np.abs(ends[1])))
+            missing = missing or bool(np.isnan(values.min()))
+        return missing, largest
 
 
 def _chunks(data: RankingData) -> Iterator[Any]:

@@ -56,6 +56,7 @@ class Fleet:
         self._transport = transport
         self._sources, self._sizes = list(sources), list(sizes)
         self._home: dict[int, Any] = {}
+        self._ready: set[int] = set()  # parts whose objects are as they should be
         self._crews: dict[int, Crew] = {}
         self._made = 0
         self.moves = 0  # parts that were loaded again because their host was lost
@@ -123,15 +124,17 @@ class Fleet:
         while True:
             hosts = list(self._transport.hosts())
             lost = [part for part in range(self.n_parts) if self._home.get(part) not in hosts]
-            if not lost:
-                return
+            self._ready.difference_update(lost)
             self.moves += sum(part in self._home for part in lost)
             load = {host: sum(self._sizes[part] for part, at in self._home.items() if at == host) for host in hosts}
             for part in sorted(lost, key=lambda one: (-self._sizes[one], one)):
                 self._home[part] = min(hosts, key=lambda host: load[host])
                 load[self._home[part]] += self._sizes[part]
-            if self._rebuild(lost):
+            left = [part for part in range(self.n_parts) if part not in self._ready]
+            if not left:
                 return
+            if self._rebuild(left):
+                self._ready.update(left)
 
     def _rebuild(self, parts: Sequence[int]) -> bool:
         """Load parts at their new homes and repeat what made and changed the objects there; False if one was lost."""

@@ -22,6 +22,7 @@ from rankwright.data.matching import (
     pick_columns,
     widen,
 )
+from rankwright.engines.features import is_parted
 from rankwright.errors import InputError, InputWarning
 from rankwright.models.attribution import Attribution, attribute, finite
 
@@ -97,6 +98,8 @@ class Model:
             if qid is not None or group is not None:
                 raise InputError("a RankingData has its queries; leave out qid and group")
             self.check_text(X.feature_names, X.categories)
+            if is_parted(X):
+                return X.X.scores(self, X, missing_as_zero)
             return X.to_caller_order(self._scores(X.X, X.feature_names, X.indptr, missing_as_zero))
         given = qid is not None or group is not None
         X, names, qid = self._table(X, qid, group)

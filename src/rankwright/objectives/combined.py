@@ -35,9 +35,9 @@ class _Combined:
         """Number of weights."""
         return self.hinges[0].n_features
 
-    def sample(self) -> Array:
-        """Features of some documents as weights see them, less the means of their queries."""
-        return self.hinges[0].sample()
+    def sample(self, wanted: int | None = None) -> Array:
+        """Features of some documents as weights see them, less the means of their queries; about ``wanted``."""
+        return self.hinges[0].sample(wanted)
 
     def rescale(self, factor: float) -> None:
         """Multiply all costs: the same problem for another C."""

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["centred_sample", "is_enough"]
+__all__ = ["centred_sample", "is_enough", "rows_wanted"]
 
 Array = npt.NDArray[Any]
 _WORK = 20  # documents in the sample, per document and feature: then it costs a few passes over the data
@@ -26,16 +26,18 @@ def is_enough(n_docs: int, n_features: int) -> bool:
     return n_docs >= _LEAST * n_features and (n_features <= _SMALL or _VALUES // n_features >= _LEAST_ROWS)
 
 
-def centred_sample(X: Any, rows: Array, indptr: Array, inverse: Array, kept: Array) -> Array:
-    """Features times ``inverse`` of some documents of some queries, less their means in the query.
-
-    Enough for a covariance matrix, or for its largest part; none where :func:`is_enough` says no.
-    """
-    n_docs, n_features = int(indptr[-1]), len(kept)
+def rows_wanted(n_docs: int, n_features: int) -> int:
+    """How many documents a sample needs: enough for a covariance matrix, or for its largest part; 0 for no sample."""
     if n_features == 0 or not is_enough(n_docs, n_features):
-        return np.empty((0, n_features))
+        return 0
     enough = min(max(2 * n_features, _WORK * n_docs // n_features), _PER_FEATURE * n_features)
-    wanted = min(enough, n_docs, _VALUES // n_features if n_features > _SMALL else n_docs)
+    return min(enough, n_docs, _VALUES // n_features if n_features > _SMALL else n_docs)
+
+
+def centred_sample(X: Any, rows: Array, indptr: Array, inverse: Array, kept: Array, wanted: int) -> Array:
+    """Features times ``inverse`` of about ``wanted`` documents of some queries, less their means in the query."""
+    if not wanted:
+        return np.empty((0, len(kept)))
     rng = np.random.default_rng(0)
     n_queries = len(indptr) - 1
     of_query = max(_FROM_QUERY, -(-wanted // n_queries))

@@ -21,7 +21,7 @@ from rankwright.measures.forms import Oracle
 from rankwright.measures.oracles.common import BINS, ORACLE, OTHER, WORK, sort_descending
 from rankwright.models.products import FASTMATH, add_listed_rows, kernel_form, row_scores
 from rankwright.objectives.first_class import FirstClass
-from rankwright.objectives.sample import centred_sample
+from rankwright.objectives.sample import centred_sample, rows_wanted
 
 __all__ = ["Planes", "StructuredHinge"]
 
@@ -251,9 +251,10 @@ class StructuredHinge:
         """Multiply all costs: the same problem for another C."""
         self.cost = self.cost * factor
 
-    def sample(self) -> Array:
-        """Features of some documents as weights see them, less the means of their queries."""
-        return centred_sample(self.X, self.rows, self.indptr, self._inverse, self._kept)
+    def sample(self, wanted: int | None = None) -> Array:
+        """Features of some documents as weights see them, less the means of their queries; about ``wanted``."""
+        many = rows_wanted(len(self.rows), len(self._kept)) if wanted is None else wanted
+        return centred_sample(self.X, self.rows, self.indptr, self._inverse, self._kept, many)
 
     def evaluate(self, w: Array, only: Array | None = None) -> Planes:
         """One pass over the data at the weights ``w``; over the queries in ``only``, if given."""

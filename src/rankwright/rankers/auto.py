@@ -16,11 +16,12 @@ from rankwright.data.matching import default_names
 from rankwright.errors import InputError
 from rankwright.measures import Measure, Rankings, parse_measure
 from rankwright.models.linear import LinearModel
+from rankwright.models.scoring import scores_of
 from rankwright.models.sum import interpolate
 from rankwright.rankers.background import spread_within
 from rankwright.rankers.base import Ranker, Task
 from rankwright.rankers.committee import Committee, HeldOut, MemberFacts, interval_of
-from rankwright.rankers.cross_validation import cross_validate, scores_of
+from rankwright.rankers.cross_validation import cross_validate
 from rankwright.rankers.facts import Kind, Notice, Outcome
 from rankwright.rankers.folds import by_content
 from rankwright.rankers.inputs import check_size, check_values

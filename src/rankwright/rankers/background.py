@@ -15,6 +15,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.models.kinds import kind_of
 from rankwright.models.saving import SavedModel
+from rankwright.models.scoring import scores_of
 from rankwright.models.sum import interpolate
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.facts import Kind, Notice
@@ -68,7 +69,7 @@ def background_model(background: Any) -> Any:
 def background_scores(model: Any, data: RankingData) -> Array:
     """Scores of a background model in the data's own order: one float64 per row, writeable."""
     try:
-        scores = model.score(data.X, data.feature_names, data.indptr)
+        scores = scores_of(model, data)
     except InputError as error:
         raise InputError(f"the background model does not fit the data: {error.message}") from None
     return np.array(scores, np.float64)

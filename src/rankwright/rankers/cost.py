@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from rankwright.measures import Measure
 from rankwright.models.linear import LinearModel
+from rankwright.models.scoring import scores_of
 from rankwright.rankers.base import Ranker, Task
-from rankwright.rankers.cross_validation import CrossValidation, Steps, Still, scores_of
+from rankwright.rankers.cross_validation import CrossValidation, Steps, Still
 from rankwright.rankers.crossed import CrossValidated
 from rankwright.rankers.estimator import check_is_fitted
 from rankwright.rankers.facts import Outcome
@@ -126,8 +127,7 @@ class CostRanker(LinearRanker, CrossValidated):
                 trial = path.solve(C)
                 row, value = {"C": C}, float("nan")
                 if valid is not None and value_of is not None:
-                    scores = self._model_of(trial.coef).score(valid.X, valid.feature_names, valid.indptr)
-                    value = row[str(measure)] = value_of(scores)
+                    value = row[str(measure)] = value_of(scores_of(self._model_of(trial.coef), valid))
                 rows.append(row | dict(trial.figures))
                 if best is None or value > best[1] + _ROUNDING:
                     best = (C, value, trial)

@@ -21,9 +21,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import batches, some_queries
+from rankwright.data.parts import some_queries
 from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
+from rankwright.models.scoring import scores_of
 from rankwright.rankers.folds import Folds, by_content, places_among
 from rankwright.rankers.parameters import seed_of
 from rankwright.rankers.validation import query_values
@@ -178,12 +179,6 @@ def cross_validate(
 def crossed(ranker: Any, data: RankingData, weights: Weights, folds: Folds, measure: str | Measure) -> CrossValidation:
     """The same for data whose weights are known, all above 0; KeyboardInterrupt if no fold was finished."""
     return _cross(ranker, data, weights, folds, parse_measure(measure))[0]
-
-
-def scores_of(model: Any, data: RankingData) -> Array:
-    """Scores in the data's own order."""
-    found = [model.score(X, data.feature_names, indptr) for X, indptr in batches(data)]
-    return np.concatenate(found, dtype=np.float64)
 
 
 class _Fold:

@@ -9,7 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.dataset import RankingData
+from rankwright.data.parts import rows_of, some_queries, stored
+from rankwright.engines.features import is_parted
 
 __all__ = ["FOLDS", "ONE_FROM", "Folds"]
 
@@ -97,10 +100,41 @@ def by_content(data: RankingData) -> tuple[Array, Array]:
     """
     from rankwright.objectives.content_order import content_order
 
+    if is_parted(data):
+        return _by_content_of_parts(data)
     docs, queries = content_order(data.X, data.labels, data.indptr)
     places = np.empty(data.n_queries)
     places[queries] = np.arange(data.n_queries)
     return docs, content_order(data.X, np.zeros(data.n_docs), data.indptr, places)[1]
+
+
+class ContentOrder:
+    """The order of a part's own queries."""
+
+    def __init__(self, data: RankingData, threads: int, local: Array) -> None:
+        self._data = some_queries(data, local)
+
+    def found(self) -> tuple[Array, Array]:
+        """Documents and queries, as :func:`by_content` gives them."""
+        none = np.empty(0, np.int64)
+        return by_content(self._data) if self._data.n_queries else (none, none)
+
+
+def _by_content_of_parts(data: RankingData) -> tuple[Array, Array]:
+    """Part after part, each in the order of its own content."""
+    X, starts = stored(data)
+    shares = X.shares(starts)
+    crew = X.fleet.make(ContentOrder, own=[(share.local,) for share in shares])
+    try:
+        found = crew.ask("found")
+    finally:
+        crew.close()
+    docs, queries = np.empty(data.n_docs, np.int64), []
+    for share, (of_docs, of_queries) in zip(shares, found, strict=True):
+        rows = rows_of(data.indptr[:-1][share.chosen], sizes_to_indptr(data.sizes[share.chosen]))
+        docs[rows] = rows[of_docs]
+        queries.append(share.chosen[of_queries])
+    return docs, np.concatenate(queries)
 
 
 def places_among(docs: Array, queries: Array, data: RankingData) -> Array:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from rankwright.data.dataset import RankingData
 from rankwright.data.frames import has_qid
 from rankwright.data.parts import pieces, stored
+from rankwright.engines.features import PartedFeatures, is_parted
 from rankwright.errors import InputError, InputWarning
 from rankwright.rankers.scales import largest
 
@@ -49,6 +50,9 @@ def check_one_query(n_rows: int, n_trained: int, stacklevel: int) -> None:
 
 def check_values(data: RankingData, what: str, allow_missing: bool) -> None:
     """Reject data with missing features, unless they are allowed, or with infinite ones: a folder may hold them."""
+    if is_parted(data):
+        _check_parts(stored(data)[0], what, allow_missing)
+        return
     for X in pieces(data):
         values = X.data if data.is_sparse else X
         if not values.size:
@@ -62,14 +66,25 @@ def check_values(data: RankingData, what: str, allow_missing: bool) -> None:
             raise InputError(f"{what} has infinite features; expected finite numbers")
 
 
+def _check_parts(X: PartedFeatures, what: str, allow_missing: bool) -> None:
+    if X.has_missing and not allow_missing:
+        raise InputError(f"{what} has missing features (NaN), which this ranker cannot take")
+    if np.isinf(X.largest).any():
+        raise InputError(f"{what} has infinite features; expected finite numbers")
+
+
 def check_size(data: RankingData, what: str, scaled: bool) -> None:
     """Reject features so large that sums of them, or unless they are scaled first, of their squares, overflow."""
     limit = _LARGEST if scaled else _LARGEST_SQUARED
-    if stored(data)[0].dtype == np.float32 or all(
-        _size(X.data if data.is_sparse else X) <= limit for X in pieces(data)
+    X = stored(data)[0]
+    parted = isinstance(X, PartedFeatures)
+    if X.dtype == np.float32 or (
+        (X.largest <= limit).all()
+        if parted
+        else all(_size(part.data if data.is_sparse else part) <= limit for part in pieces(data))
     ):
         return
-    sizes = largest(data)
+    sizes = X.largest if parted else largest(data)
     at = int(np.argmax(sizes))
     name = f"feature {at} (from 0)" if data.feature_names is None else f"feature {data.feature_names[at]!r}"
     raise InputError(f"{name} of {what} reaches {sizes[at]:.3g}; expected values up to {limit:g} (trees take any)")

@@ -19,8 +19,9 @@ from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
 from rankwright.models.net import NetModel
+from rankwright.models.scoring import scores_of
 from rankwright.rankers.base import Task
-from rankwright.rankers.cross_validation import Steps, Still, scores_of
+from rankwright.rankers.cross_validation import Steps, Still
 from rankwright.rankers.crossed import CrossValidated
 from rankwright.rankers.facts import Kind, Notice, Outcome, Rounds
 from rankwright.rankers.parameters import (

@@ -8,14 +8,18 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
 from rankwright.measures.base import REGISTRY
+from rankwright.measures.forms import Oracle, read_only
 from rankwright.rankers.problem import Target
 
-__all__ = ["Loss", "parse_losses"]
+__all__ = ["Loss", "pair_target", "parse_losses"]
+
+Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True)
@@ -44,11 +48,29 @@ class Loss:
     def target(self, data: RankingData, relevant_from: float) -> Target:
         """Labels, useful queries and oracle of the loss on given data."""
         oracle = self.measure.oracle(self.feature_map)
+        given = (oracle, self.weight, self.measure, (_oracle, (self.measure, self.feature_map)))
         if oracle.graded:
             self.measure.resolve("letor").check_labels(data.labels)
-            return Target(data.labels.astype(np.float64), data.has_order, oracle, self.weight, self.measure)
+            return Target(data.labels.astype(np.float64), data.has_order, *given)
         good = (data.labels >= relevant_from).astype(np.float64)
-        return Target(good, data.has_both(relevant_from), oracle, self.weight, self.measure)
+        return Target(good, data.has_both(relevant_from), *given)
+
+
+def _oracle(measure: Measure, feature_map: str | None) -> Oracle:
+    return measure.oracle(feature_map)
+
+
+def pair_target(grades: Array, useful: Array, table: Array) -> Target:
+    """A hinge for every pair of documents, with a weight for each pair of grades."""
+    parameters = np.concatenate([[len(table)], table.ravel()])
+    return Target(grades, useful, _pairs(parameters), made_by=(_pairs, (parameters,)))
+
+
+def _pairs(parameters: Array) -> Oracle:
+    from rankwright.measures.oracles.pairs import pairs
+
+    kept = read_only(parameters)
+    return Oracle(pairs, lambda longest: kept, "pairs")
 
 
 def parse_losses(loss: Any, feature_map: Any = None, weights: Sequence[float] | None = None) -> list[Loss]:

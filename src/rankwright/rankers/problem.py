@@ -12,6 +12,8 @@ import numpy.typing as npt
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import feature_bytes, stored
 from rankwright.data.threads import Team
+from rankwright.engines.features import is_parted
+from rankwright.errors import InputError
 from rankwright.measures import Measure
 from rankwright.measures.forms import Oracle
 from rankwright.rankers.cost import Trial
@@ -52,6 +54,8 @@ class Target:
         Weight of this loss among several.
     measure : Measure or None
         The loss is 1 − this measure of the labels; None if there is no such measure.
+    made_by : (function, arguments), optional
+        What makes the oracle, for other processes.
     """
 
     labels: Array
@@ -59,6 +63,7 @@ class Target:
     oracle: Oracle
     weight: float = 1.0
     measure: Measure | None = None
+    made_by: tuple[Any, tuple[Any, ...]] | None = None
 
     def of(self, queries: Array, data: RankingData) -> Target:
         """The target for some of the queries of the data, a mask."""
@@ -106,21 +111,8 @@ class Problem:
     def __init__(
         self, data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, initial: Array | None
     ) -> None:
-        from rankwright.objectives.canonical import canonical_order
-        from rankwright.objectives.combined import SeparateSlacks, SharedSlack
-        from rankwright.objectives.structured import StructuredHinge, equal_blocks
         from rankwright.solvers.planes import PlaneBook
 
-        X, starts = stored(data)
-        team = Team(settings.threads)
-        try:
-            extent = ends(data, team)
-            labels = [target.labels for target in targets]
-            order = canonical_order(X, starts, labels, data.indptr, weights, *extent, team)
-            standard = settings.standardize
-            scale = scale_in_order(data, order.rows, extent, team) if standard else np.ones(data.n_features)
-        finally:
-            team.close()
         self._settings = settings
         self._n_queries = data.n_queries
         self._C: float | None = None
@@ -130,22 +122,8 @@ class Problem:
         n_blocks = _n_blocks(data, capacity) if settings.solver == BUNDLE else 1
         if settings.solver == N_SLACK:
             n_blocks = data.n_queries
-        hinges = [
-            StructuredHinge(
-                X,
-                order.rows,
-                _frozen(target.labels[order.docs]),
-                order.indptr,
-                target.oracle,
-                (target.weight * weights * target.useful / data.n_queries)[order.queries],
-                scale,
-                equal_blocks(data.n_queries, n_blocks),
-                settings.threads,
-            )
-            for target in targets
-        ]
-        together = SharedSlack if settings.slack == "shared" else SeparateSlacks
-        self._objective = hinges[0] if len(hinges) == 1 else together(hinges)
+        make = _parted_objective if is_parted(data) else _objective
+        self._objective = make(data, targets, weights, settings, n_blocks)
         capacity = max(capacity, -(-_planes_in_all(data) // self._objective.n_blocks))
         book = WorkingSets if settings.solver == N_SLACK else PlaneBook
         self._book = book(self._objective.n_blocks, capacity, self._objective.n_features)
@@ -193,6 +171,65 @@ class Problem:
     def close(self) -> None:
         """Shut down the thread pool."""
         self._objective.close()
+
+
+def _objective(data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, n_blocks: int) -> Any:
+    """The hinges over data that is here."""
+    from rankwright.objectives.canonical import canonical_order
+    from rankwright.objectives.combined import SeparateSlacks, SharedSlack
+    from rankwright.objectives.structured import StructuredHinge, equal_blocks
+
+    X, starts = stored(data)
+    team = Team(settings.threads)
+    try:
+        extent = ends(data, team)
+        labels = [target.labels for target in targets]
+        order = canonical_order(X, starts, labels, data.indptr, weights, *extent, team)
+        standard = settings.standardize
+        scale = scale_in_order(data, order.rows, extent, team) if standard else np.ones(data.n_features)
+    finally:
+        team.close()
+    hinges = [
+        StructuredHinge(
+            X,
+            order.rows,
+            _frozen(target.labels[order.docs]),
+            order.indptr,
+            target.oracle,
+            _costs(target, weights)[order.queries],
+            scale,
+            equal_blocks(data.n_queries, n_blocks),
+            settings.threads,
+        )
+        for target in targets
+    ]
+    together = SharedSlack if settings.slack == "shared" else SeparateSlacks
+    return hinges[0] if len(hinges) == 1 else together(hinges)
+
+
+def _parted_objective(
+    data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, n_blocks: int
+) -> Any:
+    """The hinges over data in parts, each where its part is."""
+    from rankwright.rankers.parted_hinge import PartedHinge, Wanted
+
+    if settings.solver == N_SLACK:
+        what = f"solver {N_SLACK!r} takes queries one by one, which data in parts does not allow"
+        raise InputError(f"{what}; expected {BUNDLE!r} or {ONE_SLACK!r}")
+    wanted = Wanted(tuple(_made_by(target) for target in targets), settings.slack, settings.standardize)
+    costs = [_costs(target, weights) for target in targets]
+    return PartedHinge(data, [target.labels for target in targets], weights, costs, wanted, n_blocks, settings.threads)
+
+
+def _made_by(target: Target) -> tuple[Any, tuple[Any, ...]]:
+    if target.made_by is None:
+        raise InputError("this loss cannot be trained over parts: nothing says how another process would make it")
+    return target.made_by
+
+
+def _costs(target: Target, weights: Array) -> Array:
+    """What a hinge of 1 costs, for every query."""
+    return np.asarray(target.weight * weights * target.useful / len(weights))
 
 
 def fit_health(

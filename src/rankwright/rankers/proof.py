@@ -17,9 +17,9 @@ import numpy.typing as npt
 from rankwright.data.blocks import query_chunks
 from rankwright.data.dataset import RankingData
 from rankwright.data.order import rank_order
-from rankwright.data.parts import pieces
 from rankwright.measures import Rankings
 from rankwright.models.linear import LinearModel
+from rankwright.models.scoring import scores_of
 from rankwright.rankers.facts import Proof
 from rankwright.rankers.problem import Target
 
@@ -47,7 +47,7 @@ def prove(
     """
     if any(target.measure is None for target in targets):
         return None
-    scores = np.concatenate([LinearModel(coef).score(X) for X in pieces(data)])
+    scores = scores_of(LinearModel(coef, data.feature_names), data)
     costs = np.array([target.weight * weights * target.useful for target in targets])
     losses = np.zeros_like(costs)
     for first, last in query_chunks(data.indptr, _DOCS):

@@ -14,16 +14,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar
 
-import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.measures import Measure
-from rankwright.measures.forms import Oracle, read_only
 from rankwright.rankers.base import Task
 from rankwright.rankers.cost import cost
 from rankwright.rankers.facts import Kind, Notice
+from rankwright.rankers.losses import pair_target
 from rankwright.rankers.max_margin import MaxMarginRanker
 from rankwright.rankers.pair_weights import (
     grades_of,
@@ -152,8 +151,6 @@ class RankingSVM(MaxMarginRanker):
         return query_pair_weights(data, self.query_weights if isinstance(self.query_weights, Mapping) else None)
 
     def _targets(self, data: RankingData, winning: Array | None = None) -> Sequence[Target]:
-        from rankwright.measures.oracles.pairs import pairs
-
         values, grades = grades_of(data)
         weights = self.rank_weights
         if isinstance(weights, str | Measure):
@@ -164,5 +161,4 @@ class RankingSVM(MaxMarginRanker):
         }
         if winning is not None:
             grades, table = winning_classes(grades, winning, table)
-        parameters = read_only(np.concatenate([[len(table)], table.ravel()]))
-        return [Target(grades, data.has_order, Oracle(pairs, lambda longest: parameters, "pairs"))]
+        return [pair_target(grades, data.has_order, table)]

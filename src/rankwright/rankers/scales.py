@@ -13,7 +13,7 @@ from rankwright.data.parts import pieces, stored
 from rankwright.data.scaling import Standardizer, column_sums
 from rankwright.data.threads import Team
 
-__all__ = ["ends", "largest", "moments", "scale_in_order", "scale_of", "varies"]
+__all__ = ["ends", "largest", "moments", "scale_in_order", "scale_of", "varies", "varying"]
 
 Array = npt.NDArray[Any]
 _NO_SPREAD = 1e-10  # share of the largest value: a feature that varies less counts as constant
@@ -35,7 +35,7 @@ def scale_in_order(data: RankingData, rows: Array, extent: tuple[Array, Array], 
         deviations = deviations_in_order(stored(data)[0], rows, team)
     if not np.isfinite(deviations).all():
         deviations = Standardizer.fit(data).scale
-    return np.where(_varies(*extent, deviations), deviations, np.inf)
+    return np.where(varying(*extent, deviations), deviations, np.inf)
 
 
 def moments(data: RankingData, standardize: bool) -> tuple[Array, Array]:
@@ -52,10 +52,11 @@ def moments(data: RankingData, standardize: bool) -> tuple[Array, Array]:
 
 def varies(X: Any, deviations: Array) -> Array:
     """Which features vary by more than rounding."""
-    return _varies(*ends(X), deviations)
+    return varying(*ends(X), deviations)
 
 
-def _varies(low: Array, high: Array, deviations: Array) -> Array:
+def varying(low: Array, high: Array, deviations: Array) -> Array:
+    """The same, from the smallest and the largest values."""
     least = np.maximum(_NO_SPREAD * np.maximum(np.abs(low), np.abs(high)), _LEAST_SPREAD)
     return (low < high) & (deviations > least)
 

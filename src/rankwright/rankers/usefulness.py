@@ -16,9 +16,8 @@ import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import some_queries
-from rankwright.measures.forms import Oracle, read_only
 from rankwright.rankers.facts import Kind, Notice
-from rankwright.rankers.losses import parse_losses
+from rankwright.rankers.losses import pair_target, parse_losses
 from rankwright.rankers.pair_weights import grades_of, weight_table
 from rankwright.rankers.problem import BUNDLE, Problem, Settings, Target
 from rankwright.solvers.bundle import Check
@@ -91,12 +90,10 @@ def _target(method: str, data: RankingData, relevant_from: float) -> Target:
 
 def _pairs(data: RankingData) -> tuple[Target, float]:
     """Ranking SVM, and a C for hinges that are summed over pairs."""
-    from rankwright.measures.oracles.pairs import pairs
-
     values, grades = grades_of(data)
-    parameters = read_only(np.concatenate([[len(values)], weight_table(values, None).ravel()]))
-    oracle = Oracle(pairs, lambda longest: parameters, "pairs")
-    return Target(grades, data.has_order, oracle), 10.0 / float(np.mean(data.sizes.astype(np.float64) ** 2))
+    return pair_target(grades, data.has_order, weight_table(values, None)), 10.0 / float(
+        np.mean(data.sizes.astype(np.float64) ** 2)
+    )
 
 
 def learn_pairs(data: RankingData, weights: Array, settings: Settings) -> Array:
