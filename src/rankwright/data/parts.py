@@ -21,7 +21,7 @@ from rankwright.data.dataset import RankingData
 __all__ = ["batches", "feature_bytes", "pieces", "rows_of", "some_queries", "stored"]
 
 Array = npt.NDArray[Any]
-_BATCH_BYTES = 1 << 22  # of values copied at a time
+_BATCH_BYTES = 1 << 20  # of values copied at a time
 
 
 class _Part(RankingData):

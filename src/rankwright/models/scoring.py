@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import batches, stored
+from rankwright.data.parts import batches, pieces, stored
 from rankwright.engines.features import PartedFeatures
 
 __all__ = ["scores_of"]
 
 Array = npt.NDArray[Any]
+_FEW, _LONG = 16, 256  # runs of adjacent rows, or rows in one of them, that are scored where they are
 
 
 def scores_of(model: Any, data: RankingData) -> Array:
@@ -28,5 +29,7 @@ def scores_of(model: Any, data: RankingData) -> Array:
     whole = stored(data)[0]
     if isinstance(whole, PartedFeatures):
         return whole.scores(model, data)
-    found = [model.score(X, data.feature_names, indptr) for X, indptr in batches(data)]
+    adjacent = [] if model.scales_queries else list(pieces(data))
+    views = [(X, None) for X in adjacent] if len(adjacent) <= max(_FEW, data.n_docs // _LONG) else []
+    found = [model.score(X, data.feature_names, indptr) for X, indptr in views or batches(data)]
     return np.concatenate(found, dtype=np.float64) if found else np.empty(0)
