@@ -14,7 +14,7 @@ from rankwright.engines.features import PartedFeatures
 __all__ = ["scores_of"]
 
 Array = npt.NDArray[Any]
-_FEW, _LONG = 16, 256  # runs of adjacent rows, or rows in one of them, that are scored where they are
+_FEW, _LONG = 16, 64  # runs of adjacent rows, or rows in one of them, that are scored where they are
 
 
 def scores_of(model: Any, data: RankingData) -> Array:
