@@ -18,7 +18,7 @@ from rankwright.data import sparse
 from rankwright.data.blocks import query_chunks, sizes_to_indptr
 from rankwright.data.dataset import RankingData
 
-__all__ = ["batches", "feature_bytes", "pieces", "rows_of", "some_queries", "stored"]
+__all__ = ["batches", "feature_bytes", "pieces", "rows_of", "segments", "some_queries", "stored"]
 
 Array = npt.NDArray[Any]
 _BATCH_BYTES = 1 << 20  # of values copied at a time
@@ -91,14 +91,20 @@ def rows_of(starts: Array, indptr: Array) -> Array:
 
 def pieces(data: RankingData) -> Iterator[Any]:
     """The features, in order, as views of as many adjacent rows as there are."""
-    X, starts = stored(data)
+    X = stored(data)[0]
+    starts, stops = segments(data)
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        yield _row_view(X, start, stop)
+
+
+def segments(data: RankingData) -> tuple[Array, Array]:
+    """First and last rows, as starts and stops, of as many adjacent rows of the stored matrix as there are."""
+    starts = stored(data)[1]
     if not len(starts):
-        return
+        return starts, starts
     stops = starts + data.sizes
     breaks = np.flatnonzero(starts[1:] != stops[:-1])
-    firsts, lasts = np.append(0, breaks + 1), np.append(breaks, len(starts) - 1)
-    for start, stop in zip(starts[firsts].tolist(), stops[lasts].tolist(), strict=True):
-        yield _row_view(X, start, stop)
+    return starts[np.append(0, breaks + 1)], stops[np.append(breaks, len(starts) - 1)]
 
 
 def batches(data: RankingData) -> Iterator[tuple[Any, Array]]:

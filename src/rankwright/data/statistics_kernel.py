@@ -1,0 +1,206 @@
+"""Kernels behind :class:`rankwright.data.statistics.Statistics`: ends of features, exact sums of values and squares.
+
+A sum is kept as digits of 32 bits in 64-bit numbers, ``total[d, j] · 2^(32 d + BOTTOM)``: nothing is rounded, so no
+result depends on the order of the rows, on threads, or on how rows are cut into parts. Dense rows are added a few
+hundred at a time: a value is scaled to y in (−1, 1), and (y + M) − M rounds it to a multiple of 2⁻⁴⁴ for a fixed M;
+such multiples are added without error in float64, for all features side by side, and so is what is left, in multiples
+of 2⁻⁸⁸. What is left after that (of values far below the largest) is added alone. Never compile this with fastmath.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from rankwright.caching import INNER
+
+__all__ = ["BOTTOM", "BOTTOM_SQUARES", "DIGIT", "N_DIGITS", "N_DIGITS_SQUARES", "carry", "dense_rows", "sparse_rows"]
+
+DIGIT = 32  # bits
+BOTTOM, BOTTOM_SQUARES = (
+    -1184,
+    -2336,
+)  # powers of two of the first digit: below all that a float64, or its square, holds
+N_DIGITS, N_DIGITS_SQUARES = 72, 140
+_BLOCK = 256  # rows at a time, which stay in cache
+_MOST = 512  # rows whose multiples are added in float64: 2^(53 − 44)
+_FIRST, _SECOND = 1.5 * 2.0**8, 1.5 * 2.0**-36  # y + M has a last bit of 2⁻⁴⁴, of 2⁻⁸⁸
+_SPLIT = 134217729.0  # 2²⁷ + 1, Veltkamp's
+_ERROR = 53  # the error of a product is below 2⁻⁵³ of it
+_LEAST = -960  # power of two: features that stay below it are added one by one
+_MASK = (1 << DIGIT) - 1
+
+
+@njit(**INNER)
+def _put(total: Any, j: int, value: float, power: int, bottom: int) -> None:
+    """Add ``value · 2^power``."""
+    mantissa, exponent = math.frexp(value)
+    place = exponent - 53 + power - bottom
+    if place < 0 or place // DIGIT + 2 >= total.shape[0]:
+        return
+    whole = np.int64(math.ldexp(mantissa, 53))
+    d, shift = place // DIGIT, place % DIGIT
+    low, high = np.uint64(whole & _MASK) << np.uint64(shift), (whole >> DIGIT) << shift
+    total[d, j] += np.int64(low & np.uint64(_MASK))
+    total[d + 1, j] += np.int64(low >> np.uint64(DIGIT)) + (high & _MASK)
+    total[d + 2, j] += high >> DIGIT
+
+
+@njit(**INNER)
+def _error(y: float, square: float) -> float:
+    """y² − square, exactly, where square is y² rounded."""
+    c = _SPLIT * y
+    high = c - (c - y)
+    low = y - high
+    return ((high * high - square) + 2.0 * high * low) + low * low
+
+
+@njit(**INNER)
+def _put_one(sums: Any, squares: Any, j: int, value: float) -> None:
+    """Add one value and its square."""
+    mantissa, exponent = math.frexp(value)
+    square = mantissa * mantissa
+    _put(sums, j, mantissa, exponent, BOTTOM)
+    _put(squares, j, square, 2 * exponent, BOTTOM_SQUARES)
+    _put(squares, j, _error(mantissa, square), 2 * exponent, BOTTOM_SQUARES)
+
+
+@njit(cache=True, nogil=True)
+def carry(total: Any) -> None:
+    """Bring all digits but the last into 0 … 2³² − 1."""
+    for d in range(total.shape[0] - 1):
+        for j in range(total.shape[1]):
+            total[d + 1, j] += total[d, j] >> DIGIT
+            total[d, j] &= _MASK
+
+
+@njit(cache=True, nogil=True)
+def sparse_rows(
+    values: Any, columns: Any, summed: bool, low: Any, high: Any, stored: Any, missing: Any, sums: Any, squares: Any
+) -> None:
+    """Add the stored values of some rows."""
+    for at in range(values.size):
+        j, value = columns[at], float(values[at])
+        stored[j] += 1
+        if value != value:
+            missing[j] += 1
+            continue
+        low[j], high[j] = min(low[j], value), max(high[j], value)
+        if summed and value != 0.0 and abs(value) < np.inf:
+            _put_one(sums, squares, j, value)
+
+
+@njit(cache=True, nogil=True)
+def dense_rows(
+    X: Any, starts: Any, stops: Any, summed: bool, low: Any, high: Any, missing: Any, sums: Any, squares: Any
+) -> None:
+    """Add the rows ``starts[i]:stops[i]`` for every i."""
+    n = X.shape[1]
+    least, most, absent = np.empty(n, X.dtype), np.empty(n, X.dtype), np.empty(n, np.int64)
+    power, factor = np.full(n, _LEAST), np.full(n, 2.0**-_LEAST)
+    kept, left = np.zeros((6, n)), np.zeros(n)
+    pending = 0
+    for piece in range(starts.size):
+        for start in range(starts[piece], stops[piece], _BLOCK):
+            stop = min(start + _BLOCK, stops[piece])
+            _ends(X, start, stop, least, most, absent)
+            grows = False
+            for j in range(n):
+                missing[j] += absent[j]
+                low[j], high[j] = min(low[j], float(least[j])), max(high[j], float(most[j]))
+                size = max(abs(float(least[j])), abs(float(most[j])))
+                grows |= least[j] <= most[j] and size < np.inf and math.frexp(size)[1] > power[j]
+            if not summed:
+                continue
+            if grows or pending + stop - start > _MOST:
+                _flush(kept, power, sums, squares)
+                pending = 0
+                for j in range(n):
+                    size = max(abs(low[j]), abs(high[j]))
+                    if low[j] <= high[j] and size < np.inf:
+                        power[j] = max(power[j], math.frexp(size)[1])
+                        factor[j] = math.ldexp(1.0, -power[j])
+            left[:] = 0.0
+            _add(X, start, stop, factor, kept, left)
+            pending += stop - start
+            for j in range(n):
+                if left[j] > 0.0:
+                    _put_left(X, start, stop, j, factor[j], power[j], sums, squares)
+    _flush(kept, power, sums, squares)
+
+
+@njit(**INNER)
+def _ends(X: Any, start: int, stop: int, least: Any, most: Any, absent: Any) -> None:
+    least[:], most[:], absent[:] = np.inf, -np.inf, 0
+    for i in range(start, stop):
+        for j in range(least.size):
+            value = X[i, j]
+            least[j] = value if value < least[j] else least[j]
+            most[j] = value if value > most[j] else most[j]
+            absent[j] += value != value
+
+
+@njit(**INNER)
+def _add(X: Any, start: int, stop: int, factor: Any, kept: Any, left: Any) -> None:
+    """Add multiples of the two units; ``left`` is not 0 where something smaller is left. Infinite values count as 0."""
+    n, wide = factor.size, X.itemsize == 8
+    for i in range(start, stop):
+        for j in range(n):
+            y = X[i, j] * factor[j]
+            y = y if abs(y) < 1.0 else 0.0
+            first = (y + _FIRST) - _FIRST
+            rest = y - first
+            second = (rest + _SECOND) - _SECOND
+            kept[0, j] += first
+            kept[1, j] += second
+            square = y * y
+            first = (square + _FIRST) - _FIRST
+            other = square - first
+            next_one = (other + _SECOND) - _SECOND
+            kept[2, j] += first
+            kept[3, j] += next_one
+            left[j] += abs(rest - second) + abs(other - next_one)
+        if wide:  # squares of float32 have no error
+            for j in range(n):
+                y = X[i, j] * factor[j]
+                y = y if abs(y) < 1.0 else 0.0
+                error = _error(y, y * y) * 2.0**_ERROR
+                first = (error + _FIRST) - _FIRST
+                rest = error - first
+                second = (rest + _SECOND) - _SECOND
+                kept[4, j] += first
+                kept[5, j] += second
+                left[j] += abs(rest - second)
+
+
+@njit(**INNER)
+def _put_left(X: Any, start: int, stop: int, j: int, factor: float, power: int, sums: Any, squares: Any) -> None:
+    """Add what :func:`_add` leaves of a feature."""
+    for i in range(start, stop):
+        y = X[i, j] * factor
+        y = y if abs(y) < 1.0 else 0.0
+        square = y * y
+        for part in range(3):
+            value = y if part == 0 else (square if part == 1 else _error(y, square) * 2.0**_ERROR)
+            value -= (value + _FIRST) - _FIRST
+            value -= (value + _SECOND) - _SECOND
+            if value != 0.0:
+                if part == 0:
+                    _put(sums, j, value, power, BOTTOM)
+                else:
+                    _put(squares, j, value, 2 * power - (_ERROR if part == 2 else 0), BOTTOM_SQUARES)
+
+
+@njit(**INNER)
+def _flush(kept: Any, power: Any, sums: Any, squares: Any) -> None:
+    """Add what is kept to the digits."""
+    for j in range(power.size):
+        for part in range(6):
+            if part < 2:
+                _put(sums, j, kept[part, j], power[j], BOTTOM)
+            else:
+                _put(squares, j, kept[part, j], 2 * power[j] - (_ERROR if part > 3 else 0), BOTTOM_SQUARES)
+            kept[part, j] = 0.0
