@@ -45,7 +45,11 @@ def test_lost_hosts_change_nothing(make, losses):
 def test_C_by_validation_by_folds_and_with_weights():
     data, valid = made_up(30), made_up(10, seed=5)
     parts = cut(data, 3)
-    for settings in ({"eval_set": valid}, {}, {"query_weight": np.repeat(np.linspace(0, 2, data.n_queries), data.sizes)}):
+    for settings in (
+        {"eval_set": valid},
+        {},
+        {"query_weight": np.repeat(np.linspace(0, 2, data.n_queries), data.sizes)},
+    ):
         found = [
             StructuredSVM("map", C="auto", C_grid=[0.1, 1.0]).fit(in_parts(parts, Several(n_hosts)), **settings)
             for n_hosts in (1, 3)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from itertools import pairwise
 from typing import Any
 
@@ -16,8 +17,8 @@ import numpy.typing as npt
 
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import pieces, rows_of, some_queries, stored
-from rankwright.data.scaling import Standardizer
+from rankwright.data.parts import rows_of, some_queries, stored
+from rankwright.data.statistics import Statistics
 from rankwright.data.threads import Team
 from rankwright.engines.features import PartedFeatures
 from rankwright.engines.fleet import Crew
@@ -25,7 +26,7 @@ from rankwright.objectives.canonical import canonical_order
 from rankwright.objectives.combined import SeparateSlacks, SharedSlack
 from rankwright.objectives.sample import rows_wanted
 from rankwright.objectives.structured import Planes, StructuredHinge, Turn, equal_blocks
-from rankwright.rankers.scales import ends, varying
+from rankwright.rankers.scales import varying
 
 __all__ = ["PartHinge", "PartedHinge", "Wanted"]
 
@@ -85,14 +86,11 @@ class PartHinge:
         self._wanted = wanted
         self._objective: Any = None
 
-    def extent(self) -> tuple[Array, Array]:
-        """The smallest and the largest value of every feature."""
-        if not self._data.n_queries:
-            none = np.full(self._data.n_features, np.inf)
-            return none, -none
+    def statistics(self) -> Statistics:
+        """What one reading of the features finds."""
         team = Team(self._threads)
         try:
-            return ends(self._data, team)
+            return Statistics.of(self._data, team, summed=self._wanted.standardize)
         finally:
             team.close()
 
@@ -107,15 +105,6 @@ class PartHinge:
             self._order = canonical_order(X, starts, *given, team)
         finally:
             team.close()
-
-    def spread(self) -> tuple[int, Array, Array]:
-        """Number of documents; means, and standard deviations."""
-        nothing = np.zeros(self._data.n_features)
-        if not self._data.n_queries:
-            return 0, nothing, nothing
-        found = [_moments(X) for X in pieces(self._data)]
-        n, mean, deviations = _merged(found)
-        return n, mean, deviations
 
     def build(self, n_blocks: int, scale: Array) -> None:
         """Make the hinges."""
@@ -224,13 +213,11 @@ class PartedHinge:
             raise
 
     def _prepare(self, n_queries: Array, n_blocks: int, wanted: Wanted, n_features: int) -> None:
-        lows, highs = zip(*self._crew.ask("extent"), strict=True)
-        low, high = np.min(lows, axis=0), np.max(highs, axis=0)
-        self._crew.tell("arrange", low, high)
+        found = reduce(Statistics.merge, self._crew.ask("statistics"))
+        self._crew.tell("arrange", found.low, found.high)
         scale = np.ones(n_features)
         if wanted.standardize:
-            deviations = _merged(self._crew.ask("spread"))[2]
-            scale = np.where(varying(low, high, deviations), deviations, np.inf)
+            scale = np.where(varying(found.low, found.high, found.deviations), found.deviations, np.inf)
         self._scale, self._inverse = scale, 1.0 / scale
         self._kept = np.flatnonzero(self._inverse)
         of_part = _blocks_of_parts(n_queries, n_blocks)
@@ -317,21 +304,3 @@ def _groups(n_planes: Array, of_part: Array, n_blocks: int) -> Array | None:
     if some <= n_blocks:
         return None
     return equal_blocks(some, n_blocks)
-
-
-def _moments(X: Any) -> tuple[int, Array, Array]:
-    standard = Standardizer.fit(X)
-    return X.shape[0], standard.mean, standard.scale
-
-
-def _merged(found: Sequence[tuple[int, Array, Array]]) -> tuple[int, Array, Array]:
-    """Number, means and standard deviations over all parts, from those of every part, in their order."""
-    some = [own for own in found if own[0] > 0]
-    n, mean, deviations = some[0]
-    squares = n * deviations**2
-    for more, other, spread in some[1:]:
-        apart = other - mean
-        squares = squares + more * spread**2 + apart**2 * (n * more / (n + more))
-        mean = mean + apart * (more / (n + more))
-        n += more
-    return n, mean, deviations if len(some) == 1 else np.sqrt(squares / n)
