@@ -11,10 +11,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-__all__ = ["Call", "Factory", "Host", "Source", "add_up"]
+__all__ = ["Call", "Factory", "Host", "Key", "Source", "add_up"]
 
 Factory = Callable[..., Any]  # (data, threads, *arguments) -> object; found by its name wherever it runs
 Call = tuple[str, tuple[Any, ...]]  # the name of a method, and its arguments
+Key = tuple[str, int]  # the name of a fleet, and the number of one of its parts, or of its crews
 
 
 class Source(Protocol):
@@ -31,39 +32,38 @@ class Host:
     ----------
     threads : int, optional
         Threads for every object; default: what it is made with.
-
-    Attributes
-    ----------
-    loads : dict
-        How often each part was loaded.
     """
 
     def __init__(self, threads: int | None = None) -> None:
         self._threads = threads
-        self._data: dict[int, Any] = {}
-        self._objects: dict[tuple[int, int], Any] = {}
-        self.loads: dict[int, int] = {}
+        self._data: dict[Key, Any] = {}
+        self._objects: dict[tuple[Key, Key], Any] = {}
+        self._loads: dict[Key, int] = {}
 
-    def load(self, part: int, source: Source) -> None:
+    def load(self, part: Key, source: Source) -> None:
         """Load a part, unless it is here."""
         if part not in self._data:
             self._data[part] = source.load()
-            self.loads[part] = self.loads.get(part, 0) + 1
+            self._loads[part] = self._loads.get(part, 0) + 1
 
-    def make(self, crew: int, part: int, factory: Factory, threads: int, arguments: tuple[Any, ...]) -> None:
+    def loads(self) -> dict[Key, int]:
+        """How often each part was loaded here."""
+        return dict(self._loads)
+
+    def make(self, crew: Key, part: Key, factory: Factory, threads: int, arguments: tuple[Any, ...]) -> None:
         """Put an object of a crew beside a part."""
         self.drop(crew, part)
         self._objects[crew, part] = factory(self._data[part], self._threads or threads, *arguments)
 
     def call(
-        self, crew: int, calls: Mapping[int, Call], shared: tuple[Any, ...] = (), *, summed: bool = False
-    ) -> dict[int, Any]:
+        self, crew: Key, calls: Mapping[Key, Call], shared: tuple[Any, ...] = (), *, summed: bool = False
+    ) -> dict[Key, Any]:
         """Call a method of the crew's object beside each of some parts; ``shared`` arguments come after its own.
 
         With ``summed`` the results are whole numbers, of which only the sum is asked for: it comes under the lowest
         part.
         """
-        found: dict[int, Any] = {}
+        found: dict[Key, Any] = {}
         for part in sorted(calls):
             method, own = calls[part]
             result = getattr(self._objects[crew, part], method)(*own, *shared)
@@ -74,11 +74,23 @@ class Host:
                 found[part] = result
         return found
 
-    def drop(self, crew: int, part: int) -> None:
+    def several(self, calls: Sequence[Call]) -> None:
+        """Call several methods of this host, one after the other: one message instead of many."""
+        for method, arguments in calls:
+            getattr(self, method)(*arguments)
+
+    def drop(self, crew: Key, part: Key) -> None:
         """Forget an object."""
         gone = self._objects.pop((crew, part), None)
         if hasattr(gone, "close"):
             gone.close()
+
+    def leave(self, fleet: str) -> None:
+        """Forget all parts of a fleet, and the objects beside them."""
+        for crew, part in [both for both in self._objects if both[1][0] == fleet]:
+            self.drop(crew, part)
+        for part in [part for part in self._data if part[0] == fleet]:
+            del self._data[part]
 
     def close(self) -> None:
         """Forget all objects and parts."""

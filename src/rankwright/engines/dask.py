@@ -1,0 +1,302 @@
+"""Hosts on the workers of a Dask cluster: an actor on each, called over Dask's own connections.
+
+An actor dies with its worker, and Dask's future of a call to it may then never come. So whoever waits also looks at the
+scheduler's list of workers: a worker that is not on it is a lost host. Workers that come later, such as those that
+nannies start again, are hosts too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import os
+import time
+import uuid
+import weakref
+from collections.abc import Coroutine, Sequence
+from concurrent.futures import Future as Result
+from typing import Any
+
+import numpy as np
+
+import rankwright
+from rankwright.engines.fleet import HostLost
+from rankwright.engines.host import Host
+from rankwright.engines.wire import answer, pack, result_of
+from rankwright.errors import InputError
+
+__all__ = ["DaskHost", "DaskWorkers", "connect", "import_distributed", "is_client", "local_cluster"]
+
+_LOOK = 0.25  # seconds between two looks at the cluster while waiting
+_PAUSE = 0.01
+_CONNECT = 5.0  # seconds in which a scheduler, or a worker, must be reached
+_STARTING = 120.0  # seconds that workers have to come, or to start a host
+
+
+class DaskHost:
+    """A host as an actor; what it is sent and what it answers are frames, as arrays of bytes."""
+
+    def __init__(self, threads: int, version: str) -> None:
+        if version != rankwright.__version__:
+            raise InputError(_VERSIONS.format(here=version, there=rankwright.__version__))
+        self._host = Host(threads)
+
+    def run(self, frames: Sequence[Any]) -> list[Any]:
+        """Answer a message."""
+        return _as_arrays(answer(self._host, frames))
+
+
+_VERSIONS = "the workers of the Dask cluster have Rankwright {there}, this machine has {here}; expected the same"
+
+
+def _as_arrays(frames: Sequence[Any]) -> list[Any]:
+    """Frames as arrays, which Dask sends without copies."""
+    return [np.frombuffer(frame, np.uint8) for frame in frames]
+
+
+def import_distributed() -> Any:
+    """Dask's library, or how to install it."""
+    try:
+        import distributed
+    except ImportError:
+        raise InputError("a Dask engine needs dask; install it with: pip install 'rankwright[dask]'") from None
+    return distributed
+
+
+def is_client(engine: Any) -> bool:
+    """Whether this is a Dask client; does not load Dask."""
+    return any(
+        kind.__name__ == "Client" and kind.__module__.startswith("distributed.") for kind in type(engine).__mro__
+    )
+
+
+def connect(address: str) -> DaskWorkers:
+    """The workers of the scheduler at an address, ``host:port``."""
+    distributed = import_distributed()
+    try:
+        client = distributed.Client(f"tcp://{address}", timeout=_CONNECT, set_as_default=False)
+    except (OSError, ValueError):
+        raise InputError(f"no Dask scheduler answers at {address}; expected host:port of one that runs") from None
+    return DaskWorkers(client, [client])
+
+
+def local_cluster(n: int | None = None) -> DaskWorkers:
+    """A cluster on this machine, of some workers (default: one for every core); ends with the engine."""
+    distributed = import_distributed()
+    cores = os.cpu_count() or 1
+    cluster = distributed.LocalCluster(
+        n_workers=cores if n is None else n,
+        threads_per_worker=1 if n is None else max(1, cores // n),
+        processes=True,
+        dashboard_address="127.0.0.1:0",
+        scheduler_kwargs={"dashboard": False},
+        silence_logs=50,
+    )
+    client = distributed.Client(cluster, set_as_default=False)
+    return DaskWorkers(client, [client, cluster])
+
+
+class _Seat:
+    """A worker, and the actor on it."""
+
+    def __init__(self, number: int, address: str, actor: Any) -> None:
+        self.number, self.address, self.actor = number, address, actor
+        self.ready = False
+
+    def __repr__(self) -> str:
+        return f"worker {self.address}"
+
+
+class DaskWorkers:
+    """The workers of a Dask cluster.
+
+    Parameters
+    ----------
+    client : distributed.Client
+        Not asynchronous.
+    own : sequence
+        What is closed with the engine: a client, a cluster.
+    """
+
+    def __init__(self, client: Any, own: Sequence[Any] = ()) -> None:
+        if client.asynchronous:
+            raise InputError("the Dask client is asynchronous; expected one made with asynchronous=False")
+        self.client = client
+        self._seats: dict[str, _Seat] = {}
+        self._numbers = itertools.count(1)
+        self._direct: bool | None = None  # whether workers can be reached from here; else by way of the scheduler
+        self._finish = weakref.finalize(self, _close, list(own), self._seats)
+
+    def hosts(self) -> Sequence[Any]:
+        """The workers there are; waits for the first one."""
+        until = time.monotonic() + _STARTING
+        while True:
+            threads = self._threads()
+            for address in [one for one in self._seats if one not in threads]:
+                self._leave(self._seats[address])
+            for address in [one for one in threads if one not in self._seats]:
+                self._seats[address] = _Seat(next(self._numbers), address, self._actor(address, threads[address]))
+            if self._seats:
+                return sorted(self._seats.values(), key=lambda seat: seat.number)
+            if time.monotonic() > until:
+                raise InputError(f"the Dask scheduler at {self._where()} has no workers; expected at least one")
+            time.sleep(_LOOK)
+
+    def at(self, address: str) -> Any:
+        """The host at the address of a worker, or None."""
+        return self._seats.get(address)
+
+    def start(self, host: Any, method: str, *arguments: Any, **options: Any) -> Any:
+        """Call a method of a host."""
+        self._make_ready(host)
+        return _Reply(self, host, self._sent(host, _as_arrays(pack((method, arguments, options)))))
+
+    def close(self) -> None:
+        """Drop the hosts, and end what this engine started."""
+        self._finish()
+
+    def lose(self, seat: _Seat) -> HostLost:
+        """Count a host as lost."""
+        self._leave(seat)
+        return HostLost(str(seat))
+
+    def check(self, seat: _Seat) -> None:
+        """Raise HostLost if a worker is gone, InputError if the scheduler is."""
+        if self._seats.get(seat.address) is not seat or seat.address not in self._threads():
+            raise self.lose(seat)
+
+    def gone(self) -> InputError:
+        """The error of a scheduler that is gone."""
+        return InputError(f"the Dask scheduler at {self._where()} is gone; expected it to run until the end")
+
+    def is_gone(self) -> bool:
+        """Whether the connection to the scheduler is lost."""
+        return bool(self.client.status != "running")
+
+    def _where(self) -> str:
+        return str(getattr(self.client.scheduler, "address", "?")).removeprefix("tcp://")
+
+    def _leave(self, seat: _Seat) -> None:
+        if self._seats.get(seat.address) is seat:
+            del self._seats[seat.address]
+        if not self.is_gone():
+            seat.actor.release()
+
+    def _threads(self) -> dict[str, int]:
+        """The addresses of all workers, with their threads."""
+        found: dict[str, int] = self._from_scheduler(self.client.scheduler.ncores())
+        return found
+
+    def _from_scheduler(self, asked: Coroutine[Any, Any, Any]) -> Any:
+        answered = self._run(asked)
+        while True:
+            try:
+                return answered.result(_LOOK)
+            except OSError:  # TimeoutError among them
+                if answered.done() or self.is_gone():
+                    answered.cancel()
+                    raise self.gone() from None
+
+    def _actor(self, address: str, threads: int) -> Any:
+        return self.client.submit(
+            DaskHost,
+            threads,
+            rankwright.__version__,
+            workers=[address],
+            allow_other_workers=False,
+            actor=True,
+            pure=False,
+            key=f"rankwright-host-{uuid.uuid4().hex}",
+        )
+
+    def _make_ready(self, seat: _Seat) -> None:
+        """Wait until the actor of a worker is there."""
+        if self._seats.get(seat.address) is not seat:
+            raise HostLost(str(seat))
+        until = time.monotonic() + _STARTING
+        looked = time.monotonic()
+        while not seat.ready:
+            status = seat.actor.status
+            if status == "finished":
+                self._find_way(seat)
+            elif status == "error":
+                raise _not_started(seat.actor.exception())
+            elif status in ("lost", "cancelled") or time.monotonic() > until:
+                raise self.lose(seat)
+            else:
+                time.sleep(_PAUSE)
+                if time.monotonic() - looked > _LOOK:
+                    self.check(seat)
+                    looked = time.monotonic()
+
+    def _find_way(self, seat: _Seat) -> None:
+        if self._direct is None:
+            try:
+                self._run(self.client.rpc(seat.address).identity()).result(_CONNECT)
+                self._direct = True
+            except OSError:
+                self.check(seat)
+                self._direct = False
+        seat.ready = True
+
+    def _sent(self, seat: _Seat, frames: list[Any]) -> Result[Any]:
+        from distributed.protocol import to_serialize
+
+        message = {"function": "run", "actor": seat.actor.key, "args": [to_serialize(frames)], "kwargs": {}}
+        if self._direct:
+            return self._run(self.client.rpc(seat.address).actor_execute(**message))
+        return self._run(self.client.scheduler.proxy(worker=seat.address, msg={"op": "actor_execute", **message}))
+
+    def _run(self, asked: Coroutine[Any, Any, Any]) -> Result[Any]:
+        return asyncio.run_coroutine_threadsafe(asked, self.client.loop.asyncio_loop)
+
+
+class _Reply:
+    """An answer to come."""
+
+    def __init__(self, workers: DaskWorkers, seat: _Seat, answered: Result[Any]) -> None:
+        self._workers, self._seat, self._answered = workers, seat, answered
+
+    def result(self) -> Any:
+        """Wait for it, with an eye on the cluster."""
+        while True:
+            try:
+                found = self._answered.result(_LOOK)
+                break
+            except (KeyError, asyncio.CancelledError):  # the worker does not know the actor any more
+                raise self._workers.lose(self._seat) from None
+            except OSError:  # TimeoutError among them
+                if self._workers.is_gone():
+                    raise self._workers.gone() from None
+                if self._answered.done():
+                    raise self._workers.lose(self._seat) from None
+                self._look()
+        if found["status"] != "OK":
+            raise found["exception"]
+        return result_of(found["result"])
+
+    def _look(self) -> None:
+        try:
+            self._workers.check(self._seat)
+        except BaseException:
+            self._answered.cancel()
+            raise
+
+
+def _not_started(error: Any) -> Exception:
+    """Why there is no host on a worker, for people."""
+    if isinstance(error, InputError):
+        return error
+    if isinstance(error, ImportError) or "deserializ" in str(error):
+        what = "the Dask cluster cannot load Rankwright"
+        return InputError(f"{what}; expected scheduler and workers to have Rankwright {rankwright.__version__}")
+    return InputError(f"no host could be started on a Dask worker: {type(error).__name__}: {error}")
+
+
+def _close(own: list[Any], seats: dict[str, _Seat]) -> None:
+    for seat in seats.values():
+        if seat.actor.client.status == "running":
+            seat.actor.release()
+    seats.clear()
+    for one in own:
+        one.close()

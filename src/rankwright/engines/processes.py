@@ -1,0 +1,158 @@
+"""Worker processes on this machine, started anew (never forked), each with one host.
+
+A worker that ends, however it does, is a lost host, and a new one takes its place. Workers are started when they are
+first asked for something, and end with this process.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+from rankwright.engines.fleet import HostLost
+from rankwright.engines.wire import pack, result_of
+from rankwright.engines.worker import read_message, write_message
+from rankwright.errors import InputError
+
+__all__ = ["Processes"]
+
+_PATIENCE = 5.0  # seconds that a worker has to end
+_START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from rankwright.engines.worker import main; main({})"
+
+
+class Processes:
+    """Some worker processes.
+
+    Parameters
+    ----------
+    n : int, optional
+        How many; default: one for every core.
+
+    Examples
+    --------
+    >>> from rankwright.engines.fleet import Fleet
+    >>> workers = Processes(2)
+    >>> len(workers.hosts()), len(workers.pids())  # none is asked for anything yet
+    (2, 0)
+    """
+
+    def __init__(self, n: int | None = None) -> None:
+        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        self._n = cores if n is None else n
+        if self._n < 1:
+            raise InputError(f"{n} worker processes; expected 1 or more")
+        self._threads = max(1, cores // self._n)
+        self._started = 0
+        self._workers: list[_Worker] = []
+        self._finish = weakref.finalize(self, _end, self._workers)
+
+    def hosts(self) -> Sequence[Any]:
+        """The workers that are alive, and new ones for those that are not."""
+        lost = [worker for worker in self._workers if not worker.alive()]
+        _end(lost)
+        for worker in lost:
+            self._workers.remove(worker)
+        while len(self._workers) < self._n:
+            self._started += 1
+            self._workers.append(_Worker(self._started, self._threads))
+        return [worker.number for worker in self._workers]
+
+    def start(self, host: Any, method: str, *arguments: Any, **options: Any) -> Any:
+        """Ask a worker for something."""
+        for worker in self._workers:
+            if worker.number == host:
+                return worker.ask((method, arguments, options))
+        raise HostLost
+
+    def pids(self) -> list[int]:
+        """The process ids of the workers that were started and are alive."""
+        return [worker.process.pid for worker in self._workers if worker.process is not None and worker.alive()]
+
+    def close(self) -> None:
+        """End the workers."""
+        _end(self._workers)
+        self._workers.clear()
+
+
+class _Worker:
+    """One process, and what it has been asked."""
+
+    def __init__(self, number: int, threads: int) -> None:
+        self.number = number
+        self.process: subprocess.Popen[bytes] | None = None
+        self._threads = threads
+        self._asked = 0
+        self._broken = False
+        self._awaited: weakref.WeakValueDictionary[int, _Answer] = weakref.WeakValueDictionary()
+        self._early: dict[int, list[Any]] = {}  # answers read while another one was waited for
+
+    def alive(self) -> bool:
+        return not self._broken and (self.process is None or self.process.poll() is None)
+
+    def ask(self, request: Any) -> _Answer:
+        frames = pack(request)
+        if self.process is None:
+            arguments = [sys.executable, "-c", _START.format(self._threads), json.dumps(sys.path)]
+            self.process = subprocess.Popen(arguments, stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0)
+        assert self.process.stdin is not None
+        self._asked += 1
+        try:
+            self._during(write_message, self.process.stdin.fileno(), self._asked, frames)
+        except (OSError, ValueError):  # ValueError: closed
+            raise HostLost from None
+        self._awaited[self._asked] = found = _Answer(self, self._asked)
+        return found
+
+    def wait(self, number: int) -> list[Any]:
+        """The answer of a number; others are kept if somebody will ask for them."""
+        assert self.process is not None
+        assert self.process.stdout is not None
+        while number not in self._early:
+            if self._broken:
+                raise HostLost
+            try:
+                found, frames = self._during(read_message, self.process.stdout.fileno())
+            except (EOFError, OSError, ValueError):
+                raise HostLost from None
+            if found in self._awaited:
+                self._early[found] = frames
+        return self._early.pop(number)
+
+    def _during(self, work: Any, *arguments: Any) -> Any:
+        """Read or write; a message that was interrupted leaves a pipe that cannot be used."""
+        try:
+            return work(*arguments)
+        except BaseException:
+            self._broken = True
+            raise
+
+
+class _Answer:
+    """An answer to come."""
+
+    def __init__(self, worker: _Worker, number: int) -> None:
+        self._worker, self._number = worker, number
+
+    def result(self) -> Any:
+        """Wait for it."""
+        return result_of(self._worker.wait(self._number))
+
+
+def _end(workers: Sequence[_Worker]) -> None:
+    """End processes: their input ends, and they with it; what does not is killed."""
+    started = [worker.process for worker in workers if worker.process is not None]
+    for process in started:
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+    for process in started:
+        try:
+            process.wait(_PATIENCE)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()

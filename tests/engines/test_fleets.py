@@ -1,0 +1,182 @@
+"""Fleets and crews: the same results with any engine, after any loss; worker processes."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from toy_crew import SIZES, Heavy, Scripted, Sums, sources, story
+
+from rankwright.engines.choice import engine_of
+from rankwright.engines.fleet import Fleet
+from rankwright.engines.host import add_up
+from rankwright.engines.local import Local
+from rankwright.engines.processes import Processes
+from rankwright.errors import InputError
+
+
+@pytest.fixture(scope="module")
+def here():
+    """What happens in this process."""
+    return story(Fleet(Local(), sources(), SIZES))
+
+
+@pytest.fixture(scope="module")
+def workers():
+    found = Processes(2)
+    yield found
+    found.close()
+
+
+def test_worker_processes_give_the_same(here, workers):
+    fleet = Fleet(workers, sources(), SIZES, closes=False)
+    assert story(fleet) == here
+    assert fleet.loads() == dict.fromkeys(range(5), 1)
+    fleet.close()
+
+
+def test_the_story_depends_on_what_is_told(here):
+    fleet = Fleet(Local(), sources(), SIZES)
+    crew = fleet.make(Sums, 2, own=[(part + 1,) for part in range(5)])
+    assert repr(crew.total("total")) not in here
+
+
+def test_whatever_host_is_lost_at_whatever_call_the_same_comes_out(here):
+    quiet = Scripted(3)
+    assert story(Fleet(quiet, sources(), SIZES)) == here
+    for call in range(1, quiet.calls + 1):
+        for host in range(3):
+            transport = Scripted(3, {call: host})
+            assert story(Fleet(transport, sources(), SIZES)) == here, (call, host)
+
+
+def test_losses_in_a_row(here):
+    rng = np.random.default_rng(0)
+    moved = 0
+    for _ in range(60):
+        transport = Scripted(2, {call: int(rng.integers(0, 8)) for call in range(1, 80, int(rng.integers(3, 9)))})
+        fleet = Fleet(transport, sources(), SIZES)
+        assert story(fleet) == here
+        moved += fleet.moves
+    assert moved > 60
+
+
+def test_parts_are_spread_by_their_sizes():
+    fleet = Fleet(Scripted(2), sources(), SIZES)
+    hosts = fleet.make(Sums, 1)._fleet._by_host(range(5))
+    assert sorted(sum(SIZES[part] for part in parts) for _, parts in hosts) == [11, 12]
+
+
+def test_only_whole_numbers_are_summed():
+    crew = Fleet(Local(), sources(), SIZES).make(Sums, 1)
+    with pytest.raises(TypeError, match="whole numbers"):
+        crew.total("mean")
+    with pytest.raises(TypeError, match="whole numbers"):
+        add_up([(1, np.zeros(2))])
+    assert add_up([np.int64(2**62), np.int64(1)]) == 2**62 + 1
+
+
+def test_two_fleets_share_their_workers(workers):
+    one, two = (Fleet(workers, sources()[:n], SIZES[:n], closes=False) for n in (3, 5))
+    crews = [fleet.make(Sums, factor) for fleet, factor in ((one, 1), (two, 10))]
+    assert crews[1].total("total")[0] > 10 * crews[0].total("total")[0]
+    one.close()
+    assert crews[1].ask("mean")[0] == Fleet(Local(), sources(), SIZES).make(Sums, 10).ask("mean")[0]
+    assert len(workers.pids()) == 2
+    two.close()
+
+
+def test_errors_come_back_as_they_are(workers):
+    crew = Fleet(workers, sources(), SIZES, closes=False).make(Sums, 1)
+    with pytest.raises(InputError) as found:
+        crew.ask("fail")
+    assert (str(found.value), found.value.line) == ("some.file:7: no such thing", 7)
+    with pytest.raises(RuntimeError, match="Odd: cannot travel"):
+        crew.ask("refuse")
+    assert crew.ask("mean") == Fleet(Local(), sources(), SIZES).make(Sums, 1).ask("mean")
+
+
+def test_arrays_that_travel_can_be_written_to(workers):
+    given = np.zeros(100_000)
+    found = Fleet(workers, sources(), SIZES, closes=False).make(Sums, 1).ask("write", given)
+    assert all(writable and own.flags.writeable and own.any() for writable, own in found)
+    assert not given.any()
+
+
+def test_a_killed_worker_is_replaced(here):
+    workers = Processes(2)
+    fleet = Fleet(workers, sources(), SIZES)
+    crew = fleet.make(Sums, 1)
+    crew.tell("add", 4)
+    expected = crew.ask("slow", 0.0)
+    killed = crew.ask("process")[0]
+    timer = threading.Timer(0.1, os.kill, (killed, signal.SIGKILL))
+    timer.start()
+    assert crew.ask("slow", 0.2) == expected
+    timer.join()
+    assert killed not in workers.pids()
+    assert len(workers.pids()) == 2
+    assert 0 < fleet.moves < 5
+    assert story(fleet) == here
+    fleet.close()
+    assert not workers.pids()
+
+
+def test_parts_that_no_worker_survives_end_with_one_line():
+    workers = Processes(1)
+    with pytest.raises(InputError, match="lost 6 times in a row, the last one with the parts 0, 1, 2, 3, 4"):
+        Fleet(workers, sources(Heavy), SIZES)
+    workers.close()
+
+
+PARENT = """
+import sys, time
+from rankwright.engines.fleet import Fleet
+from rankwright.engines.processes import Processes
+from toy_crew import SIZES, Sums, sources
+crew = Fleet(Processes(2), sources(), SIZES).make(Sums, 1)
+print(*set(crew.ask("process")), flush=True)
+crew.ask("slow", 60.0)
+"""
+
+
+def test_workers_end_with_their_parent():
+    path = os.pathsep.join([*sys.path, str(Path(__file__).parent)])
+    environment = os.environ | {"PYTHONPATH": path}
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, env=environment) as parent:
+        pids = [int(pid) for pid in parent.stdout.readline().split()]
+        assert len(pids) == 2
+        parent.kill()
+    until = time.monotonic() + 20
+    while any(is_running(pid) for pid in pids):
+        assert time.monotonic() < until, "workers outlive their parent"
+        time.sleep(0.02)
+
+
+def is_running(pid):
+    """Whether a process is there and not a zombie, which has ended."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_engines_by_name():
+    assert isinstance(engine_of(None), Local)
+    assert isinstance(engine_of("local"), Local)
+    assert len(engine_of("processes:3").hosts()) == 3
+    assert engine_of(existing := Local()) is existing
+
+
+@pytest.mark.parametrize(
+    "name", ["spark", "processes:0", "processes:x", "local:2", "dask://", "dask://host", "dask://local:0", "", 7]
+)
+def test_other_names_get_one_line(name):
+    with pytest.raises(InputError, match=r"the engine is .*; expected ") as found:
+        engine_of(name)
+    assert "\n" not in str(found.value)
