@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import partial, reduce
 from itertools import pairwise
 from typing import Any
 
@@ -205,6 +205,7 @@ class PartedHinge:
             for share, rows in zip(shares, docs, strict=True)
         ]
         self._n_docs = np.array([len(rows) for rows in docs])
+        self._fleet = X.fleet
         self._crew: Crew = X.fleet.make(PartHinge, wanted, own=own, threads=threads)
         try:
             self._prepare(np.array([len(share.chosen) for share in shares]), n_blocks, wanted, data.n_features)
@@ -235,13 +236,15 @@ class PartedHinge:
 
     def evaluate(self, w: Array) -> Planes:
         """One pass over the data at the weights ``w``."""
-        found = self._crew.ask("evaluate", w)
-        losses, vectors, values = (list(column) for column in zip(*found, strict=True))
-        if self._groups is not None:
-            losses, vectors, values = (self._together(column) for column in (losses, vectors, values))
-        return Planes(np.concatenate(losses), np.concatenate(vectors), np.concatenate(values))
+        return Planes(**self._fleet.recall(partial(self._evaluate, w)))
 
-    def _together(self, of_parts: list[Array]) -> list[Array]:
+    def _evaluate(self, w: Array) -> dict[str, Array]:
+        columns: list[Sequence[Array]] = list(zip(*self._crew.ask("evaluate", w), strict=True))
+        if self._groups is not None:
+            columns = [self._together(column) for column in columns]
+        return dict(zip(("losses", "vectors", "values"), map(np.concatenate, columns), strict=True))
+
+    def _together(self, of_parts: Sequence[Array]) -> Sequence[Array]:
         """Sums over the parts of a group, in their order."""
         assert self._groups is not None
         some = [own for own in of_parts if len(own)]
