@@ -71,7 +71,7 @@ def columns_of_numbers(names: Sequence[str], rows: Iterable[Sequence[str]]) -> t
 
     Examples
     --------
-    >>> numbers, texts = columns_of_numbers(["a", "b"], [["1", "so it is"], ["", "2"]])
+    >>> numbers, texts = columns_of_numbers(["a", "b"], [["1", "so it is"], ["", ""]])
     >>> sorted(numbers), sorted(texts)
     (['a'], ['b'])
     """

@@ -133,10 +133,9 @@ def read_records(
 
 
 def document_columns(path: Path, format: str | None = None, columns: Columns | None = None) -> dict[str, str] | None:
-    """The field of each column of a file of documents, ``id`` for the id, and no field for those left out.
+    """The field of each column of a table of documents, ``id`` for the id, and no field for those left out.
 
-    None for files without columns, for JSON arrays, and for files that reading will find mistakes in. Of JSON lines it
-    is the first object that tells.
+    None for files without columns, for JSON, whose keys speak for themselves, and where reading will find mistakes.
 
     Examples
     --------
@@ -151,8 +150,6 @@ def document_columns(path: Path, format: str | None = None, columns: Columns | N
             kind = _format_of(file, path) if format is None else format
             if kind == "csv":
                 names = open_table(tally.lines(file, None), path).names
-            elif kind == "jsonl":
-                names = list(next(json_objects(file, tally, None), ({}, 1, False))[0])
             elif kind == "parquet":
                 names = list(parquet_numbers(file))
             elif kind == "tsv":

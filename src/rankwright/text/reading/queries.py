@@ -10,7 +10,7 @@ import html
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -61,7 +61,7 @@ class Queries:
 
     ids: tuple[str, ...]
     texts: tuple[str, ...]
-    layout: str = ""
+    layout: str = field(default="", compare=False)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -118,7 +118,7 @@ def _text_rows(file: OpenFile, tags: list[str], columns: Columns | None, progres
     if columns and start not in ("{", "[", "<"):
         return _table_queries(text, columns, path)
     if start == "[":
-        return _Named(json_array(text, path), columns, path)
+        return _Named(json_array(text, path), columns, path, is_json=True)
     if start == "{":
         return _json_rows(text, columns, path)
     if start == "<":
@@ -148,13 +148,19 @@ def _table_queries(text: str, columns: Columns | None, path: str | Path) -> Iter
 class _Named:
     """Queries of rows with named values; repeated ones count once where there are documents, or no ids.
 
-    What the columns of the first row are taken for is known once it is read.
+    What the columns of a table are taken for is known once its first row is read; the keys of JSON speak for
+    themselves.
     """
 
     def __init__(
-        self, rows: Iterable[tuple[int | None, Mapping[str, Any]]], columns: Columns | None, path: str | Path
+        self,
+        rows: Iterable[tuple[int | None, Mapping[str, Any]]],
+        columns: Columns | None,
+        path: str | Path,
+        *,
+        is_json: bool = False,
     ) -> None:
-        self._rows, self._columns, self._path = rows, columns, path
+        self._rows, self._columns, self._path, self._is_json = rows, columns, path, is_json
         self.layout = ""
 
     def __iter__(self) -> Iterator[Row]:
@@ -183,7 +189,7 @@ class _Named:
             listed = ", ".join(repr(str(name)[:40]) for name in names[:8])
             expected = "expected one for the query (query, text) and one for its id (qid, id), or --columns query=NAME"
             raise InputError(f"has the columns {listed or 'none'}; {expected}", path, line)
-        if not self.layout:
+        if not self.layout and not self._is_json:
             skipped = [name for name in names if name not in (text, key)]
             ids = "without ids" if key is None else f"ids {key!r}"
             self.layout = f"texts {text!r}, {ids}" + (f"; skipped {named(skipped)}" if skipped else "")
@@ -266,7 +272,8 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _json_rows(text: str, columns: Columns | None, path: str | Path) -> Iterable[Row]:
-    return _Named(((number, json_object(line, path, number)) for number, line in _lines(text)), columns, path)
+    objects = ((number, json_object(line, path, number)) for number, line in _lines(text))
+    return _Named(objects, columns, path, is_json=True)
 
 
 def _table_rows(text: str, path: str | Path) -> Iterator[Row]:
