@@ -198,7 +198,7 @@ def command(
     Example:
       rankwright train train.txt -o model.rkw
       rankwright train train.txt --explainable --minutes 2 -o model.rkw
-      rankwright train shop.csv --columns qid=search,label=stars,docid=name --method svm-map -o model.rkw
+      rankwright train shop.csv --columns qid=search,label=stars,skip=colour --method svm-map -o model.rkw
       rankwright train train.txt --valid vali.txt -m AP -o model.rkw
       rankwright train train.txt --method svm-map -o model.rkw
       rankwright train train.txt --method svm-map --C 10 -o model.rkw
