@@ -123,7 +123,7 @@ REFERENCE = {
     "rankwright rank": "letor/model.rkw letor/test.txt",
     "rankwright search": "text/docs.index text/model.rkw text/queries.jsonl text/qrels.txt",
     "rankwright serve": "text/docs.index text/model.rkw",
-    "rankwright train": "letor/train.txt letor/vali.txt letor/test.txt",
+    "rankwright train": "letor/train.txt letor/vali.txt letor/test.txt letor/shop.csv",
 }
 
 

@@ -102,3 +102,73 @@ def test_judgements_become_trec(folder, capsys):
     )
     assert run(capsys, "convert", "j.json", "-o", "j.qrels")[0] == 0
     assert (folder / "j.qrels").read_text() == "red_wing 0 d1 2\n"
+
+
+def test_what_was_read_and_skipped_is_said(folder, capsys):
+    """One line for each table: documents, queries, judgements; none of it on stdout."""
+    (folder / "queries.csv").write_text("qid,query,market\nq1,red wing,de\nq2,lift 3,us\n")
+    (folder / "ratings.csv").write_text("query,docid,rating,page\nred wing,d1,2,x\nlift 3,d3,3,y\n")
+    err = run(capsys, "index", "docs.csv", "-o", "i", "--fields", "text")[2]
+    assert "reading docs.csv: ids 'id', fields 'text'; skipped 'title'\n" in err
+    code, _, err = run(capsys, "search", "i", "queries.csv", "-o", "r.run")
+    assert (code, "read queries.csv: 2 queries; texts 'query', ids 'qid'; skipped 'market'\n" in err) == (0, True)
+    (folder / "copy.run").write_bytes((folder / "r.run").read_bytes())
+    read = "2 judgements of 2 queries; queries 'query', documents 'docid', grades 'rating'; skipped 'page'\n"
+    for command in (
+        ("evaluate", "ratings.csv", "r.run", "--queries", "queries.csv", "--json"),
+        ("compare", "ratings.csv", "r.run", "copy.run", "--queries", "queries.csv", "--json"),
+        ("info", "ratings.csv", "--json"),
+        ("convert", "ratings.csv", "-o", "r.qrels"),
+        ("features", "i", "queries.csv", "--qrels", "ratings.csv", "-o", "f.rank"),
+        ("agreement", "ratings.csv", "r.qrels", "--json"),
+    ):
+        code, out, err = run(capsys, *command)
+        assert code == 0, err
+        assert err.count(f"read ratings.csv: {read}") == 1
+        assert "skipped" not in out
+    assert "read" not in run(capsys, "evaluate", "r.qrels", "r.run")[2]  # TREC files have no columns to tell
+
+
+def test_a_table_that_could_be_either(folder, capsys):
+    (folder / "r.run").write_text("a Q0 d1 1 2 x\na Q0 d2 2 1 x\n")
+    (folder / "sure.csv").write_text("query,docid,rating,sure\na,d1,2,.5\na,d2,0,.9\n")
+    code, out, err = run(capsys, "evaluate", "sure.csv", "r.run", "-m", "nDCG@2")
+    assert (code, "gain 2^rel" in out) == (0, True)
+    assert "note: sure.csv: taken for features, as 'sure' holds numbers; for judgements, use --columns skip=sure" in err
+    code, out, err = run(capsys, "evaluate", "sure.csv", "r.run", "-m", "nDCG@2", "--columns", "skip=sure")
+    assert (code, "gain rel" in out, "note" in err) == (0, True, False)
+    one_line(
+        run(capsys, "train", "sure.csv", "-o", "m.rkw", "--columns", "skip=sure"), "contains judgements, not features"
+    )
+
+
+def test_columns_of_every_command_that_reads_features(folder, capsys):
+    """The same table under other names gives the same model, ranking, explanation and the like."""
+    text = (folder / "train.csv").read_text()
+    (folder / "own.csv").write_text(text.replace("query_id,grade,doc_id,a", "search,stars,item,a"))
+    columns = ("--columns", "qid=search,label=stars,docid=item")
+    train = ("--method", "rank-svm", "--C", "0.1", "-o")
+    assert run(capsys, "train", "train.csv", *train, "a.rkw")[0] == 0
+    one_line(run(capsys, "train", "own.csv", *train, "b.rkw"), "own.csv:1: has the columns 'search', 'stars'")
+    code, _, err = run(capsys, "train", "own.csv", "--valid", "own.csv", *train, "b.rkw", *columns)
+    assert (code, err.count("reading own.csv: queries 'search', documents 'item', labels 'stars', 5 features")) == (
+        0,
+        2,
+    )
+    assert run(capsys, "train", "own.csv", *train, "b.rkw", *columns)[0] == 0
+    for name, model, more in (("train.csv", "a.rkw", ()), ("own.csv", "b.rkw", columns)):
+        assert run(capsys, "rank", model, name, "-o", f"{name}.run", *more)[0] == 0
+    assert (folder / "train.csv.run").read_bytes() == (folder / "own.csv.run").read_bytes()
+    for command in (
+        ("explain", "b.rkw", "own.csv"),
+        ("diagnose", "own.csv", "--losses", "map", "--C-grid", "0.1"),
+        ("export", "b.rkw", "--to", "python", "-o", "out", "--verify", "own.csv"),
+        ("adapt", "a.rkw", "own.csv", "--method", "interpolate", "--in-domain", "rank-svm", "-o", "c.rkw"),
+    ):
+        code, _, err = run(capsys, *command, *columns)
+        assert (code, "reading own.csv: queries 'search'" in err) == (0, True), err
+    one_line(
+        run(capsys, "export", "b.rkw", "--to", "python", "-o", "o", *columns), "--columns is for the data of --verify"
+    )
+    run(capsys, "convert", "train.csv", "-o", "train.rank")
+    one_line(run(capsys, "rank", "b.rkw", "train.rank", *columns), "is not CSV; expected a table in text")

@@ -24,6 +24,7 @@ from rankwright.cli.options import (
     whole_numbers,
 )
 from rankwright.cli.progress import progress
+from rankwright.cli.tables import columns_option
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 from rankwright.training.methods import LISTED, parse_method
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from rankwright.adaptation.candidates import Adapted, Candidate
     from rankwright.adaptation.robustness import RobustnessReport
     from rankwright.data.dataset import RankingData
+    from rankwright.data.roles import Columns
     from rankwright.models.saving import SavedModel
 
 __all__ = ["command"]
@@ -102,6 +104,7 @@ _TREES_HELP = "Most trees, or rounds of LambdaBoost; how many are kept is chosen
 @click.option("--leaves", default="10", show_default=True, metavar="2,4,10", callback=whole_numbers, help=_LEAVES_HELP)
 @click.option("--rate", metavar="0.1,0.5", callback=numbers, help=_RATE_HELP)
 @click.option("--trees", type=Whole(1), metavar="NUMBER", help=_TREES_HELP)
+@columns_option
 @missing_option
 @seed_option
 @threads_option()
@@ -120,6 +123,7 @@ def command(
     curve: str | None,
     repeats: int,
     plot: Path | None,
+    columns: Columns | None,
     missing_as_zero: bool,
     as_json: bool,
     **options: Any,
@@ -155,7 +159,7 @@ def command(
             check_target(written, [*backgrounds, *inputs.values()])
     _check_different("--background-data", background_data)
     saved = _load(backgrounds)
-    data = _read(inputs, saved, missing_as_zero)
+    data = _read(inputs, saved, missing_as_zero, columns)
     neighbours = [data[name] for name in rich]
     with told_of_compiling(), progress("adapting") as update:
         given = (saved, data["train"], data.get("valid"))
@@ -216,7 +220,10 @@ def _check_different(what: str, paths: Sequence[Path]) -> None:
 
 
 def _read(
-    inputs: Mapping[str, Path | None], saved: Mapping[str, SavedModel], missing_as_zero: bool
+    inputs: Mapping[str, Path | None],
+    saved: Mapping[str, SavedModel],
+    missing_as_zero: bool,
+    columns: Columns | None,
 ) -> dict[str, RankingData]:
     """The data by role; test queries that are also in other data are reported."""
     from rankwright.data.overlap import Fingerprints
@@ -224,7 +231,7 @@ def _read(
     data: dict[str, RankingData] = {}
     for name, path in inputs.items():
         if path is not None:
-            read = read_features(path)
+            read = read_features(path, columns=columns)
             data[name] = _fitting(read, name, data.get("train", read), saved, path, missing_as_zero)
     tests = {name: words for name, words in _TESTS.items() if name in data}
     known: dict[str, list[Fingerprints]] = {}

@@ -6,13 +6,16 @@ import dataclasses
 import json
 import math
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from rankwright.cli.options import FILE
+from rankwright.cli.tables import columns_option, read_judgements
 from rankwright.cli.whole import Whole
+from rankwright.data.roles import Columns
 from rankwright.errors import InputError
 
 __all__ = ["command"]
@@ -21,12 +24,13 @@ __all__ = ["command"]
 @click.command("agreement")
 @click.argument("sources", metavar="FOLDER|FILE...", nargs=-1, required=True, type=FILE)
 @click.option("--show", type=Whole(0), default=20, show_default=True, help="Documents to list, widest apart first.")
+@columns_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with all documents that differ.")
-def command(sources: tuple[Path, ...], show: int, as_json: bool) -> None:
+def command(sources: tuple[Path, ...], show: int, columns: Columns | None, as_json: bool) -> None:
     """Show how far judges agree: Cohen's kappa of every two, Fleiss' kappa of all, and where grades differ.
 
-    FOLDER is one that `rankwright judge` fills, with a file per judge. A FILE is such a file, or qrels: of another
-    judge, of clicks, of a language model.
+    FOLDER is one that `rankwright judge` fills, with a file per judge. A FILE is such a file, or judgements in
+    any other form (TREC, CSV, JSON): of another judge, of clicks, of a language model.
 
     \b
     Example:
@@ -36,9 +40,10 @@ def command(sources: tuple[Path, ...], show: int, as_json: bool) -> None:
     from rankwright.evaluation.agreement import agreement
     from rankwright.judging.folder import grades_of
 
+    read = partial(read_judgements, columns=columns)
     grades: dict[str, Mapping[tuple[str, str], float]] = {}
     for source in sources:
-        for name, one in grades_of(source).items():
+        for name, one in grades_of(source, read).items():
             key = name if name not in grades else str(source)
             if key in grades:
                 raise InputError("is given twice; expected different judges", source)

@@ -11,8 +11,7 @@ import click
 
 from rankwright.cli.cleaning import clean_data, clean_options, cleaner_of
 from rankwright.cli.files import check_missing
-from rankwright.cli.tables import columns_option, tell_layout
-from rankwright.data.roles import parse_columns
+from rankwright.cli.tables import columns_option, read_judgements, tell_doubt, tell_layout
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -66,7 +65,7 @@ def command(
     negative_as_zero: bool,
     sparse: bool | None,
     scale: str | None,
-    columns: str | None,
+    columns: Columns | None,
     **options: Any,
 ) -> None:
     """Convert INPUT to the format given by the suffix of OUTPUT.
@@ -97,14 +96,13 @@ def command(
     cleaner = cleaner_of(options)
     if options.get("relevant_from") is not None:
         raise InputError("--relevant-from is for --clean, which is not given")
-    named = parse_columns(columns)
-    with detected(source, named) as found:
+    with detected(source, columns) as found:
         if found.kind in ("model", "scores"):
             what = "is a model" if found.kind == "model" else "contains one score per line"
             raise InputError(f"{what}, which no other format can hold; nothing to convert", source)
         if found.kind in FEATURE_FORMATS:
             negative: Literal["error", "zero"] = "zero" if negative_as_zero else "error"
-            write = _features(found, target, dtype, group, negative, sparse, scale, cleaner, named)
+            write = _features(found, target, dtype, group, negative, sparse, scale, cleaner, columns)
         else:
             given: dict[str, object] = {
                 "--dtype": dtype,
@@ -116,7 +114,7 @@ def command(
             used = [option for option, value in given.items() if value is not None]
             if used:
                 raise InputError(f"{used[0]} is for feature data, which this is not", source)
-            write = _trec(found, target, negative_as_zero, named)
+            write = _trec(found, target, negative_as_zero, columns)
     click.echo(f"wrote {target}: {write()}", err=True)  # once INPUT is closed: it may be OUTPUT
 
 
@@ -139,6 +137,7 @@ def _features(
     if dtype is None and found.kind in ("letor", "csv"):
         dtype = "float64"
     tell_layout(found, columns)
+    tell_doubt(found)
     options: dict[str, Any] = {"dtype": dtype, "group": group, "sparse": sparse, "negative": negative}
     with reading(found.path) as progress:
         data = read_data(found, columns=columns, progress=progress, **options)
@@ -164,15 +163,18 @@ def _trec(found: Detected, target: Path, negative_as_zero: bool, columns: Column
     from rankwright.cli.progress import reading
     from rankwright.data.columns import read_columns
     from rankwright.data.formats import suffix_of
-    from rankwright.data.trec import read_qrels, read_run, write_qrels, write_run
+    from rankwright.data.trec import read_run, write_qrels, write_run
 
     is_run = found.kind == "run"
     if suffix_of(target) not in _TREC_SUFFIXES[found.kind]:
         what = "a TREC run" if is_run else "TREC judgements"
         expected = ", ".join(_TREC_SUFFIXES[found.kind])
         raise InputError(f"{found.path} is {what}; expected the output to end in {expected} (also with .gz)", target)
-    with reading(found.path) as progress:
-        table = read_run(found.source, progress) if is_run else read_qrels(found.source, progress, columns=columns)
+    if is_run:
+        with reading(found.path) as progress:
+            table = read_run(found.source, progress)
+    else:
+        table = read_judgements(found.source, columns)
     tag = next(read_columns(found.source, _RUN_COLUMNS, ("tag",))).fields["tag"][0] if is_run else b""
     if negative_as_zero and not is_run:
         table = replace(table, values=table.values.clip(0))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,11 +13,13 @@ from rankwright.cli.compiling import COMPILING
 from rankwright.cli.files import check_plots, naming_files, read_features
 from rankwright.cli.options import FILE, numbers
 from rankwright.cli.progress import progress
+from rankwright.cli.tables import columns_option
 from rankwright.cli.training import must_compile
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
+    from rankwright.data.roles import Columns
     from rankwright.training.health_table import TrainingHealth
     from rankwright.training.pair_models import PairModels
 
@@ -52,6 +55,7 @@ _TOL_HELP = "Train until the objective is proved to be this close to the optimum
 @click.option("--group", type=FILE, metavar="FILE", help="Documents per query, for text without qid.")
 @click.option("--valid-group", type=FILE, metavar="FILE", help="The same for the validation data.")
 @click.option("--negative-as-zero", is_flag=True, help="Treat labels below 0 as not relevant; otherwise an error.")
+@columns_option
 @click.option("--json", "as_json", is_flag=True, help="Print the table and the findings as one JSON object.")
 @click.option("--pairs", is_flag=True, help=_PAIRS_HELP)
 @click.option("--query", "queries", multiple=True, metavar="ID", help=_QUERY_HELP)
@@ -70,6 +74,7 @@ def command(
     group: Path | None,
     valid_group: Path | None,
     negative_as_zero: bool,
+    columns: Columns | None,
     pairs: bool,
     queries: tuple[str, ...],
 ) -> None:
@@ -105,8 +110,8 @@ def command(
     chosen = _losses(losses)
     settings: dict[str, Any] = {"standardize": not no_standardize, "tol": tol, "max_passes": max_passes}
     check_losses(chosen, **settings)
-    data = read_features(features, group, negative_as_zero=negative_as_zero)
-    held_out = None if valid is None else read_features(valid, valid_group, negative_as_zero=negative_as_zero)
+    read = partial(read_features, negative_as_zero=negative_as_zero, columns=columns)
+    data, held_out = read(features, group), None if valid is None else read(valid, valid_group)
     if must_compile():
         click.echo(COMPILING, err=True)
     health: TrainingHealth | PairModels

@@ -21,6 +21,7 @@ from rankwright.cli.explain_features import explain_features
 from rankwright.cli.files import check_plots, naming_files
 from rankwright.cli.options import FILE, missing_option, seed_option, threads_option
 from rankwright.cli.printing import bar, decimals, escape, new_console, print_columns
+from rankwright.cli.tables import columns_option
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 from rankwright.measures import parse_measure
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from rankwright.data.dataset import RankingData
+    from rankwright.data.roles import Columns
     from rankwright.models.terms import Term
 
 __all__ = ["command"]
@@ -61,6 +63,7 @@ Chosen = tuple["_Document", "_Document | None"]
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object, with all documents and features.")
 @click.option("--group", type=FILE, metavar="FILE", help="Documents per query, for text without qid.")
 @click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
+@columns_option
 @missing_option
 @seed_option
 @threads_option()
@@ -77,6 +80,7 @@ def command(
     as_json: bool,
     group: Path | None,
     negative_as_zero: bool,
+    columns: Columns | None,
     missing_as_zero: bool,
     seed: int,
     threads: int,
@@ -110,7 +114,8 @@ def command(
     if measure is not None:
         parse_measure(measure)
     saved = load_model(model)
-    data, scores = scored(saved, features, group, negative_as_zero=negative_as_zero, missing_as_zero=missing_as_zero)
+    options: dict[str, Any] = {"negative_as_zero": negative_as_zero, "columns": columns}
+    data, scores = scored(saved, features, group, missing_as_zero=missing_as_zero, **options)
     head = {"model": str(model), "method": saved.method, "features": str(features)}
     if query is None:
         how: dict[str, Any] = {"measure": measure or _MEASURE, "repeats": repeats or 0, "seed": seed}

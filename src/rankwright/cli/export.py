@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from rankwright.cli.files import check_target, naming_files, read_features
 from rankwright.cli.options import FILE, MISSING_AS_ZERO
+from rankwright.cli.tables import columns_option
 from rankwright.errors import InputError
 from rankwright.exporting.targets import TARGETS
 
 if TYPE_CHECKING:
+    from rankwright.data.roles import Columns
     from rankwright.exporting.verify import Verification
 
 __all__ = ["command"]
@@ -34,6 +36,7 @@ _FORMS = "; ".join(f"{', '.join(target.forms)} for {name}" for name, target in T
 )
 @click.option("--verify", "features", metavar="DATA", type=FILE, help="Feature file to compare scores on as well.")
 @click.option("--group", metavar="FILE", type=FILE, help="Documents per query of DATA, for text without qid.")
+@columns_option
 def command(
     model: Path,
     target: str,
@@ -44,6 +47,7 @@ def command(
     missing_as_zero: bool,
     features: Path | None,
     group: Path | None,
+    columns: Columns | None,
 ) -> None:
     """Write MODEL for a search engine or another library.
 
@@ -60,11 +64,13 @@ def command(
     from rankwright.exporting.export import DATA, export_model
     from rankwright.models.saving import load_model
 
-    if group is not None and features is None:
-        raise InputError("--group is for the data of --verify; expected --verify DATA with it")
+    if features is None and (group is not None or columns is not None):
+        option = "--columns" if group is None else "--group"
+        raise InputError(f"{option} is for the data of --verify; expected --verify DATA with it")
     check_target(folder, (model, features), is_folder=True)
     saved = load_model(model)
-    data = None if features is None else read_features(features, group, negative_as_zero=True)
+    options: dict[str, Any] = {"negative_as_zero": True, "columns": columns}
+    data = None if features is None else read_features(features, group, **options)
     given = {"form": form, "name": name, "feature_set": feature_set, "missing_as_zero": missing_as_zero}
     try:
         with naming_files({DATA: features}):

@@ -10,13 +10,13 @@ import click
 from click.core import ParameterSource
 
 from rankwright.cli.files import check_missing, check_target
-from rankwright.cli.tables import columns_option, matched
+from rankwright.cli.tables import columns_option, matched, read_judgements, tell_queries
 from rankwright.cli.whole import Whole
-from rankwright.data.roles import parse_columns
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
+    from rankwright.data.roles import Columns
     from rankwright.data.trec import TrecTable
     from rankwright.text.index.index import Index
     from rankwright.text.search.features import MadeFeatures
@@ -83,7 +83,7 @@ def command(
     qrels: Path | None,
     runs: bool,
     normalize: str,
-    columns: str | None,
+    columns: Columns | None,
     **options: Any,
 ) -> None:
     """Make a feature file for training and ranking.
@@ -100,17 +100,14 @@ def command(
       rankwright features shop.index queries.tsv --set base --feature price --feature "clicks(missing=0)" -o shop.rank
       rankwright features --runs bm25.run dense.run --qrels qrels.txt -o fusion.txt
     """
-    from rankwright.cli.progress import reading
     from rankwright.data.formats import write_data
-    from rankwright.data.trec import read_qrels
 
     _check_usage(sources, runs)
     read = [*sources, *(path for path in (qrels, options["table"]) if path is not None)]
     _check_target(target, [*read, Path(options["candidates"])])
     judgements = None
     if qrels is not None:
-        with reading(qrels) as progress:
-            judgements = read_qrels(qrels, progress, columns=parse_columns(columns))
+        judgements = read_judgements(qrels, columns)
     if runs:
         data, notes = _from_runs(sources, judgements, normalize), []
     else:
@@ -185,6 +182,7 @@ def _from_index(
     columns = Columns(index, list(dict.fromkeys((*of_sets, *names))))
     with reading(file) as update:
         queries = read_queries(file, part=part, progress=update)
+    tell_queries(queries, file)
     if judgements is not None and qrels is not None:
         judgements = matched(judgements, queries, qrels)
     chosen: str | TrecTable = candidates

@@ -14,21 +14,27 @@ from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
+    from rankwright.data.roles import Columns
 
 __all__ = ["check_missing", "check_plots", "check_target", "naming_files", "read_features"]
 
 
 def read_features(
-    path: Path, group: Path | None = None, *, negative_as_zero: bool = False, threads: int = 1
+    path: Path,
+    group: Path | None = None,
+    *,
+    negative_as_zero: bool = False,
+    columns: Columns | None = None,
+    threads: int = 1,
 ) -> RankingData:
-    """The feature data of a file."""
+    """The feature data of a file, with a line on what the columns of a table are taken for."""
     from rankwright.data.formats import detected, read_data
 
-    with detected(path) as found:
-        tell_layout(found)
+    with detected(path, columns) as found:
+        tell_layout(found, columns)
         with reading(path) as update:
             negative: Literal["error", "zero"] = "zero" if negative_as_zero else "error"
-            return read_data(found, group=group, negative=negative, n_jobs=threads, progress=update)
+            return read_data(found, group=group, negative=negative, columns=columns, n_jobs=threads, progress=update)
 
 
 def check_target(target: Path, sources: Iterable[Path | None], *, is_folder: bool = False) -> None:

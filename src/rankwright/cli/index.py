@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from rankwright.cli.tables import columns_option
-from rankwright.data.roles import parse_columns
+from rankwright.cli.tables import columns_option, tell_documents
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
+    from rankwright.data.roles import Columns
     from rankwright.text.index.index import Index
     from rankwright.text.reading.sources import DocumentFiles
 
@@ -87,7 +87,7 @@ def command(
     field_views: bool,
     no_text: bool,
     kind: str | None,
-    columns: str | None,
+    columns: Columns | None,
     html: str | None,
     errors: Literal["strict", "replace"],
 ) -> None:
@@ -119,13 +119,16 @@ def command(
         raise click.UsageError("Missing argument 'DOCS...'.")
     from rankwright.text.reading.sources import DocumentFiles
 
-    files = DocumentFiles(documents, parse_columns(columns), () if html is None else _names(html))
+    files = DocumentFiles(documents, columns, () if html is None else _names(html))
     if not add:
+        asked = None if fields is None else _names(fields)
+        stored = [name for one in numbers for name in _names(one)]
+        tell_documents(files, kind, None if asked is None else [*asked, *stored])
         index = _build(
             files,
             target,
-            fields=None if fields is None else _names(fields),
-            numbers=[name for one in numbers for name in _names(one)],
+            fields=asked,
+            numbers=stored,
             analyzers=analyzers or _ANALYZERS,
             split_identifiers=split_identifiers,
             field_views=field_views,
@@ -139,6 +142,7 @@ def command(
     if has_settings:
         what = "no options for fields, numbers, analysers or texts"
         raise InputError(f"--add keeps the settings of the index; expected {what}")
+    tell_documents(files, kind, None)
     index, n_before = _add(files, target, format=kind, errors=errors)
     n_added = index.n_docs - n_before
     shown = "1 document" if n_added == 1 else f"{n_added:,} documents"

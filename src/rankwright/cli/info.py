@@ -14,8 +14,7 @@ import numpy as np
 
 from rankwright.cli.files import check_plots
 from rankwright.cli.printing import bar, escape, new_console, styled
-from rankwright.cli.tables import columns_option, tell_layout
-from rankwright.data.roles import parse_columns
+from rankwright.cli.tables import columns_option, read_judgements, tell_doubt, tell_layout
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -72,7 +71,7 @@ def command(
     as_json: bool,
     group: Path | None,
     negative_as_zero: bool,
-    columns: str | None,
+    columns: Columns | None,
     with_pairs: bool,
     plots: tuple[Path, ...],
 ) -> None:
@@ -101,8 +100,7 @@ def command(
         return
     found: Summary | SavedModel
     pairs: PairSummary | None = None
-    named = parse_columns(columns)
-    with detected(path, named) as file:
+    with detected(path, columns) as file:
         kind = file.kind
         if kind in ("model", "run", "scores"):
             _refuse_pairs(wants_pairs, path, {"model": "a model", "run": "a run", "scores": "scores"}[kind])
@@ -111,8 +109,9 @@ def command(
 
             found = load_model(file.source)
         else:
-            tell_layout(file, named)
-            found, pairs = _summary(file, group, "zero" if negative_as_zero else "error", named, wants_pairs)
+            tell_layout(file, columns)
+            tell_doubt(file)
+            found, pairs = _summary(file, group, "zero" if negative_as_zero else "error", columns, wants_pairs)
     if pairs is not None:
         for plot in plots:
             pairs.plot(plot)
@@ -177,12 +176,12 @@ def _summary(
     from rankwright.data import summary as summaries
     from rankwright.data.columns import read_columns
     from rankwright.data.formats import read_data
-    from rankwright.data.trec import read_qrels, read_run
+    from rankwright.data.trec import read_run
 
+    if file.kind == "qrels":
+        table = read_judgements(file.source, columns)
+        return summaries.summarize_qrels(table), _pairs(table, with_pairs)
     with reading(file.path) as progress:
-        if file.kind == "qrels":
-            table = read_qrels(file.source, progress, columns=columns)
-            return summaries.summarize_qrels(table), _pairs(table, with_pairs)
         if file.kind == "run":
             return summaries.summarize_run(read_run(file.source, progress)), None
         if file.kind == "scores":

@@ -11,10 +11,12 @@ import click
 from rankwright.cli.compiling import told_of_compiling
 from rankwright.cli.options import FILE, MISSING_AS_ZERO
 from rankwright.cli.serve import check_installed
+from rankwright.cli.tables import columns_option, tell_queries
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
+    from rankwright.data.roles import Columns
     from rankwright.judging.app import Texts
     from rankwright.judging.session import Plan, Session
     from rankwright.serving.service import Service
@@ -50,6 +52,7 @@ _SECONDS = 30.0
 @click.option("--analyzer", metavar="NAME", help="Analyser of --function.  [default: porter+stop if INDEX has it]")
 @click.option(MISSING_AS_ZERO, is_flag=True, help="Take features of a model that INDEX cannot give as 0.")
 @click.option("--part", default="title", show_default=True, metavar="NAME", help=_PART_HELP)
+@columns_option
 @click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="0 for any free one.")
 @click.option("--try", "only_try", is_flag=True, help=_TRY_HELP)
 def command(
@@ -67,6 +70,7 @@ def command(
     analyzer: str | None,
     missing_as_zero: bool,
     part: str,
+    columns: Columns | None,
     port: int,
     only_try: bool,
 ) -> None:
@@ -97,7 +101,8 @@ def command(
     check_judge(judge)
     if folder.resolve() == index.resolve():
         raise InputError("is the index; expected another folder for -o", folder)
-    asked = read_queries(queries, part=part)
+    asked = read_queries(queries, part=part, columns=columns)
+    tell_queries(asked, queries)
     chosen = functions or (() if runs else _FUNCTIONS)
     try:
         service = Service(index, models, chosen, analyzer=analyzer, missing_as_zero=missing_as_zero)

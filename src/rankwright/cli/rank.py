@@ -13,10 +13,12 @@ import click
 from rankwright.cli.files import check_target, read_features
 from rankwright.cli.options import MISSING_AS_ZERO, missing_option
 from rankwright.cli.printing import print_data
+from rankwright.cli.tables import columns_option
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
+    from rankwright.data.roles import Columns
     from rankwright.data.trec import TrecTable
     from rankwright.models.saving import SavedModel
 
@@ -54,6 +56,7 @@ _ECHO = 1 << 20
     help="Documents per query, for text without qid.",
 )
 @click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
+@columns_option
 @missing_option
 def command(
     model: Path,
@@ -63,12 +66,13 @@ def command(
     tag: str | None,
     group: Path | None,
     negative_as_zero: bool,
+    columns: Columns | None,
     missing_as_zero: bool,
 ) -> None:
     """Score the documents of FEATURES with MODEL.
 
-    FEATURES is LETOR text, Parquet or a Rankwright folder, with the features that the model was trained on; they are
-    found by name if both have names, and further ones are ignored. FILE is compressed if its name ends in .gz, and
+    FEATURES is LETOR text, CSV, Parquet or a Rankwright folder, with the features that the model was trained on; they
+    are found by name if both have names, and further ones are ignored. FILE is compressed if its name ends in .gz, and
     appears only when it is complete.
 
     \b
@@ -86,7 +90,8 @@ def command(
     if target != _STDOUT:
         check_target(target, (model, features))
     saved = load_model(model)
-    data, scores = scored(saved, features, group, negative_as_zero=negative_as_zero, missing_as_zero=missing_as_zero)
+    options: dict[str, Any] = {"negative_as_zero": negative_as_zero, "columns": columns}
+    data, scores = scored(saved, features, group, missing_as_zero=missing_as_zero, **options)
     if kind == "trec":
         from rankwright.data.trec import write_run
 
@@ -102,12 +107,18 @@ def command(
 
 
 def scored(
-    saved: SavedModel, features: Path, group: Path | None, *, negative_as_zero: bool, missing_as_zero: bool
+    saved: SavedModel,
+    features: Path,
+    group: Path | None,
+    *,
+    negative_as_zero: bool,
+    missing_as_zero: bool,
+    columns: Columns | None = None,
 ) -> tuple[RankingData, Any]:
     """The data of a feature file, and the score of each of its rows in the order of the data."""
     from rankwright.data.matching import MissingFeaturesError
 
-    data = read_features(features, group, negative_as_zero=negative_as_zero)
+    data = read_features(features, group, negative_as_zero=negative_as_zero, columns=columns)
     try:
         if missing_as_zero:
             X, names = saved.model.with_missing(data.X, data.feature_names)

@@ -13,12 +13,12 @@ import click
 from rankwright.cli.files import check_target
 from rankwright.cli.options import MISSING_AS_ZERO
 from rankwright.cli.printing import styled
-from rankwright.cli.tables import columns_option
+from rankwright.cli.tables import columns_option, tell_queries
 from rankwright.cli.whole import Whole
-from rankwright.data.roles import parse_columns
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
+    from rankwright.data.roles import Columns
     from rankwright.text.index.index import Index
     from rankwright.text.index.view import View
     from rankwright.text.reading.queries import Queries
@@ -108,7 +108,7 @@ def command(
     as_json: bool,
     target: Path | None,
     part: str,
-    columns: str | None,
+    columns: Columns | None,
     tag: str | None,
     threads: int,
 ) -> None:
@@ -155,7 +155,8 @@ def command(
     else:
         assert target is not None
         with reading(queries) as update:
-            asked = read_queries(queries, part=part, columns=parse_columns(columns), progress=update)
+            asked = read_queries(queries, part=part, columns=columns, progress=update)
+        tell_queries(asked, queries)
         _write_run(index, engine, asked, k or _MANY, threads, target, tag or (model or Path(chosen.name)).stem)
 
 

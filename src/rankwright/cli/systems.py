@@ -14,13 +14,13 @@ import click
 import numpy as np
 
 from rankwright.cli.progress import reading
-from rankwright.cli.tables import columns_option, matched
+from rankwright.cli.tables import columns_option, matched, read_judgements, tell_doubt, tell_layout, tell_queries
 from rankwright.data.columns import read_columns
 from rankwright.data.dataset import RankingData
 from rankwright.data.formats import Detected, detected, read_data
 from rankwright.data.letor import read_letor_labels
-from rankwright.data.roles import Columns, parse_columns
-from rankwright.data.trec import TrecTable, read_qrels, read_run
+from rankwright.data.roles import Columns
+from rankwright.data.trec import TrecTable, read_run
 from rankwright.errors import InputError
 from rankwright.evaluation.render import FORMATS
 from rankwright.evaluation.runs import Judgements, evaluate_run
@@ -71,21 +71,20 @@ def evaluate_files(
     group: str | None,
     negative_as_zero: bool,
     queries_file: str | None = None,
-    columns: str | None = None,
+    columns: Columns | None = None,
 ) -> list[Evaluation]:
     """Evaluate every system file against the judgements; each file is opened once."""
     asked = [parse_measure(measure) for measure in measures or DEFAULT_MEASURES]
     options: dict[str, Any] = {"measures": asked, "empty": _number(empty)}
     data = judged = None
-    named = parse_columns(columns)
-    with detected(judgements, named) as source, reading(judgements) as progress:
+    with detected(judgements, columns) as source:
         wrong = {"run": "TREC run", "scores": "file of scores", "model": "model"}.get(source.kind)
         if wrong is not None:
             raise InputError(f"is a {wrong}; expected qrels or a feature file as the first argument", judgements)
         if source.kind == "qrels":
-            judged = Judgements(_matched(read_qrels(source.source, progress, columns=named), queries_file, judgements))
+            judged = Judgements(_matched(read_judgements(source.source, columns), queries_file, judgements))
         else:
-            data = _labelled(source, group, negative_as_zero, named, progress)
+            data = _labelled(source, group, negative_as_zero, columns)
     options["convention"] = convention or ("trec" if data is None else "letor")
     evaluations = []
     for system, name in zip(systems, _names(systems), strict=True):
@@ -110,7 +109,9 @@ def _matched(table: TrecTable, queries: str | None, path: str) -> TrecTable:
         return table
     from rankwright.text.reading.queries import read_queries
 
-    return matched(table, read_queries(queries), Path(path))
+    asked = read_queries(queries)
+    tell_queries(asked, queries)
+    return matched(table, asked, Path(path))
 
 
 def _check_system(file: Detected, data: RankingData | None) -> None:
@@ -136,14 +137,15 @@ def _names(systems: Sequence[str]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(system) for system in systems]
 
 
-def _labelled(
-    file: Detected, group: str | None, negative_as_zero: bool, columns: Columns | None, progress: Any
-) -> RankingData:
+def _labelled(file: Detected, group: str | None, negative_as_zero: bool, columns: Columns | None) -> RankingData:
     """The labels of a feature file; features of LETOR text are skipped, which needs no numba."""
     negative: Literal["zero", "error"] = "zero" if negative_as_zero else "error"
-    if file.kind != "letor":
-        return read_data(file, group=group, negative=negative, columns=columns, progress=progress)
-    labels, qid, doc_ids = read_letor_labels(file.source, group=group, negative=negative, progress=progress)
+    tell_layout(file, columns)
+    tell_doubt(file)
+    with reading(file.path) as progress:
+        if file.kind != "letor":
+            return read_data(file, group=group, negative=negative, columns=columns, progress=progress)
+        labels, qid, doc_ids = read_letor_labels(file.source, group=group, negative=negative, progress=progress)
     return RankingData.from_arrays(np.empty((len(labels), 0)), labels, qid, doc_ids=doc_ids)
 
 

@@ -19,6 +19,7 @@ from rankwright.cli.compiling import announce
 from rankwright.cli.files import check_target, naming_files, read_features
 from rankwright.cli.options import FILE, numbers, positive, seed_option, settings_of, threads_option
 from rankwright.cli.sections import Sectioned
+from rankwright.cli.tables import columns_option
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 from rankwright.training.methods import parse_method
@@ -26,6 +27,7 @@ from rankwright.training.methods import parse_method
 if TYPE_CHECKING:
     from rankwright.data.cleaning import Cleaner
     from rankwright.data.dataset import RankingData
+    from rankwright.data.roles import Columns
 
 __all__ = ["command"]
 
@@ -78,7 +80,9 @@ _EPSILON_HELP = "--solver n-slack-cutting-plane: largest violation of a constrai
 _SECTIONS = {
     "What and where": ("target", "method", "valid", "cv", "measure", "seed", "threads", "as_json"),
     "Method auto": ("explainable", "minutes"),
-    "Data": ("group", "valid_group", "negative_as_zero", "categorical", "clean", "clean_scaled", "clean_above"),
+    "Data": (
+        "group", "valid_group", "negative_as_zero", "columns", "categorical", "clean", "clean_scaled", "clean_above",
+    ),
     "Linear methods": (
         "C", "C_grid", "relevant_from", "standardize", "bins", "start", "bound", "losses", "loss_weights", "slack",
         "feature_map", "rank_weights", "query_weights", "lam", "tol", "max_passes", "solver", "epsilon",
@@ -141,6 +145,7 @@ def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float |
 @click.option("--group", type=FILE, metavar="FILE", help="Documents per query, for text without qid.")
 @click.option("--valid-group", type=FILE, metavar="FILE", help="The same for the validation data.")
 @click.option("--negative-as-zero", is_flag=True, help="Treat labels below 0 as not relevant; otherwise an error.")
+@columns_option
 @clean_options
 @click.option("--json", "as_json", is_flag=True, help="Print everything known about the training as one JSON object.")
 def command(
@@ -161,8 +166,9 @@ def command(
 ) -> None:
     """Train a ranker on FEATURES for the measure you are judged by.
 
-    FEATURES is LETOR text, Parquet or a Rankwright folder. Without --method this is auto: a committee of linear rankers
-    and trees, put together and checked by cross-validation over your queries, with a line on what to expect of it.
+    FEATURES is LETOR text, CSV, Parquet or a Rankwright folder. Without --method this is auto: a committee of linear
+    rankers and trees, put together and checked by cross-validation over your queries, with a line on what to expect of
+    it.
 
     \b
     When to take what:
@@ -192,6 +198,7 @@ def command(
     Example:
       rankwright train train.txt -o model.rkw
       rankwright train train.txt --explainable --minutes 2 -o model.rkw
+      rankwright train shop.csv --columns qid=search,label=stars,skip=colour --method svm-map -o model.rkw
       rankwright train train.txt --valid vali.txt -m AP -o model.rkw
       rankwright train train.txt --method svm-map -o model.rkw
       rankwright train train.txt --method svm-map --C 10 -o model.rkw
@@ -216,7 +223,7 @@ def command(
     from rankwright.training.train import STARTING_MODEL, TRAINING, VALIDATION, held_out, plan
 
     _check_output(target, [features, valid])
-    cv = options.pop("cv")
+    cv, columns = options.pop("cv"), options.pop("columns")
     _check_cost(options, valid, cv)
     if start is not None:
         _check_continue(options, valid, cv)
@@ -233,7 +240,7 @@ def command(
     if valid is None and start is None:
         settings = _folds(settings, cv) | settings
     decided = plan(chosen, settings, measure=measure, validated=valid is not None, random_state=seed, n_jobs=threads)
-    read = partial(_read, negative_as_zero=negative_as_zero, cleaner=cleaner, threads=threads)
+    read = partial(_read, negative_as_zero=negative_as_zero, columns=columns, cleaner=cleaner, threads=threads)
     with compiling_ahead(method.strip().lower(), announce) as ahead:
         data, dropped = read(features, group)
         checked, also = (None, None) if valid is None else read(valid, valid_group)
@@ -258,10 +265,16 @@ def command(
 
 
 def _read(
-    path: Path, group: Path | None, *, negative_as_zero: bool, cleaner: Cleaner | None, threads: int
+    path: Path,
+    group: Path | None,
+    *,
+    negative_as_zero: bool,
+    columns: Columns | None,
+    cleaner: Cleaner | None,
+    threads: int,
 ) -> tuple[RankingData, dict[str, Any] | None]:
     """The data of a file, and what cleaning dropped from it."""
-    read = read_features(path, group, negative_as_zero=negative_as_zero, threads=threads)
+    read = read_features(path, group, negative_as_zero=negative_as_zero, columns=columns, threads=threads)
     data, found = clean_data(cleaner, read, path, threads)
     return data, None if found is None else found.to_dict()
 

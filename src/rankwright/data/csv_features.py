@@ -74,14 +74,19 @@ def feature_layout(names: Sequence[str], columns: Columns | None = None) -> Feat
         return None
     roles = (qid, label, docid)
     asked, unwanted = named_in(columns, "categorical"), named_in(columns, "skip")
+    wanted = {*asked, *named_in(columns, "feature")}
     skipped: list[str] = []
     features: list[str] = []
     for name in names:
         if name in roles:
             continue
-        is_skipped = name in unwanted or (name not in asked and (not name or plain_name(name) in TEXTS))
-        (skipped if is_skipped else features).append(name)
+        is_feature = name in wanted if wanted - {*asked} else name in asked or _may_be_feature(name)
+        (features if is_feature and name not in unwanted else skipped).append(name)
     return FeatureLayout(qid, label, docid, features, skipped, asked) if features else None
+
+
+def _may_be_feature(name: str) -> bool:
+    return bool(name) and plain_name(name) not in TEXTS
 
 
 def read_csv(
@@ -99,10 +104,10 @@ def read_csv(
     path : path
         The file.
     columns : mapping, optional
-        Columns by role: ``qid``, ``label``, ``docid``; ``skip`` and ``categorical`` (several, one per line). By default
-        they are found by name: ``qid`` or ``query_id``, else ``query``; ``label``, ``rating``, ``grade``, ``relevance``
-        or ``rel``; ``docid``, ``doc_id``, ``docno``, ``id`` or ``url``. Columns that are known to be for reading, such
-        as ``title``, are left out; all others are features.
+        Columns by role: ``qid``, ``label``, ``docid``; ``feature`` (no others are features then), ``skip`` and
+        ``categorical`` (several, one per line). By default they are found by name: ``qid`` or ``query_id``, else
+        ``query``; ``label``, ``rating``, ``grade``, ``relevance`` or ``rel``; ``docid``, ``doc_id``, ``docno``, ``id``
+        or ``url``. Columns that are known to be for reading, such as ``title``, are left out; all others are features.
     dtype : float32 or float64, optional
         Type of the features; by default float32, with columns of text float64.
     negative : {"error", "zero"}
@@ -128,9 +133,7 @@ def read_csv(
             raise InputError(error.message, file.path) from None
         if layout is None:
             what = "expected columns for queries (qid, query_id), labels (label, rating, grade) and features"
-            raise InputError(
-                f"has the columns {table.shown}; {what}; `rankwright convert --columns` names others", file.path, 1
-            )
+            raise InputError(f"has the columns {table.shown}; {what}; --columns names others", file.path, 1)
         return _read(table, layout, dtype, negative)
 
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from rankwright.data.files import OpenFile, Progress
 from rankwright.errors import InputError, shown
 
-__all__ = ["BOM", "DELIMITERS", "Lines", "Table", "header_cells", "open_table", "utf8_lines"]
+__all__ = ["BOM", "DELIMITERS", "Lines", "Table", "header_cells", "is_number", "open_table", "utf8_lines"]
 
 BOM = "\ufeff"
 DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
@@ -107,6 +107,15 @@ def header_cells(text: str) -> list[str]:
     except InputError:  # quotation marks that are not closed
         return [text]
     return [cell.strip() for cell in row[1]]
+
+
+def is_number(text: str) -> bool:
+    """Whether a cell is a number as programs write it; Python's own ``1_000`` is not."""
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return "_" not in text
 
 
 def utf8_lines(file: OpenFile, progress: Progress | None = None) -> Iterator[tuple[int, str]]:

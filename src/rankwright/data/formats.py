@@ -16,14 +16,15 @@ import numpy.typing as npt
 from rankwright.data import sparse as sp
 from rankwright.data.catalogue import is_catalogued
 from rankwright.data.categories import check_holds
-from rankwright.data.csv_features import feature_layout, read_csv
+from rankwright.data.csv_features import read_csv
 from rankwright.data.dataset import RankingData
-from rankwright.data.delimited import BOM, header_cells
+from rankwright.data.delimited import BOM, header_cells, is_number, open_table
 from rankwright.data.files import OpenFile, Progress, Source, open_file
 from rankwright.data.folder import HEADER, load_folder, save_folder
-from rankwright.data.judgements import beir_qrels, judgement_columns
-from rankwright.data.named_rows import PARQUET, parquet_names
+from rankwright.data.judgements import beir_qrels
+from rankwright.data.named_rows import PARQUET, parquet_numbers
 from rankwright.data.roles import Columns
+from rankwright.data.table_kinds import TableKind, columns_of_numbers, table_kind
 from rankwright.errors import InputError, shown
 
 __all__ = ["FEATURE_FORMATS", "Detected", "check_suffix", "detect", "detected", "read_data", "suffix_of", "write_data"]
@@ -46,7 +47,7 @@ _UNDERSTOOD = (
 )
 _TABLE = (
     "expected a header with columns for queries (qid, query), labels (label, rating, grade), and features or documents"
-    "; `rankwright convert --columns` names others"
+    "; --columns names others"
 )
 
 
@@ -70,11 +71,24 @@ def detect(path: str | Path) -> str:
 
 @dataclass(frozen=True)
 class Detected:
-    """A file or folder whose format is known; ``source`` is the open file, or the folder."""
+    """A file or folder whose format is known.
+
+    Attributes
+    ----------
+    kind : str
+        As :func:`detect` returns it.
+    source : path or open file
+        The open file, or the folder.
+    path : path
+        Its name, for messages.
+    doubt : str
+        Of a table that could be features or judgements: what it is taken for, and how to say otherwise.
+    """
 
     kind: str
     source: Source
     path: str | Path
+    doubt: str = ""
 
 
 @contextmanager
@@ -103,88 +117,91 @@ def detected(path: str | Path | Detected, columns: Columns | None = None) -> Ite
             raise InputError(f"is a folder without {HEADER}; expected a file or a Rankwright data folder", path)
         path = judged
     with open_file(path) as file:
-        yield Detected(_kind_of(file, columns), file, path)
+        found = _kind_of(file, columns)
+        yield Detected(found.kind, file, path, found.doubt)
 
 
-def _kind_of(file: OpenFile, columns: Columns | None) -> str:
+def _kind_of(file: OpenFile, columns: Columns | None) -> TableKind:
     start = file.start(_LOOK_START)
     if start.startswith(PARQUET):
-        return _kind_of_parquet(file)
+        return _kind_of_parquet(file, columns)
     if start.startswith(_ZIP) and start.endswith(_MODEL_HEADER):  # the name of the first entry is at byte 30
-        return "model"
+        return TableKind("model")
     return _detect_text(file, columns)
 
 
-def _kind_of_parquet(file: OpenFile) -> str:
-    """Features, unless all columns are those of judgements; without pyarrow it is not known."""
+def _kind_of_parquet(file: OpenFile, columns: Columns | None) -> TableKind:
+    """Features, unless its columns are those of judgements; without pyarrow it is not known."""
     try:
-        names = parquet_names(file)
+        names = parquet_numbers(file)
     except InputError:  # reading it will tell
-        return "parquet"
-    return "qrels" if feature_layout(names) is None and judgement_columns(names) is not None else "parquet"
+        return TableKind("parquet")
+    found = table_kind(list(names), [name for name, is_number in names.items() if is_number], columns=columns)
+    return found if found is not None and found.kind == "qrels" else TableKind("parquet")
 
 
-def _detect_text(file: OpenFile, columns: Columns | None) -> str:
+def _detect_text(file: OpenFile, columns: Columns | None) -> TableKind:
     """The first line that is not a lone number decides: a LETOR line may be nothing but its label."""
     chunk = b"".join(islice(file.chunks(size=_LOOK_BYTES), 2)).removeprefix(BOM.encode())  # also an only, last line
     path = file.path
     if b"\0" in chunk:
         raise InputError(f"is not a text file; expected {_UNDERSTOOD}", path)
     found = None
-    for number, line in enumerate(chunk.split(b"\n", _LOOK_LINES)[:_LOOK_LINES], 1):
+    lines = chunk.split(b"\n", _LOOK_LINES)[:_LOOK_LINES]
+    for number, line in enumerate(lines, 1):
         words = line.decode("utf-8", "replace").split()
         if not words or words[0].startswith("#"):
             continue
-        if len(words) == 1 and _is_number(words[0]):
+        if len(words) == 1 and is_number(words[0]):
             found = "scores"
             continue
         kind = _kind_of_line(words)
         if kind is None and chunk.startswith(_OTHER_MODELS):
             hint = "; models of other libraries: `rankwright import`"
             raise InputError(f"a line of an unknown format; expected {_UNDERSTOOD}{hint}", path, number)
-        return kind or _kind_of_header(line, columns, path, number)
+        return _kind_of_table(lines, columns, path, number) if kind is None else TableKind(kind)
     if found is None:
         raise InputError(f"is empty; expected {_UNDERSTOOD}", path)
-    return found
+    return TableKind(found)
 
 
 def _kind_of_line(words: list[str]) -> str | None:
-    if _is_number(words[0]) and len(words) > 1:
+    if is_number(words[0]) and len(words) > 1:
         key, colon, value = words[1].partition(":")
-        if words[1].startswith("#") or (colon and (key == "qid" or (key.isdigit() and _is_number(value)))):
+        if words[1].startswith("#") or (colon and (key == "qid" or (key.isdigit() and is_number(value)))):
             return "letor"
-    if len(words) == 4 and _is_number(words[3]):
+    if len(words) == 4 and is_number(words[3]):
         return "qrels"
-    if len(words) == 6 and _is_number(words[3]) and _is_number(words[4]):
+    if len(words) == 6 and is_number(words[3]) and is_number(words[4]):
         return "run"
     return None
 
 
-def _kind_of_header(line: bytes, columns: Columns | None, path: str | Path, number: int) -> str:
-    """The kind of a table, by the names of its columns; JSON can only be judgements."""
-    text = line.decode("utf-8", "replace").strip()
+def _kind_of_table(lines: list[bytes], columns: Columns | None, path: str | Path, number: int) -> TableKind:
+    """The kind of a table, by the names of its columns and its first rows; JSON can only be judgements."""
+    text = lines[number - 1].decode("utf-8", "replace").strip()
     if _JSON.match(text):
-        return "qrels"
+        return TableKind("qrels")
     names = header_cells(text)
     if len(names) < 2:
         raise InputError(f"a line of an unknown format, {shown(text, 40)}; expected {_UNDERSTOOD}", path, number)
     try:
-        if feature_layout(names, columns) is not None:
-            return "csv"
-        if judgement_columns(names, columns) is not None:
-            return "qrels"
+        kind = table_kind(names, *columns_of_numbers(names, _first_rows(lines[number - 1 :])), columns)
+        if kind is not None:
+            return kind
     except InputError as error:
         raise InputError(error.message, path, number) from None
     found = ", ".join(repr(name[:40]) for name in names[:_SHOWN]) + (", …" if len(names) > _SHOWN else "")
     raise InputError(f"has the columns {found}; {_TABLE}", path, number)
 
 
-def _is_number(word: str) -> bool:
+def _first_rows(lines: list[bytes]) -> Iterator[list[str]]:
+    """The rows below a header, up to one that is damaged or cut: reading will tell."""
     try:
-        float(word)
-    except ValueError:
-        return False
-    return True
+        for _, cells in open_table(enumerate(line.decode("utf-8", "replace") for line in lines), "").rows:
+            yield cells
+    except InputError:
+        return
 
 
 def read_data(
@@ -213,8 +230,8 @@ def read_data(
     negative : {"error", "zero"}
         Whether a label below 0 is an error or becomes 0.
     columns : mapping, optional
-        For CSV: columns by role (``qid``, ``label``, ``docid``, ``skip``, ``categorical``), where their names do not
-        tell, see :func:`rankwright.data.csv_features.read_csv`.
+        For CSV: columns by role (``qid``, ``label``, ``docid``, ``feature``, ``skip``, ``categorical``), where their
+        names do not tell, see :func:`rankwright.data.csv_features.read_csv`.
     n_jobs : int, optional
         Threads to read text with; default 1, -1 for all cores. The data does not depend on it.
     progress : callable, optional
@@ -230,7 +247,8 @@ def read_data(
     with detected(path, columns) as found:
         if found.kind not in FEATURE_FORMATS:
             what = f"contains {_WITHOUT[found.kind]}, not features"
-            raise InputError(f"{what}; expected LETOR lines, CSV, Parquet or a data folder", found.path)
+            hint = f"; {found.doubt}" if found.doubt else ""
+            raise InputError(f"{what}; expected LETOR lines, CSV, Parquet or a data folder{hint}", found.path)
         if columns is not None and found.kind != "csv":
             raise InputError("is not CSV; expected a table in text for the columns that are named", found.path)
         if found.kind == "letor":

@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.data.catalogue import collection_of, is_catalogued
+from rankwright.data.categories import named
 from rankwright.data.columns import MAX_FIELD
-from rankwright.data.delimited import header_cells, utf8_lines
+from rankwright.data.delimited import header_cells, is_number, utf8_lines
 from rankwright.data.files import OpenFile, Progress, Source, open_file
 from rankwright.data.named_rows import PARQUET, json_value, named_rows, start_of
 from rankwright.data.roles import DOCUMENT, LABEL, QUERY_ID, QUERY_TEXT, Columns, check_columns, find, plain
 from rankwright.errors import InputError, InputWarning, shown
 
-__all__ = ["TREC", "Judged", "beir_qrels", "judged_in", "judgement_columns", "query_word"]
+__all__ = ["TREC", "Judged", "JudgementLayout", "beir_qrels", "judged_in", "judgement_layout", "query_word"]
 
 TREC = ("query", "iteration", "document", "label")
 """The columns of TREC's qrels, which have no header."""
@@ -30,6 +31,20 @@ _EXPECTED = "expected columns for query, docid and rating, or --columns query=NA
 _KNOWN = frozenset((*QUERY_ID, *QUERY_TEXT, *DOCUMENT, *LABEL))
 _LISTS = ("judgmentRatings", "judgementRatings", "judgments", "judgements")
 _NO_RATING = ("", "na", "n/a", "nan", "null", "none")
+
+
+@dataclass(frozen=True)
+class JudgementLayout:
+    """Which column of a table of judgements is what."""
+
+    query: str
+    document: str
+    label: str
+    skipped: list[str]
+
+    def __str__(self) -> str:
+        skipped = f"; skipped {named(self.skipped)}" if self.skipped else ""
+        return f"queries {self.query!r}, documents {self.document!r}, grades {self.label!r}{skipped}"
 
 
 @dataclass
@@ -42,6 +57,7 @@ class Judged:
     values: list[float] = field(default_factory=list)
     lines: list[int] = field(default_factory=list)
     unrated: int = 0
+    layout: str = ""
 
     def add(self, query: Any, document: Any, rating: Any, line: int | None) -> None:
         """Add a judgement; one without a document or a rating is counted."""
@@ -83,8 +99,14 @@ def query_word(text: str) -> str:
     return "_".join(text.split())
 
 
-def judgement_columns(names: Sequence[str], columns: Columns | None = None) -> tuple[str, str, str] | None:
-    """The columns of queries, documents and ratings; None if one of them is missing."""
+def judgement_layout(names: Sequence[str], columns: Columns | None = None) -> JudgementLayout | None:
+    """The columns of queries, documents and grades; None if one of them is missing.
+
+    Examples
+    --------
+    >>> print(judgement_layout(["Query", "docid", "rating", "comment"]))
+    queries 'Query', documents 'docid', grades 'rating'; skipped 'comment'
+    """
     check_columns(columns, names)
     known = [plain(name) for name in names]
     labels = LABEL if "corpus_id" in known else tuple(name for name in LABEL if name != "score")
@@ -93,7 +115,7 @@ def judgement_columns(names: Sequence[str], columns: Columns | None = None) -> t
     document, label = find(names, "docid", columns, DOCUMENT), find(names, "label", columns, labels)
     if query is None or document is None or label is None:
         return None
-    return query, document, label
+    return JudgementLayout(query, document, label, [name for name in names if name not in (query, document, label)])
 
 
 def judged_in(source: Source, columns: Columns | None, progress: Progress | None) -> Judged | None:
@@ -143,7 +165,7 @@ def _reader_of(file: OpenFile, columns: Columns | None) -> _Reader | None:
 def _is_header(line: str) -> bool:
     """Whether a line names columns of a table; one of TREC has four words, the last of them a number."""
     cells, words = header_cells(line), line.split()
-    if len(cells) < 2 or (len(words) == len(TREC) and _is_number(words[-1])):
+    if len(cells) < 2 or (len(words) == len(TREC) and is_number(words[-1])):
         return False
     return any(plain(cell) in _KNOWN for cell in cells) or (len(cells) > 2 and "\t" not in line)
 
@@ -179,15 +201,15 @@ def _table(file: OpenFile, judged: Judged, columns: Columns | None, progress: Pr
 
 def _add_rows(rows: Iterable[tuple[int | None, Mapping[str, Any]]], judged: Judged, columns: Columns | None) -> None:
     """Add rows whose columns the first one tells."""
-    chosen: tuple[str, str, str] | None = None
+    chosen: JudgementLayout | None = None
     for line, row in rows:
         if chosen is None:
-            chosen = judgement_columns(list(row), columns)
+            chosen = judgement_layout(list(row), columns)
             if chosen is None:
-                named = ", ".join(repr(str(name)[:40]) for name in list(row)[:8])
-                raise InputError(f"has the columns {named or 'none'}; {_EXPECTED}", judged.path, line)
-        query, document, rating = (row.get(name) for name in chosen)
-        judged.add(query, document, rating, line)
+                found = ", ".join(repr(str(name)[:40]) for name in list(row)[:8])
+                raise InputError(f"has the columns {found or 'none'}; {_EXPECTED}", judged.path, line)
+            judged.layout = judged.layout or str(chosen)
+        judged.add(row.get(chosen.query), row.get(chosen.document), row.get(chosen.label), line)
 
 
 def _json(file: OpenFile, judged: Judged, columns: Columns | None, progress: Progress | None) -> None:
@@ -246,6 +268,7 @@ def _letor(file: OpenFile, judged: Judged, columns: Columns | None, progress: Pr
         raise InputError(f"{what}; expected `# docid = X` or `# X query` at the end of every line", file.path)
     judged.queries, judged.documents = qid.tolist(), documents.tolist()
     judged.values, judged.lines = labels.tolist(), [0] * len(labels)
+    judged.layout = "LETOR lines, with the documents that their comments name"
 
 
 def _is_missing(rating: Any) -> bool:
@@ -261,16 +284,8 @@ def _text(value: Any) -> str:
 
 def _rating(value: Any, path: str | Path, line: int | None) -> float:
     text = str(value).strip()
-    number = float(text) if _is_number(text) else math.nan
+    number = float(text) if is_number(text) else math.nan
     if not math.isfinite(number):
         hint = " with a decimal point" if "," in text else ", such as 0 to 4"
         raise InputError(f"the rating is {shown(value)}; expected a number{hint}", path, line)
     return number
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return "_" not in text

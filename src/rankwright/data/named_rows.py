@@ -18,7 +18,7 @@ __all__ = [
     "json_object",
     "json_value",
     "named_rows",
-    "parquet_names",
+    "parquet_numbers",
     "parquet_rows",
     "start_of",
 ]
@@ -89,11 +89,14 @@ def json_array(text: str, path: str | Path) -> Iterator[NamedRow]:
         yield number, item
 
 
-def parquet_names(file: OpenFile) -> list[str]:
-    """The columns of a Parquet file."""
+def parquet_numbers(file: OpenFile) -> dict[str, bool]:
+    """The columns of a Parquet file, and whether they hold numbers or categories rather than text."""
+    types = import_library("pyarrow").types
     with _parquet(file) as table:
-        names: list[str] = table.schema_arrow.names
-        return names
+        return {
+            column.name: not (types.is_string(column.type) or types.is_large_string(column.type))
+            for column in table.schema_arrow
+        }
 
 
 def parquet_rows(file: OpenFile, progress: Progress | None = None) -> Iterator[NamedRow]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from rankwright.errors import InputError
 
 __all__ = [
+    "BESIDE",
     "DOCUMENT",
     "LABEL",
     "QUERY_ID",
@@ -37,8 +38,17 @@ DOCUMENT = (
 LABEL = ("rating", "grade", "label", "relevance", "rel", "judgement", "judgment", "score", "gain")
 TITLE = ("title", "headline", "name")
 TEXT = ("text", "body", "content", "description", "passage", "contents")
-TEXTS = (*TITLE, *TEXT, *QUERY_TEXT, "url", "information_need", "notes", "snippet")
+TEXTS = (
+    *(*TITLE, *TEXT, *QUERY_TEXT, "url", "information_need", "snippet"),
+    *("note", "notes", "comment", "comments", "explanation", "rationale", "judge", "annotator", "rater"),
+)
 """Columns of a table of judgements or features that are for people to read."""
+
+BESIDE = (
+    *("position", "doc_position", "rank", "iteration", "timestamp"),
+    *("judge_id", "annotator_id", "rater_id", "user_id", "session_id"),
+)
+"""Columns that hold numbers in tables of judgements, and are no reason to take a table for features."""
 
 ROLES = {
     "id": ("id", "_id", *(name for name in DOCUMENT if name not in ("id", "_id"))),
@@ -48,12 +58,13 @@ ROLES = {
     "query": QUERY_TEXT,
     "docid": DOCUMENT,
     "label": LABEL,
+    "feature": (),
     "skip": (),
     "categorical": (),
 }
 """The roles that a column can have, and the names by which it is found, the first that is there."""
 
-_SEVERAL = ("skip", "categorical")
+_SEVERAL = ("feature", "skip", "categorical")
 _GAPS = re.compile(r"[\s\-]+")
 
 

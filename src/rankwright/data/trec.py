@@ -44,6 +44,8 @@ class TrecTable:
         Label or score per row.
     name : str
         Where it came from, for messages and tables.
+    layout : str
+        Of judgements in a table: what its columns were taken for, and which were skipped.
     """
 
     query_ids: Array
@@ -51,6 +53,7 @@ class TrecTable:
     doc_ids: Array
     values: Array
     name: str = ""
+    layout: str = ""
 
     @cached_property
     def documents(self) -> list[bytes]:
@@ -139,7 +142,8 @@ def read_qrels(path: Source, progress: Progress | None = None, *, columns: Colum
     queries = np.char.encode(np.array(judged.queries), "utf-8")
     documents = np.char.encode(np.array(judged.documents), "utf-8")
     lines = np.array(judged.lines) if all(judged.lines) else None
-    return _gathered(queries, documents, np.array(judged.values), lines, Path(judged.path).name, judged.path)
+    table = _gathered(queries, documents, np.array(judged.values), lines, Path(judged.path).name, judged.path)
+    return replace(table, layout=judged.layout)
 
 
 def match_queries(table: TrecTable, queries: Iterable[tuple[str, str]]) -> tuple[TrecTable, int]:

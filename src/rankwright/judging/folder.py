@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -60,8 +60,8 @@ def read_folder(folder: str | Path, without: str | None = None) -> dict[str, Jud
     return {name: Judged.of(read_actions(path)) for name, path in paths.items() if name != without}
 
 
-def grades_of(path: str | Path) -> dict[str, Grades]:
-    """Grades by judge: of a folder of judgements, of one judge's file, or of qrels."""
+def grades_of(path: str | Path, read: Callable[[Path], TrecTable] = read_qrels) -> dict[str, Grades]:
+    """Grades by judge: of a folder of judgements, of one judge's file, or of any file that ``read`` reads."""
     path = Path(path)
     if path.is_dir():
         found = read_folder(path)
@@ -70,7 +70,7 @@ def grades_of(path: str | Path) -> dict[str, Grades]:
         return {judge: one.grades for judge, one in found.items()}
     if path.name.endswith(_ENDING):
         return {path.name.removesuffix(_ENDING): Judged.of(read_actions(path)).grades}
-    table = read_qrels(path)
+    table = read(path)
     bounds = table.indptr.tolist()
     grades: dict[Pair, float] = {}
     for query, start, stop in zip(table.query_ids.tolist(), bounds[:-1], bounds[1:], strict=True):

@@ -13,14 +13,14 @@ from typing import Any
 from rankwright.data.catalogue import collection_of, is_catalogued
 from rankwright.data.delimited import header_cells, open_table
 from rankwright.data.files import OpenFile, Progress, Source, open_file
-from rankwright.data.named_rows import PARQUET, json_array, json_object, parquet_rows, start_of
+from rankwright.data.named_rows import PARQUET, json_array, json_object, parquet_numbers, parquet_rows, start_of
 from rankwright.data.roles import Columns, check_columns, find, plain
 from rankwright.errors import InputError, shown
 from rankwright.text.reading.folders import page_record, read_folder
 from rankwright.text.reading.records import ID_KEYS, Errors, Record, Tally, as_fields, check_id
 from rankwright.text.reading.sgml import read_sgml
 
-__all__ = ["FORMATS", "json_objects", "read_documents", "read_records", "read_rows", "text_lines"]
+__all__ = ["FORMATS", "document_columns", "json_objects", "read_documents", "read_records", "read_rows", "text_lines"]
 
 FORMATS = ("csv", "jsonl", "json", "tsv", "parquet", "trec", "html", "markdown", "folder")
 _SUFFIXES = {
@@ -130,6 +130,38 @@ def read_records(
         read = {"tsv": _read_columns, "trec": read_sgml}.get(kind)
         records = iter([page_record(file, path.name, kind)]) if read is None else read(file, tally, progress)
         yield from _checked(records, tally)
+
+
+def document_columns(path: Path, format: str | None = None, columns: Columns | None = None) -> dict[str, str] | None:
+    """The field of each column of a table of documents, ``id`` for the id, and no field for those left out.
+
+    None for files without columns, for JSON, whose keys speak for themselves, and where reading will find mistakes.
+
+    Examples
+    --------
+    >>> document_columns(Path("shop.csv"), columns={"id": "sku", "skip": "margin"})  # doctest: +SKIP
+    {'sku': 'id', 'title': 'title', 'margin': ''}
+    """
+    if is_catalogued(path) or not path.is_file():
+        return None
+    tally = Tally(path, "replace")
+    try:
+        with open_file(path) as file:
+            kind = _format_of(file, path) if format is None else format
+            if kind == "csv":
+                names = open_table(tally.lines(file, None), path).names
+            elif kind == "parquet":
+                names = list(parquet_numbers(file))
+            elif kind == "tsv":
+                first = next(text_lines(file, tally, None), ("", 1))[0].removesuffix("\r").split("\t")
+                names = [cell.strip() for cell in first]
+                columns = {"id": next((name for key in ID_KEYS for name in names if plain(name) == key), "")}
+            else:
+                return None
+            found = _roles(names, columns, path)
+    except InputError:
+        return None
+    return None if found is None else {name: found.get(name, "") for name in names if name}
 
 
 def _refuse_columns(columns: Columns | None, what: str, path: Path) -> None:

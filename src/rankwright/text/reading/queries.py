@@ -10,11 +10,12 @@ import html
 import re
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from rankwright.data.catalogue import collection_of, is_catalogued
+from rankwright.data.categories import named
 from rankwright.data.columns import MAX_FIELD
 from rankwright.data.delimited import header_cells, open_table
 from rankwright.data.files import OpenFile, Progress, open_file
@@ -54,10 +55,13 @@ class Queries:
         Unique query ids.
     texts : tuple of str
         The text of each.
+    layout : str
+        Of a table: what its columns were taken for, and which were skipped.
     """
 
     ids: tuple[str, ...]
     texts: tuple[str, ...]
+    layout: str = field(default="", compare=False)
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -103,18 +107,18 @@ def read_queries(
         path = found
     with open_file(path) as file:
         if file.start(len(PARQUET)) == PARQUET:
-            return _checked(_named_rows(parquet_rows(file, progress), columns, path), path)
+            return _checked(_Named(parquet_rows(file, progress), columns, path), path)
         return _checked(_text_rows(file, tags, columns, progress), path)
 
 
-def _text_rows(file: OpenFile, tags: list[str], columns: Columns | None, progress: Progress | None) -> Iterator[Row]:
+def _text_rows(file: OpenFile, tags: list[str], columns: Columns | None, progress: Progress | None) -> Iterable[Row]:
     path, text = file.path, _read_text(file, progress)
     start, first = text.lstrip()[:1], next((line for line in text.split("\n") if line.strip()), "")
     words = first.split()
     if columns and start not in ("{", "[", "<"):
         return _table_queries(text, columns, path)
     if start == "[":
-        return _named_rows(json_array(text, path), columns, path)
+        return _Named(json_array(text, path), columns, path, is_json=True)
     if start == "{":
         return _json_rows(text, columns, path)
     if start == "<":
@@ -136,18 +140,43 @@ def _is_header(cells: Sequence[str], has_tabs: bool) -> bool:
     return bool(names & set(_COLUMN_TEXTS))
 
 
-def _table_queries(text: str, columns: Columns | None, path: str | Path) -> Iterator[Row]:
+def _table_queries(text: str, columns: Columns | None, path: str | Path) -> Iterable[Row]:
     table = open_table(enumerate(text.split("\n"), 1), path)
-    return _named_rows(table.named(), columns, path)
+    return _Named(table.named(), columns, path)
 
 
-def _named_rows(
-    rows: Iterable[tuple[int | None, Mapping[str, Any]]], columns: Columns | None, path: str | Path
-) -> Iterator[Row]:
-    """Queries of rows with named values; repeated ones count once where there are documents, or no ids."""
-    seen: dict[str, str] = {}
-    for line, row in rows:
-        names = list(row)
+class _Named:
+    """Queries of rows with named values; repeated ones count once where there are documents, or no ids.
+
+    What the columns of a table are taken for is known once its first row is read; the keys of JSON speak for
+    themselves.
+    """
+
+    def __init__(
+        self,
+        rows: Iterable[tuple[int | None, Mapping[str, Any]]],
+        columns: Columns | None,
+        path: str | Path,
+        *,
+        is_json: bool = False,
+    ) -> None:
+        self._rows, self._columns, self._path, self._is_json = rows, columns, path, is_json
+        self.layout = ""
+
+    def __iter__(self) -> Iterator[Row]:
+        path, seen = self._path, dict[str, str]()
+        for line, row in self._rows:
+            text, key, is_judged = self._chosen(list(row), line)
+            query = " ".join(_as_text(row.get(text), "text", path, line).split())
+            query_id = query_word(query) if key is None else _as_text(row.get(key), "id", path, line).strip()
+            if (is_judged or key is None) and seen.get(query_id) == query:
+                continue
+            seen[query_id] = query
+            yield query_id, query, line or 0
+
+    def _chosen(self, names: list[str], line: int | None) -> tuple[str, str | None, bool]:
+        """The columns of text and id, and whether there are documents."""
+        columns, path = self._columns, self._path
         try:
             check_columns({role: name for role, name in (columns or {}).items() if role in ("qid", "query")}, names)
         except InputError as error:
@@ -157,15 +186,14 @@ def _named_rows(
         if is_judged and key is not None and plain(key) in ("id", "_id"):
             key = None  # of the document
         if text is None:
-            named = ", ".join(repr(str(name)[:40]) for name in names[:8])
+            listed = ", ".join(repr(str(name)[:40]) for name in names[:8])
             expected = "expected one for the query (query, text) and one for its id (qid, id), or --columns query=NAME"
-            raise InputError(f"has the columns {named or 'none'}; {expected}", path, line)
-        query = " ".join(_as_text(row.get(text), "text", path, line).split())
-        query_id = query_word(query) if key is None else _as_text(row.get(key), "id", path, line).strip()
-        if (is_judged or key is None) and seen.get(query_id) == query:
-            continue
-        seen[query_id] = query
-        yield query_id, query, line or 0
+            raise InputError(f"has the columns {listed or 'none'}; {expected}", path, line)
+        if not self.layout and not self._is_json:
+            skipped = [name for name in names if name not in (text, key)]
+            ids = "without ids" if key is None else f"ids {key!r}"
+            self.layout = f"texts {text!r}, {ids}" + (f"; skipped {named(skipped)}" if skipped else "")
+        return text, key, is_judged
 
 
 def _as_text(value: Any, what: str, path: str | Path, line: int | None) -> str:
@@ -217,7 +245,7 @@ def _read_text(file: OpenFile, progress: Progress | None) -> str:
         raise InputError(f"byte {data[error.start]:#04x} is not valid UTF-8", path, line) from None
 
 
-def _checked(rows: Iterator[Row], path: str | Path) -> Queries:
+def _checked(rows: Iterable[Row], path: str | Path) -> Queries:
     lines: dict[str, int] = {}
     texts: list[str] = []
     for query_id, text, line in rows:
@@ -235,7 +263,7 @@ def _checked(rows: Iterator[Row], path: str | Path) -> Queries:
     if empty:
         which = f"query {empty[0]!r} has" if len(empty) == 1 else f"{len(empty):,} queries (first {empty[0]!r}) have"
         warnings.warn(f"{path}: {which} no text", InputWarning, stacklevel=3)
-    return Queries(tuple(lines), tuple(texts))
+    return Queries(tuple(lines), tuple(texts), rows.layout if isinstance(rows, _Named) else "")
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:
@@ -243,8 +271,9 @@ def _lines(text: str) -> Iterator[tuple[int, str]]:
     return ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
 
 
-def _json_rows(text: str, columns: Columns | None, path: str | Path) -> Iterator[Row]:
-    return _named_rows(((number, json_object(line, path, number)) for number, line in _lines(text)), columns, path)
+def _json_rows(text: str, columns: Columns | None, path: str | Path) -> Iterable[Row]:
+    objects = ((number, json_object(line, path, number)) for number, line in _lines(text))
+    return _Named(objects, columns, path, is_json=True)
 
 
 def _table_rows(text: str, path: str | Path) -> Iterator[Row]:

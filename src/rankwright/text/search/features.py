@@ -13,6 +13,7 @@ import numpy.typing as npt
 from rankwright.data.ahead import map_ahead
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.dataset import RankingData
+from rankwright.data.delimited import is_number
 from rankwright.data.threads import threads_of
 from rankwright.data.trec import TrecTable
 from rankwright.errors import InputError
@@ -307,7 +308,7 @@ def read_document_table(path: str | Path, index: Index) -> DocumentTable:
     rows = read_rows(path)
     first, header = next(rows, (1, []))
     names = [name.strip() for name in header[1:]]
-    if not names or not all(names) or len(set(names)) < len(names) or any(map(_is_number, names)):
+    if not names or not all(names) or len(set(names)) < len(names) or any(map(is_number, names)):
         what = "id, then a unique name for each column, not a number, separated by tabs"
         raise InputError(f"expected a header line: {what}", path, first)
     values = np.full((index.n_docs, len(names)), np.nan)
@@ -330,17 +331,9 @@ def read_document_table(path: str | Path, index: Index) -> DocumentTable:
 
 
 def _number(cell: str, path: str | Path, line: int) -> float:
-    if not _is_number(cell):
+    if not is_number(cell):
         raise InputError(f"non-numeric value {cell!r}; expected numbers after the id", path, line)
     number = float(cell)
     if not abs(number) <= _LARGEST:
         raise InputError(f"{cell.strip()} is not finite in single precision", path, line)
     return number
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
