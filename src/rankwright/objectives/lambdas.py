@@ -10,8 +10,7 @@ with both documents below rank k: O(k·n) a query.
 
 Two factors can shift the weight, to pairs and to queries: 1/(nearness + |o|) for every pair, so that pairs of close
 scores count more, and log₂(1 + S)/S for every query, where S is twice the sum of its λ, so that queries with many large
-changes do not outweigh the others. Both come from LightGBM's ``lambdarank_norm``. A third one is given: every pair is
-multiplied by a number of the document that should win it, such as the inverse propensity of a click.
+changes do not outweigh the others. Both come from LightGBM's ``lambdarank_norm``.
 
 Documents of equal scores have no ranks of their own. They take ranks at which every worth is spread evenly over the
 tie: with n documents of equal score and m of them of one worth, these come about every n/m ranks. Then the gradients of
@@ -137,8 +136,7 @@ def _space(longest: int, rows: int) -> Any:
     """Working memory of `_query` for queries of up to ``longest`` documents."""
     places, work = (np.empty(longest, np.int64), np.empty(longest, np.int64)), np.empty(WORK * longest + BINS)
     vectors = (np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest), np.empty(longest))
-    boost = np.empty(longest)
-    return places, work, vectors, (np.empty(longest), np.empty(longest), boost), np.empty((rows, longest + 1))
+    return places, work, vectors, (np.empty(longest), np.empty(longest)), np.empty((rows, longest + 1))
 
 
 @njit(**INNER)
@@ -184,15 +182,11 @@ def _set_ranks(scores: Any, worth: Any, order: Any, ranks: Any) -> None:
 
 
 @njit(**INNER)
-def _share(
-    scores: Any, worth: Any, winning: Any, order: Any, ranks: Any, values: Any, norm: float, shared: Any
-) -> None:  # fmt: skip
-    """``values``, which are by rank, over ``norm``; documents alike in score, worth and factor get their mean."""
+def _share(scores: Any, worth: Any, order: Any, ranks: Any, values: Any, norm: float, shared: Any) -> None:
+    """``values``, which are by rank, over ``norm``; documents alike in score and worth get their mean."""
     first = np.int64(0)  # as a literal, it would compile what it is given to twice
     while first < order.size:
         last = _alike(worth, order, first, _alike(scores, order, first, order.size))
-        if winning.size:
-            last = _alike(winning, order, first, last)
         total = 0.0
         for at in range(first, last):
             total += values[ranks[at]]
@@ -205,12 +199,10 @@ def _share(
 @njit(cache=True, nogil=True, error_model="numpy")
 def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights: Any) -> None:
     """Residuals and second derivatives of query ``q``, whose documents come by worth, lowest first."""
-    truncation, (near, slope, normalize), parameters, indptr, worth, known, factors, changes, prepare, sort = setup
-    norms, winning = factors
-    (order, ranks), work, (ranked, ordered, change, up, curve), (powers, inverses, boost), state = space
+    truncation, (near, slope, normalize), parameters, indptr, worth, known, norms, changes, prepare, sort = setup
+    (order, ranks), work, (ranked, ordered, change, up, curve), (powers, inverses), state = space
     n, start = scores.size, indptr[q]
     own, order, ranks = worth[start : start + n], order[:n], ranks[:n]
-    winning = winning[start : start + n]
     sort(scores, order, work)
     for r in range(n):
         ranks[r], ranked[r], ordered[r] = r, own[order[r]], scores[order[r]]
@@ -222,17 +214,11 @@ def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights:
         _set_ranks(scores, own, order, ranks)
         for at in range(n):
             ranked[ranks[at]] = own[order[at]]
-    if winning.size:
-        for at in range(n):
-            boost[ranks[at]] = winning[order[at]]
     prepare(ranked[:n], known[start : start + n], parameters, state)
     forces, norm = 0.0, norms[q]
     together = _powers(ordered[:n], powers, inverses)
     for i in range(min(truncation, n - 1)):
         changes(i, ranked[:n], parameters, state, change[:n])
-        if winning.size:
-            for j in range(i + 1, n):
-                change[j] *= boost[i] if ranked[i] > ranked[j] else boost[j]
         if not together:
             powers[i] = 1.0
             _powers_of(i, ordered[:n], inverses)
@@ -248,7 +234,7 @@ def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights:
     if tied:
         for turn in range(2):  # one call for both: a function called in two places is compiled for each
             values, shared = (curve, weights) if turn else (up, residuals)
-            _share(scores, own, winning, order, ranks, values, norm, shared)
+            _share(scores, own, order, ranks, values, norm, shared)
 
 
 @njit(cache=True, nogil=True)
@@ -298,8 +284,6 @@ class Lambdas:
         Divide the gradients of every pair by ``nearness`` + |s_i − s_j|, unless it is 0.
     normalize : bool
         Whether to multiply the gradients of every query by log₂(1 + S)/S.
-    winning : ndarray, optional
-        A factor of every document for the pairs that it should win.
 
     Attributes
     ----------
@@ -324,7 +308,6 @@ class Lambdas:
         query_weights: Array | None = None,
         nearness: float = 0.0,
         normalize: bool = False,
-        winning: Array | None = None,
     ) -> None:
         self.indptr, self._measure = as_bounds(indptr), measure
         labels = np.asarray(labels, np.float64)
@@ -342,9 +325,7 @@ class Lambdas:
                 norms = np.asarray(measure.norms(Rankings(labels, self.indptr)), np.float64)
             else:
                 swaps = Swaps(_given_changes)
-        factors = np.empty(0) if winning is None else np.asarray(winning, np.float64)
-        keys = (worth[self.docs], query_of_row(self.indptr))
-        self.docs = self.docs[np.lexsort(keys if winning is None else (factors[self.docs], *keys))]
+        self.docs = self.docs[np.lexsort((worth[self.docs], query_of_row(self.indptr)))]
         worth = np.ascontiguousarray(worth[self.docs])
         self.setup = (
             longest if truncation is None else int(truncation),
@@ -353,7 +334,7 @@ class Lambdas:
             self.indptr,
             worth,
             read_only(descending(worth, self.indptr)),
-            (norms, factors if winning is None else np.ascontiguousarray(factors[self.docs])),
+            norms,
             compiled(swaps.changes, _CHANGES),
             compiled(swaps.prepare, _PREPARE),
             FirstClass(sort_descending, SORT),

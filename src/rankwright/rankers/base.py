@@ -26,13 +26,13 @@ from rankwright.rankers.gathering import Gathering
 from rankwright.rankers.inputs import check_size
 from rankwright.rankers.other_names import hint
 from rankwright.rankers.parameters import check_parameters
-from rankwright.rankers.positions import inverse_propensities
+from rankwright.rankers.positions import JUDGED, Clicks, clicks_of
 from rankwright.rankers.weights import Weights, weigh
 
 __all__ = ["Ranker", "Task"]
 
 Array = npt.NDArray[Any]
-_FIT = ("X", "y", "qid", "group", "sample_weight", "query_weight", "eval_set", "eval_qid", "eval_group")
+_FIT = ("X", "y", "qid", "group", "sample_weight", "query_weight", "position", "eval_set", "eval_qid", "eval_group")
 _NOT_OF_THE_MODEL = ("callback", "n_jobs", "warm_start")  # they do not change the model
 
 
@@ -52,6 +52,8 @@ class Task:
         Validation data with the columns of the training data.
     choice : CrossValidation or None
         What cross-validation chose, to be trained for.
+    valid_winning : ndarray or None
+        Factors for the clicks of the validation data, if its labels are clicks.
     """
 
     data: RankingData
@@ -59,6 +61,7 @@ class Task:
     useful: Array
     valid: RankingData | None
     choice: CrossValidation | None = None
+    valid_winning: Array | None = None
 
 
 class Ranker(Gathering):
@@ -102,9 +105,11 @@ class Ranker(Gathering):
         query_weight: Any = None,
         position: Any = None,
         propensities: Any = None,
+        pair: Any = None,
         eval_set: Any = None,
         eval_qid: Any = None,
         eval_group: Any = None,
+        eval_position: Any = None,
         **unknown: Any,
     ) -> Self:
         """Train.
@@ -130,17 +135,22 @@ class Ranker(Gathering):
             Weight of each query, as ``{qid: weight}`` or per row; multiplied with ``sample_weight``. Relative too, and
             queries of weight 0 are absent.
         position : array-like of int, optional
-            Where labels are clicks: the position, from 1, at which each row was shown. A pair weighs 1/p, p being the
-            propensity of its clicked document's position; weights above 10 are cut to 10, with a warning. For
-            :class:`RankingSVM` and :class:`LambdaMART`. Validation data and ``cv`` are not weighted.
+            Where labels are clicks and queries pages: the position, from 1, at which each row was shown. Every click
+            counts as the only relevant document of its page, and weighs 1/p, p being the propensity of its position, at
+            most 100; in ``cv``, too. For :class:`RankingSVM` and :class:`LambdaMART`.
         propensities : Propensities, mapping or array-like, optional
             With ``position``: how likely each position is looked at, as ``click_model(log).propensities``, ``{position:
             propensity}``, or a list from position 1.
+        pair : array-like, optional
+            With ``position``: an id of the query and document of each row, the same on all pages. Its clicks then weigh
+            one over its mean propensity, which is less noisy, and ``cv`` holds out pages together that share a pair.
         eval_set : RankingData, (X, y, qid) or (X, y), optional
             Validation data: what a ranker leaves open (``C="auto"``, the number of rounds or epochs) is chosen on it.
             A list of one of these works too. Without it, ``cv`` and ``C="auto"`` choose by cross-validation.
         eval_qid, eval_group : array-like, optional
             Query ids, or rows per query, where ``eval_set`` is (X, y).
+        eval_position : array-like of int, optional
+            With ``position``: the position of each row of ``eval_set``, if its labels are clicks too.
         **unknown
             An error, with a hint for arguments of LightGBM and XGBoost.
         """
@@ -149,11 +159,11 @@ class Ranker(Gathering):
         self.check_parameters()
         data = self._gather(X, y, qid, group, reset=True)
         valid = self._validation(eval_set, eval_qid, eval_group)
-        winning, notices = inverse_propensities(data.n_docs, position, propensities)
-        if winning is not None and not self._uses_positions:
-            raise InputError(f"{type(self).__name__} takes no position; expected RankingSVM or LambdaMART")
-        data, weights = weigh(data, sample_weight, query_weight, winning=winning)
-        for notice in (*notices, *shared_notices(data, valid), *self._fit(data, weights, valid).notices):
+        clicks = clicks_of(data, valid, position, propensities, pair, eval_position)
+        self._check_positions(clicks)
+        data, weights = weigh(data, sample_weight, query_weight, winning=clicks.training, pair=clicks.pair)
+        found = self._fit(data, weights, valid, clicks=clicks).notices
+        for notice in (*clicks.notices, *shared_notices(data, valid), *found):
             warnings.warn(notice.text, _category(notice), stacklevel=2)
         return self
 
@@ -172,6 +182,7 @@ class Ranker(Gathering):
         *,
         weights: Any = None,
         choice: CrossValidation | None = None,
+        clicks: Clicks = JUDGED,
     ) -> Fitted:
         """Train on data that is gathered already; what ``fit`` warns of is among the facts that come back.
 
@@ -184,16 +195,30 @@ class Ranker(Gathering):
         choice : CrossValidation, optional
             What :func:`~rankwright.rankers.cross_validation.cross_validate` found for this ranker: its setting is
             trained for.
+        clicks : Clicks
+            The weights of clicks, where labels are.
         """
         self.check_parameters()
+        self._check_positions(clicks)
         data = self._gather(data, None, None, None, reset=True)
-        return self._fit(*weigh(data, queries=weights), self._validation(valid), choice)
+        data, relative = weigh(data, queries=weights, winning=clicks.training, pair=clicks.pair)
+        return self._fit(data, relative, self._validation(valid), choice, clicks)
+
+    def _check_positions(self, clicks: Clicks) -> None:
+        """Reject positions where this ranker cannot take them."""
+        if clicks.training is not None and not self._uses_positions:
+            raise InputError(f"{type(self).__name__} takes no position; expected RankingSVM or LambdaMART")
 
     def _fit(
-        self, data: RankingData, weights: Weights, valid: RankingData | None, choice: CrossValidation | None = None
+        self,
+        data: RankingData,
+        weights: Weights,
+        valid: RankingData | None,
+        choice: CrossValidation | None = None,
+        clicks: Clicks = JUDGED,
     ) -> Fitted:
         began = time.perf_counter()
-        task = self._task(data, weights, valid)
+        task = replace(self._task(data, weights, valid), valid_winning=clicks.of_validation(valid))
         found: tuple[Notice, ...] = ()
         if task.useful.any():
             if choice is None:
@@ -229,7 +254,7 @@ class Ranker(Gathering):
                 if part is not None:
                     check_size(part, what, self._scales_features())
         self._check_data(data, valid)
-        useful = self._useful(data)
+        useful = self._useful(data) if weights.winning is None else weights.counted(data) > 0
         weights = weights.relative(useful)
         weights = replace(weights, queries=weights.queries * own[own > 0])
         self.n_queries_, self.n_queries_skipped_ = int(useful.sum()), int((~useful).sum())

@@ -70,7 +70,7 @@ class BoostedRanker(CrossValidated):
         run = self._run(task)
         value = None
         if task.valid is not None:
-            of_scores = validation_value(task.valid, self.measure_to_choose_by())
+            of_scores = validation_value(task.valid, self.measure_to_choose_by(), task.valid_winning)
 
             def value(scores: Array) -> float:
                 return of_scores(run.score(scores))
@@ -125,11 +125,19 @@ class BoostedRanker(CrossValidated):
 def lambda_gradients(
     data: Any, measure: str | Measure, truncation: int | None, n_jobs: int | None, weights: Array, **settings: Any
 ) -> Any:
-    """The lambda gradients of a measure; of ``data`` only ``labels`` and ``indptr`` are used."""
+    """The lambda gradients of a measure; of ``data`` only ``labels`` and ``indptr`` are used.
+
+    With ``winning``, the factors of documents, labels are clicks.
+    """
+    from rankwright.objectives.click_lambdas import ClickLambdas
     from rankwright.objectives.lambdas import Lambdas
 
     resolved, threads = parse_measure(measure).resolve("letor"), threads_of(n_jobs)
-    return Lambdas(data.labels, data.indptr, resolved, truncation, threads, query_weights=weights, **settings)
+    given = (data.labels, data.indptr, resolved, truncation, threads)
+    if settings.get("winning") is not None:
+        return ClickLambdas(*given, query_weights=weights, **settings)
+    settings.pop("winning", None)
+    return Lambdas(*given, query_weights=weights, **settings)
 
 
 class _BoostedSteps:

@@ -117,7 +117,7 @@ class CostRanker(LinearRanker, CrossValidated):
         if self.C == "auto" and task.valid is None:
             grid = [DEFAULT if task.choice is None else float(task.choice.setting)]
         measure, valid = self.measure_to_choose_by(), task.valid
-        value_of = None if valid is None else validation_value(valid, measure)
+        value_of = None if valid is None else validation_value(valid, measure, task.valid_winning)
         rows: list[dict[str, float]] = []
         best: tuple[float, float, Trial] | None = None
         interrupted = False

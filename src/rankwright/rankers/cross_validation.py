@@ -195,8 +195,9 @@ class _Fold:
         if start is not None:
             self.ranker.start_from(start.coef)
         task = self.ranker._task(*run.weights.of(run.folds.trained_on(number), run.data), held_out)
-        docs = places_among(run.docs, run.folds.of_query == number, run.data)
-        self._values = query_values(held_out, run.measure, docs)
+        of_fold = (run.folds.of_query == number, run.data)
+        docs = places_among(run.docs, *of_fold)
+        self._values = query_values(held_out, run.measure, docs, run.weights.winning_of(*of_fold))
         self._n_queries = run.data.n_queries
         self.steps: Steps = self.ranker._steps(task)
 
@@ -273,7 +274,7 @@ class _Run:
             yield row
             if not self.ranker._folds_together:
                 continue
-            mean = _mean(row, self.weights.queries)
+            mean = _mean(row, self.weights.counted(self.data))
             if mean > highest + _ROUNDING:
                 best, highest = number, mean
             stop = self.ranker._after_round(setting, mean, time.perf_counter() - began)
@@ -303,8 +304,8 @@ def _cross(
     if len(done) < folds.n_held_out:
         finished = np.isin(folds.of_query, [fold.number for fold in done])
         folds = replace(folds, of_query=np.where(finished, folds.of_query, -1))
-    values = np.array(rows)
-    chosen = _best(values, weights.queries)
+    values, counted = np.array(rows), weights.counted(data)
+    chosen = _best(values, counted)
     parts = [(fold, fold.queries) for fold in done]
     if len(done) == 1:
         held_out = queries[folds.of_query[queries] >= 0]
@@ -312,11 +313,11 @@ def _cross(
     scores, of_query, used = np.full(data.n_docs, np.nan), np.full(data.n_queries, np.nan), []
     for fold, part in parts:
         others = (folds.of_query >= 0) & ~np.isin(np.arange(data.n_queries), part)
-        number = _best(values[:, others], weights.queries[others]) if others.any() else chosen
+        number = _best(values[:, others], counted[others]) if counted[others].any() else chosen
         used.append(number)
         some = some_queries(data, part)
         scores[np.isin(data.query_of_row(), part)] = scores_of(fold.steps.model(number), some)
-    of_query[folds.of_query >= 0] = _values_of(data, folds, measure, docs, scores)
+    of_query[folds.of_query >= 0] = _values_of(data, weights, folds, measure, docs, scores)
     models = [
         None if isinstance(fold.steps, Still) else fold.steps.model(chosen if len(done) == 1 else number)
         for fold, number in zip(done, used, strict=False)
@@ -326,7 +327,7 @@ def _cross(
         folds,
         tuple(settings[: len(values)]),
         values,
-        weights.queries,
+        counted,
         settings[chosen],
         tuple(settings[number] for number in used),
         scores,
@@ -338,13 +339,16 @@ def _cross(
     return found, models
 
 
-def _values_of(data: RankingData, folds: Folds, measure: Measure, docs: Array, scores: Array) -> Array:
+def _values_of(
+    data: RankingData, weights: Weights, folds: Folds, measure: Measure, docs: Array, scores: Array
+) -> Array:
     """The measure of every held-out query."""
     held_out = folds.of_query >= 0
     if held_out.all():
-        return query_values(data, measure, docs)(scores)
-    rows = np.repeat(held_out, data.sizes)
-    return query_values(some_queries(data, held_out), measure, places_among(docs, held_out, data))(scores[rows])
+        return query_values(data, measure, docs, weights.winning)(scores)
+    own, places = weights.winning_of(held_out, data), places_among(docs, held_out, data)
+    values = query_values(some_queries(data, held_out), measure, places, own)
+    return values(scores[np.repeat(held_out, data.sizes)])
 
 
 def _figures(folds: Sequence[_Fold], settings: Sequence[Any]) -> tuple[dict[str, float], ...]:

@@ -14,6 +14,7 @@ from rankwright.rankers.cross_validation import CrossValidation, Steps, crossed
 from rankwright.rankers.facts import Kind, Notice
 from rankwright.rankers.folds import Folds
 from rankwright.rankers.parameters import NONE, one_of, parameter, seed_of, whole
+from rankwright.rankers.positions import pages_together
 from rankwright.rankers.weights import Weights
 
 __all__: list[str] = []
@@ -43,7 +44,11 @@ class CrossValidated(Ranker):
         if n_folds is None:
             return None, ()
         seed = seed_of(getattr(self, "random_state", 0))
-        folds = Folds.draw(data, n_folds, useful=self._useful(data) & data.has_order, seed=seed)
+        if weights.winning is None:
+            useful, together = self._useful(data) & data.has_order, None
+        else:
+            useful, together = weights.counted(data) > 0, pages_together(data, weights.pair)
+        folds = Folds.draw(data, n_folds, useful=useful, together=together, seed=seed)
         if folds is None:
             what = "one query has an order to learn, and none can be held out for cross-validation"
             return None, (Notice(Kind.NOT_CHOSEN, f"{what}: {self._not_chosen()}"),)

@@ -62,7 +62,13 @@ class Folds:
 
     @classmethod
     def draw(
-        cls, data: RankingData, n_folds: int | str = "auto", *, useful: Array | None = None, seed: int = 0
+        cls,
+        data: RankingData,
+        n_folds: int | str = "auto",
+        *,
+        useful: Array | None = None,
+        together: Array | None = None,
+        seed: int = 0,
     ) -> Folds | None:
         """Draw folds, which depend neither on the order of rows and queries nor on labels; None if there is one query.
 
@@ -75,22 +81,30 @@ class Folds:
             where there are 500 or more such queries.
         useful : ndarray of bool, optional
             Queries with something to learn from; default: those with an order.
+        together : ndarray of int, optional
+            A number per query, from 0: queries of the same number are in the same fold, and count as one.
         seed : int
             Random seed.
         """
         useful = data.has_order if useful is None else useful
-        n_useful = int(useful.sum())
+        _, queries = by_content(data)
+        groups = queries if together is None else together[queries]
+        _, first, number = np.unique(groups, return_index=True, return_inverse=True)
+        group = np.empty(data.n_queries, np.int64)  # numbered by content: a group comes where its first query does
+        group[queries] = np.argsort(np.argsort(first))[number]
+        able = np.zeros(len(first), bool)
+        able[group[useful]] = True
+        n_useful = int(able.sum())
         many = min(FOLDS if isinstance(n_folds, str) else int(n_folds), n_useful)
         if many <= 1:
             return None
-        _, queries = by_content(data)
         rng = np.random.default_rng([seed, many])
-        drawn = np.concatenate([rng.permutation(queries[useful[queries]]), rng.permutation(queries[~useful[queries]])])
-        of_query = np.empty(data.n_queries, np.int64)
-        of_query[drawn] = np.arange(data.n_queries) % many
+        drawn = np.concatenate([rng.permutation(np.flatnonzero(able)), rng.permutation(np.flatnonzero(~able))])
+        of_group = np.empty(len(first), np.int64)
+        of_group[drawn] = np.arange(len(first)) % many
         if n_folds == "auto" and n_useful >= ONE_FROM:
-            of_query = np.where(of_query == 0, 0, -1)
-        return cls(of_query, many)
+            of_group = np.where(of_group == 0, 0, -1)
+        return cls(of_group[group], many)
 
 
 def by_content(data: RankingData) -> tuple[Array, Array]:

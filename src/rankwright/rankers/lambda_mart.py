@@ -42,8 +42,7 @@ class LambdaMART(TreeRanker, FromBackground):
         Ignore pairs of documents that are both below this rank.
     normalize_queries : bool
         Scale the gradients of every query by log₂(1 + S)/S, S being their sum over its pairs, so that queries with many
-        large ones do not outweigh the others. Not done where ``fit`` is given positions: it would undo the
-        weights of clicks.
+        large ones do not outweigh the others. Where ``fit`` is given positions, a click is a query.
     nearness : float
         Divide the gradient of every pair by this number plus the difference of its scores, so that pairs of close
         scores count more; 0: all pairs count alike.
@@ -123,11 +122,8 @@ class LambdaMART(TreeRanker, FromBackground):
         ordered = Ordered.of(task, X, threads_of(self.n_jobs))
         scores = start.scores(data)[ordered.rows]
         valid_scores = None if valid is None else start.scores(valid)
-        winning = ordered.winning
-        factors = {"nearness": self.nearness, "normalize": self.normalize_queries and winning is None}
-        lambdas = lambda_gradients(
-            ordered, self.measure, self.truncation, self.n_jobs, ordered.weights, winning=winning, **factors
-        )
+        factors = {"nearness": self.nearness, "normalize": self.normalize_queries, "winning": ordered.winning}
+        lambdas = lambda_gradients(ordered, self.measure, self.truncation, self.n_jobs, ordered.weights, **factors)
         grower, (learner,) = self._grow(X, ordered.rows, valid, 1)
 
         def keep(boosted: Boosted) -> Outcome:

@@ -17,7 +17,7 @@ from rankwright.measures.base import REGISTRY
 from rankwright.measures.forms import Oracle, read_only
 from rankwright.rankers.problem import Target
 
-__all__ = ["Loss", "pair_target", "parse_losses"]
+__all__ = ["Loss", "click_target", "pair_target", "parse_losses"]
 
 Array = npt.NDArray[Any]
 
@@ -71,6 +71,18 @@ def _pairs(parameters: Array) -> Oracle:
 
     kept = read_only(parameters)
     return Oracle(pairs, lambda longest: kept, "pairs")
+
+
+def click_target(weights: Array, useful: Array) -> Target:
+    """Hinges of every click with all other documents of its page; a weight per document, 0 for what is not clicked."""
+    return Target(weights, useful, _clicks(), made_by=(_clicks, ()))
+
+
+def _clicks() -> Oracle:
+    from rankwright.measures.oracles.clicks import clicks
+
+    nothing = read_only(np.empty(0))
+    return Oracle(clicks, lambda longest: nothing, "pairs")
 
 
 def parse_losses(loss: Any, feature_map: Any = None, weights: Sequence[float] | None = None) -> list[Loss]:

@@ -14,7 +14,7 @@ from rankwright.data.pairs import distinct, label_counts, pairs_of_queries
 from rankwright.errors import InputError
 from rankwright.measures import Measure, Rankings, parse_measure
 
-__all__ = ["grades_of", "query_pair_weights", "rank_pair_weights", "weight_table", "winning_classes"]
+__all__ = ["grades_of", "query_pair_weights", "rank_pair_weights", "weight_table"]
 
 Array = npt.NDArray[Any]
 
@@ -98,16 +98,3 @@ def weight_table(values: Array, weights: Mapping[tuple[float, float], float] | N
                 raise InputError(f"rank_weights of ({pair[0]:g}, {pair[1]:g}) is {known[pair]:g}; expected at least 0")
             table[a, b] = known[pair]
     return table
-
-
-def winning_classes(grades: Array, winning: Array, table: Array) -> tuple[Array, Array]:
-    """Grades told apart by the factor of the pairs that a document should win, and τ times that factor.
-
-    For the oracle of pairs a factor is part of the grade: classes come by grade, then by factor, and classes of one
-    grade have no pairs.
-    """
-    factors = np.where(grades > 0, winning, 0.0)  # the lowest grade wins nothing
-    classes, place = np.unique(np.stack([grades, factors]), axis=1, return_inverse=True)
-    own = classes[0].astype(np.int64)
-    wider = np.where(own[:, np.newaxis] > own, table[np.ix_(own, own)] * classes[1][:, np.newaxis], 0.0)
-    return np.ravel(place).astype(np.float64), wider

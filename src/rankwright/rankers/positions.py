@@ -1,30 +1,121 @@
 """Clicks as labels: the position of a document says how likely it was looked at, and so how much its click weighs.
 
-A pair of a clicked document and another one weighs 1/p, where p is the propensity of the clicked document's position
-(Joachims, Swaminathan and Schnabel: Unbiased learning-to-rank with biased feedback, 2017). What was looked at rarely
-counts the more when it is clicked, so on average all clicks are as if everything was looked at. Weights above 10 are
-cut to 10: one click in a place that nobody looks at would outweigh all others.
+A click weighs 1/p, where p is the propensity of its position (Joachims, Swaminathan and Schnabel: Unbiased
+learning-to-rank with biased feedback, 2017). What was looked at rarely counts the more when it is clicked, so on
+average all clicks are as if everything was looked at, provided that every click counts on its own
+(:mod:`rankwright.data.clicked`). Weights above 100 are cut to 100: one click in a place that nobody looks at would
+outweigh all others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwright.clicks.estimates import Propensities
+from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.rankers.facts import Kind, Notice
 
-__all__ = ["MOST_WEIGHT", "inverse_propensities"]
+__all__ = ["JUDGED", "MOST_WEIGHT", "Clicks", "clicks_of", "inverse_propensities"]
 
 Array = npt.NDArray[Any]
-MOST_WEIGHT = 10.0
+MOST_WEIGHT = 100.0
 
 
-def inverse_propensities(n_rows: int, position: Any, propensities: Any) -> tuple[Array | None, tuple[Notice, ...]]:
+@dataclass(frozen=True, eq=False)
+class Clicks:
+    """The weights of clicks.
+
+    Attributes
+    ----------
+    training, validation : ndarray or None
+        A weight per row, in the caller's order of rows; None where labels are judgements.
+    pair : ndarray or None
+        A number per row of the training data, the same for rows of the same query and document.
+    notices : tuple of Notice
+        What the user should know of them.
+    """
+
+    training: Array | None = None
+    validation: Array | None = None
+    pair: Array | None = None
+    notices: tuple[Notice, ...] = ()
+
+    def of_validation(self, valid: RankingData | None) -> Array | None:
+        """The weights of the validation data, in its own order."""
+        if self.validation is None or valid is None or valid.rows is None:
+            return self.validation
+        return self.validation[valid.rows]
+
+
+JUDGED = Clicks()
+"""No label is a click."""
+
+
+def clicks_of(
+    data: RankingData,
+    valid: RankingData | None,
+    position: Any,
+    propensities: Any,
+    pair: Any = None,
+    eval_position: Any = None,
+) -> Clicks:
+    """The weights of the clicks of training data, and of validation data if there are positions for it.
+
+    ``pair`` says which rows are of the same query and document: its clicks then weigh one over the mean propensity of
+    all positions at which it was shown, which says the same of its relevance with less variance (Oosterhuis and de
+    Rijke: Policy-aware counterfactual learning to rank for top-k rankings, 2020).
+    """
+    numbers = None if pair is None else _numbered(pair, data.n_docs)
+    training, notices = inverse_propensities(data.n_docs, position, propensities, pair=numbers)
+    for name, given, needed in (("pair", pair, training), ("eval_position", eval_position, training)):
+        if given is not None and needed is None:
+            raise InputError(f"{name} is given without position; expected the position of every row")
+    if eval_position is None:
+        return Clicks(training, None, numbers, notices)
+    if valid is None:
+        raise InputError("eval_position is given without eval_set; expected both")
+    validation, also = inverse_propensities(valid.n_docs, eval_position, propensities, "eval_position")
+    return Clicks(training, validation, numbers, notices or also)
+
+
+def _numbered(pair: Any, n_rows: int) -> Array:
+    """Pairs as numbers from 0."""
+    values = np.asarray(pair)
+    if values.shape != (n_rows,):
+        raise InputError(f"{n_rows} rows but pair of shape {values.shape}; expected one id per row")
+    return np.unique(values.astype(str) if values.dtype == object else values, return_inverse=True)[1]
+
+
+def pages_together(data: RankingData, pair: Array | None) -> Array | None:
+    """A number for every page, the same for pages that share a pair, if only by way of others; None without pairs.
+
+    Examples
+    --------
+    >>> data = RankingData.from_arrays(np.zeros((6, 1)), np.zeros(6), [1, 1, 2, 2, 3, 3])
+    >>> pages_together(data, np.array([0, 1, 1, 2, 3, 4])).tolist()
+    [0, 0, 2]
+    """
+    if pair is None:
+        return None
+    page, group = data.query_of_row(), np.arange(data.n_queries)
+    while True:
+        lowest = np.full(int(pair.max()) + 1, data.n_queries)
+        np.minimum.at(lowest, pair, group[page])
+        wider = np.minimum.reduceat(lowest[pair], data.indptr[:-1])
+        if np.array_equal(wider, group):
+            return group
+        group = wider
+
+
+def inverse_propensities(
+    n_rows: int, position: Any, propensities: Any, name: str = "position", pair: Array | None = None
+) -> tuple[Array | None, tuple[Notice, ...]]:
     """A weight for every row, or None without positions; and a notice if weights were cut.
 
     Parameters
@@ -35,6 +126,10 @@ def inverse_propensities(n_rows: int, position: Any, propensities: Any) -> tuple
         Position at which each row was shown, from 1.
     propensities : Propensities, mapping or array-like
         How likely a position is looked at: ``{position: propensity}``, or one for each position from 1.
+    name : str
+        What errors call the positions.
+    pair : ndarray of int, optional
+        Rows of the same number share the mean of their propensities.
     """
     if position is None:
         if propensities is not None:
@@ -46,17 +141,19 @@ def inverse_propensities(n_rows: int, position: Any, propensities: Any) -> tuple
     try:
         places = np.asarray(position).astype(np.float64)
     except (TypeError, ValueError):
-        raise InputError("position contains a non-numeric value; expected whole numbers from 1") from None
+        raise InputError(f"{name} contains a non-numeric value; expected whole numbers from 1") from None
     if places.shape != (n_rows,):
-        raise InputError(f"{n_rows} rows but position of shape {places.shape}; expected one position per row")
+        raise InputError(f"{n_rows} rows but {name} of shape {places.shape}; expected one position per row")
     wrong = ~((places >= 1) & (places == np.floor(places)) & (places < 1 << 53))
     if wrong.any():
-        raise InputError(f"position is {places[np.argmax(wrong)]:g}; expected whole numbers from 1")
+        raise InputError(f"{name} is {places[np.argmax(wrong)]:g}; expected whole numbers from 1")
     values = _propensities(propensities).of(places.astype(np.int64))
     wrong = ~((values > 0) & (values <= 1))
     if wrong.any():
         at = int(np.argmax(wrong))
         raise InputError(f"the propensity of position {places[at]:.0f} is {values[at]:g}; expected above 0, at most 1")
+    if pair is not None:
+        values = (np.bincount(pair, values) / np.maximum(np.bincount(pair), 1))[pair]
     weights = np.minimum(1.0 / values, MOST_WEIGHT)
     cut = np.unique(places[1.0 / values > MOST_WEIGHT])
     if not len(cut):

@@ -22,17 +22,17 @@ from rankwright.measures import Measure
 from rankwright.rankers.base import Task
 from rankwright.rankers.cost import cost
 from rankwright.rankers.facts import Kind, Notice
-from rankwright.rankers.losses import pair_target
+from rankwright.rankers.losses import click_target, pair_target
 from rankwright.rankers.max_margin import MaxMarginRanker
 from rankwright.rankers.pair_weights import (
     grades_of,
     query_pair_weights,
     rank_pair_weights,
     weight_table,
-    winning_classes,
 )
 from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, Rule, one_of, parameter
 from rankwright.rankers.problem import BUNDLE, DESCENT, SOLVERS, Settings, Target
+from rankwright.rankers.weights import click_weights
 from rankwright.solvers.bundle import Solution
 
 __all__ = ["RankingSVM"]
@@ -151,6 +151,8 @@ class RankingSVM(MaxMarginRanker):
         return query_pair_weights(data, self.query_weights if isinstance(self.query_weights, Mapping) else None)
 
     def _targets(self, data: RankingData, winning: Array | None = None) -> Sequence[Target]:
+        if winning is not None:
+            return [self._click_target(data, winning)]
         values, grades = grades_of(data)
         weights = self.rank_weights
         if isinstance(weights, str | Measure):
@@ -159,6 +161,12 @@ class RankingSVM(MaxMarginRanker):
         self.rank_weights_ = {
             (float(values[a]), float(values[b])): float(table[a, b]) for a in range(len(values)) for b in range(a)
         }
-        if winning is not None:
-            grades, table = winning_classes(grades, winning, table)
         return [pair_target(grades, data.has_order, table)]
+
+    def _click_target(self, data: RankingData, winning: Array) -> Target:
+        """What clicks make of the labels; pairs have no weights of their own then."""
+        if self.rank_weights is not None or self.query_weights is True:
+            name = "query_weights" if self.rank_weights is None else "rank_weights"
+            raise InputError(f"{name} weigh pairs by labels, and position weighs clicks; expected one of the two")
+        self.rank_weights_ = {}
+        return click_target(data.labels * winning, click_weights(data, winning) > 0)

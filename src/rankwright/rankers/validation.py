@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.clicked import Clicked
 from rankwright.data.dataset import RankingData
 from rankwright.data.order import rank_order
 from rankwright.evaluation.table import mean_of
 from rankwright.measures import Measure, Rankings, parse_measure
+from rankwright.rankers.weights import click_weights
 
 __all__ = ["query_values", "validation_value"]
 
 Array = npt.NDArray[Any]
 
 
-def query_values(data: RankingData, measure: str | Measure, docs: Array | None = None) -> Callable[[Array], Array]:
+def query_values(
+    data: RankingData, measure: str | Measure, docs: Array | None = None, winning: Array | None = None
+) -> Callable[[Array], Array]:
     """A measure of every query as a function of the scores, in the data's own order.
 
     As ``evaluate`` computes it, but faster: what does not depend on the scores (ideal order, queries with relevant
-    documents) is computed once.
+    documents) is computed once. With ``winning`` every click is taken as the only relevant document of its page, and a
+    page has the weighted mean over its clicks, 0 without any.
 
     Parameters
     ----------
@@ -32,11 +38,29 @@ def query_values(data: RankingData, measure: str | Measure, docs: Array | None =
         What to compute.
     docs : ndarray, optional
         The documents, query after query, in the order that decides between equal scores where there are no ids.
+    winning : ndarray, optional
+        The factor of every document for its clicks, see :class:`~rankwright.rankers.weights.Weights`.
     """
     resolved = parse_measure(measure).resolve("letor")
     if docs is None or data.doc_ids is not None:  # in the order in which equal scores leave them
         docs = rank_order(np.zeros(data.n_docs), data.indptr, data.doc_ids)
-    labels, indptr = data.labels[docs], data.indptr  # the function below keeps these, not the features
+    labels, indptr = data.labels[docs], data.indptr  # the functions below keep these, not the features
+    if winning is None:
+        return _values(resolved, docs, labels, indptr)
+    apart = Clicked.of(labels, indptr)
+    of_clicks = _values(resolved, docs[apart.rows], apart.labels, apart.indptr)
+    weights = (labels * winning[docs])[apart.clicks]
+    totals = np.bincount(apart.query, weights, data.n_queries)
+
+    def values(scores: Array) -> Array:
+        sums = np.bincount(apart.query, weights * of_clicks(scores), len(totals))
+        return np.divide(sums, totals, out=np.zeros(len(totals)), where=totals > 0)
+
+    return values
+
+
+def _values(resolved: Measure, docs: Array, labels: Array, indptr: Array) -> Callable[[Array], Array]:
+    """The measure of documents with these labels, query after query."""
     known = Rankings(labels, indptr)
     ideal = known.ideal
     nothing = ~resolved.has_relevant(known)
@@ -52,7 +76,13 @@ def query_values(data: RankingData, measure: str | Measure, docs: Array | None =
     return values
 
 
-def validation_value(data: RankingData, measure: str | Measure) -> Callable[[Array], float]:
-    """The mean of a measure as a function of the scores, in the data's own order."""
-    values = query_values(data, measure)
-    return lambda scores: mean_of(values(scores))
+def validation_value(
+    data: RankingData, measure: str | Measure, winning: Array | None = None
+) -> Callable[[Array], float]:
+    """The mean of a measure as a function of the scores, in the data's own order; with ``winning`` over clicks."""
+    values = query_values(data, measure, winning=winning)
+    if winning is None:
+        return lambda scores: mean_of(values(scores))
+    weights = click_weights(data, winning)
+    total = math.fsum(weights)
+    return lambda scores: math.fsum(weights * values(scores)) / total if total else math.nan

@@ -19,7 +19,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.parts import some_queries
 from rankwright.errors import InputError
 
-__all__ = ["Weights", "weigh"]
+__all__ = ["Weights", "click_weights", "weigh"]
 
 Array = npt.NDArray[Any]
 
@@ -35,21 +35,29 @@ class Weights:
     documents : ndarray
         One per document: its weight times that of its query.
     winning : ndarray or None
-        One per document: factors for the pairs in which it is the better one, with a mean of 1 over documents of labels
-        above 0; None if all are 1.
+        Where labels are clicks: a factor per document for its clicks, with a mean of 1 over documents of labels above
+        0. None if labels are judgements.
+    pair : ndarray or None
+        With clicks: a number per document that is the same on all pages on which it was shown for the same query.
     """
 
     queries: Array
     documents: Array
     winning: Array | None = None
+    pair: Array | None = None
 
     def of(self, kept: Array, data: RankingData) -> tuple[RankingData, Weights]:
         """The data of some queries (a mask), and their weights."""
         if kept.all():
             return data, self
         docs = np.repeat(kept, data.sizes)
-        winning = None if self.winning is None else self.winning[docs]
-        return some_queries(data, kept), Weights(self.queries[kept], self.documents[docs], winning)
+        pair = None if self.pair is None else self.pair[docs]
+        own = Weights(self.queries[kept], self.documents[docs], self.winning_of(kept, data), pair)
+        return some_queries(data, kept), own
+
+    def winning_of(self, kept: Array, data: RankingData) -> Array | None:
+        """The factors of the documents of some queries (a mask)."""
+        return None if self.winning is None else self.winning[np.repeat(kept, data.sizes)]
 
     def relative(self, useful: Array) -> Weights:
         """The same weights with a mean of 1 over the queries that have something to learn, if there are any."""
@@ -59,7 +67,17 @@ class Weights:
         mean = math.fsum(some) / len(some)  # does not depend on the order of queries
         largest = self.documents.max()
         documents = self.documents if largest == 1 else self.documents / largest
-        return Weights(queries / mean, documents, self.winning)
+        return replace(self, queries=queries / mean, documents=documents)
+
+    def counted(self, data: RankingData) -> Array:
+        """How much each query counts in a mean of values: its weight, with clicks times the weight of its clicks."""
+        return self.queries if self.winning is None else self.queries * click_weights(data, self.winning)
+
+
+def click_weights(data: RankingData, winning: Array) -> Array:
+    """The weight of all clicks of each page; 0 where there is nothing to put them above."""
+    weights = np.bincount(data.query_of_row(), data.labels * winning, data.n_queries)
+    return np.where(data.sizes > 1, weights, 0.0)
 
 
 def weigh(
@@ -69,6 +87,7 @@ def weigh(
     *,
     queries: Any = None,
     winning: Array | None = None,
+    pair: Array | None = None,
 ) -> tuple[RankingData, Weights]:
     """The data without what weighs 0, and the weights of the rest.
 
@@ -83,14 +102,15 @@ def weigh(
     queries : array-like, optional
         One weight per query, in the data's order of queries.
     winning : ndarray, optional
-        A factor per row, in the caller's order of rows, for the pairs in which it is the better one.
+        A factor per row for its clicks, in the caller's order of rows.
+    pair : ndarray, optional
+        A number per row, in the caller's order: the same for rows of the same query and document.
     """
     if not data.n_docs:
         raise InputError("the data has no documents; expected at least one")
-    if winning is not None and data.rows is not None:
-        winning = winning[data.rows]
+    given = [values if values is None or data.rows is None else values[data.rows] for values in (winning, pair)]
     if sample_weight is None and query_weight is None and queries is None:
-        weights = Weights(np.ones(data.n_queries), np.broadcast_to(1.0, data.n_docs), winning)
+        weights = Weights(np.ones(data.n_queries), np.broadcast_to(1.0, data.n_docs), *given)
         return data, _around_one(weights, data)
     of_query = _of_queries(data, query_weight, queries)
     rows = np.ones(data.n_docs) if sample_weight is None else _row_weights(data, sample_weight, "sample_weight")
@@ -102,14 +122,14 @@ def weigh(
     if not (kept | ~np.repeat(present, data.sizes)).all():  # some documents of a query that stays
         data, order, present = _without(data, ~kept)
         rows, of_query, documents = rows[order], of_query[present], documents[order]
-        winning = None if winning is None else winning[order]
+        given = [None if values is None else values[order] for values in given]
         present = np.ones(data.n_queries, bool)
-    data, weights = Weights(of_query * _mean_per_query(data, rows), documents, winning).of(present, data)
+    data, weights = Weights(of_query * _mean_per_query(data, rows), documents, *given).of(present, data)
     return data, _around_one(weights, data)
 
 
 def _around_one(weights: Weights, data: RankingData) -> Weights:
-    """Weights whose factors of pairs have a mean of 1 over the documents that can win."""
+    """Weights whose factors of clicks have a mean of 1."""
     if weights.winning is None or not (data.labels > 0).any():
         return weights
     able = weights.winning[data.labels > 0]
