@@ -15,6 +15,7 @@ Wall times; with more workers than cores only the overhead means anything. Every
 from __future__ import annotations
 
 import argparse
+import itertools
 import os
 import pickle
 import signal
@@ -46,7 +47,9 @@ def main() -> int:
     parser.add_argument("--parts", type=int, default=8)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--trees", type=int, default=20)
-    parser.add_argument("--only", choices=["trees", "passes", "faults"], nargs="*", default=["trees", "passes", "faults"])
+    parser.add_argument(
+        "--only", choices=["trees", "passes", "faults"], nargs="*", default=["trees", "passes", "faults"]
+    )
     args = parser.parse_args()
     warnings.simplefilter("ignore")
     names = ", ".join(f"{name} {version(name)}" for name in ("dask", "lightgbm"))
@@ -87,7 +90,7 @@ class Data:
         self.n_parts = n_parts
 
     def collections(self, split: bool = False) -> tuple[Any, Any, Any]:
-        """Features, labels and query ids as Dask arrays, one chunk a part; or with every first query of a part split."""
+        """Features, labels and query ids as Dask arrays, one chunk a part; ``split``: with split queries."""
         import dask.array
         from dask import delayed
 
@@ -95,7 +98,7 @@ class Data:
         bounds = self.bounds.copy()
         bounds[1:-1] += moved
         blocks = []
-        for first, last in zip(bounds, bounds[1:], strict=False):
+        for first, last in itertools.pairwise(bounds):
             X = dask.array.from_delayed(
                 delayed(read_rows)(str(self.arrays), self.bounds.tolist(), int(first), int(last), "X"),
                 (int(last - first), N_FEATURES),
@@ -124,7 +127,7 @@ def write_frame(path: Path, X: Array, y: Array, qid: Array) -> None:
 def read_rows(folder: str, bounds: Sequence[int], first: int, last: int, name: str) -> Array:
     """Rows of all parts together, by number."""
     found = []
-    for part, (start, stop) in enumerate(zip(bounds, bounds[1:], strict=False)):
+    for part, (start, stop) in enumerate(itertools.pairwise(bounds)):
         if start < last and stop > first:
             own = np.load(f"{folder}/{name}{part}.npy", mmap_mode="r")
             found.append(np.array(own[max(first, start) - start : min(last, stop) - start]))
@@ -268,7 +271,9 @@ class _Counted:
 
 def count_passes(data: Data) -> None:
     """What a pass of max-margin training costs on top of its work."""
-    print(f"\nSVMmap on workers with one thread each\n{'workers':>8}{'seconds':>9}{'passes':>8}{'kB a pass':>11}", end="")
+    print(
+        f"\nSVMmap on workers with one thread each\n{'workers':>8}{'seconds':>9}{'passes':>8}{'kB a pass':>11}", end=""
+    )
     print(f"{'ms over the work':>18}")
     few = data.folder.parent / "few"
     if not few.exists():
@@ -276,7 +281,9 @@ def count_passes(data: Data) -> None:
         X, y = make(112 * 4)
         for part in range(data.n_parts):
             rows = slice(part * 448 // data.n_parts // 4 * 4, (part + 1) * 448 // data.n_parts // 4 * 4)
-            write_frame(few / f"part-{part:04}.parquet", X[rows], y[rows] + np.arange(448)[rows] % 2, np.arange(448)[rows] // 4)
+            write_frame(
+                few / f"part-{part:04}.parquet", X[rows], y[rows] + np.arange(448)[rows] % 2, np.arange(448)[rows] // 4
+            )
     coefs = []
     for n in (1, 2, 4):
         started, client = cluster(n)
