@@ -289,7 +289,8 @@ KINDS: dict[str, Kind] = {
 
 def _with_text(folder: Path) -> None:
     """text.parquet: the data of data.parquet with a column of text."""
-    from rankwright.data.tables import from_frame, read_parquet, to_frame, write_parquet
+    from rankwright.data.parquet_read import read_parquet
+    from rankwright.data.tables import from_frame, to_frame, write_parquet
 
     frame = to_frame(read_parquet(folder / "data.parquet"))
     frame["lang"] = [_WORDS[int(7 * value) % 4] for value in frame["f2"]]

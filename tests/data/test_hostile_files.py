@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from rankwright import RankingData, read_data, read_queries, read_run, save_folder
-from rankwright.data import files, letor, pipes, tables
+from rankwright.data import files, letor, parquet_read, pipes
 from rankwright.data.files import line_chunks, open_file
 from rankwright.data.letor import read_letor, read_letor_labels
 from rankwright.errors import InputError, InputWarning
@@ -189,7 +189,7 @@ class TestParquet:
             assert self.read(**{role: ids}).n_docs == 2
 
     def test_claims(self, monkeypatch):
-        monkeypatch.setattr(tables, "_CLAIM_LEAST", 1000)
+        monkeypatch.setattr(parquet_read, "_CLAIM_LEAST", 1000)
         n = 1_000_000
         zeros = np.zeros(n, np.int8)
         self.pq.write_table(self.pa.table({"qid": zeros, "label": zeros, "f": zeros}), self.path)

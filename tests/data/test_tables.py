@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from rankwright import InputError, RankingData, from_frame, read_parquet, to_frame, write_parquet
-from rankwright.data import tables
+from rankwright.data import parquet_read, tables
 
 pandas = pytest.importorskip("pandas")
 polars = pytest.importorskip("polars")
@@ -61,7 +61,7 @@ def test_without_ids_and_names(library):
 @pytest.mark.parametrize("text_queries", [False, True])
 def test_parquet_goes_round_in_many_batches(tmp_path, monkeypatch, dtype, ids, text_queries):
     monkeypatch.setattr(tables, "_WRITE_VALUES", 10)
-    monkeypatch.setattr(tables, "_READ_VALUES", 12)
+    monkeypatch.setattr(parquet_read, "_READ_VALUES", 12)
     data = make_data(dtype, ids, text_queries=text_queries)
     write_parquet(data, tmp_path / "a.parquet")
     calls = []

@@ -11,7 +11,9 @@ import click
 
 from rankwright.cli.cleaning import clean_data, clean_options, cleaner_of
 from rankwright.cli.files import check_missing
+from rankwright.cli.parts import joined, partition
 from rankwright.cli.tables import columns_option, read_judgements, tell_doubt, tell_layout
+from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ _TREC_SUFFIXES = {"run": (".run", ".trec", ".txt"), "qrels": (".qrels", ".txt")}
 
 
 @click.command("convert")
-@click.argument("source", metavar="INPUT", type=click.Path(path_type=Path))
+@click.argument("sources", metavar="INPUT...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option(
     "-o",
     "--output",
@@ -54,24 +56,33 @@ _TREC_SUFFIXES = {"run": (".run", ".trec", ".txt"), "qrels": (".qrels", ".txt")}
     type=click.Choice(["minmax", "percentile", "zscore"]),
     help="Scale every feature within each query.",
 )
+@click.option(
+    "--by-query",
+    "n_parts",
+    type=Whole(1),
+    metavar="N",
+    help="Write whole queries into N parts: OUTPUT is a folder that ends in .parts.",
+)
 @columns_option
 @clean_options
 @click.option("--relevant-from", type=float, metavar="LABEL", help="With --clean: lowest relevant label.  [default: 1]")
 def command(
-    source: Path,
+    sources: tuple[Path, ...],
     target: Path,
     dtype: str | None,
     group: Path | None,
     negative_as_zero: bool,
     sparse: bool | None,
     scale: str | None,
+    n_parts: int | None,
     columns: Columns | None,
     **options: Any,
 ) -> None:
     """Convert INPUT to the format given by the suffix of OUTPUT.
 
-    The format of INPUT is detected from its content: LETOR text, CSV with a header, Parquet, a Rankwright folder,
-    judgements in any form, or a TREC run. OUTPUT appears only when it is complete, and may be INPUT itself.
+    The format of INPUT is detected from its content: LETOR text, CSV with a header, Parquet (a file or a folder), a
+    Rankwright folder, judgements in any form, or a TREC run. OUTPUT appears only when it is complete, and may be INPUT
+    itself.
 
     \b
       .txt .letor .svm .dat .libsvm   LETOR text (also with .gz)
@@ -79,6 +90,7 @@ def command(
       .rank                           a folder that is mapped into memory and opens instantly
       .qrels                          the labels as TREC judgements (also with .gz)
       .run                            a TREC run, from a TREC run (also with .gz)
+      .parts                          with --by-query: parts with whole queries, from one or more INPUTs of any size
 
     With --scale and --clean, features are scaled first. Results on clean data are not comparable with results on all of
     it.
@@ -90,28 +102,35 @@ def command(
       rankwright convert train.rank -o train.parquet --scale minmax
       rankwright convert train.txt.gz -o clean.txt --clean --clean-scaled
       rankwright convert rank.train -o train.rank --group rank.train.query
+      rankwright convert big/*.parquet --by-query 64 -o big.parts
+      rankwright convert big.parts -o big.rank
     """
     from rankwright.data.formats import FEATURE_FORMATS, detected
 
     cleaner = cleaner_of(options)
     if options.get("relevant_from") is not None:
         raise InputError("--relevant-from is for --clean, which is not given")
+    negative: Literal["error", "zero"] = "zero" if negative_as_zero else "error"
+    if n_parts is not None:
+        if scale is not None or cleaner is not None:
+            raise InputError(f"{'--scale' if scale else '--clean'} is not for --by-query; convert without it")
+        summary = partition(sources, target, n_parts, dtype, group, negative, sparse, columns)
+        click.echo(f"wrote {target}: {summary}", err=True)
+        return
+    if len(sources) > 1:
+        raise InputError(f"{len(sources)} inputs; expected one, or --by-query N for parts of all of them")
+    source = sources[0]
+    given: dict[str, object] = {"--dtype": dtype, "--group": group, "--sparse or --dense": sparse, "--scale": scale}
+    used = [option for option, value in {**given, "--clean": cleaner}.items() if value is not None]
     with detected(source, columns) as found:
         if found.kind in ("model", "scores"):
             what = "is a model" if found.kind == "model" else "contains one score per line"
             raise InputError(f"{what}, which no other format can hold; nothing to convert", source)
-        if found.kind in FEATURE_FORMATS:
-            negative: Literal["error", "zero"] = "zero" if negative_as_zero else "error"
+        if found.kind == "parts":
+            write = joined(source, target, used)
+        elif found.kind in FEATURE_FORMATS:
             write = _features(found, target, dtype, group, negative, sparse, scale, cleaner, columns)
         else:
-            given: dict[str, object] = {
-                "--dtype": dtype,
-                "--group": group,
-                "--sparse or --dense": sparse,
-                "--scale": scale,
-            }
-            given["--clean"] = cleaner
-            used = [option for option, value in given.items() if value is not None]
             if used:
                 raise InputError(f"{used[0]} is for feature data, which this is not", source)
             write = _trec(found, target, negative_as_zero, columns)

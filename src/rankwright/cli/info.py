@@ -13,7 +13,9 @@ import click
 import numpy as np
 
 from rankwright.cli.files import check_plots
-from rankwright.cli.printing import bar, escape, new_console, styled
+from rankwright.cli.folders import show_index, verify_folder
+from rankwright.cli.parts import show_parts
+from rankwright.cli.printing import bar, escape, new_console
 from rankwright.cli.tables import columns_option, read_judgements, tell_doubt, tell_layout
 from rankwright.errors import InputError
 
@@ -37,6 +39,7 @@ _TITLES = {
     "csv": "table in text",
     "parquet": "Parquet table",
     "folder": "Rankwright data folder",
+    "folders": "folder of data folders",
     "qrels": "judgements",
     "run": "TREC run",
     "scores": "scores, one per line",
@@ -64,6 +67,7 @@ _PLOT_HELP = "Plot the pairs into a .png or .svg file; may be repeated."
 )
 @click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
 @columns_option
+@click.option("--verify", is_flag=True, help="Parts and data folders: read everything and compare all checksums.")
 @click.option("--pairs", "with_pairs", is_flag=True, help=_PAIRS_HELP)
 @click.option("--plot", "plots", multiple=True, type=click.Path(path_type=Path), metavar="FILE", help=_PLOT_HELP)
 def command(
@@ -72,6 +76,7 @@ def command(
     group: Path | None,
     negative_as_zero: bool,
     columns: Columns | None,
+    verify: bool,
     with_pairs: bool,
     plots: tuple[Path, ...],
 ) -> None:
@@ -91,17 +96,24 @@ def command(
       rankwright info model.rkw
     """
     from rankwright.data.formats import detected
+    from rankwright.data.partition import is_parts
 
     check_plots(plots, plots, [path])
     wants_pairs = with_pairs or bool(plots)
+    if is_parts(path):
+        _refuse_pairs(wants_pairs, path, "a folder of parts")
+        show_parts(path, as_json, verify)
+        return
     if (path / "index.json").is_file():
         _refuse_pairs(wants_pairs, path, "an index")
-        _show_index(path, as_json)
+        show_index(path, as_json)
         return
     found: Summary | SavedModel
     pairs: PairSummary | None = None
     with detected(path, columns) as file:
         kind = file.kind
+        if verify:
+            verify_folder(file)
         if kind in ("model", "run", "scores"):
             _refuse_pairs(wants_pairs, path, {"model": "a model", "run": "a run", "scores": "scores"}[kind])
         if kind == "model":
@@ -128,36 +140,6 @@ def command(
         _show_pairs(console, pairs)
     for plot in plots:
         click.echo(f"wrote {plot}", err=True)
-
-
-def _show_index(path: Path, as_json: bool) -> None:
-    from rankwright.text.index.index import Index
-
-    index = Index.open(path)
-    index.verify()
-    facts = {
-        "documents": index.n_docs,
-        "tokens": index.n_tokens,
-        "terms": len(index.terms),
-        "fields": list(index.fields),
-        **({"numbers": list(index.numbers)} if index.numbers else {}),
-        "analysers": list(index.analyzers),
-        "texts kept": index.has_text,
-        "bytes": index.n_bytes,
-    }
-    if as_json:
-        click.echo(json.dumps({"path": str(path), "format": "index", **facts}, ensure_ascii=False))
-        return
-    click.echo(f"{styled(str(path), bold=True)}  Rankwright index\n")
-    for name, value in facts.items():
-        shown = (
-            ", ".join(value)
-            if isinstance(value, list)
-            else ("yes" if value else "no")
-            if value in (True, False)
-            else f"{value:,}"
-        )
-        click.echo(f"  {name:<{_MARGIN - 4}}{shown}")
 
 
 def _refuse_pairs(asked: bool, path: Path, what: str) -> None:

@@ -23,7 +23,7 @@ from rankwright.data.files import replace_file, replace_folder
 from rankwright.data.open_folder import map_bytes
 from rankwright.errors import InputError
 
-__all__ = ["ArrayFile", "FolderWriter", "write_file", "write_folder"]
+__all__ = ["ArrayFile", "FolderWriter", "write_file", "write_folder", "writing"]
 
 Array = npt.NDArray[Any]
 _BLOCK_BYTES = 1 << 22
@@ -51,7 +51,7 @@ def write_file(path: Path, format: Format, facts: Mapping[str, Any], arrays: Map
             info.create_system = 3  # the same bytes on every system
             info.external_attr = 0o100644 << 16
             archive.writestr(info, content)
-    with replace_file(path) as out, _writing(path), whole.getbuffer() as view:
+    with replace_file(path) as out, writing(path), whole.getbuffer() as view:
         _write(out, view)
 
 
@@ -105,7 +105,7 @@ class FolderWriter:
     def link(self, name: str, stored: Container) -> None:
         """Take an array of another folder unchanged: its file gets a second name, or is copied where it cannot."""
         source, target = stored.path / f"{name}.npy", self.folder / f"{name}.npy"
-        with _writing(self.shown):
+        with writing(self.shown):
             try:
                 os.link(source, target)
             except OSError:
@@ -123,14 +123,14 @@ class FolderWriter:
     def part(self, name: str) -> FolderWriter:
         """A subfolder for temporary arrays."""
         folder = self.folder / name
-        with _writing(self.shown):
+        with writing(self.shown):
             folder.mkdir()
         return FolderWriter(folder, self.shown, self.format)
 
     def finish(self, facts: Mapping[str, Any]) -> None:
         """Write the header, which makes the folder complete."""
         described = dict(sorted(self._described.items()))
-        with _writing(self.shown), open(self.folder / self.format.header, "wb") as file:
+        with writing(self.shown), open(self.folder / self.format.header, "wb") as file:
             _write(file, _header_text(self.format, facts, described))
 
 
@@ -146,7 +146,7 @@ class ArrayFile:
         self._writer, self._name, self._shape = writer, name, shape
         self._dtype = np.dtype(dtype).newbyteorder("<")
         self._length = self._sum = 0
-        with _writing(writer.shown):
+        with writing(writer.shown):
             self._file: IO[bytes] = open(writer.folder / f"{name}.npy", "wb")  # noqa: SIM115 - closed below
             self._write_head((0,) if shape is None else shape)  # numpy leaves room there for the length to grow
 
@@ -154,7 +154,7 @@ class ArrayFile:
         """Write more items at the end."""
         array = np.frombuffer(part, self._dtype) if isinstance(part, bytes) else np.ascontiguousarray(part, self._dtype)
         values = _bytes(array)
-        with _writing(self._writer.shown):
+        with writing(self._writer.shown):
             for start in range(0, values.size, _BLOCK_BYTES):
                 block = values[start : start + _BLOCK_BYTES].data
                 self._sum = zlib.crc32(block, self._sum)
@@ -166,7 +166,7 @@ class ArrayFile:
         if self._file.closed:
             return
         shape = (self._length,) if self._shape is None else self._shape
-        with _writing(self._writer.shown):
+        with writing(self._writer.shown):
             size = self._file.tell()
             if self._shape is None:
                 self._file.seek(0)
@@ -215,7 +215,8 @@ def _header_text(format: Format, facts: Mapping[str, Any], described: Mapping[st
 
 
 @contextmanager
-def _writing(shown: Path) -> Iterator[None]:
+def writing(shown: Path) -> Iterator[None]:
+    """Turn an error of the system, such as a full disk, into one line that names what is being written."""
     try:
         yield
     except OSError as error:

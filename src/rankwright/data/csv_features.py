@@ -22,12 +22,13 @@ from rankwright.data.categories import NO_CATEGORY, category_numbers, named
 from rankwright.data.columns import MAX_FIELD
 from rankwright.data.dataset import RankingData
 from rankwright.data.delimited import Table, open_table, utf8_lines
-from rankwright.data.files import Progress, Source, open_file
+from rankwright.data.files import OpenFile, Progress, Source, open_file
 from rankwright.data.roles import DOCUMENT, LABEL, QUERY_ID, QUERY_TEXT, TEXTS, Columns, check_columns, find, named_in
 from rankwright.data.roles import plain as plain_name
+from rankwright.data.rows import Rows
 from rankwright.errors import InputError, InputWarning, shown
 
-__all__ = ["MISSING", "FeatureLayout", "feature_layout", "read_csv"]
+__all__ = ["MISSING", "FeatureLayout", "TableRows", "feature_layout", "opened_table", "read_csv"]
 
 Array = npt.NDArray[Any]
 MISSING = ("", "na", "n/a", "nan", "null", "none")
@@ -36,6 +37,7 @@ MISSING = ("", "na", "n/a", "nan", "null", "none")
 _LABEL = tuple(name for name in LABEL if name not in ("score", "gain"))  # which may be features
 _QUEPID = frozenset(("case_name", "doc_position"))  # its detailed export: judgements, and fields of documents
 _BATCH_ROWS = 1 << 15
+_NO_ROWS = "has no rows after its header; expected one per document"
 _MANY = 50  # rows from which on a column of different texts is told
 _TRUTH = {"true": 1.0, "false": 0.0}
 _AMOUNT = re.compile(r"[+-]?\s?[$€£¥]?\s?[0-9][0-9.,' ]*\s?[%$€£¥]?")
@@ -126,15 +128,66 @@ def read_csv(
     (('bm25', 'price'), [2.0, 0.0], [[7.5, nan], [3.25, 10.0]])
     """
     with open_file(path) as file:
-        table = open_table(utf8_lines(file, progress), file.path)
-        try:
-            layout = feature_layout(table.names, columns)
-        except InputError as error:
-            raise InputError(error.message, file.path) from None
-        if layout is None:
-            what = "expected columns for queries (qid, query_id), labels (label, rating, grade) and features"
-            raise InputError(f"has the columns {table.shown}; {what}; --columns names others", file.path, 1)
-        return _read(table, layout, dtype, negative)
+        return _read(*opened_table(file, columns, progress), dtype, negative)
+
+
+def opened_table(
+    file: OpenFile, columns: Columns | None, progress: Progress | None = None
+) -> tuple[Table, FeatureLayout]:
+    """The table in an open file, and what its columns are."""
+    table = open_table(utf8_lines(file, progress), file.path)
+    try:
+        layout = feature_layout(table.names, columns)
+    except InputError as error:
+        raise InputError(error.message, file.path) from None
+    if layout is None:
+        what = "expected columns for queries (qid, query_id), labels (label, rating, grade) and features"
+        raise InputError(f"has the columns {table.shown}; {what}; --columns names others", file.path, 1)
+    return table, layout
+
+
+class TableRows:
+    """The rows of a table, some at a time.
+
+    Attributes
+    ----------
+    categories : dict
+        The texts of each column of them, by its number, so far. While a column had no text yet, a missing one is NaN.
+    """
+
+    def __init__(self, table: Table, layout: FeatureLayout, dtype: np.dtype[Any], negative: str) -> None:
+        self._table, self._layout, self._dtype, self._negative = table, layout, dtype, negative
+        self._columns = [_Column(name, table.path, name in layout.categorical) for name in layout.features]
+
+    @property
+    def categories(self) -> dict[int, dict[Any, None]]:
+        """See above."""
+        return {at: dict.fromkeys(column.texts) for at, column in enumerate(self._columns) if column.is_text}
+
+    def __iter__(self) -> Iterator[Rows]:
+        at = {name: place for place, name in enumerate(self._table.names)}
+        layout, path = self._layout, self._table.path
+        n_rows = 0
+        for lines, cells in ((lines, list(zip(*rows, strict=True))) for lines, rows in _batches(self._table)):
+            labels, qid = _Column(layout.label, path), _Ids(layout.qid, path)
+            docid = None if layout.docid is None else _Ids(layout.docid, path)
+            qid.add(cells[at[layout.qid]], lines)
+            labels.add(cells[at[layout.label]], lines)
+            if docid is not None:
+                docid.add(cells[at[layout.docid or ""]], lines)
+            X = np.empty((len(lines), len(self._columns)), self._dtype)
+            for place, column in enumerate(self._columns):
+                column.add(cells[at[column.name]], lines)
+                if column.is_text and self._dtype != np.float64:
+                    what = f"{self._dtype} cannot hold the categories of {column.name!r}"
+                    raise InputError(f"{what}; expected float64", path)
+                X[:, place] = column.take(self._dtype)
+            n_rows += len(lines)
+            yield Rows(X, labels.labels(self._negative), qid.finish(), None if docid is None else docid.finish())
+        if not n_rows:
+            raise InputError(_NO_ROWS, path)
+        for column in self._columns:
+            column.warn(n_rows)
 
 
 def _read(table: Table, layout: FeatureLayout, dtype: npt.DTypeLike | None, negative: str) -> RankingData:
@@ -151,7 +204,7 @@ def _read(table: Table, layout: FeatureLayout, dtype: npt.DTypeLike | None, nega
         for name, column in found.items():
             column.add(cells[at[name]], lines)
     if not qid.parts:
-        raise InputError("has no rows after its header; expected one per document", table.path)
+        raise InputError(_NO_ROWS, table.path)
     label = labels.labels(negative)
     is_text = [column for column in found.values() if column.is_text]
     wanted = np.dtype(dtype or (np.float64 if is_text else np.float32))
@@ -221,6 +274,7 @@ class _Column:
         self._parts: list[Array] = []
         self._lines: list[Sequence[int]] = []  # of each part
         self._texts: dict[str, int] = {}
+        self._numbers: list[float] = []  # which stand for the texts
 
     def add(self, cells: Sequence[str], lines: Sequence[int]) -> None:
         """Add cells: quickly if all are plain numbers."""
@@ -288,21 +342,38 @@ class _Column:
 
     def finish(self, dtype: np.dtype[Any]) -> tuple[Array, tuple[Any, ...] | None]:
         """The values, and the categories of a column of texts."""
+        values = self.take(dtype)
+        self.warn(len(values))
+        return values, tuple(self._texts) if self.is_text else None
+
+    def take(self, dtype: np.dtype[Any]) -> Array:
+        """The values of the cells since the last call, as numbers; the cells are then forgotten."""
         values = np.concatenate(self._parts)
-        if not self.is_text:
+        if self.is_text:
+            new = list(self._texts)[len(self._numbers) :]
+            self._numbers += category_numbers(new, f"the column {self.name!r}")[1].tolist()
+            codes = np.where(np.isnan(values), len(self._numbers), values).astype(np.int64)
+            taken = np.append(self._numbers, NO_CATEGORY)[codes]
+        else:
             with np.errstate(over="ignore"):
-                cast = values.astype(dtype)
-            if np.isinf(cast).any():
-                row = int(np.argmax(np.isinf(cast)))
+                taken = values.astype(dtype)
+            if np.isinf(taken).any():
+                row = int(np.argmax(np.isinf(taken)))
                 what = f"{self.name} is {values[row]:g}; expected a number that fits {dtype}"
                 raise InputError(what, self._path, self._line_of(row))
-            return cast, None
-        texts, numbers = category_numbers(self._texts, f"the column {self.name!r}")
-        if len(texts) == len(values) >= _MANY:
+        self._parts, self._lines = [], []
+        return taken
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The different texts so far."""
+        return tuple(self._texts)
+
+    def warn(self, n_rows: int) -> None:
+        """Say that a column of texts is probably none of categories."""
+        if self.is_text and len(self._texts) == n_rows >= _MANY:
             what = f"the column {self.name!r} has another text in every row and became categories"
             warnings.warn(f"{self._path}: {what}; --columns skip={self.name} leaves it out", InputWarning, stacklevel=2)
-        codes = np.where(np.isnan(values), len(texts), values).astype(np.int64)
-        return np.append(numbers, NO_CATEGORY)[codes], texts
 
 
 def _number(cell: str) -> float | None:

@@ -12,14 +12,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data import sparse
-from rankwright.data.categories import checked_categories
+from rankwright.data.categories import Categories, checked_categories
 from rankwright.data.container import Container, Format
 from rankwright.data.container_write import write_folder
 from rankwright.data.dataset import RankingData
 from rankwright.data.matching import most_features
 from rankwright.errors import InputError, shown
 
-__all__ = ["FOLDER", "HEADER", "load_folder", "save_folder", "storable_ids"]
+__all__ = ["FOLDER", "HEADER", "folder_facts", "load_folder", "save_folder", "storable_ids"]
 
 Array = npt.NDArray[Any]
 FOLDER = Format("rankwright-data", "rankwright.json", "data folder", "`rankwright convert`", is_folder=True, version=2)
@@ -57,20 +57,32 @@ def save_folder(data: RankingData, path: str | Path) -> None:
     size = sum(array.nbytes for array in arrays.values())
     if data.n_features > most_features(2 * size):
         raise InputError(f"{data.n_features:,} features for {size:,} bytes of values; expected fewer", path)
-    categories = {str(column): list(values) for column, values in data.categories.items()}
-    facts = {
-        "version": 2 if categories else 1,
-        "kind": "sparse" if data.is_sparse else "dense",
-        "documents": data.n_docs,
-        "queries": data.n_queries,
-        "features": data.n_features,
-        "feature_names": None if data.feature_names is None else list(data.feature_names),
-        **({"categories": categories} if categories else {}),
-    }
     with write_folder(path, FOLDER) as writer:
         for name, array in arrays.items():
             writer.save(name, array)
-        writer.finish(facts)
+        sizes = (data.n_docs, data.n_queries, data.n_features)
+        writer.finish(folder_facts(*sizes, data.is_sparse, data.feature_names, data.categories))
+
+
+def folder_facts(
+    n_docs: int,
+    n_queries: int,
+    n_features: int,
+    is_sparse: bool,
+    names: tuple[str, ...] | None,
+    categories: Categories,
+) -> dict[str, Any]:
+    """What the header of a data folder says, but for its arrays."""
+    listed = {str(column): list(values) for column, values in categories.items()}
+    return {
+        "version": 2 if listed else 1,
+        "kind": "sparse" if is_sparse else "dense",
+        "documents": n_docs,
+        "queries": n_queries,
+        "features": n_features,
+        "feature_names": None if names is None else list(names),
+        **({"categories": listed} if listed else {}),
+    }
 
 
 def load_folder(path: str | Path, mmap: bool = True) -> RankingData:

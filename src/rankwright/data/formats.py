@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,13 +24,15 @@ from rankwright.data.files import OpenFile, Progress, Source, open_file
 from rankwright.data.folder import HEADER, load_folder, save_folder
 from rankwright.data.judgements import beir_qrels
 from rankwright.data.named_rows import PARQUET, parquet_numbers
+from rankwright.data.partition import is_parts
+from rankwright.data.pieces import pieces_of
 from rankwright.data.roles import Columns
 from rankwright.data.table_kinds import TableKind, columns_of_numbers, table_kind
 from rankwright.errors import InputError, shown
 
 __all__ = ["FEATURE_FORMATS", "Detected", "check_suffix", "detect", "detected", "read_data", "suffix_of", "write_data"]
 
-FEATURE_FORMATS = ("letor", "csv", "parquet", "folder")
+FEATURE_FORMATS = ("letor", "csv", "parquet", "folder", "folders", "parts")
 _WITHOUT = {"qrels": "judgements", "run": "a TREC run", "scores": "one score per line", "model": "a model"}
 _TEXT_SUFFIXES = (".txt", ".letor", ".svm", ".dat", ".libsvm", ".qrels")
 _BINARY_SUFFIXES = (".parquet", ".rank")
@@ -57,8 +60,9 @@ def detect(path: str | Path) -> str:
     Returns
     -------
     str
-        ``"letor"``, ``"csv"``, ``"qrels"``, ``"run"``, ``"scores"``, ``"parquet"``, ``"folder"`` or ``"model"``; text
-        may be gzip. Judgements are ``"qrels"`` in all their forms.
+        ``"letor"``, ``"csv"``, ``"qrels"``, ``"run"``, ``"scores"``, ``"parquet"`` (also a folder of such files),
+        ``"folder"``, ``"folders"`` (a folder of them), ``"parts"`` or ``"model"``; text may be gzip. Judgements are
+        ``"qrels"`` in all their forms.
 
     Examples
     --------
@@ -112,13 +116,25 @@ def detected(path: str | Path | Detected, columns: Columns | None = None) -> Ite
         if (Path(path) / HEADER).is_file():
             yield Detected("folder", path, path)
             return
+        if is_parts(path):
+            yield Detected("parts", path, path)
+            return
         judged = beir_qrels(Path(path))
         if judged is None:
-            raise InputError(f"is a folder without {HEADER}; expected a file or a Rankwright data folder", path)
+            yield Detected(_kind_of_pieces(Path(path)), path, path)
+            return
         path = judged
     with open_file(path) as file:
         found = _kind_of(file, columns)
         yield Detected(found.kind, file, path, found.doubt)
+
+
+def _kind_of_pieces(folder: Path) -> str:
+    pieces = pieces_of(folder)
+    if not pieces:
+        what = f"is a folder without {HEADER}; expected a file, a Rankwright data folder, or a folder of Parquet files"
+        raise InputError(f"{what} or data folders and nothing else", folder)
+    return "parquet" if pieces[0].kind == "parquet" else "folders"
 
 
 def _kind_of(file: OpenFile, columns: Columns | None) -> TableKind:
@@ -215,12 +231,13 @@ def read_data(
     n_jobs: int | None = None,
     progress: Progress | None = None,
 ) -> RankingData:
-    """Read feature data: LETOR text or CSV (gzip too), Parquet or a Rankwright data folder.
+    """Read feature data: LETOR text or CSV (gzip too), Parquet, a Rankwright data folder, or a folder of parts.
 
     Parameters
     ----------
     path : path
-        The file or folder; its format is detected from its content.
+        The file or folder; its format is detected from its content. Of a folder of parts the features stay where they
+        are, as :func:`rankwright.open_parts` leaves them.
     dtype : float32 or float64, optional
         The type of the features; by default LETOR text and CSV become float32, Parquet and folders keep their type.
     group : path or array-like, optional
@@ -262,9 +279,14 @@ def read_data(
         if found.kind == "csv":
             data = read_csv(found.source, columns=columns, dtype=dtype, negative=negative, progress=progress)
         elif found.kind == "parquet":
-            from rankwright.data.tables import read_parquet
+            from rankwright.data.parquet_read import read_parquet
 
             data = read_parquet(found.source, dtype=dtype, negative=negative, progress=progress)
+        elif found.kind == "parts":
+            # By name: engines are a layer above data.
+            data = importlib.import_module("rankwright.engines.opening").open_parts(found.path)
+        elif found.kind == "folders":
+            data = RankingData.concatenate([load_folder(piece.path) for piece in pieces_of(found.path)])
         else:
             data = load_folder(found.path)
     return _as_asked(data, dtype, sparse)

@@ -11,30 +11,56 @@ import numpy.typing as npt
 from rankwright.data.columns import read_columns
 from rankwright.errors import InputError
 
-__all__ = ["qid_from_groups"]
+__all__ = ["Groups", "qid_from_groups"]
 
 Array = npt.NDArray[Any]
 
 
 def qid_from_groups(path: str | Path, group: str | Path | npt.ArrayLike | None, n_rows: int, line: int) -> Array:
     """Query ids "1", "2", … for consecutive groups of rows."""
-    if group is None:
-        names = [f"{path}.query", f"{str(path).removesuffix('.gz')}.query"]
-        group = next((name for name in names if Path(name).is_file()), None)
+    return Groups(path, group, line).qid(0, n_rows, is_all=True)
+
+
+class Groups:
+    """The groups of a file's rows.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    group : path or array-like, optional
+        Rows per query, or a file of them; default: the file of the same name plus ``.query``.
+    line : int
+        The first line without ``qid:``, for messages.
+    """
+
+    def __init__(self, path: str | Path, group: str | Path | npt.ArrayLike | None, line: int) -> None:
+        self._path = path
+        self._source: str | Path | None = None
         if group is None:
-            what = f"no qid, and no group sizes: expected qid:Q after the label, the file {names[-1]}, or group="
-            raise InputError(what, path, line)
-    if isinstance(group, str | Path):
-        source: str | Path | None = group
-        sizes = _read_group_sizes(group)
-    else:
-        source, sizes = None, np.asarray(group)
-        if sizes.ndim != 1 or sizes.dtype.kind not in "iuf" or (sizes != np.floor(sizes)).any() or (sizes < 0).any():
-            raise InputError("group must contain one whole number of rows per query")
-    if sizes.sum() != n_rows:
-        raise InputError(f"group sizes add up to {sizes.sum():.0f} but {path} has {n_rows} documents", source)
-    sizes = sizes[sizes > 0].astype(np.int64)
-    return np.repeat(np.arange(1, len(sizes) + 1).astype(str), sizes)
+            names = [f"{path}.query", f"{str(path).removesuffix('.gz')}.query"]
+            group = next((name for name in names if Path(name).is_file()), None)
+            if group is None:
+                what = f"no qid, and no group sizes: expected qid:Q after the label, the file {names[-1]}, or group="
+                raise InputError(what, path, line)
+        if isinstance(group, str | Path):
+            self._source = group
+            sizes = _read_group_sizes(group)
+        else:
+            sizes = np.asarray(group)
+            is_whole = sizes.ndim == 1 and sizes.dtype.kind in "iuf" and bool((sizes == np.floor(sizes)).all())
+            if not is_whole or (sizes < 0).any():
+                raise InputError("group must contain one whole number of rows per query")
+        self._n_rows = float(sizes.sum())
+        self._stops = np.cumsum(sizes[sizes > 0].astype(np.float64))  # whole numbers, or inf
+
+    def qid(self, start: int, stop: int, *, is_all: bool = False) -> Array:
+        """Query ids of some rows; ``is_all`` says that there are no others after them."""
+        if stop > self._n_rows or (is_all and stop != self._n_rows):
+            found = f"{stop} documents" if is_all else "more documents"
+            raise InputError(f"group sizes add up to {self._n_rows:.0f} but {self._path} has {found}", self._source)
+        number = np.searchsorted(self._stops, np.arange(start, stop), side="right") + 1
+        return number.astype(str)
 
 
 def _read_group_sizes(path: str | Path) -> Array:

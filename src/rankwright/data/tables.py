@@ -1,15 +1,14 @@
-"""Tables: pandas and polars data frames, pyarrow tables and parquet files, one column per feature.
+"""Tables: pandas and polars data frames and pyarrow tables, one column per feature, and writing Parquet.
 
 A table has a column of query ids, one of labels and optionally one of document ids; all others are features.
-No table library is imported unless it is used. Parquet files are read in batches straight into the final array.
+No table library is imported unless it is used. Parquet files are read by :mod:`rankwright.data.parquet_read`.
 """
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,7 +17,7 @@ from rankwright.data.blocks import query_of_row
 from rankwright.data.categories import codes_of, named
 from rankwright.data.columns import MAX_FIELD
 from rankwright.data.dataset import RankingData
-from rankwright.data.files import Progress, Source, open_file, replace_file
+from rankwright.data.files import replace_file
 from rankwright.data.folder import storable_ids
 from rankwright.data.frames import (
     Columns,
@@ -31,14 +30,13 @@ from rankwright.data.frames import (
     import_library,
     number_type,
 )
+from rankwright.data.rows import Rows
 from rankwright.errors import InputError, shown
 
-__all__ = ["from_frame", "read_parquet", "to_frame", "write_parquet"]
+__all__ = ["Layout", "batch_rows", "from_frame", "to_frame", "write_parquet"]
 
 Array = npt.NDArray[Any]
 _WRITE_VALUES = 1 << 22  # values per row group written: a few dozen megabytes, however wide the table
-_READ_VALUES = 1 << 19  # values per batch read: they stay in the cache while columns become rows
-_CLAIM_LEAST, _CLAIM_MOST = 1 << 30, 1 << 8  # bytes in memory, and times the size of the file
 _DENSE_LIMIT = 4 << 30  # bytes above which sparse data is not written as dense columns
 
 
@@ -75,8 +73,19 @@ def from_frame(
     (('bm25',), [1.0, 0.0])
     """
     columns = columns_of(frame)
-    layout = _Layout(columns, qid, docid, label, features)
-    return _collect([columns], layout, columns.n_rows, layout.dtype)
+    layout = Layout(columns, qid, docid, label, features)
+    if columns.n_rows == 0:
+        raise InputError("there are no rows")
+    categories: dict[int, dict[Any, None]] = {}
+    rows = batch_rows(columns, layout, 0, layout.dtype, categories)
+    return RankingData.from_arrays(
+        rows.X,
+        rows.labels,
+        rows.qid,
+        doc_ids=rows.doc_ids,
+        feature_names=layout.features,
+        categories={at: tuple(values) for at, values in categories.items()},
+    )
 
 
 def to_frame(data: RankingData, library: str = "pandas") -> Any:
@@ -102,60 +111,6 @@ def to_frame(data: RankingData, library: str = "pandas") -> Any:
     return module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
 
 
-def read_parquet(
-    path: Source,
-    *,
-    qid: str = "qid",
-    docid: str = "docid",
-    label: str = "label",
-    features: Sequence[str] | None = None,
-    dtype: npt.DTypeLike | None = None,
-    negative: Literal["error", "zero"] = "error",
-    progress: Progress | None = None,
-) -> RankingData:
-    """Read a parquet file; needs pyarrow (``pip install 'rankwright[tables]'``).
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    qid, docid, label, features
-        The columns, as in :func:`from_frame`.
-    dtype : float32 or float64, optional
-        The type of the features; by default what the columns need.
-    negative : {"error", "zero"}
-        Whether a label below 0 is an error or becomes 0.
-    progress : callable, optional
-        Called with (bytes read, total bytes).
-
-    Examples
-    --------
-    >>> read_parquet("train.parquet", qid="query_id")  # doctest: +SKIP
-    RankingData(784 queries, 15211 documents, 46 dense float64 features)
-    """
-    arrow, parquet = import_library("pyarrow"), import_library("pyarrow.parquet")
-    with open_file(path) as source:
-        try:
-            with parquet.ParquetFile(source.raw, pre_buffer=False) as file:  # True would hold the whole file in memory
-                layout = _Layout(columns_of(file.schema_arrow.empty_table()), qid, docid, label, features)
-                n_rows = file.metadata.num_rows
-                n_bytes = os.fstat(source.raw.fileno()).st_size
-                _check_size(n_rows, len(layout.used), n_bytes)
-                batches = _parquet_batches(file, layout, n_rows, n_bytes, progress)
-                return _collect(batches, layout, n_rows, np.dtype(dtype or layout.dtype), negative)
-        except InputError as error:
-            raise InputError(error.message, source.path) from None
-        except arrow.ArrowMemoryError as error:  # a damaged page may claim 2 GiB
-            what = f"a part of it does not fit into memory ({_first_line(error)})"
-            raise InputError(f"{what}; expected a complete parquet file", source.path) from None
-        except MemoryError:
-            raise
-        except (arrow.ArrowException, UnicodeDecodeError) as error:  # also names of columns that are not UTF-8
-            raise InputError(f"not a complete parquet file ({_first_line(error)})", source.path) from None
-        except OSError as error:
-            raise InputError(f"cannot be read: {error.strerror or _first_line(error)}", source.path) from None
-
-
 def write_parquet(data: RankingData, path: str | Path) -> None:
     """Write data as a parquet file with the columns of :func:`to_frame`; needs pyarrow.
 
@@ -179,18 +134,18 @@ def write_parquet(data: RankingData, path: str | Path) -> None:
             writer.write_table(arrow.table(columns, schema=first.schema))
 
 
-def _check_size(n_rows: int, n_columns: int, n_bytes: int) -> None:
-    """Refuse a description that claims far more than so small a file can hold."""
-    size = n_rows * n_columns * 8
-    if size > _CLAIM_LEAST + _CLAIM_MOST * n_bytes:
-        what = f"claims {n_rows:,} rows of {n_columns:,} columns, {size / (1 << 30):,.0f} GiB"
-        raise InputError(f"{what}, in {n_bytes:,} bytes; expected at most {_CLAIM_MOST:,} times its size")
+class Layout:
+    """The roles of the columns, checked once; ``left_out`` are no features unless these are given."""
 
-
-class _Layout:
-    """The roles of the columns, checked once."""
-
-    def __init__(self, columns: Columns, qid: str, docid: str, label: str, features: Sequence[str] | None) -> None:
+    def __init__(
+        self,
+        columns: Columns,
+        qid: str,
+        docid: str,
+        label: str,
+        features: Sequence[str] | None,
+        left_out: Collection[str] = (),
+    ) -> None:
         names = columns.names
         if not names:
             raise InputError("the table has no columns")
@@ -198,7 +153,8 @@ class _Layout:
         self.qid, self.label = qid, label
         self.docid = docid if docid in names or docid != "docid" else None
         roles = {qid, label, docid}
-        self.features = [name for name in names if name not in roles] if features is None else list(features)
+        others = [name for name in names if name not in roles and name not in left_out]
+        self.features = others if features is None else list(features)
         if not self.features:
             raise InputError(f"no feature columns besides {', '.join(name for name in names if name in roles)}")
         self.used = [qid, label, *([self.docid] if self.docid else []), *self.features]
@@ -212,45 +168,26 @@ class _Layout:
         self.dtype = np.dtype(np.float32 if small else np.float64)
 
 
-def _collect(
-    batches: Iterable[Columns], layout: _Layout, n_rows: int, dtype: np.dtype[Any], negative: str = "error"
-) -> RankingData:
-    if n_rows == 0:
-        raise InputError("there are no rows")
-    X = np.empty((n_rows, len(layout.features)), dtype)
-    labels = np.empty(n_rows)
-    query_ids, doc_ids = [], []
-    categories: dict[int, dict[Any, None]] = {layout.features.index(name): {} for name in layout.categorical}
-    if categories and dtype != np.float64:
+def batch_rows(
+    batch: Columns, layout: Layout, start: int, dtype: np.dtype[Any], categories: dict[int, dict[Any, None]]
+) -> Rows:
+    """The rows of a batch; the categories that occur are added to ``categories``, by column.
+
+    ``start`` is the number of its first row, for messages.
+    """
+    X, labels = np.empty((batch.n_rows, len(layout.features)), dtype), np.empty(batch.n_rows)
+    if layout.categorical and dtype != np.float64:
         raise InputError(f"{dtype} cannot hold the categories of {named(layout.categorical)}; expected float64")
-    start = 0
-    for batch in batches:
-        rows = slice(start, start + batch.n_rows)
-        if rows.stop > n_rows:
-            break
-        _fill(labels[rows], batch, layout.label, start)
-        for at, name in enumerate(layout.features):
-            if at in categories:
-                X[rows, at], values = category_column(batch, name)
-                categories[at] |= dict.fromkeys(values)
-            else:
-                _fill(X[rows, at], batch, name, start)
-        query_ids.append(_ids(batch, layout.qid, start))
-        if layout.docid is not None:
-            doc_ids.append(_ids(batch, layout.docid, start))
-        start = rows.stop
-    if start != n_rows:
-        raise InputError(f"other than the {n_rows:,} rows that its description claims")
-    if negative == "zero":
-        np.maximum(labels, 0, out=labels)
-    return RankingData.from_arrays(
-        X,
-        labels,
-        np.concatenate(query_ids),
-        doc_ids=np.concatenate(doc_ids) if doc_ids else None,
-        feature_names=layout.features,
-        categories={at: tuple(values) for at, values in categories.items()},
-    )
+    _fill(labels, batch, layout.label, start)
+    categorical = set(layout.categorical)
+    for at, name in enumerate(layout.features):
+        if name in categorical:
+            X[:, at], values = category_column(batch, name)
+            categories.setdefault(at, {}).update(dict.fromkeys(values))
+        else:
+            _fill(X[:, at], batch, name, start)
+    doc_ids = None if layout.docid is None else _ids(batch, layout.docid, start)
+    return Rows(X, labels, _ids(batch, layout.qid, start), doc_ids)
 
 
 def _fill(target: Array, batch: Columns, name: str, start: int) -> None:
@@ -301,19 +238,6 @@ def _check_present(batch: Columns, name: str, start: int) -> None:
         raise InputError(f"column {name!r}, row {row} (from 0) is missing; expected a value in every row")
 
 
-def _parquet_batches(
-    file: Any, layout: _Layout, n_rows: int, n_bytes: int, progress: Progress | None
-) -> Iterator[Columns]:
-    arrow = import_library("pyarrow")
-    size = max(1, _READ_VALUES // len(layout.used))
-    done = 0
-    for batch in file.iter_batches(batch_size=size, columns=layout.used):
-        yield columns_of(arrow.table(batch))
-        done += batch.num_rows
-        if progress is not None:
-            progress(n_bytes * done // max(1, n_rows), n_bytes)
-
-
 def _column_batches(data: RankingData, batch_rows: int, library: str) -> Iterator[dict[str, Any]]:
     """The columns of data, in batches of rows (at least one)."""
     names = data.names
@@ -347,7 +271,3 @@ def _categories(column: Array, values: tuple[Any, ...], library: str) -> Any:
     if library == "pyarrow":
         return module.DictionaryArray.from_arrays(module.array(codes, module.int32(), mask=codes < 0), list(values))
     return module.Series([None if code < 0 else values[code] for code in codes.tolist()])
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).partition("\n")[0].rstrip(".")

@@ -41,6 +41,10 @@ class Share:
     local: Array
 
 
+class FeaturesApart(InputError, AttributeError):
+    """Raised where features in parts are used like an array; an attribute that they lack, to those who ask for it."""
+
+
 class PartedFeatures:
     """The features of documents in parts.
 
@@ -58,17 +62,34 @@ class PartedFeatures:
 
     ndim = 2
 
-    def __init__(self, fleet: Fleet, indptr: Array, query_bounds: Array, n_features: int, dtype: Any, nbytes: int):
-        self.fleet = fleet
+    def __init__(
+        self,
+        fleet: Fleet,
+        indptr: Array,
+        query_bounds: Array,
+        n_features: int,
+        dtype: Any,
+        nbytes: int,
+        place: str = "FOLDER",
+    ) -> None:
+        self.fleet, self._place = fleet, place
         self.starts, self.query_bounds = indptr[:-1], query_bounds
         self.shape, self.dtype, self.nbytes = (int(indptr[-1]), n_features), np.dtype(dtype), nbytes
 
     def __array__(self, *given: Any, **settings: Any) -> Array:
-        what = f"the features are in {self.fleet.n_parts} parts, never in one place"
-        raise InputError(f"{what}; join them first: rankwright convert FOLDER -o ONE_FILE")
+        raise self._apart()
 
     def __getitem__(self, rows: Any) -> Any:
-        return self.__array__()
+        raise self._apart()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_") or name == "fleet":
+            raise AttributeError(name)
+        raise self._apart()
+
+    def _apart(self) -> FeaturesApart:
+        what = f"the features are in {self.fleet.n_parts:,} parts, and this needs them in one place"
+        return FeaturesApart(f"{what}; join the parts first: rankwright convert {self._place} -o JOINED.rank")
 
     def shares(self, starts: Array) -> list[Share]:
         """For every part, which of the queries that start at these rows it holds."""
@@ -196,21 +217,31 @@ def _chunks(data: RankingData) -> Iterator[Any]:
     yield from (data.X[start : start + step] for start in range(0, data.n_docs, step))
 
 
-def gather_parts(fleet: Fleet) -> RankingData:
-    """The data of all parts, in their order; a query that is in two of them is refused."""
+def gather_parts(fleet: Fleet, place: str = "FOLDER") -> RankingData:
+    """The data of all parts, in their order; a query that is in two of them is refused.
+
+    Parameters
+    ----------
+    fleet : Fleet
+        The parts.
+    place : str
+        Where they come from, for messages.
+    """
     survey = fleet.make(Survey)
     facts = survey.ask("facts")
     survey.close()
-    for other in facts[1:]:
+    repair = f"rankwright convert {place} --by-query {fleet.n_parts} -o NEW.parts"
+    for part, other in enumerate(facts[1:], 1):
         for what, name in (("features", "names"), ("categories", "categories"), ("form of features", "form")):
             if other[name] != facts[0][name]:
-                raise InputError(f"parts with different {what} cannot be used together; make them in one conversion")
+                found = f"{fleet.part_name(0)} and {fleet.part_name(part)} differ in their {what}"
+                raise InputError(f"{found}; expected the same in all parts: {repair} makes them so", place)
     ids = join_ids([part["query_ids"] for part in facts])
     query_bounds = sizes_to_indptr(np.array([len(part["query_ids"]) for part in facts], np.int64))
-    _check_whole(ids, query_bounds)
+    _check_whole(ids, query_bounds, fleet, place, repair)
     indptr = sizes_to_indptr(np.concatenate([part["sizes"] for part in facts]))
     n_features, dtype, _ = facts[0]["form"]
-    X = PartedFeatures(fleet, indptr, query_bounds, n_features, dtype, sum(part["bytes"] for part in facts))
+    X = PartedFeatures(fleet, indptr, query_bounds, n_features, dtype, sum(part["bytes"] for part in facts), place)
     doc_ids = [part["doc_ids"] for part in facts]
     labels = np.concatenate([part["labels"] for part in facts])
     known = None if any(own is None for own in doc_ids) else join_ids(doc_ids)
@@ -220,12 +251,12 @@ def gather_parts(fleet: Fleet) -> RankingData:
     return RankingData(X, labels, indptr, ids, known, facts[0]["names"], None, facts[0]["categories"])
 
 
-def _check_whole(ids: Array, query_bounds: Array) -> None:
+def _check_whole(ids: Array, query_bounds: Array, fleet: Fleet, place: str, repair: str) -> None:
     """Refuse a query that is in two parts."""
     unique, counts = np.unique(ids, return_counts=True)
     if (counts > 1).any():
         split = unique[int(np.argmax(counts > 1))]
         where = np.searchsorted(query_bounds, np.flatnonzero(ids == split), side="right") - 1
-        parts = " and ".join(str(part) for part in where[:2].tolist())
-        what = f"query {split} is in parts {parts} (from 0); a query must be in one part"
-        raise InputError(f"{what}: rankwright convert FOLDER --by-query {len(query_bounds) - 1} -o NEW repairs it")
+        parts = " and in ".join(fleet.part_name(part) for part in where[:2].tolist())
+        what = f"query {split} is in {parts}; expected each query in one part"
+        raise InputError(f"{what}: {repair} repairs it", place)

@@ -105,6 +105,10 @@ class Fleet:
         """Number of parts."""
         return len(self._sources)
 
+    def part_name(self, part: int) -> str:
+        """The name of a part, for messages; its number where its source has none."""
+        return str(getattr(self._sources[part], "name", f"part {part}"))
+
     def make(self, factory: Factory, *shared: Any, own: Own = None, threads: int = 1) -> Crew:
         """An object beside every part: ``factory(data, threads, *own[part], *shared)``."""
         self._made += 1

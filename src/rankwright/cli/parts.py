@@ -1,0 +1,175 @@
+"""Parts: `convert --by-query` writes them, `convert` of them joins them, `info` describes them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import click
+import numpy as np
+
+from rankwright.cli.printing import styled
+from rankwright.errors import InputError
+
+if TYPE_CHECKING:
+    from rankwright.data.partition import Manifest
+    from rankwright.data.roles import Columns
+
+__all__ = ["joined", "partition", "show_parts"]
+
+_SUFFIX = ".parts"
+_SHOWN = 12  # parts and features listed; --json lists all
+_TEXT = np.dtype(np.float64)  # of numbers in text, as of all conversions
+
+
+def partition(
+    sources: Sequence[Path],
+    target: Path,
+    n_parts: int,
+    dtype: str | None,
+    group: Path | None,
+    negative: Literal["error", "zero"],
+    is_sparse: bool | None,
+    columns: Columns | None,
+) -> str:
+    """Write the queries of all inputs into parts; a summary."""
+    from rankwright.cli.progress import progress
+    from rankwright.data.partition_inputs import LetorInput, ParquetInput, Settings, inputs_of
+    from rankwright.data.partition_write import write_parts
+
+    if target.suffix != _SUFFIX:
+        raise InputError(f"a folder of parts ends in {_SUFFIX}; expected {target.with_suffix(_SUFFIX)}", target)
+    inputs = [one for source in sources for one in inputs_of(source, columns)]
+    if group is not None and (len(inputs) > 1 or not isinstance(inputs[0], LetorInput)):
+        raise InputError("--group is for one file of LETOR text without qid")
+    left_out = sorted({name for one in inputs if isinstance(one, ParquetInput) for name in one.table.left_out})
+    if left_out:
+        click.echo(f"note: not features, as folders are named by them: {', '.join(left_out)}", err=True)
+    wanted = np.result_type(*(one.dtype or _TEXT for one in inputs)) if dtype is None else np.dtype(dtype)
+    with progress(f"reading {sources[0].name}" + (" …" if len(sources) > 1 else "")) as update:
+        settings = Settings(wanted, group, negative, is_only=len(inputs) == 1)
+        written = write_parts(inputs, n_parts, target, settings, is_sparse=is_sparse, progress=update)
+    form, parts = written.form, written.parts
+    sizes = [part.documents for part in parts]
+    if len(parts) < n_parts:
+        without = n_parts - len(parts)
+        click.echo(f"note: {without:,} of {n_parts:,} parts would have no query and are left out", err=True)
+    kind = f"{form.n_features:,} {'sparse' if form.is_sparse else 'dense'} {form.dtype} features"
+    return (
+        f"{written.n_queries:,} queries, {written.n_docs:,} documents, {kind}, "
+        f"in {len(parts):,} parts of {min(sizes):,} to {max(sizes):,} documents"
+    )
+
+
+def joined(source: Path, target: Path, options: Sequence[str]) -> Callable[[], str]:
+    """Join parts; the result writes them and returns a summary."""
+    from rankwright.data.folder import load_folder
+    from rankwright.data.formats import check_suffix, suffix_of, write_data
+    from rankwright.data.partition import read_manifest
+    from rankwright.data.partition_join import join_parts
+
+    check_suffix(target)
+    if options:
+        raise InputError(f"{options[0]} is not for parts; join them first, then convert the result", source)
+    manifest = read_manifest(source)
+
+    def write() -> str:
+        if suffix_of(target) == ".rank":
+            join_parts(manifest, target)
+        else:
+            from tempfile import TemporaryDirectory
+
+            from rankwright.cli.files import check_missing
+
+            with TemporaryDirectory(prefix=".joined-", dir=target.absolute().parent) as folder:
+                join_parts(manifest, Path(folder) / "whole.rank")
+                data = load_folder(Path(folder) / "whole.rank")
+                check_missing(data, target)
+                write_data(data, target)
+        return f"{manifest.n_queries:,} queries, {manifest.n_docs:,} documents, {len(manifest.parts):,} parts joined"
+
+    return write
+
+
+def show_parts(path: Path, as_json: bool, verify: bool) -> None:
+    """What the manifest says; features are not read, but with ``verify`` all checksums are compared."""
+    from rankwright.data.partition import read_manifest
+
+    manifest = read_manifest(path)
+    if verify:
+        manifest.verify()
+    if as_json:
+        click.echo(json.dumps(_as_dict(manifest, verify), ensure_ascii=False))
+        return
+    click.echo(f"{styled(str(path), bold=True)}  folder of parts\n")
+    for name, text in _lines(manifest, verify):
+        click.echo(f"  {name:<15}{text}")
+
+
+def _lines(manifest: Manifest, verified: bool) -> list[tuple[str, str]]:
+    header, parts = manifest.header, manifest.parts
+    sizes = [part.documents for part in parts]
+    lines = [
+        ("parts", f"{len(parts):,} of {min(sizes):,} to {max(sizes):,} documents"),
+        ("queries", f"{manifest.n_queries:,}"),
+        ("documents", f"{manifest.n_docs:,}"),
+        ("document ids", "yes" if header.get("document_ids") else "none"),
+        ("features", f"{manifest.n_features:,} {header.get('kind')} {header.get('dtype')}"),
+        ("bytes", f"{manifest.n_bytes:,}"),
+    ]
+    labels = _labels(manifest)
+    if labels is not None:
+        total = max(1, manifest.n_docs)
+        shown = [f"{label:g}: {count:,} ({count / total:.1%})" for label, count in labels[:_SHOWN]]
+        lines.append(("labels", ", ".join(shown) + (", …" if len(labels) > _SHOWN else "")))
+    missing = int(manifest.moments().missing.sum())
+    if missing:
+        lines.append(("missing", f"{missing / (manifest.n_docs * manifest.n_features):.1%} of the values"))
+    lines += [("checksums", "all compared: no difference")] if verified else []
+    for at, part in enumerate(parts[:_SHOWN]):
+        size = f"{part.queries:,} queries, {part.documents:,} documents, {part.bytes:,} bytes"
+        lines.append(("" if at else "by part", f"{part.name}  {size}"))
+    if len(parts) > _SHOWN:
+        lines.append(("", f"and {len(parts) - _SHOWN:,} more (--json lists all)"))
+    return lines
+
+
+def _labels(manifest: Manifest) -> list[tuple[float, int]] | None:
+    counts: dict[float, int] = {}
+    for part in manifest.parts:
+        if part.labels is None:
+            return None
+        for label, count in part.labels:
+            counts[label] = counts.get(label, 0) + int(count)
+    return sorted(counts.items())
+
+
+def _as_dict(manifest: Manifest, verified: bool) -> dict[str, Any]:
+    total = manifest.moments().stored()
+    names = manifest.header.get("feature_names") or [f"f{at}" for at in range(1, manifest.n_features + 1)]
+    statistics = [
+        {"feature": name, **{field: _number(values[at]) for field, values in total.items()}}
+        for at, name in enumerate(names)
+    ]
+    facts = {key: manifest.header.get(key) for key in ("kind", "dtype", "document_ids", "categorical")}
+    return {
+        "path": str(manifest.path),
+        "format": "parts",
+        "queries": manifest.n_queries,
+        "documents": manifest.n_docs,
+        "features": manifest.n_features,
+        **facts,
+        "bytes": manifest.n_bytes,
+        "labels": _labels(manifest),
+        "verified": verified,
+        "parts": [vars(part) for part in manifest.parts],
+        "statistics": statistics,
+    }
+
+
+def _number(value: Any) -> float | int | None:
+    """A number that JSON can hold."""
+    plain = value.item()
+    return None if plain != plain else plain
