@@ -220,8 +220,19 @@ class Fleet:
             if not left:
                 return moved
             moved.update(left)
-            if self._sent(left, self._rebuilding):
+            if self._brought(left) and self._sent(left, self._rebuilding):
                 self._ready.update(left)
+
+    def _brought(self, parts: Sequence[int]) -> bool:
+        """Let sources that can bring their part to its host do so; whether no host was lost."""
+        moving = [part for part in parts if hasattr(self._sources[part], "bring")]
+        try:
+            for step in ("bring", "arrive"):
+                for part in moving:
+                    getattr(self._sources[part], step)(self._home[part])
+        except HostLost:
+            return False
+        return True
 
     def _count_losses(self, parts: Sequence[int]) -> None:
         self.moves += len(parts)

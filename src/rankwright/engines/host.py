@@ -19,7 +19,11 @@ Key = tuple[str, int]  # the name of a fleet, and the number of one of its parts
 
 
 class Source(Protocol):
-    """Where a part comes from; travels to the host that loads it."""
+    """Where a part comes from; travels to the host that loads it.
+
+    A source may also have ``bring(host)`` and ``arrive(host)``: they are called before the host is asked to load, where
+    the part has to be brought there; the second waits for that.
+    """
 
     def load(self) -> Any:
         """The part: a RankingData, features left in their file where that is possible."""
