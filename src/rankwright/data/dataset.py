@@ -76,6 +76,7 @@ class RankingData:
         feature_names: Sequence[str] | None = None,
         allow_missing: bool = False,
         categories: Categories | None = None,
+        check_finite: bool = True,
     ) -> RankingData:
         """Check arrays and bring the rows of each query together.
 
@@ -96,6 +97,8 @@ class RankingData:
             Allow NaN for missing values, which tree rankers can handle.
         categories : mapping, optional
             The values of categorical columns, by the number of the column; X holds the numbers that stand for them.
+        check_finite : bool
+            Whether every feature is looked at; False where the caller does so.
 
         Examples
         --------
@@ -105,7 +108,7 @@ class RankingData:
         >>> data.to_caller_order(data.labels).tolist()
         [0.0, 1.0, 2.0]
         """
-        X = checked_features(X, allow_missing)
+        X = checked_features(X, allow_missing, check_finite)
         n_rows = X.shape[0]
         labels = checked_labels(labels, n_rows)
         rows, indptr, query_ids = _blocks(qid, group, n_rows)

@@ -108,14 +108,19 @@ def segments(data: RankingData) -> tuple[Array, Array]:
 
 
 def batches(data: RankingData) -> Iterator[tuple[Any, Array]]:
-    """The features of some queries at a time, with their boundaries; all at once where they need not be copied."""
+    """The features of some queries at a time, with their boundaries; copies of a few where they are not adjacent."""
     if "X" in vars(data):
         yield data.X, data.indptr
         return
     rows = max(1, _BATCH_BYTES * data.n_docs // max(1, feature_bytes(data)))
+    X, starts = stored(data)
     for first, last in query_chunks(data.indptr, rows):
-        part = some_queries(data, np.arange(first, last))
-        yield part.X, part.indptr
+        indptr = data.indptr[first : last + 1] - data.indptr[first]
+        begin = int(starts[first])
+        if np.array_equal(starts[first:last] - begin, indptr[:-1]):
+            yield _row_view(X, begin, begin + int(indptr[-1])), indptr
+        else:
+            yield X[rows_of(starts[first:last], indptr)], indptr
 
 
 def _row_view(X: Any, start: int, stop: int) -> Any:

@@ -19,7 +19,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.parts import segments, stored
 from rankwright.data.threads import Team
 
-__all__ = ["Statistics", "Sums"]
+__all__ = ["Statistics", "Sums", "statistics_of"]
 
 Array = npt.NDArray[Any]
 _RUN_VALUES = 1 << 20  # values, at least, that a thread reads at a time
@@ -174,6 +174,19 @@ class Statistics:
     def _known(self, values: Array) -> Array:
         """The values of features that are finite; nan for others."""
         return np.where((self.low > -np.inf) & (self.high < np.inf), values, np.nan)
+
+
+def statistics_of(data: RankingData, threads: int = 1, *, summed: bool = True) -> Statistics:
+    """The statistics of a data set, which are kept with it: its features are read for them once."""
+    found: Statistics | None = vars(data).get("_statistics")
+    if found is None or (summed and found.sums is None):
+        team = Team(threads)
+        try:
+            found = Statistics.of(data, team, summed=summed)
+        finally:
+            team.close()
+        vars(data)["_statistics"] = found
+    return found
 
 
 def _quotient(total: int, n: int, power: int) -> float:

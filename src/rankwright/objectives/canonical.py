@@ -1,4 +1,4 @@
-"""Documents and queries in an order that depends on their content only, and sums over documents in that order.
+"""Documents and queries in an order that depends on their content only.
 
 A most violated ranking is not unique where scores or values tie, queries share a block, and rounded sums depend on the
 order of their terms. A training that takes everything in this order gives the same weights, bit for bit, however its
@@ -26,7 +26,7 @@ from rankwright.measures.oracles.common import BINS, SORT, WORK, sort_descending
 from rankwright.models.products import FASTMATH, kernel_form, row_scores
 from rankwright.objectives.first_class import FirstClass
 
-__all__ = ["Canonical", "canonical_order", "deviations_in_order", "stored_ends"]
+__all__ = ["Canonical", "canonical_order"]
 
 Array = npt.NDArray[Any]
 _RUN = 1 << 13  # documents, at least, that a thread reads at a time
@@ -126,61 +126,3 @@ def _gather(order: Any, indptr: Any, starts: Any, queries: Any, moved: Any, plac
         q = queries[at]
         for i in range(indptr[q + 1] - indptr[q]):
             places[moved[at] + i] = starts[q] + order[indptr[q] + i]
-
-
-@njit(cache=True, nogil=True)
-def stored_ends(values: Any, columns: Any, low: Any, high: Any, stored: Any) -> None:
-    """Lower ``low`` and raise ``high`` to the values of each column, and count them."""
-    for at in range(values.size):
-        column, value = columns[at], values[at]
-        stored[column] += 1
-        if not value >= low[column]:
-            low[column] = value
-        if not value <= high[column]:
-            high[column] = value
-
-
-def deviations_in_order(X: Any, rows: Array, team: Team) -> Array:
-    """Standard deviations of the features; inf or nan where a sum overflows. Not dependent on the number of threads."""
-    n_features = X.shape[1]
-    total, squares = np.zeros(n_features), np.zeros(n_features)
-    if isinstance(X, np.ndarray):
-        shift = X[rows[0]].astype(np.float64)
-        sums = np.zeros((-(-len(rows) // _RUN), 2, n_features))
-        runs = [(rows[_RUN * at : _RUN * (at + 1)], own) for at, own in enumerate(sums)]
-        team.each(lambda run, own: _dense_sums(X, run, shift, own[0], own[1]), runs)
-        for of_rows, of_squares in sums:
-            total += of_rows
-            squares += of_squares
-        mean = total / len(rows)
-        return np.asarray(np.sqrt(np.maximum(squares / len(rows) - mean**2, 0.0)))
-    stored = np.zeros(n_features)
-    _sparse_sums(X.data, X.indices, X.indptr, rows, total, stored)
-    mean = total / len(rows)
-    _sparse_squares(X.data, X.indices, X.indptr, rows, mean, squares)
-    return np.asarray(np.sqrt((squares + (len(rows) - stored) * mean**2) / len(rows)))
-
-
-@njit(cache=True, nogil=True)
-def _dense_sums(X: Any, rows: Any, shift: Any, total: Any, squares: Any) -> None:
-    for row in rows:
-        for j in range(total.size):
-            apart = X[row, j] - shift[j]
-            total[j] += apart
-            squares[j] += apart * apart
-
-
-@njit(cache=True, nogil=True)
-def _sparse_sums(values: Any, columns: Any, indptr: Any, rows: Any, total: Any, stored: Any) -> None:
-    for row in rows:
-        for at in range(indptr[row], indptr[row + 1]):
-            total[columns[at]] += values[at]
-            stored[columns[at]] += 1.0
-
-
-@njit(cache=True, nogil=True)
-def _sparse_squares(values: Any, columns: Any, indptr: Any, rows: Any, mean: Any, squares: Any) -> None:
-    for row in rows:
-        for at in range(indptr[row], indptr[row + 1]):
-            apart = values[at] - mean[columns[at]]
-            squares[columns[at]] += apart * apart

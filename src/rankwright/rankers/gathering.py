@@ -8,9 +8,10 @@ import numpy as np
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.frames import frame_features, has_categories, split_qid
+from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.rankers.estimator import Estimator
-from rankwright.rankers.inputs import check_one_query, check_values, validation_parts
+from rankwright.rankers.inputs import are_usable, check_one_query, check_values, validation_parts
 
 __all__ = ["Gathering"]
 
@@ -21,12 +22,12 @@ class Gathering(Estimator):
     _allow_missing: ClassVar[bool] = False  # whether a feature may be NaN
     _validates: ClassVar[bool] = True  # whether there is something to choose on validation data
 
-    def _checked(self, *given: Any, **settings: Any) -> Any:
-        """X, or X and y, as scikit-learn checks and converts them."""
+    def _checked(self, *given: Any, finite: bool = True, **settings: Any) -> Any:
+        """X, or X and y, as scikit-learn checks and converts them; ``finite``: whether it looks at every value of X."""
         from sklearn.utils.validation import validate_data
 
-        missing = {"ensure_all_finite": "allow-nan"} if self._allow_missing else {}
-        rules = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", **missing}
+        finite_ones = ("allow-nan" if self._allow_missing else True) if finite else False
+        rules = {"dtype": [np.float64, np.float32], "accept_sparse": "csr", "ensure_all_finite": finite_ones}
         try:
             with np.errstate(over="ignore", invalid="ignore"):  # it sums all values, which may give inf − inf
                 return validate_data(self, *given, **rules, **settings)
@@ -44,7 +45,7 @@ class Gathering(Estimator):
             if y is not None or qid is not None or group is not None:
                 raise InputError("a RankingData has its labels and queries; leave out y, qid and group")
             if reset:
-                check_values(X, "the training data", self._allow_missing)
+                check_values(X, "the training data", self._allow_missing, self._threads(), summed=self._scales())
                 self.n_features_in_ = X.n_features
                 if X.feature_names is not None:
                     self.feature_names_in_ = np.array(X.feature_names, dtype=object)
@@ -56,11 +57,20 @@ class Gathering(Estimator):
         X, qid = split_qid(X, qid, group) if reset else self._split_qid(X, qid, group)
         if has_categories(X):
             return self._gather_frame(X, y, qid, group, reset)
-        X, y = self._checked(X, y, reset=reset, y_numeric=True)
+        X, y = self._checked(X, y, reset=reset, y_numeric=True, finite=False)
         if qid is None and group is None:
             group = self._one_query(X.shape[0], reset)
-        names, missing = self._names(), self._allow_missing
-        return RankingData.from_arrays(X, y, qid, group=group, feature_names=names, allow_missing=missing)
+        data = RankingData.from_arrays(X, y, qid, group=group, feature_names=self._names(), check_finite=False)
+        if not are_usable(data, self._allow_missing, self._threads(), summed=reset and self._scales()):
+            self._checked(X, reset=False)  # raises
+        return data
+
+    def _threads(self) -> int:
+        return threads_of(getattr(self, "n_jobs", None))
+
+    def _scales(self) -> bool:
+        """Whether training divides features by their deviations."""
+        return not self._allow_missing and bool(getattr(self, "standardize", False))
 
     def _one_query(self, n_rows: int, reset: bool) -> list[int]:
         """All rows as one query, with a warning."""
@@ -96,5 +106,5 @@ class Gathering(Estimator):
             valid = parts.matched_to(self.n_features_in_, self._names())
         except InputError as error:
             raise InputError(f"eval_set does not fit: {error.message}") from None
-        check_values(valid, "eval_set", self._allow_missing)
+        check_values(valid, "eval_set", self._allow_missing, self._threads())
         return valid

@@ -10,12 +10,13 @@ import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.frames import has_qid
-from rankwright.data.parts import pieces, stored
-from rankwright.engines.features import PartedFeatures, is_parted
+from rankwright.data.parts import stored
+from rankwright.data.statistics import statistics_of
+from rankwright.engines.features import PartedFeatures
 from rankwright.errors import InputError, InputWarning
 from rankwright.rankers.scales import largest
 
-__all__ = ["check_one_query", "check_size", "check_values", "validation_parts"]
+__all__ = ["are_usable", "check_one_query", "check_size", "check_values", "validation_parts"]
 
 Array = npt.NDArray[Any]
 _LARGEST = 1e290  # absolute value of a feature: its sums over documents and pairs stay far from overflow
@@ -48,50 +49,47 @@ def check_one_query(n_rows: int, n_trained: int, stacklevel: int) -> None:
     warnings.warn(f"{what}, or a data frame with a column qid", InputWarning, stacklevel=stacklevel + 1)
 
 
-def check_values(data: RankingData, what: str, allow_missing: bool) -> None:
-    """Reject data with missing features, unless they are allowed, or with infinite ones: a folder may hold them."""
-    if is_parted(data):
-        _check_parts(stored(data)[0], what, allow_missing)
-        return
-    for X in pieces(data):
-        values = X.data if data.is_sparse else X
-        if not values.size:
-            continue
-        ends = [values.min(), values.max()]
-        if np.isnan(ends).any():
-            if not allow_missing:
-                raise InputError(f"{what} has missing features (NaN), which this ranker cannot take")
-            ends = [np.fmin.reduce(values, axis=None), np.fmax.reduce(values, axis=None)]
-        if np.isinf(ends).any():
-            raise InputError(f"{what} has infinite features; expected finite numbers")
+def check_values(data: RankingData, what: str, allow_missing: bool, threads: int = 1, *, summed: bool = False) -> None:
+    """Reject data with missing features, unless they are allowed, or with infinite ones: a folder may hold them.
 
-
-def _check_parts(X: PartedFeatures, what: str, allow_missing: bool) -> None:
-    if X.has_missing and not allow_missing:
+    ``summed``: means and deviations will be needed, so that the features are read for both at once.
+    """
+    X = stored(data)[0]
+    if isinstance(X, PartedFeatures):
+        has_missing, is_finite = X.has_missing, not np.isinf(X.largest).any()
+    else:
+        has_missing, is_finite = _found(data, threads, summed)
+    if has_missing and not allow_missing:
         raise InputError(f"{what} has missing features (NaN), which this ranker cannot take")
-    if np.isinf(X.largest).any():
+    if not is_finite:
         raise InputError(f"{what} has infinite features; expected finite numbers")
+
+
+def are_usable(data: RankingData, allow_missing: bool, threads: int, *, summed: bool) -> bool:
+    """Whether :func:`check_values` has nothing to reject."""
+    has_missing, is_finite = _found(data, threads, summed)
+    return is_finite and (allow_missing or not has_missing)
+
+
+def _found(data: RankingData, threads: int, summed: bool) -> tuple[bool, bool]:
+    """Whether values are missing, and whether all others are finite."""
+    # Queries without an order are left out before anything is divided by deviations: then these are read for later.
+    found = statistics_of(data, threads, summed=summed and bool(data.n_docs and data.has_order.all()))
+    return bool(found.missing.any()), found.is_finite
 
 
 def check_size(data: RankingData, what: str, scaled: bool) -> None:
     """Reject features so large that sums of them, or unless they are scaled first, of their squares, overflow."""
     limit = _LARGEST if scaled else _LARGEST_SQUARED
     X = stored(data)[0]
-    parted = isinstance(X, PartedFeatures)
-    if X.dtype == np.float32 or (
-        (X.largest <= limit).all()
-        if parted
-        else all(_size(part.data if data.is_sparse else part) <= limit for part in pieces(data))
-    ):
+    if X.dtype == np.float32:
         return
-    sizes = X.largest if parted else largest(data)
+    sizes = X.largest if isinstance(X, PartedFeatures) else largest(data)
+    if (sizes <= limit).all() or not data.n_docs:
+        return
     at = int(np.argmax(sizes))
     name = f"feature {at} (from 0)" if data.feature_names is None else f"feature {data.feature_names[at]!r}"
     raise InputError(f"{name} of {what} reaches {sizes[at]:.3g}; expected values up to {limit:g} (trees take any)")
-
-
-def _size(values: Array) -> float:
-    return max(float(values.max()), -float(values.min())) if values.size else 0.0
 
 
 def validation_parts(eval_set: Any, eval_qid: Any, eval_group: Any) -> RankingData | tuple[Any, Any, Any, Any] | None:

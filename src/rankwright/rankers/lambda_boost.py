@@ -111,7 +111,7 @@ class LambdaBoost(BoostedRanker, FromBackground):
         lambdas = lambda_gradients(data, self.measure, self.truncation, self.n_jobs, weights)
         learner = FeatureLearner(
             data.X,
-            *moments(data, self.standardize),
+            *moments(data, self.standardize, threads_of(self.n_jobs)),
             rate=self.learning_rate,
             weights=np.repeat(weights, data.sizes),
             X_valid=None if valid is None else valid.X,

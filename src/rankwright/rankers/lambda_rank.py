@@ -79,7 +79,7 @@ class NetRanker(CrossValidated):
             lambdas,
             queries[task.useful[queries]],
             self._costs(data, weights),
-            *moments(data, self.standardize),
+            *moments(data, self.standardize, threads_of(self.n_jobs)),
             hidden=self.hidden,
             batch=self.batch,
             rate=self.learning_rate,

@@ -11,13 +11,14 @@ import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import feature_bytes, stored
+from rankwright.data.statistics import statistics_of
 from rankwright.data.threads import Team
 from rankwright.engines.features import is_parted
 from rankwright.errors import InputError
 from rankwright.measures import Measure
 from rankwright.measures.forms import Oracle
 from rankwright.rankers.cost import Trial
-from rankwright.rankers.scales import ends, scale_in_order
+from rankwright.rankers.scales import scale_of
 from rankwright.solvers.bundle import Check, Solution, solve
 from rankwright.solvers.gradient_descent import descend
 from rankwright.solvers.metric import MANY_FEATURES
@@ -180,13 +181,12 @@ def _objective(data: RankingData, targets: Sequence[Target], weights: Array, set
     from rankwright.objectives.structured import StructuredHinge, equal_blocks
 
     X, starts = stored(data)
+    found = statistics_of(data, settings.threads, summed=settings.standardize)
+    scale = scale_of(found) if settings.standardize else np.ones(data.n_features)
     team = Team(settings.threads)
     try:
-        extent = ends(data, team)
         labels = [target.labels for target in targets]
-        order = canonical_order(X, starts, labels, data.indptr, weights, *extent, team)
-        standard = settings.standardize
-        scale = scale_in_order(data, order.rows, extent, team) if standard else np.ones(data.n_features)
+        order = canonical_order(X, starts, labels, data.indptr, weights, found.low, found.high, team)
     finally:
         team.close()
     hinges = [

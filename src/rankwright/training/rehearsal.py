@@ -19,6 +19,7 @@ import numpy.typing as npt
 from rankwright.caching import is_compiled
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
+from rankwright.data.statistics import Statistics
 from rankwright.training.methods import METHODS, Method, parse_method
 
 __all__ = ["Rehearsal", "few_documents", "form_of", "rehearsals"]
@@ -61,7 +62,7 @@ def rehearsals(method: str) -> list[Rehearsal]:
     Examples
     --------
     >>> [part.name for part in rehearsals("svm-map")]
-    ['planes', 'hinge map']
+    ['planes', 'statistics', 'hinge map']
     """
     parts = _of_method(parse_method(method))
     return list({part.name: part for part in sorted(parts, key=lambda part: part.needs_form)}.values())
@@ -85,6 +86,7 @@ def few_documents(form: str) -> RankingData:
 
 
 def _of_method(method: Method) -> Iterator[Rehearsal]:
+    yield Rehearsal("statistics", _statistics, "data.statistics_kernel:carry", True)
     if method.kind == "AutoRanker":
         for name in ("svm-map", "lambdamart", "lambdarank", "svm-ndcg-nc", "rank-svm"):
             yield from _of_method(parse_method(name))
@@ -122,6 +124,11 @@ class _Hinge:
         return self._rows
 
 
+def _statistics(data: RankingData) -> None:
+    """Ends, means and deviations of the features."""
+    _ = Statistics.of(data).deviations
+
+
 def _planes(_: RankingData) -> None:
     """The small problems over cutting planes."""
     from rankwright.solvers.bundle import solve
@@ -133,7 +140,9 @@ def _planes(_: RankingData) -> None:
 
 def _hinge(method: Method, data: RankingData) -> None:
     """A pass over the data: the order of documents, most violated rankings, their planes."""
-    ranker: Any = method.make(C=1.0)
+    ranker: Any = method.make(C=1.0, standardize=False)
+    zeros = np.zeros(data.n_features)
+    vars(data)["_statistics"] = Statistics(data.n_docs, zeros, zeros + 1.0, zeros, None, None)  # another part's work
     ranker.rehearse(data)
 
 
