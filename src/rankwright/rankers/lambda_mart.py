@@ -148,9 +148,7 @@ class LambdaMART(TreeRanker, FromBackground):
         from rankwright.solvers.parted_learner import AtParts
 
         share, measure = self._node_share(), parse_measure(self.measure).resolve("letor")
-        settings = PartSettings(
-            self._coding, measure, self.truncation, self._factors(), self.tree_rows, share
-        )
+        settings = PartSettings(self._coding, measure, self.truncation, self._factors(), self.tree_rows, share)
         growing = Growing(
             self.max_bins,
             self.max_leaves,
