@@ -109,6 +109,11 @@ class Fleet:
         """The name of a part, for messages; its number where its source has none."""
         return str(getattr(self._sources[part], "name", f"part {part}"))
 
+    @property
+    def is_here(self) -> bool:
+        """Whether all parts are in this process, so that a call costs no trip."""
+        return bool(getattr(self._transport, "is_here", False))
+
     def make(self, factory: Factory, *shared: Any, own: Own = None, threads: int = 1) -> Crew:
         """An object beside every part: ``factory(data, threads, *own[part], *shared)``."""
         self._made += 1
@@ -288,6 +293,10 @@ class Crew:
         found = self._fleet.call(self, method, shared, own, changes=True)
         self.changes.append((method, shared, own))
         return [found[part] for part in range(self._fleet.n_parts)]
+
+    def note(self, method: str, *shared: Any) -> None:
+        """Remember a change that the next call makes where it was not made: it then needs no trip of its own."""
+        self.changes.append((method, shared, None))
 
     def total(self, method: str, *shared: Any, own: Own = None) -> Any:
         """Call a method that changes nothing and gives whole numbers; their sum over all parts."""

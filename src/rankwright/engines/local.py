@@ -22,6 +22,8 @@ class _Done:
 class Local:
     """Everything here, one part after the other."""
 
+    is_here = True
+
     def __init__(self) -> None:
         self.host = Host()
 

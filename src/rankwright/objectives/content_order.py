@@ -7,6 +7,7 @@ are not 0, so dense and sparse data agree; features that do not vary are left ou
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from rankwright.data import sparse
 from rankwright.data.blocks import query_chunks, query_of_row
 from rankwright.data.threads import Team, runs_of
 
-__all__ = ["content_order"]
+__all__ = ["content_keys", "content_order", "varying"]
 
 Array = npt.NDArray[Any]
 _STRIDE = np.uint64(0x9E3779B97F4A7C15)
@@ -42,9 +43,20 @@ def content_order(
     threads : int
         The result does not depend on it.
     """
+    docs, _, sums = content_keys(X, labels, indptr, threads)
+    return docs, np.lexsort((sums,) if weights is None else (weights, sums))
+
+
+def content_keys(
+    X: Any, labels: Array, indptr: Array, threads: int = 1, varies: Array | None = None
+) -> tuple[Array, Array, Array]:
+    """The documents in order, query after query, a hash of each, and one of every query.
+
+    ``varies`` are the features that count; by default those that vary.
+    """
     team = Team(threads)
     try:
-        keys = _row_keys(X, labels, team)
+        keys = _row_keys(X, labels, team, varies)
 
         def sort(first: int, stop: int) -> Array:
             own = indptr[first : stop + 1] - indptr[first]
@@ -56,26 +68,45 @@ def content_order(
     sums = np.zeros(len(indptr) - 1, np.uint64)
     used = np.diff(indptr) > 0
     sums[used] = np.add.reduceat(keys, indptr[:-1][used])
-    return docs, np.lexsort((sums,) if weights is None else (weights, sums))
+    return docs, keys, sums
 
 
-def _row_keys(X: Any, labels: Array, team: Team) -> Array:
+def varying(X: Array, threads: int = 1) -> Array:
+    """Which features of dense rows are not the same everywhere."""
+    team = Team(threads)
+    try:
+        return _varying(X, team)
+    finally:
+        team.close()
+
+
+def _row_keys(X: Any, labels: Array, team: Team, varies: Array | None) -> Array:
     """A hash of every row and its label."""
     keys = np.zeros(X.shape[0], np.uint64)
     if sparse.issparse(X):
-        numbers = _numbers(_vary_stored(X.data, X.indices, X.shape[0], X.shape[1]))
+        stored = _vary_stored(X.data, X.indices, X.shape[0], X.shape[1]) if varies is None else varies
+        numbers = _numbers(stored)
         for start, stop in query_chunks(X.indptr, _VALUES):
             values = slice(X.indptr[start], X.indptr[stop])
             part = X.data[values].astype(np.float64).view(np.uint64)
             _add_stored(part, X.indices[values], X.indptr[start : stop + 1], numbers, keys[start:stop])
     else:
-        step = max(1, _VALUES // max(1, X.shape[1]))
-        shares = [(X[start : start + step], keys[start : start + step]) for start in range(0, X.shape[0], step)]
-        vary = team.each(lambda part, _: _vary_dense(part, X[0]), shares)
-        numbers = _numbers(np.any(vary, axis=0) if vary else np.zeros(X.shape[1], bool))
+        numbers = _numbers(_varying(X, team) if varies is None else varies)
+        shares = [(part, keys[start : start + len(part)]) for start, part in _chunks(X)]
         team.each(lambda part, own: _add_dense(part.astype(np.float64).view(np.uint64), numbers, own), shares)
     _finish((labels + 0.0).view(np.uint64), keys)
     return keys
+
+
+def _chunks(X: Array) -> Iterator[tuple[int, Array]]:
+    """Some dense rows at a time, and where they start."""
+    step = max(1, _VALUES // max(1, X.shape[1]))
+    return ((start, X[start : start + step]) for start in range(0, X.shape[0], step))
+
+
+def _varying(X: Array, team: Team) -> Array:
+    vary = team.each(lambda _, part: _vary_dense(part, X[0]), _chunks(X))
+    return np.asarray(np.any(vary, axis=0) if vary else np.zeros(X.shape[1], bool))
 
 
 def _numbers(varies: Array) -> Array:

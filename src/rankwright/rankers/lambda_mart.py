@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from rankwright.data.dataset import RankingData
 from rankwright.data.threads import threads_of
-from rankwright.measures import Measure
+from rankwright.engines.features import is_parted
+from rankwright.measures import Measure, parse_measure
+from rankwright.models.scoring import scores_of
 from rankwright.models.trees.forest import Forest
 from rankwright.rankers.background import BACKGROUND, FromBackground, Start, compare_features
 from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import Run, lambda_gradients
 from rankwright.rankers.facts import Outcome
-from rankwright.rankers.parameters import FLAG, MEASURE, NONE, NOT_NEGATIVE, parameter, whole
+from rankwright.rankers.parameters import FLAG, MEASURE, NONE, NOT_NEGATIVE, parameter, seed_of, whole
 from rankwright.rankers.tree_ranker import Ordered, TreeRanker
 from rankwright.solvers.boosting import Boosted, Boosting
 
@@ -118,11 +123,13 @@ class LambdaMART(TreeRanker, FromBackground):
 
     def _run(self, task: Task) -> Run:
         data, valid, start = task.data, task.valid, Start.of(self.background, task.data)
+        if is_parted(data):
+            return self._run_over_parts(task, start)
         X = self._features(data)
         ordered = Ordered.of(task, X, threads_of(self.n_jobs))
         scores = start.scores(data)[ordered.rows]
         valid_scores = None if valid is None else start.scores(valid)
-        factors = {"nearness": self.nearness, "normalize": self.normalize_queries, "winning": ordered.winning}
+        factors = self._factors() | {"winning": ordered.winning}
         lambdas = lambda_gradients(ordered, self.measure, self.truncation, self.n_jobs, ordered.weights, **factors)
         grower, (learner,) = self._grow(X, ordered.rows, valid, 1)
 
@@ -130,6 +137,47 @@ class LambdaMART(TreeRanker, FromBackground):
             return self._keep(learner.trees[: boosted.n_rounds], boosted, data, start)
 
         return Run(Boosting(lambdas, learner, scores, valid_scores), keep, (grower, lambdas))
+
+    def _factors(self) -> dict[str, Any]:
+        """How pairs and queries are weighted."""
+        return {"nearness": self.nearness, "normalize": self.normalize_queries}
+
+    def _run_over_parts(self, task: Task, start: Start) -> Run:
+        from rankwright.rankers.parted_boosting import Growing, PartedTrees
+        from rankwright.rankers.parted_trees import PartSettings
+        from rankwright.solvers.parted_learner import AtParts
+
+        share, measure = self._node_share(), parse_measure(self.measure).resolve("letor")
+        settings = PartSettings(self._coding, measure, self.truncation, self._factors(), self.tree_rows, share)
+        growing = Growing(
+            self.max_bins,
+            self.max_leaves,
+            self.min_rows,
+            self.gain == "squared" and not self._directions,
+            self._directions,
+            self.learning_rate,
+            self.tree_features,
+            share,
+            seed_of(self.random_state),
+            threads_of(self.n_jobs),
+        )
+        valid, first = task.valid, None if start.model is None else start.scores(task.data)
+        trees = PartedTrees(task, settings, growing, first, None if valid is None else self._by_one_tree(valid))
+
+        def keep(boosted: Boosted) -> Outcome:
+            return self._keep(trees.learner.trees[: boosted.n_rounds], boosted, task.data, start)
+
+        valid_scores = None if valid is None else start.scores(valid)
+        return Run(Boosting(AtParts(), trees.learner, np.zeros(0), valid_scores), keep, (trees,))
+
+    def _by_one_tree(self, valid: RankingData) -> Callable[[Any], Any]:
+        """Scores of validation data, which may be in parts, by one tree."""
+        from rankwright.solvers.tree_learner import tree_scores
+
+        if not is_parted(valid):
+            X = self._features(valid)
+            return lambda tree: tree_scores(tree, X)
+        return lambda tree: scores_of(self._grown(Forest.of([tree])), valid)
 
     def _learn_nothing(self, task: Task) -> Outcome:
         return self._keep([], Boosted(0, ()), task.data, Start.of(self.background, task.data))

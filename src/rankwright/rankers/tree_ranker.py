@@ -11,9 +11,11 @@ import numpy.typing as npt
 
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
+from rankwright.data.parts import stored
 from rankwright.data.threads import threads_of
+from rankwright.engines.features import is_parted
 from rankwright.errors import InputError
-from rankwright.models.trees.categories import Coding, common_categories
+from rankwright.models.trees.categories import Coding, common_categories, most_common
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import TreeModel
 from rankwright.rankers.base import Task
@@ -32,6 +34,7 @@ from rankwright.rankers.parameters import (
     seed_of,
     whole,
 )
+from rankwright.rankers.parted_categories import CategoryCounts
 
 __all__: list[str] = []
 
@@ -65,7 +68,7 @@ class TreeRanker(BoostedRanker):
     random_state: Any = parameter(0, SEED, NONE)
 
     def _check_data(self, data: RankingData, valid: RankingData | None) -> None:
-        if data.n_docs > _MOST_ROWS:
+        if data.n_docs > _MOST_ROWS and not is_parted(data):
             raise InputError(f"{data.n_docs:,} documents; trees can be grown on at most {_MOST_ROWS:,}")
         named = places_of(self.categorical or (), data.names, "categorical")
         rising = places_of(self.monotone or (), data.names, "monotone")
@@ -79,6 +82,12 @@ class TreeRanker(BoostedRanker):
         """Dense features in the data's own order, categories numbered as the trees know them."""
         return self._coding(dense_features(data))
 
+    def _node_share(self) -> float:
+        """Share of rows and features that are drawn for each node."""
+        if isinstance(self.randomize_nodes, bool | np.bool_):
+            return NODE_SHARE if self.randomize_nodes else 1.0
+        return float(self.randomize_nodes)
+
     def _grow(self, X: Array, order: Array, valid: RankingData | None, n_learners: int) -> tuple[Any, list[Any]]:
         """A grower of trees on these rows in this order, which the caller closes, and learners that share it."""
         from rankwright.models.trees.binning import bin_features
@@ -86,9 +95,7 @@ class TreeRanker(BoostedRanker):
         from rankwright.solvers.tree_learner import TreeLearner
 
         seed, threads = seed_of(self.random_state), threads_of(self.n_jobs)
-        share = float(self.randomize_nodes or 1.0)
-        if isinstance(self.randomize_nodes, bool | np.bool_):
-            share = NODE_SHARE if self.randomize_nodes else 1.0
+        share = self._node_share()
         counts = {j: len(values) for j, values in self._coding.categories.items()}
         binned = bin_features(X, self.max_bins, seed, threads, order, counts)
         grower = Grower(binned, self.max_leaves, self.min_rows, share, share, threads, self._directions)
@@ -157,15 +164,41 @@ class Ordered:
 
 def _coding(data: RankingData, columns: set[int], most: int) -> Coding:
     """The most common categories of some columns; numbers in a column of data must be whole."""
+    if columns and is_parted(data):
+        return _coding_of_parts(data, columns, most)
     categories = {}
     for j in sorted(columns):
         column = data.X[:, [j]].toarray()[:, 0] if sparse.issparse(data.X) else data.X[:, j]
         odd = ~(np.isnan(column) | (column == np.rint(column)))
         if j not in data.categories and odd.any():
-            what = f"categorical: the feature {data.names[j]!r} has the value {column[np.argmax(odd)]:g}"
-            raise InputError(f"{what}; expected whole numbers or text")
+            raise _odd(data, j, column[np.argmax(odd)])
         categories[j] = common_categories(column.astype(np.float64), data.categories.get(j), most)
     return Coding(categories, data.names if categories else ())
+
+
+def _odd(data: RankingData, j: int, value: float) -> InputError:
+    what = f"categorical: the feature {data.names[j]!r} has the value {value:g}"
+    return InputError(f"{what}; expected whole numbers or text")
+
+
+def _coding_of_parts(data: RankingData, columns: set[int], most: int) -> Coding:
+    """The same, with the values counted where the parts are."""
+    X, starts = stored(data)
+    crew = X.fleet.make(CategoryCounts, own=[(share.local,) for share in X.shares(starts)])
+    try:
+        counts = crew.ask("counts", sorted(columns))
+    finally:
+        crew.close()
+    categories = {}
+    for j, of_parts in zip(sorted(columns), zip(*counts, strict=True), strict=True):
+        odd = [value for _, _, value in of_parts if value is not None]
+        if j not in data.categories and odd:
+            raise _odd(data, j, min(odd))
+        found, place = np.unique(np.concatenate([own for own, _, _ in of_parts]), return_inverse=True)
+        total = np.zeros(len(found), np.int64)
+        np.add.at(total, place, np.concatenate([own for _, own, _ in of_parts]))
+        categories[j] = most_common(found, total, data.categories.get(j), most)
+    return Coding(categories, data.names)
 
 
 def dense_features(data: RankingData) -> Array:

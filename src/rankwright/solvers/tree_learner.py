@@ -21,11 +21,12 @@ from rankwright.models.trees.grow import Grower
 from rankwright.models.trees.monotone import leaf_bounds
 from rankwright.models.trees.predict import add_scores
 
-__all__ = ["TreeLearner", "TreesPerClass"]
+__all__ = ["LEAST_CURVE", "TreeLearner", "TreesPerClass", "leaf_value", "tree_scores"]
 
 Array = npt.NDArray[Any]
 _ROWS_A_THREAD = 1 << 14  # whose scores change
-_LEAST_CURVE = 1e-6  # least second derivative per row of a leaf
+LEAST_CURVE = 1e-6
+"""Least second derivative per row of a leaf."""
 
 
 class TreeLearner:
@@ -97,7 +98,7 @@ class TreeLearner:
         tree = dataclasses.replace(tree, value=value)
         self.trees.append(tree)
         if len(left_out):
-            scores[left_out] += _scores(tree, self._X[self._order[left_out]])
+            scores[left_out] += tree_scores(tree, self._X[self._order[left_out]])
 
     def _shares(self, leaves: list[tuple[int, Array]]) -> list[tuple[int, int]]:
         """Leaves of each thread, with about equal numbers of rows."""
@@ -116,13 +117,13 @@ class TreeLearner:
         sums, curves = np.zeros(n), np.zeros(n)
         for node, part in leaves:
             sums[node] = residuals[part].sum()
-            curves[node] = max(weights[part].sum(), _LEAST_CURVE * len(part))
+            curves[node] = max(weights[part].sum(), LEAST_CURVE * len(part))
         return leaf_bounds(tree, self._grower.directions, sums, curves)
 
     def add_last(self, scores: Array) -> None:
         """Add the last tree to the scores of the validation data."""
         assert self._X_valid is not None
-        scores += _scores(self.trees[-1], self._X_valid)
+        scores += tree_scores(self.trees[-1], self._X_valid)
 
 
 @njit(cache=True, nogil=True)
@@ -134,11 +135,17 @@ def _add_leaf(
     for k in range(rows.size):
         residual += residuals[rows[k]]
         curve += weights[rows[k]]
-    step = residual / max(curve, _LEAST_CURVE * rows.size) if rows.size else 0.0
-    value = min(max(_shrunk(step, shrinkage), _shrunk(low, shrinkage)), _shrunk(high, shrinkage))
+    value = leaf_value(residual, curve, rows.size, shrinkage, low, high)
     for k in range(rows.size):
         scores[rows[k]] += value
     return value
+
+
+@njit(cache=True, nogil=True)
+def leaf_value(residual: float, curve: float, n_rows: int, shrinkage: float, low: float, high: float) -> float:
+    """The value of a leaf: its Newton step, within bounds and shrunk."""
+    step = residual / max(curve, LEAST_CURVE * n_rows) if n_rows else 0.0
+    return min(max(_shrunk(step, shrinkage), _shrunk(low, shrinkage)), _shrunk(high, shrinkage))
 
 
 @njit(cache=True, nogil=True)
@@ -147,7 +154,8 @@ def _shrunk(step: float, shrinkage: float) -> float:
     return math.copysign(min(shrinkage * abs(step), math.log1p(abs(step))), step)
 
 
-def _scores(tree: Tree, X: Array) -> Array:
+def tree_scores(tree: Tree, X: Array) -> Array:
+    """Scores of rows by one tree."""
     scores = np.zeros(len(X))
     add_scores(Forest.of([tree]), X, scores)
     return scores

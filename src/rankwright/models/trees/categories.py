@@ -11,7 +11,7 @@ import numpy.typing as npt
 from rankwright.data.categories import NO_CATEGORY, category_numbers, is_text, number_of
 from rankwright.errors import InputError
 
-__all__ = ["MOST_CATEGORIES", "Coding", "common_categories"]
+__all__ = ["MOST_CATEGORIES", "Coding", "common_categories", "counted", "most_common"]
 
 Array = npt.NDArray[Any]
 MOST_CATEGORIES = 255
@@ -79,8 +79,18 @@ def common_categories(numbers: Array, values: Sequence[Any] | None, most: int) -
     most : int
         How many at most; the others, the rarest, are as if they were missing.
     """
+    return most_common(*counted(numbers), values, most)
+
+
+def counted(numbers: Array) -> tuple[Array, Array]:
+    """The different values of a column, ascending, and how often each occurs."""
     there = ~np.isnan(numbers) & (numbers != NO_CATEGORY)
     found, counts = np.unique(numbers[there], return_counts=True)
+    return found, counts
+
+
+def most_common(found: Array, counts: Array, values: Sequence[Any] | None, most: int) -> tuple[Any, ...]:
+    """The same from values that are counted already."""
     by_count = found[np.lexsort((found, -counts))].tolist()
     if values is None:
         return tuple(int(number) if number == int(number) else number for number in by_count[:most])

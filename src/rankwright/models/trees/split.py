@@ -21,7 +21,7 @@ from rankwright.models.trees.binning import GROUP, MISSING
 from rankwright.models.trees.histogram import CURVE_BITS, count_bins, fill_groups
 from rankwright.models.trees.special_split import best_bounded_split, category_order, chance_gain, permuted
 
-__all__ = ["look", "partition", "settle"]
+__all__ = ["best_of", "look", "partition", "settle"]
 
 _CURVE = (1 << CURVE_BITS) - 1
 
@@ -75,7 +75,7 @@ def _forbid(counts: Any, n_bins: int, n_left: int, min_rows: int, gains: Any) ->
 
 
 @njit(cache=True, nogil=True)
-def _best_of(
+def best_of(
     histogram: Any, n_bins: Any, special: Any, j: int, node: Any, limits: Any, counts: Any, min_rows: int
 ) -> Any:  # fmt: skip
     """The best split of a feature of any kind; ``last`` is a place among its bins as `_searched` sorts them.
@@ -122,7 +122,7 @@ def _best_splits(
     for j in range(first, min(first + GROUP, n_bins.size)):
         gains[j], lasts[j], missing_left[j] = -1.0, 0, False
         if allowed[j]:
-            found = _best_of(sums[j - first], n_bins, special, j, node, limits, no_counts, no_rows)
+            found = best_of(sums[j - first], n_bins, special, j, node, limits, no_counts, no_rows)
             gains[j], lasts[j], missing_left[j] = found
 
 
@@ -184,7 +184,7 @@ def settle(
         if h_left >= sure and (node[0] & _CURVE) - h_left >= sure:
             return j
         count_bins(words[j // GROUP], 8 * (j % GROUP), rows, counts)
-        gains[j], lasts[j], missing_left[j] = _best_of(histogram, n_bins, special, j, node, limits, counts, min_rows)
+        gains[j], lasts[j], missing_left[j] = best_of(histogram, n_bins, special, j, node, limits, counts, min_rows)
         counted[j] = 1
 
 

@@ -1,0 +1,360 @@
+"""Growing a tree best-first where the rows are in parts: only sums travel, and few times.
+
+A trip asks for the sums of several nodes at once: those that the best-first order surely needs next, and those that it
+will probably need if gains fall from parents to children as they mostly do. Which nodes are asked for ahead changes
+nothing in the tree: splits are taken in the strict best-first order of the gains.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.threads import Team, parts_of
+from rankwright.models.trees.binning import MISSING
+from rankwright.models.trees.forest import Tree
+from rankwright.models.trees.parted_rows import Cuts
+from rankwright.models.trees.parted_split import (
+    CURVE_CUT,
+    RESIDUAL_CUT,
+    narrowed,
+    packed_total,
+    search,
+    settle_counted,
+)
+from rankwright.models.trees.parted_sums import Layout, Units
+from rankwright.models.trees.special_split import as_sets, category_order, left_bins, middle_value, noise_of
+
+__all__ = ["Grown", "Look", "PartedGrower", "Sums"]
+
+Array = npt.NDArray[Any]
+Sums = tuple[Array, Array, Array]  # of all bins: residuals, curvatures, rows
+Look = Callable[[Cuts, Array, Array], tuple[Array, Array, Array, Array]]  # cuts, nodes, salts -> sums of nodes
+_MOST_UNITS = (1 << 31) - 1  # of curvature, where it counts rows
+_FALL = 0.4  # gain of a child, as a share of its parent's, as it is guessed ahead
+
+
+@dataclass(eq=False)
+class _Node:
+    number: int
+    path: int  # 1 for the root, 2p and 2p + 1 for the children of p
+    totals: Array  # residuals, curvatures, rows, and squares of residuals
+    sums: Sums | None = None
+    gain: float = -1.0
+    feature: int = -1
+    last: int = 0
+    missing_left: bool = False
+    table: Array | None = None  # the bins that go left
+    low: float = -np.inf  # bounds of its value, in units
+    high: float = np.inf
+    limit: float = 0.0  # between the values of its children, if they are bound
+    children: tuple[_Node, _Node] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Grown:
+    """A tree, and what its leaves are made of.
+
+    Attributes
+    ----------
+    tree : Tree
+        Values of leaves are 0.
+    leaves : ndarray of int
+        The leaves, as nodes of the tree.
+    numbers : ndarray of int32
+        The same, as the parts number them.
+    totals : ndarray of shape (leaves, 3)
+        Residuals, curvatures and rows, in units.
+    cuts : Cuts
+        The divisions, as the parts number nodes.
+    """
+
+    tree: Tree
+    leaves: Array
+    numbers: Array
+    totals: Array
+    cuts: Cuts
+
+
+@dataclass
+class PartedGrower:
+    """Grows trees from sums over parts; parameters as of :class:`~rankwright.models.trees.grow.Grower`.
+
+    Parameters
+    ----------
+    ends : tuple of ndarray
+        For each feature the upper ends of all its bins but the last.
+    varies : ndarray of bool
+        Features that can split some rows from others.
+    categorical : frozenset of int
+        Features whose bins are categories.
+    n_rows : int
+        Rows of all parts.
+    counts_rows : bool
+        Whether splits are chosen by squared error: all curvatures are 1.
+    ahead : bool
+        Whether to ask for nodes that will probably be needed, which costs work and saves trips.
+
+    Attributes
+    ----------
+    trips, asked : int
+        Requests, and nodes asked for, since the start.
+    """
+
+    ends: tuple[Array, ...]
+    varies: Array
+    categorical: frozenset[int]
+    n_rows: int
+    counts_rows: bool = False
+    max_leaves: int = 31
+    min_rows: int = 20
+    node_rows: float = 1.0
+    node_features: float = 1.0
+    threads: int = 1
+    directions: Mapping[int, int] = field(default_factory=dict)
+    smooth_rows: float = 10.0
+    chance: float = 1.0
+    ahead: bool = True
+    trips: int = field(default=0, init=False)
+    asked: int = field(default=0, init=False)
+
+    def __post_init__(self) -> None:
+        d = len(self.ends)
+        self.layout = Layout(np.array([len(ends) + 1 for ends in self.ends], np.int64))
+        is_category, ways = np.zeros(d, np.bool_), np.zeros(d, np.int64)
+        is_category[list(self.categorical)] = True
+        ways[list(self.directions)] = list(self.directions.values())
+        some_special = bool(self.categorical or self.directions)
+        self._kinds = (self.layout.n_bins, (is_category, ways) if some_special else None)
+        self._per_row = max(1, _MOST_UNITS // max(self.n_rows, 1)) if self.counts_rows else 0
+        self._least_rows = max(1, round(self.min_rows * self.node_rows))  # of those drawn
+        self._team = Team(self.threads)
+
+    def close(self) -> None:
+        """Shut down the threads."""
+        self._team.close()
+
+    def grow(
+        self, root: tuple[Array, Array, Array, Array], look: Look, features: Array, units: Units, seed: list[int]
+    ) -> Grown:
+        """A tree from the sums of its root; ``look`` gets those of other nodes.
+
+        ``features`` are those that it may use. What a node draws depends on the seed and its place in the tree.
+        """
+        growth = _Growth(self, look, features, seed)
+        return growth.run(root, 2.0 ** (2 * (units.residual + RESIDUAL_CUT)) / self._curve_unit(units))
+
+    def _curve_unit(self, units: Units) -> float:
+        return 1.0 / self._per_row if self._per_row else 2.0 ** (units.curve + CURVE_CUT)
+
+    def find(self, node: _Node, allowed: Array, smooth: float) -> None:
+        """Find the best split of a node."""
+        assert node.sums is not None
+        starts, d = self.layout.starts, len(self.ends)
+        total = packed_total(node.totals, self._per_row)
+        if self.node_rows < 1.0:
+            total = packed_total([own[starts[0] : starts[1]].sum() for own in node.sums], self._per_row)
+        noise = noise_of(self.chance * float(node.totals[3]), total) if self.categorical else 0.0
+        of_node = (total, node.low, node.high, noise)
+        limits = (self._least_rows * self._per_row if self._per_row else 1, smooth)
+        out = (np.full(d, -1.0), np.zeros(d, np.int64), np.zeros(d, np.bool_))
+
+        def look(first: int, stop: int) -> None:
+            search(node.sums, starts, first, stop, self._per_row, *self._kinds, allowed, of_node, limits, out)
+
+        self._team.each(look, parts_of(d, min(self.threads, d)))
+        j = int(settle_counted(node.sums, starts, self._per_row, *self._kinds, of_node, limits, self._least_rows, out))
+        node.gain, node.feature = float(out[0][j]), j
+        node.last, node.missing_left = int(out[1][j]), bool(out[2][j])
+        node.table = self._table(node, total, smooth)
+
+    def _table(self, node: _Node, total: int, smooth: float) -> Array:
+        """The bins that go left; sets the limit of a bound split, too."""
+        j, bins, counts = node.feature, np.zeros(256, np.int64), np.zeros(256, np.int64)
+        narrowed(node.sums, self.layout.starts, j, total, self._per_row, bins, counts)
+        if j in self.categorical:
+            order = category_order(bins, self.layout.n_bins[j], total, smooth)
+            return np.asarray(left_bins(order, node.last, node.missing_left))
+        if self.directions.get(j):
+            left = int(bins[: node.last + 1].sum()) + node.missing_left * int(bins[MISSING])
+            node.limit = middle_value(left, total, node.low, node.high)
+        table = np.arange(256) <= node.last
+        table[MISSING] = node.missing_left
+        return table
+
+    def mean_curve(self, root: _Node) -> float:
+        """Mean curvature of a row, in the units of the search."""
+        curve = packed_total(root.totals, self._per_row) & ((1 << 32) - 1)
+        return curve / max(int(root.totals[2]), 1)
+
+    def bound(self, node: _Node, one: _Node, two: _Node) -> None:
+        """Bound the values of the children of a node, as `leaf_bounds` will."""
+        one.low = two.low = node.low
+        one.high = two.high = node.high
+        way = self.directions.get(node.feature, 0)
+        if way and node.last < len(self.ends[node.feature]):
+            lower, upper = (one, two) if way > 0 else (two, one)
+            lower.high = upper.low = node.limit
+
+
+class _Growth:
+    """One tree."""
+
+    def __init__(self, grower: PartedGrower, look: Look, features: Array, seed: list[int]) -> None:
+        self._grower, self._look, self._features, self._seed = grower, look, features, seed
+        self._sampled = grower.node_rows < 1.0
+        self._n_nodes, self._smooth = 1, 0.0
+        self._divided: list[tuple[int, int, int, Array]] = []
+
+    def run(self, root: tuple[Array, Array, Array, Array], gain_unit: float) -> Grown:
+        """The tree."""
+        grower = self._grower
+        top = _Node(0, 1, root[3][0])
+        self._smooth = grower.smooth_rows * grower.mean_curve(top) if grower.categorical else 0.0
+        top.sums = (root[0][0], root[1][0], root[2][0])
+        self._find(top)
+        leaves, splits = [top], []
+        while len(leaves) < grower.max_leaves:
+            best = max(leaves, key=lambda leaf: leaf.gain)  # the first one if equal
+            if best.gain <= 0:
+                break
+            if best.children is None and len(leaves) + 1 == grower.max_leaves and not self._sampled:
+                self._divide(best)  # nobody needs to know how its children could be split
+            elif best.children is None:
+                self._expand(self._wanted(leaves, best))
+            assert best.children is not None
+            splits.append(best)
+            leaves[leaves.index(best) : leaves.index(best) + 1] = best.children
+        return self._grown(top, splits, leaves, gain_unit)
+
+    def _wanted(self, leaves: list[_Node], best: _Node) -> list[_Node]:
+        """The nodes to ask for: the best leaf, and those that the tree would divide if gains fell as they mostly do."""
+        if not self._grower.ahead:
+            return [best]
+        heap: list[tuple[float, int, _Node | None]] = [(-leaf.gain, at, leaf) for at, leaf in enumerate(leaves)]
+        heapq.heapify(heap)
+        wanted, left, at = [], self._grower.max_leaves - len(leaves), len(leaves)
+        while heap and left > 0 and heap[0][0] < 0:
+            loss, _, node = heapq.heappop(heap)
+            left -= 1
+            children = None if node is None else node.children
+            if node is not None and children is None:
+                wanted.append(node)
+            for child in children or (None, None):
+                heapq.heappush(heap, (loss * _FALL if child is None else -child.gain, at, child))
+                at += 1
+        return wanted
+
+    def _expand(self, wanted: list[_Node]) -> None:
+        """Divide nodes and find the best splits of their children."""
+        asked: list[_Node] = []
+        parents: list[_Node] = []
+        for node in wanted:
+            one, two = self._divide(node)
+            small, large = (one, two) if one.totals[2] <= two.totals[2] else (two, one)
+            if self._sampled:
+                asked += [one, two]
+                parents.append(node)
+            elif large.totals[2] >= 2 * self._grower.min_rows:
+                asked.append(small)
+                parents.append(node)
+        if not asked:
+            return
+        salts = np.array([self._salt(node) for node in asked], np.uint64)
+        *sums, totals = self._look(self._cuts(), np.array([node.number for node in asked], np.int32), salts)
+        self._grower.trips += 1
+        self._grower.asked += len(asked)
+        for at, node in enumerate(asked):
+            node.totals, node.sums = totals[at], (sums[0][at], sums[1][at], sums[2][at])
+        for parent in parents:
+            assert parent.children is not None
+            one, two = parent.children
+            if not self._sampled:
+                small, large = (one, two) if one.sums is not None else (two, one)
+                assert parent.sums is not None
+                assert small.sums is not None
+                large.sums = _less(parent.sums, small.sums)
+                large.totals = parent.totals - small.totals
+            parent.sums = None
+            self._find(one)
+            self._find(two)
+
+    def _divide(self, node: _Node) -> tuple[_Node, _Node]:
+        """Make the children of a node."""
+        assert node.table is not None
+        of_left = node.totals  # not known where a sample chose the split
+        if node.sums is not None and not self._sampled:
+            start, stop = self._grower.layout.starts[node.feature : node.feature + 2]
+            taken = np.append(node.table[: stop - start - 1], node.table[MISSING])
+            of_left = np.array([*(int(own[start:stop][taken].sum()) for own in node.sums), 0], np.int64)
+        one = _Node(self._n_nodes, 2 * node.path, of_left)
+        two = _Node(self._n_nodes + 1, 2 * node.path + 1, node.totals - of_left)
+        self._n_nodes += 2
+        self._divided.append((node.number, one.number, node.feature, node.table))
+        self._grower.bound(node, one, two)
+        node.children = (one, two)
+        return node.children
+
+    def _find(self, node: _Node) -> None:
+        """Find the best split of a node that has enough rows."""
+        grower, allowed = self._grower, self._features
+        if node.totals[2] < 2 * grower.min_rows:
+            node.sums = None
+            return
+        if grower.node_features < 1.0:
+            allowed = np.zeros(len(grower.ends), np.bool_)
+            candidates = np.flatnonzero(self._features & grower.varies)
+            n_drawn = min(max(1, round(grower.node_features * len(candidates))), len(candidates))
+            rng = np.random.default_rng([*self._seed, node.path])
+            allowed[rng.choice(candidates, n_drawn, replace=False)] = True
+        grower.find(node, allowed, self._smooth)
+
+    def _salt(self, node: _Node) -> int:
+        """What the rows that a node's split is chosen from are drawn by."""
+        if not self._sampled:
+            return 0
+        return int(np.random.SeedSequence([*self._seed, node.path]).generate_state(1, np.uint64)[0])
+
+    def _cuts(self, kept: set[int] | None = None) -> Cuts:
+        some = [cut for cut in self._divided if kept is None or cut[0] in kept]
+        nodes, lefts, features, tables = zip(*some, strict=True) if some else ((), (), (), ())
+        return Cuts.of(list(nodes), list(lefts), list(features), list(tables))
+
+    def _grown(self, top: _Node, splits: list[_Node], leaves: list[_Node], gain_unit: float) -> Grown:
+        n = 2 * len(splits) + 1
+        feature, left = np.full(n, -1, np.int32), np.zeros(n, np.int32)
+        threshold, gain, count = np.zeros(n), np.zeros(n), np.zeros(n)
+        missing_left, subset = np.zeros(n, np.bool_), np.full(n, -1, np.int32)
+        sets: list[Any] = []
+        place = {top.number: 0}
+        count[0] = top.totals[2]
+        for at, node in enumerate(splits):
+            assert node.children is not None
+            here, ends = place[node.number], self._grower.ends[node.feature]
+            feature[here], left[here], missing_left[here] = node.feature, 2 * at + 1, node.missing_left
+            gain[here] = node.gain * gain_unit
+            if node.feature in self._grower.categorical:
+                subset[here] = len(sets)
+                sets.append(node.table)
+            else:
+                threshold[here] = ends[node.last] if node.last < len(ends) else np.inf
+            for child, number in zip(node.children, (2 * at + 1, 2 * at + 2), strict=True):
+                place[child.number], count[number] = number, child.totals[2]
+        tree = Tree(feature, threshold, missing_left, left, np.zeros(n), gain, count, subset, as_sets(sets))
+        numbers = np.array([leaf.number for leaf in leaves], np.int32)
+        totals = np.array([leaf.totals[:3] for leaf in leaves], np.int64)
+        places = np.array([place[leaf.number] for leaf in leaves], np.int64)
+        return Grown(tree, places, numbers, totals, self._cuts({node.number for node in splits}))
+
+
+def _less(sums: Sums, other: Sums) -> Sums:
+    """Sums less others, in place where that is possible."""
+    one, two, three = (
+        np.subtract(a, b, out=a if a.flags.writeable else None) for a, b in zip(sums, other, strict=True)
+    )
+    return one, two, three

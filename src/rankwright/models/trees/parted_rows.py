@@ -1,0 +1,166 @@
+"""The rows of one part while a tree is grown: which of them are in which node, and the sums of the nodes asked for.
+
+Nodes have the numbers that the driver gives them. Every request names all divisions of the tree so far, so a part that
+was loaded anew catches up with the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from rankwright.data.threads import Team, parts_of
+from rankwright.models.trees.binning import GROUP, _fill
+from rankwright.models.trees.histogram import turn
+from rankwright.models.trees.parted_sums import Layout, Units, fill_pairs, pack_pairs, take_pairs, whole_sums
+from rankwright.models.trees.split import partition
+
+__all__ = ["Cuts", "Part", "drawn", "words_of"]
+
+Array = npt.NDArray[Any]
+_CHUNK = 4096  # rows that a thread bins at a time
+
+
+@dataclass(frozen=True, eq=False)
+class Cuts:
+    """Divisions of nodes, in an order in which parents come first.
+
+    Attributes
+    ----------
+    nodes, lefts : ndarray of int32
+        The node, and its left child; the right one has the next number.
+    features : ndarray of int32
+        The feature that divides it.
+    tables : ndarray of uint8, shape (cuts, 32)
+        The bins that go left, a bit for each.
+    """
+
+    nodes: Array
+    lefts: Array
+    features: Array
+    tables: Array
+
+    @classmethod
+    def of(cls, nodes: list[int], lefts: list[int], features: list[int], tables: list[Array]) -> Cuts:
+        """Cuts from tables of 256 truth values."""
+        packed = np.packbits(np.array(tables, np.bool_).reshape(-1, 256), axis=1)
+        return cls(np.array(nodes, np.int32), np.array(lefts, np.int32), np.array(features, np.int32), packed)
+
+
+class Part:
+    """Rows, by node.
+
+    Parameters
+    ----------
+    words : ndarray of uint64, shape (groups, rows)
+        The bins of the rows.
+    n_bins : ndarray
+        Bins of every feature.
+    team : Team
+        Threads; sums do not depend on them.
+    """
+
+    def __init__(self, words: Array, n_bins: Array, team: Team) -> None:
+        self._words, self._layout, self._team = words, Layout(n_bins), team
+        n_groups, n = words.shape
+        self._by_row = np.empty((n, n_groups), np.uint64)
+        shares = [(slice(*share),) for share in parts_of(n, team.threads)]
+        team.each(lambda rows: turn(words[:, rows], self._by_row[rows]), shares)
+        self._sums = np.empty((n_groups, GROUP, 256, 2), np.int64)
+        self._taken, self._other = np.empty((n, 2), np.int64), np.empty(n, np.uint32)
+        self._pairs = self._taken[:0]
+        self.rows = self._other[:0]
+        self._ranges = {0: (0, 0)}
+
+    def begin(self, rows: Array, residuals: Array, curves: Array, units: Units) -> None:
+        """Put all rows of a tree into its root."""
+        self._pairs = pack_pairs(residuals, curves, units)
+        self.place(rows)
+
+    def place(self, rows: Array) -> None:
+        """Put rows into a root."""
+        self.rows, self._ranges = rows, {0: (0, len(rows))}
+
+    def divide(self, cuts: Cuts) -> None:
+        """Divide the nodes that are not divided yet."""
+        tables = np.unpackbits(cuts.tables, axis=1).view(np.bool_)
+        for node, left, feature, table in zip(
+            cuts.nodes.tolist(), cuts.lefts.tolist(), cuts.features.tolist(), tables, strict=True
+        ):
+            if left in self._ranges:
+                continue
+            start, stop = self._ranges[node]
+            part, other = self.rows[start:stop], self._other[: stop - start]
+            group, place = divmod(feature, GROUP)
+            middle = int(partition(self._words[group], 8 * place, table, part, other))
+            part[middle:] = other[: len(part) - middle]
+            self._ranges[left], self._ranges[left + 1] = (start, start + middle), (start + middle, stop)
+
+    def of(self, node: int) -> Array:
+        """The rows of a node."""
+        start, stop = self._ranges[node]
+        return self.rows[start:stop]
+
+    def sums(self, nodes: Array, keys: Array, salts: Array, share: float) -> tuple[Array, Array, Array, Array]:
+        """Residuals, curvatures and rows by bin of some nodes, and four sums of all their rows (`whole_sums`).
+
+        With a ``share`` below 1 the bins have a sample of the rows: those that their keys and the node's salt draw,
+        and the squares are theirs.
+        """
+        size = int(self._layout.starts[-1])
+        bins = [np.empty((len(nodes), size), np.int64) for _ in range(3)]
+        totals = np.empty((len(nodes), 4), np.int64)
+        for at, node in enumerate(nodes.tolist()):
+            rows = self.of(node)
+            take_pairs(self._pairs, rows, self._taken)
+            whole_sums(self._taken[: len(rows)], totals[at])
+            if share < 1.0:
+                sample = np.zeros(4, np.int64)
+                rows = rows[drawn(keys[rows], salts[at], share)]
+                take_pairs(self._pairs, rows, self._taken)
+                whole_sums(self._taken[: len(rows)], sample)
+                totals[at, 3] = sample[3]
+            self._fill(rows, self._taken[: len(rows)])
+            for into, own in zip(bins, self._layout.apart(self._sums), strict=True):
+                into[at] = own
+        return bins[0], bins[1], bins[2], totals
+
+    def _fill(self, rows: Array, pairs: Array) -> None:
+        n_groups = len(self._words)
+        shares = parts_of(n_groups, min(self._team.threads, max(n_groups, 1)))
+        given = (self._words, self._by_row)
+        self._team.each(lambda first, stop: fill_pairs(*given, first, stop, rows, pairs, self._sums), shares)
+
+
+def drawn(keys: Array, salt: int, share: float) -> Array:
+    """Whether rows with these keys are drawn; each is with the probability ``share``."""
+    found = np.empty(len(keys), np.bool_)
+    _draw(keys, np.uint64(salt), share, found)
+    return found
+
+
+@njit(cache=True, nogil=True)
+def _draw(keys: Any, salt: Any, share: float, found: Any) -> None:
+    for k in range(keys.size):
+        value = keys[k] ^ salt
+        value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        value ^= value >> np.uint64(31)
+        found[k] = float(value >> np.uint64(11)) * 2.0**-53 < share
+
+
+def words_of(X: Array, order: Array, ends: Sequence[Array], team: Team) -> Array:
+    """Rows in some order as bins with these upper ends; as `bin_features` makes them."""
+    words = np.empty((-(-len(ends) // GROUP), len(order)), np.uint64)
+    table = np.full((len(words) * GROUP, 256), np.inf, X.dtype)
+    for j, values in enumerate(ends):
+        table[j, : len(values)] = values
+    sizes = np.array([len(values) for values in ends], np.int64)
+    shares = [(order[start : start + _CHUNK], start) for start in range(0, len(order), _CHUNK)]
+    team.each(lambda rows, start: _fill(X, rows, start, table, sizes, words), shares)
+    return words

@@ -1,0 +1,231 @@
+"""Sums of residuals, curvatures and rows by feature and bin that can be added up over parts of the data.
+
+All are whole numbers, so sums do not depend on how the rows are cut into parts. A row is a pair of 64 bits each: its
+residual, and curvature · 2²⁴ + 1, so one pass over the rows of a part gives three sums. They leave the part as three
+arrays: over all parts there may be more rows than 2²⁴. A unit is a power of two, such that all |residuals| sum to less
+than 2⁶⁰ and all curvatures to less than 2³⁸ units. It follows from exact sums, which do not depend on the parts either.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from rankwright.caching import INNER
+from rankwright.models.trees.binning import GROUP, MISSING
+
+__all__ = [
+    "CURVE_ROOM",
+    "MOST_PART_ROWS",
+    "RESIDUAL_ROOM",
+    "Layout",
+    "Units",
+    "exact_sums",
+    "fill_pairs",
+    "pack_pairs",
+    "take_pairs",
+    "whole_sums",
+]
+
+Array = npt.NDArray[Any]
+RESIDUAL_ROOM, CURVE_ROOM = 60, 38  # bits of the sum over all rows
+_COUNT_BITS = 24
+MOST_PART_ROWS = (1 << _COUNT_BITS) - 1
+_COUNT = (1 << _COUNT_BITS) - 1
+_SPARE = 1  # bits that a sum may grow by from one tree to the next
+_UNUSED = 5  # bits of a sum's room that may stay empty
+_EXPONENTS = 2048  # of a float64
+_LEAST = -900  # exponent of a sum; smaller ones are as good as 0
+_SQUARED = RESIDUAL_ROOM // 2  # bits of residuals that are left out of their squares
+_HALF = 26  # bits of the lower part of a mantissa
+_BLOCK = 256  # rows
+_FAR = 5  # rows apart, on average, from which words are read row by row
+
+
+@dataclass(frozen=True)
+class Units:
+    """What one unit of residuals and of curvatures is worth: 2 to the power of these.
+
+    Examples
+    --------
+    >>> sums = np.stack([exact_sums(np.array([1.0, -2.5])), exact_sums(np.array([0.25, 0.5]))])
+    >>> Units.of(sums)
+    Units(residual=-57, curve=-37)
+    >>> Units.of(sums).suit(sums)
+    True
+    """
+
+    residual: int
+    curve: int
+
+    @classmethod
+    def of(cls, sums: Array) -> Units:
+        """Units for these sums, or for slightly larger ones."""
+        residual, curve = (_exponent(own) for own in sums)
+        return cls(residual + _SPARE - RESIDUAL_ROOM, curve + _SPARE - CURVE_ROOM)
+
+    def suit(self, sums: Array) -> bool:
+        """Whether these sums have room, and enough of it is used."""
+        tops = (self.residual + RESIDUAL_ROOM, self.curve + CURVE_ROOM)
+        return all(top - _UNUSED < max(_exponent(own), _LEAST) <= top for own, top in zip(sums, tops, strict=True))
+
+
+def _exponent(sums: Array) -> int:
+    """The power of two that a sum is below."""
+    total = 0
+    for at in np.flatnonzero(sums.any(axis=0)).tolist():
+        total += (int(sums[0, at]) + (int(sums[1, at]) << _HALF)) << at
+    return max(total.bit_length() - 1075, _LEAST)
+
+
+def exact_sums(values: Array) -> Array:
+    """Sums of |values| without any rounding: of the mantissas of every exponent, in two halves.
+
+    Sums of arrays like this one belong to all their values together.
+    """
+    sums = np.zeros((2, _EXPONENTS), np.int64)
+    _add_mantissas(np.ascontiguousarray(values, np.float64).view(np.int64), sums)
+    return sums
+
+
+@njit(cache=True, nogil=True)
+def _add_mantissas(bits: Any, sums: Any) -> None:
+    fraction = (np.int64(1) << 52) - 1
+    lower = (np.int64(1) << _HALF) - 1
+    for i in range(bits.size):
+        exponent, mantissa = (bits[i] >> 52) & 2047, bits[i] & fraction
+        if exponent:
+            mantissa |= fraction + 1
+        else:
+            exponent += 1
+        sums[0, exponent] += mantissa & lower
+        sums[1, exponent] += mantissa >> _HALF
+
+
+def pack_pairs(residuals: Array, curves: Array, units: Units) -> Array:
+    """The pair of every row."""
+    pairs = np.empty((len(residuals), 2), np.int64)
+    _pack(residuals, curves, 2.0**-units.residual, 2.0**-units.curve, pairs)
+    return pairs
+
+
+@njit(cache=True, nogil=True)
+def _pack(residuals: Any, curves: Any, per_residual: float, per_curve: float, pairs: Any) -> None:
+    for i in range(residuals.size):
+        pairs[i, 0] = np.int64(np.rint(residuals[i] * per_residual))
+        pairs[i, 1] = (np.int64(np.rint(curves[i] * per_curve)) << _COUNT_BITS) + 1
+
+
+@njit(cache=True, nogil=True)
+def take_pairs(pairs: Any, rows: Any, found: Any) -> None:
+    """The pairs of some rows, contiguous."""
+    for k in range(rows.size):
+        found[k, 0] = pairs[rows[k], 0]
+        found[k, 1] = pairs[rows[k], 1]
+
+
+@njit(cache=True, nogil=True)
+def fill_pairs(words: Any, by_row: Any, first: int, stop: int, rows: Any, pairs: Any, sums: Any) -> None:
+    """Histograms of the groups ``first`` … ``stop − 1`` of eight features; ``sums`` has shape (groups, 8, 256, 2).
+
+    ``by_row`` are the words row by row, for ``rows`` far between.
+    """
+    for group in range(first, stop):
+        for k in range(GROUP):
+            for b in range(256):
+                sums[group, k, b, 0] = sums[group, k, b, 1] = 0
+    far = rows.size > 0 and _FAR * rows.size <= np.int64(rows[-1]) - np.int64(rows[0])
+    step = np.int64(_BLOCK) if far else max(rows.size, np.int64(1))
+    block = np.empty((stop - first, _BLOCK if far else 0), np.uint64)
+    places = np.arange(_BLOCK).astype(np.uint32)
+    for start in range(0, rows.size, step):
+        n = min(step, rows.size - start)
+        if far:
+            for k in range(n):
+                row = by_row[rows[start + k]]
+                for group in range(first, stop):
+                    block[group - first, k] = row[group]
+        for group in range(first, stop):
+            _add(
+                block[group - first] if far else words[group],
+                places[:n] if far else rows,
+                pairs[start : start + n],
+                sums[group],
+            )
+
+
+@njit(**INNER)
+def _add(words: Any, places: Any, pairs: Any, sums: Any) -> None:
+    byte = np.uint64(255)
+    s0, s1, s2, s3, s4, s5, s6, s7 = sums[0], sums[1], sums[2], sums[3], sums[4], sums[5], sums[6], sums[7]
+    for k in range(places.size):
+        word, one, two = words[places[k]], pairs[k, 0], pairs[k, 1]
+        at = word & byte
+        s0[at, 0] += one
+        s0[at, 1] += two
+        at = (word >> np.uint64(8)) & byte
+        s1[at, 0] += one
+        s1[at, 1] += two
+        at = (word >> np.uint64(16)) & byte
+        s2[at, 0] += one
+        s2[at, 1] += two
+        at = (word >> np.uint64(24)) & byte
+        s3[at, 0] += one
+        s3[at, 1] += two
+        at = (word >> np.uint64(32)) & byte
+        s4[at, 0] += one
+        s4[at, 1] += two
+        at = (word >> np.uint64(40)) & byte
+        s5[at, 0] += one
+        s5[at, 1] += two
+        at = (word >> np.uint64(48)) & byte
+        s6[at, 0] += one
+        s6[at, 1] += two
+        at = word >> np.uint64(56)
+        s7[at, 0] += one
+        s7[at, 1] += two
+
+
+class Layout:
+    """Where the bins that features have are, one after the other: those of a feature, then that of missing values.
+
+    Parameters
+    ----------
+    n_bins : ndarray of int
+        Bins of every feature.
+
+    Attributes
+    ----------
+    starts : ndarray
+        Where the bins of every feature begin; one more, where the last ones end.
+    """
+
+    def __init__(self, n_bins: Array) -> None:
+        self.n_bins = np.asarray(n_bins, np.int64)
+        self.starts = np.concatenate([[0], np.cumsum(self.n_bins + 1)])
+        self._places = np.concatenate(
+            [np.append(np.arange(bins), MISSING) + 256 * j for j, bins in enumerate(self.n_bins)]
+            or [np.empty(0, np.int64)]
+        )
+
+    def apart(self, sums: Array) -> tuple[Array, Array, Array]:
+        """Residuals, curvatures and rows of all bins, from the histograms of a part."""
+        taken = sums.reshape(-1, 2)[self._places]
+        return np.ascontiguousarray(taken[:, 0]), taken[:, 1] >> _COUNT_BITS, taken[:, 1] & _COUNT
+
+
+@njit(cache=True, nogil=True)
+def whole_sums(pairs: Any, found: Any) -> None:
+    """Residuals, curvatures and rows of some rows, and the squares of their residuals in units that have room."""
+    half = np.int64(1) << (_SQUARED - 1)
+    one, two, squares = np.int64(0), np.int64(0), np.int64(0)
+    for k in range(pairs.shape[0]):
+        one += pairs[k, 0]
+        two += pairs[k, 1]
+        short = (pairs[k, 0] + half) >> _SQUARED
+        squares += short * short
+    found[0], found[1], found[2], found[3] = one, two >> _COUNT_BITS, two & _COUNT, squares

@@ -1,0 +1,217 @@
+"""LambdaMART over parts: what a part does. It has its rows as bins, their scores and gradients, and gives sums.
+
+Nothing that depends on the cut into parts leaves a part: maxima, whole numbers, and values of rows that were asked for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.dataset import RankingData
+from rankwright.data.parts import some_queries
+from rankwright.data.threads import Team
+from rankwright.errors import InputError
+from rankwright.measures import Measure
+from rankwright.models.trees.categories import Coding
+from rankwright.models.trees.parted_rows import Cuts, Part, drawn, words_of
+from rankwright.models.trees.parted_sums import MOST_PART_ROWS, Units, exact_sums
+from rankwright.objectives.content_order import content_keys, varying
+from rankwright.rankers.boosted import lambda_gradients
+
+__all__ = ["PartSettings", "TreePart"]
+
+Array = npt.NDArray[Any]
+_STRIDE = np.uint64(0x9E3779B97F4A7C15)
+
+
+@dataclass(frozen=True, eq=False)
+class PartSettings:
+    """What all parts have to know.
+
+    Attributes
+    ----------
+    coding : Coding
+        Numbers of categories.
+    measure, truncation, factors
+        Of the gradients, as of :func:`~rankwright.rankers.boosted.lambda_gradients`.
+    tree_rows, node_rows : float
+        Shares of rows that are drawn.
+    """
+
+    coding: Coding
+    measure: Measure
+    truncation: int | None
+    factors: dict[str, Any]
+    tree_rows: float = 1.0
+    node_rows: float = 1.0
+
+
+class Arranged(NamedTuple):
+    """Labels in the order of the documents' content, and query boundaries."""
+
+    labels: Array
+    indptr: Array
+
+
+class TreePart:
+    """The queries of a part that are trained on.
+
+    Parameters
+    ----------
+    data : RankingData
+        The part.
+    threads : int
+        Sums do not depend on it.
+    queries : ndarray
+        Which queries of the part.
+    weights : ndarray
+        Their weights.
+    winning, start : ndarray or None
+        Factors for the pairs that each document should win, and scores to start from.
+    settings : PartSettings
+        The same for all parts.
+    """
+
+    def __init__(
+        self,
+        data: RankingData,
+        threads: int,
+        queries: Array,
+        weights: Array,
+        winning: Array | None,
+        start: Array | None,
+        settings: PartSettings,
+    ) -> None:
+        whole = len(queries) == data.n_queries and bool((queries == np.arange(len(queries))).all())
+        self._data = data if whole else some_queries(data, queries)
+        if self._data.n_docs > MOST_PART_ROWS:
+            what = f"a part has {self._data.n_docs:,} documents; trees take at most {MOST_PART_ROWS:,} of a part"
+            raise InputError(f"{what}: cut the data into more parts")
+        self._weights, self._winning, self._settings, self._threads = weights, winning, settings, threads
+        self._X: Array | None = settings.coding(_dense(self._data))
+        self._team = Team(threads)
+        self._scores = np.zeros(self._data.n_docs) if start is None else np.array(start, np.float64)
+        self._lambdas: Any = None
+        self._done = 0  # trees whose scores are added
+        self._begun: tuple[int, Units] | None = None  # the tree whose rows are divided
+        self._gradients: tuple[int, Array, Array, Array] | None = None
+
+    def extent(self) -> tuple[Array | None, Array, Array]:
+        """The first row, which features vary, and how many values of each are missing."""
+        X = self._X
+        assert X is not None
+        missing = np.zeros(X.shape[1], np.int64)
+        for start in range(0, len(X), 1 << 14):
+            missing += np.isnan(X[start : start + (1 << 14)]).sum(axis=0)
+        return (X[0].copy() if len(X) else None), varying(X, self._threads), missing
+
+    def arrange(self, varies: Array) -> Array:
+        """Put the documents of every query into the order of their content; a hash of every query."""
+        X, data = self._X, self._data
+        assert X is not None
+        docs, keys, sums = np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint64)
+        if data.n_docs:
+            docs, keys, sums = content_keys(X, data.labels, data.indptr, self._threads, varies)
+        self._docs, self._scores = docs, self._scores[docs]
+        self._keys = np.empty(0, np.uint64)
+        if min(self._settings.tree_rows, self._settings.node_rows) < 1.0:
+            self._keys = _keys_to_draw_by(keys[docs], np.repeat(sums, data.sizes), data.indptr)
+        return sums
+
+    def columns(self, rows: Array | None, first: int, stop: int) -> Array:
+        """Some features of some rows, as they are arranged, or of all rows: an array for every feature."""
+        assert self._X is not None
+        taken = self._docs if rows is None else self._docs[rows]
+        return np.ascontiguousarray(self._X[taken, first:stop].T)
+
+    def bin(self, ends: tuple[Array, ...]) -> None:
+        """Keep the rows as bins, and their gradients' objective."""
+        assert self._X is not None
+        data, settings = self._data, self._settings
+        words = words_of(self._X, self._docs, ends, self._team)
+        self._part = Part(words, np.array([len(own) + 1 for own in ends], np.int64), self._team)
+        self._X = None
+        if data.n_docs:
+            gradients = (settings.measure, settings.truncation, self._threads, self._weights)
+            winning = None if self._winning is None else self._winning[self._docs]
+            arranged = Arranged(data.labels[self._docs], data.indptr)
+            self._lambdas = lambda_gradients(arranged, *gradients, winning=winning, **settings.factors)
+
+    def root(self, number: int, unsent: list[tuple[Any, ...]], salt: int, units: Units | None) -> tuple[Array, ...]:
+        """Sums of the gradients for tree ``number``, in units too where they are given."""
+        for tree in unsent:
+            self.apply(*tree)
+        _, _, _, sizes = self._gradients_of(number)
+        if units is None:
+            return (sizes,)
+        none = np.zeros(0, np.int32)
+        cuts = Cuts(none, none, none, np.zeros((0, 32), np.uint8))
+        return (sizes, *self.look(number, salt, units, cuts, np.zeros(1, np.int32), np.array([salt], np.uint64)))
+
+    def look(
+        self, number: int, salt: int, units: Units, cuts: Cuts, nodes: Array, salts: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """The sums of some nodes of tree ``number``."""
+        if self._begun != (number, units):
+            _, residuals, curves, _ = self._gradients_of(number)
+            self._part.begin(self._seen(salt), residuals, curves, units)
+            self._begun = (number, units)
+        self._part.divide(cuts)
+        return self._part.sums(nodes, self._keys, salts, self._settings.node_rows)
+
+    def apply(self, number: int, cuts: Cuts, leaves: Array, values: Array) -> None:
+        """Add the values of the leaves of the tree before ``number`` to the scores, if that was not done."""
+        if self._done >= number:
+            return
+        if self._begun is None or self._begun[0] != number - 1:
+            self._part.place(np.arange(len(self._docs), dtype=np.uint32))
+        self._add(cuts, leaves, values)
+        if self._begun is not None and self._begun[0] == number - 1 and len(self._part.rows) < len(self._docs):
+            left_out = np.ones(len(self._docs), bool)
+            left_out[self._part.rows] = False
+            self._part.place(np.flatnonzero(left_out).astype(np.uint32))
+            self._add(cuts, leaves, values)
+        self._done, self._begun, self._gradients = number, None, None
+
+    def _add(self, cuts: Cuts, leaves: Array, values: Array) -> None:
+        self._part.divide(cuts)
+        for leaf, value in zip(leaves.tolist(), values.tolist(), strict=True):
+            self._scores[self._part.of(leaf)] += value
+
+    def _seen(self, salt: int) -> Array:
+        """The rows that a tree is grown on."""
+        rows, share = np.arange(len(self._docs), dtype=np.uint32), self._settings.tree_rows
+        return rows if share >= 1.0 else rows[drawn(self._keys, salt, share)]
+
+    def _gradients_of(self, number: int) -> tuple[int, Array, Array, Array]:
+        """Residuals, curvatures and their exact sums at the scores before tree ``number``."""
+        assert self._done == number
+        if self._gradients is None:
+            none = np.zeros(0)
+            residuals, curves = (none, none) if self._lambdas is None else self._lambdas.evaluate(self._scores)
+            self._gradients = (number, residuals, curves, np.stack([exact_sums(residuals), exact_sums(curves)]))
+        return self._gradients
+
+    def close(self) -> None:
+        """Shut down the threads."""
+        self._team.close()
+        if self._lambdas is not None:
+            self._lambdas.close()
+
+
+def _dense(data: RankingData) -> Array:
+    return np.ascontiguousarray(data.X.toarray() if data.is_sparse else data.X)
+
+
+def _keys_to_draw_by(keys: Array, of_query: Array, indptr: Array) -> Array:
+    """A number for every document that depends on its content, its query's, and how many like it come before."""
+    new = np.ones(len(keys), bool)
+    new[1:] = keys[1:] != keys[:-1]
+    new[indptr[:-1]] = True
+    starts = np.flatnonzero(new)
+    before = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
+    return np.asarray(keys + of_query * _STRIDE + before.astype(np.uint64))

@@ -1,0 +1,178 @@
+"""LambdaMART over parts: the same bits for any hosts and any cut into parts, and the trees of one machine."""
+
+import numpy as np
+import pytest
+
+from in_parts import Several, cut, in_parts, made_up
+from rankwright import LambdaMART, McRank, RankingData, StructuredSVM
+from rankwright.engines.local import Local
+from rankwright.errors import InputError
+from rankwright.models.trees.parted_grow import PartedGrower
+
+FOREST = ("roots", "feature", "threshold", "missing_left", "left", "value", "gain", "count", "subset", "sets")
+SMALL = {"n_trees": 6, "max_leaves": 7, "min_rows": 5}
+SETTINGS = {
+    "plain": {},
+    "squared": {"gain": "squared"},
+    "few bins": {"max_bins": 7},
+    "tree features": {"tree_features": 0.5},
+    "monotone": {"monotone": {0: 1, 3: -1}},
+    "categorical": {"categorical": [4]},
+    "measure": {"measure": "map", "truncation": None, "nearness": 0.0, "normalize_queries": False},
+}
+DRAWN = {
+    "rows": {"tree_rows": 0.6},
+    "nodes": {"randomize_nodes": True},
+    "both": {"tree_rows": 0.7, "randomize_nodes": 0.5, "tree_features": 0.8},
+}
+
+
+def rows(n_queries=40, n_docs=20, seed=0):
+    """Data with missing values, whole numbers that can be categories, and copies of documents."""
+    data = made_up(n_queries, n_docs, 7, seed)
+    X = np.array(data.X)
+    rng = np.random.default_rng(seed)
+    X[:, 4] = rng.integers(0, 9, len(X)) + 3.0 * (data.labels > 1)
+    X[rng.random(X.shape) < 0.1] = np.nan
+    X[5] = X[4]
+    return RankingData(X, data.labels, data.indptr, data.query_ids)
+
+
+def forest(ranker):
+    return {name: getattr(ranker._trees.forest, name) for name in FOREST}
+
+
+def same(one, two):
+    return all(np.array_equal(one[name], two[name]) for name in FOREST)
+
+
+def fitted(data, n_parts=3, transport=None, settings=None, **given):
+    parted = in_parts(cut(data, n_parts), transport or Several(2))
+    return LambdaMART(**SMALL | (settings or {})).fit(parted, **given)
+
+
+@pytest.mark.parametrize("settings", [*SETTINGS.values(), *DRAWN.values()], ids=[*SETTINGS, *DRAWN])
+def test_the_same_bits_on_any_number_of_hosts_and_for_any_cut_into_parts(settings):
+    data = rows()
+    expected = forest(fitted(data, 3, Several(1), settings))
+    assert (expected["feature"] >= 0).any()
+    for n_parts, transport in ((3, Several(2)), (3, Several(3)), (1, Several(1)), (7, Several(2)), (4, Local())):
+        assert same(forest(fitted(data, n_parts, transport, settings)), expected)
+
+
+@pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
+def test_the_trees_of_one_machine(settings):
+    data = rows()
+    whole = forest(LambdaMART(**SMALL | settings).fit(data))
+    parted = forest(fitted(data, settings=settings))
+    for name in ("feature", "threshold", "missing_left", "left", "count", "subset", "sets"):
+        assert np.array_equal(parted[name], whole[name])
+    assert parted["value"] == pytest.approx(whole["value"], rel=1e-6, abs=1e-9)
+    assert parted["gain"] == pytest.approx(whole["gain"], rel=1e-3)
+
+
+def test_bins_of_a_sample_are_those_of_one_machine(monkeypatch):
+    monkeypatch.setattr("rankwright.models.trees.binning._SAMPLE", 150)
+    data = rows()
+    whole, parted = forest(LambdaMART(**SMALL).fit(data)), forest(fitted(data))
+    assert np.array_equal(parted["feature"], whole["feature"])
+    assert np.array_equal(parted["threshold"], whole["threshold"])
+
+
+@pytest.mark.parametrize("losses", [(12,), (15, 19), (26, 27, 40), range(20, 90, 9)])
+@pytest.mark.parametrize("settings", [{}, DRAWN["both"]], ids=["all rows", "drawn rows"])
+def test_lost_hosts_change_nothing(settings, losses):
+    data = rows(20)
+    expected = forest(fitted(data, settings=settings))
+    parted = in_parts(cut(data, 3), Several(2, losses))
+    assert same(forest(LambdaMART(**SMALL | settings).fit(parted)), expected)
+    assert parted.X.fleet.moves > 0
+
+
+def test_asking_ahead_changes_no_tree_and_saves_trips(monkeypatch):
+    growers, made = [], PartedGrower.__post_init__
+    monkeypatch.setattr(PartedGrower, "__post_init__", lambda self: (growers.append(self), made(self)))
+    data = made_up(120, 40, 12)
+    found = [forest(fitted(data, 2, at, {"max_leaves": 31, "n_trees": 5})) for at in (Several(2), Local())]
+    assert same(*found)
+    ahead, strict = growers
+    assert strict.trips > 5 * 25
+    assert ahead.trips <= 5 * 10
+
+
+@pytest.mark.parametrize("parted", [False, True], ids=["in memory", "in parts"])
+def test_rounds_are_chosen_on_validation_data(parted):
+    data, valid = rows(), rows(15, seed=3)
+    settings = SMALL | {"n_trees": 40, "patience": 4, "learning_rate": 0.4}
+    whole = LambdaMART(**settings).fit(data, eval_set=valid)
+    given = in_parts(cut(valid, 2), Several(1)) if parted else valid
+    found = fitted(data, settings=settings, eval_set=given)
+    assert found.n_trees_ == whole.n_trees_ < len(found.path_) < 40
+    assert [row.value for row in found.path_] == pytest.approx([row.value for row in whole.path_])
+
+
+def test_cross_validation_chooses_the_same_on_any_number_of_hosts():
+    data = rows(20)
+    found = [fitted(data, 3, Several(n), {"cv": 3}) for n in (1, 3)]
+    assert np.array_equal(found[0].cv_.values, found[1].cv_.values, equal_nan=True)
+    assert found[0].n_trees_ == found[0].cv_.setting
+    assert same(*map(forest, found))
+
+
+def test_a_background_model_and_weights():
+    data = made_up(30, 15)
+    background = StructuredSVM("map").fit(data)
+    weights = np.repeat(np.arange(data.n_queries) % 3, data.sizes)
+    settings = {"background": background, "monotone": {1: 1}}
+    whole = LambdaMART(**SMALL | settings).fit(data, query_weight=weights)
+    for n_parts in (1, 4):
+        found = fitted(data, n_parts, settings=settings, query_weight=weights)
+        assert np.array_equal(forest(found)["feature"], forest(whole)["feature"])
+        assert found.predict(data) == pytest.approx(whole.predict(data))
+
+
+def test_clicks_with_positions():
+    data = rows(20)
+    positions = np.concatenate([np.arange(1, size + 1) for size in data.sizes])
+    given = {"position": positions, "propensities": 1.0 / np.arange(1, positions.max() + 1) ** 0.5}
+    whole = LambdaMART(**SMALL).fit(data, **given)
+    assert np.array_equal(forest(fitted(data, **given))["feature"], forest(whole)["feature"])
+
+
+def test_sparse_parts():
+    from scipy import sparse
+
+    data = made_up(30)
+    X = np.where(np.abs(data.X) < 0.7, 0.0, data.X)
+    dense = RankingData(X, data.labels, data.indptr, data.query_ids)
+    stored = RankingData(sparse.csr_array(X), data.labels, data.indptr, data.query_ids)
+    assert same(forest(fitted(dense)), forest(fitted(stored)))
+
+
+def test_a_part_without_queries_of_its_own():
+    data = rows(12)
+    weights = np.repeat(np.arange(data.n_queries) >= 6, data.sizes).astype(float)
+    expected = forest(fitted(data, 1, query_weight=weights))
+    assert same(forest(fitted(data, 4, query_weight=weights)), expected)
+
+
+def test_interrupted_and_stopped_trainings_keep_whole_trees():
+    def interrupt(row):
+        if row.round == 3:
+            raise KeyboardInterrupt
+
+    data = rows(20)
+    with pytest.warns(UserWarning, match="interrupted"):
+        found = fitted(data, settings={"callback": interrupt})
+    assert found.n_trees_ == 3
+    assert fitted(data, settings={"callback": lambda row: row.round == 4}).n_trees_ == 4
+
+
+def test_others_refuse_parts_in_one_line():
+    with pytest.raises(InputError, match="in 3 parts, never in one place; join them first"):
+        McRank(n_trees=2).fit(in_parts(cut(rows(), 3), Several(1)))
+
+
+def test_values_that_are_no_categories_are_named():
+    with pytest.raises(InputError, match="categorical: the feature 'f1' has the value"):
+        fitted(rows(), settings={"categorical": [0]})
