@@ -12,8 +12,8 @@ from rankwright import InputError, QueryScaler, RankingData, from_frame, read_da
 from rankwright.data.categories import NO_CATEGORY, checked_categories, is_text, number_of
 from rankwright.data.cleaning import Cleaner
 from rankwright.data.folder import load_folder, save_folder
-from rankwright.data.summary import summarize
 from rankwright.data.parquet_read import read_parquet
+from rankwright.data.summary import summarize
 from rankwright.data.tables import write_parquet
 
 LANG = ["de", "fr", None, "de", "en", "fr"]

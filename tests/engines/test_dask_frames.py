@@ -5,9 +5,9 @@ import signal
 
 import numpy as np
 import pytest
-from in_parts import made_up
 
 import rankwright
+from in_parts import made_up
 from rankwright.engines.dask import DaskWorkers
 from rankwright.engines.features import gather_parts
 from rankwright.engines.frames import frame_fleet, is_dask_frame
@@ -72,7 +72,7 @@ def test_bad_frames_get_one_line(client, made):
     _, frame = made
     with pytest.raises(InputError, match="no column 'grade'; it has qid, label, f1"):
         frame_fleet(cut(frame, 2), DaskWorkers(client), label="grade")
-    with pytest.raises(InputError, match="partition 0 of the Dask DataFrame: .*label"):
+    with pytest.raises(InputError, match=r"partition 0 of the Dask DataFrame: .*label"):
         frame_fleet(cut(frame.assign(label=-1.0), 2), DaskWorkers(client))
     with pytest.raises(InputError, match="no rows"):
         frame_fleet(cut(frame[:0], 2), DaskWorkers(client))
