@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from rankwright.data.dataset import RankingData
@@ -51,7 +52,7 @@ class FrameSource:
     def arrive(self, host: Any) -> None:
         """Wait until the host can load it; HostLost if that host is gone."""
         assert self._workers is not None
-        _wait(self._brought, self.name, lambda: self._workers and self._workers.check(host))
+        _wait(self._brought, self.name, partial(self._workers.check, host))
         self._brought = None
 
     def load(self) -> RankingData:
