@@ -169,7 +169,7 @@ def test_interrupted_and_stopped_trainings_keep_whole_trees():
 
 
 def test_others_refuse_parts_in_one_line():
-    with pytest.raises(InputError, match="in 3 parts, never in one place; join them first"):
+    with pytest.raises(InputError, match="in 3 parts, and this needs them in one place"):
         McRank(n_trees=2).fit(in_parts(cut(rows(), 3), Several(1)))
 
 
