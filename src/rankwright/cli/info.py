@@ -95,21 +95,22 @@ def command(
       rankwright info train.txt.gz --pairs --plot pairs.png
       rankwright info model.rkw
     """
-    from rankwright.data.formats import detected
+    from rankwright.data.formats import detected, read_data
     from rankwright.data.partition import is_parts
 
     check_plots(plots, plots, [path])
     wants_pairs = with_pairs or bool(plots)
+    pairs: PairSummary | None = None
     if is_parts(path):
-        _refuse_pairs(wants_pairs, path, "a folder of parts")
-        show_parts(path, as_json, verify)
+        pairs = _pairs(read_data(path), True) if wants_pairs else None
+        show_parts(path, as_json, verify, {} if pairs is None else {"pairs": pairs.to_dict()})
+        _finish(pairs, plots, as_json)
         return
     if (path / "index.json").is_file():
         _refuse_pairs(wants_pairs, path, "an index")
         show_index(path, as_json)
         return
     found: Summary | SavedModel
-    pairs: PairSummary | None = None
     with detected(path, columns) as file:
         kind = file.kind
         if verify:
@@ -124,22 +125,27 @@ def command(
             tell_layout(file, columns)
             tell_doubt(file)
             found, pairs = _summary(file, group, "zero" if negative_as_zero else "error", columns, wants_pairs)
-    if pairs is not None:
-        for plot in plots:
-            pairs.plot(plot)
     if as_json:
         from rankwright.models.saving import SavedModel
 
         as_dict = _model_dict(found) if isinstance(found, SavedModel) else found.to_dict()
         counted = {} if pairs is None else {"pairs": pairs.to_dict()}
         click.echo(json.dumps({"path": str(path), "format": kind, **as_dict, **counted}, ensure_ascii=False))
+    else:
+        _show(new_console(), path, kind, found)
+    _finish(pairs, plots, as_json)
+
+
+def _finish(pairs: PairSummary | None, plots: Sequence[Path], as_json: bool) -> None:
+    """Show pairs, unless JSON has them, and plot them."""
+    if pairs is None:
         return
-    console = new_console()
-    _show(console, path, kind, found)
-    if pairs is not None:
-        _show_pairs(console, pairs)
+    if not as_json:
+        _show_pairs(new_console(), pairs)
     for plot in plots:
-        click.echo(f"wrote {plot}", err=True)
+        pairs.plot(plot)
+        if not as_json:
+            click.echo(f"wrote {plot}", err=True)
 
 
 def _refuse_pairs(asked: bool, path: Path, what: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,6 +11,7 @@ import click
 import numpy as np
 
 from rankwright.cli.printing import styled
+from rankwright.cli.tables import tell_doubt, tell_layout
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,11 +37,17 @@ def partition(
 ) -> str:
     """Write the queries of all inputs into parts; a summary."""
     from rankwright.cli.progress import progress
+    from rankwright.data.formats import detected
     from rankwright.data.partition_inputs import LetorInput, ParquetInput, Settings, inputs_of
     from rankwright.data.partition_write import write_parts
 
     if target.suffix != _SUFFIX:
         raise InputError(f"a folder of parts ends in {_SUFFIX}; expected {target.with_suffix(_SUFFIX)}", target)
+    for source in sources:
+        if source.is_file():
+            with detected(source, columns) as found:
+                tell_layout(found, columns)
+                tell_doubt(found)
     inputs = [one for source in sources for one in inputs_of(source, columns)]
     if group is not None and (len(inputs) > 1 or not isinstance(inputs[0], LetorInput)):
         raise InputError("--group is for one file of LETOR text without qid")
@@ -93,15 +100,18 @@ def joined(source: Path, target: Path, options: Sequence[str]) -> Callable[[], s
     return write
 
 
-def show_parts(path: Path, as_json: bool, verify: bool) -> None:
-    """What the manifest says; features are not read, but with ``verify`` all checksums are compared."""
+def show_parts(path: Path, as_json: bool, verify: bool, more: Mapping[str, Any]) -> None:
+    """What the manifest says; features are not read, but with ``verify`` all checksums are compared.
+
+    ``more`` is added to the JSON.
+    """
     from rankwright.data.partition import read_manifest
 
     manifest = read_manifest(path)
     if verify:
         manifest.verify()
     if as_json:
-        click.echo(json.dumps(_as_dict(manifest, verify), ensure_ascii=False))
+        click.echo(json.dumps({**_as_dict(manifest, verify), **more}, ensure_ascii=False))
         return
     click.echo(f"{styled(str(path), bold=True)}  folder of parts\n")
     for name, text in _lines(manifest, verify):

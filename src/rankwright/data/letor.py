@@ -19,6 +19,7 @@ import numpy.typing as npt
 from rankwright.data.ahead import map_ahead, read_ahead
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import OpenFile, Progress, Source, open_file
+from rankwright.data.letor_comments import CommentedQueriesLook
 from rankwright.data.letor_messages import explain
 from rankwright.data.letor_rows import EXPECTED, LetorRows, Negative
 from rankwright.data.matching import most_features
@@ -28,7 +29,7 @@ from rankwright.errors import InputError
 if TYPE_CHECKING:
     from rankwright.data.letor_kernel import LineParser, Parsed
 
-__all__ = ["names_in", "parsed_lines", "read_letor", "read_letor_labels", "read_letor_queries"]
+__all__ = ["is_commented", "names_in", "parsed_lines", "read_letor", "read_letor_labels", "read_letor_queries"]
 
 Array = npt.NDArray[Any]
 
@@ -226,6 +227,23 @@ def _light_rows(file: OpenFile, negative: Negative, progress: Progress | None) -
             rows.add_text(chunk, first_line)
             first_line += int(np.count_nonzero(np.frombuffer(chunk, np.uint8) == ord("\n")))  # faster than count
     return rows
+
+
+def is_commented(file: OpenFile) -> bool:
+    """Whether the comments of all lines are a document id and the text of the query; few bytes a line are kept."""
+    look = CommentedQueriesLook()
+    rows, first_line = LetorRows(file.path, "zero", look), 1
+    with closing(_text_chunks(file, None)) as chunks:
+        for chunk, _ in chunks:
+            try:
+                rows.add_text(chunk, first_line)
+            except InputError:  # which the lines' parser reports, unless something is wrong before
+                return False
+            if not look.may_fit:
+                return False
+            rows.forget()
+            first_line += chunk.count(b"\n")
+    return look.fits()
 
 
 def _text_chunks(file: OpenFile, progress: Progress | None) -> Generator[tuple[bytes, float], None, None]:

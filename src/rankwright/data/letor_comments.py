@@ -6,12 +6,16 @@ the text is the same in all lines of a query, no id occurs twice in a query, and
 
 from __future__ import annotations
 
+import hashlib
 import re
+from array import array
 from collections.abc import Iterable
+
+import numpy as np
 
 from rankwright.data.columns import MAX_FIELD
 
-__all__ = ["CommentedQueries"]
+__all__ = ["CommentedQueries", "CommentedQueriesLook", "commented_id"]
 
 _FORM = re.compile(rb"\s*([^\s#;=]+);?\s+([^\s#=][^#=]*)")
 
@@ -35,14 +39,20 @@ class CommentedQueries:
     def _fits(self, comments: Iterable[bytes], qids: Iterable[bytes | None]) -> bool:
         for comment, qid in zip(comments, qids, strict=True):
             match = _FORM.fullmatch(comment)
-            if match is None or qid is None or len(match[1]) > MAX_FIELD or (qid, match[1]) in self._seen:
+            if match is None or qid is None or len(match[1]) > MAX_FIELD or not self._keep(qid, match[1]):
                 return False
             text = match[2].strip()
             self._has_several |= qid in self._texts
             if self._texts.setdefault(qid, text) != text:
                 return False
-            self._seen.add((qid, match[1]))
-            self._ids.append(match[1])
+        return True
+
+    def _keep(self, qid: bytes, document: bytes) -> bool:
+        """Keep a document of a query; False if it was there before."""
+        if (qid, document) in self._seen:
+            return False
+        self._seen.add((qid, document))
+        self._ids.append(document)
         return True
 
     def doc_ids(self) -> list[str] | None:
@@ -60,3 +70,37 @@ class CommentedQueries:
             return None
         texts = {qid.decode("utf-8", "replace"): text.decode("utf-8", "replace") for qid, text in self._texts.items()}
         return {qid: text.strip('"') for qid, text in texts.items()}
+
+
+class CommentedQueriesLook(CommentedQueries):
+    """Looks at comments in the same way and keeps 8 bytes of each: whether they have the form, not what they say."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._hashes = array("Q")
+
+    @property
+    def may_fit(self) -> bool:
+        """Whether all comments so far have the form."""
+        return self._is_borne_out
+
+    def fits(self) -> bool:
+        """Whether the comments have the form, now that all have been seen; sorts the hashes in place."""
+        hashes = np.frombuffer(self._hashes, np.uint64) if self._hashes else np.empty(0, np.uint64)
+        hashes.sort()
+        return self._is_borne_out and self._has_several and not bool((hashes[1:] == hashes[:-1]).any())
+
+    def _keep(self, qid: bytes, document: bytes) -> bool:
+        try:
+            document.decode()
+        except UnicodeDecodeError:
+            return False
+        digest = hashlib.blake2b(qid + b" " + document, digest_size=8).digest()
+        self._hashes.append(int.from_bytes(digest, "little"))
+        return True
+
+
+def commented_id(comment: bytes) -> bytes:
+    """The document id of a comment that has the form; empty for others."""
+    match = _FORM.fullmatch(comment)
+    return b"" if match is None else match[1]

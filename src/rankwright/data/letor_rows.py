@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.columns import MAX_FIELD
-from rankwright.data.letor_comments import CommentedQueries
+from rankwright.data.letor_comments import CommentedQueries, commented_id
 from rankwright.data.letor_groups import qid_from_groups
 from rankwright.data.letor_messages import NO_QID, bad_label, shown
 from rankwright.errors import InputError
@@ -39,11 +39,11 @@ class LetorRows:
         The file, for messages.
     negative : {"error", "zero"}
         Whether a label below 0 is an error or becomes 0.
-    commented : CommentedQueries, optional
-        Looks for comments of a document id and the text of the query.
+    commented : CommentedQueries or bool, optional
+        Looks for comments of a document id and the text of the query; whether it is known that all are of that form.
     """
 
-    def __init__(self, path: str | Path, negative: Negative, commented: CommentedQueries | None = None) -> None:
+    def __init__(self, path: str | Path, negative: Negative, commented: CommentedQueries | bool | None = None) -> None:
         if negative not in ("error", "zero"):
             raise InputError(f'negative is {negative!r}; expected "error" or "zero"')
         self._path, self._negative = path, negative
@@ -54,7 +54,7 @@ class LetorRows:
         self._labels: list[Array] = []
         self._runs: list[Array] = []
         self._doc_ids: list[Array] = []
-        self._commented = commented or CommentedQueries()
+        self._commented = CommentedQueries() if commented is None else commented
 
     def add_parsed(self, chunk: bytes, parsed: Parsed, first_line: int) -> None:
         """Add the rows that the kernel parsed; those before its fault may have an earlier one."""
@@ -126,13 +126,17 @@ class LetorRows:
             self._runs.append(np.diff(heads, append=len(labels)))
         self._doc_ids.append(self._documents(comments, lines))
         per_row = chain.from_iterable(map(repeat, qids, np.diff(heads, append=len(labels)).tolist()))
-        self._commented.add(comments, per_row)
+        if isinstance(self._commented, CommentedQueries):
+            self._commented.add(comments, per_row)
 
     def _documents(self, comments: list[bytes] | None, lines: Array) -> Array:
         if comments is None:
             return np.zeros(len(lines), "U1")
-        found = map(_DOC_ID.search, comments)
-        ids = [b"" if match is None else match[match.lastindex or 0] for match in found]
+        if self._commented is True:
+            ids = [*map(commented_id, comments)]
+        else:
+            found = map(_DOC_ID.search, comments)
+            ids = [b"" if match is None else match[match.lastindex or 0] for match in found]
         if max(map(len, ids)) <= MAX_FIELD:
             with suppress(UnicodeDecodeError):
                 return np.array(b"\n".join(ids).decode().split("\n"))
@@ -156,8 +160,12 @@ class LetorRows:
         """Labels, query ids (None if lines have none) and document ids of the rows added, which are then forgotten."""
         labels, doc_ids = np.concatenate(self._labels), np.concatenate(self._doc_ids)
         qid = np.repeat(np.array(self._heads), np.concatenate(self._runs)) if self._has_qid else None
-        self._texts, self._heads, self._labels, self._runs, self._doc_ids = {}, [], [], [], []
+        self.forget()
         return labels, qid, doc_ids
+
+    def forget(self) -> None:
+        """Forget the rows added."""
+        self._texts, self._heads, self._labels, self._runs, self._doc_ids = {}, [], [], [], []
 
     def finish(self, group: str | Path | npt.ArrayLike | None) -> tuple[Array, Array, Array | None]:
         """Labels, query ids and document ids of all rows."""
@@ -170,7 +178,8 @@ class LetorRows:
             raise InputError("has qid:Q in its lines, and group was given too; expected only one of them", self._path)
         else:
             qid = np.repeat(np.array(self._heads), np.concatenate(self._runs))
-        doc_ids, others = np.concatenate(self._doc_ids), self._commented.doc_ids()
+        doc_ids = np.concatenate(self._doc_ids)
+        others = None if isinstance(self._commented, bool) else self._commented.doc_ids()
         if others is not None:
             doc_ids = np.array(others)
         return labels, qid, doc_ids if (doc_ids != "").any() else None
@@ -178,4 +187,4 @@ class LetorRows:
     @property
     def query_texts(self) -> dict[str, str] | None:
         """Texts of queries from comments, if they have the form ``# document text``."""
-        return self._commented.query_texts()
+        return None if isinstance(self._commented, bool) else self._commented.query_texts()

@@ -32,6 +32,7 @@ Array = npt.NDArray[Any]
 Keys = Mapping[str, Any]
 _READ_VALUES = 1 << 19  # values per batch read: they stay in the cache while columns become rows
 _CLAIM_LEAST, _CLAIM_MOST = 1 << 30, 1 << 8  # bytes in memory, and times the size of the file
+_BUFFER_BYTES = 1 << 16
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -229,8 +230,8 @@ def _opened(path: Source) -> Iterator[_Opened]:
     arrow, parquet = import_library("pyarrow"), import_library("pyarrow.parquet")
     with open_file(path) as source, _naming(source.path):
         try:
-            # pre_buffer=True would hold the whole file in memory.
-            with parquet.ParquetFile(source.raw, pre_buffer=False) as file:
+            # pre_buffer=True would hold the whole file in memory, no buffer_size a whole group of rows.
+            with parquet.ParquetFile(source.raw, pre_buffer=False, buffer_size=_BUFFER_BYTES) as file:
                 yield _Opened(source, file)
         except InputError:
             raise

@@ -20,7 +20,7 @@ from rankwright.data import sparse
 from rankwright.data.blocks import query_chunks
 from rankwright.data.categories import check_holds
 from rankwright.data.csv_features import TableRows, opened_table
-from rankwright.data.files import OpenFile, Progress, open_file
+from rankwright.data.files import Progress, open_file
 from rankwright.data.folder import load_folder
 from rankwright.data.formats import FEATURE_FORMATS, detected
 from rankwright.data.parquet_read import ParquetTable
@@ -186,11 +186,11 @@ class LetorInput(Input):
 
     def rows(self, settings: Settings, progress: Progress | None) -> Iterator[Rows]:
         """All rows, some at a time; features as CSR of as many columns as there are so far."""
-        from rankwright.data.letor import parsed_lines
+        from rankwright.data.letor import is_commented, parsed_lines
         from rankwright.data.letor_rows import EXPECTED, LetorRows
 
         with open_file(self.path) as file:
-            rows = LetorRows(file.path, settings.negative, self._commented(file))
+            rows = LetorRows(file.path, settings.negative, is_commented(file))
             n_rows, groups = 0, None
             known = None if self.names is None else len(self.names)
             for parsed, _ in parsed_lines(file, rows, settings.dtype, known, 0.0, 1, progress):
@@ -222,9 +222,6 @@ class LetorInput(Input):
             counts = np.bincount(np.repeat(np.arange(len(counts)), counts)[kept], minlength=len(counts))
         indptr = np.append(0, np.cumsum(counts))
         return sparse.csr_array((values[kept], columns[kept], indptr), shape=(len(counts), self.width))
-
-    def _commented(self, file: OpenFile) -> Any:
-        return None
 
 
 class CsvInput(Input):

@@ -142,7 +142,7 @@ def _hashes(qid: Array) -> Array:
 
 def _files(rows: Rows, hashes: Array) -> dict[str, Array]:
     """What is written of rows of one part: query ids once for each run of rows."""
-    starts = np.flatnonzero(np.append(True, hashes[1:] != hashes[:-1]))
+    starts = np.flatnonzero(np.append(True, rows.qid[1:] != rows.qid[:-1]))
     sizes = np.diff(np.append(starts, len(hashes)))
     files = {"labels": rows.labels, "run_hash": hashes[starts], "run_size": sizes}
     files |= _id_files("qid", rows.qid[starts])

@@ -96,7 +96,7 @@ class Moments:
         count = n_docs - found["missing"]
         least = np.where(count == 0, np.inf, found["least"])
         largest = np.where(count == 0, -np.inf, found["largest"])
-        mean, deviation = np.nan_to_num(found["mean"]), np.nan_to_num(found["deviation"])
+        mean, deviation = (np.where(count == 0, 0.0, found[name]) for name in ("mean", "deviation"))
         return cls(count, found["missing"], least, largest, mean, deviation**2 * count)
 
 

@@ -19,7 +19,7 @@ __all__ = ["StoredPart"]
 
 Array = npt.NDArray[Any]
 _ID_ROWS = 1 << 16  # ids copied at a time
-_BLOCK_VALUES = 1 << 19  # features copied at a time
+_BLOCK_VALUES = 1 << 17  # features copied at a time
 _ROW_VALUES = 8  # what a row counts besides its values, where it is sparse
 
 

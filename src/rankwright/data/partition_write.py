@@ -235,7 +235,7 @@ def _write_features(part: StoredPart, writer: FolderWriter, form: Form) -> Momen
                 for column in form.categories:  # missing while it was not known that these are categories
                     X[np.isnan(X[:, column]), column] = NO_CATEGORY
                 file.append(X)
-                total = total.plus(Moments.of(X))
+                total = total.plus(_moments(X, form))
         return total
     n_stored = part.n_stored(form.n_features)
     whole = np.int32 if n_stored < 2**31 else np.int64
@@ -252,8 +252,21 @@ def _write_features(part: StoredPart, writer: FolderWriter, form: Form) -> Momen
             columns.append(X.indices)
             bounds.append(X.indptr[1:].astype(np.int64) + done)
             done += X.nnz
-            total = total.plus(Moments.of(X))
+            total = total.plus(_moments(X, form))
     return total
+
+
+def _moments(X: Any, form: Form) -> Moments:
+    """Statistics of a block; of categories, only how many are missing."""
+    if not form.categories:
+        return Moments.of(X)
+    seen = X.copy()
+    values = seen.data if form.is_sparse else seen
+    values[values == NO_CATEGORY] = np.nan
+    found, columns = Moments.of(seen), list(form.categories)
+    for stored in (found.least, found.largest, found.mean, found.squares):
+        stored[columns] = np.nan
+    return found
 
 
 def _facts(written: Written, n_parts: int) -> dict[str, Any]:

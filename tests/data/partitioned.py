@@ -1,0 +1,80 @@
+"""What the tests of partitions share: shuffled rows in every format, and parts made in memory to compare with."""
+
+import numpy as np
+
+from rankwright import RankingData
+from rankwright.data import sparse
+from rankwright.data.partition import read_manifest
+from rankwright.data.partition_inputs import Settings, inputs_of
+from rankwright.data.partition_spill import part_of
+from rankwright.data.partition_write import write_parts
+
+
+def shuffled(n_queries=40, n_docs=400, seed=0, **changes):
+    """Rows of many queries, in no order, as keyword arguments of ``RankingData.from_arrays``."""
+    rng = np.random.default_rng(seed)
+    qid = rng.integers(0, n_queries, n_docs)
+    rows = {
+        "X": rng.normal(size=(n_docs, 4)),
+        "labels": rng.integers(0, 4, n_docs).astype(float),
+        "qid": np.array([f"query é{number}" for number in qid]),
+        "doc_ids": np.array([f"d{number * 7}" for number in range(n_docs)]),
+        "feature_names": ["a", "b", "c", "d"],
+    }
+    return rows | changes
+
+
+def partition(paths, n_parts, target, dtype=np.float64, is_sparse=None, columns=None, **settings):
+    """Write parts and read their manifest."""
+    inputs = [one for path in paths for one in inputs_of(path, columns)]
+    settings = Settings(np.dtype(dtype), is_only=len(inputs) == 1, **settings)
+    write_parts(inputs, n_parts, target, settings, is_sparse=is_sparse)
+    return read_manifest(target)
+
+
+def in_memory(data, n_parts):
+    """The parts of data that is in memory, by name."""
+    numbers = np.array([part_of(query, n_parts) for query in data.query_ids])
+    return {f"part-{part:04}.rank": data.select(numbers == part) for part in range(n_parts) if (numbers == part).any()}
+
+
+def dense(data):
+    return data.X.toarray() if sparse.issparse(data.X) else data.X
+
+
+def assert_same(found, expected):
+    """The same documents in the same order, bit for bit."""
+    np.testing.assert_array_equal(dense(found), dense(expected))
+    assert found.X.dtype == expected.X.dtype
+    assert found.is_sparse == expected.is_sparse
+    np.testing.assert_array_equal(found.labels, expected.labels)
+    np.testing.assert_array_equal(found.indptr, expected.indptr)
+    assert found.query_ids.tolist() == expected.query_ids.tolist()
+    assert (found.doc_ids is None) == (expected.doc_ids is None)
+    if expected.doc_ids is not None:
+        assert found.doc_ids.tolist() == expected.doc_ids.tolist()
+    assert found.feature_names == expected.feature_names
+    assert {at: set(values) for at, values in found.categories.items()} == {
+        at: set(values) for at, values in expected.categories.items()
+    }
+
+
+def assert_parts(manifest, data, n_parts):
+    """The parts are those of the data; each is mapped, not copied."""
+    expected = in_memory(data, n_parts)
+    assert [part.name for part in manifest.parts] == sorted(expected)
+    for source in manifest.sources:
+        found = source.load()
+        assert_same(found, expected[source.name])
+        values = found.X.data if found.is_sparse else found.X
+        assert isinstance(values, np.ndarray)
+        assert not values.flags.owndata
+
+
+def files_of(folder):
+    """All files of a folder, by name."""
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def made(**changes):
+    return RankingData.from_arrays(**shuffled(**changes))

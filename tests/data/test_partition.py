@@ -1,0 +1,409 @@
+import gzip
+import hashlib
+import subprocess
+import sys
+import tracemalloc
+
+import numpy as np
+import pytest
+from tests.data.partitioned import assert_parts, assert_same, dense, files_of, made, partition, shuffled
+
+from rankwright import InputError, RankingData, load_folder, read_data, read_letor, save_folder, write_data
+from rankwright.data import partition_inputs, partition_spill, partition_stored
+from rankwright.data.partition import MANIFEST, read_manifest
+from rankwright.data.partition_join import join_parts
+from rankwright.data.partition_spill import part_of, query_hash
+
+SPARSE = "2 qid:b 1:0.1 900:5 # docid = x\n0 qid:a 2:1 # docid = y\n1 qid:b 3:3 900:0\n0 qid:c\n"
+
+
+def small(monkeypatch, held=1, batch=1, block=1, ids=1):
+    """Make everything that is done in pieces be done in tiny ones."""
+    monkeypatch.setattr(partition_spill, "_HELD_BYTES", held)
+    monkeypatch.setattr(partition_inputs, "_BATCH_VALUES", batch)
+    monkeypatch.setattr(partition_stored, "_ID_ROWS", ids)
+    monkeypatch.setattr("rankwright.data.parquet_read._READ_VALUES", batch)
+    monkeypatch.setattr("rankwright.data.letor._CHUNK_BYTES", 16 * batch)
+    monkeypatch.setattr("rankwright.data.csv_features._BATCH_ROWS", batch)
+
+
+@pytest.fixture
+def rows():
+    return shuffled()
+
+
+def write_csv(path, rows):
+    lines = ["query_id,grade,docid," + ",".join(rows["feature_names"])]
+    for x, label, query, doc in zip(rows["X"], rows["labels"], rows["qid"], rows["doc_ids"], strict=True):
+        lines.append(",".join([query, repr(float(label)), doc, *(repr(float(v)) for v in x)]))
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def write_text(path, rows):
+    lines = ["# features:\t" + "\t".join(rows["feature_names"])]
+    for x, label, query, doc in zip(rows["X"], rows["labels"], rows["qid"], rows["doc_ids"], strict=True):
+        values = " ".join(f"{at}:{float(value)!r}" for at, value in enumerate(x, 1))
+        lines.append(f"{label} qid:{query.replace(' ', '_')} {values} # docid = {doc}")
+    text = "\n".join(lines) + "\n"
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())
+
+
+def test_the_hash_is_that_of_the_text_on_every_machine():
+    expected = int.from_bytes(hashlib.blake2b("é7".encode(), digest_size=8).digest(), "little")
+    assert query_hash("é7") == query_hash(np.str_("é7")) == expected
+    assert query_hash("12") == query_hash(12) == query_hash(np.int8(12)) == query_hash(12.0)
+    assert query_hash("0") == 8493733112532773764  # a hash that changed would take every query to another part
+    assert query_hash(0.5) == query_hash("0.5")
+    assert part_of("q", 1) == 0
+    assert {part_of(number, 5) for number in range(100)} == set(range(5))
+
+
+class TestFormats:
+    """The parts of every format are those of the same data read into memory."""
+
+    def check(self, path, tmp_path, expected, n_parts=7, **options):
+        manifest = partition([path], n_parts, tmp_path / "x.parts", **options)
+        assert_parts(manifest, expected, n_parts)
+        manifest.verify()
+        assert {entry.name for entry in (tmp_path / "x.parts").iterdir()} >= {MANIFEST, "mean.npy"}
+        assert not list(tmp_path.glob(".*"))
+
+    @pytest.mark.parametrize("name", ["x.txt", "x.txt.gz"])
+    def test_letor(self, rows, tmp_path, name):
+        write_text(tmp_path / name, rows)
+        self.check(tmp_path / name, tmp_path, read_letor(tmp_path / name, dtype=np.float64))
+
+    def test_letor_with_comments_of_ids_and_queries(self, tmp_path):
+        text = "".join(f"{n % 2} qid:{n % 5} 1:{n} # {n}; the text of {n % 5}\n" for n in range(40))
+        path = tmp_path / "x.txt"
+        path.write_text(text)
+        expected = read_letor(path, dtype=np.float64)
+        assert expected.doc_ids is not None
+        self.check(path, tmp_path, expected)
+        path.write_text(text + "1 qid:3 1:2 # 3; the text of 3\n")  # twice in a query: the comments are something else
+        assert read_letor(path).doc_ids is None
+        self.check(path, tmp_path, read_letor(path, dtype=np.float64))
+
+    @pytest.mark.parametrize("sparse", [None, True, False])
+    def test_sparse_letor(self, tmp_path, sparse):
+        path = tmp_path / "x.txt"
+        path.write_text(SPARSE * 3000)
+        expected = read_letor(path, dtype=np.float64, sparse=sparse)
+        assert expected.is_sparse == (sparse is not False)
+        self.check(path, tmp_path, expected, 2, is_sparse=sparse)
+
+    def test_groups(self, tmp_path):
+        path = tmp_path / "x.txt"
+        path.write_text("".join(f"{n % 3} 1:{n}\n" for n in range(20)))
+        (tmp_path / "x.txt.query").write_text("5\n0\n8\n7\n")
+        self.check(path, tmp_path, read_letor(path, dtype=np.float64))
+        (tmp_path / "sizes").write_text("5\n8\n6\n")
+        with pytest.raises(InputError, match=r"add up to 19 but .* has more documents"):
+            partition([path], 3, tmp_path / "x.parts", group=tmp_path / "sizes")
+        (tmp_path / "sizes").write_text("5\n8\n8\n")
+        with pytest.raises(InputError, match=r"add up to 21 but .* has 20 documents"):
+            partition([path], 3, tmp_path / "x.parts", group=tmp_path / "sizes")
+        with pytest.raises(InputError, match=r"x.txt:1: has no qid, and is one of several inputs"):
+            partition([path, path], 3, tmp_path / "x.parts")
+
+    def test_csv(self, rows, tmp_path):
+        write_csv(tmp_path / "x.csv", rows)
+        self.check(tmp_path / "x.csv", tmp_path, read_data(tmp_path / "x.csv", dtype=np.float64))
+
+    def test_csv_with_categories_and_missing_values(self, tmp_path, monkeypatch):
+        path = tmp_path / "x.csv"
+        cells = [("", ""), ("1.5", ""), ("", "de"), ("2", "fr"), ("", ""), ("7", "de")] * 5
+        path.write_text("qid,label,n,lang\n" + "".join(f"{i % 4},{i % 2},{a},{b}\n" for i, (a, b) in enumerate(cells)))
+        expected = read_data(path, dtype=np.float64)
+        assert expected.categories == {1: ("de", "fr")}
+        self.check(path, tmp_path, expected, 3)
+        small(monkeypatch)  # the first missing texts come before anything says that they are texts
+        self.check(path, tmp_path, expected, 3)
+        found = read_manifest(tmp_path / "x.parts").moments()
+        assert found.missing.tolist() == [15, 15]
+        np.testing.assert_allclose(found.mean, [np.nanmean(expected.X[:, 0]), np.nan])
+        with pytest.raises(InputError, match=r"float32 cannot hold the categories of 'lang'"):
+            partition([path], 3, tmp_path / "x.parts", dtype=np.float32)
+
+    @pytest.mark.parametrize("kind", ["dense", "sparse", "float32", "no ids", "numbers"])
+    def test_data_folders(self, tmp_path, kind):
+        rows = shuffled()
+        if kind == "sparse":
+            from scipy import sparse
+
+            rows["X"] = sparse.csr_array(np.where(rows["X"] > 0.5, rows["X"], 0))
+        if kind == "no ids":
+            rows |= {"doc_ids": None, "feature_names": None}
+        if kind == "numbers":
+            rows |= {"qid": np.arange(len(rows["qid"])) % 31 - 3, "doc_ids": np.arange(len(rows["qid"])) * 0.5}
+        if kind == "float32":
+            rows["X"] = rows["X"].astype(np.float32)
+        data = RankingData.from_arrays(**rows)
+        save_folder(data, tmp_path / "x.rank")
+        self.check(tmp_path / "x.rank", tmp_path, data, dtype=data.X.dtype)
+
+    def test_missing_values_of_sparse_rows(self, tmp_path):
+        from scipy import sparse
+
+        rows = shuffled()
+        rows["X"] = sparse.csr_array(np.where(rows["X"] > 0.5, rows["X"], 0))
+        rows["X"].data[::5] = np.nan
+        data = RankingData.from_arrays(**rows, allow_missing=True)
+        save_folder(data, tmp_path / "x.rank")
+        self.check(tmp_path / "x.rank", tmp_path, data)
+        found, X = read_manifest(tmp_path / "x.parts").moments(), data.X.toarray()
+        np.testing.assert_array_equal(found.missing, np.isnan(X).sum(axis=0))
+        np.testing.assert_allclose(found.mean, np.nanmean(X, axis=0))
+        np.testing.assert_allclose(found.deviation, np.nanstd(X, axis=0))
+
+    def test_parts_again(self, rows, tmp_path):
+        data = RankingData.from_arrays(**rows)
+        save_folder(data, tmp_path / "x.rank")
+        partition([tmp_path / "x.rank"], 5, tmp_path / "first.parts")
+        manifest = partition([tmp_path / "first.parts"], 1, tmp_path / "one.parts")
+        (source,) = manifest.sources
+        found = source.load()
+        assert sorted(found.query_ids.tolist()) == sorted(data.query_ids.tolist())
+        assert found.n_docs == data.n_docs
+
+
+def test_several_inputs_in_the_order_given(tmp_path):
+    first, second = made(seed=1), made(seed=2)
+    save_folder(first, tmp_path / "z.rank")
+    save_folder(second, tmp_path / "a.rank")
+    for paths, parts in ((["z", "a"], [first, second]), (["a", "z"], [second, first])):
+        manifest = partition([tmp_path / f"{name}.rank" for name in paths], 5, tmp_path / "x.parts")
+        assert_parts(manifest, RankingData.concatenate(parts), 5)
+
+
+def test_text_of_several_widths(tmp_path):
+    (tmp_path / "a.txt").write_text("1 qid:1 1:2\n0 qid:2 2:1\n")
+    (tmp_path / "b.txt").write_text("1 qid:1 5:2 # docid = x\n")
+    (source,) = partition([tmp_path / "a.txt", tmp_path / "b.txt"], 1, tmp_path / "x.parts").sources
+    assert source.load().X.tolist() == [[2, 0, 0, 0, 0], [0, 0, 0, 0, 2], [0, 1, 0, 0, 0]]
+    assert source.load().doc_ids is None
+
+
+@pytest.mark.parametrize("name", ["x.txt", "x.csv", "x.rank", "x.parquet"])
+def test_the_same_bytes_whatever_the_batches(rows, tmp_path, monkeypatch, name):
+    if name == "x.parquet":
+        pytest.importorskip("pyarrow")
+    path = tmp_path / name
+    if name == "x.txt":
+        write_text(path, rows)
+    elif name == "x.csv":
+        write_csv(path, rows)
+    else:
+        write_data(RankingData.from_arrays(**rows), path)
+    partition([path], 6, tmp_path / "a.parts")
+    small(monkeypatch, held=1000, batch=37, ids=5)
+    partition([path], 6, tmp_path / "b.parts")
+    first, second = files_of(tmp_path / "a.parts"), files_of(tmp_path / "b.parts")
+    assert first == second
+    assert len(first) > 30
+
+
+def test_statistics_of_every_part_and_feature(rows, tmp_path):
+    rows["X"][::3, 1] = np.nan
+    rows["X"][:, 2] = np.nan
+    rows["X"][:, 3] = rows["X"][:, 3] * 1e-3 + 1e6  # sums of squares would cancel
+    data = RankingData.from_arrays(**rows, allow_missing=True)
+    save_folder(data, tmp_path / "x.rank")
+    manifest = partition([tmp_path / "x.rank"], 4, tmp_path / "x.parts")
+    with np.errstate(invalid="ignore"):
+        for at, source in enumerate(manifest.sources):
+            X = source.load().X
+            known = [0, 1, 3]
+            for field, expected in (
+                ("least", np.nanmin(X[:, known], axis=0)),
+                ("largest", np.nanmax(X[:, known], axis=0)),
+                ("mean", np.nanmean(X[:, known], axis=0)),
+                ("deviation", np.nanstd(X[:, known], axis=0)),
+            ):
+                np.testing.assert_allclose(manifest.statistics[field][at][known], expected, rtol=1e-7)
+                assert np.isnan(manifest.statistics[field][at][2])
+            np.testing.assert_array_equal(manifest.statistics["missing"][at], np.isnan(X).sum(axis=0))
+            values, counts = np.unique(source.load().labels, return_counts=True)
+            assert manifest.parts[at].labels == [[v, c] for v, c in zip(values.tolist(), counts.tolist(), strict=True)]
+            folder = tmp_path / "x.parts" / source.name
+            assert manifest.parts[at].bytes == sum(file.stat().st_size for file in folder.iterdir())
+    total = manifest.moments()
+    np.testing.assert_allclose(total.mean[[0, 1, 3]], np.nanmean(data.X[:, [0, 1, 3]], axis=0))
+    np.testing.assert_allclose(total.deviation[[0, 1, 3]], np.nanstd(data.X[:, [0, 1, 3]], axis=0), rtol=1e-7)
+    assert total.missing.tolist() == np.isnan(data.X).sum(axis=0).tolist()
+
+
+def test_too_many_labels_are_not_counted(tmp_path):
+    rows = shuffled(n_docs=1500)
+    rows["labels"] = np.arange(1500) / 7
+    save_folder(RankingData.from_arrays(**rows), tmp_path / "x.rank")
+    assert partition([tmp_path / "x.rank"], 1, tmp_path / "x.parts").parts[0].labels is None
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_parts_are_joined_again(rows, tmp_path, sparse):
+    data = RankingData.from_arrays(**rows)
+    save_folder(data, tmp_path / "x.rank")
+    manifest = partition([tmp_path / "x.rank"], 5, tmp_path / "x.parts", is_sparse=sparse)
+    join_parts(manifest, tmp_path / "whole.rank")
+    whole = load_folder(tmp_path / "whole.rank")
+    expected = RankingData.concatenate([source.load() for source in manifest.sources])
+    assert_same(whole, expected)
+    np.testing.assert_array_equal(np.sort(dense(whole), axis=0), np.sort(data.X, axis=0))
+
+
+class TestRefused:
+    def test_other_features(self, tmp_path):
+        save_folder(made(), tmp_path / "a.rank")
+        save_folder(made(feature_names=["a", "b", "x", "d"]), tmp_path / "b.rank")
+        with pytest.raises(InputError, match=r"b.rank: has other features than .*a.rank"):
+            partition([tmp_path / "a.rank", tmp_path / "b.rank"], 2, tmp_path / "x.parts")
+
+    def test_ids_of_other_kinds(self, tmp_path):
+        save_folder(made(), tmp_path / "a.rank")
+        save_folder(made(qid=np.arange(400) % 9), tmp_path / "b.rank")
+        with pytest.raises(InputError, match=r"b.rank: query ids are whole numbers, but text in .*a.rank"):
+            partition([tmp_path / "a.rank", tmp_path / "b.rank"], 2, tmp_path / "x.parts")
+
+    def test_two_queries_with_one_hash(self, tmp_path, monkeypatch):
+        save_folder(made(), tmp_path / "a.rank")
+        monkeypatch.setattr(partition_spill, "query_hash", lambda query: 5)
+        with pytest.raises(InputError, match=r"the queries query é\d+ and query é\d+ have the same 64-bit hash"):
+            partition([tmp_path / "a.rank"], 2, tmp_path / "x.parts")
+
+    def test_a_failure_leaves_nothing_and_spares_what_was_there(self, rows, tmp_path):
+        write_text(tmp_path / "x.txt", rows)
+        partition([tmp_path / "x.txt"], 3, tmp_path / "x.parts")
+        before = files_of(tmp_path / "x.parts")
+        with open(tmp_path / "x.txt", "a") as file:
+            file.write("1 qid:7 1:oops\n")
+        for target in ("x.parts", "y.parts"):
+            with pytest.raises(InputError, match=r"x.txt:402: "):
+                partition([tmp_path / "x.txt"], 3, tmp_path / target)
+        assert sorted(entry.name for entry in tmp_path.iterdir()) == ["x.parts", "x.txt"]
+        assert files_of(tmp_path / "x.parts") == before
+
+    def test_only_parts_are_replaced(self, rows, tmp_path):
+        save_folder(RankingData.from_arrays(**rows), tmp_path / "x.rank")
+        partition([tmp_path / "x.rank"], 3, tmp_path / "x.parts")
+        partition([tmp_path / "x.rank"], 2, tmp_path / "x.parts")
+        assert len(read_manifest(tmp_path / "x.parts").parts) == 2
+        (tmp_path / "x.parts" / "notes.txt").write_text("mine")
+        (tmp_path / "app.parts").mkdir()
+        (tmp_path / "app.parts" / MANIFEST).write_text('{"name": "a web application"}')
+        for target, message in (("x.parts", "notes.txt"), ("app.parts", "not a folder of parts")):
+            with pytest.raises(InputError, match=message):
+                partition([tmp_path / "x.rank"], 2, tmp_path / target)
+        assert (tmp_path / "app.parts" / MANIFEST).read_text() == '{"name": "a web application"}'
+
+
+class TestDamage:
+    @pytest.fixture
+    def parts(self, rows, tmp_path):
+        save_folder(RankingData.from_arrays(**rows), tmp_path / "x.rank")
+        partition([tmp_path / "x.rank"], 3, tmp_path / "x.parts")
+        return tmp_path / "x.parts"
+
+    def test_a_changed_value_is_found_on_request(self, parts, monkeypatch):
+        monkeypatch.setattr("rankwright.data.container._CHEAP_BYTES", 0)
+        path = parts / "part-0001.rank" / "X.npy"
+        content = bytearray(path.read_bytes())
+        content[-3] ^= 1
+        path.write_bytes(content)
+        manifest = read_manifest(parts)
+        assert manifest.sources[1].load().n_docs
+        with pytest.raises(InputError, match=r"the checksum of X.npy"):
+            manifest.verify()
+
+    def test_a_part_of_another_conversion_is_found_at_once(self, parts, tmp_path):
+        save_folder(made(seed=9), tmp_path / "y.rank")
+        other = partition([tmp_path / "y.rank"], 3, tmp_path / "y.parts")
+        for file in (other.path / "part-0001.rank").iterdir():
+            (parts / "part-0001.rank" / file.name).write_bytes(file.read_bytes())
+        with pytest.raises(InputError, match=r"the checksum of part-0001.rank/rankwright.json is"):
+            read_manifest(parts).sources[1].load()
+
+    @pytest.mark.parametrize("name", ["part-0002.rank/rankwright.json", "part-0002.rank/X.npy", "mean.npy"])
+    def test_what_is_missing(self, parts, name):
+        (parts / name).unlink()
+        with pytest.raises(InputError, match=r"damaged"):
+            read_manifest(parts).verify()
+
+    @pytest.mark.parametrize(
+        ("old", "new"),
+        [
+            ('"name": "part-0000.rank"', '"name": "../x.rank"'),
+            ('"name": "part-0000.rank"', '"name": "part-0001.rank"'),
+            ('"documents": 400', '"documents": 401'),
+            ('"documents": 400', '"documents": "many"'),
+            ('"version": 1', '"version": 2'),
+            ('"parts": [', '"parts": [3, '),
+            ('"crc32": ', '"crc": '),
+        ],
+    )
+    def test_a_changed_manifest(self, parts, old, new):
+        text = (parts / MANIFEST).read_text()
+        assert old in text
+        (parts / MANIFEST).write_text(text.replace(old, new))
+        with pytest.raises(InputError, match=r"x.parts: "):
+            read_manifest(parts)
+
+
+class TestMemory:
+    """Nothing grows with the input but a few bytes a row of one part."""
+
+    N_DOCS, WIDTH = 30_000, 100
+    MOST = 8_000_000  # a third of X
+
+    @pytest.fixture
+    def big(self, tmp_path):
+        rng = np.random.default_rng(0)
+        qid = rng.integers(0, 300, self.N_DOCS)
+        X = rng.normal(size=(self.N_DOCS, self.WIDTH))
+        save_folder(RankingData.from_arrays(X, qid % 3, qid), tmp_path / "x.rank")
+        return tmp_path / "x.rank"
+
+    def peak(self, work):
+        tracemalloc.start()
+        try:
+            work()
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    def test_of_a_partition_and_of_joining(self, big, tmp_path, monkeypatch):
+        monkeypatch.setattr(partition_spill, "_HELD_BYTES", 1 << 20)
+        monkeypatch.setattr(partition_inputs, "_BATCH_VALUES", 1 << 16)
+        assert self.peak(lambda: np.array(load_folder(big).X)) > 24_000_000 > 2 * self.MOST
+        assert self.peak(lambda: partition([big], 4, tmp_path / "x.parts")) < self.MOST
+        manifest = read_manifest(tmp_path / "x.parts")
+        assert self.peak(lambda: join_parts(manifest, tmp_path / "y.rank")) < self.MOST
+        assert self.peak(lambda: [source.load() for source in manifest.sources]) < self.MOST
+        assert self.peak(manifest.verify) < self.MOST
+
+    @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="limits private memory as Linux does")
+    def test_under_a_limit_that_a_copy_of_the_features_breaks(self, big, tmp_path):
+        code = f"""
+import resource, sys
+import numpy as np
+import scipy.sparse
+from pathlib import Path
+from rankwright.data.partition_inputs import Settings, inputs_of
+from rankwright.data import partition_spill, partition_write
+from rankwright.data.folder import load_folder
+partition_spill._HELD_BYTES = 1 << 20
+np.dot(np.ones((64, 64)), np.ones((64, 64)))  # starts the threads of BLAS
+used = next(int(line.split()[1]) for line in open("/proc/self/status") if line.startswith("VmData")) * 1024
+limit = used + 16_000_000
+resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+big = Path({str(big)!r})
+try:
+    np.array(load_folder(big).X)
+    sys.exit("a copy of the features fits")
+except MemoryError:
+    pass
+partition_write.write_parts(inputs_of(big), 4, Path({str(tmp_path / "y.parts")!r}), Settings(np.dtype(float)))
+"""
+        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        assert read_manifest(tmp_path / "y.parts").n_docs == self.N_DOCS

@@ -1,0 +1,148 @@
+"""Data in parts, opened: what comes here, what stays there, and what is refused."""
+
+import pickle
+
+import numpy as np
+import pytest
+from tests.data.partitioned import assert_same, made, partition, shuffled
+from tests.in_parts import Several
+
+from rankwright import InputError, LinearModel, RankingData, open_parts, read_data, save_folder
+from rankwright.data.partition_pieces import piece_sources
+from rankwright.engines.features import PartedFeatures, is_parted
+from rankwright.engines.opening import parted
+
+
+@pytest.fixture
+def parts(tmp_path):
+    save_folder(made(), tmp_path / "x.rank")
+    return partition([tmp_path / "x.rank"], 4, tmp_path / "x.parts")
+
+
+def joined(sources):
+    return RankingData.concatenate([source.load() for source in sources])
+
+
+def test_everything_but_the_features_is_here(parts):
+    for data in (open_parts(parts.path), read_data(parts.path), parted(parts.path, Several(2))):
+        expected = joined(parts.sources)
+        assert is_parted(data)
+        assert data.X.fleet.n_parts == 4
+        assert data.X.shape == expected.X.shape
+        np.testing.assert_array_equal(data.labels, expected.labels)
+        np.testing.assert_array_equal(data.indptr, expected.indptr)
+        assert data.query_ids.tolist() == expected.query_ids.tolist()
+        assert data.doc_ids.tolist() == expected.doc_ids.tolist()
+        assert data.feature_names == expected.feature_names
+        model = LinearModel(np.array([1.0, -2.0, 0.5, 0.0]), feature_names=data.feature_names)
+        np.testing.assert_array_equal(model.predict(data), model.predict(expected))
+
+
+def test_the_engine_is_chosen_by_name(parts):
+    assert open_parts(parts.path, engine="local").n_docs == 400
+    with pytest.raises(InputError, match=r"the engine is 'spark'"):
+        open_parts(parts.path, engine="spark")
+
+
+def test_sources_travel(parts):
+    for source in parts.sources:
+        again = pickle.loads(pickle.dumps(source))
+        assert again == source
+        assert_same(again.load(), source.load())
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        np.asarray,
+        lambda X: X[3:5],
+        lambda X: X @ np.ones(4),
+        lambda X: X.astype(np.float32),
+        lambda X: X.copy(),
+        np.isnan,
+        lambda X: X.T,
+    ],
+)
+def test_features_in_parts_are_not_an_array(parts, use):
+    message = (
+        r"the features are in 4 parts, and this needs them in one place; join the parts first: rankwright convert "
+    )
+    with pytest.raises(InputError, match=message + r".*x.parts -o JOINED.rank"):
+        use(open_parts(parts.path).X)
+    assert not hasattr(open_parts(parts.path).X, "toarray")
+
+
+def test_unpickling_asks_for_nothing():
+    assert not hasattr(object.__new__(PartedFeatures), "fleet")
+
+
+class TestPieces:
+    """Folders of other programs, one part a piece."""
+
+    def write(self, folder, data, kind):
+        folder.mkdir(exist_ok=True)
+        if kind == "folder":
+            return [save_folder(part, folder / f"{at}.rank") for at, part in enumerate(data)]
+        parquet = pytest.importorskip("pyarrow.parquet")
+        from rankwright import to_frame
+
+        for at, part in enumerate(data):
+            (folder / f"bucket={at}").mkdir(exist_ok=True)
+            parquet.write_table(to_frame(part, "pyarrow"), folder / f"bucket={at}" / "part-0.parquet")
+        return None
+
+    @pytest.mark.parametrize("kind", ["folder", "parquet"])
+    def test_whole_queries(self, tmp_path, kind):
+        data = made()
+        halves = [data.select(np.arange(0, 15)), data.select(np.arange(15, data.n_queries))]
+        self.write(tmp_path / "pieces", halves, kind)
+        found = open_parts(tmp_path / "pieces", engine=Several(2))
+        assert found.X.fleet.n_parts == 2
+        assert found.query_ids.tolist() == data.query_ids.tolist()
+        sources = piece_sources(tmp_path / "pieces")
+        assert [source.n_docs for source in sources] == [half.n_docs for half in halves]
+        for source, half in zip(sources, halves, strict=True):
+            assert_same(pickle.loads(pickle.dumps(source)).load(), half)
+
+    @pytest.mark.parametrize(
+        ("kind", "first", "second"),
+        [("folder", "0.rank", "2.rank"), ("parquet", "bucket=0/part-0.parquet", "bucket=2/part-0.parquet")],
+    )
+    def test_a_split_query_is_refused_by_name_and_repaired(self, tmp_path, kind, first, second):
+        data = made()
+        query = data.query_ids[3]
+        parts = [data.select(np.arange(0, 4)), data.select(np.arange(4, 9)), data.select(np.arange(3, 7))]
+        parts[2] = parts[2].select([0])
+        self.write(tmp_path / "pieces", parts, kind)
+        with pytest.raises(InputError) as error:
+            open_parts(tmp_path / "pieces")
+        place = tmp_path / "pieces"
+        repair = f"rankwright convert {place} --by-query 3 -o NEW.parts repairs it"
+        expected = f"{place}: query {query} is in {first} and in {second}; expected each query in one part: {repair}"
+        assert str(error.value) == expected
+        partition([place], 3, tmp_path / "new.parts")
+        found = open_parts(tmp_path / "new.parts")
+        assert found.n_docs == sum(part.n_docs for part in parts)
+        assert found.sizes[found.query_ids.tolist().index(query)] == 2 * parts[2].n_docs
+
+    def test_a_query_named_by_its_folder(self, tmp_path):
+        parquet, pyarrow = pytest.importorskip("pyarrow.parquet"), pytest.importorskip("pyarrow")
+        for query in (3, 12):
+            (tmp_path / f"qid={query}").mkdir()
+            parquet.write_table(
+                pyarrow.table({"label": [1, 0], "a": [0.5, 2]}), tmp_path / f"qid={query}" / "0.parquet"
+            )
+        assert open_parts(tmp_path).query_ids.tolist() == [12, 3]
+
+    def test_parts_that_differ(self, tmp_path):
+        self.write(tmp_path / "p", [made(), made(seed=1, qid=[f"o{n % 5}" for n in range(400)])], "folder")
+        assert open_parts(tmp_path / "p").n_docs == 800
+        other = RankingData.from_arrays(**shuffled(feature_names=["a", "b", "c", "z"]))
+        self.write(tmp_path / "p", [made(), other], "folder")
+        with pytest.raises(InputError, match=r"0.rank and 1.rank differ in their features"):
+            open_parts(tmp_path / "p")
+
+    def test_what_is_no_folder_of_parts(self, tmp_path):
+        (tmp_path / "x.txt").write_text("1 qid:1 1:2\n")
+        with pytest.raises(InputError, match=r"is not a folder of parts"):
+            open_parts(tmp_path)
