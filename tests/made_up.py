@@ -121,6 +121,8 @@ class MadeUp:
         elif path.suffix == ".rkw":
             data = "web.txt" if name == "web.rkw" else "train.txt"
             run("train", self.path(f"letor/{data}"), "--method", "rank-svm", "--C", "0.1", "-o", path)
+        elif path.suffix == ".parts":
+            run("convert", self.path("letor/test.txt"), "--by-query", 3, "-o", path)
         elif name == "lightgbm.txt":
             self._lightgbm(path)
         elif name == "ranklib.txt":

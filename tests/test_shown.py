@@ -15,6 +15,7 @@ import pytest
 
 from made_up import MadeUp, small_collection
 from rankwright.cli.main import cli, main
+from rankwright.engines.processes import Processes
 from rankwright.experiments.checks import check_text
 from rankwright.measures import REGISTRY
 from shown import DOCS, FILES, LANGUAGES, PAGES, ROOT, languages, name_of, shown, text_of
@@ -72,6 +73,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
     "docs/howto/no-judgements.md": "text/docs.jsonl text/train.jsonl text/test.jsonl text/judgements text/compared",
     "docs/howto/pairs.md": "letor/train.txt letor/vali.txt letor/test.txt",
     "docs/howto/pyterrier.md": "text/docs.jsonl text/queries.jsonl text/qrels.txt",
+    "docs/howto/scale.md": "letor/test.txt letor/big.parts",
     "docs/howto/serve.md": "text/demo",
     "docs/howto/website.md": "website/site website/ratings.csv",
     "docs/lambda-family.md": "letor/train.txt letor/vali.txt letor/test.txt",
@@ -104,7 +106,8 @@ REFERENCE = {
     "letor/new.scores",
     "rankwright convert": "letor/train.txt.gz letor/rank.train letor/rank.train.query letor/shop.csv",
     "rankwright diagnose": "letor/train.txt letor/vali.txt",
-    "rankwright evaluate": "text/qrels.txt text/bm25.run text/mine.run.gz letor/test.txt letor/scores.txt",
+    "rankwright evaluate": "text/qrels.txt text/bm25.run text/mine.run.gz letor/test.txt letor/scores.txt "
+    "letor/big.parts letor/big.scores",
     "rankwright experiment": "text/python-docs-results",
     "rankwright experiment check": "text/exp.toml",
     "rankwright experiment report": "text/python-docs-results",
@@ -120,10 +123,10 @@ REFERENCE = {
     "text/products.csv",
     "rankwright info": "letor/train.txt.gz text/qrels.txt letor/model.rkw",
     "rankwright judge": "text/docs.index text/queries.jsonl text/model.rkw text/bm25.run text/mine.run",
-    "rankwright rank": "letor/model.rkw letor/test.txt",
+    "rankwright rank": "letor/model.rkw letor/test.txt letor/big.parts",
     "rankwright search": "text/docs.index text/model.rkw text/queries.jsonl text/qrels.txt",
     "rankwright serve": "text/docs.index text/model.rkw",
-    "rankwright train": "letor/train.txt letor/vali.txt letor/test.txt letor/shop.csv",
+    "rankwright train": "letor/train.txt letor/vali.txt letor/test.txt letor/shop.csv letor/big.parts",
 }
 
 
@@ -135,7 +138,9 @@ def made_up(tmp_path_factory):
 
 
 def small(patch):
-    """Use a small demo collection, run experiments in this process, and skip plotting, which is slow."""
+    """Use a small demo collection, run experiments and clusters here, and skip plotting, which is slow."""
+    patch.setattr("rankwright.engines.dask.connect", lambda address: Processes(1))
+    patch.setattr("rankwright.engines.dask.local_cluster", lambda n: Processes(1))
     patch.setattr("rankwright.datasets.python_docs", lambda **_: small_collection())
     patch.setattr("rankwright.experiments.running.cores", lambda: 1)
     patch.setattr("matplotlib.figure.Figure.savefig", lambda figure, target, **_: save_nothing(target))

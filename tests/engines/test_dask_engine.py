@@ -2,12 +2,12 @@
 
 import os
 import signal
-import subprocess
 import sys
 import threading
 
 import numpy as np
 import pytest
+from at_work_dask import scheduler_running
 from toy_crew import SIZES, Sums, sources, story
 
 from rankwright.engines.choice import engine_of
@@ -96,25 +96,12 @@ def test_dask_that_is_not_installed(monkeypatch):
         engine_of("dask://127.0.0.1:9")
 
 
-SCHEDULER = """
-import asyncio, distributed
-async def main():
-    async with distributed.Scheduler(host="127.0.0.1", port=0, dashboard=False) as scheduler:
-        async with distributed.Worker(scheduler.address, nthreads=3):
-            print(scheduler.address, flush=True)
-            await scheduler.finished()
-asyncio.run(main())
-"""
-
-
 def test_the_death_of_the_scheduler_is_one_line():
-    code = f"import sys; sys.path[:] = {sys.path!r}\n{SCHEDULER}"
-    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as scheduler:
-        address = scheduler.stdout.readline().strip().removeprefix("tcp://")
+    with scheduler_running() as (process, address):
         fleet = Fleet(engine_of(f"dask://{address}"), sources(), SIZES)
         crew = fleet.make(Sums, 1)
         assert crew.ask("slow", 0.0) == Fleet(Local(), sources(), SIZES).make(Sums, 1).ask("slow", 0.0)
-        timer = threading.Timer(0.3, scheduler.kill)
+        timer = threading.Timer(0.3, process.kill)
         timer.start()
         with pytest.raises(InputError, match=f"the Dask scheduler at {address} is gone"):
             crew.ask("slow", 60.0)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import rankwright
-from in_parts import made_up
+from in_parts import Several, in_parts, made_up
 from rankwright.engines.dask import DaskWorkers
 from rankwright.engines.features import gather_parts
 from rankwright.engines.frames import frame_fleet, is_dask_frame
@@ -62,10 +62,28 @@ def test_partitions_are_parts_and_outlive_their_worker(client, made):
 
 def test_a_query_in_two_partitions_is_refused_by_name(client, made):
     _, frame = made
-    fleet = frame_fleet(dd.from_pandas(frame, npartitions=3, sort=False), DaskWorkers(client))
-    with pytest.raises(InputError, match=r"query q\d+ is in part"):
-        gather_parts(fleet)
-    fleet.close()
+    split = dd.from_pandas(frame, npartitions=3, sort=False)
+    what = r"Dask DataFrame: query q\d+ is in partition 0 and in partition 1; .*: frame.shuffle\('qid'\) repairs it"
+    with pytest.raises(InputError, match=what):
+        rankwright.open_parts(split, engine=client)
+    assert rankwright.open_parts(split.shuffle("qid"), engine=client).n_docs == len(frame)
+
+
+def test_training_on_a_frame_is_training_on_its_data(client, made):
+    data, frame = made
+    parted = rankwright.open_parts(cut(frame, 3), engine=client)
+    parts = [data.select(np.isin(data.query_ids, some)) for some in np.array_split(data.query_ids, 3)]
+    expected = rankwright.StructuredSVM("map", C=1.0).fit(in_parts(parts, Several(2)))
+    assert rankwright.StructuredSVM("map", C=1.0).fit(parted).coef_.tobytes() == expected.coef_.tobytes()
+    with pytest.raises(InputError, match=r"join the parts first: rankwright\.from_frame"):
+        np.asarray(parted.X)
+
+
+def test_frames_need_a_cluster(made):
+    with pytest.raises(InputError, match="on its cluster; expected engine=Client"):
+        rankwright.open_parts(cut(made[1], 2), engine="processes")
+    with pytest.raises(InputError, match="on a cluster; expected engine=Client"):
+        rankwright.open_parts(cut(made[1], 2))
 
 
 def test_bad_frames_get_one_line(client, made):

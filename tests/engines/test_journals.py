@@ -103,6 +103,16 @@ def test_a_fleet_without_a_journal_computes():
     assert same([fleet.recall(lambda: made(2))], [made(2)])
 
 
+def test_arrays_have_the_same_order_with_and_without_a_journal(tmp_path):
+    """Products of matrices in another order have other bits."""
+    fleet = Fleet(Local(), [], [])
+    found = [fleet.recall(lambda: {"M": np.ones((2, 3)).T})]
+    for resume in (False, True):
+        with Journal(tmp_path / "a", KEY, resume=resume) as fleet.journal:
+            found.append(fleet.recall(lambda: {"M": np.ones((2, 3)).T}))
+    assert [one["M"].flags.c_contiguous for one in found] == [True] * 3
+
+
 DRIVER = """
 import os, sys
 from test_journals import KEY, Journal, made

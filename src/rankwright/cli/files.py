@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from rankwright.cli.engines import open_parted
 from rankwright.cli.progress import reading
 from rankwright.cli.tables import tell_layout
 from rankwright.errors import InputError
@@ -15,6 +16,7 @@ from rankwright.errors import InputError
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
     from rankwright.data.roles import Columns
+    from rankwright.engines.fleet import Transport
 
 __all__ = ["check_missing", "check_plots", "check_target", "naming_files", "read_features"]
 
@@ -26,10 +28,13 @@ def read_features(
     negative_as_zero: bool = False,
     columns: Columns | None = None,
     threads: int = 1,
+    engine: Transport | None = None,
 ) -> RankingData:
-    """The feature data of a file, with a line on what the columns of a table are taken for."""
+    """The feature data of a file, with a line on what the columns of a table are taken for; parts with an engine."""
     from rankwright.data.formats import detected, read_data
 
+    if engine is not None:
+        return open_parted(path, engine, group)
     with detected(path, columns) as found:
         tell_layout(found, columns)
         with reading(path) as update:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankwright.cli.engines import engine_option, engine_started
 from rankwright.cli.files import check_target, read_features
 from rankwright.cli.options import MISSING_AS_ZERO, missing_option
 from rankwright.cli.printing import print_data
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
     from rankwright.data.roles import Columns
     from rankwright.data.trec import TrecTable
+    from rankwright.engines.fleet import Transport
     from rankwright.models.saving import SavedModel
 
 __all__ = ["command", "scored"]
@@ -58,6 +60,7 @@ _ECHO = 1 << 20
 @click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
 @columns_option
 @missing_option
+@engine_option
 def command(
     model: Path,
     features: Path,
@@ -68,6 +71,7 @@ def command(
     negative_as_zero: bool,
     columns: Columns | None,
     missing_as_zero: bool,
+    engine: str | None,
 ) -> None:
     """Score the documents of FEATURES with MODEL.
 
@@ -80,6 +84,7 @@ def command(
       rankwright rank model.rkw test.txt -o test.run
       rankwright rank model.rkw test.txt -o test.scores
       rankwright evaluate test.txt test.scores -m nDCG@10
+      rankwright rank model.rkw big.parts --engine processes:4 -o big.scores
     """
     from rankwright.data.formats import suffix_of
     from rankwright.models.saving import load_model
@@ -91,7 +96,8 @@ def command(
         check_target(target, (model, features))
     saved = load_model(model)
     options: dict[str, Any] = {"negative_as_zero": negative_as_zero, "columns": columns}
-    data, scores = scored(saved, features, group, missing_as_zero=missing_as_zero, **options)
+    with engine_started(engine) as started:
+        data, scores = scored(saved, features, group, missing_as_zero=missing_as_zero, engine=started, **options)
     if kind == "trec":
         from rankwright.data.trec import write_run
 
@@ -114,12 +120,17 @@ def scored(
     negative_as_zero: bool,
     missing_as_zero: bool,
     columns: Columns | None = None,
+    engine: Transport | None = None,
 ) -> tuple[RankingData, Any]:
     """The data of a feature file, and the score of each of its rows in the order of the data."""
     from rankwright.data.matching import MissingFeaturesError
+    from rankwright.engines.features import PartedFeatures
 
-    data = read_features(features, group, negative_as_zero=negative_as_zero, columns=columns)
+    data = read_features(features, group, negative_as_zero=negative_as_zero, columns=columns, engine=engine)
     try:
+        if isinstance(data.X, PartedFeatures):
+            saved.model.check_text(data.feature_names, data.categories)
+            return data, data.X.scores(saved.model, data, missing_as_zero)
         if missing_as_zero:
             X, names = saved.model.with_missing(data.X, data.feature_names)
             data = dataclasses.replace(data, X=X, feature_names=names)

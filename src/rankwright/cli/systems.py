@@ -13,6 +13,7 @@ from typing import Any, Literal
 import click
 import numpy as np
 
+from rankwright.cli.engines import open_parted
 from rankwright.cli.progress import reading
 from rankwright.cli.tables import columns_option, matched, read_judgements, tell_doubt, tell_layout, tell_queries
 from rankwright.data.columns import read_columns
@@ -21,6 +22,7 @@ from rankwright.data.formats import Detected, detected, read_data
 from rankwright.data.letor import read_letor_labels
 from rankwright.data.roles import Columns
 from rankwright.data.trec import TrecTable, read_run
+from rankwright.engines.fleet import Transport
 from rankwright.errors import InputError
 from rankwright.evaluation.render import FORMATS
 from rankwright.evaluation.runs import Judgements, evaluate_run
@@ -72,6 +74,7 @@ def evaluate_files(
     negative_as_zero: bool,
     queries_file: str | None = None,
     columns: Columns | None = None,
+    engine: Transport | None = None,
 ) -> list[Evaluation]:
     """Evaluate every system file against the judgements; each file is opened once."""
     asked = [parse_measure(measure) for measure in measures or DEFAULT_MEASURES]
@@ -84,7 +87,7 @@ def evaluate_files(
         if source.kind == "qrels":
             judged = Judgements(_matched(read_judgements(source.source, columns), queries_file, judgements))
         else:
-            data = _labelled(source, group, negative_as_zero, columns)
+            data = _labelled(source, group, negative_as_zero, columns, engine)
     options["convention"] = convention or ("trec" if data is None else "letor")
     evaluations = []
     for system, name in zip(systems, _names(systems), strict=True):
@@ -137,8 +140,12 @@ def _names(systems: Sequence[str]) -> list[str]:
     return names if len(set(names)) == len(names) else [str(system) for system in systems]
 
 
-def _labelled(file: Detected, group: str | None, negative_as_zero: bool, columns: Columns | None) -> RankingData:
+def _labelled(
+    file: Detected, group: str | None, negative_as_zero: bool, columns: Columns | None, engine: Transport | None
+) -> RankingData:
     """The labels of a feature file; features of LETOR text are skipped, which needs no numba."""
+    if engine is not None:
+        return open_parted(Path(file.path), engine)
     negative: Literal["zero", "error"] = "zero" if negative_as_zero else "error"
     tell_layout(file, columns)
     tell_doubt(file)

@@ -16,6 +16,7 @@ import click
 from rankwright.cli.ahead import compiling_ahead
 from rankwright.cli.cleaning import clean_data, clean_options, cleaner_of
 from rankwright.cli.compiling import announce
+from rankwright.cli.engines import engine_option, engine_started, resume_option, training_course
 from rankwright.cli.files import check_target, naming_files, read_features
 from rankwright.cli.options import FILE, numbers, positive, seed_option, settings_of, threads_option
 from rankwright.cli.sections import Sectioned
@@ -25,9 +26,13 @@ from rankwright.errors import InputError
 from rankwright.training.methods import parse_method
 
 if TYPE_CHECKING:
+    from rankwright.cli.engines import Course
     from rankwright.data.cleaning import Cleaner
     from rankwright.data.dataset import RankingData
     from rankwright.data.roles import Columns
+    from rankwright.engines.fleet import Transport
+    from rankwright.models.saving import SavedModel
+    from rankwright.training.train import Plan
 
 __all__ = ["command"]
 
@@ -78,7 +83,7 @@ _CATEGORICAL_HELP = (
 _MONOTONE_HELP = "lambdamart, mcrank-ordinal: features in which scores must rise (+1) or fall (-1)."
 _EPSILON_HELP = "--solver n-slack-cutting-plane: largest violation of a constraint at which it stops.  [default: 0.01]"
 _SECTIONS = {
-    "What and where": ("target", "method", "valid", "cv", "measure", "seed", "threads", "as_json"),
+    "What and where": ("target", "method", "valid", "cv", "measure", "seed", "threads", "engine", "resume", "as_json"),
     "Method auto": ("explainable", "minutes"),
     "Data": (
         "group", "valid_group", "negative_as_zero", "columns", "categorical", "clean", "clean_scaled", "clean_above",
@@ -142,6 +147,8 @@ def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float |
 @click.option("--monotone", metavar="bm25=+1,spam=-1", help=_MONOTONE_HELP)
 @seed_option
 @threads_option()
+@engine_option
+@resume_option
 @click.option("--group", type=FILE, metavar="FILE", help="Documents per query, for text without qid.")
 @click.option("--valid-group", type=FILE, metavar="FILE", help="The same for the validation data.")
 @click.option("--negative-as-zero", is_flag=True, help="Treat labels below 0 as not relevant; otherwise an error.")
@@ -161,6 +168,8 @@ def command(
     group: Path | None,
     valid_group: Path | None,
     negative_as_zero: bool,
+    engine: str | None,
+    resume: bool,
     as_json: bool,
     **options: Any,
 ) -> None:
@@ -215,12 +224,13 @@ def command(
       rankwright train train.txt --method lambdamart --valid vali.txt --set max_leaves=10 -o model.rkw
       rankwright train train.txt --method lambdarank --valid vali.txt --set hidden=15 -o model.rkw
       rankwright train train.txt --method svm-map --C 10 --clean --clean-scaled -o model.rkw
+      rankwright train big.parts --method svm-map --engine dask://scheduler:8786 -o model.rkw
       rankwright rank model.rkw test.txt -o test.run
       rankwright evaluate test.txt test.run
     """
-    from rankwright.cli.training import facts_of, notices, show, watched
+    from rankwright.cli.training import show
     from rankwright.models.saving import load_model
-    from rankwright.training.train import STARTING_MODEL, TRAINING, VALIDATION, held_out, plan
+    from rankwright.training.train import plan
 
     _check_output(target, [features, valid])
     cv, columns = options.pop("cv"), options.pop("columns")
@@ -241,27 +251,52 @@ def command(
         settings = _folds(settings, cv) | settings
     decided = plan(chosen, settings, measure=measure, validated=valid is not None, random_state=seed, n_jobs=threads)
     read = partial(_read, negative_as_zero=negative_as_zero, columns=columns, cleaner=cleaner, threads=threads)
-    with compiling_ahead(method.strip().lower(), announce) as ahead:
-        data, dropped = read(features, group)
-        checked, also = (None, None) if valid is None else read(valid, valid_group)
-        ahead.finish(data)
-    with naming_files({TRAINING: features, VALIDATION: valid, STARTING_MODEL: start}):
-        if checked is not None:
-            checked, found = held_out(data, checked)
-            for notice in found:
-                click.echo(f"warning: {notice.text}", err=True)
-        train = partial(decided.train, data, checked, start=saved)
-        trained, compiled = watched(decided, train, starts=saved is not None, told=ahead.told)
-        notices(trained)
-    trained.save(target)
+    files = {"features": features, "valid": valid, "start": start, "background": options["background"]}
+    with engine_started(engine) as started, training_course(engine, resume, target, **files) as course:
+        inputs = (features, group), (valid, valid_group), (start, saved)
+        facts = _trained(decided, method.strip().lower(), partial(read, engine=started), *inputs, target, course)
+        if course is not None:
+            course.finish(whole=not facts["interrupted"])
     paths = {"model": str(target), "features": str(features), "valid": None if valid is None else str(valid)}
-    facts = paths | facts_of(trained, compiled) | {"cleaning": {"training": dropped, "validation": also}}
+    facts = paths | facts
     if as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))
     else:
         show(facts)
     if facts["interrupted"]:
         raise click.Abort
+
+
+def _trained(
+    decided: Plan,
+    method: str,
+    read: Any,
+    training: tuple[Path, Path | None],
+    validation: tuple[Path | None, Path | None],
+    continued: tuple[Path | None, SavedModel | None],
+    target: Path,
+    course: Course | None,
+) -> dict[str, Any]:
+    """Read the data, train and save the model; what is known then. Data are given by their file and that of groups."""
+    from rankwright.cli.training import facts_of, notices, watched
+    from rankwright.training.train import STARTING_MODEL, TRAINING, VALIDATION, held_out
+
+    with compiling_ahead(method, announce) as ahead:
+        data, dropped = read(*training)
+        checked, also = (None, None) if validation[0] is None else read(*validation)
+        ahead.finish(data)
+    if course is not None:
+        course.follow(data, checked)
+    with naming_files({TRAINING: training[0], VALIDATION: validation[0], STARTING_MODEL: continued[0]}):
+        if checked is not None:
+            checked, found = held_out(data, checked)
+            for notice in found:
+                click.echo(f"warning: {notice.text}", err=True)
+        train = partial(decided.train, data, checked, start=continued[1])
+        trained, compiled = watched(decided, train, starts=continued[1] is not None, told=ahead.told)
+        notices(trained)
+    trained.save(target)
+    return facts_of(trained, compiled) | {"cleaning": {"training": dropped, "validation": also}}
 
 
 def _read(
@@ -272,9 +307,11 @@ def _read(
     columns: Columns | None,
     cleaner: Cleaner | None,
     threads: int,
+    engine: Transport | None = None,
 ) -> tuple[RankingData, dict[str, Any] | None]:
     """The data of a file, and what cleaning dropped from it."""
-    read = read_features(path, group, negative_as_zero=negative_as_zero, columns=columns, threads=threads)
+    options: dict[str, Any] = {"negative_as_zero": negative_as_zero, "columns": columns, "threads": threads}
+    read = read_features(path, group, engine=engine, **options)
     data, found = clean_data(cleaner, read, path, threads)
     return data, None if found is None else found.to_dict()
 

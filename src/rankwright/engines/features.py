@@ -70,9 +70,9 @@ class PartedFeatures:
         n_features: int,
         dtype: Any,
         nbytes: int,
-        place: str = "FOLDER",
+        joining: str = "rankwright convert FOLDER -o JOINED.rank",
     ) -> None:
-        self.fleet, self._place = fleet, place
+        self.fleet, self._joining = fleet, joining
         self.starts, self.query_bounds = indptr[:-1], query_bounds
         self.shape, self.dtype, self.nbytes = (int(indptr[-1]), n_features), np.dtype(dtype), nbytes
 
@@ -89,7 +89,7 @@ class PartedFeatures:
 
     def _apart(self) -> FeaturesApart:
         what = f"the features are in {self.fleet.n_parts:,} parts, and this needs them in one place"
-        return FeaturesApart(f"{what}; join the parts first: rankwright convert {self._place} -o JOINED.rank")
+        return FeaturesApart(f"{what}; join the parts first: {self._joining}")
 
     def shares(self, starts: Array) -> list[Share]:
         """For every part, which of the queries that start at these rows it holds."""
@@ -217,7 +217,9 @@ def _chunks(data: RankingData) -> Iterator[Any]:
     yield from (data.X[start : start + step] for start in range(0, data.n_docs, step))
 
 
-def gather_parts(fleet: Fleet, place: str = "FOLDER") -> RankingData:
+def gather_parts(
+    fleet: Fleet, place: str = "FOLDER", *, repair: str | None = None, joining: str | None = None
+) -> RankingData:
     """The data of all parts, in their order; a query that is in two of them is refused.
 
     Parameters
@@ -226,11 +228,15 @@ def gather_parts(fleet: Fleet, place: str = "FOLDER") -> RankingData:
         The parts.
     place : str
         Where they come from, for messages.
+    repair, joining : str, optional
+        What brings the documents of every query together, and what makes one data set of the parts; default: commands
+        for a folder.
     """
     survey = fleet.make(Survey)
     facts = survey.ask("facts")
     survey.close()
-    repair = f"rankwright convert {place} --by-query {fleet.n_parts} -o NEW.parts"
+    repair = repair or f"rankwright convert {place} --by-query {fleet.n_parts} -o NEW.parts"
+    joining = joining or f"rankwright convert {place} -o JOINED.rank"
     for part, other in enumerate(facts[1:], 1):
         for what, name in (("features", "names"), ("categories", "categories"), ("form of features", "form")):
             if other[name] != facts[0][name]:
@@ -241,7 +247,7 @@ def gather_parts(fleet: Fleet, place: str = "FOLDER") -> RankingData:
     _check_whole(ids, query_bounds, fleet, place, repair)
     indptr = sizes_to_indptr(np.concatenate([part["sizes"] for part in facts]))
     n_features, dtype, _ = facts[0]["form"]
-    X = PartedFeatures(fleet, indptr, query_bounds, n_features, dtype, sum(part["bytes"] for part in facts), place)
+    X = PartedFeatures(fleet, indptr, query_bounds, n_features, dtype, sum(part["bytes"] for part in facts), joining)
     doc_ids = [part["doc_ids"] for part in facts]
     labels = np.concatenate([part["labels"] for part in facts])
     known = None if any(own is None for own in doc_ids) else join_ids(doc_ids)

@@ -158,7 +158,8 @@ class Fleet:
         """
         if self.journal is not None:
             return self.journal.recall(compute)
-        return {name: np.asarray(array) for name, array in compute().items()}
+        # In the order of a journal's arrays: products of matrices in another order have other bits.
+        return {name: np.asarray(array, order="C") for name, array in compute().items()}
 
     def forget(self, crew: Crew) -> None:
         """Drop a crew's objects."""

@@ -1,7 +1,7 @@
 """Dask DataFrames as data: each partition is a part, made by a task and used on the worker where it lies.
 
-The driver keeps futures of the parts, so Dask makes a part that is lost with a worker again, from the frame's own
-tasks; nothing is ever sent from here.
+The driver keeps Dask's futures of the parts, so Dask makes a part that is lost with a worker again, from the tasks of
+the frame; nothing is ever sent from here.
 """
 
 from __future__ import annotations

@@ -1,31 +1,48 @@
-"""Opening data in parts: a folder of parts, or a folder of Parquet files or data folders with whole queries in each."""
+"""Opening data in parts: a folder of parts, of Parquet files or of data folders, or a Dask DataFrame."""
 
 from __future__ import annotations
 
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Any
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.partition import is_parts, read_manifest
 from rankwright.data.partition_pieces import piece_sources
-from rankwright.engines.choice import engine_of
+from rankwright.engines.choice import engine_of, is_transport
+from rankwright.engines.dask import DaskWorkers, import_distributed
 from rankwright.engines.features import gather_parts
-from rankwright.engines.fleet import Fleet, Transport
+from rankwright.engines.fleet import Fleet
+from rankwright.engines.frames import frame_fleet, is_dask_frame
 from rankwright.engines.host import Source
+from rankwright.errors import InputError
 
-__all__ = ["open_parts", "parted"]
+__all__ = ["open_parts"]
+
+_FRAME = "Dask DataFrame"
 
 
-def open_parts(folder: str | Path, engine: Any = None) -> RankingData:
+def open_parts(
+    source: Any,
+    engine: Any = None,
+    *,
+    qid: str = "qid",
+    label: str = "label",
+    docid: str = "docid",
+    features: Sequence[str] | None = None,
+) -> RankingData:
     """Open data in parts; features stay where they are, labels, queries and ids come here.
 
     Parameters
     ----------
-    folder : path
+    source : path or dask.dataframe.DataFrame
         What ``rankwright convert --by-query`` wrote. Also a folder of Parquet files or of data folders, one part each,
-        if every query is in one of them; Parquet files are then read into memory where they are used.
+        if every query is in one of them; Parquet files are then read into memory where they are used. Of a Dask
+        DataFrame each partition is a part, made by a task of the cluster and kept there.
     engine : str, distributed.Client or Transport, optional
         Where parts are used: ``"processes"``, ``"dask://host:port"``, …; default: in this process, one after the other.
+        A Dask DataFrame is used on the cluster of its client; default: the current one.
+    qid, label, docid, features
+        The columns of a Dask DataFrame, as in :func:`rankwright.from_frame`.
 
     Returns
     -------
@@ -36,17 +53,47 @@ def open_parts(folder: str | Path, engine: Any = None) -> RankingData:
     --------
     >>> open_parts("big.parts")  # doctest: +SKIP
     RankingData(31531 queries, 3771125 documents, 136 dense float32 features)
+    >>> open_parts(dask.dataframe.read_parquet("big/"), engine=client)  # doctest: +SKIP
+    RankingData(31531 queries, 3771125 documents, 136 dense float32 features)
     """
-    return parted(folder, engine_of(engine))
-
-
-def parted(folder: str | Path, transport: Transport) -> RankingData:
-    """The data of a folder, its parts on the hosts of a transport."""
+    if is_dask_frame(source):
+        return _open_frame(source, engine, {"qid": qid, "label": label, "docid": docid, "features": features})
+    if (qid, label, docid, features) != ("qid", "label", "docid", None):
+        raise InputError("qid, label, docid and features name columns of a Dask DataFrame; a folder has its own")
     sources: list[Source]
-    if is_parts(folder):
-        found = read_manifest(folder)
+    if is_parts(source):
+        found = read_manifest(source)
         sources, sizes = [*found.sources], [part.documents for part in found.parts]
     else:
-        pieces = piece_sources(folder)
+        pieces = piece_sources(source)
         sources, sizes = [*pieces], [piece.n_docs for piece in pieces]
-    return gather_parts(Fleet(transport, sources, sizes), str(folder))
+    transport = engine_of(engine)
+    closes = transport is not engine
+    try:
+        return gather_parts(Fleet(transport, sources, sizes, closes=closes), str(source))
+    except BaseException:
+        if closes:
+            transport.close()
+        raise
+
+
+def _open_frame(frame: Any, engine: Any, columns: dict[str, Any]) -> RankingData:
+    workers = engine_of(_current_client() if engine is None else engine)
+    if not isinstance(workers, DaskWorkers):
+        raise InputError("a Dask DataFrame is used on its cluster; expected engine=Client(…) or dask://host:port")
+    closes = not is_transport(engine)
+    try:
+        fleet = frame_fleet(frame, workers, closes=closes, **columns)
+        repair = f"frame.shuffle({columns['qid']!r})"
+        return gather_parts(fleet, _FRAME, repair=repair, joining="rankwright.from_frame(frame.compute())")
+    except BaseException:
+        if closes:
+            workers.close()
+        raise
+
+
+def _current_client() -> Any:
+    try:
+        return import_distributed().get_client()
+    except ValueError:
+        raise InputError("a Dask DataFrame is used on a cluster; expected engine=Client(…)") from None

@@ -1,0 +1,184 @@
+"""``--engine`` and ``--resume``: where data in parts is used, and trainings that go on after an interruption."""
+
+from __future__ import annotations
+
+import logging
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from rankwright.errors import InputError
+
+if TYPE_CHECKING:
+    from rankwright.data.dataset import RankingData
+    from rankwright.engines.fleet import Transport
+    from rankwright.engines.journal import Journal
+
+__all__ = ["Course", "engine_option", "engine_started", "open_parted", "resume_option", "training_course"]
+
+_ENGINE_HELP = (
+    "Where data in parts is used: local, processes, processes:4, dask://host:port, dask://local or dask://local:4. "
+    "The result does not depend on it."
+)
+_RESUME_HELP = "Go on with a training that was interrupted: the same command with --resume."
+_NOT_DECIDING = {"target", "threads", "engine", "resume", "as_json", "features", "valid", "start", "background"}
+_LITTLE = 100_000_000  # values, rows × features: see docs/howto/scale.md
+_CHUNK = 1 << 22
+
+
+def engine_option(function: Any) -> Any:
+    """``--engine``, of commands that can use data in parts."""
+    return click.option("--engine", metavar="ENGINE", help=_ENGINE_HELP)(function)
+
+
+def resume_option(function: Any) -> Any:
+    """``--resume``, of commands that train."""
+    return click.option("--resume", is_flag=True, help=_RESUME_HELP)(function)
+
+
+@contextmanager
+def engine_started(name: str | None) -> Iterator[Transport | None]:
+    """The engine of a name, ended with the block; what Dask logs is not shown, errors say it."""
+    if name is None:
+        yield None
+        return
+    from rankwright.engines.choice import engine_of
+
+    logging.disable(logging.CRITICAL)
+    try:
+        transport = engine_of(name)
+        try:
+            yield transport
+        finally:
+            transport.close()
+    finally:
+        logging.disable(logging.NOTSET)
+
+
+def open_parted(path: Path, transport: Transport, group: Path | None = None) -> RankingData:
+    """The data of a folder, its parts with an engine."""
+    from rankwright.data.formats import detected
+    from rankwright.engines.local import Local
+    from rankwright.engines.opening import open_parts
+
+    with detected(path) as found:
+        kind = found.kind
+    if kind not in ("parts", "folders") and not (kind == "parquet" and Path(path).is_dir()):
+        how = f"rankwright convert {path} --by-query 16 -o {path.stem}.parts"
+        raise InputError(f"is not in parts, which --engine needs; make them: {how}", path)
+    if group is not None:
+        raise InputError("group sizes are for LETOR text without qid; this data has query ids", path)
+    data = open_parts(path, transport)
+    values = data.n_docs * data.n_features
+    if values < _LITTLE and not isinstance(transport, Local):
+        what = f"{path} has {values:,} values (rows × features)"
+        click.echo(f"note: {what}; an engine pays from about {_LITTLE:,}, below that none is faster", err=True)
+    return data
+
+
+class Course:
+    """A training under way, whose results are kept until it is done.
+
+    Parameters
+    ----------
+    target : path
+        The model file; the journal lies beside it.
+    key : mapping
+        What decides the training.
+    resume : bool
+        Whether to go on with the journal that is there.
+    """
+
+    def __init__(self, target: Path, key: Mapping[str, Any], resume: bool) -> None:
+        from rankwright.engines.journal import Journal, read_key
+
+        path = target.parent / f".{target.name}.journal"
+        if not resume and read_key(path) == dict(key):
+            what = "the same training was interrupted, and its results are here"
+            raise InputError(f"{what}; expected --resume to go on, or this file removed to start anew", path)
+        self.journal: Journal = Journal(path, key, resume=resume)
+
+    def follow(self, *parts: RankingData | None) -> None:
+        """Keep the results of what is computed with these data."""
+        from rankwright.data.parts import stored
+        from rankwright.engines.features import PartedFeatures
+
+        for data in parts:
+            X = None if data is None else stored(data)[0]
+            if isinstance(X, PartedFeatures):
+                X.fleet.journal = self.journal
+
+    def finish(self, whole: bool) -> None:
+        """The model is saved: the journal is removed, unless the training was stopped on the way."""
+        if whole:
+            self.journal.remove()
+        else:
+            click.echo(f"note: {self.way_on}", err=True)
+
+    @property
+    def way_on(self) -> str:
+        """How to go on."""
+        return f"the results so far are in {self.journal.path}; the same command with --resume goes on from there"
+
+
+@contextmanager
+def training_course(engine: str | None, resume: bool, target: Path, **files: Path | None) -> Iterator[Course | None]:
+    """The course of a training with an engine; None without one. An error says how to go on."""
+    if engine is None:
+        if resume:
+            raise InputError("--resume is for trainings with --engine; expected --engine, too")
+        yield None
+        return
+    course = Course(target, _key(files), resume)
+    try:
+        yield course
+    except InputError as error:
+        if resume or course.journal.recorded:
+            raise InputError(f"{error.message}; {course.way_on}", error.path, error.line) from None
+        raise
+    finally:
+        if resume or course.journal.recorded:
+            course.journal.close()
+        else:
+            course.journal.remove()  # there is nothing to go on from
+
+
+def _key(files: Mapping[str, Path | None]) -> dict[str, Any]:
+    """What decides a training: version, options, and the content of files."""
+    from rankwright import __version__
+
+    options = click.get_current_context().params
+    given = {name: _text(value) for name, value in sorted(options.items()) if name not in _NOT_DECIDING}
+    content = {name: None if path is None else _fingerprint(path) for name, path in files.items()}
+    return {"version": __version__, **given, **content}
+
+
+def _text(value: Any) -> Any:
+    return value if value is None or isinstance(value, bool | int | float) else str(value)
+
+
+def _fingerprint(path: Path) -> str:
+    """A checksum of a file; of a folder, one of its manifest, or else of the names and sizes of its files."""
+    from rankwright.data.partition import MANIFEST
+
+    if not path.is_dir():
+        return _checksum(path)
+    if (path / MANIFEST).is_file():
+        return _checksum(path / MANIFEST)
+    found = [(str(one.relative_to(path)), one.stat().st_size) for one in sorted(path.rglob("*")) if one.is_file()]
+    return f"{zlib.crc32(repr(found).encode()):08x}"
+
+
+def _checksum(path: Path) -> str:
+    total = 0
+    try:
+        with open(path, "rb") as file:
+            while some := file.read(_CHUNK):
+                total = zlib.crc32(some, total)
+    except OSError as error:
+        raise InputError(f"cannot be read: {error.strerror or error}", path) from None
+    return f"{total:08x}"
