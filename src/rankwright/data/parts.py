@@ -18,7 +18,17 @@ from rankwright.data import sparse
 from rankwright.data.blocks import query_chunks, sizes_to_indptr
 from rankwright.data.dataset import RankingData
 
-__all__ = ["batches", "feature_bytes", "pieces", "rows_of", "segments", "some_queries", "stored"]
+__all__ = [
+    "adjacent",
+    "batches",
+    "feature_bytes",
+    "pieces",
+    "rows_in",
+    "rows_of",
+    "segments",
+    "some_queries",
+    "stored",
+]
 
 Array = npt.NDArray[Any]
 _BATCH_BYTES = 1 << 20  # of values copied at a time
@@ -99,17 +109,38 @@ def pieces(data: RankingData) -> Iterator[Any]:
 
 def segments(data: RankingData) -> tuple[Array, Array]:
     """First and last rows, as starts and stops, of as many adjacent rows of the stored matrix as there are."""
-    starts = stored(data)[1]
+    return adjacent(stored(data)[1], data.sizes)
+
+
+def adjacent(starts: Array, sizes: Array) -> tuple[Array, Array]:
+    """Starts and stops of runs of rows, with those that follow one another as one.
+
+    Examples
+    --------
+    >>> adjacent(np.array([0, 2, 9]), np.array([2, 3, 1]))
+    (array([0, 9]), array([ 5, 10]))
+    """
     if not len(starts):
         return starts, starts
-    stops = starts + data.sizes
+    stops = starts + sizes
     breaks = np.flatnonzero(starts[1:] != stops[:-1])
     return starts[np.append(0, breaks + 1)], stops[np.append(breaks, len(starts) - 1)]
 
 
-def batches(data: RankingData) -> Iterator[tuple[Any, Array]]:
-    """The features of some queries at a time, with their boundaries; copies of a few where they are not adjacent."""
-    if "X" in vars(data):
+def rows_in(data: RankingData) -> Array | None:
+    """The row of the stored matrix that holds each document; None if that is its own number."""
+    X, starts = stored(data)
+    if len(data.labels) == X.shape[0] and np.array_equal(starts, data.indptr[:-1]):
+        return None
+    return rows_of(starts, data.indptr)
+
+
+def batches(data: RankingData, *, at_once: bool = True) -> Iterator[tuple[Any, Array]]:
+    """The features of some queries at a time, with their boundaries; copies of a few where they are not adjacent.
+
+    ``at_once``: all of them where the data has a matrix of its own.
+    """
+    if at_once and "X" in vars(data):
         yield data.X, data.indptr
         return
     rows = max(1, _BATCH_BYTES * data.n_docs // max(1, feature_bytes(data)))

@@ -8,15 +8,41 @@ Scores F have one row for each class, or each threshold above the lowest grade.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Grades"]
+__all__ = ["Grades", "Rows"]
 
 Array = npt.NDArray[Any]
 _LEAST_SHARE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Arrays that are computed when they are asked for.
+
+    Attributes
+    ----------
+    row : callable
+        The array of a number from 0.
+    n : int
+        How many there are.
+    """
+
+    row: Callable[[int], Array]
+    n: int
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __getitem__(self, number: int) -> Array:
+        if not 0 <= number < self.n:
+            raise IndexError(number)
+        return self.row(number)
 
 
 class Grades:
@@ -35,25 +61,47 @@ class Grades:
     def __init__(self, labels: Array, weights: Array, link: str) -> None:
         self.grades, codes = np.unique(labels, return_inverse=True)
         self.link, self._weights = link, weights
-        numbers = np.arange(len(self.grades))[:, None]
-        self._targets = (codes >= numbers[1:] if link == "ordinal" else codes == numbers).astype(np.float64)
+        self._codes = codes.astype(np.min_scalar_type(len(self.grades)))
+
+    def target(self, row: int) -> Array:
+        """Which documents are of a class, or reach a threshold."""
+        return np.asarray(self._codes >= row + 1 if self.link == "ordinal" else self._codes == row)
 
     @property
     def starts(self) -> Array:
         """Scores that give every class its share in the data."""
-        shares = np.clip((self._targets * self._weights).sum(axis=1) / self._weights.sum(), _LEAST_SHARE, 1.0)
+        n_rows = len(self.grades) - (self.link == "ordinal")
+        sums = np.array([np.where(self.target(row), self._weights, 0.0).sum() for row in range(n_rows)])
+        shares = np.clip(sums / self._weights.sum(), _LEAST_SHARE, 1.0)
         if self.link == "softmax":
             return np.log(shares)
         shares = np.minimum(shares, 1.0 - _LEAST_SHARE)
         return np.asarray(np.log(shares / (1.0 - shares)))
 
-    def evaluate(self, scores: Array) -> tuple[Array, Array]:
-        """Residuals and second derivatives, one row for each row of ``scores``."""
+    def evaluate(self, scores: Array) -> tuple[Rows, Rows]:
+        """Residuals and second derivatives, one row for each row of ``scores``, computed when it is asked for.
+
+        A row of ``scores`` must not change before both have been asked for.
+        """
         if self.link == "ordinal":
-            chances = 1.0 / (1.0 + np.exp(-np.clip(scores, -500.0, 500.0)))
+
+            def chances(row: int) -> Array:
+                return np.asarray(1.0 / (1.0 + np.exp(-np.clip(scores[row], -500.0, 500.0))))
+
             factor = 1.0
         else:
-            powers = np.exp(scores - scores.max(axis=0))
-            chances = powers / powers.sum(axis=0)
+            highest, total = scores.max(axis=0), np.zeros(scores.shape[1])
+            for row in scores:
+                total += np.exp(row - highest)
+
+            def chances(row: int) -> Array:
+                return np.asarray(np.exp(scores[row] - highest) / total)
+
             factor = len(self.grades) / max(len(self.grades) - 1, 1)  # for classes whose scores sum to a constant
-        return (self._targets - chances) * self._weights, factor * chances * (1.0 - chances) * self._weights
+
+        def weight(row: int) -> Array:
+            chance = chances(row)
+            return np.asarray(factor * chance * (1.0 - chance) * self._weights)
+
+        n_rows = len(scores)
+        return Rows(lambda row: (self.target(row) - chances(row)) * self._weights, n_rows), Rows(weight, n_rows)

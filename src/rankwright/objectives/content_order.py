@@ -7,7 +7,6 @@ are not 0, so dense and sparse data agree; features that do not vary are left ou
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from numba import njit
 
 from rankwright.data import sparse
 from rankwright.data.blocks import query_chunks, query_of_row
+from rankwright.data.parts import adjacent
 from rankwright.data.threads import Team, runs_of
 
 __all__ = ["content_keys", "content_order", "varying"]
@@ -28,7 +28,12 @@ _ZEROS = (np.uint64(0), np.uint64(1 << 63))  # the bits of 0 and −0
 
 
 def content_order(
-    X: Any, labels: Array, indptr: Array, weights: Array | None = None, threads: int = 1
+    X: Any,
+    labels: Array,
+    indptr: Array,
+    weights: Array | None = None,
+    threads: int = 1,
+    starts: Array | None = None,
 ) -> tuple[Array, Array]:
     """The documents in order, query after query, and the queries in order.
 
@@ -42,21 +47,29 @@ def content_order(
         Weights of the queries, which decide between queries of equal content.
     threads : int
         The result does not depend on it.
+    starts : ndarray, optional
+        The row of X at which each query starts, if that is not its boundary.
     """
-    docs, _, sums = content_keys(X, labels, indptr, threads)
+    docs, _, sums = content_keys(X, labels, indptr, threads, starts=starts)
     return docs, np.lexsort((sums,) if weights is None else (weights, sums))
 
 
 def content_keys(
-    X: Any, labels: Array, indptr: Array, threads: int = 1, varies: Array | None = None
+    X: Any,
+    labels: Array,
+    indptr: Array,
+    threads: int = 1,
+    varies: Array | None = None,
+    starts: Array | None = None,
 ) -> tuple[Array, Array, Array]:
     """The documents in order, query after query, a hash of each, and one of every query.
 
-    ``varies`` are the features that count; by default those that vary.
+    ``varies`` are the features that count; by default those that vary. ``starts``: as for :func:`content_order`.
     """
     team = Team(threads)
     try:
-        keys = _row_keys(X, labels, team, varies)
+        runs = adjacent(indptr[:-1] if starts is None else starts, np.diff(indptr))
+        keys = _row_keys(X, labels, runs, team, varies)
 
         def sort(first: int, stop: int) -> Array:
             own = indptr[first : stop + 1] - indptr[first]
@@ -75,37 +88,52 @@ def varying(X: Array, threads: int = 1) -> Array:
     """Which features of dense rows are not the same everywhere."""
     team = Team(threads)
     try:
-        return _varying(X, team)
+        return _varying(X, _shares(np.array([0]), np.array([len(X)]), _step(X), np.empty(len(X))), team)
     finally:
         team.close()
 
 
-def _row_keys(X: Any, labels: Array, team: Team, varies: Array | None) -> Array:
-    """A hash of every row and its label."""
-    keys = np.zeros(X.shape[0], np.uint64)
+def _row_keys(X: Any, labels: Array, runs: tuple[Array, Array], team: Team, varies: Array | None) -> Array:
+    """A hash of every document and its label; ``runs``: starts and stops of their rows."""
+    keys = np.zeros(len(labels), np.uint64)
     if sparse.issparse(X):
-        stored = _vary_stored(X.data, X.indices, X.shape[0], X.shape[1]) if varies is None else varies
-        numbers = _numbers(stored)
-        for start, stop in query_chunks(X.indptr, _VALUES):
-            values = slice(X.indptr[start], X.indptr[stop])
-            part = X.data[values].astype(np.float64).view(np.uint64)
-            _add_stored(part, X.indices[values], X.indptr[start : stop + 1], numbers, keys[start:stop])
+        numbers = _numbers(_vary_stored(X, *runs) if varies is None else varies)
+        for start, stop, own in _shares(*runs, X.shape[0], keys):
+            for first, last in query_chunks(X.indptr[start : stop + 1], _VALUES):
+                bounds = X.indptr[start + first : start + last + 1]
+                values = slice(bounds[0], bounds[-1])
+                part = X.data[values].astype(np.float64).view(np.uint64)
+                _add_stored(part, X.indices[values], bounds, numbers, own[first:last])
     else:
-        numbers = _numbers(_varying(X, team) if varies is None else varies)
-        shares = [(part, keys[start : start + len(part)]) for start, part in _chunks(X)]
-        team.each(lambda part, own: _add_dense(part.astype(np.float64).view(np.uint64), numbers, own), shares)
+        shares = _shares(*runs, _step(X), keys)
+        numbers = _numbers(_varying(X, shares, team) if varies is None else varies)
+
+        def add(start: int, stop: int, own: Array) -> None:
+            _add_dense(X[start:stop].astype(np.float64).view(np.uint64), numbers, own)
+
+        team.each(add, shares)
     _finish((labels + 0.0).view(np.uint64), keys)
     return keys
 
 
-def _chunks(X: Array) -> Iterator[tuple[int, Array]]:
-    """Some dense rows at a time, and where they start."""
-    step = max(1, _VALUES // max(1, X.shape[1]))
-    return ((start, X[start : start + step]) for start in range(0, X.shape[0], step))
+def _shares(starts: Array, stops: Array, step: int, keys: Array) -> list[tuple[int, int, Array]]:
+    """Up to ``step`` adjacent rows at a time, with their part of the keys."""
+    found, place = [], 0
+    for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
+        for first in range(start, stop, step):
+            last = min(first + step, stop)
+            found.append((first, last, keys[place : place + last - first]))
+            place += last - first
+    return found
 
 
-def _varying(X: Array, team: Team) -> Array:
-    vary = team.each(lambda _, part: _vary_dense(part, X[0]), _chunks(X))
+def _step(X: Array) -> int:
+    """Dense rows at a time."""
+    return max(1, _VALUES // max(1, X.shape[1]))
+
+
+def _varying(X: Array, shares: list[tuple[int, int, Array]], team: Team) -> Array:
+    vary = team.each(lambda start, stop, _: _vary_dense(X[start:stop], X[shares[0][0]]), shares)
     return np.asarray(np.any(vary, axis=0) if vary else np.zeros(X.shape[1], bool))
 
 
@@ -125,10 +153,17 @@ def _vary_dense(X: Any, firsts: Any) -> Any:
     return varies
 
 
+def _vary_stored(X: Any, starts: Array, stops: Array) -> Array:
+    """Features that are not the same in all of these rows."""
+    firsts, counts = np.zeros(X.shape[1]), np.zeros(X.shape[1], np.int64)
+    varies = np.zeros(X.shape[1], np.bool_)
+    for first, last in zip(X.indptr[starts].tolist(), X.indptr[stops].tolist(), strict=True):
+        _compare_stored(X.data[first:last], X.indices[first:last], firsts, counts, varies)
+    return varies | ((counts > 0) & (counts < int((stops - starts).sum())))
+
+
 @njit(cache=True)
-def _vary_stored(values: Any, columns: Any, n_rows: int, n_columns: int) -> Any:
-    firsts, counts = np.zeros(n_columns), np.zeros(n_columns, np.int64)
-    varies = np.zeros(n_columns, np.bool_)
+def _compare_stored(values: Any, columns: Any, firsts: Any, counts: Any, varies: Any) -> None:
     for at in range(values.size):
         here, column = values[at], columns[at]
         if here == 0:
@@ -138,9 +173,6 @@ def _vary_stored(values: Any, columns: Any, n_rows: int, n_columns: int) -> Any:
         first = firsts[column]
         varies[column] |= here != first and (here == here or first == first)
         counts[column] += 1
-    for column in range(n_columns):
-        varies[column] |= 0 < counts[column] < n_rows
-    return varies
 
 
 @njit(cache=True)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,11 @@ from sklearn.svm import LinearSVC
 
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
+from rankwright.data.memory import free_memory
+from rankwright.data.parts import batches, feature_bytes, rows_in, stored
 from rankwright.data.scaling import QueryScaler, Standardizer
+from rankwright.data.scratch import beside, scratch
+from rankwright.data.statistics import Statistics
 from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
@@ -33,12 +38,14 @@ from rankwright.rankers.cost import CostRanker, Trial, cost
 from rankwright.rankers.cross_validation import Steps, Still
 from rankwright.rankers.facts import Kind, Notice, Outcome
 from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, SEED, Rule, parameter, seed_of, whole
-from rankwright.rankers.scales import largest, varies
+from rankwright.rankers.scales import largest, scale_of
 
 __all__ = ["AccuracySVM"]
 
 Array = npt.NDArray[Any]
 _SCALING = Rule("a name such as 'minmax'", lambda value: isinstance(value, str) and bool(QueryScaler(value)))
+_VALUE_BYTES = 24  # a value in float64, and in liblinear's own form
+_CHUNK_ROWS = 1 << 12
 _DENSE_BYTES = 1 << 32  # that sparse features may take when standardising makes them dense
 _METHODS = {
     (False, None): "svm-acc",
@@ -156,13 +163,16 @@ class AccuracySVM(CostRanker):
         return Still(self._model_of(np.zeros(task.data.n_features)), task.valid)
 
     def _path(self, task: Task) -> _Problem:
-        data, X, weights = task.data, task.data.X, task.weights.documents
+        data, weights = task.data, task.weights.documents
+        _check_room(data, self.standardize)
+        X, rows = stored(data)[0], rows_in(data)
         good = data.labels >= self.relevant_from
         if self.query_scaling is not None:
-            X = QueryScaler(self.query_scaling).transform_arrays(X, data.indptr)
-        order = _row_order(X, good, weights)
-        X, good, weights = X[order], good[order], weights[order]
-        X, scale = _standardized(X) if self.standardize else (_for_liblinear(X), np.ones(X.shape[1]))
+            X, rows = _scaled(QueryScaler(self.query_scaling), data), None
+        order = _row_order(X, rows, good, weights)
+        good, weights = good[order], weights[order]
+        rows = order if rows is None else rows[order]
+        X, scale = _standardized(X, rows) if self.standardize else (_for_liblinear(X, rows), np.ones(X.shape[1]))
         costs = weights / weights.sum()
         if self.balance:
             costs = costs * np.where(good, weights[~good].sum() / weights[good].sum(), 1.0)
@@ -232,34 +242,68 @@ class _Problem:
         """Nothing to shut down."""
 
 
-def _row_order(X: Any, good: Array, weights: Array) -> Array:
+def _check_room(data: RankingData, dense: bool) -> None:
+    """Reject data that does not fit into memory as LinearSVC needs it."""
+    n_values = data.n_docs * data.n_features if dense or not data.is_sparse else feature_bytes(data) // 4
+    needed, free = n_values * _VALUE_BYTES, free_memory()
+    if free is not None and needed > free:
+        what = f"svm-acc takes all features into memory, {needed / 1e6:,.0f} MB here, and {free / 1e6:,.0f} MB are free"
+        raise InputError(f"{what}; expected fewer documents, or a method that reads them in place, such as svm-map")
+
+
+def _scaled(scaler: QueryScaler, data: RankingData) -> Any:
+    """Features scaled within each query, in a file if they come from one and are large."""
+    whole = stored(data)[0]
+    if sparse.issparse(whole):
+        return scaler.transform_arrays(data.X, data.indptr)
+    X = scratch((data.n_docs, data.n_features), whole.dtype, beside(whole))
+    first = 0
+    for rows, indptr in batches(data, at_once=False):
+        X[first : first + len(rows)] = scaler.transform_arrays(rows, indptr)
+        first += len(rows)
+    return X
+
+
+def _row_order(X: Any, rows: Array | None, good: Array, weights: Array) -> Array:
     """An order of the rows that depends on their content only, so that the model does not depend on the order given.
 
     Rows are sorted by a fixed random combination of their features, which only equal rows share.
     """
     size = np.maximum(largest(X), np.finfo(np.float64).tiny)
     mix = np.random.default_rng(0).uniform(0.5, 1.0, X.shape[1]) / size
-    return np.lexsort((weights, good, LinearModel(mix).score(X)))
+    scores = LinearModel(mix).score(X)
+    return np.lexsort((weights, good, scores if rows is None else scores[rows]))
 
 
-def _standardized(X: Any) -> tuple[Array, Array]:
-    """Dense features of mean 0 and deviation 1, and the deviations; constant features become 0, their scale inf."""
-    if sparse.issparse(X):
-        if X.shape[0] * X.shape[1] * 8 > _DENSE_BYTES:
-            size = f"{X.shape[0] * X.shape[1] * 8 / 1e9:,.0f} GB"
-            raise InputError(f"standardising makes sparse features dense, {size} here; expected standardize=False")
-        X = X.toarray()
-    X = X.astype(np.float64, copy=False)
-    standardizer = Standardizer.fit(X)
-    flat = ~varies(X, standardizer.scale)
-    X = standardizer.transform(X)
-    X[:, flat] = 0.0
-    return X, np.where(flat, np.inf, standardizer.scale)
+def _standardized(X: Any, rows: Array) -> tuple[Array, Array]:
+    """Dense rows of mean 0 and deviation 1, and the deviations; constant features become 0, their scale inf."""
+    if sparse.issparse(X) and len(rows) * X.shape[1] * 8 > _DENSE_BYTES:
+        size = f"{len(rows) * X.shape[1] * 8 / 1e9:,.0f} GB"
+        raise InputError(f"standardising makes sparse features dense, {size} here; expected standardize=False")
+    found = _statistics(X, rows)
+    scale = scale_of(found)
+    flat = np.isinf(scale)
+    standardizer = Standardizer(found.means, np.where(flat, 1.0, scale))
+    standard = np.empty((len(rows), X.shape[1]))
+    for start in range(0, len(rows), _CHUNK_ROWS):
+        some = X[rows[start : start + _CHUNK_ROWS]]
+        some = (some.toarray() if sparse.issparse(some) else some).astype(np.float64, copy=False)
+        standard[start : start + _CHUNK_ROWS] = standardizer.transform(some)
+    standard[:, flat] = 0.0
+    return standard, scale
 
 
-def _for_liblinear(X: Any) -> Any:
-    """Features in float64; sparse ones with the 32-bit indices that liblinear needs, if possible."""
-    X = X.astype(np.float64, copy=False)
+def _statistics(X: Any, rows: Array) -> Statistics:
+    """The statistics of some rows; they do not depend on their order."""
+    if len(rows) == X.shape[0]:
+        return Statistics.of(X)
+    found = [Statistics.of(X[some]) for some in np.array_split(np.sort(rows), -(-len(rows) // _CHUNK_ROWS))]
+    return reduce(Statistics.merge, found)
+
+
+def _for_liblinear(X: Any, rows: Array) -> Any:
+    """Rows in float64; sparse ones with the 32-bit indices that liblinear needs, if possible."""
+    X = X[rows].astype(np.float64, copy=False)
     if sparse.issparse(X) and max(X.nnz, *X.shape) < np.iinfo(np.int32).max:
         parts = (X.data, X.indices.astype(np.int32), X.indptr.astype(np.int32))
         X = sparse.csr_matrix(parts, shape=X.shape)

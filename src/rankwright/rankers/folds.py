@@ -116,10 +116,11 @@ def by_content(data: RankingData) -> tuple[Array, Array]:
 
     if is_parted(data):
         return _by_content_of_parts(data)
-    docs, queries = content_order(data.X, data.labels, data.indptr)
+    X, starts = stored(data)
+    docs, queries = content_order(X, data.labels, data.indptr, starts=starts)
     places = np.empty(data.n_queries)
     places[queries] = np.arange(data.n_queries)
-    return docs, content_order(data.X, np.zeros(data.n_docs), data.indptr, places)[1]
+    return docs, content_order(X, np.zeros(data.n_docs), data.indptr, places, starts=starts)[1]
 
 
 class ContentOrder:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.parts import rows_in, stored
 from rankwright.data.threads import threads_of
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
@@ -110,12 +111,14 @@ class LambdaBoost(BoostedRanker, FromBackground):
         weights = task.weights.queries
         lambdas = lambda_gradients(data, self.measure, self.truncation, self.n_jobs, weights)
         learner = FeatureLearner(
-            data.X,
+            stored(data)[0],
             *moments(data, self.standardize, threads_of(self.n_jobs)),
             rate=self.learning_rate,
             weights=np.repeat(weights, data.sizes),
-            X_valid=None if valid is None else valid.X,
+            X_valid=None if valid is None else stored(valid)[0],
             threads=threads_of(self.n_jobs),
+            rows=rows_in(data),
+            rows_valid=None if valid is None else rows_in(valid),
         )
         valid_scores = None if valid is None else start.scores(valid)
 

@@ -18,6 +18,7 @@ from rankwright.rankers.background import BACKGROUND, FromBackground, Start, com
 from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import Run, lambda_gradients
 from rankwright.rankers.facts import Outcome
+from rankwright.rankers.located import Batches
 from rankwright.rankers.parameters import FLAG, MEASURE, NONE, NOT_NEGATIVE, parameter, seed_of, whole
 from rankwright.rankers.tree_ranker import Ordered, TreeRanker
 from rankwright.solvers.boosting import Boosted, Boosting
@@ -125,13 +126,13 @@ class LambdaMART(TreeRanker, FromBackground):
         data, valid, start = task.data, task.valid, Start.of(self.background, task.data)
         if is_parted(data):
             return self._run_over_parts(task, start)
-        X = self._features(data)
-        ordered = Ordered.of(task, X, threads_of(self.n_jobs))
+        features = self._features(data)
+        ordered = Ordered.of(task, features, threads_of(self.n_jobs))
         scores = start.scores(data)[ordered.rows]
         valid_scores = None if valid is None else start.scores(valid)
         factors = self._factors() | {"winning": ordered.winning}
         lambdas = lambda_gradients(ordered, self.measure, self.truncation, self.n_jobs, ordered.weights, **factors)
-        grower, (learner,) = self._grow(X, ordered.rows, valid, 1)
+        grower, (learner,) = self._grow(features, ordered.rows, valid, 1)
 
         def keep(boosted: Boosted) -> Outcome:
             return self._keep(learner.trees[: boosted.n_rounds], boosted, data, start)
@@ -175,8 +176,8 @@ class LambdaMART(TreeRanker, FromBackground):
         from rankwright.solvers.tree_learner import tree_scores
 
         if not is_parted(valid):
-            X = self._features(valid)
-            return lambda tree: tree_scores(tree, X)
+            X = Batches(valid, self._coding)
+            return lambda tree: np.concatenate([tree_scores(tree, rows) for rows in X])
         return lambda tree: scores_of(self._grown(Forest.of([tree])), valid)
 
     def _learn_nothing(self, task: Task) -> Outcome:

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.parts import rows_in, stored
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
@@ -72,20 +73,23 @@ class NetRanker(CrossValidated):
         from rankwright.solvers.net_training import NetTrainer
 
         data, weights = task.data, task.weights.queries
-        docs, queries = content_order(data.X, data.labels, data.indptr, weights)
+        X, starts = stored(data)
+        threads = threads_of(self.n_jobs)
+        docs, queries = content_order(X, data.labels, data.indptr, weights, threads, starts)
         lambdas = Lambdas(data.labels, data.indptr, self._lambda_measure(), self.truncation, order=docs)
         return NetTrainer(
-            data.X,
+            X,
             lambdas,
             queries[task.useful[queries]],
             self._costs(data, weights),
-            *moments(data, self.standardize, threads_of(self.n_jobs)),
+            *moments(data, self.standardize, threads),
             hidden=self.hidden,
             batch=self.batch,
             rate=self.learning_rate,
             decay=self.weight_decay,
             seed=seed_of(self.random_state),
-            threads=threads_of(self.n_jobs),
+            threads=threads,
+            rows=rows_in(data),
         )
 
     def _train(self, task: Task) -> Outcome:
@@ -98,14 +102,13 @@ class NetRanker(CrossValidated):
             of_scores = validation_value(valid, measure)
 
             def value(theta: Array) -> float:
-                return of_scores(self._model_of(*trainer.raw_weights(theta)).score(valid.X))
+                return of_scores(scores_of(self._model_of(*trainer.raw_weights(theta)), valid))
 
         try:
             trained = train_net(
                 trainer,
                 epochs=self.epochs if task.choice is None else task.choice.setting,
                 train=validation_value(data, measure),
-                n_docs=data.n_docs,
                 valid=value,
                 patience=self.patience,
                 callback=self.callback,
@@ -305,13 +308,12 @@ class _NetSteps:
 
     def __init__(self, ranker: NetRanker, task: Task) -> None:
         self._ranker, self._valid, self._trainer = ranker, task.valid, ranker._trainer(task)
-        self._seen = np.zeros(task.data.n_docs)
         self._models: list[LinearModel | NetModel] = []
 
     def step(self) -> Array | None:
         """One more epoch; None where the weights have grown without bounds."""
         trainer, number = self._trainer, len(self._models) + 1
-        if not (trainer.epoch(number, self._seen) and np.isfinite(trainer.theta).all()):
+        if not (trainer.epoch(number) and np.isfinite(trainer.theta).all()):
             if not self._models:
                 raise InputError(f"{self._ranker._too_large()} in the first epoch")
             return None

@@ -82,11 +82,11 @@ class McRank(TreeRanker):
     def _run(self, task: Task) -> Run:
         from rankwright.solvers.tree_learner import TreesPerClass
 
-        data, valid, X = task.data, task.valid, self._features(task.data)
-        ordered = Ordered.of(task, X, threads_of(self.n_jobs))
+        data, valid, features = task.data, task.valid, self._features(task.data)
+        ordered = Ordered.of(task, features, threads_of(self.n_jobs))
         objective = self._objective(ordered.labels, np.repeat(ordered.weights, np.diff(ordered.indptr)))
         starts = objective.starts
-        grower, learners = self._grow(X, ordered.rows, valid, len(starts))
+        grower, learners = self._grow(features, ordered.rows, valid, len(starts))
         scores = np.tile(starts[:, None], data.n_docs)
         valid_scores = None if valid is None else np.tile(starts[:, None], valid.n_docs)
 

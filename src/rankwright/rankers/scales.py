@@ -11,7 +11,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.statistics import Statistics, statistics_of
 from rankwright.data.threads import Team
 
-__all__ = ["ends", "largest", "moments", "scale_of", "varies", "varying"]
+__all__ = ["ends", "largest", "moments", "scale_of", "varying"]
 
 Array = npt.NDArray[Any]
 _NO_SPREAD = 1e-10  # share of the largest value: a feature that varies less counts as constant
@@ -33,14 +33,8 @@ def moments(data: RankingData, standardize: bool, threads: int = 1) -> tuple[Arr
     return found.means, scale
 
 
-def varies(X: Any, deviations: Array) -> Array:
-    """Which features vary by more than rounding."""
-    found = Statistics.of(X, summed=False)
-    return varying(found.low, found.high, deviations)
-
-
 def varying(low: Array, high: Array, deviations: Array) -> Array:
-    """The same, from the smallest and the largest values."""
+    """Which features vary by more than rounding, given their smallest and largest values."""
     least = np.maximum(_NO_SPREAD * np.maximum(np.abs(low), np.abs(high)), _LEAST_SPREAD)
     return (low < high) & (deviations > least)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import stored
+from rankwright.data.parts import pieces, stored
 from rankwright.data.threads import threads_of
 from rankwright.engines.features import is_parted
 from rankwright.errors import InputError
@@ -20,6 +20,7 @@ from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import TreeModel
 from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import BoostedRanker
+from rankwright.rankers.located import Batches, Located, located
 from rankwright.rankers.parameters import (
     DIRECTIONS,
     FEATURES,
@@ -78,9 +79,9 @@ class TreeRanker(BoostedRanker):
         self._directions = dict(zip(rising, (self.monotone or {}).values(), strict=True))
         self._coding = _coding(data, {*named, *data.categories}, self.max_bins)
 
-    def _features(self, data: RankingData) -> Array:
-        """Dense features in the data's own order, categories numbered as the trees know them."""
-        return self._coding(dense_features(data))
+    def _features(self, data: RankingData) -> Located:
+        """Dense features, categories numbered as the trees know them."""
+        return located(data, self._coding)
 
     def _node_share(self) -> float:
         """Share of rows and features that are drawn for each node."""
@@ -88,8 +89,10 @@ class TreeRanker(BoostedRanker):
             return NODE_SHARE if self.randomize_nodes else 1.0
         return float(self.randomize_nodes)
 
-    def _grow(self, X: Array, order: Array, valid: RankingData | None, n_learners: int) -> tuple[Any, list[Any]]:
-        """A grower of trees on these rows in this order, which the caller closes, and learners that share it."""
+    def _grow(
+        self, features: Located, order: Array, valid: RankingData | None, n_learners: int
+    ) -> tuple[Any, list[Any]]:
+        """A grower of trees on documents in this order, which the caller closes, and learners that share it."""
         from rankwright.models.trees.binning import bin_features
         from rankwright.models.trees.grow import Grower
         from rankwright.solvers.tree_learner import TreeLearner
@@ -97,9 +100,10 @@ class TreeRanker(BoostedRanker):
         seed, threads = seed_of(self.random_state), threads_of(self.n_jobs)
         share = self._node_share()
         counts = {j: len(values) for j, values in self._coding.categories.items()}
-        binned = bin_features(X, self.max_bins, seed, threads, order, counts)
+        X, order = features.X, order if features.rows is None else features.rows[order]
+        binned = bin_features(X, self.max_bins, seed, threads, order, counts, features.folder)
         grower = Grower(binned, self.max_leaves, self.min_rows, share, share, threads, self._directions)
-        X_valid = None if valid is None else self._features(valid)
+        X_valid = None if valid is None else Batches(valid, self._coding)
         learners = [
             TreeLearner(
                 grower,
@@ -149,12 +153,13 @@ class Ordered:
     winning: Array | None = None
 
     @classmethod
-    def of(cls, task: Task, X: Array, threads: int = 1) -> Ordered:
-        """Order the data by its content; ``X`` are its features."""
+    def of(cls, task: Task, features: Located, threads: int = 1) -> Ordered:
+        """Order the data by its content."""
         from rankwright.objectives.content_order import content_order
 
         data, weights = task.data, task.weights.queries
-        docs, queries = content_order(X, data.labels, data.indptr, weights, threads)
+        starts = None if features.rows is None else features.rows[data.indptr[:-1]]
+        docs, queries = content_order(features.X, data.labels, data.indptr, weights, threads, starts)
         sizes = data.sizes[queries]
         indptr = np.concatenate([[0], np.cumsum(sizes)])
         rows = docs[np.arange(data.n_docs) + np.repeat(data.indptr[queries] - indptr[:-1], sizes)]
@@ -168,7 +173,7 @@ def _coding(data: RankingData, columns: set[int], most: int) -> Coding:
         return _coding_of_parts(data, columns, most)
     categories = {}
     for j in sorted(columns):
-        column = data.X[:, [j]].toarray()[:, 0] if sparse.issparse(data.X) else data.X[:, j]
+        column = np.concatenate([_column(X, j) for X in pieces(data)])
         odd = ~(np.isnan(column) | (column == np.rint(column)))
         if j not in data.categories and odd.any():
             raise _odd(data, j, column[np.argmax(odd)])
@@ -201,6 +206,5 @@ def _coding_of_parts(data: RankingData, columns: set[int], most: int) -> Coding:
     return Coding(categories, data.names)
 
 
-def dense_features(data: RankingData) -> Array:
-    """Features as a dense array, in the data's own order."""
-    return np.ascontiguousarray(data.X.toarray() if sparse.issparse(data.X) else data.X)
+def _column(X: Any, j: int) -> Array:
+    return np.asarray(X[:, [j]].toarray()[:, 0] if sparse.issparse(X) else X[:, j])

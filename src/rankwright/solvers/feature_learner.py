@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from numba import njit
 from scipy import sparse
 
-from rankwright.models.products import add_rows
+from rankwright.models.products import add_listed_rows, kernel_form
 
 __all__ = ["FeatureLearner"]
 
@@ -45,6 +46,8 @@ class FeatureLearner:
         Features of the validation data.
     threads : int
         The result does not depend on it.
+    rows, rows_valid : ndarray, optional
+        The rows of X and of X_valid to use, in the order of residuals and scores; by default all.
     """
 
     def __init__(
@@ -57,12 +60,17 @@ class FeatureLearner:
         weights: Array | None = None,
         X_valid: Any = None,
         threads: int = 1,
+        rows: Array | None = None,
+        rows_valid: Array | None = None,
     ) -> None:
         self.rounds: list[tuple[int, float]] = []  # feature, and the change of its weight
-        self._X, self._X_valid = _by_columns(X), _by_columns(X_valid)
-        self._scale, self._rate = scale, rate
-        self._squares = _squares(X, mean, scale, np.ones(X.shape[0]) if weights is None else weights)
-        self._tasks = _tasks(self._X)
+        self._X, self._valid = X, (X_valid, rows_valid)
+        self._scale, self._rate, self._rows = scale, rate, np.arange(X.shape[0]) if rows is None else rows
+        self._own = (X, rows)
+        n = len(self._rows)
+        self._squares = _squares(X, self._rows, mean, scale, np.ones(n) if weights is None else weights)
+        cuts = [*range(0, n, _TASK_ROWS), n]
+        self._tasks = list(pairwise(cuts))
         self._pool = ThreadPoolExecutor(threads) if threads > 1 and len(self._tasks) > 1 else None
 
     def fit(self, residuals: Array, weights: Array, scores: Array) -> None:
@@ -74,11 +82,11 @@ class FeatureLearner:
         if gains[best] > 0:
             rise = self._rate * float(sums[best] / self._squares[best] / self._scale[best])
         self.rounds.append((best, rise))
-        _add_column(self._X, best, rise, scores)
+        _add_column(*self._own, best, rise, scores)
 
     def add_last(self, scores: Array) -> None:
         """Add the last feature to the scores of the validation data."""
-        _add_column(self._X_valid, *self.rounds[-1], scores)
+        _add_column(*self._valid, *self.rounds[-1], scores)
 
     def coefficients(self, n_rounds: int) -> Array:
         """The weights of the features after a number of rounds."""
@@ -90,13 +98,16 @@ class FeatureLearner:
     def _products(self, residuals: Array) -> Array:
         """Σ ỹ x for every feature."""
         each: Callable[..., Any] = map if self._pool is None else self._pool.map
-        if not sparse.issparse(self._X):
-            total = np.zeros(self._X.shape[1])
-            for part in each(lambda task: _dense_sums(self._X, *task, residuals), self._tasks):
-                total += part
-            return total
-        parts = (self._X.data, self._X.indices, self._X.indptr)
-        return np.concatenate(list(each(lambda task: _column_sums(*parts, *task, residuals), self._tasks)))
+        form, total = kernel_form(self._X), np.zeros(self._X.shape[1])
+
+        def add(task: tuple[int, int]) -> Array:
+            own = np.zeros(self._X.shape[1])
+            _sums(form, self._rows[slice(*task)], residuals[slice(*task)], own)
+            return own
+
+        for part in each(add, self._tasks):
+            total += part
+        return total
 
     def close(self) -> None:
         """Shut down the thread pool."""
@@ -105,56 +116,57 @@ class FeatureLearner:
             self._pool = None
 
 
-def _by_columns(X: Any) -> Any:
-    return X.tocsc() if sparse.issparse(X) else X
+@njit(cache=True, nogil=True)
+def _sums(X: Any, rows: Any, residuals: Any, total: Any) -> None:
+    add_listed_rows(X, rows, residuals, total)
 
 
-def _tasks(X: Any) -> list[tuple[int, int]]:
-    """Runs of rows, or of columns with about equal numbers of values if X is sparse."""
+def _add_column(X: Any, rows: Array | None, column: int, factor: float, scores: Array) -> None:
+    """``scores += factor · X[rows, column]``."""
     if sparse.issparse(X):
-        n_tasks = max(1, X.nnz // _TASK_VALUES)
-        cuts = np.unique(np.searchsorted(X.indptr, np.linspace(0, X.nnz, n_tasks + 1)[1:-1]))
-        cuts = np.unique(np.concatenate([[0], cuts, [X.shape[1]]]))
+        _add_stored(
+            X.data, X.indices, X.indptr, np.arange(X.shape[0]) if rows is None else rows, column, factor, scores
+        )
     else:
-        cuts = np.append(np.arange(0, X.shape[0], _TASK_ROWS), X.shape[0])
-    return list(zip(cuts[:-1].tolist(), cuts[1:].tolist(), strict=True))
+        scores += factor * (X[:, column] if rows is None else X[rows, column]).astype(np.float64)
 
 
 @njit(cache=True, nogil=True)
-def _dense_sums(X: Any, start: int, stop: int, residuals: Any) -> Any:
-    total = np.zeros(X.shape[1])
-    add_rows(X, start, stop, residuals[start:stop], total)
-    return total
+def _add_stored(
+    values: Any, columns: Any, bounds: Any, rows: Any, column: int, factor: float, scores: Any
+) -> None:  # fmt: skip
+    for i in range(rows.size):
+        low, high = bounds[rows[i]], bounds[rows[i] + 1]
+        last = high
+        while low < high:
+            middle = (low + high) // 2
+            if columns[middle] < column:
+                low = middle + 1
+            else:
+                high = middle
+        if low < last and columns[low] == column:
+            scores[i] += factor * values[low]
 
 
-@njit(cache=True, nogil=True)
-def _column_sums(values: Any, rows: Any, columns: Any, first: int, last: int, residuals: Any) -> Any:
-    total = np.zeros(last - first)
-    for column in range(first, last):
-        for k in range(columns[column], columns[column + 1]):
-            total[column - first] += values[k] * residuals[rows[k]]
-    return total
-
-
-def _add_column(X: Any, column: int, factor: float, scores: Array) -> None:
-    """``scores += factor · X[:, column]``."""
-    if sparse.issparse(X):
-        here = slice(X.indptr[column], X.indptr[column + 1])
-        scores[X.indices[here]] += factor * X.data[here].astype(np.float64)
-    else:
-        scores += factor * X[:, column].astype(np.float64)
-
-
-def _squares(X: Any, mean: Array, scale: Array, weights: Array) -> Array:
+def _squares(X: Any, rows: Array, mean: Array, scale: Array, weights: Array) -> Array:
     """Σ μ h² for every feature."""
-    if sparse.issparse(X):
-        row = np.repeat(weights, np.diff(X.indptr))
-        shifted = X.data / scale[X.indices] * (X.data - 2.0 * mean[X.indices]) / scale[X.indices]
-        stored = np.bincount(X.indices, row * shifted, X.shape[1])
-        return np.maximum(stored + weights.sum() * (mean / scale) ** 2, 0.0)
     total = np.zeros(X.shape[1])
+    if sparse.issparse(X):
+        _add_squares(X.data, X.indices, X.indptr, rows, mean, scale, weights, total)
+        return np.maximum(total + weights.sum() * (mean / scale) ** 2, 0.0)
     step = max(1, _TASK_VALUES // max(1, X.shape[1]))
-    for start in range(0, X.shape[0], step):
-        h = (X[start : start + step] - mean) / scale
+    for start in range(0, len(rows), step):
+        h = (X[rows[start : start + step]] - mean) / scale
         total += np.einsum("i,ij,ij->j", weights[start : start + step], h, h)
     return total
+
+
+@njit(cache=True, nogil=True)
+def _add_squares(
+    values: Any, columns: Any, bounds: Any, rows: Any, mean: Any, scale: Any, weights: Any, total: Any
+) -> None:  # fmt: skip
+    """Add μ (h² − (mean/scale)²) of every stored value."""
+    for i in range(rows.size):
+        for at in range(bounds[rows[i]], bounds[rows[i] + 1]):
+            j, value = columns[at], float(values[at])
+            total[j] += weights[i] * (value / scale[j] * (value - 2.0 * mean[j]) / scale[j])

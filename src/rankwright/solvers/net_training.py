@@ -106,6 +106,13 @@ class NetTrainer:
         Random seed of the first weights and of shuffling.
     threads : int
         Threads for batches of many rows; the result does not depend on it.
+    rows : ndarray, optional
+        The row of X of each row of the gradients; by default the same.
+
+    Attributes
+    ----------
+    theta : ndarray
+        The weights.
     """
 
     def __init__(
@@ -123,6 +130,7 @@ class NetTrainer:
         decay: float = 0.0,
         seed: int = 0,
         threads: int = 1,
+        rows: Array | None = None,
     ) -> None:
         self._gradients, self._groups, self._costs, self._kernel = gradients, groups, costs, gradients.kernel
         self._hidden, self._units, self._batch, self._seed = hidden, max(hidden, 1), batch, seed
@@ -133,7 +141,9 @@ class NetTrainer:
         if isinstance(form, tuple):
             columns = np.full(self._n_features, -1)
             columns[kept] = np.arange(len(kept))
-        self._rows = (form, gradients.docs, gradients.indptr, columns, self._mean, 1.0 / self._scale)
+        docs = gradients.docs if rows is None else rows[gradients.docs]
+        self._rows = (form, docs, gradients.indptr, columns, self._mean, 1.0 / self._scale)
+        self._seen, self._places = np.zeros(X.shape[0]), rows
         longest = int(np.diff(gradients.indptr).max(initial=1))
         cells = 0 if isinstance(form, tuple) else len(kept)
         self._new_space = lambda: (net_space(longest, cells, self._units), gradients.space(longest))
@@ -148,8 +158,14 @@ class NetTrainer:
         self._steps[0][:, len(self.theta) :] = 1.0
         self._pool = ThreadPoolExecutor(threads) if threads > 1 and batch > 1 else None
 
-    def epoch(self, number: int, seen: Array) -> bool:
-        """Take every group once; its scores at that time go to ``seen``. False if one is not finite."""
+    @property
+    def seen(self) -> Array:
+        """The scores that every row had when the turn of its group came last."""
+        return self._seen if self._places is None else self._seen[self._places]
+
+    def epoch(self, number: int) -> bool:
+        """Take every group once; False if a score is not finite."""
+        seen = self._seen
         order = np.random.default_rng([self._seed, number]).permutation(self._groups)
         docs = np.concatenate([[0], np.cumsum(np.diff(self._gradients.indptr)[order])])
         if self._batch > 1 or self._kernel is None:
@@ -233,7 +249,6 @@ def train_net(
     *,
     epochs: int,
     train: Callable[[Array], float],
-    n_docs: int,
     valid: Callable[[Array], float] | None = None,
     patience: int | None = None,
     callback: Callable[[Epoch], Any] | None = None,
@@ -248,8 +263,6 @@ def train_net(
         Maximum number of epochs.
     train : callable
         The value of the scores of the training data.
-    n_docs : int
-        Number of these scores.
     valid : callable, optional
         The value on validation data for given weights θ; the epoch with the highest is kept.
     patience : int, optional
@@ -260,13 +273,12 @@ def train_net(
     began = time.perf_counter()
     path: list[Epoch] = []
     best, best_value, theta = 0, -np.inf, trainer.theta.copy()
-    seen = np.zeros(n_docs)
     try:
         for number in range(1, epochs + 1):
-            if not (trainer.epoch(number, seen) and np.isfinite(trainer.theta).all()):
+            if not (trainer.epoch(number) and np.isfinite(trainer.theta).all()):
                 return Trained(theta, best, tuple(path), overflow=True)
             value = float("nan") if valid is None else valid(trainer.theta)
-            path.append(Epoch(number, train(seen), value, time.perf_counter() - began))
+            path.append(Epoch(number, train(trainer.seen), value, time.perf_counter() - began))
             if valid is None or value > best_value:
                 best, best_value, theta = number, value, trainer.theta.copy()
             stop = callback(path[-1]) if callback is not None else False

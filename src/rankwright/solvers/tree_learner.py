@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import Any
 
@@ -48,8 +49,8 @@ class TreeLearner:
         Share of the rows and features that a tree sees.
     seed : int
         Random seed; what a round draws depends only on the seed and the number of the round.
-    X_valid : ndarray, optional
-        Features of the validation data.
+    X_valid : ndarray or iterable of ndarray, optional
+        Features of the validation data, at once or some rows at a time; read again in every round.
     """
 
     def __init__(
@@ -62,19 +63,20 @@ class TreeLearner:
         tree_rows: float = 1.0,
         tree_features: float = 1.0,
         seed: int = 0,
-        X_valid: Array | None = None,
+        X_valid: Array | Iterable[Array] | None = None,
         order: Array | None = None,
     ) -> None:
         self._order = np.arange(len(X)) if order is None else order
         self.trees: list[Tree] = []
-        self._grower, self._X, self._X_valid = grower, X, X_valid
+        self._grower, self._X = grower, X
+        self._X_valid: Iterable[Array] | None = [X_valid] if isinstance(X_valid, np.ndarray) else X_valid
         self._shrinkage, self._newton, self._seed = shrinkage, newton, seed
         self._tree_rows, self._tree_features = tree_rows, tree_features
 
     def fit(self, residuals: Array, weights: Array, scores: Array) -> None:
         """Grow a tree and add its scores to ``scores``."""
         rng = np.random.default_rng([self._seed, len(self.trees)])
-        n = len(self._X)
+        n = len(self._order)
         rows = np.arange(n, dtype=np.uint32)
         left_out = rows[:0]
         if self._tree_rows < 1.0:
@@ -97,8 +99,9 @@ class TreeLearner:
         self._grower.team.each(add, [(leaves[start:stop],) for start, stop in self._shares(leaves)])
         tree = dataclasses.replace(tree, value=value)
         self.trees.append(tree)
-        if len(left_out):
-            scores[left_out] += tree_scores(tree, self._X[self._order[left_out]])
+        for start in range(0, len(left_out), _ROWS_A_THREAD):
+            some = left_out[start : start + _ROWS_A_THREAD]
+            scores[some] += tree_scores(tree, self._X[self._order[some]])
 
     def _shares(self, leaves: list[tuple[int, Array]]) -> list[tuple[int, int]]:
         """Leaves of each thread, with about equal numbers of rows."""
@@ -123,7 +126,10 @@ class TreeLearner:
     def add_last(self, scores: Array) -> None:
         """Add the last tree to the scores of the validation data."""
         assert self._X_valid is not None
-        scores += tree_scores(self.trees[-1], self._X_valid)
+        first = 0
+        for X in self._X_valid:
+            scores[first : first + len(X)] += tree_scores(self.trees[-1], X)
+            first += len(X)
 
 
 @njit(cache=True, nogil=True)

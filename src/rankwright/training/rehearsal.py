@@ -194,7 +194,7 @@ def _net(data: RankingData) -> None:
     groups, ones = np.arange(data.n_queries), np.ones(data.n_features)
     trainer = NetTrainer(data.X, gradients, groups, np.ones(data.n_queries), 0.0 * ones, ones, hidden=1)
     try:
-        trainer.epoch(1, np.empty(data.n_docs))
+        trainer.epoch(1)
     finally:
         trainer.close()
 
@@ -220,9 +220,9 @@ def _bins(data: RankingData) -> None:
     from rankwright.models.trees.binning import bin_features
     from rankwright.models.trees.forest import Forest, Tree
     from rankwright.models.trees.predict import add_scores
-    from rankwright.rankers.tree_ranker import dense_features
+    from rankwright.rankers.located import located
 
-    X = dense_features(data)
+    X = located(data).X
     bin_features(X, 2, order=np.arange(data.n_docs))
     numbers, thresholds = np.array([0, -1, -1], np.int32), np.array([0.5, 0.0, 0.0])
     left, values = np.array([1, 0, 0], np.int32), np.array([0.0, -1.0, 1.0])

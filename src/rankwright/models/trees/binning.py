@@ -10,12 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import chain
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from rankwright.data.scratch import scratch
 from rankwright.data.threads import Team
 
 __all__ = ["GROUP", "MISSING", "BinnedFeatures", "bin_features"]
@@ -41,11 +43,14 @@ class BinnedFeatures:
         For each feature the upper ends of all its bins but the last, which has none.
     categorical : frozenset of int
         Features whose bins are categories, in no order.
+    folder : Path or None
+        Where large arrays made of them are kept on disk; None: all of them stay in memory.
     """
 
     words: Array
     ends: tuple[Array, ...]
     categorical: frozenset[int] = frozenset()
+    folder: Path | None = None
 
     @property
     def n_rows(self) -> int:
@@ -65,6 +70,7 @@ def bin_features(
     threads: int = 1,
     order: Array | None = None,
     categories: Mapping[int, int] | None = None,
+    folder: Path | None = None,
 ) -> BinnedFeatures:
     """Bin every feature at its quantiles; features with few values get a bin for each.
 
@@ -79,16 +85,18 @@ def bin_features(
     threads : int
         Number of threads; the result does not depend on it.
     order : ndarray, optional
-        The rows in the order to bin them in; by default their own.
+        The rows to bin, in this order; by default all of them in their own.
     categories : mapping of int to int, optional
         Features that hold numbers of categories, from 0, and how many there are: each gets a bin.
+    folder : Path, optional
+        Where to keep large bins on disk.
     """
-    n, d = X.shape
     counts = categories or {}
-    order = np.arange(n) if order is None else order
+    order = np.arange(len(X)) if order is None else order
+    n, d = len(order), X.shape[1]
     rows = order[_sample(n, seed)]
     n_groups = -(-d // GROUP)
-    words = np.empty((n_groups, n), np.uint64)
+    words = scratch((n_groups, n), np.uint64, folder)
 
     def ends_of(first: int) -> list[Array]:
         columns = np.empty((min(_COLUMNS, d - first), len(rows)), X.dtype)
@@ -107,7 +115,7 @@ def bin_features(
         team.each(lambda rows, start: _fill(X, rows, start, table, sizes, words), shares)
     finally:
         team.close()
-    return BinnedFeatures(words, ends, frozenset(counts))
+    return BinnedFeatures(words, ends, frozenset(counts), folder)
 
 
 def _sample(n: int, seed: int) -> Array:

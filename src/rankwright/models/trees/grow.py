@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.scratch import scratch
 from rankwright.data.threads import Team, parts_of
 from rankwright.models.trees.binning import GROUP, MISSING, BinnedFeatures
 from rankwright.models.trees.forest import Tree
@@ -125,7 +126,7 @@ class Grower:
         self._other = np.empty(self.binned.n_rows, np.uint32)
         self._least_rows = max(1, round(self.min_rows * self.node_rows))  # of those drawn
         self.team = Team(self.threads)
-        self._by_row = np.empty((self.binned.n_rows, n_groups), np.uint64)
+        self._by_row = scratch((self.binned.n_rows, n_groups), np.uint64, self.binned.folder)
         shares = [(slice(*share),) for share in parts_of(self.binned.n_rows, self.threads)]
         self.team.each(lambda rows: turn(self.binned.words[:, rows], self._by_row[rows]), shares)
         self._parts = np.empty((0, *self._shape), np.int64)
