@@ -66,6 +66,24 @@ def test_losses_in_a_row(here):
     assert moved > 60
 
 
+def test_hosts_that_come_after_a_loss_are_used(here, monkeypatch):
+    monkeypatch.setattr("rankwright.engines.fleet._LOOK", 0.0)
+    transport = Scripted(2, {5: 0}, late=True)
+    fleet = Fleet(transport, sources(), SIZES)
+    crew = fleet.make(Sums, 1)
+    crew.tell("add", 2)
+    expected = Fleet(Local(), sources(), SIZES).make(Sums, 1)
+    expected.tell("add", 2)
+    assert crew.ask("slow", 0.0) == expected.ask("slow", 0.0)
+    assert len(fleet._by_host(range(5))) == 1
+    transport.come()
+    assert crew.ask("slow", 0.0) == expected.ask("slow", 0.0)
+    assert min(sum(SIZES[part] for part in parts) for _, parts in fleet._by_host(range(5))) > 8
+    assert {part[1] for host in transport.living.values() for part in host._data} == set(range(5))
+    assert sum(len(host._data) for host in transport.living.values()) == 5
+    assert story(fleet) == here
+
+
 def test_parts_are_spread_by_their_sizes():
     fleet = Fleet(Scripted(2), sources(), SIZES)
     hosts = fleet.make(Sums, 1)._fleet._by_host(range(5))

@@ -76,21 +76,26 @@ def sources(kind=Numbers):
 class Scripted:
     """Hosts in this process that are lost when a script says so: at the n-th call."""
 
-    def __init__(self, n, lost_at=()):
+    def __init__(self, n, lost_at=(), late=False):
         self.living = {number: Host() for number in range(n)}
         self.lost_at = dict(lost_at)  # number of the call: the host that is lost before it
         self.calls = 0
         self.next = n
+        self.late = late  # whether nothing takes the place of a lost host
 
     def hosts(self):
         return sorted(self.living)
 
+    def come(self):
+        """A new host."""
+        self.living[self.next] = Host()
+        self.next += 1
+
     def start(self, host, method, *arguments, **options):
         self.calls += 1
         lost = self.lost_at.get(self.calls)
-        if self.living.pop(lost, None) is not None:
-            self.living[self.next] = Host()
-            self.next += 1
+        if self.living.pop(lost, None) is not None and not self.late:
+            self.come()
         return Scheduled(self.living.get(host), method, arguments, options)
 
     def close(self):

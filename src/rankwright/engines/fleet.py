@@ -7,8 +7,10 @@ calls that changed them are repeated.
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Protocol
 
 import numpy as np
@@ -22,6 +24,7 @@ __all__ = ["Crew", "Fleet", "HostLost", "Pending", "Recorder", "Transport"]
 Arrays = Mapping[str, npt.NDArray[Any]]
 Own = Sequence[tuple[Any, ...]] | None  # arguments of every part's own
 _MOST_LOSSES = 5  # in a row
+_LOOK = 5.0  # seconds between two looks for hosts that take the place of lost ones
 
 
 class HostLost(Exception):
@@ -96,6 +99,7 @@ class Fleet:
         self._ready: set[int] = set()  # parts whose objects are as they should be
         self._crews: dict[int, Crew] = {}
         self._made = self._losses = 0
+        self._looked: float | None = None  # when hosts were last looked for, after a loss
         self.moves = 0
         self.journal: Recorder | None = None
         self._settle()
@@ -116,6 +120,7 @@ class Fleet:
 
     def make(self, factory: Factory, *shared: Any, own: Own = None, threads: int = 1) -> Crew:
         """An object beside every part: ``factory(data, threads, *own[part], *shared)``."""
+        self._prepare()
         self._made += 1
         arguments = [((() if own is None else own[part]) + shared) for part in range(self.n_parts)]
         crew = self._crews[self._made] = Crew(self, self._made, factory, arguments, threads)
@@ -127,6 +132,7 @@ class Fleet:
         self, crew: Crew, method: str, shared: tuple[Any, ...], own: Own, *, summed: bool = False, changes: bool = False
     ) -> dict[int, Any]:
         """Call a method of a crew's objects; results by part, or by the parts that stand for sums."""
+        self._prepare()
         found: dict[int, Any] = {}
         left = set(range(self.n_parts))
         while left:
@@ -209,6 +215,37 @@ class Fleet:
             found.setdefault(self._home[part], []).append(part)
         return list(found.items())
 
+    def _prepare(self) -> None:
+        """Before a call: use hosts that came after a loss, and finish what an error interrupted."""
+        if self._looked is not None and time.monotonic() - self._looked >= _LOOK:
+            self._spread()
+        if len(self._ready) < self.n_parts:
+            self._settle()
+
+    def _spread(self) -> None:
+        """Give hosts that have no part some of those that have most."""
+        self._looked = time.monotonic()
+        hosts = list(self._transport.hosts())
+        load = self._loads_of(hosts)
+        for idle in [host for host in hosts if not load[host]]:
+            self._looked = None
+            while True:
+                busy = max(hosts, key=lambda host: load[host])
+                own = [part for part, at in self._home.items() if at == busy]
+                fitting = [part for part in own if load[idle] + self._sizes[part] < load[busy]]
+                if not fitting:
+                    break
+                part = max(fitting, key=lambda one: (self._sizes[one], -one))
+                with suppress(HostLost):
+                    self._started(busy, "unload", self._key(part)).result()
+                self._home[part] = idle
+                self._ready.discard(part)
+                load[busy] -= self._sizes[part]
+                load[idle] += self._sizes[part]
+
+    def _loads_of(self, hosts: Sequence[Any]) -> dict[Any, int]:
+        return {host: sum(self._sizes[part] for part, at in self._home.items() if at == host) for host in hosts}
+
     def _settle(self) -> set[int]:
         """Give every part without a host to one, and make there what crews had beside it; the parts that moved."""
         moved: set[int] = set()
@@ -217,7 +254,7 @@ class Fleet:
             lost = [part for part in range(self.n_parts) if self._home.get(part) not in hosts]
             self._ready.difference_update(lost)
             self._count_losses([part for part in lost if part in self._home])
-            load = {host: sum(self._sizes[part] for part, at in self._home.items() if at == host) for host in hosts}
+            load = self._loads_of(hosts)
             for part in sorted(lost, key=lambda one: (-self._sizes[one], one)):
                 given = self._given.pop(part, None)
                 self._home[part] = given if given in hosts else min(hosts, key=lambda host: load[host])
@@ -242,7 +279,8 @@ class Fleet:
 
     def _count_losses(self, parts: Sequence[int]) -> None:
         self.moves += len(parts)
-        self._losses += bool(parts)
+        if parts:
+            self._losses, self._looked = self._losses + 1, time.monotonic()
         if self._losses > _MOST_LOSSES:
             which = ", ".join(str(part) for part in parts[:5]) + (", …" if len(parts) > 5 else "")
             what = f"workers were lost {self._losses} times in a row, the last one with the parts {which} (from 0)"

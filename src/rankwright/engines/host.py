@@ -89,12 +89,16 @@ class Host:
         if hasattr(gone, "close"):
             gone.close()
 
+    def unload(self, part: Key) -> None:
+        """Forget a part, and the objects beside it."""
+        for crew in [crew for crew, beside in self._objects if beside == part]:
+            self.drop(crew, part)
+        self._data.pop(part, None)
+
     def leave(self, fleet: str) -> None:
         """Forget all parts of a fleet, and the objects beside them."""
-        for crew, part in [both for both in self._objects if both[1][0] == fleet]:
-            self.drop(crew, part)
         for part in [part for part in self._data if part[0] == fleet]:
-            del self._data[part]
+            self.unload(part)
 
     def close(self) -> None:
         """Forget all objects and parts."""
