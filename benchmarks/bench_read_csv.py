@@ -13,6 +13,7 @@ import argparse
 import tempfile
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,10 +88,10 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for name, path in write_tables(Path(folder), options.rows).items():
             check_same(path)
-            actions = {
-                "rankwright": lambda path=path: csv_features.read_csv(path),
-                "reader of rows": lambda path=path: read_rows(path),
-                "pandas": lambda path=path: pd.read_csv(path),
+            actions: dict[str, Callable[[], Any]] = {
+                "rankwright": partial(csv_features.read_csv, path),
+                "reader of rows": partial(read_rows, path),
+                "pandas": partial(pd.read_csv, path),
             }
             found = best_in_turn(actions, options.repeats)
             print(f"{name}: {path.stat().st_size / 1e6:.0f} MB")
