@@ -136,8 +136,10 @@ def main() -> None:
     print("| ranker | " + " | ".join(ORDERS) + " |\n|---|" + "---|" * len(ORDERS))
     for name in (one for one in tops if one != BASE):
         pool = Pool(DEPTH, {one: tops[one] for one in (name, BASE)})
-        cells = [part_errors(pool, (name, BASE), order, grades, given.orders) for order in ORDERS]
-        print(f"| {name} | " + " | ".join(", ".join(f"{one:.3f}" for one in cell) for cell in cells) + " |", flush=True)
+        errors = [part_errors(pool, (name, BASE), order, grades, given.orders) for order in ORDERS]
+        print(
+            f"| {name} | " + " | ".join(", ".join(f"{one:.3f}" for one in cell) for cell in errors) + " |", flush=True
+        )
     names, rng = (next(one for one in tops if one != BASE), BASE), np.random.default_rng(0)
     pool = Pool(DEPTH, {one: tops[one] for one in names})
     for order in ORDERS:
