@@ -9,6 +9,8 @@ queries without a judgement as absent, and other documents without one as not re
 a difference between two rankers that differ by chance only: for every query a coin says which run is called the first.
 
     python benchmarks/study_judging.py demo --orders 20
+
+Any folder with qrels.txt (grades up to 3), bm25.run and other runs will do.
 """
 
 from __future__ import annotations
@@ -129,13 +131,17 @@ def main() -> None:
             wrong = "" if all(better == name for better in decided) or gain < 0 else ", some for BM25"
             cells.append(f"{np.median([n for n, _ in found]):,.0f} ({len(decided)} of {len(found)}{wrong})")
         print(f"| {name} | {gain:+.3f}, p = {p:.2g} | {n_all:,} | {' | '.join(cells)} |", flush=True)
-    first = next(one for one in tops if one != BASE)
-    names, rng = (first, BASE), np.random.default_rng(0)
+    shares = ", ".join(f"{share:.0%}" for share in SHARES)
+    print(f"\nerror of the difference from {BASE} after {shares} of the judgements\n")
+    print("| ranker | " + " | ".join(ORDERS) + " |\n|---|" + "---|" * len(ORDERS))
+    for name in (one for one in tops if one != BASE):
+        pool = Pool(DEPTH, {one: tops[one] for one in (name, BASE)})
+        errors = [part_errors(pool, (name, BASE), order, grades, given.orders) for order in ORDERS]
+        print(
+            f"| {name} | " + " | ".join(", ".join(f"{one:.3f}" for one in cell) for cell in errors) + " |", flush=True
+        )
+    names, rng = (next(one for one in tops if one != BASE), BASE), np.random.default_rng(0)
     pool = Pool(DEPTH, {one: tops[one] for one in names})
-    print(f"\nerror of the difference {first} − {BASE} after " + ", ".join(f"{share:.0%}" for share in SHARES))
-    for order in ORDERS:
-        errors = part_errors(pool, names, order, grades, given.orders)
-        print(f"- {order}: " + ", ".join(f"{error:.3f}" for error in errors), flush=True)
     for order in ORDERS:
         claims = [
             judged(exchanged(pool, names, rng), names, order, grades, seed)[1] is not None

@@ -2,7 +2,7 @@
 
 from rankwright.judging.app import Texts
 from rankwright.judging.needs import read_needs
-from rankwright.judging.pool import make_pool
+from rankwright.judging.pool import Pool, make_pool
 from rankwright.judging.session import Plan, Session
 from rankwright.serving.service import Service
 from rankwright.text.reading.queries import read_queries
@@ -19,3 +19,14 @@ def make_session(made, folder, *, judge="ann", order="depth", compare=None, dept
     pool = pool if compare is None else pool.only(compare)
     session = Session(folder, judge, Plan(pool, order, 0, compare, depth))
     return session, Texts(service.state, dict(queries), read_needs(made / "queries.jsonl"))
+
+
+def compared_session(made, folder, n_queries):
+    """A session that compares two rankers of one document each, what its page shows, and the document of ``good``."""
+    service = Service(made / "docs.index", [], FUNCTIONS)
+    texts = {f"q{number}": f"lift of wing {number}" for number in range(n_queries)}
+    good = {query: f"d{number:02}" for number, query in enumerate(texts)}
+    bad = {query: f"d{number + n_queries:02}" for number, query in enumerate(texts)}
+    tops = {name: {query: [one] for query, one in top.items()} for name, top in (("good", good), ("bad", bad))}
+    session = Session(folder, "ann", Plan(Pool(1, tops), "depth", 0, ("good", "bad"), 1))
+    return session, Texts(service.state, texts, {}), good

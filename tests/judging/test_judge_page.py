@@ -3,7 +3,7 @@
 import json
 
 from playwright.sync_api import expect
-from tests.judging.at_work import make_session
+from tests.judging.at_work import compared_session, make_session
 
 from in_browser import ANSWERS, NO_ANSWER, needs_browser
 from rankwright.judging import records, session
@@ -220,3 +220,29 @@ def test_a_session_goes_on_where_it_ended(opened, made, tmp_path):
     page = opened(session=make_session(made, folder))
     assert shown(page) == list(pairs[1])
     expect(page.locator("#facts")).to_contain_text("1 of")
+
+
+def test_a_real_decision(opened, made, tmp_path):
+    """One ranker has a perfect first document, the other a bad one: seven such queries are enough, and not six.
+
+    The capital is the mean of (1 + λ)^n over the four bets: 26.98 for six queries, 50.05 for seven; 40 are needed.
+    """
+    found, shown_texts, good = compared_session(made, tmp_path / "judgements", n_queries=9)
+    page = opened(session=(found, shown_texts))
+    for at in range(14):
+        if at == 12:
+            expect(page.locator("#facts")).to_contain_text("evidence 26.98 of 40 needed")
+        expect(page.locator("#end-title")).to_be_hidden()
+        query, document = shown(page)
+        press(page, "3" if good[query] == document else "0")
+    expect(page.locator("#end-title")).to_have_text("Decided: good is better than bad by nDCG@1")
+    assert found.decision().better == "good"
+    assert len((found.folder / "qrels.txt").read_text().splitlines()) == 14
+    press(page, "u")  # what was decided by the last judgement is open again without it
+    expect(page.locator("#end-title")).to_be_hidden()
+    query, document = shown(page)
+    press(page, "3" if good[query] == document else "0")
+    expect(page.locator("#end-title")).to_be_visible()
+    page.keyboard.press("g")
+    expect(page.locator("#end-title")).to_be_hidden()
+    expect(page.locator("#facts")).to_contain_text("14 of 18")

@@ -24,7 +24,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.overlap import shared_queries
 from rankwright.errors import InputError
 from rankwright.evaluation.table import Evaluation, evaluate
-from rankwright.measures import Measure, Rankings, parse_measure
+from rankwright.measures import Measure, Rankings, parse_goal, parse_measure
 from rankwright.rankers.background import background_model, background_scores, compare_features
 from rankwright.rankers.cross_validation import CrossValidation
 from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
@@ -80,7 +80,7 @@ class Adaptation:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "backgrounds", _models(self.background))
-        object.__setattr__(self, "measure", parse_measure(self.measure))
+        object.__setattr__(self, "measure", parse_goal(self.measure))
         rich = self.background_data
         parts = () if rich is None else (rich,) if isinstance(rich, RankingData) else tuple(rich)
         object.__setattr__(self, "background_data", parts)

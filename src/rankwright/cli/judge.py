@@ -29,8 +29,12 @@ _COMPILING = "compiling the search code, once on this machine: 20 to 60 seconds 
 _FUNCTION_HELP = (
     f"Retrieval function whose top is pooled; may be repeated.  [default: {', '.join(_FUNCTIONS)}; none with --run]"
 )
-_ORDER_HELP = "What to judge first: whole pools, query by query, or where rankers disagree most.  [default: depth]"
+_ORDER_HELP = (
+    "depth: the whole pool of one query after the other, best with --compare. disagreement: a few documents of every "
+    "query, first those on which rankers disagree most, to see something of all queries soon.  [default: depth]"
+)
 _COMPARE_HELP = "Pool these two rankers only, and stop once one is better by nDCG@k, k being --depth."
+_LATE = "--compare needs whole pools to decide; --order depth gets there with fewer judgements than disagreement"
 _TRY_HELP = "Read everything, pool, say what there is to judge, and end."
 _PART_HELP = "Part of a TREC topic to search with: title, description, narrative, or several joined by +."
 _LONGEST_TOKEN = 18  # bytes
@@ -138,6 +142,8 @@ def _plan(
         if compare[0] == compare[1]:
             raise InputError(f"--compare names {compare[0]!r} twice; expected two different rankers")
         pool = pool.only(compare)
+        if order == "disagreement":
+            click.echo(f"note: {_LATE}", err=True)
     if order == "disagreement" and len(pool.tops) < 2:
         raise InputError(f"--order disagreement is about several rankers; found {', '.join(pool.tops)} alone")
     n_pairs = sum(len(pool.documents(query)) for query in pool.queries)

@@ -50,12 +50,13 @@ def tell_layout(found: Detected, columns: Columns | None = None) -> None:
     if found.kind != "csv":
         return
     from rankwright.data.csv_features import feature_layout
-    from rankwright.data.delimited import open_table, utf8_lines
+    from rankwright.data.delimited import HEADER_BYTES, open_table, utf8_lines
     from rankwright.data.files import OpenFile
 
     assert isinstance(found.source, OpenFile)
     try:
-        layout = feature_layout(open_table(utf8_lines(found.source), found.path).names, columns)
+        header = open_table(utf8_lines(found.source, size=HEADER_BYTES), found.path)
+        layout = feature_layout(header.names, columns)
     except InputError:  # reading it will say what is wrong
         return
     if layout is not None:

@@ -1,46 +1,43 @@
 """Feature data as a table in text: a header line, then one row per document (see :mod:`rankwright.data.delimited`).
 
-A column whose cells are all numbers is a feature, and so is one of texts, as categories; empty cells are missing. A
-column that mixes both is refused: a stray word would turn every number of it into a category.
+What the cells of a column make of it, :mod:`rankwright.data.csv_columns` says. Large files are read by compiled code
+(:mod:`rankwright.data.csv_fast`), with the same result.
 """
 
 from __future__ import annotations
 
-import math
-import re
-import warnings
-from collections.abc import Iterator, Sequence
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.categories import NO_CATEGORY, category_numbers, named
-from rankwright.data.columns import MAX_FIELD
+from rankwright.data.categories import named
+from rankwright.data.csv_columns import IdColumn, ValueColumn
 from rankwright.data.dataset import RankingData
-from rankwright.data.delimited import Table, open_table, utf8_lines
-from rankwright.data.files import OpenFile, Progress, Source, open_file
+from rankwright.data.delimited import HEADER_BYTES, Table, open_table, utf8_lines
+from rankwright.data.files import CHUNK_BYTES, OpenFile, Progress, Source, open_file
 from rankwright.data.roles import DOCUMENT, LABEL, QUERY_ID, QUERY_TEXT, TEXTS, Columns, check_columns, find, named_in
 from rankwright.data.roles import plain as plain_name
 from rankwright.data.rows import Rows
-from rankwright.errors import InputError, InputWarning, shown
+from rankwright.errors import InputError
 
-__all__ = ["MISSING", "FeatureLayout", "TableRows", "feature_layout", "opened_table", "read_csv"]
+if TYPE_CHECKING:
+    from rankwright.data.csv_fast import Chunk
+
+__all__ = ["FeatureLayout", "TableRows", "feature_layout", "opened_table", "read_csv"]
 
 Array = npt.NDArray[Any]
-MISSING = ("", "na", "n/a", "nan", "null", "none")
-"""Cells without a value, in lower case."""
-
 _LABEL = tuple(name for name in LABEL if name not in ("score", "gain"))  # which may be features
 _QUEPID = frozenset(("case_name", "doc_position"))  # its detailed export: judgements, and fields of documents
 _BATCH_ROWS = 1 << 15
+_LARGE, _LARGE_IF_LOADED, _PACKED = 1 << 23, 1 << 16, 4  # bytes; how far gzip packs a table
 _NO_ROWS = "has no rows after its header; expected one per document"
-_MANY = 50  # rows from which on a column of different texts is told
-_TRUTH = {"true": 1.0, "false": 0.0}
-_AMOUNT = re.compile(r"[+-]?\s?[$€£¥]?\s?[0-9][0-9.,' ]*\s?[%$€£¥]?")
 
 
 @dataclass(frozen=True)
@@ -128,14 +125,23 @@ def read_csv(
     (('bm25', 'price'), [2.0, 0.0], [[7.5, nan], [3.25, 10.0]])
     """
     with open_file(path) as file:
-        return _read(*opened_table(file, columns, progress), dtype, negative)
+        table, layout = opened_table(file, columns, size=HEADER_BYTES)
+        if _is_large(file):
+            quick = _read_quickly(file, table, layout, dtype, negative, progress)
+            if quick is not None:
+                return quick
+        table = open_table(utf8_lines(file, progress), file.path)  # from its start again
+        found = _Found(layout, file.path)
+        for lines, rows in _batches(table):
+            found.add(dict(zip(table.names, zip(*rows, strict=True), strict=True)), lines)
+        return found.finish(dtype, negative)
 
 
 def opened_table(
-    file: OpenFile, columns: Columns | None, progress: Progress | None = None
+    file: OpenFile, columns: Columns | None, progress: Progress | None = None, size: int = CHUNK_BYTES
 ) -> tuple[Table, FeatureLayout]:
-    """The table in an open file, and what its columns are."""
-    table = open_table(utf8_lines(file, progress), file.path)
+    """The table in an open file, which is read in pieces of ``size``, and what its columns are."""
+    table = open_table(utf8_lines(file, progress, size), file.path)
     try:
         layout = feature_layout(table.names, columns)
     except InputError as error:
@@ -157,7 +163,7 @@ class TableRows:
 
     def __init__(self, table: Table, layout: FeatureLayout, dtype: np.dtype[Any], negative: str) -> None:
         self._table, self._layout, self._dtype, self._negative = table, layout, dtype, negative
-        self._columns = [_Column(name, table.path, name in layout.categorical) for name in layout.features]
+        self._columns = [ValueColumn(name, table.path, name in layout.categorical) for name in layout.features]
 
     @property
     def categories(self) -> dict[int, dict[Any, None]]:
@@ -169,8 +175,8 @@ class TableRows:
         layout, path = self._layout, self._table.path
         n_rows = 0
         for lines, cells in ((lines, list(zip(*rows, strict=True))) for lines, rows in _batches(self._table)):
-            labels, qid = _Column(layout.label, path), _Ids(layout.qid, path)
-            docid = None if layout.docid is None else _Ids(layout.docid, path)
+            labels, qid = ValueColumn(layout.label, path), IdColumn(layout.qid, path)
+            docid = None if layout.docid is None else IdColumn(layout.docid, path)
             qid.add(cells[at[layout.qid]], lines)
             labels.add(cells[at[layout.label]], lines)
             if docid is not None:
@@ -190,44 +196,90 @@ class TableRows:
             column.warn(n_rows)
 
 
-def _read(table: Table, layout: FeatureLayout, dtype: npt.DTypeLike | None, negative: str) -> RankingData:
-    at = {name: place for place, name in enumerate(table.names)}
-    found = {name: _Column(name, table.path, name in layout.categorical) for name in layout.features}
-    labels = _Column(layout.label, table.path)
-    qid, docid = _Ids(layout.qid, table.path), None if layout.docid is None else _Ids(layout.docid, table.path)
-    for lines, rows in _batches(table):
-        cells = list(zip(*rows, strict=True))
-        qid.add(cells[at[layout.qid]], lines)
-        if docid is not None:
-            docid.add(cells[at[layout.docid or ""]], lines)
-        labels.add(cells[at[layout.label]], lines)
-        for name, column in found.items():
-            column.add(cells[at[name]], lines)
-    if not qid.parts:
-        raise InputError(_NO_ROWS, table.path)
-    label = labels.labels(negative)
-    is_text = [column for column in found.values() if column.is_text]
-    wanted = np.dtype(dtype or (np.float64 if is_text else np.float32))
-    if is_text and wanted != np.float64:
-        held = named(column.name for column in is_text)
-        raise InputError(f"{wanted} cannot hold the categories of {held}; expected float64", table.path)
-    X = np.empty((len(label), len(found)), wanted)
-    categories = {}
-    for place, column in enumerate(found.values()):
-        values, texts = column.finish(wanted)
-        X[:, place] = values
-        if texts is not None:
-            categories[place] = texts
-    ids = None if docid is None else docid.finish()
-    return RankingData.from_arrays(
-        X,
-        label,
-        qid.finish(),
-        doc_ids=ids,
-        feature_names=layout.features,
-        allow_missing=True,
-        categories=categories,
-    )
+def _is_large(file: OpenFile) -> bool:
+    """Whether compiled code pays: loading it takes as long as some megabytes in Python."""
+    size = os.fstat(file.raw.fileno()).st_size * (_PACKED if file.is_gzip else 1)
+    return size >= (_LARGE if "numba" not in sys.modules else _LARGE_IF_LOADED)
+
+
+def _read_quickly(
+    file: OpenFile,
+    table: Table,
+    layout: FeatureLayout,
+    dtype: npt.DTypeLike | None,
+    negative: str,
+    progress: Progress | None,
+) -> RankingData | None:
+    """The same data by compiled code; None if anything is unusual, or wrong."""
+    from rankwright.data.csv_fast import Unusual, read_chunks
+    from rankwright.data.csv_kernel import NUMBER, SPAN
+
+    found = _Found(layout, file.path)
+    kinds = dict.fromkeys(found.numbers, NUMBER) | dict.fromkeys(found.ids, SPAN)
+    kinds |= dict.fromkeys(layout.categorical, SPAN)
+    try:
+        for chunk in read_chunks(file, table.names, table.delimiter, kinds, progress):
+            found.add_chunk(chunk)
+            kinds |= {name: SPAN for name, column in found.numbers.items() if column.is_text}
+        return found.finish(dtype, negative)
+    except (Unusual, InputError):  # the reader of rows knows the line
+        return None
+
+
+class _Found:
+    """The columns of a table while it is read."""
+
+    def __init__(self, layout: FeatureLayout, path: str | Path) -> None:
+        self._layout, self._path = layout, path
+        self.numbers = {name: ValueColumn(name, path, name in layout.categorical) for name in layout.features}
+        self.numbers[layout.label] = ValueColumn(layout.label, path)
+        self.ids = {name: IdColumn(name, path) for name in (layout.qid, layout.docid) if name is not None}
+
+    def add(self, cells: Mapping[str, Sequence[str]], lines: Sequence[int]) -> None:
+        """Add rows."""
+        for name, ids in self.ids.items():
+            ids.add(cells[name], lines)
+        for name, column in self.numbers.items():
+            column.add(cells[name], lines)
+
+    def add_chunk(self, chunk: Chunk) -> None:
+        """Add rows that compiled code has read."""
+        for name, ids in self.ids.items():
+            ids.add_array(chunk.ids(name))
+        for name, column in self.numbers.items():
+            if name in chunk.spans:
+                column.add_texts(chunk.cells(chunk.spans[name]))
+            else:
+                column.add_values(chunk.values[name], *chunk.odd_cells(name))
+
+    def finish(self, dtype: npt.DTypeLike | None, negative: str) -> RankingData:
+        """The data."""
+        layout, path = self._layout, self._path
+        if not self.ids[layout.qid].parts:
+            raise InputError(_NO_ROWS, path)
+        label = self.numbers[layout.label].labels(negative)
+        features = [self.numbers[name] for name in layout.features]
+        is_text = [column for column in features if column.is_text]
+        wanted = np.dtype(dtype or (np.float64 if is_text else np.float32))
+        if is_text and wanted != np.float64:
+            held = named(column.name for column in is_text)
+            raise InputError(f"{wanted} cannot hold the categories of {held}; expected float64", path)
+        X = np.empty((len(label), len(features)), wanted)
+        categories = {}
+        for place, column in enumerate(features):
+            values, texts = column.finish(wanted)
+            X[:, place] = values
+            if texts is not None:
+                categories[place] = texts
+        return RankingData.from_arrays(
+            X,
+            label,
+            self.ids[layout.qid].finish(),
+            doc_ids=None if layout.docid is None else self.ids[layout.docid].finish(),
+            feature_names=layout.features,
+            allow_missing=True,
+            categories=categories,
+        )
 
 
 def _batches(table: Table) -> Iterator[tuple[list[int], list[list[str]]]]:
@@ -239,145 +291,3 @@ def _batches(table: Table) -> Iterator[tuple[list[int], list[list[str]]]]:
             at = next(place for place, row in enumerate(cells) if len(row) != n_cells)
             raise table.uneven(len(cells[at]), lines[at])
         yield lines, cells
-
-
-class _Ids:
-    """A column of ids, which must all be there."""
-
-    def __init__(self, name: str, path: str | Path) -> None:
-        self._name, self._path = name, path
-        self.parts: list[Array] = []
-
-    def add(self, cells: Sequence[str], lines: Sequence[int]) -> None:
-        ids = [cell.strip() for cell in cells]
-        if not all(ids):
-            line = lines[ids.index("")]
-            raise InputError(f"the column {self._name!r} is empty; expected an id in every row", self._path, line)
-        longest = max(ids, key=len)
-        if len(longest) > MAX_FIELD:
-            what = f"the column {self._name!r} has an id of {len(longest):,} characters; expected at most {MAX_FIELD}"
-            raise InputError(what, self._path, lines[ids.index(longest)])
-        self.parts.append(np.array(ids))
-
-    def finish(self) -> Array:
-        return np.concatenate(self.parts)
-
-
-class _Column:
-    """A column of numbers or of texts; which of them, its cells tell."""
-
-    def __init__(self, name: str, path: str | Path, is_text: bool = False) -> None:
-        self.name, self._path = name, path
-        self.is_text = is_text
-        self._forced = is_text
-        self._first_number: tuple[int, str] | None = None
-        self._parts: list[Array] = []
-        self._lines: list[Sequence[int]] = []  # of each part
-        self._texts: dict[str, int] = {}
-        self._numbers: list[float] = []  # which stand for the texts
-
-    def add(self, cells: Sequence[str], lines: Sequence[int]) -> None:
-        """Add cells: quickly if all are plain numbers."""
-        self._lines.append(range(lines[0], lines[-1] + 1) if lines[-1] - lines[0] == len(lines) - 1 else lines)
-        if not self.is_text and "_" not in "".join(cells):
-            try:
-                values = np.array(list(map(float, cells)))
-            except ValueError:
-                values = np.array([math.nan])
-            if np.isfinite(values).all():
-                self._first_number = self._first_number or (lines[0], cells[0])
-                self._parts.append(values)
-                return
-        self._parts.append(np.array([self._value(cell.strip(), line) for cell, line in zip(cells, lines, strict=True)]))
-
-    def _value(self, cell: str, line: int) -> float:
-        """A number, or −1 − the place of a text among all; NaN is missing."""
-        if cell.lower() in MISSING:
-            return math.nan
-        number = None if self._forced else _number(cell)
-        if number is None:
-            if not self.is_text and self._first_number is not None:
-                raise self._mixed(cell, line, *self._first_number)
-            if not self._forced and _AMOUNT.fullmatch(cell):
-                what = f"{self.name} is {shown(cell)}; expected a plain number with a decimal point"
-                raise InputError(f"{what}, no commas and no signs", self._path, line)
-            self.is_text = True
-            return float(self._texts.setdefault(cell, len(self._texts)))
-        if not math.isfinite(number):
-            raise InputError(f"{self.name} is {shown(cell)}; expected a finite number", self._path, line)
-        if self.is_text:
-            raise self._mixed(cell, line, 0, next(iter(self._texts)))
-        self._first_number = self._first_number or (line, cell)
-        return number
-
-    def _mixed(self, cell: str, line: int, first_line: int, first: str) -> InputError:
-        where = f" on line {first_line:,}" if first_line else ""
-        what = f"{self.name} is {shown(cell)}, and {shown(first)}{where}"
-        expected = "expected only numbers (an empty cell is missing) or only texts"
-        return InputError(
-            f"{what}; {expected}; --columns categorical={self.name} takes both as texts", self._path, line
-        )
-
-    def labels(self, negative: str) -> Array:
-        """The column as labels, which must all be there."""
-        if self.is_text:
-            first = shown(next(iter(self._texts)))
-            raise InputError(f"{self.name} is {first}; expected labels that are numbers, such as 0 to 4", self._path)
-        labels = np.concatenate(self._parts)
-        remedy = '(--negative-as-zero or negative="zero" reads it as 0)'
-        for is_wrong, what in (
-            (np.isnan(labels), "is missing; expected a label in every row"),
-            ((labels < 0) & (negative == "error"), f"is negative; expected a number of at least 0 {remedy}"),
-        ):
-            if is_wrong.any():
-                raise InputError(f"{self.name} {what}", self._path, self._line_of(int(np.argmax(is_wrong))))
-        return np.maximum(labels, 0)
-
-    def _line_of(self, row: int) -> int:
-        for lines in self._lines:
-            if row < len(lines):
-                return lines[row]
-            row -= len(lines)
-        raise IndexError(row)
-
-    def finish(self, dtype: np.dtype[Any]) -> tuple[Array, tuple[Any, ...] | None]:
-        """The values, and the categories of a column of texts."""
-        values = self.take(dtype)
-        self.warn(len(values))
-        return values, tuple(self._texts) if self.is_text else None
-
-    def take(self, dtype: np.dtype[Any]) -> Array:
-        """The values of the cells since the last call, as numbers; the cells are then forgotten."""
-        values = np.concatenate(self._parts)
-        if self.is_text:
-            new = list(self._texts)[len(self._numbers) :]
-            self._numbers += category_numbers(new, f"the column {self.name!r}")[1].tolist()
-            codes = np.where(np.isnan(values), len(self._numbers), values).astype(np.int64)
-            taken = np.append(self._numbers, NO_CATEGORY)[codes]
-        else:
-            with np.errstate(over="ignore"):
-                taken = values.astype(dtype)
-            if np.isinf(taken).any():
-                row = int(np.argmax(np.isinf(taken)))
-                what = f"{self.name} is {values[row]:g}; expected a number that fits {dtype}"
-                raise InputError(what, self._path, self._line_of(row))
-        self._parts, self._lines = [], []
-        return taken
-
-    @property
-    def texts(self) -> Sequence[str]:
-        """The different texts so far."""
-        return tuple(self._texts)
-
-    def warn(self, n_rows: int) -> None:
-        """Say that a column of texts is probably none of categories."""
-        if self.is_text and len(self._texts) == n_rows >= _MANY:
-            what = f"the column {self.name!r} has another text in every row and became categories"
-            warnings.warn(f"{self._path}: {what}; --columns skip={self.name} leaves it out", InputWarning, stacklevel=2)
-
-
-def _number(cell: str) -> float | None:
-    try:
-        return None if "_" in cell else float(cell)
-    except ValueError:
-        return _TRUTH.get(cell.lower())

@@ -11,15 +11,28 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
 
-from rankwright.data.files import OpenFile, Progress
+from rankwright.data.files import CHUNK_BYTES, OpenFile, Progress
 from rankwright.errors import InputError, shown
 
-__all__ = ["BOM", "DELIMITERS", "Lines", "Table", "header_cells", "is_number", "open_table", "utf8_lines"]
+__all__ = [
+    "BOM",
+    "DELIMITERS",
+    "HEADER_BYTES",
+    "Lines",
+    "Table",
+    "header_cells",
+    "is_number",
+    "open_table",
+    "utf8_lines",
+]
 
 BOM = "\ufeff"
 DELIMITERS = {",": "commas", "\t": "tabs", ";": "semicolons", "|": "bars"}
 Lines = Iterable[tuple[int, str]]
 """Numbers of lines, from 1, and their texts without the line end; blank ones too."""
+
+HEADER_BYTES = 1 << 16
+"""To read at once where a header is all that is wanted."""
 
 _LONGEST_CELL = 1 << 26
 _SHOWN = 8  # columns in a message
@@ -118,10 +131,10 @@ def is_number(text: str) -> bool:
     return "_" not in text
 
 
-def utf8_lines(file: OpenFile, progress: Progress | None = None) -> Iterator[tuple[int, str]]:
-    """The lines of a file that must be UTF-8."""
+def utf8_lines(file: OpenFile, progress: Progress | None = None, size: int = CHUNK_BYTES) -> Iterator[tuple[int, str]]:
+    """The lines of a file that must be UTF-8; it is read in pieces of ``size``."""
     number = 1
-    for chunk in file.chunks(progress):
+    for chunk in file.chunks(progress, size):
         try:
             text = chunk.decode()
         except UnicodeDecodeError as error:

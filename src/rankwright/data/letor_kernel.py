@@ -17,7 +17,7 @@ from numba import njit
 
 from rankwright.caching import INNER
 
-__all__ = ["MAX_ID", "Fault", "LineParser", "Parsed"]
+__all__ = ["MAX_ID", "Fault", "LineParser", "Parsed", "decimal"]
 
 Array = npt.NDArray[Any]
 Bytes = Any  # a uint8 array
@@ -93,8 +93,11 @@ def _scaled(digits: int, power: int) -> tuple[float, bool]:
 
 
 @njit(**INNER)
-def _number(text: Bytes, at: Position) -> tuple[float, Position, bool, bool]:
-    """Value, where it stops, whether it is a number, whether the value is certain (else: ask Python)."""
+def decimal(text: Bytes, at: Position, end: int) -> tuple[float, Position, bool, bool]:
+    """Value, where it stops, whether it is a number, whether the value is certain (else: ask Python).
+
+    White space, ``#`` or ``end`` must follow it.
+    """
     negative = text[at] == _MINUS
     if negative or text[at] == _PLUS:
         at += _ONE
@@ -123,7 +126,7 @@ def _number(text: Bytes, at: Position) -> tuple[float, Position, bool, bool]:
             at += _ONE
         power += -shift if down else shift
         is_number = at > first
-    if not is_number or not _is_end(text[at]):
+    if not is_number or not (_is_end(text[at]) or text[at] == end):
         return 0.0, at, False, True
     while n_digits > _EXACT_DIGITS and (text[begin] == _ZERO or text[begin] == _POINT):
         n_digits -= text[begin] == _ZERO
@@ -178,7 +181,7 @@ def _features(
         if feature <= before:
             return ID_ORDER, start, before, stop, n_slow
         at += _ONE
-        value, end, is_number, certain = _number(text, at)
+        value, end, is_number, certain = decimal(text, at, _SPACE)
         if not is_number:
             if not _is_null(text, at):
                 return BAD_VALUE, start, before, stop, n_slow
@@ -231,7 +234,7 @@ def _parse_lines(
     while at < size:
         at = _skip_blanks(text, at)
         if text[at] != _NEWLINE and text[at] != _HASH:
-            labels[row], end, is_number, certain = _number(text, at)
+            labels[row], end, is_number, certain = decimal(text, at, _SPACE)
             if not is_number:
                 return BAD_LABEL, line, at, 0, row, n_slow
             if not certain:

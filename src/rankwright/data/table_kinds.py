@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from rankwright.data.categories import named
-from rankwright.data.csv_features import MISSING, feature_layout
+from rankwright.data.csv_columns import MISSING
+from rankwright.data.csv_features import feature_layout
 from rankwright.data.delimited import is_number
 from rankwright.data.judgements import judgement_layout
 from rankwright.data.roles import BESIDE, Columns, plain

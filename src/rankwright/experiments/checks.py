@@ -25,7 +25,7 @@ from rankwright.experiments.config import (
 from rankwright.experiments.data_checks import Finder, check_data
 from rankwright.experiments.method_checks import check_measure, check_method
 from rankwright.experiments.toml import Place, Problems, parse_toml
-from rankwright.measures import Measure, parse_measure
+from rankwright.measures import Measure, parse_goal, parse_measure
 
 __all__ = ["check_text", "load_experiment", "read_text"]
 
@@ -192,7 +192,7 @@ def _common(problems: Problems, table: Any) -> tuple[dict[str, Any], Measure | N
         if key in common:
             problems.choice(common[key], (*place, key), known, key)
     choose_by = common.get("choose_by")
-    return common, None if choose_by is None else check_measure(problems, (*place, "choose_by"), choose_by)
+    return common, None if choose_by is None else check_measure(problems, (*place, "choose_by"), choose_by, parse_goal)
 
 
 def _data(

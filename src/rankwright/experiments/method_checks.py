@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ from rankwright.experiments.config import ADAPT, BACKGROUND, BACKGROUNDS, BEST_F
 from rankwright.experiments.data_checks import find
 from rankwright.experiments.toml import Place, Problems, nearest
 from rankwright.experiments.tuning import make_plan
-from rankwright.measures import Measure, parse_measure
+from rankwright.measures import Measure, parse_goal, parse_measure
 from rankwright.rankers.other_names import hint
 from rankwright.training.methods import NAMES, Method, parse_method
 from rankwright.training.train import Plan
@@ -67,10 +67,12 @@ _HAVE = {
 }
 
 
-def check_measure(problems: Problems, place: Place, name: str) -> Measure | None:
+def check_measure(
+    problems: Problems, place: Place, name: str, parse: Callable[[str], Measure] = parse_measure
+) -> Measure | None:
     """The measure of a name; None, with the mistake recorded, if there is none."""
     try:
-        return parse_measure(name)
+        return parse(name)
     except InputError as error:
         problems.add(place, error.message)
         return None
@@ -106,7 +108,7 @@ def check_method(
         return None
     text = found["method"]
     if "choose_by" in found:
-        choose_by = check_measure(problems, (*place, "choose_by"), found["choose_by"])
+        choose_by = check_measure(problems, (*place, "choose_by"), found["choose_by"], parse_goal)
     spec = MethodSpec(
         name=found.get("name", text),
         method=text,

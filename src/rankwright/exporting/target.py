@@ -13,7 +13,7 @@ from rankwright.exporting.form import Form
 from rankwright.models.net import NetModel
 from rankwright.models.trees.model import GradeModel
 
-__all__ = ["Consumer", "Options", "Scorer", "Target", "Written", "refuse_others"]
+__all__ = ["Consumer", "Options", "Scorer", "Target", "Written", "refuse_all_but_trees", "refuse_others"]
 
 Array = npt.NDArray[Any]
 Scorer = Callable[[Array, Array], Array]
@@ -158,3 +158,10 @@ def refuse_others(form: Form, *, nets: bool = False, categories: bool = False) -
     if form.categories and not categories and (form.trees.subset >= 0).any():
         return "it splits on categories, not on thresholds only"
     return None
+
+
+def refuse_all_but_trees(form: Form, options: Options) -> str | None:
+    """Why a target of trees alone, on thresholds and sets of categories, cannot hold a form; None if it can."""
+    if form.has_weights:
+        return "it has linear weights, which trees cannot say exactly"
+    return refuse_others(form, categories=True)

@@ -17,7 +17,7 @@ from rankwright.exporting.coding import coded, coding_files, left_codes
 from rankwright.exporting.float32 import for_at_most
 from rankwright.exporting.form import Form
 from rankwright.exporting.naming import allowed_names
-from rankwright.exporting.target import Consumer, Options, Scorer, Target, Written, refuse_others
+from rankwright.exporting.target import Consumer, Options, Scorer, Target, Written, refuse_all_but_trees
 from rankwright.exporting.walk import Nodes, Rule, tree_scores
 
 __all__ = ["LIGHTGBM"]
@@ -28,12 +28,6 @@ _CATEGORICAL, _MISSING_LEFT, _KNOWS_MISSING = 1, 2, 8  # bits of decision_type
 _NOT_IN_NAMES = re.compile(r'[\s"\[\]{},:]')  # separate names, or are special in JSON
 _ZERO = 1.0000000180025095e-35  # values up to it are 0
 _WORD = 32  # bits
-
-
-def _refusal(form: Form, options: Options) -> str | None:
-    if form.has_weights:
-        return "it has linear weights, which trees cannot say exactly"
-    return refuse_others(form, categories=True)
 
 
 def _write(form: Form, options: Options) -> Written:
@@ -177,7 +171,7 @@ LIGHTGBM = Target(
     name="lightgbm",
     about="LightGBM's text model, for lightgbm.Booster(model_file=…) and what reads such files",
     rule="left if x <= threshold, in float64; missing values by split",
-    refusal=_refusal,
+    refusal=refuse_all_but_trees,
     write=_write,
     read=_read,
     dtype=np.float64,

@@ -18,7 +18,7 @@ from rankwright.exporting.coding import coded, coding_files, left_codes
 from rankwright.exporting.float32 import for_below, number_text
 from rankwright.exporting.form import Form
 from rankwright.exporting.naming import allowed_names
-from rankwright.exporting.target import Consumer, Options, Scorer, Target, Written, refuse_others
+from rankwright.exporting.target import Consumer, Options, Scorer, Target, Written, refuse_all_but_trees
 from rankwright.exporting.walk import Nodes, Rule, tree_scores
 
 __all__ = ["XGBOOST", "raw_model", "raw_nodes", "short"]
@@ -170,12 +170,6 @@ def raw_nodes(model: Mapping[str, Any]) -> Nodes:
     return nodes
 
 
-def _refusal(form: Form, options: Options) -> str | None:
-    if form.has_weights:
-        return "it has linear weights, which trees cannot say exactly"
-    return refuse_others(form, categories=True)
-
-
 def _write(form: Form, options: Options) -> Written:
     names, notes = allowed_names(form.names, _NOT_IN_NAMES)
     text = json.dumps(raw_model(form, names), ensure_ascii=False, separators=(",", ":"))
@@ -209,7 +203,7 @@ XGBOOST = Target(
     name="xgboost",
     about="XGBoost's JSON model, for xgboost.Booster(model_file=…) of XGBoost 2.1 and later",
     rule="left if x < threshold, in float32; missing values by split",
-    refusal=_refusal,
+    refusal=refuse_all_but_trees,
     write=_write,
     read=_read,
     consumer=Consumer("xgboost", _consume),

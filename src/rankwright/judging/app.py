@@ -20,7 +20,7 @@ from rankwright.judging.records import ACTIONS, GRADES, Action, Pair
 from rankwright.judging.session import Session, Stale
 from rankwright.serving.answers import encoded
 from rankwright.serving.http import Http, Tell, as_json
-from rankwright.serving.page import page_of
+from rankwright.serving.page import SHARED_STYLE, page_of
 from rankwright.serving.requests import Limits, RequestError, json_object
 from rankwright.serving.service import State
 from rankwright.text.search.snippets import query_words, shorten, snippet, title_and_snippet
@@ -33,6 +33,7 @@ _LONGEST_NOTE = 2_000
 _SHARED, _OWN = "rankwright.serving", "rankwright.judging"
 _FILES = (
     (_OWN, "judge.html"),
+    SHARED_STYLE,
     (_SHARED, "page.css"),
     (_SHARED, "lists.css"),
     (_OWN, "judge.css"),

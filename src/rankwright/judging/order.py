@@ -4,6 +4,9 @@
 documents of every query, first those on which the rankers disagree most, where disagreement is the range over rankers
 of 1/log2(2 + rank), 0 below the pool. Queries come in a random order, and documents that follow each other in one query
 in a random order, so that a place tells nothing about who found a document. Both are the same for the same seed.
+
+A sequential comparison is decided by whole pools: what is not judged may have any grade, which widens the bounds of
+every query begun. ``disagreement`` is for a first estimate over all queries.
 """
 
 from __future__ import annotations

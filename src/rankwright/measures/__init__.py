@@ -15,7 +15,16 @@ from typing import Any
 from rankwright.errors import InputError
 from rankwright.measures.base import REGISTRY, BinaryMeasure, Measure, Rankings, nearest_names, register
 
-__all__ = ["BinaryMeasure", "Measure", "Rankings", "measure_classes", "measure_names", "parse_measure", "register"]
+__all__ = [
+    "BinaryMeasure",
+    "Measure",
+    "Rankings",
+    "measure_classes",
+    "measure_names",
+    "parse_goal",
+    "parse_measure",
+    "register",
+]
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
@@ -79,6 +88,21 @@ def parse_measure(text: str | Measure) -> Measure:
                 raise InputError(f"{shorthand} of {kind.name} is {value!r}; expected one of {', '.join(meanings)}")
             parameters = {**meanings[value], **parameters}
     return kind(**parameters)
+
+
+def parse_goal(text: str | Measure) -> Measure:
+    """A measure to train for or to choose by; one that does not say how good a ranking is, is refused.
+
+    Examples
+    --------
+    >>> print(parse_goal("map"))
+    AP
+    """
+    measure = parse_measure(text)
+    if not measure.is_goal:
+        what = f"{measure} does not say how good a ranking is ({measure.definition()})"
+        raise InputError(f"{what}; expected a measure to train for, such as nDCG@10")
+    return measure
 
 
 def _parameters(inside: str, text: str) -> dict[str, Any]:

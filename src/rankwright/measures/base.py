@@ -115,6 +115,8 @@ class Measure:
         Names users may write.
     needs_cutoff, takes_cutoff : bool
         Whether a cutoff is required, and whether there can be one.
+    is_goal : bool
+        Whether it says how good a ranking is, so that it can be trained for and chosen by.
     feature_maps : tuple of str
         Feature maps that :meth:`oracle` takes, the default first.
     loss_name : str
@@ -130,6 +132,7 @@ class Measure:
     name: ClassVar[str]
     aliases: ClassVar[tuple[str, ...]] = ()
     needs_cutoff: ClassVar[bool] = False
+    is_goal: ClassVar[bool] = True
     takes_cutoff: ClassVar[bool] = True
     feature_maps: ClassVar[tuple[str, ...]] = ()
     loss_name: ClassVar[str] = ""

@@ -24,6 +24,7 @@ class Judged(Measure):
 
     name: ClassVar[str] = "Judged"
     needs_cutoff: ClassVar[bool] = True
+    is_goal: ClassVar[bool] = False
 
     def value(self, rankings: Rankings) -> Array:
         """Count the judged documents."""

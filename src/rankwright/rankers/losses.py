@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
-from rankwright.measures import Measure, parse_measure
+from rankwright.measures import Measure, parse_goal
 from rankwright.measures.base import REGISTRY
 from rankwright.measures.forms import Oracle, read_only
 from rankwright.rankers.problem import Target
@@ -119,4 +119,4 @@ def _parse(name: str | Measure, feature_map: str | None, weight: float) -> Loss:
             if feature_map is not None and not str(feature_map).startswith(own):
                 raise InputError(f"{own.upper()} has the feature map {own}, not {feature_map!r}")
             name, feature_map = f"{kind.name}{at}{cutoff}", feature_map or own
-    return Loss(parse_measure(name), feature_map, weight)
+    return Loss(parse_goal(name), feature_map, weight)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from rankwright.errors import InputError
-from rankwright.measures import Measure, parse_measure
+from rankwright.measures import Measure, parse_goal
 
 __all__ = ["Rule", "check_parameters", "one_of", "parameter", "places_of", "seed_of", "whole"]
 
@@ -91,9 +91,10 @@ def is_list(value: Any) -> bool:
 
 
 def _is_measure(value: Any) -> bool:
-    if isinstance(value, str):
-        parse_measure(value)  # raises with a hint
-    return isinstance(value, str | Measure)
+    if isinstance(value, str | Measure):
+        parse_goal(value)  # raises with a hint
+        return True
+    return False
 
 
 NONE = Rule("None", lambda value: value is None)

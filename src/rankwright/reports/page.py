@@ -87,7 +87,7 @@ def _page(results: Results, title: str | None, progress: Callable[[int, int], No
         ("run", "What was run", _what_was_run(results)),
     ]
     sections = [section for section in sections if section[2]]
-    style, script = "\n".join(map(_asset, _STYLES)), _script()
+    style, script = "\n".join([_asset("shared.css", "rankwright"), *map(_asset, _STYLES)]), _script()
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
     links = "".join(f'<li><a href="#{key}">{escape(name)}</a></li>' for key, name, _ in sections)
@@ -328,5 +328,5 @@ def _script() -> str:
     return '"use strict";\n(() => {\n' + "\n".join(_asset(name) for name in _SCRIPTS) + "})();\n"
 
 
-def _asset(name: str) -> str:
-    return resources.files("rankwright.reports").joinpath(name).read_text(encoding="utf-8")
+def _asset(name: str, package: str = "rankwright.reports") -> str:
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")

@@ -9,16 +9,19 @@ from importlib import resources
 
 from starlette.responses import Response
 
-__all__ = ["page", "page_of"]
+__all__ = ["SHARED_STYLE", "page", "page_of"]
 
 _STYLE, _SCRIPT = "/*STYLE*/", "/*SCRIPT*/"
 _HERE = "rankwright.serving"
+SHARED_STYLE = ("rankwright", "shared.css")
+"""The styles of all pages."""
+
 _FILES = ("page.html", "page.css", "lists.css", "elements.js", "state.js", "search.js", "why.js", "keys.js")
 
 
 def page() -> Response:
     """The search page as an answer, with its policy."""
-    return page_of(tuple((_HERE, name) for name in _FILES))
+    return page_of((SHARED_STYLE, *((_HERE, name) for name in _FILES)))
 
 
 def page_of(files: tuple[tuple[str, str], ...]) -> Response:

@@ -22,7 +22,7 @@ import numpy.typing as npt
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.evaluation.table import Evaluation, evaluate
-from rankwright.measures import Measure, parse_measure
+from rankwright.measures import Measure, parse_goal
 from rankwright.models.binned import BinnedModel
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
@@ -233,14 +233,14 @@ def plan(
         raise InputError(f"{method.name} trains for several losses at once; expected losses such as map and mrr@10")
     shared: dict[str, Any] = {"n_jobs": n_jobs, "random_state": random_state}
     if measure is not None:
-        shared["eval_measure"] = parse_measure(measure)
+        shared["eval_measure"] = parse_goal(measure)
     crossed = given.get("cv") is not None
     if crossed and validated:
         raise InputError("cv chooses by cross-validation, but there is validation data; expected one of the two")
     if (crossed or validated) and given.get("lam") is None:
         shared["C"] = "auto"
     if "measure" in known:
-        given["measure"] = parse_measure(given.get("measure", known["measure"]))
+        given["measure"] = parse_goal(given.get("measure", known["measure"]))
     ranker = method.make(**{name: value for name, value in shared.items() if name in known} | given)
     ranker.check_parameters()
     ranker.eval_measure = ranker.measure_to_choose_by()
