@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from made_up_clicks import write_log
-from rankwright import load_model, read_data
+from rankwright import load_model, read_data, to_frame
 from rankwright.cli.main import main
 from rankwright.data.trec import TrecTable, write_qrels, write_run
 from rankwright.datasets import Collection
@@ -142,6 +142,11 @@ class MadeUp:
             colours = ("red", "green", "")
             lines = [f"{q},{y:g},thing{n},{x[0]},{x[1]},{colours[n % 3]}" for n, (q, y, x) in enumerate(rows)]
             write(path, [head, *lines])
+        elif name == "big":  # a folder of Parquet files that cut through a query
+            path.mkdir()
+            frame = to_frame(read_data(self.path("letor/train.txt")), "polars")
+            for number, start in enumerate(range(0, frame.height, 250)):
+                frame[start : start + 250].write_parquet(path / f"part-{number}.parquet")
         elif name == "rank.train.query":
             path.write_text("12\n" * 30)
         else:

@@ -8,6 +8,7 @@ import argparse
 import ast
 import re
 import shutil
+from glob import glob
 from pathlib import Path
 
 import click
@@ -72,6 +73,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
     },
     "docs/howto/no-judgements.md": "text/docs.jsonl text/train.jsonl text/test.jsonl text/judgements text/compared",
     "docs/howto/pairs.md": "letor/train.txt letor/vali.txt letor/test.txt",
+    "docs/howto/partitions.md": "letor/big",
     "docs/howto/pyterrier.md": "text/docs.jsonl text/queries.jsonl text/qrels.txt",
     "docs/howto/scale.md": "letor/test.txt letor/big.parts",
     "docs/howto/serve.md": "text/demo",
@@ -104,7 +106,7 @@ REFERENCE = {
     "rankwright clicks": "logs/log.csv",
     "rankwright compare": "text/qrels.txt text/bm25.run text/mine.run text/yours.run letor/test.txt letor/old.scores "
     "letor/new.scores",
-    "rankwright convert": "letor/train.txt.gz letor/rank.train letor/rank.train.query letor/shop.csv",
+    "rankwright convert": "letor/train.txt.gz letor/rank.train letor/rank.train.query letor/shop.csv letor/big",
     "rankwright diagnose": "letor/train.txt letor/vali.txt",
     "rankwright evaluate": "text/qrels.txt text/bm25.run text/mine.run.gz letor/test.txt letor/scores.txt "
     "letor/big.parts letor/big.scores",
@@ -197,6 +199,7 @@ class Reader:
             if arguments[0] in ("serve", "judge"):  # which do not end by themselves
                 arguments = [*arguments, "--port", "0", "--try"]
             self.capsys.readouterr()
+            arguments = [name for word in arguments for name in (sorted(glob(word)) or [word])]  # as a shell does
             code = main(arguments)
             said = self.capsys.readouterr().err
             assert (code, error) == (0, None) or (code, said) == (2, f"{error}\n"), f"{arguments}: {said}"

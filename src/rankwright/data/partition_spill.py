@@ -47,7 +47,7 @@ def part_of(query: Any, n_parts: int) -> int:
     Examples
     --------
     >>> [part_of(query, 4) for query in ("a", "b", "c", 1, 2, 3)]
-    [2, 3, 2, 3, 0, 2]
+    [0, 0, 3, 2, 3, 2]
     """
     return query_hash(query) % n_parts
 

@@ -52,7 +52,7 @@ def pieces_of(folder: str | Path) -> list[Piece]:
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     for bucket in "10":
     ...         (Path(folder) / f"bucket={bucket}").mkdir()
-    ...         _ = (Path(folder) / f"bucket={bucket}" / "part-0.parquet").write_bytes(b"PAR1…")
+    ...         _ = (Path(folder) / f"bucket={bucket}" / "part-0.parquet").write_bytes(b"PAR1")
     ...     [(piece.name, piece.keys) for piece in pieces_of(folder)]
     [('bucket=0/part-0.parquet', {'bucket': '0'}), ('bucket=1/part-0.parquet', {'bucket': '1'})]
     """
