@@ -96,6 +96,7 @@ def test_what_is_left_out_is_said(here, capsys):
         (["q.txt", "--by-query", "4", "-o", "y.parts"], "q.txt: contains no features"),
         (["none", "--by-query", "4", "-o", "y.parts"], "none: cannot be read: No such file"),
         (["x.rank", "--by-query", "0", "-o", "y.parts"], "0 is not in the range x>=1"),
+        (["x.rank", "--by-query", "100001", "-o", "y.parts"], "--by-query 100,001; expected at most 100,000 parts"),
         (["x.rank", "--by-query", "4", "-o", "no/y.parts"], "no/y.parts: cannot be written: No such file"),
     ],
 )

@@ -1,5 +1,7 @@
 """What the tests of partitions share: shuffled rows in every format, and parts made in memory to compare with."""
 
+import gzip
+
 import numpy as np
 
 from rankwright import RankingData
@@ -78,3 +80,13 @@ def files_of(folder):
 
 def made(**changes):
     return RankingData.from_arrays(**shuffled(**changes))
+
+
+def write_text(path, rows):
+    """Write rows as LETOR text, with names and ids."""
+    lines = ["# features:\t" + "\t".join(rows["feature_names"])]
+    for x, label, query, doc in zip(rows["X"], rows["labels"], rows["qid"], rows["doc_ids"], strict=True):
+        values = " ".join(f"{at}:{float(value)!r}" for at, value in enumerate(x, 1))
+        lines.append(f"{label} qid:{query.replace(' ', '_')} {values} # docid = {doc}")
+    text = "\n".join(lines) + "\n"
+    path.write_bytes(gzip.compress(text.encode()) if path.suffix == ".gz" else text.encode())

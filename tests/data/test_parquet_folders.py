@@ -142,6 +142,14 @@ def test_names_of_folders_as_columns(tmp_path):
         read_parquet(tmp_path / "none")
 
 
+def test_files_named_one_by_one_are_those_of_the_folder(tmp_path):
+    whole = polars.from_arrow(table(shuffled(), bucket=np.arange(400) % 3))
+    whole.write_parquet(tmp_path / "polars", partition_by=["bucket"])
+    files = sorted((tmp_path / "polars").rglob("*.parquet"))
+    assert_parts(partition(files, 3, tmp_path / "x.parts"), read_parquet(tmp_path / "polars"), 3)
+    assert read_data(files[0]).feature_names == ("a", "b", "c", "d")
+
+
 def test_categories_of_several_files(tmp_path):
     for name, texts in (("0", ["de", "fr"]), ("1", ["it", None])):
         frame = pyarrow.table({"qid": [name, name], "label": [1, 0], "lang": texts})

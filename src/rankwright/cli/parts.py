@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["joined", "partition", "show_parts"]
 
 _SUFFIX = ".parts"
+_MOST_PARTS = 100_000
 _SHOWN = 12  # parts and features listed; --json lists all
 _TEXT = np.dtype(np.float64)  # of numbers in text, as of all conversions
 
@@ -41,6 +42,8 @@ def partition(
     from rankwright.data.partition_inputs import LetorInput, ParquetInput, Settings, inputs_of
     from rankwright.data.partition_write import write_parts
 
+    if n_parts > _MOST_PARTS:
+        raise InputError(f"--by-query {n_parts:,}; expected at most {_MOST_PARTS:,} parts")
     if target.suffix != _SUFFIX:
         raise InputError(f"a folder of parts ends in {_SUFFIX}; expected {target.with_suffix(_SUFFIX)}", target)
     for source in sources:
@@ -64,10 +67,7 @@ def partition(
         without = n_parts - len(parts)
         click.echo(f"note: {without:,} of {n_parts:,} parts would have no query and are left out", err=True)
     kind = f"{form.n_features:,} {'sparse' if form.is_sparse else 'dense'} {form.dtype} features"
-    return (
-        f"{written.n_queries:,} queries, {written.n_docs:,} documents, {kind}, "
-        f"in {len(parts):,} parts of {min(sizes):,} to {max(sizes):,} documents"
-    )
+    return f"{written.n_queries:,} queries, {written.n_docs:,} documents, {kind}, in {_parts(sizes)}"
 
 
 def joined(source: Path, target: Path, options: Sequence[str]) -> Callable[[], str]:
@@ -122,7 +122,7 @@ def _lines(manifest: Manifest, verified: bool) -> list[tuple[str, str]]:
     header, parts = manifest.header, manifest.parts
     sizes = [part.documents for part in parts]
     lines = [
-        ("parts", f"{len(parts):,} of {min(sizes):,} to {max(sizes):,} documents"),
+        ("parts", _parts(sizes)),
         ("queries", f"{manifest.n_queries:,}"),
         ("documents", f"{manifest.n_docs:,}"),
         ("document ids", "yes" if header.get("document_ids") else "none"),
@@ -146,6 +146,11 @@ def _lines(manifest: Manifest, verified: bool) -> list[tuple[str, str]]:
     return lines
 
 
+def _parts(sizes: Sequence[int]) -> str:
+    each = f"{min(sizes):,}" if min(sizes) == max(sizes) else f"{min(sizes):,} to {max(sizes):,}"
+    return f"{len(sizes):,} part{'s' * (len(sizes) > 1)} of {each} documents"
+
+
 def _labels(manifest: Manifest) -> list[tuple[float, int]] | None:
     counts: dict[float, int] = {}
     for part in manifest.parts:
@@ -157,8 +162,10 @@ def _labels(manifest: Manifest) -> list[tuple[float, int]] | None:
 
 
 def _as_dict(manifest: Manifest, verified: bool) -> dict[str, Any]:
+    from rankwright.data.matching import default_names
+
     total = manifest.moments().stored()
-    names = manifest.header.get("feature_names") or [f"f{at}" for at in range(1, manifest.n_features + 1)]
+    names = manifest.names or default_names(manifest.n_features)
     statistics = [
         {"feature": name, **{field: _number(values[at]) for field, values in total.items()}}
         for at, name in enumerate(names)

@@ -283,6 +283,8 @@ def read_data(
 
             data = read_parquet(found.source, dtype=dtype, negative=negative, progress=progress)
         elif found.kind == "parts":
+            if dtype is not None or sparse is not None:
+                raise InputError("has features in parts, of one type and form; expected no others", found.path)
             # By name: engines are a layer above data.
             data = importlib.import_module("rankwright.engines.opening").open_parts(found.path)
         elif found.kind == "folders":

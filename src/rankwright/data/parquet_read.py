@@ -21,7 +21,7 @@ from rankwright.data.blocks import join_ids
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import OpenFile, Progress, Source, open_file
 from rankwright.data.frames import columns_of, import_library
-from rankwright.data.pieces import pieces_of
+from rankwright.data.pieces import keys_of, pieces_of
 from rankwright.data.rows import Rows
 from rankwright.data.tables import Layout, batch_rows
 from rankwright.errors import InputError
@@ -143,9 +143,17 @@ class ParquetTable:
         self._roles = {"qid": qid, "docid": docid, "label": label}
         self._files: list[_File] = []
         self.left_out: list[str] = []
-        sources: list[tuple[Source, Keys]] = [(path, keys or {})]
-        if not isinstance(path, OpenFile) and Path(path).is_dir():
-            sources = self._sources(Path(path), {qid, docid, label, *(features or ())})
+        sources: Sequence[tuple[Source, Keys]]
+        named = {qid, docid, label, *(features or ())}
+        if keys is not None:
+            sources = [(path, keys)]
+        elif not isinstance(path, OpenFile) and Path(path).is_dir():
+            found = [piece for piece in pieces_of(path) if piece.kind == "parquet"]
+            sources = self._with_keys([(piece.path, piece.keys) for piece in found], named)
+        else:
+            sources = self._with_keys([(path, keys_of(self.path))], named)
+        if not sources:
+            raise InputError("is a folder without Parquet files; expected some", self.path)
         for source, known in sources:
             self._files.append(self._described(source, known, features))
         self.features = self._files[0].layout.features
@@ -155,17 +163,16 @@ class ParquetTable:
         if self.n_rows == 0:
             raise InputError("there are no rows", self.path)
 
-    def _sources(self, folder: Path, named: set[str]) -> list[tuple[Source, Keys]]:
-        """The files of a folder, with what its folders say of those names."""
-        pieces = [piece for piece in pieces_of(folder) if piece.kind == "parquet"]
-        if not pieces:
-            raise InputError("is a folder without Parquet files; expected some", folder)
-        found = {name for piece in pieces for name in piece.keys}
+    def _with_keys(
+        self, sources: Sequence[tuple[Source, Mapping[str, str]]], named: set[str]
+    ) -> list[tuple[Source, Keys]]:
+        """Files with what their folders say of the columns that are named."""
+        found = {name for _, keys in sources for name in keys}
         self.left_out = sorted(found - named)
-        values = {name: _typed([piece.keys.get(name) for piece in pieces]) for name in sorted(found & named)}
+        values = {name: _typed([keys.get(name) for _, keys in sources]) for name in sorted(found & named)}
         return [
-            (piece.path, {name: listed[at] for name, listed in values.items() if listed[at] is not None})
-            for at, piece in enumerate(pieces)
+            (source, {name: listed[at] for name, listed in values.items() if listed[at] is not None})
+            for at, (source, _) in enumerate(sources)
         ]
 
     @property

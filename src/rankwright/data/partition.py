@@ -7,6 +7,7 @@ other: it is mapped into memory where it is used.
 
 from __future__ import annotations
 
+import math
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
@@ -114,6 +115,10 @@ class Manifest:
         All of ``manifest.json``.
     parts : list of PartEntry
         The parts, in their order.
+    n_queries, n_docs, n_features : int
+        Of all parts together.
+    names : list of str or None
+        Names of the features.
     """
 
     def __init__(self, stored: Container) -> None:
@@ -123,6 +128,11 @@ class Manifest:
             self.n_queries, self.n_docs, self.n_features = (
                 _count(self.header[key], key) for key in ("queries", "documents", "features")
             )
+            self.names = self.header["feature_names"]
+            if self.names is not None and not _is_list(self.names, str, self.n_features):
+                raise InputError("the feature names are not one string for each feature")
+            if not _is_list(self.header["categorical"], int):
+                raise InputError("the categorical features are not numbers")
             if not self.parts or len({part.name for part in self.parts}) < len(self.parts):
                 raise InputError("it lists no parts, or one twice")
             found = tuple(sum(getattr(part, key) for part in self.parts) for key in ("queries", "documents"))
@@ -189,7 +199,17 @@ def _entry(found: Any) -> PartEntry:
         raise InputError("the name of a part is not one")
     for key in ("queries", "documents", "bytes"):
         _count(getattr(entry, key), key)
+    if entry.labels is not None:
+        for label, count in entry.labels:
+            if not isinstance(label, int | float) or not math.isfinite(label):
+                raise InputError("a label is not a number")
+            _count(count, f"documents with the label {label:g}")
     return entry
+
+
+def _is_list(found: Any, kind: type, length: int | None = None) -> bool:
+    right = isinstance(found, list) and all(isinstance(one, kind) for one in found)
+    return right and (length is None or len(found) == length)
 
 
 def _count(number: Any, what: str) -> int:

@@ -16,7 +16,7 @@ from rankwright.data.folder import HEADER
 from rankwright.data.named_rows import PARQUET
 from rankwright.errors import InputError
 
-__all__ = ["Piece", "pieces_of"]
+__all__ = ["Piece", "keys_of", "pieces_of"]
 
 _TABLE_LOGS = {"_delta_log": "Delta", ".hoodie": "Hudi"}
 
@@ -67,7 +67,7 @@ def pieces_of(folder: str | Path) -> list[Piece]:
             return []
         if found and found[0].kind != kind:
             raise InputError(f"has Parquet files and data folders ({found[0].name}, {name}); expected one kind", top)
-        found.append(Piece(path, kind, name, _keys(name)))
+        found.append(Piece(path, kind, name, keys_of(name)))
     return found
 
 
@@ -103,7 +103,13 @@ def _kind_of(path: Path) -> Literal["parquet", "folder"] | None:
         raise InputError(f"cannot be read: {error.strerror or error}", path) from None
 
 
-def _keys(name: str) -> dict[str, str]:
-    """The values in the names of folders."""
-    parted = [part.partition("=") for part in name.split("/")[:-1]]
+def keys_of(path: str | Path) -> dict[str, str]:
+    """What the names of a file's folders say.
+
+    Examples
+    --------
+    >>> keys_of("big/lang=de/bucket=3/part-0.parquet")
+    {'lang': 'de', 'bucket': '3'}
+    """
+    parted = [part.partition("=") for part in Path(path).parts[:-1]]
     return {unquote(key): unquote(value) for key, equals, value in parted if key and equals}
