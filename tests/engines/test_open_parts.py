@@ -10,7 +10,6 @@ from tests.in_parts import Several
 from rankwright import InputError, LinearModel, RankingData, open_parts, read_data, save_folder
 from rankwright.data.partition_pieces import piece_sources
 from rankwright.engines.features import PartedFeatures, is_parted
-from rankwright.engines.opening import parted
 
 
 @pytest.fixture
@@ -24,7 +23,7 @@ def joined(sources):
 
 
 def test_everything_but_the_features_is_here(parts):
-    for data in (open_parts(parts.path), read_data(parts.path), parted(parts.path, Several(2))):
+    for data in (open_parts(parts.path), read_data(parts.path), open_parts(parts.path, engine=Several(2))):
         expected = joined(parts.sources)
         assert is_parted(data)
         assert data.X.fleet.n_parts == 4
