@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import column_of, stored
 from rankwright.data.threads import threads_of
