@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.blocks import query_of_row
+from rankwright.data.blocks import query_chunks, query_of_row
 from rankwright.errors import InputError
 
 __all__ = ["descending", "rank_order"]
 
 Array = npt.NDArray[Any]
+_AT_ONCE = 1 << 17  # documents sorted together: more would take memory, and no less time
 _LOOP_FROM = 64  # documents per query above which sorting query by query beats one lexsort
 
 
@@ -35,6 +36,19 @@ def rank_order(scores: Array, indptr: Array, doc_ids: Array | None = None) -> Ar
     if not finite.all():
         row = int(np.argmin(finite))
         raise InputError(f"the score of document {row} (from 0) is {scores[row]}; scores must be finite")
+    if len(scores) <= _AT_ONCE:
+        return _ranked(scores, indptr, doc_ids)
+    order = np.empty(len(scores), np.int64)
+    for first, last in query_chunks(indptr, _AT_ONCE):
+        own = slice(int(indptr[first]), int(indptr[last]))
+        ids = None if doc_ids is None else doc_ids[own]
+        order[own] = _ranked(scores[own], indptr[first : last + 1] - own.start, ids)
+        order[own] += own.start
+    return order
+
+
+def _ranked(scores: Array, indptr: Array, doc_ids: Array | None) -> Array:
+    """The same for finite scores, all at once."""
     n_queries, n_docs = len(indptr) - 1, len(scores)
     falling = -scores if scores.dtype.kind == "f" else ~scores  # the negative of a whole number can overflow
     sizes = np.diff(indptr)

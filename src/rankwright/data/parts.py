@@ -21,6 +21,7 @@ from rankwright.data.dataset import RankingData
 __all__ = [
     "adjacent",
     "batches",
+    "column_of",
     "feature_bytes",
     "pieces",
     "rows_in",
@@ -105,6 +106,15 @@ def pieces(data: RankingData) -> Iterator[Any]:
     starts, stops = segments(data)
     for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
         yield _row_view(X, start, stop)
+
+
+def column_of(data: RankingData, column: int) -> Array:
+    """The values of one feature in float64."""
+    X, rows = stored(data)[0], rows_in(data)
+    if not sparse.issparse(X):
+        return np.asarray(X[:, column] if rows is None else X[rows, column], np.float64)
+    found = [part[:, [column]].toarray()[:, 0] for part in pieces(data)]
+    return np.concatenate(found, dtype=np.float64) if found else np.empty(0)
 
 
 def segments(data: RankingData) -> tuple[Array, Array]:

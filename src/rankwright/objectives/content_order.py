@@ -16,14 +16,14 @@ from numba import njit
 from rankwright.data import sparse
 from rankwright.data.blocks import query_chunks, query_of_row
 from rankwright.data.parts import adjacent
-from rankwright.data.threads import Team, runs_of
+from rankwright.data.threads import Team
 
 __all__ = ["content_keys", "content_order", "varying"]
 
 Array = npt.NDArray[Any]
 _STRIDE = np.uint64(0x9E3779B97F4A7C15)
 _VALUES = 1 << 18  # converted to float64 at a time
-_SORTED = 1 << 14  # documents, at least, that a thread sorts
+_SORTED = 1 << 16  # documents that are sorted at a time
 _ZEROS = (np.uint64(0), np.uint64(1 << 63))  # the bits of 0 and −0
 
 
@@ -75,7 +75,7 @@ def content_keys(
             own = indptr[first : stop + 1] - indptr[first]
             return np.lexsort((keys[indptr[first] : indptr[stop]], query_of_row(own))) + indptr[first]
 
-        docs = np.concatenate(team.each(sort, runs_of(indptr, threads, _SORTED)))
+        docs = np.concatenate(team.each(sort, query_chunks(indptr, _SORTED)) or [np.empty(0, np.int64)])
     finally:
         team.close()
     sums = np.zeros(len(indptr) - 1, np.uint64)
@@ -112,7 +112,8 @@ def _row_keys(X: Any, labels: Array, runs: tuple[Array, Array], team: Team, vari
             _add_dense(X[start:stop].astype(np.float64).view(np.uint64), numbers, own)
 
         team.each(add, shares)
-    _finish((labels + 0.0).view(np.uint64), keys)
+    for start in range(0, len(labels), _VALUES):
+        _finish((labels[start : start + _VALUES] + 0.0).view(np.uint64), keys[start : start + _VALUES])
     return keys
 
 

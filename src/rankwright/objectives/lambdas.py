@@ -28,7 +28,7 @@ import numpy.typing as npt
 from numba import njit, typeof, types
 
 from rankwright.caching import INNER
-from rankwright.data.blocks import as_bounds, query_of_row
+from rankwright.data.blocks import as_bounds, query_chunks, query_of_row
 from rankwright.data.order import descending
 from rankwright.data.threads import Team, runs_of
 from rankwright.measures import Measure, Rankings
@@ -42,6 +42,7 @@ __all__ = ["Lambdas"]
 Array = npt.NDArray[Any]
 _FARTHEST = 600.0  # difference of scores whose exponential, and its product with another number, is finite
 _TASK_DOCS = 1 << 14  # at least, of a run of queries in one thread
+_RUN_DOCS = 1 << 16  # documents that are sorted at a time
 _VECTOR = types.Array(types.float64, 1, "C")
 _FROZEN = types.Array(types.float64, 1, "C", readonly=True)
 _TABLE = types.Array(types.float64, 2, "C")
@@ -311,37 +312,56 @@ class Lambdas:
     ) -> None:
         self.indptr, self._measure = as_bounds(indptr), measure
         labels = np.asarray(labels, np.float64)
-        self.docs = np.arange(len(labels)) if order is None else np.ascontiguousarray(order, np.int64)
         longest = int(np.diff(indptr).max(initial=1))
-        swaps, worth, norms = Swaps(_equal_changes), labels, np.ones(len(indptr) - 1)
-        self._compiled = measure is None
+        swaps, own = Swaps(_equal_changes), None
         if measure is not None:
             measure.check_labels(labels)
             longest_counted = measure.cutoff or longest  # below that nothing changes
             truncation = longest_counted if truncation is None else min(truncation, longest_counted)
             own = measure.swaps()
-            if own is not None:
-                swaps, worth, self._compiled = own, np.asarray(measure.worth(labels), np.float64), True
-                norms = np.asarray(measure.norms(Rankings(labels, self.indptr)), np.float64)
-            else:
-                swaps = Swaps(_given_changes)
-        self.docs = self.docs[np.lexsort((worth[self.docs], query_of_row(self.indptr)))]
-        worth = np.ascontiguousarray(worth[self.docs])
+            swaps = Swaps(_given_changes) if own is None else own
+        self._compiled = measure is None or own is not None
+        self._team = Team(threads)
+        self.docs, worth, highest, norms = self._arranged(labels, order, None if own is None else measure)
         self.setup = (
             longest if truncation is None else int(truncation),
             (float(nearness), 1.0, normalize) if nearness else (1.0, 0.0, normalize),
             swaps.parameters(longest),
             self.indptr,
             worth,
-            read_only(descending(worth, self.indptr)),
+            read_only(highest),
             norms,
             compiled(swaps.changes, _CHANGES),
             compiled(swaps.prepare, _PREPARE),
             FirstClass(sort_descending, SORT),
         )
-        self._weights = None if query_weights is None else np.repeat(query_weights, np.diff(indptr))
-        self._tasks = runs_of(self.indptr, threads, _TASK_DOCS)
-        self._team = Team(threads)
+        self._weights = query_weights
+        few = list(query_chunks(self.indptr, _RUN_DOCS))
+        self._tasks = runs_of(self.indptr, threads, _TASK_DOCS) if threads > 1 else few
+
+    def _arranged(
+        self, labels: Array, order: Array | None, measure: Measure | None
+    ) -> tuple[Array, Array, Array, Array]:
+        """Documents by worth, lowest first, with their worths, these highest first, and the norms of the queries.
+
+        ``measure`` is None where the labels are the worths.
+        """
+        docs, worth, highest = np.empty(len(labels), np.int64), np.empty(len(labels)), np.empty(len(labels))
+        norms = np.ones(len(self.indptr) - 1)
+
+        def arrange(first: int, last: int) -> None:
+            start, stop = int(self.indptr[first]), int(self.indptr[last])
+            bounds, own = self.indptr[first : last + 1] - start, labels[start:stop]
+            if measure is not None:
+                norms[first:last] = measure.norms(Rankings(own, bounds))
+                own = np.asarray(measure.worth(own), np.float64)
+            places = np.arange(stop - start) if order is None else order[start:stop] - start
+            places = places[np.lexsort((own[places], query_of_row(bounds)))]
+            docs[start:stop], worth[start:stop] = places + start, own[places]
+            highest[start:stop] = descending(worth[start:stop], bounds)
+
+        self._team.each(arrange, query_chunks(self.indptr, _RUN_DOCS))
+        return docs, worth, highest, norms
 
     @cached_property
     def kernel(self) -> tuple[Any, Any] | None:
@@ -370,15 +390,17 @@ class Lambdas:
         def run(first: int, stop: int) -> None:
             if kernel is not None:
                 _queries(*kernel, scores, self.docs, first, stop, residuals, weights)
-                return
-            for q in range(first, stop):
-                docs = self.docs[self.indptr[q] : self.indptr[q + 1]]
-                residuals[docs], weights[docs] = self.one_query(q, scores[docs])
+            else:
+                for q in range(first, stop):
+                    docs = self.docs[self.indptr[q] : self.indptr[q + 1]]
+                    residuals[docs], weights[docs] = self.one_query(q, scores[docs])
+            if self._weights is not None:
+                own = slice(self.indptr[first], self.indptr[stop])
+                factors = np.repeat(self._weights[first:stop], np.diff(self.indptr[first : stop + 1]))
+                residuals[own] *= factors
+                weights[own] *= factors
 
         self._team.each(run, self._tasks)
-        if self._weights is not None:
-            residuals *= self._weights
-            weights *= self._weights
         return residuals, weights
 
     def one_query(self, q: int, scores: Array) -> tuple[Array, Array]:

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.parts import column_of, some_queries
 from rankwright.rankers.base import Task
 from rankwright.rankers.folds import FOLDS, Folds, by_content
 
@@ -53,7 +54,7 @@ class Judged:
         if cut is None:
             return None
         held_out = cut.of_query >= 0
-        data = task.data if held_out.all() else task.data.select(held_out)
+        data = task.data if held_out.all() else some_queries(task.data, held_out)
         folds = cut.of_query[held_out]
         if cut.n_held_out == 1:  # decisions on one half are judged by the other
             _, queries = by_content(data)
@@ -83,12 +84,11 @@ class SingleFeatures:
     @classmethod
     def of(cls, judged: Judged, values_of: Callable[[Array], Array], but: Sequence[int] = ()) -> SingleFeatures:
         """Evaluate every feature but some; higher is better."""
-        X = judged.data.X.tocsc() if judged.data.is_sparse else judged.data.X
         columns, values = [], []
         for column in range(judged.data.n_features):
             if column in but:
                 continue
-            scores = _column(X, column)
+            scores = column_of(judged.data, column)
             if not np.isnan(scores).any():
                 columns.append(column)
                 values.append(values_of(scores))
@@ -106,16 +106,10 @@ class SingleFeatures:
 
     def chosen_apart(self, judged: Judged) -> Array:
         """Scores of the held-out documents: in each fold by the feature that is best in the others."""
-        X = judged.data.X.tocsc() if judged.data.is_sparse else judged.data.X
         scores = np.zeros(judged.data.n_docs)
         for fold in np.unique(judged.folds):
             own = judged.folds == fold
             rows = np.repeat(own, judged.data.sizes)
             column = int(self.columns[self._best(own if own.all() else ~own)])
-            scores[rows] = np.nan_to_num(_column(X, column)[rows])
+            scores[rows] = np.nan_to_num(column_of(judged.data, column)[rows])
         return scores
-
-
-def _column(X: Any, column: int) -> Array:
-    found = X[:, [column]]
-    return np.asarray(found.toarray() if hasattr(found, "toarray") else found, np.float64).ravel()

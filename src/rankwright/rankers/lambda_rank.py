@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.blocks import query_chunks
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import rows_in, stored
 from rankwright.data.threads import threads_of
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 __all__ = ["LambdaRank", "RankNet"]
 
 Array = npt.NDArray[Any]
+_RUN_DOCS = 1 << 16  # documents whose pairs are counted at a time
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -332,8 +334,13 @@ class _NetSteps:
 
 def _n_pairs(data: RankingData) -> Array:
     """Pairs of documents of different labels in every query."""
-    _, grades = np.unique(data.labels, return_inverse=True)
-    query = data.query_of_row()
-    n_grades = int(grades.max()) + 1
-    kinds, sizes = np.unique(query * n_grades + grades, return_counts=True)
-    return np.asarray((data.sizes**2.0 - np.bincount(kinds // n_grades, sizes**2.0, data.n_queries)) / 2.0)
+    grades = np.unique(data.labels)
+    found = []
+    for first, last in query_chunks(data.indptr, _RUN_DOCS):
+        sizes = data.sizes[first:last]
+        own = np.searchsorted(grades, data.labels[data.indptr[first] : data.indptr[last]])
+        kinds = np.bincount(
+            np.repeat(np.arange(len(sizes)), sizes) * len(grades) + own, minlength=len(sizes) * len(grades)
+        )
+        found.append((sizes**2.0 - (kinds.reshape(len(sizes), -1) ** 2.0).sum(axis=1)) / 2.0)
+    return np.concatenate(found)

@@ -9,9 +9,8 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import pieces, stored
+from rankwright.data.parts import column_of, stored
 from rankwright.data.threads import threads_of
 from rankwright.engines.features import is_parted
 from rankwright.errors import InputError
@@ -173,11 +172,11 @@ def _coding(data: RankingData, columns: set[int], most: int) -> Coding:
         return _coding_of_parts(data, columns, most)
     categories = {}
     for j in sorted(columns):
-        column = np.concatenate([_column(X, j) for X in pieces(data)])
+        column = column_of(data, j)
         odd = ~(np.isnan(column) | (column == np.rint(column)))
         if j not in data.categories and odd.any():
             raise _odd(data, j, column[np.argmax(odd)])
-        categories[j] = common_categories(column.astype(np.float64), data.categories.get(j), most)
+        categories[j] = common_categories(column, data.categories.get(j), most)
     return Coding(categories, data.names if categories else ())
 
 
@@ -204,7 +203,3 @@ def _coding_of_parts(data: RankingData, columns: set[int], most: int) -> Coding:
         np.add.at(total, place, np.concatenate([own for _, own, _ in of_parts]))
         categories[j] = most_common(found, total, data.categories.get(j), most)
     return Coding(categories, data.names)
-
-
-def _column(X: Any, j: int) -> Array:
-    return np.asarray(X[:, [j]].toarray()[:, 0] if sparse.issparse(X) else X[:, j])

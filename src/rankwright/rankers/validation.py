@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.blocks import query_chunks
 from rankwright.data.clicked import Clicked
 from rankwright.data.dataset import RankingData
 from rankwright.data.order import rank_order
@@ -19,6 +20,7 @@ from rankwright.rankers.weights import click_weights
 __all__ = ["query_values", "validation_value"]
 
 Array = npt.NDArray[Any]
+_AT_ONCE = 1 << 17  # documents that are ranked together
 
 
 def query_values(
@@ -60,7 +62,15 @@ def query_values(
 
 
 def _values(resolved: Measure, docs: Array, labels: Array, indptr: Array) -> Callable[[Array], Array]:
-    """The measure of documents with these labels, query after query."""
+    """The measure of documents with these labels, query after query, some queries at a time."""
+    parts = []
+    for first, last in query_chunks(indptr, _AT_ONCE):
+        own = slice(int(indptr[first]), int(indptr[last]))
+        parts.append(_some_values(resolved, docs[own], labels[own], indptr[first : last + 1] - own.start))
+    return lambda scores: np.concatenate([values(scores) for values in parts]) if parts else np.empty(0)
+
+
+def _some_values(resolved: Measure, docs: Array, labels: Array, indptr: Array) -> Callable[[Array], Array]:
     known = Rankings(labels, indptr)
     ideal = known.ideal
     nothing = ~resolved.has_relevant(known)
