@@ -17,7 +17,7 @@ from numba import njit
 from rankwright.data.threads import Team, parts_of
 from rankwright.models.trees.binning import GROUP, _fill
 from rankwright.models.trees.histogram import turn
-from rankwright.models.trees.parted_sums import Layout, Units, fill_pairs, pack_pairs, take_pairs, whole_sums
+from rankwright.models.trees.parted_sums import Layout, Units, fill_pairs, pack_pairs, take_pairs
 from rankwright.models.trees.split import partition
 
 __all__ = ["Cuts", "Part", "drawn", "words_of"]
@@ -107,7 +107,7 @@ class Part:
         return self.rows[start:stop]
 
     def sums(self, nodes: Array, keys: Array, salts: Array, share: float) -> tuple[Array, Array, Array, Array]:
-        """Residuals, curvatures and rows by bin of some nodes, and four sums of all their rows (`whole_sums`).
+        """Residuals, curvatures and rows by bin of some nodes, and four sums of all their rows (`take_pairs`).
 
         With a ``share`` below 1 the bins have a sample of the rows: those that their keys and the node's salt draw,
         and the squares are theirs.
@@ -117,17 +117,14 @@ class Part:
         totals = np.empty((len(nodes), 4), np.int64)
         for at, node in enumerate(nodes.tolist()):
             rows = self.of(node)
-            take_pairs(self._pairs, rows, self._taken)
-            whole_sums(self._taken[: len(rows)], totals[at])
+            take_pairs(self._pairs, rows, self._taken, totals[at])
             if share < 1.0:
                 sample = np.zeros(4, np.int64)
                 rows = rows[drawn(keys[rows], salts[at], share)]
-                take_pairs(self._pairs, rows, self._taken)
-                whole_sums(self._taken[: len(rows)], sample)
+                take_pairs(self._pairs, rows, self._taken, sample)
                 totals[at, 3] = sample[3]
             self._fill(rows, self._taken[: len(rows)])
-            for into, own in zip(bins, self._layout.apart(self._sums), strict=True):
-                into[at] = own
+            self._layout.take_apart(self._sums, *(own[at] for own in bins))
         return bins[0], bins[1], bins[2], totals
 
     def _fill(self, rows: Array, pairs: Array) -> None:
