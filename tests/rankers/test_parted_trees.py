@@ -7,7 +7,7 @@ from in_parts import Several, cut, in_parts, made_up
 from rankwright import LambdaMART, McRank, RankingData, StructuredSVM
 from rankwright.engines.local import Local
 from rankwright.errors import InputError
-from rankwright.models.trees.parted_grow import PartedGrower
+from rankwright.solvers.parted_learner import PartedLearner
 
 FOREST = ("roots", "feature", "threshold", "missing_left", "left", "value", "gain", "count", "subset", "sets")
 SMALL = {"n_trees": 6, "max_leaves": 7, "min_rows": 5}
@@ -90,12 +90,14 @@ def test_lost_hosts_change_nothing(settings, losses):
 
 
 def test_asking_ahead_changes_no_tree_and_saves_trips(monkeypatch):
-    growers, made = [], PartedGrower.__post_init__
-    monkeypatch.setattr(PartedGrower, "__post_init__", lambda self: (growers.append(self), made(self)))
+    learners, made = [], PartedLearner.__init__
+    monkeypatch.setattr(
+        PartedLearner, "__init__", lambda self, *given, **named: (learners.append(self), made(self, *given, **named))[1]
+    )
     data = made_up(120, 40, 12)
     found = [forest(fitted(data, 2, at, {"max_leaves": 31, "n_trees": 5})) for at in (Several(2), Local())]
     assert same(*found)
-    ahead, strict = growers
+    ahead, strict = learners
     assert strict.trips > 5 * 25
     assert ahead.trips <= 5 * 10
 

@@ -18,7 +18,7 @@ from rankwright.errors import InputError
 from rankwright.measures import Measure
 from rankwright.models.trees.categories import Coding
 from rankwright.models.trees.parted_rows import Cuts, Part, drawn, words_of
-from rankwright.models.trees.parted_sums import MOST_PART_ROWS, Units, exact_sums
+from rankwright.models.trees.parted_sums import MOST_PART_ROWS, Layout, Units, exact_sums
 from rankwright.objectives.content_order import content_keys, varying
 from rankwright.rankers.boosted import lambda_gradients
 
@@ -128,12 +128,13 @@ class TreePart:
         taken = self._docs if rows is None else self._docs[rows]
         return np.ascontiguousarray(self._X[taken, first:stop].T)
 
-    def bin(self, ends: tuple[Array, ...]) -> None:
-        """Keep the rows as bins, and their gradients' objective."""
+    def bin(self, ends: tuple[Array, ...], n_rows: int) -> None:
+        """Keep the rows, of ``n_rows`` in all parts, as bins, and their gradients' objective."""
         assert self._X is not None
         data, settings = self._data, self._settings
         words = words_of(self._X, self._docs, ends, self._team)
-        self._part = Part(words, np.array([len(own) + 1 for own in ends], np.int64), self._team)
+        layout = Layout(np.array([len(own) + 1 for own in ends], np.int64), n_rows)
+        self._part = Part(words, layout, self._team)
         self._X = None
         if data.n_docs:
             gradients = (settings.measure, settings.truncation, self._threads, self._weights)
@@ -152,9 +153,7 @@ class TreePart:
         cuts = Cuts(none, none, none, np.zeros((0, 32), np.uint8))
         return (sizes, *self.look(number, salt, units, cuts, np.zeros(1, np.int32), np.array([salt], np.uint64)))
 
-    def look(
-        self, number: int, salt: int, units: Units, cuts: Cuts, nodes: Array, salts: Array
-    ) -> tuple[Array, Array, Array, Array]:
+    def look(self, number: int, salt: int, units: Units, cuts: Cuts, nodes: Array, salts: Array) -> tuple[Array, ...]:
         """The sums of some nodes of tree ``number``."""
         if self._begun != (number, units):
             _, residuals, curves, _ = self._gradients_of(number)

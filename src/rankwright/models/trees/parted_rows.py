@@ -59,14 +59,14 @@ class Part:
     ----------
     words : ndarray of uint64, shape (groups, rows)
         The bins of the rows.
-    n_bins : ndarray
-        Bins of every feature.
+    layout : Layout
+        How sums travel.
     team : Team
         Threads; sums do not depend on them.
     """
 
-    def __init__(self, words: Array, n_bins: Array, team: Team) -> None:
-        self._words, self._layout, self._team = words, Layout(n_bins), team
+    def __init__(self, words: Array, layout: Layout, team: Team) -> None:
+        self._words, self._layout, self._team = words, layout, team
         n_groups, n = words.shape
         self._by_row = np.empty((n, n_groups), np.uint64)
         shares = [(slice(*share),) for share in parts_of(n, team.threads)]
@@ -106,14 +106,13 @@ class Part:
         start, stop = self._ranges[node]
         return self.rows[start:stop]
 
-    def sums(self, nodes: Array, keys: Array, salts: Array, share: float) -> tuple[Array, Array, Array, Array]:
-        """Residuals, curvatures and rows by bin of some nodes, and four sums of all their rows (`take_pairs`).
+    def sums(self, nodes: Array, keys: Array, salts: Array, share: float) -> tuple[Array, ...]:
+        """Sums by bin of some nodes, as they travel, and four sums of all their rows, as `take_pairs` has them.
 
         With a ``share`` below 1 the bins have a sample of the rows: those that their keys and the node's salt draw,
         and the squares are theirs.
         """
-        size = int(self._layout.starts[-1])
-        bins = [np.empty((len(nodes), size), np.int64) for _ in range(3)]
+        bins = self._layout.empty(len(nodes))
         totals = np.empty((len(nodes), 4), np.int64)
         for at, node in enumerate(nodes.tolist()):
             rows = self.of(node)
@@ -124,8 +123,8 @@ class Part:
                 take_pairs(self._pairs, rows, self._taken, sample)
                 totals[at, 3] = sample[3]
             self._fill(rows, self._taken[: len(rows)])
-            self._layout.take_apart(self._sums, *(own[at] for own in bins))
-        return bins[0], bins[1], bins[2], totals
+            self._layout.take(self._sums, at, bins)
+        return (*bins, totals)
 
     def _fill(self, rows: Array, pairs: Array) -> None:
         n_groups = len(self._words)

@@ -2,12 +2,13 @@
 
 All are whole numbers, so sums do not depend on how the rows are cut into parts. A row is a pair of 64 bits each: its
 residual, and curvature · 2²⁴ + 1, so one pass over the rows of a part gives three sums. They leave the part as three
-arrays: over all parts there may be more rows than 2²⁴. A unit is a power of two, such that all |residuals| sum to less
+arrays if there are more rows than 2²⁴ in all parts. A unit is a power of two, such that all |residuals| sum to less
 than 2⁶⁰ and all curvatures to less than 2³⁸ units. It follows from exact sums, which do not depend on the parts either.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -178,8 +179,8 @@ def _add(words: Any, places: Any, pairs: Any, sums: Any) -> None:
 def _add_pair(typing: Any, sums: Any, word: Any, pairs: Any, row: Any) -> Any:
     """Add ``pairs[row]`` to the bins in ``word`` of eight features; both numbers of a pair at once.
 
-    In Python: ``for k in range(8): sums[k, (word >> 8 * k) & 255] += pairs[row]``. numba would add them one by one, which
-    takes half as long again.
+    In Python: ``for k in range(8): sums[k, (word >> 8 * k) & 255] += pairs[row]``. numba would add them one by one,
+    which takes half as long again.
     """
 
     def generate(context: Any, builder: Any, signature: Any, given: Any) -> Any:
@@ -207,6 +208,8 @@ class Layout:
     ----------
     n_bins : ndarray of int
         Bins of every feature.
+    n_rows : int
+        Rows of all parts: up to 2²⁴ − 1, curvatures and rows travel as one number.
 
     Attributes
     ----------
@@ -214,22 +217,46 @@ class Layout:
         Where the bins of every feature begin; one more, where the last ones end.
     """
 
-    def __init__(self, n_bins: Array) -> None:
+    def __init__(self, n_bins: Array, n_rows: int) -> None:
         self.n_bins = np.asarray(n_bins, np.int64)
         self.starts = np.concatenate([[0], np.cumsum(self.n_bins + 1)])
         self._places = np.concatenate(
             [np.append(np.arange(bins), MISSING) + 256 * j for j, bins in enumerate(self.n_bins)]
             or [np.empty(0, np.int64)]
         )
+        self._together = n_rows <= MOST_PART_ROWS
 
-    def take_apart(self, sums: Array, residuals: Array, curves: Array, rows: Array) -> None:
-        """Residuals, curvatures and rows of all bins, from the histograms of a part."""
-        _take_apart(sums.reshape(-1, 2), self._places, residuals, curves, rows)
+    def empty(self, n_nodes: int) -> list[Array]:
+        """Room for the sums of some nodes, as they travel."""
+        return [np.empty((n_nodes, len(self._places)), np.int64) for _ in range(2 if self._together else 3)]
+
+    def take(self, sums: Array, at: int, found: list[Array]) -> None:
+        """Put the sums of a node, from the histograms of a part, in place ``at`` of those that travel."""
+        rows = found[1] if self._together else found[2]
+        _take(sums.reshape(-1, 2), self._places, self._together, found[0][at], found[1][at], rows[at])
+
+    def apart(self, found: Sequence[Array]) -> tuple[Array, Array, Array]:
+        """Residuals, curvatures and rows of nodes, summed over all parts.
+
+        Examples
+        --------
+        >>> few, many = Layout(np.array([2]), 1000), Layout(np.array([2]), 1 << 30)
+        >>> [own.tolist() for own in few.apart([np.array([-4]), np.array([(9 << 24) + 3])])]
+        [[-4], [9], [3]]
+        >>> [own.tolist() for own in many.apart([np.array([-4]), np.array([9]), np.array([1 << 29])])]
+        [[-4], [9], [536870912]]
+        """
+        if self._together:
+            return found[0], found[1] >> _COUNT_BITS, found[1] & _COUNT
+        return found[0], found[1], found[2]
 
 
 @njit(cache=True, nogil=True)
-def _take_apart(sums: Any, places: Any, residuals: Any, curves: Any, rows: Any) -> None:
+def _take(sums: Any, places: Any, together: bool, residuals: Any, curves: Any, rows: Any) -> None:
     for at in range(places.size):
         residuals[at] = sums[places[at], 0]
-        curves[at] = sums[places[at], 1] >> _COUNT_BITS
-        rows[at] = sums[places[at], 1] & _COUNT
+        if together:
+            curves[at] = sums[places[at], 1]
+        else:
+            curves[at] = sums[places[at], 1] >> _COUNT_BITS
+            rows[at] = sums[places[at], 1] & _COUNT
