@@ -144,7 +144,7 @@ class PartedTrees:
         finally:
             team.close()
         found = [_between(counts[j]) if j in counts else own for j, own in enumerate(chain.from_iterable(ends))]
-        self._crew.tell("bin", tuple(found), task.data.n_docs)
+        self._crew.tell("bin", tuple(found))
         n_missing = np.sum(missing, axis=0)
         some = (n_missing > 0) & (n_missing < task.data.n_docs)
         return tuple(found), np.array([len(own) > 0 for own in found], bool) | some

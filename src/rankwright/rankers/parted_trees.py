@@ -14,11 +14,10 @@ import numpy.typing as npt
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import some_queries
 from rankwright.data.threads import Team
-from rankwright.errors import InputError
 from rankwright.measures import Measure
 from rankwright.models.trees.categories import Coding
 from rankwright.models.trees.parted_rows import Cuts, Part, drawn, words_of
-from rankwright.models.trees.parted_sums import MOST_PART_ROWS, Layout, Units, exact_sums
+from rankwright.models.trees.parted_sums import Layout, Units, exact_sums
 from rankwright.objectives.content_order import content_keys, varying
 from rankwright.rankers.boosted import lambda_gradients
 
@@ -88,9 +87,6 @@ class TreePart:
     ) -> None:
         whole = len(queries) == data.n_queries and bool((queries == np.arange(len(queries))).all())
         self._data = data if whole else some_queries(data, queries)
-        if self._data.n_docs > MOST_PART_ROWS:
-            what = f"a part has {self._data.n_docs:,} documents; trees take at most {MOST_PART_ROWS:,} of a part"
-            raise InputError(f"{what}: cut the data into more parts")
         self._weights, self._winning, self._settings, self._threads = weights, winning, settings, threads
         self._X: Array | None = settings.coding(_dense(self._data))
         self._team = Team(threads)
@@ -128,12 +124,12 @@ class TreePart:
         taken = self._docs if rows is None else self._docs[rows]
         return np.ascontiguousarray(self._X[taken, first:stop].T)
 
-    def bin(self, ends: tuple[Array, ...], n_rows: int) -> None:
-        """Keep the rows, of ``n_rows`` in all parts, as bins, and their gradients' objective."""
+    def bin(self, ends: tuple[Array, ...]) -> None:
+        """Keep the rows as bins, and their gradients' objective."""
         assert self._X is not None
         data, settings = self._data, self._settings
         words = words_of(self._X, self._docs, ends, self._team)
-        layout = Layout(np.array([len(own) + 1 for own in ends], np.int64), n_rows)
+        layout = Layout(np.array([len(own) + 1 for own in ends], np.int64))
         self._part = Part(words, layout, self._team)
         self._X = None
         if data.n_docs:

@@ -34,7 +34,7 @@ __all__ = ["Grown", "Look", "PartedGrower", "Sums"]
 
 Array = npt.NDArray[Any]
 Sums = tuple[Array, Array, Array]  # of all bins: residuals, curvatures, rows
-Look = Callable[[Cuts, Array, Array], Sequence[Array]]  # cuts, nodes, salts -> sums of nodes, as they travel
+Look = Callable[[Cuts, Array, Array], Sequence[Array]]  # cuts, nodes, salts -> sums of nodes, by bin and in all
 _MOST_UNITS = (1 << 31) - 1  # of curvature, where it counts rows
 _FALL = 0.6  # gain of a child, as a share of its parent's, as it is guessed ahead
 
@@ -119,7 +119,7 @@ class PartedGrower:
 
     def __post_init__(self) -> None:
         d = len(self.ends)
-        self.layout = Layout(np.array([len(ends) + 1 for ends in self.ends], np.int64), self.n_rows)
+        self.layout = Layout(np.array([len(ends) + 1 for ends in self.ends], np.int64))
         is_category, ways = np.zeros(d, np.bool_), np.zeros(d, np.int64)
         is_category[list(self.categorical)] = True
         ways[list(self.directions)] = list(self.directions.values())
@@ -206,10 +206,9 @@ class _Growth:
     def run(self, root: Sequence[Array], gain_unit: float) -> Grown:
         """The tree."""
         grower = self._grower
-        top = _Node(0, 1, root[-1][0])
+        top = _Node(0, 1, root[3][0])
         self._smooth = grower.smooth_rows * grower.mean_curve(top) if grower.categorical else 0.0
-        one, two, three = grower.layout.apart(root[:-1])
-        top.sums = (one[0], two[0], three[0])
+        top.sums = (root[0][0], root[1][0], root[2][0])
         self._find(top)
         leaves, splits = [top], []
         while len(leaves) < grower.max_leaves:
@@ -259,8 +258,7 @@ class _Growth:
         if not asked:
             return
         salts = np.array([self._salt(node) for node in asked], np.uint64)
-        *travelled, totals = self._look(self._cuts(), np.array([node.number for node in asked], np.int32), salts)
-        one, two, three = self._grower.layout.apart(travelled)
+        one, two, three, totals = self._look(self._cuts(), np.array([node.number for node in asked], np.int32), salts)
         for at, node in enumerate(asked):
             node.totals, node.sums = totals[at], (one[at], two[at], three[at])
         for parent in parents:

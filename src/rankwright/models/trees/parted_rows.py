@@ -17,7 +17,7 @@ from numba import njit
 from rankwright.data.threads import Team, parts_of
 from rankwright.models.trees.binning import GROUP, _fill
 from rankwright.models.trees.histogram import turn
-from rankwright.models.trees.parted_sums import Layout, Units, fill_pairs, pack_pairs, take_pairs
+from rankwright.models.trees.parted_sums import MOST_AT_ONCE, Layout, Units, fill_pairs, pack_pairs, take_pairs
 from rankwright.models.trees.split import partition
 
 __all__ = ["Cuts", "Part", "drawn", "words_of"]
@@ -60,7 +60,7 @@ class Part:
     words : ndarray of uint64, shape (groups, rows)
         The bins of the rows.
     layout : Layout
-        How sums travel.
+        Where the bins are.
     team : Team
         Threads; sums do not depend on them.
     """
@@ -106,13 +106,13 @@ class Part:
         start, stop = self._ranges[node]
         return self.rows[start:stop]
 
-    def sums(self, nodes: Array, keys: Array, salts: Array, share: float) -> tuple[Array, ...]:
-        """Sums by bin of some nodes, as they travel, and four sums of all their rows, as `take_pairs` has them.
+    def sums(self, nodes: Array, keys: Array, salts: Array, share: float) -> tuple[Array, Array, Array, Array]:
+        """Residuals, curvatures and rows by bin of some nodes, and of all their rows, as `take_pairs` has them.
 
         With a ``share`` below 1 the bins have a sample of the rows: those that their keys and the node's salt draw,
         and the squares are theirs.
         """
-        bins = self._layout.empty(len(nodes))
+        bins = self._layout.zeros(len(nodes))
         totals = np.empty((len(nodes), 4), np.int64)
         for at, node in enumerate(nodes.tolist()):
             rows = self.of(node)
@@ -122,9 +122,11 @@ class Part:
                 rows = rows[drawn(keys[rows], salts[at], share)]
                 take_pairs(self._pairs, rows, self._taken, sample)
                 totals[at, 3] = sample[3]
-            self._fill(rows, self._taken[: len(rows)])
-            self._layout.take(self._sums, at, bins)
-        return (*bins, totals)
+            for start in range(0, len(rows), MOST_AT_ONCE):
+                some = slice(start, min(start + MOST_AT_ONCE, len(rows)))
+                self._fill(rows[some], self._taken[some])
+                self._layout.add(self._sums, *(own[at] for own in bins))
+        return *bins, totals
 
     def _fill(self, rows: Array, pairs: Array) -> None:
         n_groups = len(self._words)

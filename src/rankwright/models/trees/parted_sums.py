@@ -1,14 +1,14 @@
 """Sums of residuals, curvatures and rows by feature and bin that can be added up over parts of the data.
 
 All are whole numbers, so sums do not depend on how the rows are cut into parts. A row is a pair of 64 bits each: its
-residual, and curvature · 2²⁴ + 1, so one pass over the rows of a part gives three sums. They leave the part as three
-arrays if there are more rows than 2²⁴ in all parts. A unit is a power of two, such that all |residuals| sum to less
-than 2⁶⁰ and all curvatures to less than 2³⁸ units. It follows from exact sums, which do not depend on the parts either.
+residual, and curvature · 2¹⁶ + 1, so one addition per row and feature gives all three sums of up to 2¹⁶ − 1 rows. They
+are then added to arrays of their own, which travel. A unit is a power of two, such that all |residuals| sum to less
+than 2⁶⁰ and all curvatures to less than 2⁴⁶ units: with a billion rows, one of average curvature has 35,000 or more.
+It follows from exact sums, which do not depend on the parts either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +24,7 @@ from rankwright.models.trees.histogram import touch
 
 __all__ = [
     "CURVE_ROOM",
-    "MOST_PART_ROWS",
+    "MOST_AT_ONCE",
     "RESIDUAL_ROOM",
     "Layout",
     "Units",
@@ -35,10 +35,11 @@ __all__ = [
 ]
 
 Array = npt.NDArray[Any]
-RESIDUAL_ROOM, CURVE_ROOM = 60, 38  # bits of the sum over all rows
-_COUNT_BITS = 24
-MOST_PART_ROWS = (1 << _COUNT_BITS) - 1
+RESIDUAL_ROOM, CURVE_ROOM = 60, 46  # bits of the sum over all rows
+_COUNT_BITS = 16
 _COUNT = (1 << _COUNT_BITS) - 1
+MOST_AT_ONCE = _COUNT
+"""Rows that are summed before their number would overflow."""
 _SPARE = 1  # bits that a sum may grow by from one tree to the next
 _UNUSED = 5  # bits of a sum's room that may stay empty
 _EXPONENTS = 2048  # of a float64
@@ -57,7 +58,7 @@ class Units:
     --------
     >>> sums = np.stack([exact_sums(np.array([1.0, -2.5])), exact_sums(np.array([0.25, 0.5]))])
     >>> Units.of(sums)
-    Units(residual=-57, curve=-37)
+    Units(residual=-57, curve=-45)
     >>> Units.of(sums).suit(sums)
     True
     """
@@ -127,15 +128,15 @@ def _pack(residuals: Any, curves: Any, per_residual: float, per_curve: float, pa
 def take_pairs(pairs: Any, rows: Any, found: Any, totals: Any) -> None:
     """The pairs of some rows, contiguous; residuals, curvatures, rows, and squares of residuals in units with room."""
     half = np.int64(1) << (_SQUARED - 1)
-    one, two, squares = np.int64(0), np.int64(0), np.int64(0)
+    residuals, curves, squares = np.int64(0), np.int64(0), np.int64(0)
     for k in range(rows.size):
         residual, other = pairs[rows[k], 0], pairs[rows[k], 1]
         found[k, 0], found[k, 1] = residual, other
-        one += residual
-        two += other
+        residuals += residual
+        curves += other >> _COUNT_BITS
         short = (residual + half) >> _SQUARED
         squares += short * short
-    totals[0], totals[1], totals[2], totals[3] = one, two >> _COUNT_BITS, two & _COUNT, squares
+    totals[0], totals[1], totals[2], totals[3] = residuals, curves, rows.size, squares
 
 
 @njit(cache=True, nogil=True)
@@ -208,8 +209,6 @@ class Layout:
     ----------
     n_bins : ndarray of int
         Bins of every feature.
-    n_rows : int
-        Rows of all parts: up to 2²⁴ − 1, curvatures and rows travel as one number.
 
     Attributes
     ----------
@@ -217,46 +216,27 @@ class Layout:
         Where the bins of every feature begin; one more, where the last ones end.
     """
 
-    def __init__(self, n_bins: Array, n_rows: int) -> None:
+    def __init__(self, n_bins: Array) -> None:
         self.n_bins = np.asarray(n_bins, np.int64)
         self.starts = np.concatenate([[0], np.cumsum(self.n_bins + 1)])
         self._places = np.concatenate(
             [np.append(np.arange(bins), MISSING) + 256 * j for j, bins in enumerate(self.n_bins)]
             or [np.empty(0, np.int64)]
         )
-        self._together = n_rows <= MOST_PART_ROWS
 
-    def empty(self, n_nodes: int) -> list[Array]:
-        """Room for the sums of some nodes, as they travel."""
-        return [np.empty((n_nodes, len(self._places)), np.int64) for _ in range(2 if self._together else 3)]
+    def zeros(self, n_nodes: int) -> tuple[Array, Array, Array]:
+        """Residuals, curvatures and rows of the bins of some nodes, all 0."""
+        shape = (n_nodes, len(self._places))
+        return np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int32)
 
-    def take(self, sums: Array, at: int, found: list[Array]) -> None:
-        """Put the sums of a node, from the histograms of a part, in place ``at`` of those that travel."""
-        rows = found[1] if self._together else found[2]
-        _take(sums.reshape(-1, 2), self._places, self._together, found[0][at], found[1][at], rows[at])
-
-    def apart(self, found: Sequence[Array]) -> tuple[Array, Array, Array]:
-        """Residuals, curvatures and rows of nodes, summed over all parts.
-
-        Examples
-        --------
-        >>> few, many = Layout(np.array([2]), 1000), Layout(np.array([2]), 1 << 30)
-        >>> [own.tolist() for own in few.apart([np.array([-4]), np.array([(9 << 24) + 3])])]
-        [[-4], [9], [3]]
-        >>> [own.tolist() for own in many.apart([np.array([-4]), np.array([9]), np.array([1 << 29])])]
-        [[-4], [9], [536870912]]
-        """
-        if self._together:
-            return found[0], found[1] >> _COUNT_BITS, found[1] & _COUNT
-        return found[0], found[1], found[2]
+    def add(self, sums: Array, residuals: Array, curves: Array, rows: Array) -> None:
+        """Add what `fill_pairs` found to the sums of a node."""
+        _add_apart(sums.reshape(-1, 2), self._places, residuals, curves, rows)
 
 
 @njit(cache=True, nogil=True)
-def _take(sums: Any, places: Any, together: bool, residuals: Any, curves: Any, rows: Any) -> None:
+def _add_apart(sums: Any, places: Any, residuals: Any, curves: Any, rows: Any) -> None:
     for at in range(places.size):
-        residuals[at] = sums[places[at], 0]
-        if together:
-            curves[at] = sums[places[at], 1]
-        else:
-            curves[at] = sums[places[at], 1] >> _COUNT_BITS
-            rows[at] = sums[places[at], 1] & _COUNT
+        residuals[at] += sums[places[at], 0]
+        curves[at] += sums[places[at], 1] >> _COUNT_BITS
+        rows[at] += np.int32(sums[places[at], 1] & _COUNT)
