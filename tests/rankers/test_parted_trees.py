@@ -1,10 +1,13 @@
 """LambdaMART over parts: the same bits for any hosts and any cut into parts, and the trees of one machine."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 from in_parts import Several, cut, in_parts, made_up
 from rankwright import LambdaMART, McRank, RankingData, StructuredSVM
+from rankwright.engines.journal import Journal
 from rankwright.engines.local import Local
 from rankwright.errors import InputError
 from rankwright.solvers.parted_learner import PartedLearner
@@ -100,6 +103,37 @@ def test_asking_ahead_changes_no_tree_and_saves_trips(monkeypatch):
     ahead, strict = learners
     assert strict.trips > 5 * 25
     assert ahead.trips <= 5 * 10
+
+
+@pytest.mark.parametrize("settings", [{}, DRAWN["both"]], ids=["all rows", "drawn rows"])
+def test_a_training_goes_on_from_its_journal(tmp_path, settings):
+    data = rows(20)
+    expected = forest(fitted(data, settings=settings))
+
+    def interrupted(row):
+        if row.round == 3:
+            raise KeyboardInterrupt
+
+    for callback, resume in ((interrupted, False), (None, True)):
+        parted = in_parts(cut(data, 3), Several(2))
+        with Journal(tmp_path / "trees.journal", {}, resume=resume) as journal, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            parted.X.fleet.journal = journal
+            found = LambdaMART(**SMALL | settings | {"callback": callback}).fit(parted)
+            assert journal.recalled == (3 if resume else 0)
+    assert same(forest(found), expected)
+
+
+def test_worker_processes_give_the_same_trees(tmp_path):
+    data = rows(20)
+    write_parts(data, tmp_path / "rows.parts", 3)
+    found = []
+    for engine in ("local", "processes:2"):
+        parted = open_parts(tmp_path / "rows.parts", engine)
+        found.append(forest(LambdaMART(**SMALL).fit(parted)))
+        parted.X.fleet.close()
+    assert same(*found)
+    assert same(found[0], forest(fitted(data)))
 
 
 @pytest.mark.parametrize("parted", [False, True], ids=["in memory", "in parts"])

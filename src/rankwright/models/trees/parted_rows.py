@@ -116,15 +116,18 @@ class Part:
         totals = np.empty((len(nodes), 4), np.int64)
         for at, node in enumerate(nodes.tolist()):
             rows = self.of(node)
-            take_pairs(self._pairs, rows, self._taken, totals[at])
+            all_rows = len(rows) == len(self._pairs)  # in order: a node that is asked for was not divided
+            pairs = self._pairs if all_rows else self._taken[: len(rows)]
+            take_pairs(self._pairs, rows, pairs, not all_rows, totals[at])
             if share < 1.0:
                 sample = np.zeros(4, np.int64)
                 rows = rows[drawn(keys[rows], salts[at], share)]
-                take_pairs(self._pairs, rows, self._taken, sample)
+                pairs = self._taken[: len(rows)]
+                take_pairs(self._pairs, rows, pairs, True, sample)
                 totals[at, 3] = sample[3]
             for start in range(0, len(rows), MOST_AT_ONCE):
                 some = slice(start, min(start + MOST_AT_ONCE, len(rows)))
-                self._fill(rows[some], self._taken[some])
+                self._fill(rows[some], pairs[some])
                 self._layout.add(self._sums, *(own[at] for own in bins))
         return *bins, totals
 

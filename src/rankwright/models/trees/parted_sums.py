@@ -125,13 +125,17 @@ def _pack(residuals: Any, curves: Any, per_residual: float, per_curve: float, pa
 
 
 @njit(cache=True, nogil=True)
-def take_pairs(pairs: Any, rows: Any, found: Any, totals: Any) -> None:
-    """The pairs of some rows, contiguous; residuals, curvatures, rows, and squares of residuals in units with room."""
+def take_pairs(pairs: Any, rows: Any, found: Any, taken: bool, totals: Any) -> None:
+    """Residuals, curvatures, rows, and squares of residuals in units with room, of some rows; their pairs side by side.
+
+    These are there already unless they have to be ``taken``.
+    """
     half = np.int64(1) << (_SQUARED - 1)
     residuals, curves, squares = np.int64(0), np.int64(0), np.int64(0)
     for k in range(rows.size):
         residual, other = pairs[rows[k], 0], pairs[rows[k], 1]
-        found[k, 0], found[k, 1] = residual, other
+        if taken:
+            found[k, 0], found[k, 1] = residual, other
         residuals += residual
         curves += other >> _COUNT_BITS
         short = (residual + half) >> _SQUARED
