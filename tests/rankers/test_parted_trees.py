@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from in_parts import Several, cut, in_parts, made_up
-from rankwright import LambdaMART, McRank, RankingData, StructuredSVM
+from rankwright import LambdaMART, McRank, RankingData, StructuredSVM, open_parts
+from rankwright.data.folder import save_folder
 from rankwright.engines.journal import Journal
 from rankwright.engines.local import Local
 from rankwright.errors import InputError
@@ -124,12 +125,14 @@ def test_a_training_goes_on_from_its_journal(tmp_path, settings):
     assert same(forest(found), expected)
 
 
-def test_worker_processes_give_the_same_trees(tmp_path):
+def test_worker_processes_and_bins_on_disk_give_the_same_trees(tmp_path, monkeypatch):
+    monkeypatch.setattr("rankwright.data.scratch.LARGE", 1)
     data = rows(20)
-    write_parts(data, tmp_path / "rows.parts", 3)
+    for number, part in enumerate(cut(data, 3)):
+        save_folder(part, tmp_path / f"{number}.rank")
     found = []
     for engine in ("local", "processes:2"):
-        parted = open_parts(tmp_path / "rows.parts", engine)
+        parted = open_parts(tmp_path, engine)
         found.append(forest(LambdaMART(**SMALL).fit(parted)))
         parted.X.fleet.close()
     assert same(*found)

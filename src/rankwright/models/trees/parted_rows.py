@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from rankwright.data.scratch import scratch
 from rankwright.data.threads import Team, parts_of
 from rankwright.models.trees.binning import GROUP, _fill
 from rankwright.models.trees.histogram import turn
@@ -63,12 +65,14 @@ class Part:
         Where the bins are.
     team : Team
         Threads; sums do not depend on them.
+    folder : Path, optional
+        Where to keep large arrays on disk.
     """
 
-    def __init__(self, words: Array, layout: Layout, team: Team) -> None:
+    def __init__(self, words: Array, layout: Layout, team: Team, folder: Path | None = None) -> None:
         self._words, self._layout, self._team = words, layout, team
         n_groups, n = words.shape
-        self._by_row = np.empty((n, n_groups), np.uint64)
+        self._by_row = scratch((n, n_groups), np.uint64, folder)
         shares = [(slice(*share),) for share in parts_of(n, team.threads)]
         team.each(lambda rows: turn(words[:, rows], self._by_row[rows]), shares)
         self._sums = np.empty((n_groups, GROUP, 256, 2), np.int64)
@@ -155,9 +159,9 @@ def _draw(keys: Any, salt: Any, share: float, found: Any) -> None:
         found[k] = float(value >> np.uint64(11)) * 2.0**-53 < share
 
 
-def words_of(X: Array, order: Array, ends: Sequence[Array], team: Team) -> Array:
+def words_of(X: Array, order: Array, ends: Sequence[Array], team: Team, folder: Path | None = None) -> Array:
     """Rows in some order as bins with these upper ends; as `bin_features` makes them."""
-    words = np.empty((-(-len(ends) // GROUP), len(order)), np.uint64)
+    words = scratch((-(-len(ends) // GROUP), len(order)), np.uint64, folder)
     table = np.full((len(words) * GROUP, 256), np.inf, X.dtype)
     for j, values in enumerate(ends):
         table[j, : len(values)] = values
