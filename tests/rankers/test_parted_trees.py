@@ -1,13 +1,17 @@
 """LambdaMART over parts: the same bits for any hosts and any cut into parts, and the trees of one machine."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 from in_parts import Several, cut, in_parts, made_up
-from rankwright import LambdaMART, McRank, RankingData, StructuredSVM
+from rankwright import LambdaMART, McRank, RankingData, StructuredSVM, open_parts
+from rankwright.data.folder import save_folder
+from rankwright.engines.journal import Journal
 from rankwright.engines.local import Local
 from rankwright.errors import InputError
-from rankwright.models.trees.parted_grow import PartedGrower
+from rankwright.solvers.parted_learner import PartedLearner
 
 FOREST = ("roots", "feature", "threshold", "missing_left", "left", "value", "gain", "count", "subset", "sets")
 SMALL = {"n_trees": 6, "max_leaves": 7, "min_rows": 5}
@@ -90,14 +94,49 @@ def test_lost_hosts_change_nothing(settings, losses):
 
 
 def test_asking_ahead_changes_no_tree_and_saves_trips(monkeypatch):
-    growers, made = [], PartedGrower.__post_init__
-    monkeypatch.setattr(PartedGrower, "__post_init__", lambda self: (growers.append(self), made(self)))
+    learners, made = [], PartedLearner.__init__
+    monkeypatch.setattr(
+        PartedLearner, "__init__", lambda self, *given, **named: (learners.append(self), made(self, *given, **named))[1]
+    )
     data = made_up(120, 40, 12)
     found = [forest(fitted(data, 2, at, {"max_leaves": 31, "n_trees": 5})) for at in (Several(2), Local())]
     assert same(*found)
-    ahead, strict = growers
+    ahead, strict = learners
     assert strict.trips > 5 * 25
     assert ahead.trips <= 5 * 10
+
+
+@pytest.mark.parametrize("settings", [{}, DRAWN["both"]], ids=["all rows", "drawn rows"])
+def test_a_training_goes_on_from_its_journal(tmp_path, settings):
+    data = rows(20)
+    expected = forest(fitted(data, settings=settings))
+
+    def interrupted(row):
+        if row.round == 3:
+            raise KeyboardInterrupt
+
+    for callback, resume in ((interrupted, False), (None, True)):
+        parted = in_parts(cut(data, 3), Several(2))
+        with Journal(tmp_path / "trees.journal", {}, resume=resume) as journal, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            parted.X.fleet.journal = journal
+            found = LambdaMART(**SMALL | settings | {"callback": callback}).fit(parted)
+            assert journal.recalled == (3 if resume else 0)
+    assert same(forest(found), expected)
+
+
+def test_worker_processes_and_bins_on_disk_give_the_same_trees(tmp_path, monkeypatch):
+    monkeypatch.setattr("rankwright.data.scratch.LARGE", 1)
+    data = rows(20)
+    for number, part in enumerate(cut(data, 3)):
+        save_folder(part, tmp_path / f"{number}.rank")
+    found = []
+    for engine in ("local", "processes:2"):
+        parted = open_parts(tmp_path, engine)
+        found.append(forest(LambdaMART(**SMALL).fit(parted)))
+        parted.X.fleet.close()
+    assert same(*found)
+    assert same(found[0], forest(fitted(data)))
 
 
 @pytest.mark.parametrize("parted", [False, True], ids=["in memory", "in parts"])

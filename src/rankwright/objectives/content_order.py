@@ -84,11 +84,11 @@ def content_keys(
     return docs, keys, sums
 
 
-def varying(X: Array, threads: int = 1) -> Array:
-    """Which features of dense rows are not the same everywhere."""
+def varying(X: Array, runs: tuple[Array, Array], threads: int = 1) -> Array:
+    """Which features of dense rows are not the same everywhere; ``runs``: starts and stops of the rows that count."""
     team = Team(threads)
     try:
-        return _varying(X, _shares(np.array([0]), np.array([len(X)]), _step(X), np.empty(len(X))), team)
+        return _varying(X, _shares(*runs, _step(X), np.empty(int((runs[1] - runs[0]).sum()))), team)
     finally:
         team.close()
 

@@ -14,6 +14,7 @@ from rankwright.engines.features import is_parted
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.scoring import scores_of
 from rankwright.models.trees.forest import Forest
+from rankwright.models.trees.model import TreeModel
 from rankwright.rankers.background import BACKGROUND, FromBackground, Start, compare_features
 from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import Run, lambda_gradients
@@ -178,7 +179,8 @@ class LambdaMART(TreeRanker, FromBackground):
         if not is_parted(valid):
             X = Batches(valid, self._coding)
             return lambda tree: np.concatenate([tree_scores(tree, rows) for rows in X])
-        return lambda tree: scores_of(self._grown(Forest.of([tree])), valid)
+        known = (self.n_features_in_, self._names())
+        return lambda tree: scores_of(TreeModel(*known, Forest.of([tree]), categories=self._coding.categories), valid)
 
     def _learn_nothing(self, task: Task) -> Outcome:
         return self._keep([], Boosted(0, ()), task.data, Start.of(self.background, task.data))

@@ -12,19 +12,20 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import some_queries
+from rankwright.data.parts import adjacent, some_queries, stored
 from rankwright.data.threads import Team
-from rankwright.errors import InputError
 from rankwright.measures import Measure
 from rankwright.models.trees.categories import Coding
 from rankwright.models.trees.parted_rows import Cuts, Part, drawn, words_of
-from rankwright.models.trees.parted_sums import MOST_PART_ROWS, Units, exact_sums
+from rankwright.models.trees.parted_sums import Layout, Units, exact_sums
 from rankwright.objectives.content_order import content_keys, varying
 from rankwright.rankers.boosted import lambda_gradients
+from rankwright.rankers.located import Located, located
 
 __all__ = ["PartSettings", "TreePart"]
 
 Array = npt.NDArray[Any]
+_ROWS = 1 << 14  # read at a time
 _STRIDE = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -86,13 +87,9 @@ class TreePart:
         start: Array | None,
         settings: PartSettings,
     ) -> None:
-        whole = len(queries) == data.n_queries and bool((queries == np.arange(len(queries))).all())
-        self._data = data if whole else some_queries(data, queries)
-        if self._data.n_docs > MOST_PART_ROWS:
-            what = f"a part has {self._data.n_docs:,} documents; trees take at most {MOST_PART_ROWS:,} of a part"
-            raise InputError(f"{what}: cut the data into more parts")
+        self._data = some_queries(data, queries)
         self._weights, self._winning, self._settings, self._threads = weights, winning, settings, threads
-        self._X: Array | None = settings.coding(_dense(self._data))
+        self._features: Located | None = located(self._data, settings.coding)
         self._team = Team(threads)
         self._scores = np.zeros(self._data.n_docs) if start is None else np.array(start, np.float64)
         self._lambdas: Any = None
@@ -102,20 +99,21 @@ class TreePart:
 
     def extent(self) -> tuple[Array | None, Array, Array]:
         """The first row, which features vary, and how many values of each are missing."""
-        X = self._X
-        assert X is not None
+        X, runs = self._X, adjacent(self._starts, self._data.sizes)
         missing = np.zeros(X.shape[1], np.int64)
-        for start in range(0, len(X), 1 << 14):
-            missing += np.isnan(X[start : start + (1 << 14)]).sum(axis=0)
-        return (X[0].copy() if len(X) else None), varying(X, self._threads), missing
+        for start, stop in zip(runs[0].tolist(), runs[1].tolist(), strict=True):
+            for first in range(start, stop, _ROWS):
+                missing += np.isnan(X[first : min(first + _ROWS, stop)]).sum(axis=0)
+        return (X[self._starts[0]].copy() if self._data.n_docs else None), varying(X, runs, self._threads), missing
 
     def arrange(self, varies: Array) -> Array:
         """Put the documents of every query into the order of their content; a hash of every query."""
-        X, data = self._X, self._data
-        assert X is not None
+        data = self._data
         docs, keys, sums = np.empty(0, np.int64), np.empty(0, np.uint64), np.empty(0, np.uint64)
         if data.n_docs:
-            docs, keys, sums = content_keys(X, data.labels, data.indptr, self._threads, varies)
+            docs, keys, sums = content_keys(
+                self._X, data.labels, data.indptr, self._threads, varies, starts=self._starts
+            )
         self._docs, self._scores = docs, self._scores[docs]
         self._keys = np.empty(0, np.uint64)
         if min(self._settings.tree_rows, self._settings.node_rows) < 1.0:
@@ -124,22 +122,39 @@ class TreePart:
 
     def columns(self, rows: Array | None, first: int, stop: int) -> Array:
         """Some features of some rows, as they are arranged, or of all rows: an array for every feature."""
-        assert self._X is not None
-        taken = self._docs if rows is None else self._docs[rows]
+        taken = self._rows if rows is None else self._rows[rows]
         return np.ascontiguousarray(self._X[taken, first:stop].T)
 
     def bin(self, ends: tuple[Array, ...]) -> None:
         """Keep the rows as bins, and their gradients' objective."""
-        assert self._X is not None
-        data, settings = self._data, self._settings
-        words = words_of(self._X, self._docs, ends, self._team)
-        self._part = Part(words, np.array([len(own) + 1 for own in ends], np.int64), self._team)
-        self._X = None
+        assert self._features is not None
+        data, settings, folder = self._data, self._settings, self._features.folder
+        words = words_of(self._X, self._rows, ends, self._team, folder)
+        layout = Layout(np.array([len(own) + 1 for own in ends], np.int64))
+        self._part = Part(words, layout, self._team, folder)
+        self._features = None
         if data.n_docs:
             gradients = (settings.measure, settings.truncation, self._threads, self._weights)
             winning = None if self._winning is None else self._winning[self._docs]
             arranged = Arranged(data.labels[self._docs], data.indptr)
             self._lambdas = lambda_gradients(arranged, *gradients, winning=winning, **settings.factors)
+
+    @property
+    def _X(self) -> Array:
+        assert self._features is not None
+        return self._features.X
+
+    @property
+    def _starts(self) -> Array:
+        """The row of X at which each query starts."""
+        assert self._features is not None
+        return self._data.indptr[:-1] if self._features.rows is None else stored(self._data)[1]
+
+    @property
+    def _rows(self) -> Array:
+        """The rows of X, as they are arranged."""
+        assert self._features is not None
+        return self._docs if self._features.rows is None else self._features.rows[self._docs]
 
     def root(self, number: int, unsent: list[tuple[Any, ...]], salt: int, units: Units | None) -> tuple[Array, ...]:
         """Sums of the gradients for tree ``number``, in units too where they are given."""
@@ -152,9 +167,7 @@ class TreePart:
         cuts = Cuts(none, none, none, np.zeros((0, 32), np.uint8))
         return (sizes, *self.look(number, salt, units, cuts, np.zeros(1, np.int32), np.array([salt], np.uint64)))
 
-    def look(
-        self, number: int, salt: int, units: Units, cuts: Cuts, nodes: Array, salts: Array
-    ) -> tuple[Array, Array, Array, Array]:
+    def look(self, number: int, salt: int, units: Units, cuts: Cuts, nodes: Array, salts: Array) -> tuple[Array, ...]:
         """The sums of some nodes of tree ``number``."""
         if self._begun != (number, units):
             _, residuals, curves, _ = self._gradients_of(number)
@@ -201,10 +214,6 @@ class TreePart:
         self._team.close()
         if self._lambdas is not None:
             self._lambdas.close()
-
-
-def _dense(data: RankingData) -> Array:
-    return np.ascontiguousarray(data.X.toarray() if data.is_sparse else data.X)
 
 
 def _keys_to_draw_by(keys: Array, of_query: Array, indptr: Array) -> Array:

@@ -51,6 +51,13 @@ class PartedLearner:
         What a step gives, or has given before (:meth:`rankwright.engines.fleet.Fleet.recall`).
     shrinkage, tree_features, seed
         As of :class:`~rankwright.solvers.tree_learner.TreeLearner`.
+
+    Attributes
+    ----------
+    trees : list of Tree
+        The trees so far.
+    trips, bytes : int
+        Requests so far, and the bytes of the answers: so many come from every host.
     """
 
     def __init__(
@@ -65,6 +72,7 @@ class PartedLearner:
         recall: Callable[[Callable[[], dict[str, Array]]], dict[str, Array]],
     ) -> None:
         self.trees: list[Tree] = []
+        self.trips = self.bytes = 0
         self._grower, self._crew, self._valid_scores = grower, crew, valid_scores
         self._shrinkage, self._tree_features, self._seed = shrinkage, tree_features, seed
         self._recall = recall
@@ -99,7 +107,7 @@ class PartedLearner:
             features[drawn] = True
 
         def look(cuts: Cuts, nodes: Array, salts: Array) -> Any:
-            return self._crew.total("look", number, salt, units, cuts, nodes, salts)
+            return self._total("look", number, salt, units, cuts, nodes, salts)
 
         grown = self._grower.grow(root, look, features, units, [self._seed, number])
         values = self._values(grown, units)
@@ -111,18 +119,23 @@ class PartedLearner:
         exponents = np.array([following.residual, following.curve], np.int64)
         return arrays | {"value": value, "numbers": grown.numbers, "added": values, "units": exponents}
 
-    def _begin(self, number: int) -> tuple[Units, Units, tuple[Array, Array, Array, Array]]:
+    def _begin(self, number: int) -> tuple[Units, Units, list[Array]]:
         """The units of a tree, those that suit the next one, and the sums of the root."""
         units = self._units
         salt = np.random.SeedSequence([self._seed, number]).generate_state(1, np.uint64)[0]
         while True:
-            sizes, *root = self._crew.total("root", number, self._unsent, salt, units)
+            sizes, *root = self._total("root", number, self._unsent, salt, units)
             self._unsent = []
-            self._grower.trips += 1
             following = Units.of(sizes)
             if units is not None and units.suit(sizes):
-                return units, following, (root[0], root[1], root[2], root[3])
+                return units, following, root
             units = following
+
+    def _total(self, method: str, *given: Any) -> Any:
+        found = self._crew.total(method, *given)
+        self.trips += 1
+        self.bytes += sum(own.nbytes for own in found)
+        return found
 
     def _values(self, grown: Grown, units: Units) -> Array:
         """The values of the leaves."""

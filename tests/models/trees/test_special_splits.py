@@ -21,7 +21,7 @@ from rankwright.models.trees.special_split import (
     left_bins,
     permuted,
 )
-from rankwright.models.trees.split import _best_of, best_split
+from rankwright.models.trees.split import best_of, best_split
 
 NO_COUNTS = np.zeros(256, np.int64)
 
@@ -252,7 +252,7 @@ def test_the_words_of_categories_hold_their_numbers():
 
 @pytest.mark.parametrize("special", [None, (np.zeros(1, np.bool_), np.zeros(1, np.int64))], ids=["plain", "special"])
 def test_plain_features_compile_no_special_splits(special):
-    afresh = njit(_best_of.py_func)
+    afresh = njit(best_of.py_func)
     given = (NO_COUNTS, np.array([3]), special, 0, (0, -np.inf, np.inf, 0.0), (1, 0.0), NO_COUNTS, 0)
     afresh.compile(tuple(typeof(each) for each in given))
     (code,) = afresh.inspect_llvm().values()

@@ -17,7 +17,7 @@ from numba import njit
 
 from rankwright.caching import INNER
 
-__all__ = ["CURVE_BITS", "MOST_ROWS", "Packed", "count_bins", "fill_groups", "gather", "pack", "turn"]
+__all__ = ["CURVE_BITS", "MOST_ROWS", "Packed", "count_bins", "fill_groups", "gather", "pack", "touch", "turn"]
 
 Array = npt.NDArray[Any]
 CURVE_BITS = 32
@@ -137,7 +137,7 @@ def fill_groups(words: Any, by_row: Any, first: int, stop: int, rows: Any, value
     block = np.empty((stop - first, _BLOCK + _PAD), np.uint64)
     for start in range(0, rows.size, _BLOCK):
         n = min(_BLOCK, rows.size - start)
-        block[0, _BLOCK] = _touch(by_row, first, stop, rows[start : start + n])
+        block[0, _BLOCK] = touch(by_row, first, stop, rows[start : start + n])
         for k in range(n):
             row = by_row[rows[start + k]]
             for group in range(first, stop):
@@ -147,7 +147,7 @@ def fill_groups(words: Any, by_row: Any, first: int, stop: int, rows: Any, value
 
 
 @njit(**INNER)
-def _touch(by_row: Any, first: int, stop: int, rows: Any) -> Any:
+def touch(by_row: Any, first: int, stop: int, rows: Any) -> Any:
     """Read a word of every cache line that is needed next: in so short a loop the reads wait side by side.
 
     Their sum is of no use, but without one they would be left out.

@@ -8,7 +8,7 @@ nothing in the tree: splits are taken in the strict best-first order of the gain
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,9 +34,9 @@ __all__ = ["Grown", "Look", "PartedGrower", "Sums"]
 
 Array = npt.NDArray[Any]
 Sums = tuple[Array, Array, Array]  # of all bins: residuals, curvatures, rows
-Look = Callable[[Cuts, Array, Array], tuple[Array, Array, Array, Array]]  # cuts, nodes, salts -> sums of nodes
+Look = Callable[[Cuts, Array, Array], Sequence[Array]]  # cuts, nodes, salts -> sums of nodes, by bin and in all
 _MOST_UNITS = (1 << 31) - 1  # of curvature, where it counts rows
-_FALL = 0.4  # gain of a child, as a share of its parent's, as it is guessed ahead
+_FALL = 0.6  # gain of a child, as a share of its parent's, as it is guessed ahead
 
 
 @dataclass(eq=False)
@@ -100,10 +100,6 @@ class PartedGrower:
     ahead : bool
         Whether to ask for nodes that will probably be needed, which costs work and saves trips.
 
-    Attributes
-    ----------
-    trips, asked : int
-        Requests, and nodes asked for, since the start.
     """
 
     ends: tuple[Array, ...]
@@ -120,8 +116,6 @@ class PartedGrower:
     smooth_rows: float = 10.0
     chance: float = 1.0
     ahead: bool = True
-    trips: int = field(default=0, init=False)
-    asked: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         d = len(self.ends)
@@ -139,9 +133,7 @@ class PartedGrower:
         """Shut down the threads."""
         self._team.close()
 
-    def grow(
-        self, root: tuple[Array, Array, Array, Array], look: Look, features: Array, units: Units, seed: list[int]
-    ) -> Grown:
+    def grow(self, root: Sequence[Array], look: Look, features: Array, units: Units, seed: list[int]) -> Grown:
         """A tree from the sums of its root; ``look`` gets those of other nodes.
 
         ``features`` are those that it may use. What a node draws depends on the seed and its place in the tree.
@@ -211,7 +203,7 @@ class _Growth:
         self._n_nodes, self._smooth = 1, 0.0
         self._divided: list[tuple[int, int, int, Array]] = []
 
-    def run(self, root: tuple[Array, Array, Array, Array], gain_unit: float) -> Grown:
+    def run(self, root: Sequence[Array], gain_unit: float) -> Grown:
         """The tree."""
         grower = self._grower
         top = _Node(0, 1, root[3][0])
@@ -255,10 +247,10 @@ class _Growth:
         asked: list[_Node] = []
         parents: list[_Node] = []
         for node in wanted:
-            one, two = self._divide(node)
-            small, large = (one, two) if one.totals[2] <= two.totals[2] else (two, one)
+            left, right = self._divide(node)
+            small, large = (left, right) if left.totals[2] <= right.totals[2] else (right, left)
             if self._sampled:
-                asked += [one, two]
+                asked += [left, right]
                 parents.append(node)
             elif large.totals[2] >= 2 * self._grower.min_rows:
                 asked.append(small)
@@ -266,23 +258,21 @@ class _Growth:
         if not asked:
             return
         salts = np.array([self._salt(node) for node in asked], np.uint64)
-        *sums, totals = self._look(self._cuts(), np.array([node.number for node in asked], np.int32), salts)
-        self._grower.trips += 1
-        self._grower.asked += len(asked)
+        one, two, three, totals = self._look(self._cuts(), np.array([node.number for node in asked], np.int32), salts)
         for at, node in enumerate(asked):
-            node.totals, node.sums = totals[at], (sums[0][at], sums[1][at], sums[2][at])
+            node.totals, node.sums = totals[at], (one[at], two[at], three[at])
         for parent in parents:
             assert parent.children is not None
-            one, two = parent.children
+            left, right = parent.children
             if not self._sampled:
-                small, large = (one, two) if one.sums is not None else (two, one)
+                small, large = (left, right) if left.sums is not None else (right, left)
                 assert parent.sums is not None
                 assert small.sums is not None
                 large.sums = _less(parent.sums, small.sums)
                 large.totals = parent.totals - small.totals
             parent.sums = None
-            self._find(one)
-            self._find(two)
+            self._find(left)
+            self._find(right)
 
     def _divide(self, node: _Node) -> tuple[_Node, _Node]:
         """Make the children of a node."""

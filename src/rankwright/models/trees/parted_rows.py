@@ -8,16 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from rankwright.data.scratch import scratch
 from rankwright.data.threads import Team, parts_of
 from rankwright.models.trees.binning import GROUP, _fill
 from rankwright.models.trees.histogram import turn
-from rankwright.models.trees.parted_sums import Layout, Units, fill_pairs, pack_pairs, take_pairs, whole_sums
+from rankwright.models.trees.parted_sums import MOST_AT_ONCE, Layout, Units, fill_pairs, pack_pairs, take_pairs
 from rankwright.models.trees.split import partition
 
 __all__ = ["Cuts", "Part", "drawn", "words_of"]
@@ -59,16 +61,18 @@ class Part:
     ----------
     words : ndarray of uint64, shape (groups, rows)
         The bins of the rows.
-    n_bins : ndarray
-        Bins of every feature.
+    layout : Layout
+        Where the bins are.
     team : Team
         Threads; sums do not depend on them.
+    folder : Path, optional
+        Where to keep large arrays on disk.
     """
 
-    def __init__(self, words: Array, n_bins: Array, team: Team) -> None:
-        self._words, self._layout, self._team = words, Layout(n_bins), team
+    def __init__(self, words: Array, layout: Layout, team: Team, folder: Path | None = None) -> None:
+        self._words, self._layout, self._team = words, layout, team
         n_groups, n = words.shape
-        self._by_row = np.empty((n, n_groups), np.uint64)
+        self._by_row = scratch((n, n_groups), np.uint64, folder)
         shares = [(slice(*share),) for share in parts_of(n, team.threads)]
         team.each(lambda rows: turn(words[:, rows], self._by_row[rows]), shares)
         self._sums = np.empty((n_groups, GROUP, 256, 2), np.int64)
@@ -107,28 +111,29 @@ class Part:
         return self.rows[start:stop]
 
     def sums(self, nodes: Array, keys: Array, salts: Array, share: float) -> tuple[Array, Array, Array, Array]:
-        """Residuals, curvatures and rows by bin of some nodes, and four sums of all their rows (`whole_sums`).
+        """Residuals, curvatures and rows by bin of some nodes, and of all their rows, as `take_pairs` has them.
 
         With a ``share`` below 1 the bins have a sample of the rows: those that their keys and the node's salt draw,
         and the squares are theirs.
         """
-        size = int(self._layout.starts[-1])
-        bins = [np.empty((len(nodes), size), np.int64) for _ in range(3)]
+        bins = self._layout.zeros(len(nodes))
         totals = np.empty((len(nodes), 4), np.int64)
         for at, node in enumerate(nodes.tolist()):
             rows = self.of(node)
-            take_pairs(self._pairs, rows, self._taken)
-            whole_sums(self._taken[: len(rows)], totals[at])
+            all_rows = len(rows) == len(self._pairs)  # in order: a node that is asked for was not divided
+            pairs = self._pairs if all_rows else self._taken[: len(rows)]
+            take_pairs(self._pairs, rows, pairs, not all_rows, totals[at])
             if share < 1.0:
                 sample = np.zeros(4, np.int64)
                 rows = rows[drawn(keys[rows], salts[at], share)]
-                take_pairs(self._pairs, rows, self._taken)
-                whole_sums(self._taken[: len(rows)], sample)
+                pairs = self._taken[: len(rows)]
+                take_pairs(self._pairs, rows, pairs, True, sample)
                 totals[at, 3] = sample[3]
-            self._fill(rows, self._taken[: len(rows)])
-            for into, own in zip(bins, self._layout.apart(self._sums), strict=True):
-                into[at] = own
-        return bins[0], bins[1], bins[2], totals
+            for start in range(0, len(rows), MOST_AT_ONCE):
+                some = slice(start, min(start + MOST_AT_ONCE, len(rows)))
+                self._fill(rows[some], pairs[some])
+                self._layout.add(self._sums, *(own[at] for own in bins))
+        return *bins, totals
 
     def _fill(self, rows: Array, pairs: Array) -> None:
         n_groups = len(self._words)
@@ -154,9 +159,9 @@ def _draw(keys: Any, salt: Any, share: float, found: Any) -> None:
         found[k] = float(value >> np.uint64(11)) * 2.0**-53 < share
 
 
-def words_of(X: Array, order: Array, ends: Sequence[Array], team: Team) -> Array:
+def words_of(X: Array, order: Array, ends: Sequence[Array], team: Team, folder: Path | None = None) -> Array:
     """Rows in some order as bins with these upper ends; as `bin_features` makes them."""
-    words = np.empty((-(-len(ends) // GROUP), len(order)), np.uint64)
+    words = scratch((-(-len(ends) // GROUP), len(order)), np.uint64, folder)
     table = np.full((len(words) * GROUP, 256), np.inf, X.dtype)
     for j, values in enumerate(ends):
         table[j, : len(values)] = values
