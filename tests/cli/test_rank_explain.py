@@ -1,6 +1,5 @@
 """`rank`, `explain` and `info` with a model end to end, and every bad input with its one line."""
 
-import csv
 import gzip
 import io
 import json
@@ -87,28 +86,6 @@ def test_rank_to_stdout(files, capsys):
     assert err == "wrote stdout: scores of 3 queries, 6 documents\n"
     assert run(capsys, "rank", "m.rkw", "f.txt", "-o", "-", "--format", "trec")[1] == RUN
     assert not (files / "-").exists()
-
-
-def test_rank_writes_a_table(files, capsys):
-    """The rows of a run, in the same order, with labels; without ids, the numbers of the rows."""
-    assert run(capsys, "rank", "m.rkw", "f.txt", "-o", "t.csv") == (
-        0, "", "wrote t.csv: a table of 3 queries, 6 documents\n",
-    )  # fmt: skip
-    header, *rows = csv.reader(io.StringIO((files / "t.csv").read_text()))
-    assert header == ["query_id", "doc_id", "rank", "score", "label"]
-    of_run = [line.split() for line in RUN.splitlines()]
-    assert [[q, d, r, float(s)] for q, d, r, s, _ in rows] == [[q, d, r, float(s)] for q, _, d, r, s, _ in of_run]
-    labels = dict(zip("abcdef", [2, 0, 1, 0, 0, 0], strict=True))
-    assert [float(row[4]) for row in rows] == [labels[row[1]] for row in rows]
-    _, out, _ = run(capsys, "rank", "m.rkw", "noids.txt", "--format", "csv")
-    header, *rows = csv.reader(io.StringIO(out))
-    assert header[1] == "row"
-    assert [FEATURES.splitlines()[int(row[1]) - 1].split()[1] for row in rows] == [f"qid:{row[0]}" for row in rows]
-    assert [SCORES[int(row[1]) - 1] for row in rows] == [float(row[3]) for row in rows]
-    (files / "q.csv").write_text('qid,label,docid,a,b,c,d\n"red, ""new""",1,x,1,2,3,4\n')
-    assert run(capsys, "rank", "m.rkw", "q.csv", "-o", "t.csv")[0] == 0
-    assert list(csv.reader(io.StringIO((files / "t.csv").read_text())))[1][0] == 'red, "new"'
-    assert run(capsys, "rank", "m.rkw", "f.txt", "-o", "t.csv", "--tag", "x")[0] == 2
 
 
 @pytest.mark.parametrize("name", ["d.rank", "d.parquet"])
