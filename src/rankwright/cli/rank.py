@@ -26,7 +26,11 @@ if TYPE_CHECKING:
 
 __all__ = ["command", "scored"]
 
-_RUN_SUFFIXES = (".run", ".trec")
+_KINDS = {".run": "trec", ".trec": "trec", ".csv": "csv"}
+_FORMAT_HELP = (
+    "TREC run; a table for a spreadsheet, in rank order; or one score per line in the order of FEATURES.  "
+    "[default: trec for FILE.run, csv for FILE.csv, else scores]"
+)
 _STDOUT = Path("-")
 _LINES = 1 << 16
 _ECHO = 1 << 20
@@ -47,8 +51,8 @@ _ECHO = 1 << 20
 @click.option(
     "--format",
     "kind",
-    type=click.Choice(["trec", "scores"]),
-    help="TREC run, or one score per line in the order of FEATURES.  [default: trec for FILE.run, else scores]",
+    type=click.Choice(["trec", "csv", "scores"]),
+    help=_FORMAT_HELP,
 )
 @click.option("--tag", metavar="NAME", help="Last column of a TREC run.  [default: the method of the model]")
 @click.option(
@@ -82,6 +86,7 @@ def command(
     \b
     Example:
       rankwright rank model.rkw test.txt -o test.run
+      rankwright rank model.rkw test.txt -o test.csv
       rankwright rank model.rkw test.txt -o test.scores
       rankwright evaluate test.txt test.scores -m nDCG@10
       rankwright rank model.rkw big.parts --engine processes:4 -o big.scores
@@ -89,8 +94,8 @@ def command(
     from rankwright.data.formats import suffix_of
     from rankwright.models.saving import load_model
 
-    kind = kind or ("trec" if suffix_of(target) in _RUN_SUFFIXES else "scores")
-    if tag is not None and kind == "scores":
+    kind = kind or _KINDS.get(suffix_of(target), "scores")
+    if tag is not None and kind != "trec":
         raise InputError("--tag is for TREC runs; expected --format trec with it")
     if target != _STDOUT:
         check_target(target, (model, features))
@@ -104,6 +109,9 @@ def command(
         run = _as_run(data, scores, features)
         _write(target, lambda path: write_run(run, path, tag or saved.method))
         what = "a TREC run"
+    elif kind == "csv":
+        _write(target, lambda path: _write_table(data, scores, path))
+        what = "a table"
     else:
         in_given_order = data.to_caller_order(scores)
         _write(target, lambda path: _write_scores(in_given_order, path))
@@ -165,6 +173,37 @@ def _write_scores(scores: Any, path: Path) -> None:
         for start in range(0, len(scores), _LINES):
             lines = map(repr, scores[start : start + _LINES].tolist())
             out.write(("\n".join(lines) + "\n").encode())
+
+
+def _write_table(data: RankingData, scores: Any, path: Path) -> None:
+    """Write CSV in rank order: query, document (or the number of the row), rank, score and label."""
+    import csv
+    import io
+
+    import numpy as np
+
+    from rankwright.data.files import replace_file
+    from rankwright.data.order import rank_order
+
+    order = rank_order(scores, data.indptr, data.doc_ids)
+    numbers = np.arange(1, data.n_docs + 1) if data.rows is None else data.rows + 1
+    documents = numbers if data.doc_ids is None else data.doc_ids
+    ranks = np.arange(data.n_docs) - np.repeat(data.indptr[:-1], data.sizes) + 1
+    columns = {
+        "query_id": data.qid,
+        "row" if data.doc_ids is None else "doc_id": documents[order],
+        "rank": ranks,
+        "score": scores[order],
+        "label": data.labels[order],
+    }
+    with replace_file(path) as out:
+        for start in range(0, max(data.n_docs, 1), _LINES):
+            text = io.StringIO()
+            lines = csv.writer(text, lineterminator="\n")
+            if start == 0:
+                lines.writerow(columns)
+            lines.writerows(zip(*(values[start : start + _LINES].tolist() for values in columns.values()), strict=True))
+            out.write(text.getvalue().encode("utf-8", "replace"))
 
 
 def _write(target: Path, write: Callable[[Path], None]) -> None:
