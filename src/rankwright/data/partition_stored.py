@@ -20,6 +20,7 @@ __all__ = ["StoredPart"]
 Array = npt.NDArray[Any]
 _ID_ROWS = 1 << 16  # ids copied at a time
 _BLOCK_VALUES = 1 << 17  # features copied at a time
+_BLOCK_ROWS = 1 << 16  # of sparse features looked at at a time
 _ROW_VALUES = 8  # what a row counts besides its values, where it is sparse
 
 
@@ -37,20 +38,15 @@ class StoredPart:
     def __init__(self, spill: Spill, part: int) -> None:
         self._spill, self._part = spill, part
         hashes, sizes = self._map("run_hash", np.uint64), self._map("run_size", np.int64)
-        _, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-        place = np.empty(len(first), np.int64)
-        place[np.argsort(first)] = np.arange(len(first))
-        query_of_run = place[inverse]
-        self.n_docs, self.n_queries = int(sizes.sum()), len(first)
-        self.indptr = sizes_to_indptr(np.bincount(query_of_run, sizes, len(first)).astype(np.int64))
-        runs = np.argsort(query_of_run, kind="stable")
-        starts = sizes_to_indptr(np.asarray(sizes))[:-1]
-        self._rows = rows_of(starts[runs], sizes_to_indptr(sizes[runs]))
-        self._first_run, self._query_of_run = np.sort(first), query_of_run
+        self._query_of_run, self._first_run = _queries(hashes)
+        self.n_docs, self.n_queries = int(sizes.sum()), len(self._first_run)
+        self.indptr = sizes_to_indptr(np.bincount(self._query_of_run, sizes, self.n_queries).astype(np.int64))
+        self._rows = _gathered(np.argsort(self._query_of_run, kind="stable"), sizes, self.n_docs)
 
-    def labels(self) -> Array:
-        """All labels, in their new order."""
-        return np.asarray(self._map("labels", np.float64)[self._rows])
+    def labels(self) -> Iterator[Array]:
+        """The labels in their new order, some at a time."""
+        labels = self._map("labels", np.float64)
+        return (labels[self._rows[start : start + _ID_ROWS]] for start in range(0, self.n_docs, _ID_ROWS))
 
     def query_ids(self) -> Array:
         """One id for each query; two queries with the same hash are refused."""
@@ -80,15 +76,17 @@ class StoredPart:
                 block = X[self._rows[start : start + step]]
                 yield sparse.csr_array(block) if is_sparse else block
             return
-        counts = np.asarray(self._map("counts", np.int64))
-        columns, values = self._map("columns", np.int32), self._map("values", dtype)
-        starts, bounds = sizes_to_indptr(counts)[self._rows], sizes_to_indptr(counts[self._rows])
+        counts, columns = self._map("counts", np.int64), self._map("columns", np.int32)
+        values, starts = self._map("values", dtype), sizes_to_indptr(counts)
         size_of_row = _ROW_VALUES if is_sparse else width
-        for first, last in query_chunks(bounds + np.arange(len(bounds)) * size_of_row, _BLOCK_VALUES):
-            own = bounds[first : last + 1] - bounds[first]
-            chosen = rows_of(starts[first:last], own)
-            block = sparse.csr_array((values[chosen], columns[chosen], own), shape=(last - first, width))
-            yield block if is_sparse else block.toarray()
+        for start in range(0, self.n_docs, _BLOCK_ROWS):
+            rows = self._rows[start : start + _BLOCK_ROWS]
+            bounds = sizes_to_indptr(counts[rows])
+            for first, last in query_chunks(bounds + np.arange(len(bounds)) * size_of_row, _BLOCK_VALUES):
+                own = bounds[first : last + 1] - bounds[first]
+                chosen = rows_of(starts[rows[first:last]], own)
+                block = sparse.csr_array((values[chosen], columns[chosen], own), shape=(last - first, width))
+                yield block if is_sparse else block.toarray()
 
     def n_stored(self, width: int) -> int:
         """How many sparse values there may be at most."""
@@ -115,6 +113,37 @@ class StoredPart:
         if not path.exists() or not path.stat().st_size:
             return np.empty(0, dtype)
         return np.asarray(np.memmap(path, dtype, "r"))
+
+
+def _queries(hashes: Array) -> tuple[Array, Array]:
+    """The query of each run of rows, numbered by their first runs, and these."""
+    order = np.argsort(hashes, kind="stable")
+    is_first = np.append(True, hashes[order[1:]] != hashes[order[:-1]])
+    first = order[is_first]
+    place = np.empty(len(first), _small(len(hashes)))
+    place[np.argsort(first)] = np.arange(len(first))
+    query = np.empty(len(hashes), place.dtype)
+    query[order] = place[np.cumsum(is_first, dtype=place.dtype) - 1]
+    return query, np.sort(first)
+
+
+def _gathered(runs: Array, sizes: Array, n_docs: int) -> Array:
+    """The rows of runs, one run after the other: each row is the one before plus 1, but for the first of a run."""
+    rows = np.ones(n_docs, _small(n_docs))
+    starts = sizes_to_indptr(sizes)
+    at = before = 0
+    for block in range(0, len(runs), _ID_ROWS):
+        own = runs[block : block + _ID_ROWS]
+        bounds = at + sizes_to_indptr(sizes[own])
+        lasts = starts[own + 1] - 1
+        rows[bounds[:-1]] = starts[own] - np.append(before, lasts[:-1])
+        at, before = int(bounds[-1]), int(lasts[-1])
+    return np.cumsum(rows, dtype=rows.dtype, out=rows)
+
+
+def _small(length: int) -> type[np.signedinteger[Any]]:
+    """The smaller type that can number so many."""
+    return np.int32 if length < 2**31 else np.int64
 
 
 class _Numbers:

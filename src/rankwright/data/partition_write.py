@@ -206,9 +206,11 @@ def _write_part(part: StoredPart, folder: Path, shown: Path, name: str, form: Fo
     with writing(shown):
         (folder / name).mkdir()
     writer = FolderWriter(folder / name, shown, FOLDER)
-    labels, counts = part.labels(), LabelCounts()
-    counts.add(labels)
-    writer.save("labels", labels)
+    counts = LabelCounts()
+    with writer.open("labels", np.float64) as file:
+        for labels in part.labels():
+            counts.add(labels)
+            file.append(labels)
     writer.save("indptr", part.indptr)
     writer.save("query_ids", part.query_ids())
     if form.has_doc_ids:
