@@ -88,7 +88,7 @@ def test_what_is_left_out_is_said(here, capsys):
     [
         (["x.rank", "--by-query", "4", "-o", "y"], "y: a folder of parts ends in .parts; expected y.parts"),
         (["x.rank", "--by-query", "4", "-o", "y.rank"], "y.rank: a folder of parts ends in .parts"),
-        (["x.rank", "-o", "y.parts"], "y.parts: unknown suffix"),
+        (["x.rank", "-o", "y.parts"], "y.parts: parts are written by `rankwright convert --by-query N`"),
         (["x.rank", "x.rank", "-o", "y.rank"], "2 inputs; expected one, or --by-query N for parts of all of them"),
         (["x.rank", "--by-query", "4", "-o", "y.parts", "--scale", "minmax"], "--scale is not for --by-query"),
         (["x.rank", "--by-query", "4", "-o", "y.parts", "--clean"], "--clean is not for --by-query"),

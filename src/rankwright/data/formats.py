@@ -315,6 +315,11 @@ def check_suffix(path: str | Path) -> None:
     """Refuse a name that :func:`write_data` cannot use, before any work is done."""
     suffix, is_gzip = suffix_of(path), Path(path).suffix.lower() == ".gz"
     if suffix not in (*_TEXT_SUFFIXES, *(() if is_gzip else _BINARY_SUFFIXES)):
+        if suffix == ".parts":
+            raise InputError(
+                "parts are written by `rankwright convert --by-query N`; expected that, or .rank for a single folder",
+                path,
+            )
         text, binary = ", ".join(_TEXT_SUFFIXES), ", ".join(_BINARY_SUFFIXES)
         raise InputError(f"unknown suffix; expected one of {text} (each also with .gz), {binary}", path)
 
