@@ -83,7 +83,7 @@ def killed_at(n, arguments):
 
 
 @pytest.mark.parametrize("method", [TRAIN, TREES], ids=["svm-map", "lambdamart"])
-def test_a_killed_driver_goes_on(tmp_path, method, capsys):
+def test_a_killed_driver_goes_on(tmp_path, method, capsys, monkeypatch):
     expected = trained(tmp_path, method=method)
     killed_at(3, [*method, "--engine", "processes:1"])
     assert not (tmp_path / "m.rkw").exists()
@@ -92,17 +92,10 @@ def test_a_killed_driver_goes_on(tmp_path, method, capsys):
     told = capsys.readouterr().err
     assert "was interrupted, and its results are here; expected --resume to go on" in told
     assert told.count("\n") == 1
-    assert main([*method[:-1], "other.rkw", "--engine", "local"]) == 0  # another file, another training
-    assert trained(tmp_path, "--engine", "local", "--resume", method=method) == expected
-
-
-def test_what_was_recorded_is_not_computed_again(tmp_path, monkeypatch):
-    killed_at(4, [*TRAIN, "--engine", "local"])
-    journals = []
-    kept = Journal.remove
+    journals, kept = [], Journal.remove
     monkeypatch.setattr(Journal, "remove", lambda self: journals.append(self) or kept(self))
-    assert main([*TRAIN, "--engine", "processes:2", "--resume"]) == 0
-    assert journals[0].recalled == 4
+    assert trained(tmp_path, "--engine", "local", "--resume", method=method) == expected
+    assert journals[0].recalled == 3  # and not computed again
     assert journals[0].recorded > 0
 
 

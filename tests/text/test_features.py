@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from toy_documents import WORDS, make_documents
 
-import rankwright.text.search.features as features
+import rankwright.text.search.feature_blocks as feature_blocks
 from rankwright import (
     Columns,
     InputError,
@@ -130,7 +130,7 @@ def test_threads_and_blocks_change_nothing(index, threads, monkeypatch):
     qrels = TrecTable.from_dict({f"q{i}": {f"d{i}": 1, f"d{2 * i}": 2} for i in range(0, 60, 2)})
     names = [*feature_set("base", index.fields), *feature_set("sigir06")]
     one = make_features(index, queries, features=names, qrels=qrels, depth=5)
-    monkeypatch.setattr(features, "_BLOCK", 7)
+    monkeypatch.setattr(feature_blocks, "_BLOCK", 7)
     calls = []
     other = make_features(
         index, queries, features=names, qrels=qrels, depth=5, n_jobs=threads, progress=lambda *at: calls.append(at)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 __all__ = ["Course", "engine_option", "engine_started", "open_parted", "resume_option", "training_course"]
 
 _ENGINE_HELP = (
-    "Where data in parts is used: local, processes, processes:4, dask://host:port, dask://local or dask://local:4. "
-    "The result does not depend on it."
+    "Where data in parts is used, or features are made: local, processes, processes:4, dask://host:port, dask://local "
+    "or dask://local:4. The result does not depend on it."
 )
 _RESUME_HELP = "Go on with a training that was interrupted: the same command with --resume."
 _NOT_DECIDING = {"target", "threads", "engine", "resume", "as_json", "features", "valid", "start", "background"}

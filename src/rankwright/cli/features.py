@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
+from rankwright.cli.engines import engine_option, engine_started
 from rankwright.cli.files import check_missing, check_target
 from rankwright.cli.tables import columns_option, matched, read_judgements, tell_queries
 from rankwright.cli.whole import Whole
@@ -36,6 +37,7 @@ _OF_AN_INDEX = {
     "depth": "--depth",
     "part": "--part",
     "threads": "--threads",
+    "engine": "--engine",
 }
 _SET_HELP = (
     "base: 5 retrieval functions × 3 analysers; sigir06: seven sums from SIGIR'06; numbers: all numbers of the "
@@ -68,6 +70,7 @@ _CANDIDATES_HELP = "Documents of a query: the top ones of every function, the ju
     help="Part of a TREC topic to use: title, description, narrative, or several joined by +.",
 )
 @click.option("--threads", type=Whole(1), default=1, show_default=True, help="Does not affect the output.")
+@engine_option
 @columns_option
 @click.option("--runs", is_flag=True, help="Make features from TREC runs, given as arguments.")
 @click.option(
@@ -98,6 +101,7 @@ def command(
       rankwright features docs.index queries.tsv --qrels qrels.txt --set base --set sigir06 --per-field -o train.rank
       rankwright features docs.index queries.tsv --feature "bm25(b=0.4)[porter]" --candidates bm25.run -o test.txt
       rankwright features shop.index queries.tsv --set base --feature price --feature "clicks(missing=0)" -o shop.rank
+      rankwright features docs.index queries.tsv --engine processes:2 -o test.txt
       rankwright features --runs bm25.run dense.run --qrels qrels.txt -o fusion.txt
     """
     from rankwright.data.formats import write_data
@@ -168,6 +172,7 @@ def _from_index(
     depth: int,
     part: str,
     threads: int,
+    engine: str | None,
 ) -> MadeFeatures:
     from rankwright.cli.progress import progress, reading
     from rankwright.data.trec import read_run
@@ -190,7 +195,7 @@ def _from_index(
         with reading(candidates) as update:
             chosen = read_run(candidates, update)
     more = None if table is None else read_document_table(table, index)
-    with progress("making features") as update:
+    with engine_started(engine) as started, progress("making features") as update:
         return make_features(
             index,
             queries,
@@ -200,6 +205,7 @@ def _from_index(
             depth=depth,
             table=more,
             n_jobs=threads,
+            engine=started,
             progress=update,
         )
 

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.ahead import map_ahead
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.dataset import RankingData
 from rankwright.data.delimited import is_number
@@ -22,6 +21,7 @@ from rankwright.text.index.numbers import GivenNumbers
 from rankwright.text.reading.documents import read_rows
 from rankwright.text.reading.queries import Queries
 from rankwright.text.search.columns import Columns, feature_set
+from rankwright.text.search.feature_blocks import Block, Maker, blocks_by_engine, blocks_by_threads
 from rankwright.text.search.number_columns import DocumentTable
 
 __all__ = ["DocumentTable", "MadeFeatures", "make_features", "read_document_table"]
@@ -29,7 +29,6 @@ __all__ = ["DocumentTable", "MadeFeatures", "make_features", "read_document_tabl
 Array = npt.NDArray[Any]
 DEPTH = 1000
 TABLE_PREFIX = "doc:"
-_BLOCK = 64  # queries that are worked on at a time
 _LARGEST = float(np.finfo(np.float32).max)
 
 
@@ -69,6 +68,7 @@ def make_features(
     table: DocumentTable | None = None,
     numbers: GivenNumbers | None = None,
     n_jobs: int | None = None,
+    engine: Any = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> MadeFeatures:
     """Compute feature data for queries.
@@ -96,6 +96,9 @@ def make_features(
         called like them; as for :meth:`Index.set_numbers`.
     n_jobs : int, optional
         Number of threads, -1 for all cores; does not affect the data.
+    engine : str, distributed.Client or Transport, optional
+        Where features are made, as for :func:`rankwright.open_parts`: every worker opens the index at its path. Does
+        not affect the data.
     progress : callable, optional
         Called with (queries done, total queries), without those left out.
 
@@ -105,7 +108,7 @@ def make_features(
     >>> made.data.feature_names[:2]  # doctest: +SKIP
     ('cosine[plain]', 'tfidf[plain]')
     """
-    threads = threads_of(n_jobs)
+    threads_of(n_jobs)
     if isinstance(depth, bool) or not isinstance(depth, int | np.integer) or depth < 1:
         raise InputError(f"depth is {depth!r}; expected a positive integer")
     if not isinstance(features, Columns):
@@ -117,7 +120,11 @@ def make_features(
     judged = None if qrels is None else _Listed(index, qrels, texts)
     wanted = _judged_only(texts, judged)
     listed = _listed(index, features, candidates, judged, wanted)
-    blocks = _made(_Maker(features, table, len(names), listed, depth), list(wanted.items()), threads, progress)
+    maker = Maker(features, table, len(names), None if listed is None else listed.docs, depth)
+    if engine is None:
+        blocks = blocks_by_threads(maker, list(wanted.items()), n_jobs, progress)
+    else:
+        blocks = blocks_by_engine(maker, list(wanted.items()), engine, progress)
     kept = [query for block in blocks for query in block.queries]
     if not kept and listed is not None:
         raise InputError("none of the candidates is in the index; expected the same document ids in both")
@@ -187,60 +194,7 @@ def _listed(
     return None
 
 
-@dataclass
-class _Block:
-    """Queries with candidates, the candidates, and their features; ``X`` is None once joined."""
-
-    queries: list[str]
-    indptr: Array
-    docs: Array
-    X: Array | None
-
-
-@dataclass(frozen=True)
-class _Maker:
-    """Makes a block from some queries."""
-
-    columns: Columns
-    table: DocumentTable | None
-    n_features: int
-    listed: _Listed | None
-    depth: int
-
-    def __call__(self, queries: Sequence[tuple[str, str]]) -> _Block:
-        ids, texts = [query for query, _ in queries], [text for _, text in queries]
-        if self.listed is None:
-            indptr, docs = self.columns.candidates_all(texts, self.depth)
-        else:
-            parts = [self.listed.docs.get(query, np.empty(0, np.int64)) for query in ids]
-            indptr, docs = sizes_to_indptr(np.array([len(part) for part in parts])), np.concatenate(parts)
-        X = np.empty((len(docs), self.n_features), np.float32)
-        self.columns.values_all(texts, indptr, docs, X)
-        if self.table is not None:
-            X[:, len(self.columns.names) :] = self.table.values[docs]
-        sizes = np.diff(indptr)
-        kept = [query for query, size in zip(ids, sizes.tolist(), strict=True) if size]
-        return _Block(kept, sizes_to_indptr(sizes[sizes > 0]), docs, X)
-
-
-def _made(
-    maker: _Maker,
-    queries: Sequence[tuple[str, str]],
-    threads: int,
-    progress: Callable[[int, int], None] | None,
-) -> list[_Block]:
-    """All blocks, in order."""
-    parts = [queries[start : start + _BLOCK] for start in range(0, len(queries), _BLOCK)]
-    n_done, blocks = 0, []
-    for part, block in zip(parts, map_ahead(maker, iter(parts), threads, 2 * threads), strict=True):
-        blocks.append(block)
-        n_done += len(part)
-        if progress is not None:
-            progress(n_done, len(queries))
-    return blocks
-
-
-def _joined(blocks: Sequence[_Block], n_rows: int, n_features: int) -> Array:
+def _joined(blocks: Sequence[Block], n_rows: int, n_features: int) -> Array:
     """The features of all blocks; each block is freed once copied, so that memory never holds everything twice."""
     X = np.empty((n_rows, n_features), np.float32)
     start = 0
