@@ -32,8 +32,8 @@ _KNOWN_HELP = "CSV with position and propensity: take these, instead of estimati
 _NUMBER_HELP = "Write the queries as `number TAB text` and number them in FILE; needed where queries are texts."
 _FEATURES_HELP = "With --write-pages: features of queries and documents, with their ids."
 _PAGES_HELP = (
-    "Write every page with its features, positions and clicks, to train on: .rank, .parquet or LETOR text; see "
-    "`rankwright train --position`."
+    "Write every page with its features, positions and clicks, to train on with --position: .rank, .parquet or LETOR "
+    "text."
 )
 _SHARE_HELP = "Drop sessions with 10 or more impressions that clicked more than this share of them."
 
