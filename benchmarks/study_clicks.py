@@ -1,12 +1,13 @@
 """Claim: from biased clicks, with propensities, a ranker is learnt that is about as good as one from true labels.
 
 Made-up queries have documents with known grades. A weak ranker with noise shows ten of them; users look at position k
-with probability 1/k and click what they look at by its grade (10% of the documents of grade 0 too). From the clicks
-alone propensities are estimated, and rankers trained: on the clicks as they are, on the clicks with inverse-propensity
-pairs (estimated and true propensities), and on grades from click models. Printed are the largest error of a propensity,
-and the mean nDCG@10 over new queries less that of the same ranker trained on the true grades, over several draws.
+with probability 1/k^eta and click what they look at by its grade (10% of the documents of grade 0 too). From the clicks
+alone propensities are estimated, and rankers trained: on the clicks as they are; on clicks that weigh by the inverse
+propensity of their position (IPW), or of all positions at which the document was shown (pairs); and on grades from
+click models. Printed are the largest error of a propensity, and the mean nDCG@10 over new queries less that of the same
+ranker trained on the true grades: mean, standard deviation and worst of several draws.
 
-    python benchmarks/study_clicks.py [--draws 3] [--pages 20000] [--shown 10] [--docs 10]
+    python benchmarks/study_clicks.py [--draws 10] [--first 0] [--pages 20000] [--shown 10] [--docs 10] [--eta 1]
 """
 
 from __future__ import annotations
@@ -84,51 +85,66 @@ def graded(queries: Queries, log: ClickLog, model: str) -> RankingData:
     return RankingData.from_arrays(queries.X[query, document], found.grades()[found.kept], query)
 
 
-def draw(seed: int, n_pages: int, shown: int, n_docs: int) -> tuple[float, dict[str, dict[str, float]]]:
+def draw(seed: int, given: Any) -> tuple[float, dict[str, dict[str, float]]]:
     """The largest error of a propensity, and nDCG@10 of every ranker and way."""
     rng = np.random.default_rng(seed)
-    train, test = made(rng, TRAINED, n_docs), made(rng, TESTED, n_docs).data
-    theta = 1 / np.arange(1, shown + 1)
+    n_pages, shown = given.pages, given.shown
+    train, test = made(rng, TRAINED, given.docs), made(rng, TESTED, given.docs).data
+    theta = 1 / np.arange(1, shown + 1) ** given.eta
     pages = browse(rng, train, n_pages, shown, theta)
     log = pages.log
     found = click_model(log).propensities
     X = train.X[pages.query[:, np.newaxis], pages.docs].reshape(-1, FEATURES)
     y, page = pages.clicked.ravel().astype(float), np.repeat(np.arange(n_pages), shown)
     position = np.tile(np.arange(1, shown + 1), n_pages)
+    pair = (pages.query[:, np.newaxis] * given.docs + pages.docs).ravel()
+
+    def value(fitted: Any) -> float:
+        return evaluate(test, fitted.predict(test), measures=["nDCG@10"]).means["nDCG@10"]
+
+    def clicks(ranker: Any, **weights: Any) -> float:
+        return value(ranker.fit(X, y, page, **({"position": position} | weights if weights else {})))
+
     values: dict[str, dict[str, float]] = {}
-    for name, ranker in (("RankingSVM", RankingSVM(C=1.0)), ("LambdaMART", LambdaMART(100, min_rows=50, n_jobs=2))):
-
-        def value(fitted: Any) -> float:
-            return evaluate(test, fitted.predict(test), measures=["nDCG@10"]).means["nDCG@10"]
-
+    for name, ranker in (("RankingSVM", RankingSVM(C=1.0)), ("LambdaMART", LambdaMART(100, min_rows=50))):
         values[name] = {
             "true grades": value(ranker.fit(train.data)),
-            "clicks": value(ranker.fit(X, y, page)),
-            "IPW, estimated": value(ranker.fit(X, y, page, position=position, propensities=found)),
-            "IPW, true": value(ranker.fit(X, y, page, position=position, propensities=theta)),
+            "clicks": clicks(ranker),
+            "IPW": clicks(ranker, propensities=found),
+            "IPW, pairs": clicks(ranker, propensities=found, pair=pair),
+            "IPW, true": clicks(ranker, propensities=theta),
             "grades, pbm": value(ranker.fit(graded(train, log, "pbm"))),
             "grades, coec": value(ranker.fit(graded(train, log, "coec"))),
         }
+    chosen = LambdaMART(100, min_rows=50, cv=5)
+    values["LambdaMART, trees by cross-validation"] = {
+        "true grades": value(chosen.fit(train.data)),
+        "IPW, pairs": clicks(chosen, propensities=found, pair=pair),
+        "grades, pbm": value(chosen.fit(graded(train, log, "pbm"))),
+    }
     return float(np.abs(found.value - theta).max()), values
 
 
 def main() -> None:
     """Print a table."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--draws", type=int, default=3)
+    parser.add_argument("--draws", type=int, default=10)
+    parser.add_argument("--first", type=int, default=0, help="Seed of the first draw.")
     parser.add_argument("--pages", type=int, default=20_000)
     parser.add_argument("--shown", type=int, default=10)
     parser.add_argument("--docs", type=int, default=10)
+    parser.add_argument("--eta", type=float, default=1.0)
     given = parser.parse_args()
     began = time.perf_counter()
-    drawn = [draw(seed, given.pages, given.shown, given.docs) for seed in range(given.draws)]
+    drawn = [draw(seed, given) for seed in range(given.first, given.first + given.draws)]
     print(f"largest error of a propensity: {', '.join(f'{error:.3f}' for error, _ in drawn)}")
-    for ranker in ("RankingSVM", "LambdaMART"):
+    for ranker in drawn[0][1]:
         base = np.array([values[ranker]["true grades"] for _, values in drawn])
         print(f"{ranker}: true grades {base.mean():.4f}")
         for way in list(drawn[0][1][ranker])[1:]:
             less = np.array([values[ranker][way] for _, values in drawn]) - base
-            print(f"    {way:16} {less.mean():+.4f}  ({', '.join(f'{one:+.4f}' for one in less)})")
+            spread = f"± {less.std(ddof=1 if len(less) > 1 else 0):.4f}, worst {less.min():+.4f}"
+            print(f"    {way:16} {less.mean():+.4f} {spread}  ({', '.join(f'{one:+.4f}' for one in less)})")
     print(f"{time.perf_counter() - began:.0f} s")
 
 

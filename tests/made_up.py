@@ -108,7 +108,6 @@ class MadeUp:
             given |= {name: data, f"X_{name}": data.X, f"y_{name}": data.labels, f"qid_{name}": data.qid}
         given |= {name: given[f"{name}_train"] for name in ("X", "y", "qid")}
         given |= {"data": given["train"], "X_new": given["X_test"]}
-        given |= {"position": 1 + np.arange(given["train"].n_docs) % 8}  # as shown, where labels are clicks
         given |= {f"S{part}": read_data(self.path(f"letor/S{part}.txt")) for part in range(1, 6)}
         given |= {"background": load_model(self.path("letor/web.rkw")), "texts": ["lift of a wing", "a tree"]}
         return given | {"in_domain": load_model(self.path("letor/model.rkw"))}
@@ -164,8 +163,16 @@ class MadeUp:
         lightgbm.train({"objective": "lambdarank", "verbose": -1, "num_leaves": 7}, table, 10).save_model(path)
 
     def _logs(self, name: str, path: Path) -> None:
-        """Create a log of clicks on documents of the collection."""
-        write_log(path, _small()[1])
+        """Create a log of clicks on documents of the collection, or what is made from it."""
+        qrels = self.folder / "logs/clicks.qrels"
+        if name == "f.rank":
+            run("clicks", self.path("logs/log.csv"), "-o", qrels)
+            run("features", self.path("text/docs.index"), self.path("text/queries.jsonl"), "--qrels", qrels, "-o", path)
+        elif name in ("pages.rank", "p.csv"):
+            made = ("--write-pages", path.parent / "pages.rank", "--write-propensities", path.parent / "p.csv")
+            run("clicks", self.path("logs/log.csv"), "-o", qrels, "--features", self.path("logs/f.rank"), *made)
+        else:
+            write_log(path, _small()[1])
 
     def _text(self, name: str, path: Path) -> None:
         """Create a file of the collection, or one made from it."""

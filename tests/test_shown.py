@@ -103,7 +103,7 @@ REFERENCE = {
     "rankwright": "text/qrels.txt text/bm25.run text/mine.run",
     "rankwright adapt": "letor/web.rkw letor/news.rkw letor/train.txt letor/valid.txt letor/test.txt letor/later.txt",
     "rankwright agreement": "text/judgements text/qrels.txt text/others.qrels",
-    "rankwright clicks": "logs/log.csv",
+    "rankwright clicks": "logs/log.csv logs/f.rank",
     "rankwright compare": "text/qrels.txt text/bm25.run text/mine.run text/yours.run letor/test.txt letor/old.scores "
     "letor/new.scores",
     "rankwright convert": "letor/train.txt.gz letor/rank.train letor/rank.train.query letor/shop.csv letor/big",
@@ -128,7 +128,8 @@ REFERENCE = {
     "rankwright rank": "letor/model.rkw letor/test.txt letor/big.parts",
     "rankwright search": "text/docs.index text/model.rkw text/queries.jsonl text/qrels.txt",
     "rankwright serve": "text/docs.index text/model.rkw",
-    "rankwright train": "letor/train.txt letor/vali.txt letor/test.txt letor/shop.csv letor/big.parts",
+    "rankwright train": "letor/train.txt letor/vali.txt letor/test.txt letor/shop.csv letor/big.parts logs/pages.rank "
+    "logs/p.csv",
 }
 
 

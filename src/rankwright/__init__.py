@@ -25,6 +25,7 @@ _HOMES = {
     "rankwright.clicks.log": ("ClickLog",),
     "rankwright.clicks.models": ("click_model",),
     "rankwright.clicks.reading": ("read_clicks", "read_propensities"),
+    "rankwright.clicks.training": ("ClickPages", "click_pages"),
     "rankwright.data.cleaning": ("Cleaner", "Cleaning"),
     "rankwright.data.dataset": ("RankingData",),
     "rankwright.data.folder": ("load_folder", "save_folder"),

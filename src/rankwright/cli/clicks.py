@@ -15,6 +15,7 @@ from rankwright.errors import InputError
 if TYPE_CHECKING:
     from rankwright.clicks.estimates import ClickEstimates
     from rankwright.clicks.log import ClickLog
+    from rankwright.clicks.training import ClickPages
 
 __all__ = ["command"]
 
@@ -29,6 +30,11 @@ _QUANTILES_HELP = "Cut the estimates into grades at these quantiles.  [default: 
 _CAUTIOUS_HELP = "Grade by the lower end of the interval, so that what was seen rarely gets a low grade."
 _KNOWN_HELP = "CSV with position and propensity: take these, instead of estimating them.  [pbm]"
 _NUMBER_HELP = "Write the queries as `number TAB text` and number them in FILE; needed where queries are texts."
+_FEATURES_HELP = "With --write-pages: features of queries and documents, with their ids."
+_PAGES_HELP = (
+    "Write every page with its features, positions and clicks, to train on with --position: .rank, .parquet or LETOR "
+    "text."
+)
 _SHARE_HELP = "Drop sessions with 10 or more impressions that clicked more than this share of them."
 
 
@@ -73,6 +79,8 @@ def _columns(_: click.Context, param: click.Parameter, text: str | None) -> dict
 @click.option("--max-share", type=click.FloatRange(0, 1), default=0.9, show_default=True, help=_SHARE_HELP)
 @click.option("--write-estimates", "estimates", type=FILE, metavar="FILE", help="Write all estimates as CSV.")
 @click.option("--write-propensities", "looks", type=FILE, metavar="FILE", help="Write those of positions as CSV.")
+@click.option("--features", type=FILE, metavar="FILE", help=_FEATURES_HELP)
+@click.option("--write-pages", "pages", type=FILE, metavar="FILE", help=_PAGES_HELP)
 @click.option("--write-queries", "numbered", type=FILE, metavar="FILE", help=_NUMBER_HELP)
 def command(log: Path, target: Path, **options: Any) -> None:
     """Turn impressions and clicks into judgements, with users' habit of looking at the top taken out.
@@ -85,6 +93,8 @@ def command(log: Path, target: Path, **options: Any) -> None:
     Example:
       rankwright clicks log.csv -o qrels.txt
       rankwright clicks log.csv -o qrels.txt --model dbn --write-estimates estimates.csv
+      rankwright clicks log.csv -o qrels.txt --features f.rank --write-pages pages.rank --write-propensities p.csv
+      rankwright train pages.rank --method lambdamart --position position --pair pair --propensities p.csv -o m.rkw
     """
     from rankwright.cli.progress import reading
     from rankwright.clicks.filters import drop_sessions
@@ -92,11 +102,13 @@ def command(log: Path, target: Path, **options: Any) -> None:
     from rankwright.clicks.reading import read_clicks
     from rankwright.data.trec import write_qrels
 
-    targets = [target, *(options[name] for name in ("estimates", "looks", "numbered") if options[name])]
+    targets = [target, *(options[name] for name in ("estimates", "looks", "pages", "numbered") if options[name])]
     for number, path in enumerate(targets):
-        check_target(path, (log, options["ubi_queries"], options["known"]))
+        sources = (log, options["ubi_queries"], options["known"], options["features"])
+        check_target(path, sources, is_folder=path == options["pages"])
         if path in targets[:number]:
             raise InputError("is given twice; expected different files to write to", path)
+    _check_pages(options)
     if options["quantiles"] is not None and options["thresholds"] is not None:
         raise InputError("--quantiles and --thresholds are both given; expected one of them")
     known = None if options["known"] is None else _propensities(options["known"])
@@ -115,14 +127,18 @@ def command(log: Path, target: Path, **options: Any) -> None:
             f"no document has {options['min_impressions']:,} impressions; expected more of them, or --min-impressions"
         )
         raise InputError(what, log)
+    pages = None if options["pages"] is None else _pages(log, filtered, names, options["features"])
     write_qrels(qrels, target)
     if options["estimates"] is not None:
         result.write(options["estimates"], result.grades(**how))
     if options["looks"] is not None:
         result.propensities.write(options["looks"])
+    told = None if pages is None else _write_pages(pages, options["pages"])
     if options["numbered"] is not None:
         _write_queries(filtered, names, options["numbered"])
     _tell(found, filtered, result, how, targets)
+    if told is not None:
+        click.echo(told, err=True)
 
 
 def _names(log: ClickLog, numbered: Path | None) -> list[str]:
@@ -136,6 +152,45 @@ def _names(log: ClickLog, numbered: Path | None) -> list[str]:
             "numbers the queries"
         )
     return list(log.query_ids)
+
+
+def _check_pages(options: dict[str, Any]) -> None:
+    """Reject one of --features and --write-pages without the other, and a file that cannot be written."""
+    given = {
+        f"--{name}": options[key] is not None for name, key in (("features", "features"), ("write-pages", "pages"))
+    }
+    if len(set(given.values())) > 1:
+        missing, present = sorted(given, key=lambda name: given[name])
+        raise InputError(f"{present} is given without {missing}; expected both")
+    if options["pages"] is not None:
+        from rankwright.data.formats import check_suffix
+
+        check_suffix(options["pages"])
+
+
+def _pages(path: Path, log: ClickLog, names: list[str], features: Path) -> ClickPages:
+    """The pages of the log with their features."""
+    from rankwright.cli.files import read_features
+    from rankwright.clicks.training import click_pages
+
+    data = read_features(features, negative_as_zero=True)
+    try:
+        return click_pages(log, data, names)
+    except InputError as error:
+        raise InputError(error.message, features if "features" in error.message else path) from None
+
+
+def _write_pages(pages: ClickPages, path: Path) -> str:
+    """Write the pages; what to say of them."""
+    from rankwright.data.formats import write_data
+
+    data, table = pages.data, pages.table
+    write_data(table, path)
+    left = pages.n_impressions - data.n_docs
+    without = f"; {left:,} impressions have no features, or are alone on their page" if left else ""
+    first = data.n_features + 1
+    where = "" if table.feature_names else f", position and pair as features {first} and {first + 1}"
+    return f"{path} has {data.n_queries:,} pages with {data.n_docs:,} impressions{without}{where}"
 
 
 def _write_queries(log: ClickLog, names: list[str], path: Path) -> None:

@@ -19,6 +19,7 @@ from rankwright.cli.compiling import announce
 from rankwright.cli.engines import engine_option, engine_started, resume_option, training_course
 from rankwright.cli.files import check_target, naming_files, read_features
 from rankwright.cli.options import FILE, numbers, positive, seed_option, settings_of, threads_option
+from rankwright.cli.positions import Shown, position_options
 from rankwright.cli.sections import Sectioned
 from rankwright.cli.tables import columns_option
 from rankwright.cli.whole import Whole
@@ -88,6 +89,7 @@ _SECTIONS = {
     "Data": (
         "group", "valid_group", "negative_as_zero", "columns", "categorical", "clean", "clean_scaled", "clean_above",
     ),
+    "Clicks": ("position", "pair", "propensities"),
     "Linear methods": (
         "C", "C_grid", "relevant_from", "standardize", "bins", "start", "bound", "losses", "loss_weights", "slack",
         "feature_map", "rank_weights", "query_weights", "lam", "tol", "max_passes", "solver", "epsilon",
@@ -154,6 +156,7 @@ def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float |
 @click.option("--negative-as-zero", is_flag=True, help="Treat labels below 0 as not relevant; otherwise an error.")
 @columns_option
 @clean_options
+@position_options
 @click.option("--json", "as_json", is_flag=True, help="Print everything known about the training as one JSON object.")
 def command(
     features: Path,
@@ -225,6 +228,7 @@ def command(
       rankwright train train.txt --method lambdarank --valid vali.txt --set hidden=15 -o model.rkw
       rankwright train train.txt --method svm-map --C 10 --clean --clean-scaled -o model.rkw
       rankwright train big.parts --method svm-map --engine dask://scheduler:8786 -o model.rkw
+      rankwright train pages.rank --method rank-svm --position position --propensities p.csv -o clicks.rkw
       rankwright rank model.rkw test.txt -o test.run
       rankwright evaluate test.txt test.run
     """
@@ -241,6 +245,7 @@ def command(
     if cv == 0 and chosen.name == "auto" and valid is None:
         raise InputError("--cv 0 holds nothing out, and auto decides on queries held out; expected folds, or --valid")
     cleaner = cleaner_of(options, for_training="relevant_from" in chosen.defaults())
+    shown = Shown.of(options, chosen, engine)
     settings = settings_of(chosen, options, assigned)
     if "background" in settings:
         settings["background"] = load_model(settings["background"])
@@ -254,7 +259,7 @@ def command(
     files = {"features": features, "valid": valid, "start": start, "background": options["background"]}
     with engine_started(engine) as started, training_course(engine, resume, target, **files) as course:
         inputs = (features, group), (valid, valid_group), (start, saved)
-        facts = _trained(decided, method.strip().lower(), partial(read, engine=started), *inputs, target, course)
+        facts = _trained(decided, method.strip().lower(), partial(read, engine=started), *inputs, target, course, shown)
         if course is not None:
             course.finish(whole=not facts["interrupted"])
     paths = {"model": str(target), "features": str(features), "valid": None if valid is None else str(valid)}
@@ -276,6 +281,7 @@ def _trained(
     continued: tuple[Path | None, SavedModel | None],
     target: Path,
     course: Course | None,
+    shown: Shown,
 ) -> dict[str, Any]:
     """Read the data, train and save the model; what is known then. Data are given by their file and that of groups."""
     from rankwright.cli.training import facts_of, notices, watched
@@ -288,15 +294,16 @@ def _trained(
     if course is not None:
         course.follow(data, checked)
     with naming_files({TRAINING: training[0], VALIDATION: validation[0], STARTING_MODEL: continued[0]}):
+        data, checked, clicks = shown.apart(data, checked)
         if checked is not None:
             checked, found = held_out(data, checked)
             for notice in found:
                 click.echo(f"warning: {notice.text}", err=True)
-        train = partial(decided.train, data, checked, start=continued[1])
+        train = partial(decided.train, data, checked, start=continued[1], **clicks)
         trained, compiled = watched(decided, train, starts=continued[1] is not None, told=ahead.told)
         notices(trained)
     trained.save(target)
-    return facts_of(trained, compiled) | {"cleaning": {"training": dropped, "validation": also}}
+    return shown.described(facts_of(trained, compiled)) | {"cleaning": {"training": dropped, "validation": also}}
 
 
 def _read(

@@ -143,7 +143,8 @@ class Ranker(Gathering):
             propensity}``, or a list from position 1.
         pair : array-like, optional
             With ``position``: an id of the query and document of each row, the same on all pages. Its clicks then weigh
-            one over its mean propensity, which is less noisy, and ``cv`` holds out pages together that share a pair.
+            one over its mean propensity, which is less noisy, and ``cv`` holds out pages together that share a pair. X
+            must have all pages then, also those without a click.
         eval_set : RankingData, (X, y, qid) or (X, y), optional
             Validation data: what a ranker leaves open (``C="auto"``, the number of rounds or epochs) is chosen on it.
             A list of one of these works too. Without it, ``cv`` and ``C="auto"`` choose by cross-validation.

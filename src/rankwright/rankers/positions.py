@@ -48,9 +48,17 @@ class Clicks:
 
     def of_validation(self, valid: RankingData | None) -> Array | None:
         """The weights of the validation data, in its own order."""
-        if self.validation is None or valid is None or valid.rows is None:
-            return self.validation
-        return self.validation[valid.rows]
+        return None if self.validation is None or valid is None else _in_own_order(self.validation, valid)
+
+    def of_parts(self, parts: Mapping[str, RankingData]) -> dict[str, Array | None]:
+        """The weights of the training and the validation data, each in its own order."""
+        given = {"training": self.training, "validation": self.validation}
+        return {part: None if given[part] is None else _in_own_order(given[part], parts[part]) for part in parts}
+
+
+def _in_own_order(values: Any, data: RankingData) -> Any:
+    """Values of the caller's rows, in the data's own order."""
+    return values if data.rows is None else values[data.rows]
 
 
 JUDGED = Clicks()

@@ -27,6 +27,8 @@ from rankwright.models.binned import BinnedModel
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
 from rankwright.rankers.other_names import hint
+from rankwright.rankers.positions import JUDGED, Clicks
+from rankwright.rankers.validation import validation_value
 from rankwright.training.methods import Method, parse_method
 
 if TYPE_CHECKING:
@@ -69,6 +71,8 @@ class Trained:
         What was chosen, the certificate, the rounds, notices, and whether training was interrupted.
     parts : dict of RankingData
         The ``training`` data, and the ``validation`` data if there is some.
+    clicks : Clicks
+        The weights of clicks, where labels are.
     """
 
     method: str
@@ -77,6 +81,7 @@ class Trained:
     ranker: Any
     facts: Fitted
     parts: Mapping[str, RankingData]
+    clicks: Clicks = JUDGED
 
     @cached_property
     def evaluations(self) -> dict[str, Evaluation]:
@@ -92,7 +97,17 @@ class Trained:
         own = {} if crossed is None else {"cross-validated": crossed.value}
         if committee is not None and committee.expectation is not None and "validation" not in self.parts:
             own = {"cross-validated": committee.expectation.value.value}
-        return own | {part: found.means[str(self.measure)] for part, found in self.evaluations.items()}
+        weights = self.clicks.of_parts(self.parts)
+        return own | {
+            part: found.means[str(self.measure)] if weights[part] is None else self._of_clicks(part, weights[part])
+            for part, found in self.evaluations.items()
+        }
+
+    def _of_clicks(self, part: str, weights: Any) -> float:
+        """The measure of a part whose labels are clicks."""
+        data = self.parts[part]
+        scores = self.model.predict(data)
+        return validation_value(data, self.measure, weights)(scores if data.rows is None else scores[data.rows])
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file, with the values of the measure."""
@@ -137,6 +152,7 @@ class Plan:
         start: Any = None,
         callback: Callable[[Any], Any] | None = None,
         choice: CrossValidation | None = None,
+        clicks: Clicks = JUDGED,
     ) -> Trained:
         """Train.
 
@@ -150,6 +166,8 @@ class Plan:
             A linear model of the same features to continue from.
         callback : callable, optional
             Called after every pass or round; methods without any ignore it.
+        clicks : Clicks
+            The weights of clicks, where labels are.
         """
         with about(TRAINING):
             self.measure.resolve("letor").check_labels(data.labels)
@@ -164,14 +182,14 @@ class Plan:
         if callback is not None and hasattr(ranker, "callback"):
             ranker.callback = callback
         if self.bins is None:
-            facts = ranker.fit_data(data, valid, choice=choice)
+            facts = ranker.fit_data(data, valid, choice=choice, clicks=clicks)
             model = ranker.model_
         else:
-            facts, model = _fit_bins(ranker, self.bins, data, valid, choice)
+            facts, model = _fit_bins(ranker, self.bins, (data, valid), choice, clicks)
         if hasattr(ranker, "callback"):
             ranker.callback = None
         parts = {"training": data} | ({} if valid is None else {"validation": valid})
-        return Trained(ranker.method_name(), self.measure, model, ranker, facts, parts)
+        return Trained(ranker.method_name(), self.measure, model, ranker, facts, parts, clicks)
 
     def cross_validate(self, data: RankingData, folds: Folds) -> CrossValidation:
         """Cross-validate what is left open, without training on all data; bins are those of all data."""
@@ -294,11 +312,15 @@ def held_out(data: RankingData, valid: RankingData) -> tuple[RankingData, tuple[
 
 
 def _fit_bins(
-    ranker: Any, n_bins: int, data: RankingData, valid: RankingData | None, choice: CrossValidation | None
+    ranker: Any,
+    n_bins: int,
+    parts: tuple[RankingData, RankingData | None],
+    choice: CrossValidation | None,
+    clicks: Clicks,
 ) -> tuple[Fitted, BinnedModel]:
     """Train over threshold bins; what happened, and the model over the raw features."""
-    bins, scaling, data, valid = _binned(ranker, n_bins, data, valid)
-    facts = ranker.fit_data(data, valid, choice=choice)
+    bins, scaling, data, valid = _binned(ranker, n_bins, *parts)
+    facts = ranker.fit_data(data, valid, choice=choice, clicks=clicks)
     model = bins.collapse(ranker.model_, scaling)
     if scaling is not None:
         ranker.query_scaling = ranker.query_scaling_ = scaling  # of the method
