@@ -78,7 +78,7 @@ def check_values(data: RankingData, what: str, allow_missing: bool, threads: int
     else:
         has_missing, is_finite = _found(data, threads, summed)
     if has_missing and not allow_missing:
-        raise MissingValuesError(what, "" if isinstance(X, PartedFeatures) else _most_missing(data))
+        raise MissingValuesError(what, "" if isinstance(X, PartedFeatures) else _most_missing(data, threads))
     if not is_finite:
         raise InputError(f"{what} has infinite features; expected finite numbers")
 
@@ -96,14 +96,9 @@ def _found(data: RankingData, threads: int, summed: bool) -> tuple[bool, bool]:
     return bool(found.missing.any()), found.is_finite
 
 
-def _most_missing(data: RankingData) -> str:
+def _most_missing(data: RankingData, threads: int) -> str:
     """The feature with the most missing values, and how many rows lack it."""
-    counts = np.zeros(data.n_features, dtype=np.int64)
-    for X in pieces(data):
-        if data.is_sparse:
-            counts += np.bincount(X.indices[np.isnan(X.data)], minlength=data.n_features)
-        else:
-            counts += np.isnan(X).sum(axis=0)
+    counts = statistics_of(data, threads, summed=False).missing
     at = int(np.argmax(counts))
     return f" in {counts[at]:,} of {data.n_docs:,} rows of {data.names[at]!r}"
 
