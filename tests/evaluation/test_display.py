@@ -117,6 +117,8 @@ def test_evaluations_are_the_table_of_the_command(tmp_path, capsys):
     assert found.to_text().splitlines()[2].split()[1:] == table.splitlines()[2].split()[1:]
     assert repr(found) == str(found) == found.to_text()
     assert "mean over 2 queries" in str(found)
+    left_out = evaluate([1, 0, 0, 0], [2, 1, 2, 1], [1, 1, 2, 2], measures=["AP"], empty="skip")
+    assert "mean over 1 query\n" in str(left_out)
 
 
 def test_frames_have_all_digits():

@@ -30,8 +30,8 @@ class DisplayedEvaluation(Displayed):
     def _shown_table(self) -> Any:
         evaluation = self._named()
         table = importlib.import_module(_RENDER).evaluation_table([evaluation])
-        n_queries = len(evaluation.query_ids)
-        counted = f"mean over {n_queries:,} {'query' if n_queries == 1 else 'queries'}"
+        n_counted = int((~np.isnan(evaluation.values)).any(axis=1).sum())  # the others are left out
+        counted = f"mean over {n_counted:,} {'query' if n_counted == 1 else 'queries'}"
         return dataclasses.replace(table, notes=(counted, *table.notes))
 
     def _more(self) -> tuple[str, Any] | None:
