@@ -6,6 +6,7 @@ that need data outside the repository are checked as far as possible without the
 
 import argparse
 import ast
+import json
 import re
 import shutil
 from glob import glob
@@ -253,6 +254,38 @@ def test_everything_shown_runs(page, made_up, tmp_path, monkeypatch, capsys):
     assert languages(text) <= set(LANGUAGES), "a block in an unknown language"
     small(monkeypatch)
     Reader(name_of(page), MATERIAL.get(name_of(page), ""), tmp_path, made_up, monkeypatch, capsys).read(text)
+
+
+TUTORIAL = DOCS / "tutorial.md"
+
+
+def test_the_tutorial_ends_with_the_value_of_its_comparison(made_up, tmp_path, monkeypatch, capsys):
+    small(monkeypatch)
+    reader = Reader(name_of(TUTORIAL), "", tmp_path, made_up, monkeypatch, capsys)
+    reader.read(text_of(TUTORIAL))
+    capsys.readouterr()
+    runs = ["python-docs/qrels.txt", "bm25.run", "svm-map.run"]
+    assert main(["compare", *runs, "--missing", "skip", "-m", "AP", "--json"]) == 0
+    (difference,) = json.loads(capsys.readouterr().out)["differences"]
+    assert reader.names["result"].means["AP"] == pytest.approx(difference["mean"], abs=1e-12)
+
+
+def test_the_figures_of_the_tutorial_agree_from_step_to_step():
+    text = text_of(TUTORIAL)
+    steps = dict(part.split("\n", 1) for part in re.split(r"^## \d. ", text, flags=re.MULTILINE)[1:])
+    alone = re.search(r"^ +bm25 +(\S+) +\S+ +(\S+)", steps["How good is BM25?"], re.MULTILINE)
+    compared = re.findall(r"bm25 \(baseline\) +(\S+)\n +svm-map +(\S+)", steps["Is it better?"])
+    assert [baseline for baseline, _ in compared] == [alone[1], alone[2]]  # AP and RR
+    assert re.search(r"^ +svm-map +(\S+)", steps["The same in Python"], re.MULTILINE)[1] == compared[0][1]
+    chosen = re.search(r"C +(\S+), the best of", steps["Train"])[1]
+    tried = dict(re.findall(r"(\S+): (0\.\d{4})", steps["Train"]))
+    assert tried[chosen] == max(tried.values()) == re.search(r"AP +(\S+) on valid.rank", steps["Train"])[1]
+    blocks = [line for line in text.splitlines() if line.startswith("    ")]
+    known = [abs(float(number)) for number in re.findall(r"-?\d+\.\d+", " ".join(blocks))]
+    prose = " ".join(line for line in text.splitlines() if not line.startswith("    "))
+    for number in re.findall(r"(?<![\w.])0\.\d+", prose):  # rounded, or as it was printed
+        half = 0.5 * 10.0 ** -len(number.partition(".")[2])
+        assert any(abs(float(number) - one) <= half + 1e-12 for one in known), number
 
 
 SECTIONS = re.split(r"^## ", text_of(COMMANDS), flags=re.MULTILINE)[1:]

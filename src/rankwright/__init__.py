@@ -97,7 +97,8 @@ def __getattr__(name: str) -> Any:
     measures = {} if name.startswith("_") else importlib.import_module("rankwright.measures").measure_classes()
     if name in measures:  # every registered measure: nDCG, AP, ...
         return measures[name]
-    raise AttributeError(f"module 'rankwright' has no attribute {name!r}")
+    told = "" if name.startswith("_") else importlib.import_module("rankwright.training.methods").estimator_of(name)
+    raise AttributeError(f"module 'rankwright' has no attribute {name!r}{told and '; '}{told}")
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-"""``--clean`` and what belongs to it, for commands that read features."""
+"""``--clean`` and what belongs to it, for commands that read features; and missing values filled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rankwright.data.cleaning import Cleaner, Cleaning
     from rankwright.data.dataset import RankingData
 
-__all__ = ["clean_data", "clean_options", "cleaner_of"]
+__all__ = ["clean_data", "clean_options", "cleaner_of", "filled"]
 
 _CLEAN_HELP = (
     "Drop documents whose features are all 0, and relevant and other documents of a query that look the same, as "
@@ -75,3 +75,17 @@ def clean_data(
     if advice:
         click.echo(f"warning: {path}: {advice} by --clean-scaled", err=True)
     return clean, found
+
+
+def filled(data: RankingData, number: float) -> RankingData:
+    """The data with a number where a feature is missing; how many there were is printed, on stderr."""
+    import numpy as np
+
+    if not np.isfinite(number):
+        raise InputError(f"--fill is {number:g}; expected a finite number")
+    X = data.X.copy()
+    values = X.data if data.is_sparse else X
+    missing = np.isnan(values)
+    values[missing] = number
+    click.echo(f"filled {int(missing.sum()):,} missing values with {number:g}", err=True)
+    return data.with_features(X)

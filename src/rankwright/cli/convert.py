@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from rankwright.cli.cleaning import clean_data, clean_options, cleaner_of
+from rankwright.cli.cleaning import clean_data, clean_options, cleaner_of, filled
 from rankwright.cli.files import check_missing
 from rankwright.cli.parts import joined, partition
 from rankwright.cli.tables import columns_option, read_judgements, tell_doubt, tell_layout
@@ -25,6 +25,7 @@ __all__ = ["command"]
 
 _RUN_COLUMNS = ("query", "Q0", "document", "rank", "score", "tag")
 _TREC_SUFFIXES = {"run": (".run", ".trec", ".txt"), "qrels": (".qrels", ".txt")}
+_FILL_HELP = "Put this number where a feature is missing; do the same to all data of a ranker."
 
 
 @click.command("convert")
@@ -63,6 +64,7 @@ _TREC_SUFFIXES = {"run": (".run", ".trec", ".txt"), "qrels": (".qrels", ".txt")}
     metavar="N",
     help="Write whole queries into N parts: OUTPUT is a folder that ends in .parts.",
 )
+@click.option("--fill", type=float, metavar="NUMBER", help=_FILL_HELP)
 @columns_option
 @clean_options
 @click.option("--relevant-from", type=float, metavar="LABEL", help="With --clean: lowest relevant label.  [default: 1]")
@@ -75,6 +77,7 @@ def command(
     sparse: bool | None,
     scale: str | None,
     n_parts: int | None,
+    fill: float | None,
     columns: Columns | None,
     **options: Any,
 ) -> None:
@@ -92,14 +95,15 @@ def command(
       .run                            a TREC run, from a TREC run (also with .gz)
       .parts                          with --by-query: parts with whole queries, from one or more INPUTs of any size
 
-    With --scale and --clean, features are scaled first. Results on clean data are not comparable with results on all of
-    it.
+    With --fill, missing values are filled before anything else. With --scale and --clean, features are scaled first.
+    Results on clean data are not comparable with results on all of it.
 
     \b
     Example:
       rankwright convert train.txt.gz -o train.rank
       rankwright convert shop.csv -o shop.rank --columns qid=search,label=stars,skip=name
       rankwright convert train.rank -o train.parquet --scale minmax
+      rankwright convert shop.csv -o filled.rank --columns qid=search,label=stars,skip=name --fill 0
       rankwright convert train.txt.gz -o clean.txt --clean --clean-scaled
       rankwright convert rank.train -o train.rank --group rank.train.query
       rankwright convert big/*.parquet --by-query 64 -o big.parts
@@ -112,8 +116,11 @@ def command(
         raise InputError("--relevant-from is for --clean, which is not given")
     negative: Literal["error", "zero"] = "zero" if negative_as_zero else "error"
     if n_parts is not None:
-        if scale is not None or cleaner is not None:
-            raise InputError(f"{'--scale' if scale else '--clean'} is not for --by-query; convert without it")
+        unfit = [
+            name for name, value in {"--scale": scale, "--fill": fill, "--clean": cleaner}.items() if value is not None
+        ]
+        if unfit:
+            raise InputError(f"{unfit[0]} is not for --by-query; convert without it")
         summary = partition(sources, target, n_parts, dtype, group, negative, sparse, columns)
         click.echo(f"wrote {target}: {summary}", err=True)
         return
@@ -121,7 +128,7 @@ def command(
         raise InputError(f"{len(sources)} inputs; expected one, or --by-query N for parts of all of them")
     source = sources[0]
     given: dict[str, object] = {"--dtype": dtype, "--group": group, "--sparse or --dense": sparse, "--scale": scale}
-    used = [option for option, value in {**given, "--clean": cleaner}.items() if value is not None]
+    used = [name for name, value in {**given, "--fill": fill, "--clean": cleaner}.items() if value is not None]
     with detected(source, columns) as found:
         if found.kind in ("model", "scores"):
             what = "is a model" if found.kind == "model" else "contains one score per line"
@@ -129,7 +136,7 @@ def command(
         if found.kind == "parts":
             write = joined(source, target, used)
         elif found.kind in FEATURE_FORMATS:
-            write = _features(found, target, dtype, group, negative, sparse, scale, cleaner, columns)
+            write = _features(found, target, dtype, group, negative, sparse, scale, fill, cleaner, columns)
         else:
             if used:
                 raise InputError(f"{used[0]} is for feature data, which this is not", source)
@@ -145,6 +152,7 @@ def _features(
     negative: Literal["error", "zero"],
     sparse: bool | None,
     scale: str | None,
+    fill: float | None,
     cleaner: Cleaner | None,
     columns: Columns | None,
 ) -> Callable[[], str]:
@@ -160,7 +168,9 @@ def _features(
     options: dict[str, Any] = {"dtype": dtype, "group": group, "sparse": sparse, "negative": negative}
     with reading(found.path) as progress:
         data = read_data(found, columns=columns, progress=progress, **options)
-    check_missing(data, target)
+    if fill is not None:
+        data = filled(data, fill)
+    check_missing(data, target, ", or --fill NUMBER")
     if scale is not None:
         from rankwright.data.scaling import QueryScaler
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from rankwright.cli.printing import RETURN, print_data
+from rankwright.cli.suggestions import SuggestingGroup
 from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 
@@ -31,7 +32,7 @@ _LOG_INTERVAL = 10.0  # and of lines in a log
 _SHOWN_FAILURES = 20
 
 
-@click.group("experiment", no_args_is_help=False)
+@click.group("experiment", cls=SuggestingGroup, no_args_is_help=False)
 def command() -> None:
     """Run an experiment from one file: data sets × splits × methods, compared with a baseline.
 

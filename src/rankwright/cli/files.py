@@ -72,9 +72,21 @@ def naming_files(files: Mapping[str, Path | None]) -> Iterator[None]:
     try:
         yield
     except InputError as error:
+        fact = getattr(error, "fact", None)  # of a MissingValuesError
+        if fact is not None:
+            raise _missing_values(fact, list(files.values())) from None
         if str(error.path) not in files:
             raise
         raise InputError(error.message, files[str(error.path)], error.line) from None
+
+
+def _missing_values(fact: str, files: Sequence[Path | None]) -> InputError:
+    """What to do about missing values, in the words of the command line; files begin with training, validation."""
+    path = files[1] if fact.startswith("eval_set") and len(files) > 1 and files[1] is not None else files[0]
+    fact = f"has{fact.partition(' has')[2]}"
+    fill = f"fill them (rankwright convert {path} -o filled.rank --fill 0)"
+    trees = "train trees, which take them (--method lambdamart, mcrank or auto)"
+    return InputError(f"{fact}; {fill}, {trees}, or cut features into bins (--bins 50, linear methods)", path)
 
 
 def check_missing(data: RankingData, target: Path, remedy: str = "") -> None:

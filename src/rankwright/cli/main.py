@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import platform
 import sys
 import tempfile
 import traceback
@@ -17,15 +18,18 @@ import warnings
 from typing import Any
 
 import click
+from click.shell_completion import CompletionItem
 
 import rankwright
 from rankwright.caching import VARIABLE, temporary_cache
 from rankwright.cli.printing import harmless
+from rankwright.cli.suggestions import SuggestingGroup, unknown_option
 from rankwright.errors import InputError, InputWarning
 
 __all__ = ["cli", "main", "program"]
 
 _DEBUG = "RANKWRIGHT_DEBUG"
+_COMPLETE = "_RANKWRIGHT_COMPLETE"  # set by the script of `rankwright completion`
 
 _COMMANDS = {
     "adapt": "Adapt a ranker from a rich domain to one with few judgements.",
@@ -33,9 +37,11 @@ _COMMANDS = {
     "clicks": "Turn a log of impressions and clicks into judgements.",
     "collection": "Write a test collection that needs no download: documents, queries, judgements.",
     "compare": "Compare runs or score files with a baseline, with significance tests.",
+    "completion": "Print a script that completes commands and options in bash, zsh or fish.",
     "convert": "Convert between LETOR text, Parquet, memory-mapped folders and TREC files.",
     "demo": "Go from the text of Python's documentation to learned rankers, compared with BM25.",
     "diagnose": "Show whether training is healthy as C grows, for several losses: table and plot.",
+    "doctor": "Check the installation: versions, folders, extras, and a small training.",
     "evaluate": "Evaluate runs against judgements, or score files against feature files.",
     "experiment": "Run an experiment described in one file: data sets, methods, protocol; tables and report.",
     "explain": "Show why a model ranks one document above another.",
@@ -53,11 +59,23 @@ _COMMANDS = {
 }
 _MODULES = {"import": "import_model"}  # of commands whose names are words of Python
 
+_OTHER_WORDS = {
+    "fit": "train", "learn": "train", "tune": "train", "predict": "rank", "score": "rank", "rerank": "rank",
+    "eval": "evaluate", "test": "compare", "significance": "compare", "retrieve": "search", "query": "search",
+    "download": "collection", "datasets": "collection", "summary": "info", "describe": "info", "show": "info",
+    "load": "import", "save": "export", "deploy": "export", "server": "serve", "annotate": "judge", "label": "judge",
+    "normalize": "convert --scale", "scale": "convert --scale", "combine": "fuse", "merge": "fuse",
+    "report": "experiment report", "run": "experiment run", "check": "doctor", "help": "--help",
+    "version": "--version",
+}  # fmt: skip
+_SHOWN_VERSIONS = ("numpy", "numba", "scipy", "scikit-learn")
 _NO_COMMAND = "Missing command."  # what click says of a group without a command; we show the help
 
 
-class _LazyGroup(click.Group):
+class _LazyGroup(SuggestingGroup):
     """Lists its commands without importing them; a command is imported when it is called."""
+
+    other_words = _OTHER_WORDS
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
@@ -73,9 +91,31 @@ class _LazyGroup(click.Group):
         with formatter.section("Commands"):
             formatter.write_dl(list(_COMMANDS.items()))
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        commands = [(name, text) for name, text in _COMMANDS.items() if name.startswith(incomplete)]
+        items = [CompletionItem(name, help=text) for name, text in commands]
+        return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
+
+
+def _show_versions(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not ctx.resilient_parsing:
+        from importlib.metadata import version
+
+        found = {name: version(name) for name in _SHOWN_VERSIONS}
+        found = {"rankwright": rankwright.__version__, "Python": platform.python_version()} | found
+        click.echo("\n".join(f"{name} {number}" for name, number in found.items()))
+        ctx.exit()
+
 
 @click.command(cls=_LazyGroup, no_args_is_help=False, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(rankwright.__version__, message="rankwright %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    expose_value=False,
+    is_eager=True,
+    callback=_show_versions,
+    help="Show the versions of Rankwright, Python and the libraries that compute.",
+)
 def cli() -> None:
     """Learn to rank for the measure you are judged by, and prove the gain.
 
@@ -88,6 +128,8 @@ def cli() -> None:
 
 def program() -> int:
     """Run the command line for people: a bug is one line, which names a file with the traceback."""
+    if _COMPLETE in os.environ:
+        return _complete(os.environ[_COMPLETE])
     try:
         return main()
     except Exception as error:
@@ -98,6 +140,19 @@ def program() -> int:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:200]
             click.echo(f"rankwright: {what} ({reason}); please report it{_traceback_file()}", err=True)
         return 1
+
+
+def _complete(asked: str) -> int:
+    """Answer the shell; a shell that waits for words must not get messages."""
+    from rankwright.cli.completion import completed
+
+    try:
+        sys.stdout.write(completed(cli, asked))
+    except Exception:
+        if os.environ.get(_DEBUG):
+            raise
+        return 1
+    return 0
 
 
 def _traceback_file() -> str:
@@ -135,7 +190,8 @@ def _run(args: list[str] | None) -> int:
             click.echo(error.ctx.get_help(), err=True)
             return 2
         hint = f" (see: {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
-        return _fail(error.format_message() + hint)
+        message = unknown_option(error) if isinstance(error, click.NoSuchOption) else error.format_message()
+        return _fail(message + hint)
     except MemoryError:
         return _fail("not enough memory for this input")
     except RecursionError:

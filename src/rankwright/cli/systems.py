@@ -13,6 +13,7 @@ from typing import Any, Literal
 import click
 import numpy as np
 
+from rankwright.cli.completion import complete_measure
 from rankwright.cli.engines import open_parted
 from rankwright.cli.progress import reading
 from rankwright.cli.tables import columns_option, matched, read_judgements, tell_doubt, tell_layout, tell_queries
@@ -47,7 +48,15 @@ def measure_options(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every command that evaluates."""
     choice = click.Choice
     options: list[Callable[[Callable[..., Any]], Callable[..., Any]]] = [
-        click.option("-m", "--measure", "measures", multiple=True, metavar="NAME", help=_MEASURE_HELP),
+        click.option(
+            "-m",
+            "--measure",
+            "measures",
+            multiple=True,
+            metavar="NAME",
+            shell_complete=complete_measure,
+            help=_MEASURE_HELP,
+        ),
         click.option("--convention", type=choice(["trec", "letor"]), help=_CONVENTION_HELP),
         click.option("--empty", type=choice(["0", "1", "skip"]), default="0", show_default=True, help=_EMPTY_HELP),
         click.option("--missing", type=choice(["0", "skip"]), default="0", show_default=True, help=_MISSING_HELP),

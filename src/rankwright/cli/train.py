@@ -16,6 +16,7 @@ import click
 from rankwright.cli.ahead import compiling_ahead
 from rankwright.cli.cleaning import clean_data, clean_options, cleaner_of
 from rankwright.cli.compiling import announce
+from rankwright.cli.completion import complete_measure, complete_method
 from rankwright.cli.engines import engine_option, engine_started, resume_option, training_course
 from rankwright.cli.files import check_target, naming_files, read_features
 from rankwright.cli.options import FILE, numbers, positive, seed_option, settings_of, threads_option
@@ -107,13 +108,13 @@ def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float |
 
 @click.command("train", cls=Sectioned, sections=_SECTIONS)
 @click.argument("features", metavar="FEATURES", type=FILE)
-@click.option("--method", default="auto", metavar="METHOD", help=_METHOD_HELP)
+@click.option("--method", default="auto", metavar="METHOD", shell_complete=complete_method, help=_METHOD_HELP)
 @click.option("-o", "--output", "target", required=True, type=FILE, metavar="FILE", help="Model file, such as m.rkw.")
 @click.option("--C", "C", metavar="NUMBER|auto", callback=_cost, help=_C_HELP)
 @click.option("--C-grid", "C_grid", metavar="0.01,0.1,1", callback=numbers, help=_GRID_HELP)
 @click.option("--valid", type=FILE, metavar="FILE", help="Validation data.")
 @click.option("--cv", type=Whole(0), metavar="K", help=_CV_HELP)
-@click.option("-m", "--measure", metavar="NAME", help=_MEASURE_HELP)
+@click.option("-m", "--measure", metavar="NAME", shell_complete=complete_measure, help=_MEASURE_HELP)
 @click.option("--explainable", is_flag=True, callback=lambda _, __, given: given or None, help=_EXPLAINABLE_HELP)
 @click.option("--minutes", type=float, metavar="N", help=_MINUTES_HELP)
 @click.option("--relevant-from", type=float, metavar="LABEL", help="Lowest relevant label.  [default: 1]")

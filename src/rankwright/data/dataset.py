@@ -18,6 +18,7 @@ import numpy.typing as npt
 from rankwright.data import sparse
 from rankwright.data.blocks import as_ids, gather_queries, join_ids, query_of_row, sizes_to_indptr
 from rankwright.data.categories import Categories, given_categories, joined, named
+from rankwright.data.data_display import DisplayedData
 from rankwright.data.matching import default_names, find_columns, pick_columns, widen
 from rankwright.data.values import checked_features, checked_labels
 from rankwright.errors import InputError
@@ -28,7 +29,7 @@ Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
-class RankingData:
+class RankingData(DisplayedData):
     """Documents of queries with features and labels, in contiguous query blocks.
 
     Make one with :meth:`from_arrays` or a reader (:func:`rankwright.read_letor`, :func:`rankwright.read_data`); the

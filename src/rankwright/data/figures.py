@@ -15,10 +15,11 @@ from typing import Any, Literal
 from rankwright.data.files import replace_file
 from rankwright.errors import InputError
 
-__all__ = ["HATCHES", "check_plot_name", "drawn", "look", "new_figure", "shown", "write_figure"]
+__all__ = ["HATCHES", "Picture", "check_plot_name", "drawn", "look", "new_figure", "shown", "write_figure"]
 
 _SUFFIXES = (".png", ".svg")
 _WIDTH = 7.6  # inches
+_SCREEN = 96  # dots per inch of a page; pictures have twice as many
 _STYLE = {
     "font.size": 8,
     "axes.titlesize": 8.5,
@@ -75,6 +76,34 @@ def write_figure(path: str | Path, draw: Callable[[], Any]) -> None:
         draw().savefig(picture, format=kind, dpi=160, metadata=metadata)
     with replace_file(path) as out:
         out.write(picture.getvalue())
+
+
+class Picture:
+    """A plot that notebooks show, without further settings.
+
+    Parameters
+    ----------
+    draw : callable
+        Returns a matplotlib figure.
+    """
+
+    def __init__(self, draw: Callable[[], Any]) -> None:
+        self.figure = drawn(draw)
+        """The matplotlib figure, to be changed further."""
+
+    def write(self, path: str | Path) -> None:
+        """Write the plot into a ``.png`` or ``.svg`` file."""
+        write_figure(path, lambda: self.figure)
+
+    def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
+        picture, width = io.BytesIO(), int(_WIDTH * _SCREEN)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph .* missing from")
+            self.figure.savefig(picture, format="png", dpi=2 * _SCREEN, metadata={"Software": None})
+        return picture.getvalue(), {"width": width}
+
+    def __repr__(self) -> str:
+        return "Picture()"
 
 
 def shown(name: str, longest: int = 40) -> str:

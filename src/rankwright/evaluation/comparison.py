@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.errors import InputError
+from rankwright.evaluation.display import DisplayedComparison
 from rankwright.evaluation.significance import CORRECTIONS, TESTS, bootstrap_intervals, corrected, p_value
 from rankwright.evaluation.table import JUDGED, Evaluation, check_alike, shared_notes
 from rankwright.measures import Measure
@@ -55,8 +56,8 @@ class Difference:
     p_corrected: dict[str, float]
 
 
-@dataclass(frozen=True)
-class Comparison:
+@dataclass(frozen=True, repr=False)
+class Comparison(DisplayedComparison):
     """All systems against the baseline on all measures, and the methods used."""
 
     baseline: str

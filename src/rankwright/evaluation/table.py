@@ -12,6 +12,7 @@ import numpy.typing as npt
 from rankwright.data.dataset import RankingData
 from rankwright.data.order import rank_order
 from rankwright.errors import InputError
+from rankwright.evaluation.display import DisplayedEvaluation
 from rankwright.measures import Measure, Rankings, parse_measure
 
 __all__ = ["DEFAULT_MEASURES", "Evaluation", "evaluate"]
@@ -23,8 +24,8 @@ CONVENTIONS = ("trec", "letor")
 JUDGED = "Judged@10"  # among the facts of a run: how much of its top has judgements
 
 
-@dataclass(frozen=True, eq=False)
-class Evaluation:
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(DisplayedEvaluation):
     """One row per query, one column per measure.
 
     Attributes

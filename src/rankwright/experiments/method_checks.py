@@ -17,6 +17,7 @@ from rankwright.experiments.tuning import make_plan
 from rankwright.measures import Measure, parse_goal, parse_measure
 from rankwright.rankers.other_names import hint
 from rankwright.training.methods import NAMES, Method, parse_method
+from rankwright.training.other_methods import counterpart
 from rankwright.training.train import Plan
 
 __all__ = ["check_measure", "check_method"]
@@ -139,7 +140,8 @@ def _parsed(problems: Problems, text: str, place: Place) -> Method | None:
         return parse_method(text)
     except InputError as error:
         known = (*NAMES, BEST_FEATURE, HINDSIGHT, "feature:NAME", *_adapt_names())
-        message = error.message if "cutoff" in error.message else f"unknown method {text!r}; {nearest(text, known)}"
+        meant = counterpart(text) or nearest(text, known)
+        message = error.message if "cutoff" in error.message else f"unknown method {text!r}; {meant}"
         problems.add((*place, "method"), message)
         return None
 
@@ -210,7 +212,8 @@ def _check_in_domain(problems: Problems, given: Mapping[str, Any], place: Place)
     try:
         method = parse_method(text)
     except InputError as error:
-        message = error.message if "cutoff" in error.message else f"unknown method {text!r}; {nearest(text, NAMES)}"
+        meant = counterpart(text) or nearest(text, NAMES)
+        message = error.message if "cutoff" in error.message else f"unknown method {text!r}; {meant}"
         problems.add((*place, "in_domain"), message)
         return
     place = (*place, "in_domain_settings")

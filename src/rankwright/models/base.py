@@ -25,6 +25,7 @@ from rankwright.data.matching import (
 from rankwright.engines.features import is_parted
 from rankwright.errors import InputError, InputWarning
 from rankwright.models.attribution import Attribution, attribute, finite
+from rankwright.models.display import DisplayedModel
 
 __all__ = ["Model", "as_row", "as_table", "warn_of_one_query"]
 
@@ -33,7 +34,7 @@ _SCALED = "features are scaled within each query"
 _RELATIVE = "contributions are relative to the documents of the same query"
 
 
-class Model:
+class Model(DisplayedModel):
     """Turns features into scores, higher is better."""
 
     feature_names: tuple[str, ...] | None

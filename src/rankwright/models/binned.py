@@ -29,7 +29,7 @@ Array = npt.NDArray[Any]
 _BLOCK_VALUES = 1 << 20
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class BinnedModel(QueryScaled):
     """One step function per feature.
 

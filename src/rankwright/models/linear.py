@@ -31,7 +31,7 @@ _BLOCK_VALUES = 1 << 20
 _SPARSE_VALUES = 1 << 16
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class LinearModel(QueryScaled):
     """One weight per feature.
 

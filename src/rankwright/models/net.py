@@ -27,7 +27,7 @@ _BLOCK_VALUES = 1 << 20
 _SPARSE_ROWS = 1 << 12
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class NetModel(Model):
     """One hidden layer of tanh units.
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from rankwright.data.container import Container
 from rankwright.data.container_write import write_file
+from rankwright.data.display import Displayed, Tabled, cell
 from rankwright.data.files import Source
 from rankwright.data.json_text import is_shallow
 from rankwright.errors import InputError, shown
@@ -29,8 +30,8 @@ _EXTRA = "extra."
 _FACTS: dict[str, type] = {"kind": str, "method": str, "parameters": dict, "training": dict, "measures": dict}
 
 
-@dataclass(frozen=True, eq=False)
-class SavedModel:
+@dataclass(frozen=True, eq=False, repr=False)
+class SavedModel(Displayed):
     """A loaded model file.
 
     Attributes
@@ -59,6 +60,24 @@ class SavedModel:
     def feature_names(self) -> tuple[str, ...] | None:
         """The names of the model's features, or None."""
         return self.model.feature_names
+
+    def _shown_table(self) -> Tabled:
+        table = self.model._shown_table()
+        values = (f"{name} {cell(value)}" for name, value in self.measures.items())
+        return replace(table, title=repr(self), notes=(*table.notes, *values))
+
+    def to_frame(self) -> Any:
+        """All features with their weights or importances; see :meth:`Model.to_frame`."""
+        return self.model.to_frame()
+
+    def _drawing(self) -> Any:
+        return self.model._drawing()
+
+    def __repr__(self) -> str:
+        return f"SavedModel({self.method}: {self.model!r})"
+
+    def __str__(self) -> str:
+        return self.to_text()
 
     def predict(
         self,

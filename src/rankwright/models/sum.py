@@ -22,7 +22,7 @@ __all__ = ["SumModel", "interpolate"]
 Array = npt.NDArray[Any]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class SumModel(Model):
     """Σ weight · model, each model with its own features.
 

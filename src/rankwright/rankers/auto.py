@@ -175,7 +175,7 @@ class AutoRanker(Ranker):
             )
         refused = _refused(self._numbers(data))
         if refused and all(one.linear for one in found):
-            raise InputError(refused)
+            raise refused
         return tuple(one for one in found if not (refused and one.linear))
 
     def _check_data(self, data: RankingData, valid: RankingData | None) -> None:
@@ -361,14 +361,14 @@ def _setting(fitted: Any) -> str:
     return f"C {fitted.C:g}"
 
 
-def _refused(data: RankingData) -> str:
-    """Why linear rankers cannot compute with the features; empty if they can."""
+def _refused(data: RankingData) -> InputError | None:
+    """Why linear rankers cannot compute with the features; None if they can."""
     try:
         check_values(data, "the training data", allow_missing=False)
         check_size(data, "the training data", scaled=True)
     except InputError as error:
-        return error.message
-    return ""
+        return error
+    return None
 
 
 def _scales(scores: Array, data: RankingData) -> Array:

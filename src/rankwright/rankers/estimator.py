@@ -12,6 +12,7 @@ import sys
 from functools import cache
 from typing import TYPE_CHECKING, Any, Self
 
+from rankwright.rankers.display import DisplayedRanker
 from rankwright.rankers.other_names import hint
 
 __all__ = ["Estimator", "check_is_fitted"]
@@ -19,7 +20,7 @@ __all__ = ["Estimator", "check_is_fitted"]
 _SHOWN = 700  # characters of a printed estimator
 
 
-class Estimator:
+class Estimator(DisplayedRanker):
     """Base of a dataclass of parameters that scikit-learn may clone, search over and put into a pipeline."""
 
     def __new__(cls, *_: Any, **params: Any) -> Self:

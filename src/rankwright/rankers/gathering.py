@@ -11,7 +11,7 @@ from rankwright.data.frames import frame_features, has_categories, split_qid
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.rankers.estimator import Estimator
-from rankwright.rankers.inputs import are_usable, check_one_query, check_values, validation_parts
+from rankwright.rankers.inputs import MissingValuesError, are_usable, check_one_query, check_values, validation_parts
 
 __all__ = ["Gathering"]
 
@@ -32,6 +32,8 @@ class Gathering(Estimator):
             with np.errstate(over="ignore", invalid="ignore"):  # it sums all values, which may give inf − inf
                 return validate_data(self, *given, **rules, **settings)
         except (ValueError, OverflowError) as error:
+            if "contains NaN" in str(error) and "Input X" in str(error) and not self._allow_missing:
+                raise MissingValuesError("X") from None  # theirs names estimators that do not rank
             raise InputError(str(error)) from None
 
     def _names(self) -> tuple[str, ...] | None:

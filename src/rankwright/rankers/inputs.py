@@ -16,7 +16,7 @@ from rankwright.engines.features import PartedFeatures
 from rankwright.errors import InputError, InputWarning
 from rankwright.rankers.scales import largest
 
-__all__ = ["are_usable", "check_one_query", "check_size", "check_values", "validation_parts"]
+__all__ = ["MissingValuesError", "are_usable", "check_one_query", "check_size", "check_values", "validation_parts"]
 
 Array = npt.NDArray[Any]
 _LARGEST = 1e290  # absolute value of a feature: its sums over documents and pairs stay far from overflow
@@ -26,6 +26,24 @@ _IN_SKLEARN = (
     "in scikit-learn's functions give X as a data frame with a column qid, switch metadata routing on and pass qid, "
     "or give a function of (ranker, X, y) as scoring"
 )
+_FILL = "fill them (scikit-learn's SimpleImputer, numpy.nan_to_num)"
+_TREES = "train trees (LambdaMART, McRank, or AutoRanker, which has some), which take them"
+
+
+class MissingValuesError(InputError):
+    """Raised where a ranker computes with features and some are missing: trees can take them, or they can be filled.
+
+    Parameters
+    ----------
+    what : str
+        The data.
+    most : str
+        The feature that misses most values, in words; empty if it is not known.
+    """
+
+    def __init__(self, what: str, most: str = "") -> None:
+        self.fact = f"{what} has missing features (NaN{most})"
+        super().__init__(f"{self.fact}, which this ranker cannot take; {_FILL}, or {_TREES}")
 
 
 def check_one_query(n_rows: int, n_trained: int, stacklevel: int) -> None:
@@ -60,7 +78,7 @@ def check_values(data: RankingData, what: str, allow_missing: bool, threads: int
     else:
         has_missing, is_finite = _found(data, threads, summed)
     if has_missing and not allow_missing:
-        raise InputError(f"{what} has missing features (NaN), which this ranker cannot take")
+        raise MissingValuesError(what, "" if isinstance(X, PartedFeatures) else _most_missing(data, threads))
     if not is_finite:
         raise InputError(f"{what} has infinite features; expected finite numbers")
 
@@ -76,6 +94,13 @@ def _found(data: RankingData, threads: int, summed: bool) -> tuple[bool, bool]:
     # Queries without an order are left out before anything is divided by deviations: then these are read for later.
     found = statistics_of(data, threads, summed=summed and bool(data.n_docs and data.has_order.all()))
     return bool(found.missing.any()), found.is_finite
+
+
+def _most_missing(data: RankingData, threads: int) -> str:
+    """The feature with the most missing values, and how many rows lack it."""
+    counts = statistics_of(data, threads, summed=False).missing
+    at = int(np.argmax(counts))
+    return f" in {counts[at]:,} of {data.n_docs:,} rows of {data.names[at]!r}"
 
 
 def check_size(data: RankingData, what: str, scaled: bool) -> None:

@@ -15,8 +15,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from rankwright.errors import InputError
+from rankwright.training.other_methods import counterpart
 
-__all__ = ["LISTED", "METHODS", "NAMES", "Method", "parse_method"]
+__all__ = ["LISTED", "METHODS", "NAMES", "Method", "estimator_of", "parse_method"]
 
 
 @dataclass(frozen=True)
@@ -137,6 +138,20 @@ def parse_method(text: str) -> Method:
         if not (cutoff.isdecimal() and int(cutoff) > 0):
             raise InputError(f"the cutoff of the method {text!r} is {cutoff!r}; expected a whole number from 1")
         return method.at(int(cutoff))
+    theirs = counterpart(text)
+    if theirs:
+        raise InputError(f"unknown method {text!r}; {theirs}")
     near = difflib.get_close_matches(name.replace("_", "-"), NAMES, n=3, cutoff=0.55)
     hint = f"did you mean {' or '.join(near)}? " if near else ""
     raise InputError(f"unknown method {text!r}; {hint}methods: {LISTED}")
+
+
+def estimator_of(text: str) -> str:
+    """What an estimator of another library is called here, as the end of a message; empty if it is not known.
+
+    Examples
+    --------
+    >>> estimator_of("XGBRanker")
+    'XGBRanker of XGBoost is LambdaMART here'
+    """
+    return counterpart(text, {name: method.kind for name, method in METHODS.items()})

@@ -27,7 +27,7 @@ MOST_FEATURES = 1 << 20
 """More would cost more memory than the trees themselves, whatever few of them are used."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class _OnTrees(Model):
     """Base of tree models.
 
@@ -95,7 +95,7 @@ class _OnTrees(Model):
         return np.asarray(gains / total if total > 0 else gains)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TreeModel(_OnTrees):
     """The sum of trees.
 
@@ -131,7 +131,7 @@ class TreeModel(_OnTrees):
         return (self.forest,)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class GradeModel(_OnTrees):
     """The expected grade: Σ grade · Pr(grade), with probabilities from trees.
 

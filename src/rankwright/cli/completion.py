@@ -1,0 +1,88 @@
+"""`rankwright completion`: a script for the shell, which asks the program itself what may come next.
+
+What completes is found in the commands, so nothing is listed twice. Only the command that is typed is imported; nothing
+that is completed loads numba.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
+
+__all__ = ["command", "complete_measure", "complete_method", "completed"]
+
+_PROGRAM = "rankwright"
+_VARIABLE = "_RANKWRIGHT_COMPLETE"
+_SHELLS = ("bash", "zsh", "fish")
+
+
+@click.command("completion")
+@click.argument("shell", metavar="bash|zsh|fish", type=click.Choice(_SHELLS))
+def command(shell: str) -> None:
+    """Print a script that completes commands, options, methods, measures and files.
+
+    \b
+    To keep it:
+      bash   rankwright completion bash > ~/.local/share/bash-completion/completions/rankwright
+      zsh    rankwright completion zsh > "${fpath[1]}/_rankwright"
+      fish   rankwright completion fish > ~/.config/fish/completions/rankwright.fish
+
+    The folder must exist; new shells use it. To try it in this bash: eval "$(rankwright completion bash)".
+
+    \b
+    Example:
+      rankwright completion bash
+      rankwright completion zsh
+    """
+    from rankwright.cli.printing import print_data
+
+    program = click.get_current_context().find_root().command
+    print_data(_of_shell(program, shell).source() + "\n")
+
+
+def completed(cli: click.Command, asked: str) -> str:
+    """What the script of a shell asks for: the words that may come next, one per line.
+
+    Parameters
+    ----------
+    cli : click.Command
+        The program.
+    asked : str
+        Such as ``bash_complete``; what is typed is in variables of the environment.
+    """
+    shell, _, what = asked.partition("_")
+    return _of_shell(cli, shell).complete() + "\n" if shell in _SHELLS and what == "complete" else ""
+
+
+def _of_shell(cli: click.Command, shell: str) -> ShellComplete:
+    kind = get_completion_class(shell)
+    assert kind is not None
+    return kind(cli, {}, _PROGRAM, _VARIABLE)
+
+
+def _names(find: Callable[[], list[str]]) -> Any:
+    """The ``shell_complete`` of an option that takes one of some names, upper or lower case."""
+
+    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in find() if name.lower().startswith(incomplete.lower())]
+
+    return complete
+
+
+def _methods() -> list[str]:
+    from rankwright.training.methods import NAMES
+
+    return list(NAMES)
+
+
+def _measures() -> list[str]:
+    from rankwright.measures import measure_classes
+
+    return sorted(measure_classes(), key=str.lower)
+
+
+complete_method, complete_measure = _names(_methods), _names(_measures)
+"""``shell_complete`` of ``--method`` and ``--measure``."""

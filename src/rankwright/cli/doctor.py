@@ -1,0 +1,297 @@
+"""`rankwright doctor`: checks an installation in one screen, with what to do about each problem.
+
+Every check is a function that returns a row; one that fails is a row as well. The last one trains, saves and loads a
+ranker, which tells more than versions do.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import shutil
+import sys
+import tempfile
+import textwrap
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+import rankwright
+from rankwright.caching import VARIABLE, temporary_cache
+from rankwright.cli.compiling import told_of_compiling
+from rankwright.cli.printing import styled
+
+__all__ = ["EXTRAS", "Check", "command"]
+
+_GB = 1e9
+_LITTLE_MEMORY, _LITTLE_SPACE = 1.0, 0.5  # GB
+_WIDTH = 78  # of the text of a row
+_SHOWN = ("numpy", "scipy", "numba", "scikit-learn")
+_UNKNOWN = "install in a new environment (python -m venv), or report it with the output of rankwright doctor --json"
+_REQUIREMENT = re.compile(r"([\w.-]+)\s*(?:>=\s*([\d.]+))?")
+
+EXTRAS = {
+    "dask": ("training on a cluster", ("dask", "distributed")),
+    "export": ("models as ONNX", ("onnx",)),
+    "html": ("web pages as documents", ("lxml",)),
+    "ir-datasets": ("collections of ir_datasets", ("ir_datasets",)),
+    "pyterrier": ("PyTerrier", ("pyterrier",)),
+    "serve": ("serve and judge", ("starlette", "uvicorn")),
+    "tables": ("Parquet", ("pyarrow",)),
+}
+"""What each extra is for, and the packages that it installs."""
+
+
+@dataclass(frozen=True)
+class Check:
+    """What was looked at.
+
+    Attributes
+    ----------
+    name : str
+        Of the check.
+    state : {"ok", "note", "problem"}
+        A note is worth knowing, a problem keeps something from working.
+    found : str
+        What was found.
+    todo : str
+        What to do about it; empty if nothing.
+    """
+
+    name: str
+    state: Literal["ok", "note", "problem"]
+    found: str
+    todo: str = ""
+
+
+@click.command("doctor")
+@click.option("--json", "as_json", is_flag=True, help="Print the checks as one JSON object.")
+def command(as_json: bool) -> None:
+    """Check that this installation works: versions, extras, folders, memory, and a small training.
+
+    Nothing is changed and nothing is sent anywhere. The first training on a machine compiles code, which takes up to 40
+    seconds. Exit code 1 if there is a problem.
+
+    \b
+    Example:
+      rankwright doctor
+      rankwright doctor --json
+    """
+    checks = [_checked(name, check) for name, check in _CHECKS.items()]
+    problems = sum(check.state == "problem" for check in checks)
+    if as_json:
+        found = {"version": rankwright.__version__, "problems": problems, "checks": list(map(asdict, checks))}
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    else:
+        for check in checks:
+            _show(check)
+        some = "1 problem" if problems == 1 else f"{problems} problems"
+        click.echo(styled(f"{some}, marked above" if problems else "everything works", bold=True))
+    click.get_current_context().exit(1 if problems else 0)
+
+
+def _checked(name: str, check: Callable[[], Check]) -> Check:
+    try:
+        return check()
+    except Exception as error:  # whatever is broken is what people want to know
+        reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
+        return Check(name, "problem", reason, _UNKNOWN)
+
+
+def _show(check: Check) -> None:
+    mark = {"ok": "ok", "note": "note", "problem": "PROBLEM"}[check.state]
+    lines = textwrap.wrap(check.found, _WIDTH, break_long_words=False, break_on_hyphens=False)
+    lines += [f"→ {line}" for line in check.todo.splitlines()]
+    for at, line in enumerate(lines or [""]):
+        lead = f"{mark:<8} {check.name:<14}" if not at else " " * 23
+        click.echo(styled(lead, bold=check.state == "problem") + line)
+
+
+def _program() -> Check:
+    found = f"{rankwright.__version__} in {Path(rankwright.__file__).parent}"
+    first = shutil.which("rankwright")
+    own = Path(sys.executable).parent
+    if first is not None and Path(first).parent.resolve() != own.resolve() and (own / "rankwright").exists():
+        return Check("rankwright", "note", f"{found}; the one on the path is {first}", f"to use this one: {own}")
+    return Check("rankwright", "ok", found)
+
+
+def _python() -> Check:
+    found = f"{platform.python_version()}, {platform.system()} {platform.machine()}, {sys.executable}"
+    if (sys.stdout.encoding or "").lower().replace("-", "") != "utf8":
+        return Check("Python", "note", f"{found}; output is {sys.stdout.encoding}", "set PYTHONUTF8=1 for all letters")
+    return Check("Python", "ok", found)
+
+
+def _libraries() -> Check:
+    """The packages that must be there, with their lowest versions as the installed package declares them."""
+    wrong, found = [], []
+    for requirement in importlib.metadata.requires("rankwright") or ():
+        if "extra ==" in requirement:
+            continue
+        matched = _REQUIREMENT.match(requirement)
+        assert matched is not None
+        name, least = matched[1], matched[2] or "0"
+        try:
+            version = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            wrong.append(f"{name} is missing")
+            continue
+        if name in _SHOWN:
+            found.append(f"{name} {version}")
+        if _numbers(version) < _numbers(least):
+            wrong.append(f"{name} {version} is older than {least}")
+    if wrong:
+        return Check("libraries", "problem", ", ".join(wrong), "pip install --upgrade rankwright")
+    return Check("libraries", "ok", ", ".join(sorted(found, key=lambda one: _SHOWN.index(one.split()[0]))))
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The numbers of a version: (1, 26) of 1.26rc1."""
+    found = re.match(r"[\d.]*", version)
+    return tuple(int(part) for part in (found[0] if found else "").split(".") if part)
+
+
+def _extras() -> Check:
+    there, missing = [], {}
+    for name, (what, packages) in EXTRAS.items():
+        if all(_is_installed(package) for package in packages):
+            there.append(name)
+        else:
+            missing[name] = what
+    found = f"installed: {', '.join(there) or 'none'}"
+    if not missing:
+        return Check("extras", "ok", found)
+    found += f"; not: {', '.join(f'{name} ({what})' for name, what in missing.items())}"
+    return Check("extras", "ok", found, f"if you need them: pip install 'rankwright[{','.join(missing)}]'")
+
+
+def _is_installed(package: str) -> bool:
+    try:
+        importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return False
+    return True
+
+
+def _threads() -> Check:
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    found = f"{usable} cores; commands use one unless --threads says more"
+    set_by = [name for name in ("NUMBA_NUM_THREADS", "OMP_NUM_THREADS") if os.environ.get(name)]
+    found += "".join(f"; {name}={os.environ[name]}" for name in set_by)
+    return Check("threads", "ok", found)
+
+
+def _memory() -> Check:
+    free, whole = _free_memory()
+    if whole is None:
+        return Check("memory", "ok", "not known on this system")
+    found = f"{free / _GB:.1f} of {whole / _GB:.1f} GB free"
+    if free < _LITTLE_MEMORY * _GB:
+        todo = "folders (rankwright convert … -o data.rank) are mapped, and need less than text"
+        return Check("memory", "note", found, todo)
+    return Check("memory", "ok", found)
+
+
+def _free_memory() -> tuple[float, float | None]:
+    """Bytes that can be had and bytes that there are; a limit of the container counts."""
+    try:
+        text = Path("/proc/meminfo").read_text()
+        found = {line.split(":")[0]: 1024.0 * int(line.split()[1]) for line in text.splitlines()}
+        free, whole = found["MemAvailable"], found["MemTotal"]
+    except (OSError, KeyError, ValueError, IndexError):
+        return 0.0, None
+    try:
+        limit, used = (float(Path(f"/sys/fs/cgroup/memory.{name}").read_text()) for name in ("max", "current"))
+        free, whole = min(free, limit - used), min(whole, limit)
+    except (OSError, ValueError):  # no limit
+        pass
+    return free, whole
+
+
+def _folder(name: str, folder: Path, todo: str) -> Check:
+    try:
+        with tempfile.TemporaryFile(dir=folder):
+            pass
+    except OSError as error:
+        return Check(name, "problem", f"{folder} cannot be written: {error.strerror}", todo)
+    free = shutil.disk_usage(folder).free / _GB
+    if free < _LITTLE_SPACE:
+        return Check(name, "problem", f"{folder}: {free:.2f} GB free", f"free some space, or: {todo}")
+    return Check(name, "ok", f"{folder} can be written, {free:,.0f} GB free")
+
+
+def _here() -> Check:
+    check = _folder("this folder", Path.cwd(), "work in a folder of yours: cd ~")
+    return check if check.state != "problem" else Check(check.name, "note", check.found, check.todo)
+
+
+def _temporary() -> Check:
+    return _folder("temporary", Path(tempfile.gettempdir()), "set TMPDIR to a folder that can be written")
+
+
+def _cache() -> Check:
+    """Where numba keeps compiled code, as it says itself."""
+    todo = f"set {VARIABLE} to a folder that can be written and stays, such as ~/.cache/numba"
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        what = "NUMBA_DISABLE_JIT is set: nothing is compiled, and training does not work"
+        return Check("compiled code", "problem", what, "unset NUMBA_DISABLE_JIT")
+    try:
+        from rankwright.solvers.smoothed import minimise
+    except RuntimeError as error:
+        if "no locator available" not in str(error):
+            raise
+        return Check("compiled code", "problem", "no folder for compiled code can be written", todo)
+    folder = Path(minimise.stats.cache_path)
+    if temporary_cache() is not None:
+        return Check("compiled code", "note", f"in {folder}, compiled again after a restart of the machine", todo)
+    return _folder("compiled code", folder if folder.exists() else folder.parent, todo)
+
+
+def _training() -> Check:
+    """Train, save and load a ranker, on documents that one feature separates."""
+    import numpy as np
+
+    from rankwright.models.saving import load_model, save_model
+    from rankwright.rankers.max_margin import StructuredSVM
+
+    X = np.random.default_rng(0).normal(size=(40, 3))
+    labels, qid = (X[:, 0] > 0).astype(int), np.repeat(np.arange(4), 10)
+    ranker = StructuredSVM("map", C=1000.0)
+    began = time.perf_counter()
+    with told_of_compiling() as compiled:
+        ranker.fit(X, labels, qid)
+        first = time.perf_counter() - began
+        began = time.perf_counter()
+        scores = ranker.fit(X, labels, qid).predict(X, qid)
+        with tempfile.TemporaryDirectory() as folder:
+            save_model(ranker.model_, Path(folder) / "model.rkw", method="svm-map", parameters={})
+            same = np.array_equal(load_model(Path(folder) / "model.rkw").predict(X), ranker.model_.predict(X))
+        took = time.perf_counter() - began
+    value = float(rankwright.evaluate(labels, scores, qid, measures=["AP"]).means["AP"])
+    if value < 1 or not same:
+        what = f"AP {value:.4f} where 1 was expected" if value < 1 else "a saved model has other scores"
+        return Check("training", "problem", what, _UNKNOWN)
+    how = f"; compiled first, {first:.1f} s" if compiled() else ""
+    return Check("training", "ok", f"trained, saved, loaded and evaluated a ranker in {1000 * took:.0f} ms{how}")
+
+
+_CHECKS: dict[str, Any] = {
+    "rankwright": _program,
+    "Python": _python,
+    "libraries": _libraries,
+    "extras": _extras,
+    "threads": _threads,
+    "memory": _memory,
+    "this folder": _here,
+    "temporary": _temporary,
+    "compiled code": _cache,
+    "training": _training,
+}

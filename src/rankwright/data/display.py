@@ -1,0 +1,165 @@
+"""Objects that show themselves as tables: as text, in notebooks as HTML, as LaTeX, as a data frame and as a plot.
+
+HTML takes the colours of the page and adds lines of half-transparent grey, so it is readable on light and dark pages.
+Everything from data is escaped. pandas and matplotlib are imported only when a frame or a plot is asked for.
+"""
+
+from __future__ import annotations
+
+import html
+import importlib
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from rankwright.data.figures import Picture, new_figure, shown
+from rankwright.errors import InputError
+
+__all__ = ["Displayed", "Tabled", "bars", "cell", "html_of"]
+
+_RENDERER = "rankwright.evaluation.render"  # draws text and LaTeX; above this layer, so it is found by name
+_MOST_BARS = 25
+_LINE = "border-bottom:1px solid rgba(128,128,128,.45)"
+_CELL = "padding:.2em .7em;background:transparent;color:inherit;border:0;white-space:nowrap"
+_TABLE = "border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.3em 0;color:inherit;border:0"
+_NOTE = "opacity:.8;font-size:.9em;line-height:1.4"
+_BOX = "overflow-x:auto;color:inherit"
+
+
+@dataclass(frozen=True)
+class Tabled:
+    """A table as it is shown: rows of text under a header, with notes below.
+
+    Attributes
+    ----------
+    header, rows : tuple
+        Text.
+    notes : tuple of str
+        Lines below the table.
+    text_columns : int
+        Columns from the left that are words; the others are numbers, to the right.
+    rules : frozenset of int
+        Rows that a line is drawn before.
+    title : str
+        What the table is of.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+    notes: tuple[str, ...] = ()
+    text_columns: int = 1
+    rules: frozenset[int] = frozenset()
+    title: str = ""
+
+
+class Displayed:
+    """Base of what is shown as a table; a subclass gives the table and, where it has more, a frame and a plot."""
+
+    def _shown_table(self) -> Any:
+        """The table that is shown: a :class:`Tabled`, or a table of the renderer."""
+        raise NotImplementedError
+
+    def _more(self) -> tuple[str, Any] | None:
+        """A longer table for notebooks, folded, and what it is called."""
+        return None
+
+    def to_text(self) -> str:
+        """The table as text."""
+        table = self._shown_table()
+        title = f"{table.title}\n\n" if getattr(table, "title", "") else ""
+        return _harmless(title + str(importlib.import_module(_RENDERER).draw(table)).rstrip())
+
+    def to_latex(self) -> str:
+        """The table in LaTeX, for the package booktabs."""
+        return str(importlib.import_module(_RENDERER).draw(self._shown_table(), "latex"))
+
+    def to_frame(self) -> Any:
+        """The table as a pandas data frame."""
+        table = self._shown_table()
+        return importlib.import_module("pandas").DataFrame(list(table.rows), columns=list(table.header))
+
+    def plot(self, path: str | Path | None = None) -> Picture:
+        """A plot, which notebooks show; with a path it is also written, as PNG or SVG.
+
+        Parameters
+        ----------
+        path : path, optional
+            A file that ends in ``.png`` or ``.svg``.
+        """
+        picture = Picture(self._drawing())
+        if path is not None:
+            picture.write(path)
+        return picture
+
+    def _drawing(self) -> Callable[[], Any]:
+        """What draws the plot."""
+        raise InputError(f"{type(self).__name__} has no plot")
+
+    def _repr_html_(self) -> str:
+        table = self._shown_table()
+        more = self._more()
+        folded = ""
+        if more is not None:
+            folded = f"<details><summary>{html.escape(more[0])}</summary>{html_of(more[1])}</details>"
+        return f'<div style="{_BOX}">{html_of(table)}{folded}</div>'
+
+
+def _harmless(text: str) -> str:
+    """Text that a terminal only prints: names come from files."""
+    return "".join(sign if sign.isprintable() or sign == "\n" else f"\\u{ord(sign):04x}" for sign in text)
+
+
+def html_of(table: Any) -> str:
+    """A table as HTML, in the colours of the page."""
+    title = getattr(table, "title", "")
+    parts = [f'<div style="font-weight:bold;margin-top:.5em">{html.escape(title)}</div>'] if title else []
+    head = _html_row(table.header, table.text_columns, "th", _LINE)
+    body = [
+        _html_row(row, table.text_columns, "td", _LINE if at + 1 in table.rules else "")
+        for at, row in enumerate(table.rows)
+    ]
+    parts.append(f'<table style="{_TABLE}"><thead>{head}</thead><tbody>{"".join(body)}</tbody></table>')
+    parts += [f'<div style="{_NOTE}">{html.escape(note)}</div>' for note in table.notes]
+    return "".join(parts)
+
+
+def _html_row(cells: Sequence[str], text_columns: int, tag: str, line: str) -> str:
+    row = []
+    for at, text in enumerate(cells):
+        align = "left" if at < text_columns else "right"
+        row.append(f'<{tag} style="text-align:{align};{_CELL};{line}">{html.escape(text)}</{tag}>')
+    return f'<tr style="background:transparent">{"".join(row)}</tr>'
+
+
+def cell(value: Any) -> str:
+    """A value as the text of a cell: four digits, thousands apart, a dash for what is not there.
+
+    Examples
+    --------
+    >>> cell(0.25), cell(12345), cell(None), cell("x"), cell(1e-7)
+    ('0.2500', '12,345', '–', 'x', '1e-07')
+    """
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "–"
+    if isinstance(value, bool | str):
+        return str(value)
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:.4f}" if value == 0 or 1e-3 <= abs(value) < 1e4 else f"{value:.4g}"
+    return " ".join(str(value).split())
+
+
+def bars(names: Sequence[str], values: Sequence[float], label: str) -> Any:
+    """A figure with a horizontal bar for each of the first values, from the top."""
+    names, values = list(names)[:_MOST_BARS], list(values)[:_MOST_BARS]
+    figure = new_figure(0.9 + 0.2 * max(1, len(names)))
+    axis = figure.subplots()
+    axis.barh(range(len(names)), values, color="#0072b2", height=0.7)
+    axis.set_yticks(range(len(names)), [shown(name) for name in names])
+    axis.invert_yaxis()
+    axis.grid(axis="y", visible=False)
+    axis.set_xlabel(label)
+    return figure
