@@ -180,7 +180,8 @@ class LightGBM:
             tree_learner="data",
         )
         ranker.fit(X, y, group=group)
-        return ranker.to_local().predict
+        local = ranker.to_local()
+        return lambda X: np.asarray(local.predict(X))
 
 
 class XGBoost:
