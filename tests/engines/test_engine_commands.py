@@ -132,6 +132,7 @@ def test_another_training_is_not_resumed(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
+        (["evaluate", "q.txt", "a.run", "--engine", "local"], "q.txt: contains judgements, without features"),
         ([*TRAIN, "--resume"], "--resume is for trainings with --engine"),
         ([*TRAIN, "--engine", "spark"], "the engine is 'spark'; expected local, processes"),
         ([*TRAIN, "--engine", "local", "--resume"], f"{JOURNAL}: is not there, so there is nothing to resume"),
@@ -140,6 +141,7 @@ def test_another_training_is_not_resumed(tmp_path, capsys):
     ],
 )
 def test_wrong_use_gets_one_line(tmp_path, arguments, told, capsys):
+    (tmp_path / "q.txt").write_text("1 0 d1 1\n")
     capsys.readouterr()
     assert main(arguments) == 2
     shown = capsys.readouterr().err

@@ -192,6 +192,21 @@ def test_engines_by_name():
 
 
 @pytest.mark.parametrize(
+    ("name", "asked"),
+    [
+        ("dask://host:8786", "host:8786"),
+        ("dask://[::1]:8786/", "[::1]:8786"),
+        ("dask://local", None),
+        ("dask://local:3", 3),
+    ],
+)
+def test_names_of_clusters(name, asked, monkeypatch):
+    for function in ("connect", "local_cluster"):
+        monkeypatch.setattr(f"rankwright.engines.dask.{function}", lambda given: given)
+    assert engine_of(name) == asked
+
+
+@pytest.mark.parametrize(
     "name", ["spark", "processes:0", "processes:x", "local:2", "dask://", "dask://host", "dask://local:0", "", 7]
 )
 def test_other_names_get_one_line(name):

@@ -93,6 +93,8 @@ def evaluate_files(
         wrong = {"run": "TREC run", "scores": "file of scores", "model": "model"}.get(source.kind)
         if wrong is not None:
             raise InputError(f"is a {wrong}; expected qrels or a feature file as the first argument", judgements)
+        if source.kind == "qrels" and engine is not None:
+            raise InputError("contains judgements, without features; --engine is for data in parts", judgements)
         if source.kind == "qrels":
             judged = Judgements(_matched(read_judgements(source.source, columns), queries_file, judgements))
         else:

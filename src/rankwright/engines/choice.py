@@ -44,11 +44,12 @@ def engine_of(engine: Any = None) -> Transport:
         raise InputError(f"the engine is {shown(engine)}; expected {ENGINES}, or a Dask Client")
     kind, colon, rest = engine.strip().partition(":")
     if engine.strip().startswith(_DASK):
-        where, _, number = engine.strip().removeprefix(_DASK).rstrip("/").partition(":")
-        if where == "local":
-            return local_cluster(_count(engine, number) if number else None)
-        if where and number.isdecimal():
-            return connect(f"{where}:{number}")
+        address = engine.strip().removeprefix(_DASK).rstrip("/")
+        where, _, number = address.rpartition(":")  # where may be [::1]
+        if "local" in (where, address):
+            return local_cluster(_count(engine, number) if where else None)
+        if where and number.isascii() and number.isdecimal():
+            return connect(address)
     elif kind == "local" and not colon:
         return Local()
     elif kind == "processes":
