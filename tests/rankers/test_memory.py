@@ -1,15 +1,34 @@
 """What training allocates on top of the features, and that features stay where they are."""
 
+import mmap
+import subprocess
+import sys
+import tempfile
 import tracemalloc
 import warnings
+from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import sparse
 
-from rankwright import LambdaRank, RankingData, RankingSVM, RankNet, StructuredSVM
-from rankwright.data import parts
+from rankwright import (
+    AccuracySVM,
+    InputError,
+    LambdaBoost,
+    LambdaMART,
+    LambdaRank,
+    McRank,
+    RankingData,
+    RankingSVM,
+    RankNet,
+    StructuredSVM,
+)
+from rankwright.data import parts, scratch
+from rankwright.data.folder import load_folder, save_folder
 from rankwright.data.parts import batches, feature_bytes, pieces, some_queries, stored
+from rankwright.models.trees import binning
+from rankwright.rankers import accuracy
 from rankwright.rankers.scales import ends
 
 SIZE, N_QUERIES = 50, 160
@@ -136,3 +155,125 @@ def test_parts_are_what_select_gives(form, queries, monkeypatch):
     assert np.array_equal(dense(within.X), dense(data.select(positions[::-1]).X))
     assert np.array_equal(dense(part.X), dense(copy.X))
     assert len(list(batches(part))) == 1  # there is a copy now
+
+
+# Mapped features
+
+
+FAMILIES = {
+    "map": lambda: StructuredSVM("map", solver="one-slack-cutting-plane", max_passes=2),
+    "lambdarank": lambda: LambdaRank(epochs=1, hidden=2),
+    "ranknet": lambda: RankNet(epochs=1, hidden=0),
+    "lambdaboost": lambda: LambdaBoost(n_rounds=2),
+    "lambdamart": lambda: LambdaMART(2, max_leaves=4),
+    "lambdamart, rows": lambda: LambdaMART(2, max_leaves=4, tree_rows=0.5),
+    "lambdamart, cv": lambda: LambdaMART(2, max_leaves=4, cv="auto"),
+    "mcrank": lambda: McRank(2, max_leaves=4),
+    "lambdarank, cv": lambda: LambdaRank(epochs=1, hidden=2, cv="auto"),
+    "lambdaboost, cv": lambda: LambdaBoost(n_rounds=2, cv="auto"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Features of 20 MB as a folder, a query without an order among them; all else that training takes is smaller."""
+    rng = np.random.default_rng(5)
+    X = rng.random((20_800, 240), dtype=np.float32)
+    labels = np.digitize(X[:, :4].sum(axis=1), [2.0, 2.5])
+    labels[40:80] = 1
+    save_folder(RankingData.from_arrays(X, labels, group=np.full(520, 40)), tmp_path / "data.rank")
+    return tmp_path / "data.rank"
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_every_family_trains_from_a_mapped_folder_in_a_third_of_it(folder, monkeypatch, name, tmp_path):
+    monkeypatch.setattr(scratch, "LARGE", 1 << 20)
+    monkeypatch.setattr(binning, "_SAMPLE", 4000)
+    in_memory = load_folder(folder, mmap=False)
+    few = in_memory.select(np.arange(12))
+    make = FAMILIES[name]
+    allocated(make(), few)  # compiles
+    weight = dict.fromkeys(in_memory.query_ids.tolist(), 1.0) | {3: 0.0, 77: 0.0}
+    mapped, plain = make(), make()
+    found = allocated(mapped, load_folder(folder), query_weight=weight)
+    assert found < in_memory.X.nbytes / 3
+    allocated(plain, in_memory, query_weight=weight)
+    for ranker, file in ((mapped, "one.rkw"), (plain, "two.rkw")):
+        ranker.save(tmp_path / file)
+    assert (tmp_path / "one.rkw").read_bytes() == (tmp_path / "two.rkw").read_bytes()
+    tracemalloc.start()
+    try:
+        scores = mapped.predict(load_folder(folder))
+        assert tracemalloc.get_traced_memory()[1] < in_memory.X.nbytes / 3
+    finally:
+        tracemalloc.stop()
+    assert scores.tobytes() == plain.predict(in_memory).tobytes()
+
+
+def test_bins_of_features_in_memory_would_not_fit(folder, monkeypatch):
+    monkeypatch.setattr(binning, "_SAMPLE", 4000)
+    monkeypatch.setattr(scratch, "LARGE", 1 << 20)
+    ranker = LambdaMART(2, max_leaves=4)
+    allocated(ranker, load_folder(folder).select(np.arange(12)))
+    assert allocated(ranker, load_folder(folder, mmap=False)) > 0.45 * 20_800 * 240 * 4  # so the test above can fail
+
+
+LIMITED = """
+import resource, sys
+import numpy as np
+from pathlib import Path
+from rankwright import LambdaMART, StructuredSVM
+from rankwright.data import scratch
+from rankwright.data.folder import load_folder
+from rankwright.models.trees import binning
+
+scratch.LARGE, binning._SAMPLE = 1 << 20, 20_000
+folder = Path(sys.argv[1])
+data = load_folder(folder)
+rankers = [StructuredSVM("map", max_passes=2, tol=0.5), LambdaMART(2, max_leaves=4)]
+for ranker in rankers:
+    ranker.fit(data.select(np.arange(12))).predict(data.select(np.arange(12)))
+held = [int(line.split()[1]) << 10 for line in open("/proc/self/status") if line.startswith("VmData")][0]
+most = held + data.X.nbytes // 4
+resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+try:
+    np.array(data.X)
+except MemoryError:
+    print("no copy fits")
+for ranker in rankers:
+    print(len(ranker.fit(data).predict(data)))
+"""
+
+
+@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="Linux says what a process holds")
+def test_training_under_a_limit_of_private_memory(tmp_path):
+    rng = np.random.default_rng(6)
+    X = rng.random((180_000, 136), dtype=np.float32)  # 98 MB: what a process takes now and then is small beside it
+    labels = np.digitize(X[:, :4].sum(axis=1), [2.0, 2.5])
+    labels[:SIZE] = 0
+    save_folder(RankingData.from_arrays(X, labels, group=np.full(3600, SIZE)), tmp_path / "data.rank")
+    command = [sys.executable, "-W", "ignore", "-c", LIMITED, str(tmp_path / "data.rank")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.stdout.split("\n"), done.stderr) == (["no copy fits", "180000", "180000", ""], "")
+
+
+def test_scratch_is_beside_the_data_and_leaves_nothing(tmp_path, monkeypatch):
+    monkeypatch.setattr(scratch, "LARGE", 1000)
+    assert not isinstance(scratch.scratch((10, 10), np.float32, tmp_path).base, mmap.mmap)  # small
+    assert not isinstance(scratch.scratch((1000, 10), np.float32, None).base, mmap.mmap)
+    found = scratch.scratch((1000, 10), np.uint64, tmp_path)
+    found[:] = 7
+    assert found.shape == (1000, 10)
+    assert list(tmp_path.iterdir()) == []  # it has no name
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+    with pytest.raises(
+        InputError, match=r"a temporary file of 8 MB could not be made in .*TMPDIR to name a folder"
+    ) as e:
+        scratch.scratch((1 << 20,), np.uint64, tmp_path / "missing")
+    assert "\n" not in str(e.value)
+
+
+def test_svm_acc_says_what_it_needs(folder, monkeypatch):
+    monkeypatch.setattr(accuracy, "free_memory", lambda: 10 << 20)
+    with pytest.raises(InputError, match=r"into memory, 120 MB here, and 10 MB are free; expected .* such as svm-map"):
+        AccuracySVM().fit(load_folder(folder))

@@ -26,7 +26,7 @@ __all__ = ["FeatureLearner"]
 
 Array = npt.NDArray[Any]
 _TASK_ROWS = 8192
-_TASK_VALUES = 1 << 18
+_CHUNK_VALUES = 1 << 16  # in float64 at a time
 
 
 class FeatureLearner:
@@ -154,7 +154,7 @@ def _squares(X: Any, rows: Array, mean: Array, scale: Array, weights: Array) -> 
     if sparse.issparse(X):
         _add_squares(X.data, X.indices, X.indptr, rows, mean, scale, weights, total)
         return np.maximum(total + weights.sum() * (mean / scale) ** 2, 0.0)
-    step = max(1, _TASK_VALUES // max(1, X.shape[1]))
+    step = max(1, _CHUNK_VALUES // max(1, X.shape[1]))
     for start in range(0, len(rows), step):
         h = (X[rows[start : start + step]] - mean) / scale
         total += np.einsum("i,ij,ij->j", weights[start : start + step], h, h)

@@ -146,7 +146,8 @@ class NetTrainer:
         self._seen, self._places = np.zeros(X.shape[0]), rows
         longest = int(np.diff(gradients.indptr).max(initial=1))
         cells = 0 if isinstance(form, tuple) else len(kept)
-        self._new_space = lambda: (net_space(longest, cells, self._units), gradients.space(longest))
+        units = self._units  # and not self: what refers to itself stays in memory for a while
+        self._new_space = lambda: (net_space(longest, cells, units), gradients.space(longest))
         self._space = self._new_space()
         self.theta = _first_weights(len(kept), hidden, np.random.default_rng([seed, 0]))
         self._steps = (

@@ -26,6 +26,7 @@ __all__ = ["LEAST_CURVE", "TreeLearner", "TreesPerClass", "leaf_value", "tree_sc
 
 Array = npt.NDArray[Any]
 _ROWS_A_THREAD = 1 << 14  # whose scores change
+_COPIED = 1 << 18  # values of rows left out, at a time
 LEAST_CURVE = 1e-6
 """Least second derivative per row of a leaf."""
 
@@ -99,8 +100,9 @@ class TreeLearner:
         self._grower.team.each(add, [(leaves[start:stop],) for start, stop in self._shares(leaves)])
         tree = dataclasses.replace(tree, value=value)
         self.trees.append(tree)
-        for start in range(0, len(left_out), _ROWS_A_THREAD):
-            some = left_out[start : start + _ROWS_A_THREAD]
+        step = max(1, _COPIED // self._X.shape[1])
+        for start in range(0, len(left_out), step):
+            some = left_out[start : start + step]
             scores[some] += tree_scores(tree, self._X[self._order[some]])
 
     def _shares(self, leaves: list[tuple[int, Array]]) -> list[tuple[int, int]]:
