@@ -169,12 +169,22 @@ class TreePart:
 
     def look(self, number: int, salt: int, units: Units, cuts: Cuts, nodes: Array, salts: Array) -> tuple[Array, ...]:
         """The sums of some nodes of tree ``number``."""
+        self._divide(number, salt, units, cuts)
+        return self._part.sums(nodes, self._keys, salts, self._settings.node_rows)
+
+    def bring(
+        self, number: int, salt: int, units: Units, cuts: Cuts, nodes: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """The rows of some nodes of tree ``number``."""
+        self._divide(number, salt, units, cuts)
+        return self._part.bring(nodes, self._keys)
+
+    def _divide(self, number: int, salt: int, units: Units, cuts: Cuts) -> None:
         if self._begun != (number, units):
             _, residuals, curves, _ = self._gradients_of(number)
             self._part.begin(self._seen(salt), residuals, curves, units)
             self._begun = (number, units)
         self._part.divide(cuts)
-        return self._part.sums(nodes, self._keys, salts, self._settings.node_rows)
 
     def apply(self, number: int, cuts: Cuts, leaves: Array, values: Array) -> None:
         """Add the values of the leaves of the tree before ``number`` to the scores, if that was not done."""

@@ -6,7 +6,7 @@ is loaded anew.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Any
 
@@ -57,7 +57,7 @@ class PartedLearner:
     trees : list of Tree
         The trees so far.
     trips, bytes : int
-        Requests so far, and the bytes of the answers: so many come from every host.
+        Requests so far, and the bytes of their answers: sums come so from every host, rows of small nodes in all.
     """
 
     def __init__(
@@ -109,7 +109,12 @@ class PartedLearner:
         def look(cuts: Cuts, nodes: Array, salts: Array) -> Any:
             return self._total("look", number, salt, units, cuts, nodes, salts)
 
-        grown = self._grower.grow(root, look, features, units, [self._seed, number])
+        def bring(cuts: Cuts, nodes: Array) -> Any:
+            found = self._crew.ask("bring", number, salt, units, cuts, nodes)
+            self._count(array for own in found for array in own)
+            return found
+
+        grown = self._grower.grow(root, look, bring, features, units, [self._seed, number])
         values = self._values(grown, units)
         arrays = {name: getattr(grown.tree, name) for name in _TREE} | {
             name: getattr(grown.cuts, name) for name in _CUTS
@@ -133,9 +138,12 @@ class PartedLearner:
 
     def _total(self, method: str, *given: Any) -> Any:
         found = self._crew.total(method, *given)
-        self.trips += 1
-        self.bytes += sum(own.nbytes for own in found)
+        self._count(found)
         return found
+
+    def _count(self, arrays: Iterable[Array]) -> None:
+        self.trips += 1
+        self.bytes += sum(array.nbytes for array in arrays)
 
     def _values(self, grown: Grown, units: Units) -> Array:
         """The values of the leaves."""

@@ -115,7 +115,8 @@ class Many:
     def grow(self, **settings):
         grower = PartedGrower(self._ends, np.ones(len(self._ends), bool), frozenset(), self.n_rows, **settings)
         root = self.look(Cuts.of([], [], [], []), np.zeros(1, np.int32), np.zeros(1, np.uint64))
-        return grower.grow(root, self.look, grower.varies, self.units, [0, 0])
+        grower.few = 0
+        return grower.grow(root, self.look, None, grower.varies, self.units, [0, 0])
 
 
 @pytest.mark.parametrize("counts_rows", [False, True], ids=["newton", "squared"])

@@ -1,8 +1,9 @@
 """Growing a tree best-first where the rows are in parts: only sums travel, and few times.
 
 A trip asks for the sums of several nodes at once: those that the best-first order surely needs next, and those that it
-will probably need if gains fall from parents to children as they mostly do. Which nodes are asked for ahead changes
-nothing in the tree: splits are taken in the strict best-first order of the gains.
+will probably need if gains fall from parents to children as they mostly do. Where all of them have so few rows that
+these take less room than sums, the rows themselves come here, and what is below these nodes needs no further trips.
+None of that changes the tree: splits are taken in the strict best-first order of the gains.
 """
 
 from __future__ import annotations
@@ -16,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.threads import Team, parts_of
-from rankwright.models.trees.binning import MISSING
+from rankwright.models.trees.binning import GROUP, MISSING
 from rankwright.models.trees.forest import Tree
-from rankwright.models.trees.parted_rows import Cuts
+from rankwright.models.trees.parted_rows import Brought, Cuts
 from rankwright.models.trees.parted_split import (
     CURVE_CUT,
     RESIDUAL_CUT,
@@ -30,12 +31,14 @@ from rankwright.models.trees.parted_split import (
 from rankwright.models.trees.parted_sums import Layout, Units
 from rankwright.models.trees.special_split import as_sets, category_order, left_bins, middle_value, noise_of
 
-__all__ = ["Grown", "Look", "PartedGrower", "Sums"]
+__all__ = ["Bring", "Grown", "Look", "PartedGrower", "Sums"]
 
 Array = npt.NDArray[Any]
 Sums = tuple[Array, Array, Array]  # of all bins: residuals, curvatures, rows
 Look = Callable[[Cuts, Array, Array], Sequence[Array]]  # cuts, nodes, salts -> sums of nodes, by bin and in all
+Bring = Callable[[Cuts, Array], Sequence[tuple[Array, Array, Array, Array]]]  # cuts, nodes -> rows of nodes, by part
 _MOST_UNITS = (1 << 31) - 1  # of curvature, where it counts rows
+_BIN, _PAIR, _KEY = 20, 16, 8  # bytes
 _FALL = 0.6  # gain of a child, as a share of its parent's, as it is guessed ahead
 
 
@@ -54,6 +57,7 @@ class _Node:
     high: float = np.inf
     limit: float = 0.0  # between the values of its children, if they are bound
     children: tuple[_Node, _Node] | None = None
+    brought: Brought | None = None  # its rows, if they are here
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,18 +131,22 @@ class PartedGrower:
         self._kinds = (self.layout.n_bins, (is_category, ways) if some_special else None)
         self._per_row = max(1, _MOST_UNITS // max(self.n_rows, 1)) if self.counts_rows else 0
         self._least_rows = max(1, round(self.min_rows * self.node_rows))  # of those drawn
-        self._team = Team(self.threads)
+        row = 8 * -(-d // GROUP) + _PAIR + (_KEY if self.node_rows < 1.0 else 0)  # bytes
+        self.few = _BIN * int(self.layout.starts[-1]) // row  # rows that take no more than the sums of a node
+        self.team = Team(self.threads)
 
     def close(self) -> None:
         """Shut down the threads."""
-        self._team.close()
+        self.team.close()
 
-    def grow(self, root: Sequence[Array], look: Look, features: Array, units: Units, seed: list[int]) -> Grown:
-        """A tree from the sums of its root; ``look`` gets those of other nodes.
+    def grow(
+        self, root: Sequence[Array], look: Look, bring: Bring, features: Array, units: Units, seed: list[int]
+    ) -> Grown:
+        """A tree from the sums of its root; ``look`` gets those of other nodes, ``bring`` the rows of small ones.
 
         ``features`` are those that it may use. What a node draws depends on the seed and its place in the tree.
         """
-        growth = _Growth(self, look, features, seed)
+        growth = _Growth(self, look, bring, features, seed)
         return growth.run(root, 2.0 ** (2 * (units.residual + RESIDUAL_CUT)) / self._curve_unit(units))
 
     def _curve_unit(self, units: Units) -> float:
@@ -159,7 +167,7 @@ class PartedGrower:
         def look(first: int, stop: int) -> None:
             search(node.sums, starts, first, stop, self._per_row, *self._kinds, allowed, of_node, limits, out)
 
-        self._team.each(look, parts_of(d, min(self.threads, d)))
+        self.team.each(look, parts_of(d, min(self.threads, d)))
         j = int(settle_counted(node.sums, starts, self._per_row, *self._kinds, of_node, limits, self._least_rows, out))
         node.gain, node.feature = float(out[0][j]), j
         node.last, node.missing_left = int(out[1][j]), bool(out[2][j])
@@ -197,11 +205,12 @@ class PartedGrower:
 class _Growth:
     """One tree."""
 
-    def __init__(self, grower: PartedGrower, look: Look, features: Array, seed: list[int]) -> None:
-        self._grower, self._look, self._features, self._seed = grower, look, features, seed
+    def __init__(self, grower: PartedGrower, look: Look, bring: Bring, features: Array, seed: list[int]) -> None:
+        self._grower, self._look, self._bring, self._features, self._seed = grower, look, bring, features, seed
         self._sampled = grower.node_rows < 1.0
         self._n_nodes, self._smooth = 1, 0.0
         self._divided: list[tuple[int, int, int, Array]] = []
+        self._parent: dict[int, int] = {}
 
     def run(self, root: Sequence[Array], gain_unit: float) -> Grown:
         """The tree."""
@@ -226,7 +235,7 @@ class _Growth:
 
     def _wanted(self, leaves: list[_Node], best: _Node) -> list[_Node]:
         """The nodes to ask for: the best leaf, and those that the tree would divide if gains fell as they mostly do."""
-        if not self._grower.ahead:
+        if not self._grower.ahead or best.brought is not None:
             return [best]
         heap: list[tuple[float, int, _Node | None]] = [(-leaf.gain, at, leaf) for at, leaf in enumerate(leaves)]
         heapq.heapify(heap)
@@ -235,7 +244,7 @@ class _Growth:
             loss, _, node = heapq.heappop(heap)
             left -= 1
             children = None if node is None else node.children
-            if node is not None and children is None:
+            if node is not None and children is None and node.brought is None:
                 wanted.append(node)
             for child in children or (None, None):
                 heapq.heappush(heap, (loss * _FALL if child is None else -child.gain, at, child))
@@ -244,35 +253,59 @@ class _Growth:
 
     def _expand(self, wanted: list[_Node]) -> None:
         """Divide nodes and find the best splits of their children."""
+        if self._grower.ahead and all(node.totals[2] <= self._grower.few for node in wanted):
+            self._bring_rows([node for node in wanted if node.brought is None])
         asked: list[_Node] = []
         parents: list[_Node] = []
         for node in wanted:
             left, right = self._divide(node)
             small, large = (left, right) if left.totals[2] <= right.totals[2] else (right, left)
-            if self._sampled:
-                asked += [left, right]
+            if self._sampled or large.totals[2] >= 2 * self._grower.min_rows:
+                asked += [left, right] if self._sampled else [small]
                 parents.append(node)
-            elif large.totals[2] >= 2 * self._grower.min_rows:
-                asked.append(small)
-                parents.append(node)
-        if not asked:
-            return
-        salts = np.array([self._salt(node) for node in asked], np.uint64)
-        one, two, three, totals = self._look(self._cuts(), np.array([node.number for node in asked], np.int32), salts)
-        for at, node in enumerate(asked):
-            node.totals, node.sums = totals[at], (one[at], two[at], three[at])
+        self._ask([node for node in asked if node.brought is None])
+        for node in asked:
+            if node.brought is not None:
+                self._ask([node])
         for parent in parents:
-            assert parent.children is not None
-            left, right = parent.children
-            if not self._sampled:
-                small, large = (left, right) if left.sums is not None else (right, left)
-                assert parent.sums is not None
-                assert small.sums is not None
-                large.sums = _less(parent.sums, small.sums)
-                large.totals = parent.totals - small.totals
-            parent.sums = None
-            self._find(left)
-            self._find(right)
+            self._find_below(parent)
+
+    def _bring_rows(self, nodes: list[_Node]) -> None:
+        """Bring the rows of some nodes here."""
+        if nodes:
+            numbers, grower = np.array([node.number for node in nodes], np.int32), self._grower
+            parts = self._bring(self._cuts(), numbers)
+            for node, brought in zip(nodes, Brought.of(numbers, parts, grower.layout, grower.team), strict=True):
+                node.brought = brought
+
+    def _ask(self, nodes: list[_Node]) -> None:
+        """Get the sums of some nodes: from the parts, or of one whose rows are here."""
+        if not nodes:
+            return
+        numbers = np.array([node.number for node in nodes], np.int32)
+        salts = np.array([self._salt(node) for node in nodes], np.uint64)
+        brought = nodes[0].brought
+        if brought is None:
+            one, two, three, totals = self._look(self._cuts(), numbers, salts)
+        else:
+            cut = self._cuts({self._parent[nodes[0].number]})
+            one, two, three, totals = brought.look(cut, numbers, salts, self._grower.node_rows)
+        for at, node in enumerate(nodes):
+            node.totals, node.sums = totals[at], (one[at], two[at], three[at])
+
+    def _find_below(self, parent: _Node) -> None:
+        """Find the best splits of the children of a node, of which one or both have sums."""
+        assert parent.children is not None
+        left, right = parent.children
+        if not self._sampled:
+            small, large = (left, right) if left.sums is not None else (right, left)
+            assert parent.sums is not None
+            assert small.sums is not None
+            large.sums = _less(parent.sums, small.sums)
+            large.totals = parent.totals - small.totals
+        parent.sums = None
+        self._find(left)
+        self._find(right)
 
     def _divide(self, node: _Node) -> tuple[_Node, _Node]:
         """Make the children of a node."""
@@ -287,6 +320,8 @@ class _Growth:
         self._n_nodes += 2
         self._divided.append((node.number, one.number, node.feature, node.table))
         self._grower.bound(node, one, two)
+        one.brought = two.brought = node.brought
+        self._parent[one.number] = self._parent[two.number] = node.number
         node.children = (one, two)
         return node.children
 

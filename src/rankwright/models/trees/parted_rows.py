@@ -22,7 +22,7 @@ from rankwright.models.trees.histogram import turn
 from rankwright.models.trees.parted_sums import MOST_AT_ONCE, Layout, Units, fill_pairs, pack_pairs, take_pairs
 from rankwright.models.trees.split import partition
 
-__all__ = ["Cuts", "Part", "drawn", "words_of"]
+__all__ = ["Brought", "Cuts", "Part", "drawn", "words_of"]
 
 Array = npt.NDArray[Any]
 _CHUNK = 4096  # rows that a thread bins at a time
@@ -83,12 +83,23 @@ class Part:
 
     def begin(self, rows: Array, residuals: Array, curves: Array, units: Units) -> None:
         """Put all rows of a tree into its root."""
-        self._pairs = pack_pairs(residuals, curves, units)
+        self.begin_with(pack_pairs(residuals, curves, units))
         self.place(rows)
 
-    def place(self, rows: Array) -> None:
+    def begin_with(self, pairs: Array) -> None:
+        """Take the pairs of all rows."""
+        self._pairs = pairs
+
+    def place(self, rows: Array, root: int = 0) -> None:
         """Put rows into a root."""
-        self.rows, self._ranges = rows, {0: (0, len(rows))}
+        self.rows, self._ranges = rows, {root: (0, len(rows))}
+
+    def bring(self, nodes: Array, keys: Array) -> tuple[Array, Array, Array, Array]:
+        """How many rows some nodes have, and the bins, pairs and keys of these rows, node after node."""
+        each = [self.of(node) for node in nodes.tolist()]
+        rows = np.concatenate(each)
+        sizes = np.array([len(own) for own in each], np.int64)
+        return sizes, self._words[:, rows], self._pairs[rows], keys[rows] if len(keys) else keys
 
     def divide(self, cuts: Cuts) -> None:
         """Divide the nodes that are not divided yet."""
@@ -140,6 +151,49 @@ class Part:
         shares = parts_of(n_groups, min(self._team.threads, max(n_groups, 1)))
         given = (self._words, self._by_row)
         self._team.each(lambda first, stop: fill_pairs(*given, first, stop, rows, pairs, self._sums), shares)
+
+
+class Brought:
+    """The rows of a node, brought here from all parts: its descendants need no further trips.
+
+    Parameters
+    ----------
+    node : int
+        The node.
+    words, pairs, keys : ndarray
+        The bins of its rows, their pairs, and their keys where rows are drawn.
+    layout, team
+        As of a :class:`Part`.
+    """
+
+    def __init__(self, node: int, words: Array, pairs: Array, keys: Array, layout: Layout, team: Team) -> None:
+        self._part, self._keys = Part(words, layout, team), keys
+        self._part.begin_with(pairs)
+        self._part.place(np.arange(len(pairs), dtype=np.uint32), node)
+
+    @classmethod
+    def of(
+        cls, nodes: Array, parts: Sequence[tuple[Array, Array, Array, Array]], layout: Layout, team: Team
+    ) -> list[Brought]:
+        """What `Part.bring` gave for some nodes, in every part."""
+        stops = [np.cumsum(sizes) for sizes, _, _, _ in parts]
+        found = []
+        for at, node in enumerate(nodes.tolist()):
+            own = [slice(int(stop[at] - part[0][at]), int(stop[at])) for stop, part in zip(stops, parts, strict=True)]
+            each = [
+                (words[:, some], pairs[some], keys[some])
+                for (_, words, pairs, keys), some in zip(parts, own, strict=True)
+            ]
+            words, pairs, keys = zip(*each, strict=True)
+            found.append(
+                cls(node, np.concatenate(words, axis=1), np.concatenate(pairs), np.concatenate(keys), layout, team)
+            )
+        return found
+
+    def look(self, cuts: Cuts, nodes: Array, salts: Array, share: float) -> tuple[Array, Array, Array, Array]:
+        """The sums of some nodes."""
+        self._part.divide(cuts)
+        return self._part.sums(nodes, self._keys, salts, share)
 
 
 def drawn(keys: Array, salt: int, share: float) -> Array:
