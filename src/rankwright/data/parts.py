@@ -39,6 +39,7 @@ class _Part(RankingData):
     """A RankingData whose ``X`` is taken out of another matrix when it is first asked for."""
 
     _source: tuple[Any, Array] | None = None
+    _ids_from: tuple[RankingData, Array] | None = None
 
     @cached_property
     def X(self) -> Any:
@@ -48,6 +49,16 @@ class _Part(RankingData):
         for array in (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,):
             array.flags.writeable = False
         return X
+
+    @cached_property
+    def doc_ids(self) -> Array | None:
+        """The ids of these queries' documents: a copy, which training seldom asks for."""
+        whole, positions = self._ids_from or (None, np.empty(0, np.int64))
+        if whole is None or whole.doc_ids is None:
+            return None
+        ids = whole.doc_ids[rows_of(whole.indptr[:-1][positions], self.indptr)]
+        ids.flags.writeable = False
+        return ids
 
     @property
     def n_features(self) -> int:
@@ -79,13 +90,11 @@ def some_queries(data: RankingData, queries: Array) -> RankingData:
         "labels": data.labels[rows],
         "indptr": indptr,
         "query_ids": data.query_ids[positions],
-        "doc_ids": None if data.doc_ids is None else data.doc_ids[rows],
     }
     for array in values.values():
-        if array is not None:
-            array.flags.writeable = False
+        array.flags.writeable = False
     kept = {"feature_names": data.feature_names, "rows": None, "categories": data.categories}
-    vars(part).update(values | kept | {"_source": (X, starts[positions])})
+    vars(part).update(values | kept | {"_source": (X, starts[positions]), "_ids_from": (data, positions)})
     return part
 
 

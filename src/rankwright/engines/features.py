@@ -131,6 +131,17 @@ class PartedFeatures:
         """The largest absolute value of every feature."""
         return self._extremes[1]
 
+    def doc_ids(self) -> Array | None:
+        """The ids of all documents, in the order of the parts; None if some part has none."""
+        survey = self.fleet.make(Survey)
+        found = survey.ask("ids")
+        survey.close()
+        if any(own is None for own in found):
+            return None
+        ids = join_ids(found)
+        ids.flags.writeable = False
+        return ids
+
     @cached_property
     def _extremes(self) -> tuple[bool, Array]:
         survey = self.fleet.make(Survey)
@@ -186,12 +197,15 @@ class Survey:
             "labels": np.asarray(data.labels),
             "sizes": data.sizes,
             "query_ids": np.asarray(data.query_ids),
-            "doc_ids": None if data.doc_ids is None else np.asarray(data.doc_ids),
             "names": data.feature_names,
             "categories": dict(data.categories),
             "form": (data.n_features, data.X.dtype.str, data.is_sparse),
             "bytes": feature_bytes(data),
         }
+
+    def ids(self) -> Array | None:
+        """The ids of the documents."""
+        return None if self._data.doc_ids is None else np.asarray(self._data.doc_ids)
 
     def extremes(self) -> tuple[bool, Array]:
         """Whether some value is missing, and the largest absolute value of every feature."""
@@ -248,13 +262,23 @@ def gather_parts(
     indptr = sizes_to_indptr(np.concatenate([part["sizes"] for part in facts]))
     n_features, dtype, _ = facts[0]["form"]
     X = PartedFeatures(fleet, indptr, query_bounds, n_features, dtype, sum(part["bytes"] for part in facts), joining)
-    doc_ids = [part["doc_ids"] for part in facts]
     labels = np.concatenate([part["labels"] for part in facts])
-    known = None if any(own is None for own in doc_ids) else join_ids(doc_ids)
-    for array in (labels, indptr, ids, known):
-        if array is not None:
-            array.flags.writeable = False
-    return RankingData(X, labels, indptr, ids, known, facts[0]["names"], None, facts[0]["categories"])
+    for array in (labels, indptr, ids):
+        array.flags.writeable = False
+    data = object.__new__(_Parted)  # the constructor would set ids
+    kept = {"feature_names": facts[0]["names"], "rows": None, "categories": facts[0]["categories"]}
+    vars(data).update({"X": X, "labels": labels, "indptr": indptr, "query_ids": ids} | kept)
+    return data
+
+
+class _Parted(RankingData):
+    """A RankingData whose document ids come here when they are first asked for."""
+
+    @cached_property
+    def doc_ids(self) -> Array | None:
+        """One id per row, or None."""
+        found: Array | None = self.X.doc_ids()
+        return found
 
 
 def _check_whole(ids: Array, query_bounds: Array, fleet: Fleet, place: str, repair: str) -> None:
