@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from rankwright.data.threads import Team
 from rankwright.models.trees import grow as grow_module
 from rankwright.models.trees import histogram
 from rankwright.models.trees.binning import MISSING, bin_features
@@ -218,22 +217,6 @@ def test_sums_of_many_rows_do_not_overflow(n, counted, monkeypatch):
         total = n * ((-units[0] << CURVE_BITS) + units[1])
         assert -(1 << 63) <= total < 1 << 63
         assert (total >> CURVE_BITS, total & CURVE) == (-units[0] * n, units[1] * n)
-
-
-def test_packing_does_not_depend_on_threads(monkeypatch):
-    monkeypatch.setattr(histogram, "_ROWS_A_THREAD", 100)
-    rng = np.random.default_rng(4)
-    residuals, curves = rng.normal(size=1001), rng.random(1001)
-    team = Team(3)
-    for given in (None, curves):
-        one, other = pack(residuals, given), pack(residuals, given, team)
-        assert one.values.tobytes() == other.values.tobytes()
-        assert (one.residual_unit, one.curve_unit, one.largest) == (
-            other.residual_unit,
-            other.curve_unit,
-            other.largest,
-        )
-    team.close()
 
 
 @pytest.mark.parametrize("seed", range(12))
