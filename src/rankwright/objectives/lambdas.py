@@ -28,13 +28,13 @@ import numpy.typing as npt
 from numba import njit, typeof, types
 
 from rankwright.caching import INNER
-from rankwright.data.blocks import as_bounds, query_chunks, query_of_row
-from rankwright.data.order import descending
+from rankwright.data.blocks import as_bounds, query_chunks
 from rankwright.data.threads import Team, runs_of
-from rankwright.measures import Measure, Rankings
+from rankwright.measures import Measure
 from rankwright.measures.forms import STATE, Swaps, read_only
 from rankwright.measures.oracles.common import BINS, SORT, WORK, sort_descending
 from rankwright.models.products import FASTMATH
+from rankwright.objectives.arranged import RUN_DOCS, by_worth
 from rankwright.objectives.first_class import FirstClass, compiled
 
 __all__ = ["Lambdas"]
@@ -42,7 +42,6 @@ __all__ = ["Lambdas"]
 Array = npt.NDArray[Any]
 _FARTHEST = 600.0  # difference of scores whose exponential, and its product with another number, is finite
 _TASK_DOCS = 1 << 14  # at least, of a run of queries in one thread
-_RUN_DOCS = 1 << 16  # documents that are sorted at a time
 _VECTOR = types.Array(types.float64, 1, "C")
 _FROZEN = types.Array(types.float64, 1, "C", readonly=True)
 _TABLE = types.Array(types.float64, 2, "C")
@@ -322,7 +321,8 @@ class Lambdas:
             swaps = Swaps(_given_changes) if own is None else own
         self._compiled = measure is None or own is not None
         self._team = Team(threads)
-        self.docs, worth, highest, norms = self._arranged(labels, order, None if own is None else measure)
+        arranged = by_worth(labels, self.indptr, order, None if own is None else measure, self._team)
+        self.docs, worth, highest, norms = arranged
         self.setup = (
             longest if truncation is None else int(truncation),
             (float(nearness), 1.0, normalize) if nearness else (1.0, 0.0, normalize),
@@ -336,32 +336,8 @@ class Lambdas:
             FirstClass(sort_descending, SORT),
         )
         self._weights = query_weights
-        few = list(query_chunks(self.indptr, _RUN_DOCS))
+        few = list(query_chunks(self.indptr, RUN_DOCS))
         self._tasks = runs_of(self.indptr, threads, _TASK_DOCS) if threads > 1 else few
-
-    def _arranged(
-        self, labels: Array, order: Array | None, measure: Measure | None
-    ) -> tuple[Array, Array, Array, Array]:
-        """Documents by worth, lowest first, with their worths, these highest first, and the norms of the queries.
-
-        ``measure`` is None where the labels are the worths.
-        """
-        docs, worth, highest = np.empty(len(labels), np.int64), np.empty(len(labels)), np.empty(len(labels))
-        norms = np.ones(len(self.indptr) - 1)
-
-        def arrange(first: int, last: int) -> None:
-            start, stop = int(self.indptr[first]), int(self.indptr[last])
-            bounds, own = self.indptr[first : last + 1] - start, labels[start:stop]
-            if measure is not None:
-                norms[first:last] = measure.norms(Rankings(own, bounds))
-                own = np.asarray(measure.worth(own), np.float64)
-            places = np.arange(stop - start) if order is None else order[start:stop] - start
-            places = places[np.lexsort((own[places], query_of_row(bounds)))]
-            docs[start:stop], worth[start:stop] = places + start, own[places]
-            highest[start:stop] = descending(worth[start:stop], bounds)
-
-        self._team.each(arrange, query_chunks(self.indptr, _RUN_DOCS))
-        return docs, worth, highest, norms
 
     @cached_property
     def kernel(self) -> tuple[Any, Any] | None:

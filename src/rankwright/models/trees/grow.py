@@ -148,7 +148,7 @@ class Grower:
         With ``curves``, the second derivatives, splits are chosen by Newton gains, otherwise by squared error. Leaf
         values stay 0; the caller sets them.
         """
-        packed = pack(residuals, curves)
+        packed = pack(residuals, curves, self.team)
         smooth = self.smooth_rows * mean_curve(packed.values) if self.binned.categorical else 0.0
         task = _Task(rows.copy(), packed, features, rng, smooth)
         size = 2 * min(self.max_leaves, max(len(rows), 1)) - 1
