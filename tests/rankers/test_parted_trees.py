@@ -73,6 +73,26 @@ def test_the_same_bits_on_any_number_of_hosts_and_for_any_cut_into_parts(setting
         assert same(forest(fitted(data, n_parts, transport, settings)), expected)
 
 
+@pytest.mark.parametrize("settings", [{}, DRAWN["both"]], ids=["all rows", "drawn rows"])
+def test_neither_threads_nor_the_order_of_documents_and_queries_matter(settings):
+    data = rows(20)
+    expected = forest(fitted(data, settings=settings))
+    assert same(forest(fitted(data, settings=settings | {"n_jobs": 3})), expected)
+    rng = np.random.default_rng(0)
+    order = np.lexsort((rng.random(data.n_docs), rng.permutation(data.n_queries)[data.query_of_row()]))
+    shuffled = RankingData.from_arrays(data.X[order], data.labels[order], data.qid[order], allow_missing=True)
+    assert not np.array_equal(shuffled.query_ids, data.query_ids)
+    assert same(forest(fitted(shuffled, settings=settings)), expected)
+
+
+def test_features_that_say_nothing_give_trees_of_one_leaf():
+    data = made_up(10)
+    data = RankingData(np.ones_like(data.X), data.labels, data.indptr, data.query_ids)
+    whole, parted = forest(LambdaMART(n_trees=2).fit(data)), forest(fitted(data, settings={"n_trees": 2}))
+    assert np.array_equal(parted["feature"], whole["feature"])
+    assert parted["value"] == pytest.approx(whole["value"], abs=1e-9)
+
+
 @pytest.mark.parametrize("settings", SETTINGS.values(), ids=SETTINGS)
 def test_the_trees_of_one_machine(settings):
     data = rows()

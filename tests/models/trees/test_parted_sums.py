@@ -145,3 +145,13 @@ def test_a_tree_of_a_billion_rows_is_that_of_one_in_five_million(counts_rows):
     whole = many.totals.sum(axis=0)
     assert whole[0] * 2.0**rows.units.residual == pytest.approx(direct[0] * TIMES, rel=1e-9)
     assert whole[1] * 2.0**rows.units.curve == pytest.approx(direct[1] * TIMES, rel=1e-5)
+
+
+def test_features_that_part_a_node_alike_gain_alike():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(300, 1))
+    X = np.column_stack([X, -X])
+    gradients = np.sin(3 * X[:, 0]) + rng.normal(size=300), rng.random(300)
+    limits = np.sort(rng.normal(size=40))
+    rows = Many(X, (limits, -limits[::-1]), gradients, 1, 1)
+    assert set(rows.grow(max_leaves=8, min_rows=5).tree.feature.tolist()) == {-1, 0}  # the first of equal ones

@@ -156,27 +156,33 @@ class PartedGrower:
         """Find the best split of a node."""
         assert node.sums is not None
         starts, d = self.layout.starts, len(self.ends)
-        total = packed_total(node.totals, self._per_row)
+        whole = packed_total(node.totals, self._per_row)
         if self.node_rows < 1.0:
-            total = packed_total([own[starts[0] : starts[1]].sum() for own in node.sums], self._per_row)
+            whole = packed_total([own[starts[0] : starts[1]].sum() for own in node.sums], self._per_row)
+        total = whole[0]
         noise = noise_of(self.chance * float(node.totals[3]), total) if self.categorical else 0.0
         of_node = (total, node.low, node.high, noise)
         limits = (self._least_rows * self._per_row if self._per_row else 1, smooth)
         out = (np.full(d, -1.0), np.zeros(d, np.int64), np.zeros(d, np.bool_))
 
         def look(first: int, stop: int) -> None:
-            search(node.sums, starts, first, stop, self._per_row, *self._kinds, allowed, of_node, limits, out)
+            search(node.sums, starts, first, stop, whole, self._per_row, *self._kinds, allowed, of_node, limits, out)
 
         self.team.each(look, parts_of(d, min(self.threads, d)))
-        j = int(settle_counted(node.sums, starts, self._per_row, *self._kinds, of_node, limits, self._least_rows, out))
+        j = int(
+            settle_counted(
+                node.sums, starts, whole, self._per_row, *self._kinds, of_node, limits, self._least_rows, out
+            )
+        )
         node.gain, node.feature = float(out[0][j]), j
         node.last, node.missing_left = int(out[1][j]), bool(out[2][j])
-        node.table = self._table(node, total, smooth)
+        node.table = self._table(node, whole, smooth)
 
-    def _table(self, node: _Node, total: int, smooth: float) -> Array:
+    def _table(self, node: _Node, whole: tuple[int, int, int], smooth: float) -> Array:
         """The bins that go left; sets the limit of a bound split, too."""
         j, bins, counts = node.feature, np.zeros(256, np.int64), np.zeros(256, np.int64)
-        narrowed(node.sums, self.layout.starts, j, total, self._per_row, bins, counts)
+        narrowed(node.sums, self.layout.starts, j, whole, self._per_row, bins, counts)
+        total = whole[0]
         if j in self.categorical:
             order = category_order(bins, self.layout.n_bins[j], total, smooth)
             return np.asarray(left_bins(order, node.last, node.missing_left))
@@ -189,7 +195,7 @@ class PartedGrower:
 
     def mean_curve(self, root: _Node) -> float:
         """Mean curvature of a row, in the units of the search."""
-        curve = packed_total(root.totals, self._per_row) & ((1 << 32) - 1)
+        curve = packed_total(root.totals, self._per_row)[0] & ((1 << 32) - 1)
         return curve / max(int(root.totals[2]), 1)
 
     def bound(self, node: _Node, one: _Node, two: _Node) -> None:
