@@ -54,6 +54,12 @@ def test_old_and_missing_libraries_are_problems(monkeypatch, capsys):
     assert "pip install" in row["todo"]
 
 
+def test_sources_that_are_not_installed_are_a_note(monkeypatch):
+    monkeypatch.setattr(doctor, "_is_installed", lambda package: package != "rankwright")
+    row = doctor._libraries()
+    assert (row.state, row.todo) == ("note", "pip install . in its folder")
+
+
 def test_extras_that_are_missing_have_their_line(monkeypatch):
     monkeypatch.setattr(doctor, "_is_installed", lambda package: package not in ("onnx", "uvicorn"))
     row = doctor._extras()

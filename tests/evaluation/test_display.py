@@ -1,6 +1,7 @@
 """How results, rankers, models and data show themselves: text, HTML, LaTeX, frames and plots, and what that loads."""
 
 import json
+import re
 import subprocess
 import sys
 from html.parser import HTMLParser
@@ -193,6 +194,23 @@ def test_models_in_one_line_and_as_tables(tmp_path):
     assert repr(saved) == f"SavedModel(svm-map: {SVM.model_!r})"
     assert "weight" in str(saved)
     assert saved.to_frame().equals(SVM.model_.to_frame())
+
+
+def test_a_training_by_name():
+    found = rankwright.train("rank-svm", DATA, settings={"C": 1.0})
+    assert repr(found) == f"Trained(rank-svm: {found.model!r})"
+    assert re.search(rf"nDCG@10, training +{found.values['training']:.4f}\n", str(found))
+    assert Page(found._repr_html_()).cells[0] == ""
+    assert found.plot().figure.axes
+
+
+def test_scikit_learn_draws_pipelines_with_rankers():
+    from sklearn.model_selection import GridSearchCV
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
+
+    for whole in (make_pipeline(StandardScaler(), RankingSVM(C=2.0)), GridSearchCV(RankingSVM(), {"C": [1.0]})):
+        assert "RankingSVM" in whole._repr_html_()
 
 
 def test_data_of_every_kind():

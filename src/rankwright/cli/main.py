@@ -99,10 +99,8 @@ class _LazyGroup(SuggestingGroup):
 
 def _show_versions(ctx: click.Context, _: click.Parameter, asked: bool) -> None:
     if asked and not ctx.resilient_parsing:
-        from importlib.metadata import version
-
-        found = {name: version(name) for name in _SHOWN_VERSIONS}
-        found = {"rankwright": rankwright.__version__, "Python": platform.python_version()} | found
+        found = {"rankwright": rankwright.__version__, "Python": platform.python_version()}
+        found |= {name: _version(name) for name in _SHOWN_VERSIONS}
         click.echo("\n".join(f"{name} {number}" for name, number in found.items()))
         ctx.exit()
 
@@ -124,6 +122,15 @@ def cli() -> None:
       rankwright evaluate qrels.txt bm25.run -m AP -m nDCG@10
       rankwright compare qrels.txt bm25.run mine.run
     """
+
+
+def _version(package: str) -> str:
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        return "is missing"
 
 
 def program() -> int:

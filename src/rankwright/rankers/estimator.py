@@ -85,7 +85,7 @@ class Estimator(DisplayedRanker):
             if not name.startswith("__") and "sklearn.base" in sys.modules and not hasattr(type(self), name):
                 lent = inspect.getattr_static(_in_full(type(self)), name, None)
                 if lent is not None:
-                    return lent.__get__(self, type(self))
+                    return lent.__get__(self, type(self)) if hasattr(type(lent), "__get__") else lent
             return object.__getattribute__(self, name)  # raises, with the error of a property if it is one
 
 

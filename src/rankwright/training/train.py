@@ -20,6 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.display import Displayed, Tabled, cell
 from rankwright.errors import InputError
 from rankwright.evaluation.table import Evaluation, evaluate
 from rankwright.measures import Measure, parse_goal
@@ -53,8 +54,8 @@ TRAINING, VALIDATION, STARTING_MODEL = "training data", "validation data", "star
 _FROM_0_TO_1 = ("minmax", "percentile")  # scalings whose values are
 
 
-@dataclass(frozen=True, eq=False)
-class Trained:
+@dataclass(frozen=True, eq=False, repr=False)
+class Trained(Displayed):
     """A trained model, and what is known of its training.
 
     Attributes
@@ -108,6 +109,20 @@ class Trained:
         data = self.parts[part]
         scores = self.model.predict(data)
         return validation_value(data, self.measure, weights)(scores if data.rows is None else scores[data.rows])
+
+    def _shown_table(self) -> Tabled:
+        table = self.ranker._shown_table()
+        values = tuple((f"{self.measure}, {part}", cell(value)) for part, value in self.values.items())
+        return dataclasses.replace(table, title=f"trained {self.method}", rows=table.rows + values)
+
+    def _drawing(self) -> Any:
+        return self.ranker._drawing()
+
+    def __repr__(self) -> str:
+        return f"Trained({self.method}: {self.model!r})"
+
+    def __str__(self) -> str:
+        return self.to_text()
 
     def save(self, path: str | Path) -> None:
         """Write the model to one file, with the values of the measure."""
