@@ -121,6 +121,15 @@ def test_other_measures_take_the_highest_label_of_a_document(tmp_path):
     assert ours.means == pytest.approx(evaluate_run(highest, run, asked).means)
 
 
+def test_some_queries_keep_their_subtopics(tmp_path):
+    lines, run = diverse_collection(6)
+    qrels = read_subtopics(written(tmp_path / "qrels", lines))
+    whole = evaluate_run(qrels, run, ["alpha_nDCG@5"])
+    some = qrels.query_ids.tolist()[3:7]
+    part = evaluate_run(qrels.select(some), {query: run[query] for query in some}, ["alpha_nDCG@5"])
+    assert part.values.tolist() == [whole.values[whole.query_ids.tolist().index(query)].tolist() for query in some]
+
+
 def test_subtopics_are_needed_and_read_with_care(tmp_path):
     for name in ("alpha_nDCG@5", "ERR_IA@5"):
         with pytest.raises(InputError, match="needs judgements by subtopic; expected qrels whose second column"):

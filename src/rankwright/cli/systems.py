@@ -95,7 +95,7 @@ def evaluate_files(
     asked = [parse_measure(measure) for measure in measures or DEFAULT_MEASURES]
     options: dict[str, Any] = {"measures": asked, "empty": _number(empty)}
     data = None
-    judged = _pooled(judgements, subtopics, strata)
+    judged = _pooled(judgements, subtopics, strata, queries_file)
     if judged is None:
         with detected(judgements, columns) as source:
             _check_judgements(source, engine)
@@ -129,7 +129,7 @@ def _check_judgements(source: Detected, engine: Transport | None) -> None:
         raise InputError("contains judgements, without features; --engine is for data in parts", source.path)
 
 
-def _pooled(path: str, subtopics: bool, strata: bool) -> Judgements | None:
+def _pooled(path: str, subtopics: bool, strata: bool, queries: str | None) -> Judgements | None:
     """Judgements by subtopic or with strata; None if they are neither."""
     if subtopics and strata:
         raise InputError("--subtopics and --strata are for different files; expected one of them")
@@ -138,7 +138,8 @@ def _pooled(path: str, subtopics: bool, strata: bool) -> Judgements | None:
     from rankwright.data.pooled_qrels import read_strata, read_subtopics
 
     with reading(path) as progress:
-        return Judgements(read_subtopics(path, progress) if subtopics else read_strata(path, progress))
+        table = read_subtopics(path, progress) if subtopics else read_strata(path, progress)
+    return Judgements(_matched(table, queries, path))
 
 
 def _matched(table: TrecTable, queries: str | None, path: str) -> TrecTable:

@@ -119,7 +119,15 @@ class TrecTable:
         chosen = np.array([query in wanted for query in self.query_ids.tolist()], bool)
         rows = chosen[query_of_row(self.indptr)]
         indptr = sizes_to_indptr(np.diff(self.indptr)[chosen])
-        return TrecTable(self.query_ids[chosen], indptr, self.doc_ids[rows], self.values[rows], self.name)
+        return TrecTable(
+            self.query_ids[chosen],
+            indptr,
+            self.doc_ids[rows],
+            self.values[rows],
+            self.name,
+            strata=None if self.strata is None else self.strata[rows],
+            subtopics=None if self.subtopics is None else self.subtopics[rows],
+        )
 
 
 def read_qrels(path: Source, progress: Progress | None = None, *, columns: Columns | None = None) -> TrecTable:
