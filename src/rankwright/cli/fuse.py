@@ -32,7 +32,9 @@ _CHOOSE_HELP = "For rrf: choose k by these judgements, of other queries than tho
     show_default=True,
     help="How to combine ranks or, for combsum and combmnz, scores.",
 )
-@click.option("-k", "k", type=click.FloatRange(0), help="For rrf: the first ranks stand out less.  [default: 60]")
+@click.option(
+    "-k", "k", type=click.FloatRange(0), help="For rrf: the larger, the less the first ranks stand out.  [default: 60]"
+)
 @click.option("--choose-k", "qrels", type=FILE, metavar="QRELS", help=_CHOOSE_HELP)
 @click.option("-m", "--measure", metavar="NAME", help="What --choose-k chooses by.  [default: nDCG@10]")
 @click.option("--phi", type=click.FloatRange(0, 1), default=0.8, show_default=True, help="For rbc: patience of a user.")
