@@ -6,7 +6,18 @@ import pyndeval
 import pytest
 import pytrec_eval
 
-from rankwright import LambdaMART, evaluate, evaluate_run, parse_measure, read_strata, read_subtopics
+from rankwright import (
+    LambdaMART,
+    LinearModel,
+    RankingData,
+    cross_validate,
+    evaluate,
+    evaluate_run,
+    parse_measure,
+    permutation_importance,
+    read_strata,
+    read_subtopics,
+)
 from rankwright.errors import InputError
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* will be removed in Python 3.14:DeprecationWarning")  # in ir_measures
@@ -255,3 +266,11 @@ def test_gains_that_fall_are_refused():
 )  # fmt: skip
 def test_names(alias, name):
     assert str(parse_measure(alias)) == name
+
+
+def test_what_takes_arithmetic_means_refuses_a_geometric_one():
+    data = RankingData.from_arrays([[1.0], [2.0], [3.0]] * 3, [0, 1, 1] * 3, group=[3, 3, 3])
+    with pytest.raises(InputError, match="GMAP cannot be reported here: it is a geometric mean over queries"):
+        permutation_importance(LinearModel([1.0]), data, "GMAP")
+    with pytest.raises(InputError, match="GMAP cannot be trained for"):
+        cross_validate(LambdaMART(), data, measure="GMAP")
