@@ -10,13 +10,17 @@ from rankwright.measures import Measure
 from rankwright.measures.base import REGISTRY
 
 # A value besides the default for every parameter that a measure has; a new parameter needs one here.
-OTHER_VALUES = {"rel": 2, "gain": "linear", "discount": "jk", "max_rel": 6, "p": 0.5}
+OTHER_VALUES = {
+    "rel": 2, "gain": "linear", "discount": "jk", "max_rel": 6, "p": 0.5, "recall": 0.5, "gains": {1: 1, 2: 5, 3: 7},
+}  # fmt: skip
 
 
 def every_measure(*cutoffs: int, parameters: bool = True) -> list[Measure]:
-    """All registered measures: without a cutoff and with those given, as far as each can, and with other parameters."""
+    """All measures that can be trained for: without a cutoff, with those given, and with other parameters."""
     found = []
     for kind in sorted(set(REGISTRY.values()), key=lambda kind: kind.name):
+        if kind.evaluates_only:
+            continue
         for cutoff in [None] * (not kind.needs_cutoff) + [*cutoffs] * kind.takes_cutoff:
             plain = kind(cutoff).resolve("letor")
             names = [field.name for field in dataclasses.fields(kind) if field.name != "cutoff"]

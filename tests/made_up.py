@@ -207,6 +207,8 @@ class MadeUp:
             write(path, [json.dumps(_titled(document, fields)) for document, fields in collection.documents])
         elif name == "queries.tsv":
             write(path, [f"{query}\t{text}" for query, text in collection.queries.items()])
+        elif name == "sampled.qrels":
+            write(path, [f"{query} 0 {one} 1 {label:g}" for query, row in labels.items() for one, label in row.items()])
         elif name.endswith(".jsonl"):
             write(path, queries[parts.get(part, slice(None))])
         else:

@@ -83,6 +83,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
     "docs/max-margin-family.md": "letor/train.txt letor/valid.txt",
     "docs/max-margin.md": "letor/train.txt letor/valid.txt letor/test.txt",
     "docs/experiments.md": "text/python-docs-results",
+    "docs/measures.md": "text/bm25.run text/sampled.qrels text/diversity.qrels",
     "docs/report.md": "text/python-docs-results",
     "docs/retrieval.md": "text/docs.index text/queries.jsonl text/qrels.txt",
     "docs/splits-and-scaling.md": "letor/train.txt",
@@ -120,7 +121,7 @@ REFERENCE = {
     "rankwright export": "letor/model.rkw letor/trees.rkw letor/test.txt",
     "rankwright features": "text/docs.index text/shop.index text/queries.tsv text/qrels.txt text/bm25.run "
     "text/dense.run",
-    "rankwright fuse": "text/bm25.run text/dirichlet.run text/qrels.txt",
+    "rankwright fuse": "text/bm25.run text/dirichlet.run text/qrels.txt text/valid.qrels",
     "rankwright import": "letor/lightgbm.txt letor/ranklib.txt letor/test.txt",
     "rankwright index": "text/docs.jsonl.gz text/docs.tsv text/more.jsonl text/shop.jsonl text/clicks.csv text/site "
     "text/products.csv",

@@ -180,7 +180,7 @@ def test_what_is_left_out_is_said():
         (lambda run: runs_to_data({"r": run}, missing=0), "missing is 0"),
         (lambda run: runs_to_data({"r": run}, TrecTable.from_dict({"9": {"a": 1}})), "no query in common"),
         (lambda run: runs_to_data({"r": TrecTable.from_columns(["1"], ["a"], [1.0])}, normalize=3), "normalize is 3"),
-        (lambda run: fuse([run], "borda"), "method is 'borda'; expected one of rrf, combsum, combmnz"),
+        (lambda run: fuse([run], "vote"), "method is 'vote'; expected one of rrf, isr, logisr, rbc, borda"),
         (lambda run: fuse([run], k=-1), "k is -1; expected"),
         (lambda run: fuse([run], depth=0), "depth is 0; expected"),
         (lambda run: fuse([run], "combmnz", normalize="zscore"), "scores below 0 .* expected minmax or sum"),

@@ -93,6 +93,8 @@ MISTAKES = {
     "seed": ("seed", 'name = "x"', "seed = true", "seed is True; expected an integer of at least 0"),
     "list of texts": ("measures = [1]", '["AP", "ndcg@5"]', "[1]", "measures is [1]; expected a list of strings"),
     "no measures": ("measures = []", '["AP", "ndcg@5"]', "[]", "measures is empty"),
+    "geometric mean": ("GMAP", "ndcg@5", "GMAP", "GMAP cannot be reported here: it is a geometric mean over queries"),
+    "subtopics": ("ERR_IA", "ndcg@5", "ERR_IA@5", "ERR_IA@5 cannot be reported here: it needs judgements by subtopic"),
     "measure": ("ndgc", "ndcg@5", "ndgc@5", "unknown measure 'ndgc'; did you mean"),
     "test": ("sing", '"sign"', '"sing"', "unknown test 'sing'; did you mean sign?"),
     "correction": ("hollm", '"none"', '"hollm"', "unknown correction 'hollm'; did you mean holm?"),

@@ -17,7 +17,7 @@ from rankwright.errors import InputError
 from rankwright.evaluation.render import Table, draw
 from rankwright.evaluation.significance import p_value
 from rankwright.evaluation.table import evaluate
-from rankwright.measures import Measure, parse_measure
+from rankwright.measures import Measure, parse_reported
 
 __all__ = ["CurvePoint", "RobustnessReport", "Row", "learning_curve", "robustness", "write_curve"]
 
@@ -139,7 +139,7 @@ def robustness(
     harm_from : float
         A query is harmed if its measure drops by more than this.
     """
-    wanted = parse_measure(measure) if measure is not None else adapted.chosen.evaluation.measures[0]
+    wanted = parse_reported(measure) if measure is not None else adapted.chosen.evaluation.measures[0]
     rows = []
     for test, data in tests.items():
         found = {
@@ -179,7 +179,7 @@ def learning_curve(
     """
     if repeats < 1 or not sizes or min(sizes) < 1:
         raise InputError(f"sizes {list(sizes)} and {repeats} repeats; expected whole numbers from 1")
-    wanted = parse_measure(measure)
+    wanted = parse_reported(measure)
     amounts = sorted({min(size, train.n_queries) for size in sizes})
     settings: dict[str, Any] = {"measure": wanted, "random_state": random_state, "n_jobs": n_jobs, **further}
     before = Adaptation(background, train, valid, **settings)

@@ -33,7 +33,7 @@ from rankwright.measures import Measure, parse_measure
 __all__ = ["evaluate_files", "measure_options"]
 
 _MEASURE_HELP = (
-    "AP, nDCG@10, RR@10, P(rel=2)@5, R@100, AUC, ERR@20, Success@5, AveNDCG, …; repeat for several.  "
+    "AP, nDCG@10, RR@10, P(rel=2)@5, R@100, AUC, ERR@20, Success@5, Bpref, Rprec, …; repeat for several.  "
     f"[default: {', '.join(DEFAULT_MEASURES)}]"
 )
 _CONVENTION_HELP = "Default gain of nDCG: rel (trec; default for qrels) or 2^rel−1 (letor; default for feature files)."
@@ -41,6 +41,8 @@ _EMPTY_HELP = "Value of a query without a relevant document."
 _MISSING_HELP = "Value of a judged query that is missing from a run."
 _GROUP_HELP = "Documents per query, one number per line, for a feature file without qid."
 _QUERIES_HELP = "The queries, for judgements that name them by their text instead of their id."
+_SUBTOPICS_HELP = "The second column of the qrels is the subtopic, for alpha_nDCG and ERR_IA."
+_STRATA_HELP = "The qrels have five columns, the fourth of them the stratum, for xinfAP."
 _KIND_HELP = "Output format."
 
 
@@ -62,6 +64,8 @@ def measure_options(function: Callable[..., Any]) -> Callable[..., Any]:
         click.option("--missing", type=choice(["0", "skip"]), default="0", show_default=True, help=_MISSING_HELP),
         click.option("--group", type=click.Path(), metavar="FILE", help=_GROUP_HELP),
         click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 in a feature file as 0."),
+        click.option("--subtopics", is_flag=True, help=_SUBTOPICS_HELP),
+        click.option("--strata", is_flag=True, help=_STRATA_HELP),
         click.option("--queries", "queries_file", type=click.Path(), metavar="FILE", help=_QUERIES_HELP),
         columns_option,
         click.option("--format", "kind", type=choice(FORMATS), default="text", show_default=True, help=_KIND_HELP),
@@ -84,21 +88,21 @@ def evaluate_files(
     queries_file: str | None = None,
     columns: Columns | None = None,
     engine: Transport | None = None,
+    subtopics: bool = False,
+    strata: bool = False,
 ) -> list[Evaluation]:
     """Evaluate every system file against the judgements; each file is opened once."""
     asked = [parse_measure(measure) for measure in measures or DEFAULT_MEASURES]
     options: dict[str, Any] = {"measures": asked, "empty": _number(empty)}
-    data = judged = None
-    with detected(judgements, columns) as source:
-        wrong = {"run": "TREC run", "scores": "file of scores", "model": "model"}.get(source.kind)
-        if wrong is not None:
-            raise InputError(f"is a {wrong}; expected qrels or a feature file as the first argument", judgements)
-        if source.kind == "qrels" and engine is not None:
-            raise InputError("contains judgements, without features; --engine is for data in parts", judgements)
-        if source.kind == "qrels":
-            judged = Judgements(_matched(read_judgements(source.source, columns), queries_file, judgements))
-        else:
-            data = _labelled(source, group, negative_as_zero, columns, engine)
+    data = None
+    judged = _pooled(judgements, subtopics, strata, queries_file)
+    if judged is None:
+        with detected(judgements, columns) as source:
+            _check_judgements(source, engine)
+            if source.kind == "qrels":
+                judged = Judgements(_matched(read_judgements(source.source, columns), queries_file, judgements))
+            else:
+                data = _labelled(source, group, negative_as_zero, columns, engine)
     options["convention"] = convention or ("trec" if data is None else "letor")
     evaluations = []
     for system, name in zip(systems, _names(systems), strict=True):
@@ -115,6 +119,27 @@ def evaluate_files(
             run = read_run(file.source, progress)
             evaluations.append(evaluate_run(judged, run, missing=_number(missing), name=name, **options))
     return evaluations
+
+
+def _check_judgements(source: Detected, engine: Transport | None) -> None:
+    wrong = {"run": "TREC run", "scores": "file of scores", "model": "model"}.get(source.kind)
+    if wrong is not None:
+        raise InputError(f"is a {wrong}; expected qrels or a feature file as the first argument", source.path)
+    if source.kind == "qrels" and engine is not None:
+        raise InputError("contains judgements, without features; --engine is for data in parts", source.path)
+
+
+def _pooled(path: str, subtopics: bool, strata: bool, queries: str | None) -> Judgements | None:
+    """Judgements by subtopic or with strata; None if they are neither."""
+    if subtopics and strata:
+        raise InputError("--subtopics and --strata are for different files; expected one of them")
+    if not subtopics and not strata:
+        return None
+    from rankwright.data.pooled_qrels import read_strata, read_subtopics
+
+    with reading(path) as progress:
+        table = read_subtopics(path, progress) if subtopics else read_strata(path, progress)
+    return Judgements(_matched(table, queries, path))
 
 
 def _matched(table: TrecTable, queries: str | None, path: str) -> TrecTable:

@@ -44,6 +44,8 @@ class Tabled:
         Rows that a line is drawn before.
     title : str
         What the table is of.
+    best : frozenset of tuple of int
+        Cells, by row and column, that are bold in LaTeX.
     """
 
     header: tuple[str, ...]
@@ -52,6 +54,7 @@ class Tabled:
     text_columns: int = 1
     rules: frozenset[int] = frozenset()
     title: str = ""
+    best: frozenset[tuple[int, int]] = frozenset()
 
 
 class Displayed:

@@ -1,18 +1,28 @@
 """Fusion of runs without learning, the baseline for a learned combination.
 
-Over the runs that retrieved a document d:
+Over the runs that retrieved a document d, with ranks from 1:
 
-    rrf      Σ 1 / (k + rank(d))                         Cormack, Clarke and Büttcher 2009
-    combsum  Σ score(d)                                  Fox and Shaw 1994
-    combmnz  number of those runs · Σ score(d)           Fox and Shaw 1994
+    rrf        Σ 1 / (k + rank(d))                       Cormack, Clarke and Büttcher 2009
+    isr        number of those runs · Σ 1 / rank(d)²     Mourão, Martins and Magalhães 2015
+    logisr     ln(number of those runs) · Σ 1 / rank(d)² the same
+    rbc        Σ (1 − φ) φ^(rank(d) − 1)                 Bailey, Moffat, Scholer and Thomas 2017
+    borda      Σ n + 1 − rank(d)                         Aslam and Montague 2001
+    condorcet  d above e if more runs say so             Montague and Aslam 2002
+    combsum    Σ score(d)                                Fox and Shaw 1994
+    combmnz    number of those runs · Σ score(d)         Fox and Shaw 1994
 
 with scores normalised within each query. For ``combsum`` a run that did not retrieve d contributes its lowest score in
-the query if that is below 0, so that a document never gains by not being found.
+the query if that is below 0, so that a document never gains by not being found. For ``borda`` n is the number of
+documents of the query in all runs; the points that a run has left are shared by the documents that it did not retrieve.
+For ``condorcet`` documents that a run did not retrieve are below those that it did; where votes are equal the order of
+``borda`` decides, and of a cycle every document is placed so that no neighbour below it beats it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cmp_to_key
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,7 +37,8 @@ from rankwright.errors import InputError
 __all__ = ["METHODS", "fuse"]
 
 Array = npt.NDArray[Any]
-METHODS = ("rrf", "combsum", "combmnz")
+METHODS = ("rrf", "isr", "logisr", "rbc", "borda", "condorcet", "combsum", "combmnz")
+_BY_SCORE = ("combsum", "combmnz")
 
 
 def fuse(
@@ -35,6 +46,7 @@ def fuse(
     method: str = "rrf",
     *,
     k: float = 60.0,
+    phi: float = 0.8,
     normalize: str = "minmax",
     depth: int | None = None,
 ) -> TrecTable:
@@ -44,10 +56,12 @@ def fuse(
     ----------
     runs : mapping or sequence of TrecTable
         The runs; the result has all queries of all runs.
-    method : {"rrf", "combsum", "combmnz"}
-        How to combine the scores.
+    method : {"rrf", "isr", "logisr", "rbc", "borda", "condorcet", "combsum", "combmnz"}
+        How to combine ranks or, for the last two, scores.
     k : float
         For ``rrf``: the larger, the less the first ranks stand out.
+    phi : float
+        For ``rbc``: how likely a user is to go on to the next rank.
     normalize : {"minmax", "zscore", "sum", "none"}
         For ``combsum`` and ``combmnz``: how scores are normalised, see :func:`rankwright.runs_to_data`.
     depth : int, optional
@@ -67,14 +81,22 @@ def fuse(
         raise InputError(f"k is {k}; expected a finite number of at least 0")
     if depth is not None and depth < 1:
         raise InputError(f"depth is {depth}; expected at least 1")
+    if not 0 <= phi <= 1:
+        raise InputError(f"phi is {phi}; expected a number from 0 to 1")
     tables = list(runs.values()) if isinstance(runs, Mapping) else list(runs)
     pool = Pool.of(tables)
+    if method in _BY_SCORE:
+        totals = _by_score(pool, tables, method, normalize)
+    else:
+        totals = _by_rank(pool, _ranks(pool, tables), method, k, phi)
+    return _as_run(pool, totals, method, depth)
+
+
+def _by_score(pool: Pool, tables: Sequence[TrecTable], method: str, normalize: str) -> Array:
+    """Sums of scores, times the number of runs for ``combmnz``."""
     totals, counts = np.zeros(len(pool.keys)), np.zeros(len(pool.keys))
     for at, table in enumerate(tables):
         places, rows = pool.places(at)
-        if method == "rrf":
-            totals[places] += 1.0 / (k + ranks(table)[rows])
-            continue
         scores = normalized(table, normalize)
         if method == "combmnz" and (scores < 0).any():
             what = f"scores below 0 (normalize is {normalize!r}), which combmnz cannot multiply"
@@ -83,9 +105,58 @@ def fuse(
         own[places] = scores[rows]
         totals += own
         counts[places] += 1.0
-    if method == "combmnz":
-        totals *= counts
-    return _as_run(pool, totals, method, depth)
+    return totals * counts if method == "combmnz" else totals
+
+
+def _ranks(pool: Pool, tables: Sequence[TrecTable]) -> Array:
+    """The rank of every pair in every run, from 1; inf if it was not retrieved."""
+    found = np.full((len(tables), len(pool.keys)), np.inf)
+    for at, table in enumerate(tables):
+        places, rows = pool.places(at)
+        found[at, places] = ranks(table)[rows]
+    return found
+
+
+def _by_rank(pool: Pool, rank: Array, method: str, k: float, phi: float) -> Array:
+    """What each pair gets for its ranks."""
+    if method == "rrf":
+        return np.asarray((1.0 / (k + rank)).sum(axis=0))
+    if method == "rbc":
+        return np.asarray(np.where(np.isfinite(rank), (1.0 - phi) * phi ** (rank - 1.0), 0.0).sum(axis=0))
+    if method == "borda":
+        return _borda(pool, rank)
+    if method == "condorcet":
+        return _condorcet(pool, rank, _borda(pool, rank))
+    n_runs = np.isfinite(rank).sum(axis=0)
+    return np.asarray((1.0 / rank**2).sum(axis=0) * (n_runs if method == "isr" else np.log(n_runs)))
+
+
+def _borda(pool: Pool, rank: Array) -> Array:
+    sizes = np.bincount(pool.query, minlength=len(pool.queries))
+    totals = np.zeros(len(pool.keys))
+    for own in rank:
+        retrieved = np.isfinite(own)
+        found = np.bincount(pool.query[retrieved], minlength=len(pool.queries))
+        left = ((sizes - found + 1.0) / 2.0)[pool.query]  # the mean of the points that the run has left
+        totals += np.where(retrieved, sizes[pool.query] + 1.0 - own, left)
+    return totals
+
+
+def _condorcet(pool: Pool, rank: Array, start: Array) -> Array:
+    """One document above another if more runs have it above; the score is the place from the end."""
+    bounds = np.searchsorted(pool.query, np.arange(len(pool.queries) + 1)).tolist()
+    scores = np.zeros(len(pool.keys))
+    for first, last in pairwise(bounds):
+        order = first + np.argsort(-start[first:last], kind="stable")
+        rows = rank[:, order].T.tolist()
+
+        def lost(one: int, other: int, rows: list[list[float]] = rows) -> int:
+            pairs = zip(rows[one], rows[other], strict=True)
+            return sum((own > its) - (own < its) for own, its in pairs)
+
+        places = sorted(range(last - first), key=cmp_to_key(lost))
+        scores[order[places]] = np.arange(last - first, 0, -1)
+    return scores
 
 
 def _as_run(pool: Pool, scores: Array, name: str, depth: int | None) -> TrecTable:

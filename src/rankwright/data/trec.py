@@ -46,6 +46,10 @@ class TrecTable:
         Where it came from, for messages and tables.
     layout : str
         Of judgements in a table: what its columns were taken for, and which were skipped.
+    strata : ndarray of int or None
+        Of judgements of a sampled pool: the number of each row's stratum.
+    subtopics : ndarray of shape (rows, subtopics) or None
+        Of judgements by subtopic: the label for every subtopic of the query, 0 if there is none.
     """
 
     query_ids: Array
@@ -54,6 +58,8 @@ class TrecTable:
     values: Array
     name: str = ""
     layout: str = ""
+    strata: Array | None = None
+    subtopics: Array | None = None
 
     @cached_property
     def documents(self) -> list[bytes]:
@@ -113,7 +119,15 @@ class TrecTable:
         chosen = np.array([query in wanted for query in self.query_ids.tolist()], bool)
         rows = chosen[query_of_row(self.indptr)]
         indptr = sizes_to_indptr(np.diff(self.indptr)[chosen])
-        return TrecTable(self.query_ids[chosen], indptr, self.doc_ids[rows], self.values[rows], self.name)
+        return TrecTable(
+            self.query_ids[chosen],
+            indptr,
+            self.doc_ids[rows],
+            self.values[rows],
+            self.name,
+            strata=None if self.strata is None else self.strata[rows],
+            subtopics=None if self.subtopics is None else self.subtopics[rows],
+        )
 
 
 def read_qrels(path: Source, progress: Progress | None = None, *, columns: Columns | None = None) -> TrecTable:
@@ -203,11 +217,18 @@ def _read(source: Source, names: tuple[str, ...], value: str, progress: Progress
     query = np.concatenate([chunk.fields["query"] for chunk in chunks])
     documents = np.concatenate([chunk.fields["document"] for chunk in chunks])
     lines = np.concatenate([chunk.lines for chunk in chunks])
-    return _gathered(query, documents, values, lines, Path(path).name, path)
+    hint = ", or `evaluate --subtopics` if the second column is the subtopic" if names == TREC else ""
+    return _gathered(query, documents, values, lines, Path(path).name, path, f"once{hint}")
 
 
 def _gathered(
-    query: Array, documents: Array, values: Array, lines: Array | None, name: str, path: str | Path | None
+    query: Array,
+    documents: Array,
+    values: Array,
+    lines: Array | None,
+    name: str,
+    path: str | Path | None,
+    expected: str = "once",
 ) -> TrecTable:
     rows, indptr, query_ids = gather_queries(query)
     if rows is not None:
@@ -221,18 +242,20 @@ def _gathered(
     for q, (start, stop) in enumerate(zip(indptr[:-1].tolist(), indptr[1:].tolist(), strict=True)):
         block = table.documents[start:stop]
         if len(set(block)) < stop - start:
-            _report_duplicate(block, start, str(ids[q]), lines, path)
+            _report_duplicate(block, start, str(ids[q]), lines, path, expected)
     return table
 
 
-def _report_duplicate(block: list[bytes], start: int, query: str, lines: Array | None, path: str | Path | None) -> None:
+def _report_duplicate(
+    block: list[bytes], start: int, query: str, lines: Array | None, path: str | Path | None, expected: str
+) -> None:
     seen: dict[bytes, int] = {}
     for i, document in enumerate(block):
         if document in seen:
             text = document.decode("utf-8", "replace")
             first = "" if lines is None else f" (first on line {lines[start + seen[document]]})"
             line = None if lines is None else int(lines[start + i])
-            raise InputError(f"duplicate document {text!r} in query {query!r}{first}; expected once", path, line)
+            raise InputError(f"duplicate document {text!r} in query {query!r}{first}; expected {expected}", path, line)
         seen[document] = i
 
 

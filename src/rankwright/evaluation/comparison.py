@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from rankwright.errors import InputError
 from rankwright.evaluation.display import DisplayedComparison
+from rankwright.evaluation.power import queries_needed
 from rankwright.evaluation.significance import CORRECTIONS, TESTS, bootstrap_intervals, corrected, p_value
 from rankwright.evaluation.table import JUDGED, Evaluation, check_alike, shared_notes
 from rankwright.measures import Measure
@@ -19,6 +20,7 @@ __all__ = ["Comparison", "Difference", "compare"]
 
 Array = npt.NDArray[Any]
 _TIE = 1e-12  # values closer than rounding are a tie
+ALPHA = 0.05  # of the test whose number of queries is computed
 _CLEARLY = 0.05  # shares of judged documents that differ by more favour one side
 
 
@@ -40,6 +42,9 @@ class Difference:
         Confidence interval of the mean difference.
     p, p_corrected : dict
         By test: the p-value, raw and corrected for the number of systems compared on this measure.
+    queries_needed : int or None
+        Queries with which a paired t-test would find this difference with the probability asked for, if it is the true
+        one. None: not asked, no difference, or a million queries would not do.
     """
 
     system: str
@@ -54,6 +59,7 @@ class Difference:
     interval: tuple[float, float]
     p: dict[str, float]
     p_corrected: dict[str, float]
+    queries_needed: int | None = None
 
 
 @dataclass(frozen=True, repr=False)
@@ -70,6 +76,8 @@ class Comparison(DisplayedComparison):
     confidence: float
     n_resamples: int
     random_state: int
+    power: float | None = None
+    alpha: float = ALPHA
 
     @property
     def method(self) -> tuple[str, ...]:
@@ -81,7 +89,12 @@ class Comparison(DisplayedComparison):
             f"p-values: two-tailed {tests}; {family}",
             f"intervals: {self.confidence:.0%} bootstrap (BCa) of the mean difference; "
             f"{self.n_resamples} resamples, seed {self.random_state}",
+            *(() if self.power is None else (self._needed(),)),
         )
+
+    def _needed(self) -> str:
+        what = f"for {self.power:.0%} power of a two-tailed paired t-test at p < {self.alpha:.3g}"
+        return f"queries needed: {what}, if the true difference is the one seen"
 
 
 def compare(
@@ -93,6 +106,7 @@ def compare(
     confidence: float = 0.95,
     n_resamples: int = 9999,
     random_state: int = 0,
+    power: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Comparison:
     """Compare systems with a baseline.
@@ -111,6 +125,8 @@ def compare(
         Level of the bootstrap intervals of the mean difference.
     n_resamples, random_state : int
         Number of resamples and random seed, for the randomisation test and the bootstrap.
+    power : float, optional
+        Compute how many queries would be needed to find each difference with this probability, such as 0.8.
 
     Examples
     --------
@@ -127,6 +143,7 @@ def compare(
     others = [evaluation for evaluation in evaluations if evaluation is not base]
     measures = base.measures
     notes = shared_notes(evaluations)
+    alpha = ALPHA if correction == "none" else ALPHA / len(others)
     differences: list[Difference] = []
     for m, measure in enumerate(measures):
         rows = []
@@ -137,7 +154,8 @@ def compare(
         )
         for i, (system, pair, interval) in enumerate(zip(others, pairs, intervals, strict=True)):
             p = {test: p_value(test, gains[i], n_resamples=n_resamples, random_state=random_state) for test in tests}
-            rows.append(_difference(system.name, str(measure), *pair, interval, p))
+            needed = None if power is None else queries_needed(gains[i], power=power, alpha=alpha)
+            rows.append(_difference(system.name, str(measure), *pair, interval, p, needed))
             if progress is not None:
                 progress(m * len(others) + i + 1, len(measures) * len(others))
         adjusted = {test: corrected([row.p[test] for row in rows], correction) for test in tests}
@@ -158,6 +176,8 @@ def compare(
         confidence,
         n_resamples,
         random_state,
+        power,
+        alpha,
     )
 
 
@@ -183,6 +203,9 @@ def _check(
     n_resamples: int,
 ) -> None:
     check_alike(evaluations, base)
+    for measure in base.measures:
+        if not getattr(measure, "is_mean", True):  # measures of other programs are only a name
+            raise InputError(f"{measure} cannot be compared query by query: {measure.evaluates_only}")
     for test in tests:
         if test not in TESTS:
             raise InputError(f"unknown test {test!r}; expected one of {', '.join(TESTS)}")
@@ -195,7 +218,13 @@ def _check(
 
 
 def _difference(
-    system: str, measure: str, ours: Array, theirs: Array, interval: tuple[float, float], p: dict[str, float]
+    system: str,
+    measure: str,
+    ours: Array,
+    theirs: Array,
+    interval: tuple[float, float],
+    p: dict[str, float],
+    needed: int | None,
 ) -> Difference:
     gains = ours - theirs
     return Difference(
@@ -211,6 +240,7 @@ def _difference(
         interval,
         p,
         {},
+        needed,
     )
 
 

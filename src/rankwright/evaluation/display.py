@@ -41,7 +41,7 @@ class DisplayedEvaluation(Displayed):
             evaluation, query_ids=evaluation.query_ids[:_MOST_QUERIES], values=evaluation.values[:_MOST_QUERIES]
         )
         table = importlib.import_module(_RENDER).evaluation_table([first], per_query=True)
-        rows, more = table.rows[: min(n_queries, _MOST_QUERIES)], n_queries - _MOST_QUERIES
+        rows, more = table.rows[:-1], n_queries - _MOST_QUERIES  # the last row is the mean
         notes = (f"and {more:,} more queries: to_frame() has all",) if more > 0 else ()
         return "query by query", dataclasses.replace(table, rows=rows, notes=notes, rules=frozenset())
 

@@ -21,7 +21,7 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.evaluation.table import evaluate, mean_of
-from rankwright.measures import Measure, parse_measure
+from rankwright.measures import Measure, parse_reported
 
 __all__ = ["PermutationImportance", "permutation_importance"]
 
@@ -114,7 +114,7 @@ def permutation_importance(
     (1.0, True, 0.0)
     """
     model = getattr(model, "model_", getattr(model, "model", model))
-    wanted = parse_measure(measure)
+    wanted = parse_reported(measure)
     if not isinstance(repeats, int) or isinstance(repeats, bool) or repeats < 1:
         raise InputError(f"repeats is {repeats!r}; expected a whole number of at least 1")
     if not data.n_docs:

@@ -7,6 +7,7 @@ import dataclasses
 import io
 import json
 import math
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Comparison, Difference
+from rankwright.evaluation.query_differences import difference_records, differences_dict, query_differences
 from rankwright.evaluation.table import Evaluation, shared_notes
 
 __all__ = ["FORMATS", "Table", "comparison_table", "csv_text", "draw", "evaluation_table", "figure", "plain", "render"]
@@ -26,17 +28,38 @@ _SHORT = {"t": "t-test", "wilcoxon": "Wilcoxon", "sign": "sign", "randomization"
 
 @dataclass(frozen=True)
 class Table:
-    """Rows of text under a header, with notes below; a line is drawn before each of the rows ``rules``."""
+    """Rows of text under a header, with notes below; a line is drawn before each of the rows ``rules``.
+
+    The cells ``best``, by row and column, are bold in LaTeX.
+    """
 
     header: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
     notes: tuple[str, ...] = ()
     text_columns: int = 1
     rules: frozenset[int] = frozenset()
+    best: frozenset[tuple[int, int]] = frozenset()
 
 
-def render(result: Sequence[Evaluation] | Comparison, kind: str = "text", *, per_query: bool = False) -> str:
+def render(
+    result: Sequence[Evaluation] | Comparison,
+    kind: str = "text",
+    *,
+    per_query: bool = False,
+    compared: Sequence[Evaluation] = (),
+) -> str:
     """Render evaluations or a comparison in one of the ``FORMATS``.
+
+    Parameters
+    ----------
+    result : sequence of Evaluation, or Comparison
+        What to render.
+    kind : str
+        The format.
+    per_query : bool
+        Of evaluations: show every query.
+    compared : sequence of Evaluation
+        With a comparison: the evaluations that it compares, the baseline first, to show every query.
 
     Examples
     --------
@@ -49,10 +72,12 @@ def render(result: Sequence[Evaluation] | Comparison, kind: str = "text", *, per
         raise InputError(f"unknown format {kind!r}; expected one of {', '.join(FORMATS)}")
     if isinstance(result, Comparison):
         if kind == "json":
-            return json.dumps(plain(dataclasses.asdict(result)), indent=2, ensure_ascii=False) + "\n"
+            more = {"per_query": differences_dict(compared)} if compared else {}
+            return json.dumps(plain({**dataclasses.asdict(result), **more}), indent=2, ensure_ascii=False) + "\n"
         if kind == "csv":
-            return csv_text(*_comparison_records(result))
-        return _DRAW[kind](comparison_table(result))
+            return csv_text(*(difference_records(compared) if compared else _comparison_records(result)))
+        drawn = _DRAW[kind](comparison_table(result))
+        return f"{drawn}\n{_DRAW[kind](_differences_table(compared))}" if compared else drawn
     if kind == "json":
         return json.dumps(plain(_evaluation_dict(result, per_query)), indent=2, ensure_ascii=False) + "\n"
     if kind == "csv":
@@ -64,35 +89,70 @@ def evaluation_table(evaluations: Sequence[Evaluation], per_query: bool = False)
     """One row per system (and per query on request), one column per measure."""
     measures = tuple(map(str, evaluations[0].measures))
     rows: list[tuple[str, ...]] = []
-    rules = set()
+    rules, of_means = set(), []
     for evaluation in evaluations:
         means = tuple(figure(mean) for mean in evaluation.means.values())
         if per_query:
             rules.add(len(rows))
-            for query, values in zip(evaluation.query_ids.tolist(), evaluation.values, strict=True):
-                rows.append((evaluation.name, str(query), *(figure(value) for value in values)))
+            for query, values in _counted(evaluation):
+                rows.append((evaluation.name, str(query), *map(figure, values)))
             rules.add(len(rows))
             rows.append((evaluation.name, "mean", *means))
         else:
             rows.append((evaluation.name, *means))
+        of_means.append(len(rows) - 1)
     notes = (*evaluations[0].definitions, *shared_notes(evaluations))
     header = ("system", "query", *measures) if per_query else ("system", *measures)
-    return Table(header, tuple(rows), notes, 2 if per_query else 1, frozenset(rules - {0}))
+    n_names = 2 if per_query else 1
+    best = [cell for column in range(n_names, len(header)) for cell in _best(rows, of_means, column)]
+    return Table(header, tuple(rows), notes, n_names, frozenset(rules - {0}), frozenset(best))
+
+
+def _counted(evaluation: Evaluation) -> list[tuple[Any, list[float]]]:
+    """The queries that count for at least one measure, with their values."""
+    rows = zip(evaluation.query_ids.tolist(), evaluation.values.tolist(), strict=True)
+    return [(query, values) for query, values in rows if not all(map(math.isnan, values))]
+
+
+def _best(rows: Sequence[Sequence[str]], among: Sequence[int], column: int) -> list[tuple[int, int]]:
+    """The cells with the highest number of a column, as far as digits are shown; none if there is only one."""
+    shown = {at: float(rows[at][column]) for at in among if rows[at][column] not in ("", "–")}
+    if len(shown) < 2:
+        return []
+    return [(at, column) for at, number in shown.items() if number == max(shown.values())]
 
 
 def comparison_table(comparison: Comparison) -> Table:
     """For each measure, the row of the baseline, then a row per system."""
     tests = tuple(f"p {_SHORT[test]}" for test in comparison.tests)
-    header = ("measure", "system", "mean", "diff", "diff %", f"{comparison.confidence:.0%} interval", "w/t/l", *tests)
+    interval = f"{comparison.confidence:.0%} interval"
+    needed = ("queries needed",) if comparison.power is not None else ()
+    header = ("measure", "system", "mean", "diff", "diff %", interval, "w/t/l", *tests, *needed)
     rows: list[tuple[str, ...]] = []
-    rules = set()
+    rules, best = set(), []
     for measure, mean in comparison.baseline_means.items():
-        rules.add(len(rows))
-        rows.append((measure, f"{comparison.baseline} (baseline)", figure(mean), *("",) * (4 + len(tests))))
-        rows.extend(_difference_row(row) for row in comparison.differences if row.measure == measure)
+        first = len(rows)
+        rules.add(first)
+        rows.append((measure, f"{comparison.baseline} (baseline)", figure(mean), *("",) * (len(header) - 3)))
+        rows.extend(_difference_row(row)[: len(header)] for row in comparison.differences if row.measure == measure)
+        best += _best(rows, range(first, len(rows)), 2)
     marks = f"* p < {_ALPHA:g}" + ("" if comparison.correction == "none" else " after the correction")
     notes = (*comparison.definitions, *comparison.method, marks, *comparison.notes)
-    return Table(header, tuple(rows), notes, 2, frozenset(rules - {0}))
+    return Table(header, tuple(rows), notes, 2, frozenset(rules - {0}), frozenset(best))
+
+
+def _differences_table(evaluations: Sequence[Evaluation]) -> Table:
+    """For each measure a row per query: the values of all systems, and their differences from the baseline."""
+    names = [evaluation.name for evaluation in evaluations]
+    apart = [f"{name} − {names[0]}" if len(names) > 2 else "diff" for name in names[1:]]
+    rows: list[tuple[str, ...]] = []
+    rules = set()
+    for measure in map(str, evaluations[0].measures):
+        rules.add(len(rows))
+        for query, values, gains in query_differences(evaluations, measure):
+            shown = [*map(figure, values), *("–" if math.isnan(gain) else f"{gain:+.4f}" for gain in gains)]
+            rows.append((measure, str(query), *shown))
+    return Table(("measure", "query", *names, *apart), tuple(rows), (), 2, frozenset(rules - {0}))
 
 
 def _difference_row(row: Difference) -> tuple[str, ...]:
@@ -101,7 +161,8 @@ def _difference_row(row: Difference) -> tuple[str, ...]:
     p_values = (_p(p) for p in row.p_corrected.values())
     counts = f"{row.wins}/{row.ties}/{row.losses}"
     interval = f"[{low:+.4f}, {high:+.4f}]"
-    return ("", row.system, figure(row.mean), f"{row.difference:+.4f}", relative, interval, counts, *p_values)
+    needed = "–" if row.queries_needed is None else f"{row.queries_needed:,}"
+    return ("", row.system, figure(row.mean), f"{row.difference:+.4f}", relative, interval, counts, *p_values, needed)
 
 
 def figure(value: float) -> str:
@@ -150,19 +211,23 @@ _LATEX = {
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "−": "$-$", "<": "$<$", ">": "$>$", "–": "--", "*": "$^{*}$",
 }  # fmt: skip
 
+_NEGATIVE = re.compile(r"(?<![\w.-])-(?=\d+\.\d)")
+
 
 def _latex(table: Table) -> str:
     def escaped(text: str) -> str:
-        return "".join(_LATEX.get(character, character) for character in text.strip())
-
-    def line(cells: Sequence[str]) -> str:
-        return " & ".join(map(escaped, cells)) + r" \\"
+        signed = _NEGATIVE.sub("−", text.strip())  # a hyphen is too short for a minus sign
+        return "".join(_LATEX.get(character, character) for character in signed)
 
     layout = "l" * table.text_columns + "r" * (len(table.header) - table.text_columns)
     lines = [f"% {note}" for note in table.notes]
-    lines += [rf"\begin{{tabular}}{{{layout}}}", r"\toprule", line(table.header), r"\midrule"]
+    lines += [rf"\begin{{tabular}}{{{layout}}}", r"\toprule", " & ".join(map(escaped, table.header)) + r" \\"]
+    lines += [r"\midrule"]
     for i, row in enumerate(table.rows):
-        lines += [r"\midrule"] * (i in table.rules) + [line(row)]
+        cells = [
+            rf"\textbf{{{escaped(cell)}}}" if (i, j) in table.best else escaped(cell) for j, cell in enumerate(row)
+        ]
+        lines += [r"\midrule"] * (i in table.rules) + [" & ".join(cells) + r" \\"]
     return "\n".join([*lines, r"\bottomrule", r"\end{tabular}"]) + "\n"
 
 
@@ -187,11 +252,7 @@ def _evaluation_records(evaluations: Sequence[Evaluation], per_query: bool) -> t
     measures = list(map(str, evaluations[0].measures))
     if not per_query:
         return ["system", *measures], [[e.name, *e.means.values()] for e in evaluations]
-    records = [
-        [e.name, query, *values]
-        for e in evaluations
-        for query, values in zip(e.query_ids.tolist(), e.values.tolist(), strict=True)
-    ]
+    records = [[e.name, query, *values] for e in evaluations for query, values in _counted(e)]
     return ["system", "query", *measures], records
 
 
@@ -199,10 +260,12 @@ def _comparison_records(comparison: Comparison) -> tuple[list[str], list[list[An
     header = ["measure", "system", "baseline", "queries", "mean", "baseline_mean", "difference", "low", "high"]
     header += ["wins", "ties", "losses"]
     header += [f"{kind}_{test}" for kind in ("p", "p_corrected") for test in comparison.tests]
+    header += ["queries_needed"] * (comparison.power is not None)
     records = [
         [row.measure, row.system, comparison.baseline, row.queries, row.mean, row.baseline_mean, row.difference]
         + [*row.interval, row.wins, row.ties, row.losses]
         + [kind[test] for kind in (row.p, row.p_corrected) for test in comparison.tests]
+        + [row.queries_needed or ""] * (comparison.power is not None)
         for row in comparison.differences
     ]
     return header, records
@@ -216,8 +279,7 @@ def _evaluation_dict(evaluations: Sequence[Evaluation], per_query: bool) -> dict
         if per_query:
             names = list(map(str, evaluation.measures))
             system["per_query"] = {
-                str(query): dict(zip(names, values, strict=True))
-                for query, values in zip(evaluation.query_ids.tolist(), evaluation.values.tolist(), strict=True)
+                str(query): dict(zip(names, values, strict=True)) for query, values in _counted(evaluation)
             }
         systems.append(system)
     return {"definitions": list(evaluations[0].definitions), "systems": systems}

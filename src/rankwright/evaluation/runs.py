@@ -50,17 +50,32 @@ class Judgements:
     @cached_property
     def known(self) -> Rankings:
         """The judged labels of each query."""
-        return Rankings(self.labels, self.qrels.indptr)
+        qrels = self.qrels
+        return Rankings(self.labels, qrels.indptr, grades=qrels.values, strata=qrels.strata, subtopics=qrels.subtopics)
 
     @cached_property
-    def label_of(self) -> dict[str, dict[bytes, float]]:
-        """Label by query and document."""
-        documents, labels = self.qrels.documents, self.labels.tolist()
-        bounds = self.qrels.indptr.tolist()
+    def row_of(self) -> dict[str, dict[bytes, int]]:
+        """Row of the qrels by query and document."""
+        documents, bounds = self.qrels.documents, self.qrels.indptr.tolist()
         return {
-            query: dict(zip(documents[start:stop], labels[start:stop], strict=True))
+            query: dict(zip(documents[start:stop], range(start, stop), strict=True))
             for query, start, stop in zip(self.qrels.query_ids.tolist(), bounds[:-1], bounds[1:], strict=True)
         }
+
+    def ranked(self, rows: Array, indptr: Array) -> Rankings:
+        """Rankings of documents by their rows in the qrels; -1 without a judgement."""
+        is_judged = rows >= 0
+
+        def of(values: Array | None, otherwise: float) -> Array | None:
+            if values is None:
+                return None
+            known = is_judged if values.ndim == 1 else is_judged[:, None]
+            return np.where(known, values[rows], otherwise) if len(values) else np.full(len(rows), otherwise)
+
+        known, labels = self.known, of(self.labels, 0.0)
+        assert labels is not None
+        more = of(known.grades, np.nan), of(known.strata, -1), of(known.subtopics, 0.0)
+        return Rankings(labels, indptr, known, is_judged, *more)
 
 
 def evaluate_run(
@@ -128,24 +143,23 @@ def _ranked(judged: Judgements, run: TrecTable) -> tuple[Rankings, Array]:
     bounds = run.indptr.tolist()
     place = {query: q for q, query in enumerate(run.query_ids.tolist())}
     found: list[Array] = []
-    sizes = np.zeros(len(judged.label_of), np.int64)
-    absent = np.zeros(len(judged.label_of), bool)
-    for q, (query, label_of) in enumerate(judged.label_of.items()):
+    sizes = np.zeros(len(judged.row_of), np.int64)
+    absent = np.zeros(len(judged.row_of), bool)
+    for q, (query, row_of) in enumerate(judged.row_of.items()):
         at = place.get(query)
         if at is None:
             absent[q] = True
             continue
         start, stop = bounds[at], bounds[at + 1]
         sizes[q] = stop - start
-        labels = np.fromiter(map(label_of.get, run.documents[start:stop], repeat(np.nan)), np.float64, stop - start)
-        found.append(labels[order[start:stop] - start])
-    ranked = np.concatenate(found) if found else np.zeros(0)
-    unjudged = np.isnan(ranked)
-    return Rankings(np.where(unjudged, 0.0, ranked), sizes_to_indptr(sizes), judged.known, ~unjudged), absent
+        rows = np.fromiter(map(row_of.get, run.documents[start:stop], repeat(-1)), np.int64, stop - start)
+        found.append(rows[order[start:stop] - start])
+    ranked = np.concatenate(found) if found else np.zeros(0, np.int64)
+    return judged.ranked(ranked, sizes_to_indptr(sizes)), absent
 
 
 def _warn_unknown(judged: Judgements, run: TrecTable, unknown: int) -> None:
-    stranger = np.array([query not in judged.label_of for query in run.query_ids.tolist()])
+    stranger = np.array([query not in judged.row_of for query in run.query_ids.tolist()])
     documents = int(np.diff(run.indptr)[stranger].sum())
     what = f"ignored {documents} documents of {unknown} unjudged queries"
     warnings.warn(f"{run.name or 'the run'}: {what}", InputWarning, stacklevel=3)

@@ -57,7 +57,8 @@ class Evaluation(DisplayedEvaluation):
     @property
     def means(self) -> dict[str, float]:
         """Mean of every measure over the queries that count; nan if none does."""
-        return {str(m): mean_of(column) for m, column in zip(self.measures, self.values.T, strict=True)}
+        columns = zip(self.measures, self.values.T, strict=True)
+        return {str(m): getattr(m, "mean", mean_of)(column) for m, column in columns}  # of other programs, only a name
 
     def column(self, measure: str | Measure) -> Array:
         """The values of one measure, query by query."""

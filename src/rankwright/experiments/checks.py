@@ -25,7 +25,7 @@ from rankwright.experiments.config import (
 from rankwright.experiments.data_checks import Finder, check_data
 from rankwright.experiments.method_checks import check_measure, check_method
 from rankwright.experiments.toml import Place, Problems, parse_toml
-from rankwright.measures import Measure, parse_goal, parse_measure
+from rankwright.measures import Measure, parse_goal, parse_measure, parse_reported
 
 __all__ = ["check_text", "load_experiment", "read_text"]
 
@@ -182,7 +182,9 @@ def _common(problems: Problems, table: Any) -> tuple[dict[str, Any], Measure | N
     common = problems.table(table, place, _EXPERIMENT, "[experiment]")
     if "measures" in common:
         listed = enumerate(common["measures"])
-        common["measures"] = [check_measure(problems, (*place, "measures", at), name) for at, name in listed]
+        common["measures"] = [
+            check_measure(problems, (*place, "measures", at), name, parse_reported) for at, name in listed
+        ]
     for number, test in enumerate(common.get("tests", [])):
         problems.choice(test, (*place, "tests", number), TESTS, "test")
     for key, such_as in (("measures", "such as nDCG@10"), ("tests", f"of {', '.join(TESTS)}")):

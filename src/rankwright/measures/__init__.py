@@ -23,6 +23,7 @@ __all__ = [
     "measure_names",
     "parse_goal",
     "parse_measure",
+    "parse_reported",
     "register",
 ]
 
@@ -30,8 +31,9 @@ for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
 
 _WRITTEN = re.compile(
-    r"^\s*(?P<name>[A-Za-z][A-Za-z_]*?)\s*(?:\((?P<inside>.*)\))?\s*(?:@(?P<cutoff>.*)|[._](?P<trec>\d+))?\s*$"
+    r"^\s*(?P<name>[A-Za-z][A-Za-z_-]*?)\s*(?:\((?P<inside>.*)\))?\s*(?:@(?P<cutoff>.*)|[._](?P<trec>\d+(?:\.\d+)?))?\s*$"
 )
+_COMMA = re.compile(r",(?![^{]*\})")  # not those inside of braces
 
 
 def measure_classes() -> dict[str, type[Measure]]:
@@ -73,13 +75,13 @@ def parse_measure(text: str | Measure) -> Measure:
         raise InputError(f"unknown measure {name!r}; {hint}")
     parameters = _parameters(inside or "", text)
     if cutoff is not None:
-        if not cutoff.strip().isdecimal():
-            raise InputError(f"the cutoff of {text!r} is {cutoff!r}; expected a whole number from 1")
-        parameters["cutoff"] = int(cutoff)
+        parameters[kind.at] = _behind_at(kind, cutoff, text)
+    elif kind.at != "cutoff" and kind.at not in parameters:
+        raise InputError(f"{kind.name} needs a {kind.at}; write for example {kind()}")
     understood = {field.name for field in dataclasses.fields(kind)} | set(getattr(kind, "shorthands", {}))
     unknown = set(parameters) - understood
     if unknown:
-        known = ", ".join(sorted(understood - {"cutoff"})) or "none"
+        known = ", ".join(sorted(understood - {"cutoff", kind.at})) or "none"
         raise InputError(f"{kind.name} has no parameter {min(unknown)!r}; its parameters: {known}")
     for shorthand, meanings in getattr(kind, "shorthands", {}).items():
         if shorthand in parameters:
@@ -91,7 +93,7 @@ def parse_measure(text: str | Measure) -> Measure:
 
 
 def parse_goal(text: str | Measure) -> Measure:
-    """A measure to train for or to choose by; one that does not say how good a ranking is, is refused.
+    """A measure to train for or to choose by; one that cannot be, or does not say how good a ranking is, is refused.
 
     Examples
     --------
@@ -99,15 +101,44 @@ def parse_goal(text: str | Measure) -> Measure:
     AP
     """
     measure = parse_measure(text)
+    if measure.evaluates_only:
+        raise InputError(f"{measure} cannot be trained for: {measure.evaluates_only}")
     if not measure.is_goal:
         what = f"{measure} does not say how good a ranking is ({measure.definition()})"
         raise InputError(f"{what}; expected a measure to train for, such as nDCG@10")
     return measure
 
 
+def parse_reported(text: str | Measure) -> Measure:
+    """A measure for tables that compare models on labelled data: of labels alone, and a mean over queries.
+
+    Examples
+    --------
+    >>> print(parse_reported("Bpref"))
+    Bpref
+    """
+    measure = parse_measure(text)
+    if measure.needs or not measure.is_mean:
+        reason = f"it needs {measure.needs}" if measure.needs else measure.evaluates_only
+        raise InputError(f"{measure} cannot be reported here: {reason}")
+    return measure
+
+
+def _behind_at(kind: type[Measure], number: str, text: str) -> float:
+    """What is written behind the @: a whole number, or a share for measures that have no cutoff there."""
+    if kind.at == "cutoff":
+        if not number.strip().isdecimal():
+            raise InputError(f"the cutoff of {text!r} is {number!r}; expected a whole number from 1")
+        return int(number)
+    try:
+        return float(number)
+    except ValueError:
+        raise InputError(f"the {kind.at} of {text!r} is {number!r}; expected a number") from None
+
+
 def _parameters(inside: str, text: str) -> dict[str, Any]:
     parameters: dict[str, Any] = {}
-    for part in filter(None, (part.strip() for part in inside.split(","))):
+    for part in filter(None, (part.strip() for part in _COMMA.split(inside))):
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not value:
             raise InputError(f"{part!r} in the measure {text!r} is not understood; expected parameter=value")

@@ -39,12 +39,21 @@ class Rankings:
         documents are all there are.
     is_judged : ndarray of bool or None
         Whether each of the ranked documents has a judgement; without one, its label is 0. None: all have.
+    grades : ndarray or None
+        Labels as the judgements have them, those below 0 included; nan without a judgement. None: the labels.
+    strata : ndarray of int or None
+        The stratum of the pool that each document was sampled from; -1 without one. None: not known.
+    subtopics : ndarray of shape (documents, subtopics) or None
+        Labels by subtopic of the query; 0 if not judged. None: not known.
     """
 
     labels: Array
     indptr: Array
     judged: Rankings | None = None
     is_judged: Array | None = None
+    grades: Array | None = None
+    strata: Array | None = None
+    subtopics: Array | None = None
 
     @cached_property
     def ideal(self) -> Rankings:
@@ -79,8 +88,9 @@ class Rankings:
         sizes = np.minimum(self.sizes, k)
         indptr = sizes_to_indptr(sizes)
         places = np.arange(indptr[-1]) + np.repeat(self.indptr[:-1] - indptr[:-1], sizes)
-        is_judged = None if self.is_judged is None else self.is_judged[places]
-        return Rankings(self.labels[places], indptr, self.known, is_judged)
+        more = (self.is_judged, self.grades, self.strata, self.subtopics)
+        kept = (None if part is None else part[places] for part in more)
+        return Rankings(self.labels[places], indptr, self.known, *kept)
 
     def sum(self, values: Array) -> Array:
         """Sum one value per document over each query."""
@@ -125,6 +135,14 @@ class Measure:
         Whether the loss has a cutoff unless its name ends with ``-nc``.
     own_losses : tuple of str
         Feature maps that make a loss of their own name.
+    at : str
+        The parameter that is written behind ``@``.
+    evaluates_only : str
+        Why the measure cannot be trained for; empty: it can.
+    is_mean : bool
+        Whether the value of a system is the arithmetic mean over queries, which comparisons need.
+    needs : str
+        What judgements must have besides labels; empty: nothing.
     """
 
     cutoff: int | None = None
@@ -138,6 +156,10 @@ class Measure:
     loss_name: ClassVar[str] = ""
     loss_has_cutoff: ClassVar[bool] = False
     own_losses: ClassVar[tuple[str, ...]] = ()
+    at: ClassVar[str] = "cutoff"
+    evaluates_only: ClassVar[str] = ""
+    is_mean: ClassVar[bool] = True
+    needs: ClassVar[str] = ""
 
     def __post_init__(self) -> None:
         if self.cutoff is not None:
@@ -152,6 +174,11 @@ class Measure:
     def value(self, rankings: Rankings) -> Array:
         """One number per query. The caller decides what a query without a relevant document counts as."""
         raise InputError(f"{self.name} does not define its value")
+
+    def mean(self, values: Array) -> float:
+        """The mean over queries, of the values that are not nan; nan if there is none."""
+        kept = values[~np.isnan(values)]
+        return float(kept.mean()) if len(kept) else float("nan")
 
     def has_relevant(self, rankings: Rankings) -> Array:
         """Which queries have something relevant to find; by default a judged label above 0."""
@@ -283,12 +310,13 @@ class Measure:
         return {
             field.name: getattr(self, field.name)
             for field in dataclasses.fields(self)
-            if field.name != "cutoff" and getattr(self, field.name) != field.default
+            if field.name not in ("cutoff", self.at) and getattr(self, field.name) != field.default
         }
 
     def __str__(self) -> str:
         inside = ", ".join(f"{key}={value!r}" for key, value in self._parameters().items())
-        cutoff = "" if self.cutoff is None else f"@{self.cutoff}"
+        at = getattr(self, self.at)
+        cutoff = "" if at is None else f"@{at}"
         return f"{self.name}({inside}){cutoff}" if inside else f"{self.name}{cutoff}"
 
 

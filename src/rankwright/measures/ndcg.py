@@ -2,13 +2,15 @@
 
     nDCG@k = Σ_{r<k} gain(label_r) D(r) / the same sum for the best order of the judged documents
 
-Gain `2^label − 1` (exponential; the papers, LightGBM) or `label` (linear; trec_eval). Discount `D(r) = 1/log2(2+r)`, or
-that of Järvelin and Kekäläinen, `1/max(1, log2(1+r))`: 1 for the first two ranks. Ranks count from 0.
+Gain `2^label − 1` (exponential; the papers, LightGBM) or `label` (linear; trec_eval), or a table. Discount
+`D(r) = 1/log2(2+r)`, or that of Järvelin and Kekäläinen, `1/max(1, log2(1+r))`: 1 for the first two ranks. Ranks count
+from 0.
 """
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -34,6 +36,7 @@ class _Gained(Measure):
 
     gain: str | None = None
     discount: str = "log2"
+    gains: Any = None
 
     shorthands: ClassVar[dict[str, Any]] = {
         "dcg": {
@@ -49,6 +52,7 @@ class _Gained(Measure):
             raise InputError(f"gain of {self.name} is {self.gain!r}; expected exponential or linear")
         if self.discount not in _DISCOUNTS:
             raise InputError(f"discount of {self.name} is {self.discount!r}; expected log2 or jk")
+        object.__setattr__(self, "gains", _table(self.gains, self.name))
 
     def resolve(self, convention: str) -> Self:
         """Fill in the gain: linear for ``trec``, exponential for ``letor``."""
@@ -57,12 +61,15 @@ class _Gained(Measure):
     def definition(self) -> str:
         """Gain and discount in words."""
         gain = _GAINS[self.gain] if self.gain else "by convention"
+        if self.gains:
+            gain = f"{_shown(self.gains)} (other labels: {gain})"
         return f"gain {gain}, discount {'log2' if self.discount == 'log2' else 'Järvelin–Kekäläinen'}"
 
     def _parameters(self) -> dict[str, Any]:
+        table = {"gains": dict(self.gains)} if self.gains else {}
         if self.gain and self.discount == "log2":  # as ir_measures writes it
-            return {"dcg": "log2" if self.gain == "linear" else "exp-log2"}
-        return super()._parameters()
+            return {"dcg": "log2" if self.gain == "linear" else "exp-log2", **table}
+        return {**super()._parameters(), **table}
 
     def check_labels(self, labels: Array) -> None:
         """The gain must be known, and no sum of gains may overflow."""
@@ -71,17 +78,61 @@ class _Gained(Measure):
         highest = labels.max(initial=0.0)
         if highest > _LARGEST[self.gain]:
             raise InputError(f"the label {highest:g} is too large for {self.name} with gain {_GAINS[self.gain]}")
+        if self.gains:
+            self._check_order(np.unique(labels))
+
+    def _check_order(self, labels: Array) -> None:
+        """Gains must not fall as labels rise."""
+        falls = np.flatnonzero(np.diff(self._gain_of(labels)) < 0)
+        if len(falls):
+            lower, higher = labels[falls[0]], labels[falls[0] + 1]
+            what = f"the gain of label {higher:g} is below that of label {lower:g}"
+            raise InputError(f"{what} in {self}; expected gains that do not fall as labels rise")
+
+    def has_relevant(self, rankings: Rankings) -> Array:
+        """Which queries have a judged document with a gain."""
+        known = rankings.known
+        return super().has_relevant(rankings) if not self.gains else known.max(self.worth(known.labels)) > 0
 
     def worth(self, labels: Array) -> Array:
         """Gain of every label."""
         self.check_labels(labels)
-        return labels if self.gain == "linear" else np.exp2(labels) - 1.0
+        return self._gain_of(labels)
+
+    def _gain_of(self, labels: Array) -> Array:
+        gains = labels if self.gain == "linear" else np.exp2(labels) - 1.0
+        for label, gain in self.gains or ():
+            gains = np.where(labels == label, float(gain), gains)
+        return gains
 
     def discounts(self, ranks: Array) -> Array:
         """Discount of every rank, from 0."""
         if self.discount == "log2":
             return 1.0 / np.log2(ranks + 2.0)
         return 1.0 / np.maximum(1.0, np.log2(ranks + 1.0))
+
+
+def _table(gains: Any, name: str) -> tuple[tuple[float, float], ...] | None:
+    """A table of gains as pairs, ordered by label, which makes measures with equal tables equal."""
+    if gains is None:
+        return None
+    pairs = list(gains.items()) if isinstance(gains, Mapping) else gains
+    try:
+        found = tuple(sorted((label, gain) for label, gain in pairs))
+        good = bool(found) and all(0 <= number < _LARGEST["linear"] for pair in found for number in pair)
+    except (TypeError, ValueError):
+        good = False
+    if not good:
+        raise InputError(
+            f"gains of {name} is {gains!r}; expected numbers of at least 0 by label, such as {{1: 1, 2: 3}}"
+        )
+    if found[0][0] == 0 and found[0][1] != 0:
+        raise InputError(f"gains of {name} has {found[0][1]!r} for label 0, which unjudged documents have; expected 0")
+    return found
+
+
+def _shown(gains: tuple[tuple[float, float], ...]) -> str:
+    return ", ".join(f"{label:g}→{gain:g}" for label, gain in gains)
 
 
 @register
@@ -97,6 +148,8 @@ class nDCG(_Gained, PositionSum):
         None: decided by the convention, linear for ``trec``, exponential for ``letor``.
     discount : {"log2", "jk"}
         ``1/log2(2+r)``, or Järvelin and Kekäläinen's.
+    gains : dict, optional
+        Gain by label, such as ``{1: 1, 2: 3}``; labels that it does not have keep their ``gain``.
     """
 
     name: ClassVar[str] = "nDCG"
@@ -138,6 +191,10 @@ class nDCG(_Gained, PositionSum):
         from rankwright.measures.oracles import position_decay as dorm  # loads numba
         from rankwright.measures.oracles.position_windows import by_windows
 
+        if self.gains:
+            raise InputError(
+                f"{self} cannot be trained with the feature map 'dorm'; expected nDCG without a gain table"
+            )
         profile, at, cut = decay.partition("@")
         if profile not in ("", *_DECAYS) or (at and not (cut.isdecimal() and int(cut))):
             known = " or ".join(_DECAYS)
@@ -180,7 +237,7 @@ class AveNDCG(_Gained):
     def value(self, rankings: Rankings) -> Array:
         """The mean over the cutoffs."""
         self.check_labels(rankings.known.labels)
-        parts = [nDCG(k, self.gain, self.discount) for k in range(1, self.cutoff + 1)]
+        parts = [nDCG(k, self.gain, self.discount, self.gains) for k in range(1, self.cutoff + 1)]
         return np.asarray(sum(part.value(rankings) for part in parts)) / len(parts)
 
     def swaps(self) -> Swaps:

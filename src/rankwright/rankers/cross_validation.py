@@ -23,7 +23,7 @@ import numpy.typing as npt
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import some_queries
 from rankwright.errors import InputError
-from rankwright.measures import Measure, parse_measure
+from rankwright.measures import Measure, parse_goal
 from rankwright.models.scoring import scores_of
 from rankwright.rankers.folds import Folds, by_content, places_among
 from rankwright.rankers.parameters import seed_of
@@ -178,7 +178,7 @@ def cross_validate(
 
 def crossed(ranker: Any, data: RankingData, weights: Weights, folds: Folds, measure: str | Measure) -> CrossValidation:
     """The same for data whose weights are known, all above 0; KeyboardInterrupt if no fold was finished."""
-    return _cross(ranker, data, weights, folds, parse_measure(measure))[0]
+    return _cross(ranker, data, weights, folds, parse_goal(measure))[0]
 
 
 class _Fold:
