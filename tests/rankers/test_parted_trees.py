@@ -104,6 +104,14 @@ def test_the_trees_of_one_machine(settings):
     assert parted["gain"] == pytest.approx(whole["gain"], rel=1e-3)
 
 
+def test_leaves_of_documents_that_only_lose_are_tied_as_on_one_machine():
+    data = made_up(40)  # scores are equal: Newton's step is twice the learning rate, exactly
+    whole, parted = LambdaMART(**SMALL | {"n_trees": 1}).fit(data), fitted(data, settings={"n_trees": 1})
+    exact = np.isin(np.abs(forest(whole)["value"]), 0.2)
+    assert exact.any()
+    assert np.array_equal(forest(parted)["value"][exact], forest(whole)["value"][exact])
+
+
 def test_bins_of_a_sample_are_those_of_one_machine(monkeypatch):
     monkeypatch.setattr("rankwright.models.trees.binning._SAMPLE", 150)
     data = rows()

@@ -31,7 +31,7 @@ def packed_total(totals: Any, per_row: int) -> tuple[int, int, int]:
 
     Examples
     --------
-    >>> packed, *_ = packed_total([-(6 << 30), 4 << 15, 8], 0)
+    >>> packed, *_ = packed_total([-(6 << 16), 4 << 15, 8], 0)
     >>> packed >> 32, packed & 0xFFFFFFFF
     (-6, 4)
     """

@@ -2,9 +2,10 @@
 
 All are whole numbers, so sums do not depend on how the rows are cut into parts. A row is a pair of 64 bits each: its
 residual, and curvature · 2¹⁶ + 1, so one addition per row and feature gives all three sums of up to 2¹⁶ − 1 rows. They
-are then added to arrays of their own, which travel. A unit is a power of two, such that all |residuals| sum to less
-than 2⁶⁰ and all curvatures to less than 2⁴⁶ units: with a billion rows, one of average curvature has 35,000 or more.
-It follows from exact sums, which do not depend on the parts either.
+are then added to arrays of their own, which travel. Units are powers of two, such that all |residuals| and all
+curvatures sum to less than 2⁴⁶ of them: with a billion rows, one of average size has tens of thousands. They follow
+from exact sums, which do not depend on the parts either. A unit of residuals is two of curvatures: where all scores are
+equal, residuals of documents that only win or only lose are twice their curvatures, and leaves of these are exact.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ __all__ = [
 ]
 
 Array = npt.NDArray[Any]
-RESIDUAL_ROOM, CURVE_ROOM = 60, 46  # bits of the sum over all rows
+RESIDUAL_ROOM, CURVE_ROOM = 46, 46  # bits of the sum over all rows
 _COUNT_BITS = 16
 _COUNT = (1 << _COUNT_BITS) - 1
 MOST_AT_ONCE = _COUNT
@@ -44,7 +45,7 @@ _SPARE = 1  # bits that a sum may grow by from one tree to the next
 _UNUSED = 5  # bits of a sum's room that may stay empty
 _EXPONENTS = 2048  # of a float64
 _LEAST = -900  # exponent of a sum; smaller ones are as good as 0
-_SQUARED = RESIDUAL_ROOM // 2  # bits of residuals that are left out of their squares
+_SQUARED = RESIDUAL_ROOM - 30  # bits of residuals that are left out of their squares
 _HALF = 26  # bits of the lower part of a mantissa
 _BLOCK = 256  # rows
 _FAR = 5  # rows apart, on average, from which words are read row by row
@@ -58,7 +59,7 @@ class Units:
     --------
     >>> sums = np.stack([exact_sums(np.array([1.0, -2.5])), exact_sums(np.array([0.25, 0.5]))])
     >>> Units.of(sums)
-    Units(residual=-57, curve=-45)
+    Units(residual=-43, curve=-44)
     >>> Units.of(sums).suit(sums)
     True
     """
@@ -69,13 +70,19 @@ class Units:
     @classmethod
     def of(cls, sums: Array) -> Units:
         """Units for these sums, or for slightly larger ones."""
-        residual, curve = (_exponent(own) for own in sums)
-        return cls(residual + _SPARE - RESIDUAL_ROOM, curve + _SPARE - CURVE_ROOM)
+        top = _top(sums) + _SPARE
+        return cls(top + 1 - RESIDUAL_ROOM, top - CURVE_ROOM)
 
     def suit(self, sums: Array) -> bool:
         """Whether these sums have room, and enough of it is used."""
-        tops = (self.residual + RESIDUAL_ROOM, self.curve + CURVE_ROOM)
-        return all(top - _UNUSED < max(_exponent(own), _LEAST) <= top for own, top in zip(sums, tops, strict=True))
+        top = self.curve + CURVE_ROOM
+        return top - _UNUSED < _top(sums) <= top
+
+
+def _top(sums: Array) -> int:
+    """The power of two that half of the residuals, and the curvatures, are below."""
+    residual, curve = (_exponent(own) for own in sums)
+    return max(residual - 1, curve)
 
 
 def _exponent(sums: Array) -> int:
