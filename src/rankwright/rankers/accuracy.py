@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -29,7 +28,7 @@ from rankwright.data.memory import free_memory
 from rankwright.data.parts import batches, feature_bytes, rows_in, stored
 from rankwright.data.scaling import QueryScaler, Standardizer
 from rankwright.data.scratch import beside, scratch
-from rankwright.data.statistics import Statistics
+from rankwright.data.statistics import Statistics, statistics_of
 from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
@@ -38,7 +37,7 @@ from rankwright.rankers.cost import CostRanker, Trial, cost
 from rankwright.rankers.cross_validation import Steps, Still
 from rankwright.rankers.facts import Kind, Notice, Outcome
 from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, SEED, Rule, parameter, seed_of, whole
-from rankwright.rankers.scales import largest, scale_of
+from rankwright.rankers.scales import scale_of
 
 __all__ = ["AccuracySVM"]
 
@@ -169,10 +168,11 @@ class AccuracySVM(CostRanker):
         good = data.labels >= self.relevant_from
         if self.query_scaling is not None:
             X, rows = _scaled(QueryScaler(self.query_scaling), data), None
-        order = _row_order(X, rows, good, weights)
+        found = statistics_of(data) if self.query_scaling is None else Statistics.of(X)
+        order = _row_order(X, rows, found, good, weights)
         good, weights = good[order], weights[order]
         rows = order if rows is None else rows[order]
-        X, scale = _standardized(X, rows) if self.standardize else (_for_liblinear(X, rows), np.ones(X.shape[1]))
+        X, scale = _standardized(X, rows, found) if self.standardize else (_for_liblinear(X, rows), np.ones(X.shape[1]))
         costs = weights / weights.sum()
         if self.balance:
             costs = costs * np.where(good, weights[~good].sum() / weights[good].sum(), 1.0)
@@ -264,23 +264,22 @@ def _scaled(scaler: QueryScaler, data: RankingData) -> Any:
     return X
 
 
-def _row_order(X: Any, rows: Array | None, good: Array, weights: Array) -> Array:
+def _row_order(X: Any, rows: Array | None, found: Statistics, good: Array, weights: Array) -> Array:
     """An order of the rows that depends on their content only, so that the model does not depend on the order given.
 
     Rows are sorted by a fixed random combination of their features, which only equal rows share.
     """
-    size = np.maximum(largest(X), np.finfo(np.float64).tiny)
+    size = np.maximum(np.maximum(np.abs(found.low), np.abs(found.high)), np.finfo(np.float64).tiny)
     mix = np.random.default_rng(0).uniform(0.5, 1.0, X.shape[1]) / size
     scores = LinearModel(mix).score(X)
     return np.lexsort((weights, good, scores if rows is None else scores[rows]))
 
 
-def _standardized(X: Any, rows: Array) -> tuple[Array, Array]:
+def _standardized(X: Any, rows: Array, found: Statistics) -> tuple[Array, Array]:
     """Dense rows of mean 0 and deviation 1, and the deviations; constant features become 0, their scale inf."""
     if sparse.issparse(X) and len(rows) * X.shape[1] * 8 > _DENSE_BYTES:
         size = f"{len(rows) * X.shape[1] * 8 / 1e9:,.0f} GB"
         raise InputError(f"standardising makes sparse features dense, {size} here; expected standardize=False")
-    found = _statistics(X, rows)
     scale = scale_of(found)
     flat = np.isinf(scale)
     standardizer = Standardizer(found.means, np.where(flat, 1.0, scale))
@@ -291,14 +290,6 @@ def _standardized(X: Any, rows: Array) -> tuple[Array, Array]:
         standard[start : start + _CHUNK_ROWS] = standardizer.transform(some)
     standard[:, flat] = 0.0
     return standard, scale
-
-
-def _statistics(X: Any, rows: Array) -> Statistics:
-    """The statistics of some rows; they do not depend on their order."""
-    if len(rows) == X.shape[0]:
-        return Statistics.of(X)
-    found = [Statistics.of(X[some]) for some in np.array_split(np.sort(rows), -(-len(rows) // _CHUNK_ROWS))]
-    return reduce(Statistics.merge, found)
 
 
 def _for_liblinear(X: Any, rows: Array) -> Any:
