@@ -5,8 +5,8 @@ import warnings
 import numpy as np
 import pytest
 
+from every_measure import with_every_measure
 from rankwright import InputError, RankingData, evaluate, load_model
-from rankwright.measures import REGISTRY, parse_measure
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.facts import Kind
 from rankwright.training.methods import METHODS, NAMES
@@ -155,9 +155,8 @@ def test_errors_name_the_part_of_the_data(changed, message):
 
 
 @pytest.mark.parametrize("highest", [0.0, 1.0, 4.0, 5.0, 2000.0, 1e300])
-@pytest.mark.parametrize("name", sorted({kind.name for kind in REGISTRY.values()}))
-def test_labels_are_checked_as_an_evaluation_would(name, highest):
-    measure = parse_measure(f"{name}@5" if REGISTRY[name.lower()].needs_cutoff else name)
+@with_every_measure(5, parameters=False)
+def test_labels_are_checked_as_an_evaluation_would(measure, highest):
     data = RankingData.from_arrays([[0.0], [1.0]], [0.0, highest], group=[2])
     complaints = [
         complaint(measure.resolve("letor").check_labels, data.labels),
