@@ -103,7 +103,6 @@ def test_rounds_from_a_background_are_those_of_the_definition():
 @pytest.mark.parametrize("as_given", [np.asarray, sparse.csr_array], ids=str)
 def test_threads_do_not_change_a_bit(as_given, monkeypatch):
     monkeypatch.setattr(feature_learner, "_TASK_ROWS", 20)
-    monkeypatch.setattr(feature_learner, "_TASK_VALUES", 100)
     X, y, qid = make()
     given = as_given(X)
     one = LambdaBoost(30).fit(given, y, qid)
