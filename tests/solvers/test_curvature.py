@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from rankwright.objectives.sample import centred_sample
+from rankwright.objectives.sample import centred_sample, rows_wanted
 from rankwright.solvers.metric import FLAT, MANY_FEATURES, Shape, shape_of
 from rankwright.solvers.planes import PlaneBook
 
@@ -99,5 +99,5 @@ def test_of_many_features_the_directions_of_most_variance_are_kept():
 def test_the_shape_is_known_where_there_are_enough_documents(per_feature, known):
     X = np.random.default_rng(4).normal(size=(per_feature * 20, 20))
     rows, indptr = np.arange(len(X)), np.arange(0, len(X) + 1, 10)
-    shape = shape_of(lambda: centred_sample(X, rows, indptr, np.ones(20), np.arange(20)))
+    shape = shape_of(lambda: centred_sample(X, rows, indptr, np.ones(20), np.arange(20), rows_wanted(len(rows), 20)))
     assert (shape is not None) == known
