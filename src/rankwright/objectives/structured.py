@@ -76,11 +76,13 @@ def _evaluate(
             if cost[q] == 0.0:
                 continue
             loss = oracle(scores, labels[start:stop], order, parameters, coef[:n], work)
-            margin = 0.0
-            for i in range(n):
-                if added.size:
+            if added.size:
+                for i in range(n):
                     coef[i] += added[start + i]
+            margin = 0.0
+            for i in range(n):  # nothing is written here: how it is summed must not depend on where arrays lie
                 margin += coef[i] * scores[i]
+            for i in range(n):
                 coef[i] *= cost[q]
             losses[block] += cost[q] * loss
             values[block] += cost[q] * (loss - margin)
