@@ -34,6 +34,7 @@ import numpy.typing as npt
 
 from bench_lambda_mart import BINS, LEAVES, MIN_ROWS, N_FEATURES, RATE, SIZE, TRUNCATION, make
 from rankwright import LambdaMART, RankingData, StructuredSVM, evaluate, open_parts
+from rankwright.cli.main import main as run
 from rankwright.engines.dask import DaskWorkers
 
 Array = npt.NDArray[Any]
@@ -44,7 +45,7 @@ def main() -> int:
     """Measure everything."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--docs", type=int, default=240_000)
-    parser.add_argument("--parts", type=int, default=8)
+    parser.add_argument("--parts", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--trees", type=int, default=20)
     parser.add_argument(
@@ -88,6 +89,9 @@ class Data:
             qid = np.arange(first, last) // SIZE
             write_frame(self.folder / f"part-{part:04}.parquet", X[first:last], y[first:last], qid)
         self.n_parts = n_parts
+        self.parts = folder / "whole.parts"
+        if run(["convert", str(self.folder), "--by-query", str(n_parts), "-o", str(self.parts)]):
+            raise SystemExit("the data could not be cut into parts")
 
     def collections(self, split: bool = False) -> tuple[Any, Any, Any]:
         """Features, labels and query ids as Dask arrays, one chunk a part; ``split``: with split queries."""
@@ -149,7 +153,7 @@ class Ours:
                 rows = (str(data.arrays), data.bounds.tolist(), int(start), int(stop))
                 X, y = read_rows(*rows, "X"), read_rows(*rows, "y")
                 write_frame(folder / f"part-{part:04}.parquet", X, y, np.arange(start, stop) // SIZE)
-        parts = open_parts(folder if split else data.folder, engine=client)
+        parts = open_parts(folder if split else data.parts, engine=client)
         settings = {"max_bins": BINS, "min_rows": MIN_ROWS, "truncation": TRUNCATION}
         ranker = LambdaMART(trees, RATE, LEAVES, **settings).fit(parts)
         return lambda X: np.asarray(ranker.predict(X))
@@ -290,7 +294,7 @@ def count_passes(data: Data) -> None:
         started, client = cluster(n)
         try:
             engine = Counted(client)
-            parts = open_parts(data.folder, engine=engine)
+            parts = open_parts(data.parts, engine=engine)
             StructuredSVM("map", max_passes=1).fit(parts)
             engine.sent = engine.received = 0
             began = time.perf_counter()
