@@ -150,20 +150,23 @@ class TestInfo:
         assert "has no checksums" in run(capsys, "info", "x.txt", "--verify")[2]
 
 
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["train", "x.parts", "--method", "ranknet", "-o", "m.rkw"],
-        ["diagnose", "x.parts"],
-    ],
-)
-def test_a_command_that_needs_the_features_in_one_place_says_how(here, capsys, words):
+def test_a_method_that_trains_in_one_place_says_so_and_trains_there(here, capsys):
     run(capsys, "convert", "x.rank", "--by-query", "4", "-o", "x.parts")
-    code, _, err = run(capsys, *words)
+    run(capsys, "convert", "x.parts", "-o", "joined.rank")
+    train = ["--method", "ranknet", "--set", "epochs=3", "--cv", "0", "-o"]
+    code, _, err = run(capsys, "train", "x.parts", *train, "m.rkw")
+    assert code == 0
+    assert "note: ranknet trains in one place; the features are copied there from their parts, 0." in err
+    assert run(capsys, "train", "joined.rank", *train, "joined.rkw")[0] == 0
+    assert (here / "m.rkw").read_bytes() == (here / "joined.rkw").read_bytes()
+
+
+def test_a_command_that_needs_the_features_in_one_place_says_how(here, capsys):
+    run(capsys, "convert", "x.rank", "--by-query", "4", "-o", "x.parts")
+    code, _, err = run(capsys, "diagnose", "x.parts")
     assert code == 2
     what = "the features are in 4 parts, and this needs them in one place"
     assert err.endswith(f"{what}; join the parts first: rankwright convert x.parts -o JOINED.rank\n")
-    assert not (here / "m.rkw").exists()
 
 
 def test_parts_are_not_converted_on_the_way(here, capsys):

@@ -250,9 +250,10 @@ def test_interrupted_and_stopped_trainings_keep_whole_trees():
     assert fitted(data, settings={"callback": lambda row: row.round == 4}).n_trees_ == 4
 
 
-def test_others_refuse_parts_in_one_line():
-    with pytest.raises(InputError, match="in 3 parts, and this needs them in one place"):
-        McRank(n_trees=2).fit(in_parts(cut(rows(), 3), Several(1)))
+def test_others_bring_the_features_together():
+    whole = rows()
+    found = McRank(n_trees=2).fit(in_parts(cut(whole, 3), Several(2)))
+    np.testing.assert_array_equal(found.predict(whole.X), McRank(n_trees=2).fit(whole).predict(whole.X))
 
 
 def test_values_that_are_no_categories_are_named():

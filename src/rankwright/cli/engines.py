@@ -18,7 +18,15 @@ if TYPE_CHECKING:
     from rankwright.engines.fleet import Transport
     from rankwright.engines.journal import Journal
 
-__all__ = ["Course", "engine_option", "engine_started", "open_parted", "resume_option", "training_course"]
+__all__ = [
+    "Course",
+    "engine_option",
+    "engine_started",
+    "open_parted",
+    "resume_option",
+    "tell_of_copies",
+    "training_course",
+]
 
 _ENGINE_HELP = (
     "Where data in parts is used, or features are made: local, processes, processes:4, dask://host:port, dask://local "
@@ -78,6 +86,18 @@ def open_parted(path: Path, transport: Transport, group: Path | None = None) -> 
         what = f"{path} has {values:,} values (rows × features)"
         click.echo(f"note: {what}; an engine pays from about {_LITTLE:,}, below that none is faster", err=True)
     return data
+
+
+def tell_of_copies(ranker: Any, method: str, *given: RankingData | None) -> None:
+    """Say that features in parts are brought together for a ranker that does not train in parts."""
+    from rankwright.data.parts import feature_bytes
+    from rankwright.engines.features import is_parted
+
+    parted = [] if ranker.trains_in_parts else [data for data in given if data is not None and is_parted(data)]
+    if parted:
+        size = sum(map(feature_bytes, parted)) / 1e6
+        what = f"{method} trains in one place; the features are copied there from their parts"
+        click.echo(f"note: {what}, {size:,.1f} MB, for the time of the training", err=True)
 
 
 class Course:

@@ -17,7 +17,7 @@ from rankwright.cli.ahead import compiling_ahead
 from rankwright.cli.cleaning import clean_data, clean_options, cleaner_of
 from rankwright.cli.compiling import announce
 from rankwright.cli.completion import complete_measure, complete_method
-from rankwright.cli.engines import engine_option, engine_started, resume_option, training_course
+from rankwright.cli.engines import engine_option, engine_started, resume_option, tell_of_copies, training_course
 from rankwright.cli.files import check_target, naming_files, read_features
 from rankwright.cli.options import FILE, numbers, positive, seed_option, settings_of, threads_option
 from rankwright.cli.positions import Shown, position_options
@@ -292,6 +292,7 @@ def _trained(
         data, dropped = read(*training)
         checked, also = (None, None) if validation[0] is None else read(*validation)
         ahead.finish(data)
+    tell_of_copies(decided.ranker, method, data, checked)
     if course is not None:
         course.follow(data, checked)
     with naming_files({TRAINING: training[0], VALIDATION: validation[0], STARTING_MODEL: continued[0]}):

@@ -29,6 +29,7 @@ __all__ = [
     "segments",
     "some_queries",
     "stored",
+    "with_features",
 ]
 
 Array = npt.NDArray[Any]
@@ -95,6 +96,13 @@ def some_queries(data: RankingData, queries: Array) -> RankingData:
         array.flags.writeable = False
     kept = {"feature_names": data.feature_names, "rows": None, "categories": data.categories}
     vars(part).update(values | kept | {"_source": (X, starts[positions]), "_ids_from": (data, positions)})
+    return part
+
+
+def with_features(data: RankingData, X: Any) -> RankingData:
+    """The same documents with the features of another matrix, whose rows are those of the stored one."""
+    part = some_queries(data, np.arange(data.n_queries))
+    vars(part).update({"_source": (X, stored(data)[1])})
     return part
 
 

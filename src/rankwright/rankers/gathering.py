@@ -9,6 +9,8 @@ import numpy as np
 from rankwright.data.dataset import RankingData
 from rankwright.data.frames import frame_features, has_categories, split_qid
 from rankwright.data.threads import threads_of
+from rankwright.engines.features import is_parted
+from rankwright.engines.together import together
 from rankwright.errors import InputError
 from rankwright.rankers.estimator import Estimator
 from rankwright.rankers.inputs import MissingValuesError, are_usable, check_one_query, check_values, validation_parts
@@ -21,6 +23,8 @@ class Gathering(Estimator):
 
     _allow_missing: ClassVar[bool] = False  # whether a feature may be NaN
     _validates: ClassVar[bool] = True  # whether there is something to choose on validation data
+    trains_in_parts: ClassVar[bool] = False
+    """Whether training computes with features where their parts are; otherwise they are brought together first."""
 
     def _checked(self, *given: Any, finite: bool = True, **settings: Any) -> Any:
         """X, or X and y, as scikit-learn checks and converts them; ``finite``: whether it looks at every value of X."""
@@ -53,6 +57,7 @@ class Gathering(Estimator):
                     self.feature_names_in_ = np.array(X.feature_names, dtype=object)
                 elif hasattr(self, "feature_names_in_"):
                     del self.feature_names_in_
+                return self._in_place(X)
             return X
         if y is None:
             raise ValueError(f"{type(self).__name__} requires y to be passed, but the target y is None.")
@@ -109,4 +114,8 @@ class Gathering(Estimator):
         except InputError as error:
             raise InputError(f"eval_set does not fit: {error.message}") from None
         check_values(valid, "eval_set", self._allow_missing, self._threads())
-        return valid
+        return self._in_place(valid)
+
+    def _in_place(self, data: RankingData) -> RankingData:
+        """The data as training takes it: features in parts are brought together, unless it works on parts."""
+        return data if self.trains_in_parts or not is_parted(data) else together(data)

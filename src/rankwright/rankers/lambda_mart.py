@@ -118,6 +118,7 @@ class LambdaMART(TreeRanker, FromBackground):
     background: Any = parameter(None, BACKGROUND, NONE)
 
     _uses_positions: ClassVar[bool] = True
+    trains_in_parts: ClassVar[bool] = True
 
     def method_name(self) -> str:
         """The name of the method, as `rankwright train --method` has it."""

@@ -67,6 +67,7 @@ class MaxMarginRanker(CostRanker):
     n_jobs: int | None = parameter(None, THREADS, NONE)
     callback: Callable[[Check], Any] | None = parameter(None, FUNCTION, NONE)
 
+    trains_in_parts: ClassVar[bool] = True
     _tries_others = True  # whether other losses are tried on the data where this one learns nothing
 
     def _path(self, task: Task) -> CostPath:
