@@ -40,6 +40,7 @@ _REQUIREMENT = re.compile(r"([\w.-]+)\s*(?:>=\s*([\d.]+))?")
 EXTRAS = {
     "dask": ("training on a cluster", ("dask", "distributed")),
     "export": ("models as ONNX", ("onnx",)),
+    "gpu": ("training on an NVIDIA GPU", ("numba-cuda", "numpy")),
     "html": ("web pages as documents", ("lxml",)),
     "ir-datasets": ("collections of ir_datasets", ("ir_datasets",)),
     "pyterrier": ("PyTerrier", ("pyterrier",)),

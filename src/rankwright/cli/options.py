@@ -18,6 +18,7 @@ __all__ = [
     "FILE",
     "MISSING_AS_ZERO",
     "assigned",
+    "device_option",
     "missing_option",
     "numbers",
     "positive",
@@ -36,6 +37,7 @@ _NOT_SET = (
     "bins",
     "callback",
     "cv",
+    "device",
     "eval_measure",
     "losses",
     "n_jobs",
@@ -59,6 +61,12 @@ def threads_option(default: int = 1) -> Any:
     """``--threads``, of commands whose result does not depend on it."""
     what = "Number of threads; the result does not depend on it."
     return click.option("--threads", type=Whole(1), default=default, show_default=True, help=what)
+
+
+def device_option(function: Any) -> Any:
+    """``--device``, of commands that can use a GPU."""
+    what = "cuda: compute on an NVIDIA GPU, with pip install 'rankwright[gpu]'.  [default: cpu]"
+    return click.option("--device", type=click.Choice(["cpu", "cuda"]), help=what)(function)
 
 
 def positive(text: str, option: str, expected: str) -> float:

@@ -19,7 +19,7 @@ from rankwright.cli.compiling import announce
 from rankwright.cli.completion import complete_measure, complete_method
 from rankwright.cli.engines import engine_option, engine_started, resume_option, tell_of_copies, training_course
 from rankwright.cli.files import check_target, naming_files, read_features
-from rankwright.cli.options import FILE, numbers, positive, seed_option, settings_of, threads_option
+from rankwright.cli.options import FILE, device_option, numbers, positive, seed_option, settings_of, threads_option
 from rankwright.cli.positions import Shown, position_options
 from rankwright.cli.sections import Sectioned
 from rankwright.cli.tables import columns_option
@@ -85,7 +85,9 @@ _CATEGORICAL_HELP = (
 _MONOTONE_HELP = "lambdamart, mcrank-ordinal: features in which scores must rise (+1) or fall (-1)."
 _EPSILON_HELP = "--solver n-slack-cutting-plane: largest violation of a constraint at which it stops.  [default: 0.01]"
 _SECTIONS = {
-    "What and where": ("target", "method", "valid", "cv", "measure", "seed", "threads", "engine", "resume", "as_json"),
+    "What and where": (
+        "target", "method", "valid", "cv", "measure", "seed", "threads", "device", "engine", "resume", "as_json",
+    ),
     "Method auto": ("explainable", "minutes"),
     "Data": (
         "group", "valid_group", "negative_as_zero", "columns", "categorical", "clean", "clean_scaled", "clean_above",
@@ -150,6 +152,7 @@ def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float |
 @click.option("--monotone", metavar="bm25=+1,spam=-1", help=_MONOTONE_HELP)
 @seed_option
 @threads_option()
+@device_option
 @engine_option
 @resume_option
 @click.option("--group", type=FILE, metavar="FILE", help="Documents per query, for text without qid.")
@@ -228,6 +231,7 @@ def command(
       rankwright train train.txt --method lambdamart --valid vali.txt --set max_leaves=10 -o model.rkw
       rankwright train train.txt --method lambdarank --valid vali.txt --set hidden=15 -o model.rkw
       rankwright train train.txt --method svm-map --C 10 --clean --clean-scaled -o model.rkw
+      rankwright train train.txt --method svm-map --device cuda -o model.rkw
       rankwright train big.parts --method svm-map --engine dask://scheduler:8786 -o model.rkw
       rankwright train pages.rank --method rank-svm --position position --propensities p.csv -o clicks.rkw
       rankwright rank model.rkw test.txt -o test.run

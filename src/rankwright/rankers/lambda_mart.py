@@ -83,6 +83,8 @@ class LambdaMART(TreeRanker, FromBackground):
         Random seed.
     n_jobs : int, optional
         Threads; default 1, -1 for all cores. The model does not depend on it.
+    device : {"cpu", "cuda"}
+        Where trees are grown; ``"cuda"``: on an NVIDIA GPU.
     callback : callable, optional
         Called with a :class:`~rankwright.solvers.boosting.Round` after every tree; returning True stops training.
 

@@ -26,6 +26,7 @@ from rankwright.rankers.cost import DEFAULT_GRID, CostPath, CostRanker, cost
 from rankwright.rankers.facts import Certificate, Kind, Notice, Outcome, Proof
 from rankwright.rankers.losses import Loss, parse_losses
 from rankwright.rankers.parameters import (
+    DEVICE,
     FLAG,
     FUNCTION,
     NONE,
@@ -65,6 +66,7 @@ class MaxMarginRanker(CostRanker):
     epsilon: float = parameter(0.01, POSITIVE)
     warm_start: bool = parameter(False, FLAG)
     n_jobs: int | None = parameter(None, THREADS, NONE)
+    device: str = parameter("cpu", DEVICE)
     callback: Callable[[Check], Any] | None = parameter(None, FUNCTION, NONE)
 
     trains_in_parts: ClassVar[bool] = True
@@ -246,6 +248,8 @@ class StructuredSVM(MaxMarginRanker):
         Start from the previous fit's ``coef_``.
     n_jobs : int, optional
         Threads; default 1, -1 for all cores. The model does not depend on it.
+    device : {"cpu", "cuda"}
+        Where passes over the data are done; ``"cuda"``: on an NVIDIA GPU, see the page On a GPU.
     callback : callable, optional
         Called with a :class:`~rankwright.solvers.bundle.Check` after every pass; returning True stops training.
 

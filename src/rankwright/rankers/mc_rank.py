@@ -44,7 +44,7 @@ class McRank(TreeRanker):
         As for :class:`LambdaMART`.
     monotone : mapping of str or int to 1 or -1, optional
         As for :class:`LambdaMART`; with the link ``"ordinal"`` only.
-    eval_measure, random_state, n_jobs, callback
+    eval_measure, random_state, n_jobs, device, callback
         As for :class:`LambdaMART`.
 
     Attributes

@@ -51,7 +51,7 @@ def parameter(default: Any, *rules: Rule) -> Any:
 
 
 def check_parameters(estimator: Any) -> None:
-    """Check all fields of an estimator."""
+    """Check all fields of an estimator, and that there is a GPU if it is to be trained on one."""
     for field in dataclasses.fields(estimator):
         value, rules = getattr(estimator, field.name), field.metadata["rules"]
         if rules and _is_too_large(value):
@@ -59,6 +59,10 @@ def check_parameters(estimator: Any) -> None:
         if rules and not any(rule.accepts(value) for rule in rules):
             expected = ", or ".join(rule.expected for rule in rules)
             raise InputError(f"{field.name} is {shown(value)}; expected {expected}")
+    if getattr(estimator, "device", "cpu") == "cuda":
+        from rankwright.gpu.card import check_card
+
+        check_card()
 
 
 def shown(value: Any) -> str:
@@ -105,6 +109,7 @@ NOT_NEGATIVE = Rule("a number of at least 0", lambda value: is_number(value) and
 SHARE = Rule("a share above 0 and up to 1", lambda value: is_number(value) and 0 < value <= 1)
 MEASURE = Rule("a measure such as 'ndcg@10'", _is_measure)
 FUNCTION = Rule("a function", callable)
+DEVICE = Rule("cpu or cuda", lambda value: isinstance(value, str) and value in ("cpu", "cuda"))
 THREADS = Rule("a number of threads, or -1 for all cores", lambda value: _is_whole(value) and value != 0)
 SEED = Rule(
     f"a whole number from 0 to {_SEEDS - 1}, or a RandomState",

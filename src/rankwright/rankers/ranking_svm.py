@@ -65,7 +65,7 @@ class RankingSVM(MaxMarginRanker):
     query_weights : bool or mapping
         Weight μ of a query. True: the largest number of pairs of any query, divided by its own. {qid: weight}. Other
         than the weights given to ``fit``, which are relative, these are factors of C; 0 leaves a query out.
-    tol, max_passes, standardize, epsilon, C_grid, cv, warm_start, n_jobs, callback
+    tol, max_passes, standardize, epsilon, C_grid, cv, warm_start, n_jobs, device, callback
         As for :class:`StructuredSVM`.
     solver : {"bundle", "one-slack-cutting-plane", "n-slack-cutting-plane", "gd"}
         As for :class:`StructuredSVM`; a slack is that of all pairs of a query. ``"gd"``: the paper's full-batch

@@ -21,6 +21,7 @@ from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import BoostedRanker
 from rankwright.rankers.located import Batches, Located, located
 from rankwright.rankers.parameters import (
+    DEVICE,
     DIRECTIONS,
     FEATURES,
     FLAG,
@@ -66,6 +67,7 @@ class TreeRanker(BoostedRanker):
     categorical: Sequence[str | int] | None = parameter(None, FEATURES, NONE)
     monotone: Mapping[str | int, int] | None = parameter(None, DIRECTIONS, NONE)
     random_state: Any = parameter(0, SEED, NONE)
+    device: str = parameter("cpu", DEVICE)
 
     def _check_data(self, data: RankingData, valid: RankingData | None) -> None:
         if data.n_docs > _MOST_ROWS and not is_parted(data):

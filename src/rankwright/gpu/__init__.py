@@ -1,0 +1,1 @@
+"""Training and scoring on an NVIDIA GPU: kernels in Python (numba-cuda), imported only where ``device="cuda"`` is."""

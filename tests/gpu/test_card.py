@@ -1,0 +1,38 @@
+"""The card: arrays travel there and back; where there is none, one line says so."""
+
+import numpy as np
+import pytest
+from on_card import has_gpu, run_on_card
+
+from rankwright import LambdaMART, StructuredSVM
+from rankwright.errors import InputError
+from rankwright.gpu import card
+
+
+def test_arrays_travel(tmp_path):
+    values = np.arange(99.0).reshape(3, 33)
+    found = run_on_card("card_script", tmp_path, values=values)
+    assert np.array_equal(found["doubled"], 2 * values)
+    assert not found["zeros"].any()
+    assert found["zeros"].shape == (2, 3)
+    assert found["free"] > 0
+
+
+@pytest.mark.skipif(has_gpu(), reason="there is a GPU")
+@pytest.mark.parametrize("kind", [StructuredSVM, LambdaMART])
+def test_without_a_gpu_one_line_says_so(kind):
+    with pytest.raises(InputError, match=r"device is 'cuda', but .*; expected a GPU, or device='cpu'"):
+        kind(device="cuda").fit([[1.0], [0.0]], [1, 0], qid=[1, 1])
+
+
+def test_without_numba_cuda_the_extra_is_named(monkeypatch):
+    monkeypatch.setattr(card.importlib.util, "find_spec", lambda name: None)
+    card._problem.cache_clear()
+    with pytest.raises(InputError, match=r"pip install 'rankwright\[gpu\]'"):
+        card.check_card()
+    card._problem.cache_clear()
+
+
+def test_other_devices_are_refused():
+    with pytest.raises(InputError, match="device is 'gpu'; expected cpu or cuda"):
+        StructuredSVM(device="gpu").fit([[1.0], [0.0]], [1, 0], qid=[1, 1])
