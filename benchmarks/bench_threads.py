@@ -2,11 +2,11 @@
 
 Data as in `bench_lambda_mart` (240,000 documents × 136 float32, ``--docs`` for others), in memory. For both:
 
-1. The serial share: time outside of what threads share, at most 3 % of a fit with one thread. With it, sixteen cores
-   could be at most 1 / (share + (1 − share)/16) times as fast.
+1. The serial share: CPU time outside of what threads share, at most 3 % of a fit with one thread. With it, sixteen
+   cores could be at most 1 / (share + (1 − share)/16) times as fast.
 2. Sixteen threads take at most 1.05 times as long as two, on however many cores there are.
 
-Times are wall times, the best of several alternating runs.
+Other times are wall times, the best of several alternating runs.
 """
 
 from __future__ import annotations
@@ -74,21 +74,23 @@ def compare(name: str, fit: Fit, repeat: int) -> None:
 
 
 def serial_share(fit: Fit) -> float:
-    """Time of a fit with one thread that no other thread could have shared."""
+    """CPU time of a fit with one thread that no other thread could have shared, of all of it."""
     shared = 0.0
     plain = Team.each
 
     def watched(self: Team, *given: Any) -> list[Any]:
         nonlocal shared
-        began = time.perf_counter()
+        began = time.thread_time()
         try:
             return plain(self, *given)
         finally:
-            shared += time.perf_counter() - began
+            shared += time.thread_time() - began
 
     Team.each = watched  # type: ignore[assignment, method-assign]
     try:
-        total = seconds(fit, 1)
+        began = time.thread_time()
+        fit(1)
+        total = time.thread_time() - began
     finally:
         Team.each = plain  # type: ignore[method-assign]
     return 1 - shared / total

@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
+from rankwright.data.threads import Team
 from rankwright.objectives.sample import centred_sample, rows_wanted
 from rankwright.solvers.metric import FLAT, MANY_FEATURES, Shape, shape_of
 from rankwright.solvers.planes import PlaneBook
@@ -101,3 +103,29 @@ def test_the_shape_is_known_where_there_are_enough_documents(per_feature, known)
     rows, indptr = np.arange(len(X)), np.arange(0, len(X) + 1, 10)
     shape = shape_of(lambda: centred_sample(X, rows, indptr, np.ones(20), np.arange(20), rows_wanted(len(rows), 20)))
     assert (shape is not None) == known
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_sample_is_centred_query_by_query_for_any_number_of_threads(sparse):
+    rng = np.random.default_rng(5)
+    sizes = rng.integers(1, 12, 300)
+    indptr = np.append(0, np.cumsum(sizes))
+    X = rng.normal(size=(indptr[-1], 6))
+    rows = np.concatenate([indptr[q] + rng.permutation(size) for q, size in enumerate(sizes)])
+    inverse, kept = np.array([1.0, 2.0, 0.0, 0.5, 1.0, 1.0]), np.array([0, 1, 3, 4, 5])
+    team = Team(3)
+    try:
+        both = [
+            centred_sample(csr_array(X) if sparse else X, rows, indptr, inverse, kept, 900, t) for t in (None, team)
+        ]
+    finally:
+        team.close()
+    assert np.array_equal(*both)
+    draw, at = np.random.default_rng(0), 0
+    for q in np.unique(np.linspace(0, 299, 113).astype(int)):
+        chosen = rows[indptr[q] + draw.permutation(sizes[q])[:8]]
+        part = (X * inverse)[chosen][:, kept]
+        part = (part - part.mean(axis=0)) * np.sqrt(len(part) / max(1, len(part) - 1))
+        assert both[0][at : at + len(part)] == pytest.approx(part, abs=1e-12)
+        at += len(part)
+    assert at == len(both[0])

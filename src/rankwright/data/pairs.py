@@ -166,7 +166,8 @@ def distinct(labels: Array) -> tuple[Array, Array]:
         return values, index
     whole = labels.astype(np.int64)
     found = np.bincount(whole, minlength=int(highest) + 1) > 0
-    return np.flatnonzero(found).astype(labels.dtype)[: len(labels)], (np.cumsum(found) - 1)[whole]
+    index = whole if found.all() else (np.cumsum(found) - 1)[whole]
+    return np.flatnonzero(found).astype(labels.dtype)[: len(labels)], index
 
 
 def label_counts(labels: Array, indptr: Array) -> tuple[Array, Array]:

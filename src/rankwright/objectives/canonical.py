@@ -21,12 +21,12 @@ import numpy.typing as npt
 from numba import njit
 
 from rankwright.data.blocks import as_bounds, sizes_to_indptr
-from rankwright.data.threads import Team, runs_of
+from rankwright.data.threads import Team, parts_of, runs_of
 from rankwright.measures.oracles.common import BINS, SORT, WORK, sort_descending
 from rankwright.models.products import FASTMATH, kernel_form, row_scores
 from rankwright.objectives.first_class import FirstClass
 
-__all__ = ["Canonical", "canonical_order"]
+__all__ = ["Canonical", "canonical_order", "taken"]
 
 Array = npt.NDArray[Any]
 _RUN = 1 << 13  # documents, at least, that a thread reads at a time
@@ -79,25 +79,45 @@ def canonical_order(
     mix = np.where(low < high, np.random.default_rng(0).uniform(0.5, 1.0, len(size)) / size, 0.0)
     shares = np.random.default_rng(1).uniform(0.5, 1.0, len(labels))
     sizes = np.diff(indptr)
-    keys = np.zeros(int(indptr[-1]))
-    for number, of_loss in enumerate(labels):
-        if not any(np.array_equal(of_loss, other) for other in labels[:number]):
-            keys += shares[number] / max(float(of_loss.max()), 1.0) * of_loss
-    order, means = np.empty(len(keys), np.int64), np.empty(len(sizes))
-    sort = FirstClass(sort_descending, SORT)
-    given = (kernel_form(X), starts, indptr, int(sizes.max()), mix, keys, order, means, sort)
-    team.each(partial(_sort, *given), runs_of(indptr, team.threads, _RUN))
-    del given
-    del keys
+    factors = [
+        (shares[number] / max(float(of_loss.max()), 1.0), of_loss)
+        for number, of_loss in enumerate(labels)
+        if not any(np.array_equal(of_loss, other) for other in labels[:number])
+    ]
+    n_docs = int(indptr[-1])
+    order, means = np.empty(n_docs, np.int64), np.empty(len(sizes))
+    given = (kernel_form(X), starts, indptr, int(sizes.max()), mix)
+    sorting = (order, means, FirstClass(sort_descending, SORT))
+
+    def sort(first: int, last: int) -> None:
+        docs = slice(indptr[first], indptr[last])
+        keys = np.zeros(docs.stop - docs.start)
+        for factor, of_loss in factors:
+            keys += factor * of_loss[docs]
+        _sort(*given, keys, *sorting, first, last)
+
+    team.each(sort, runs_of(indptr, team.threads, _RUN))
     queries = np.lexsort((weights, means))
     moved = sizes_to_indptr(sizes[queries])
+    runs = runs_of(moved, team.threads, _RUN)
     docs = np.empty_like(order)
-    _gather(order, indptr, indptr, queries, moved, docs)
+    team.each(partial(_gather, order, indptr, indptr, queries, moved, docs), runs)
     if np.array_equal(starts, indptr[:-1]):
         return Canonical(docs, docs, moved, queries)
     rows = np.empty_like(order)
-    _gather(order, indptr, starts, queries, moved, rows)
+    team.each(partial(_gather, order, indptr, starts, queries, moved, rows), runs)
     return Canonical(docs, rows, moved, queries)
+
+
+def taken(values: Array, docs: Array, team: Team) -> Array:
+    """``values[docs]``, a run of documents at a time."""
+    found = np.empty(len(docs), values.dtype)
+
+    def take(start: int, stop: int) -> None:
+        np.take(values, docs[start:stop], out=found[start:stop], mode="clip")
+
+    team.each(take, parts_of(len(docs), max(1, min(team.threads, len(docs) // _RUN))))
+    return found
 
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
@@ -105,14 +125,18 @@ def _sort(
     X: Any, starts: Any, indptr: Any, longest: int, mix: Any, keys: Any, order: Any, means: Any, sort: Any, first: int,
     last: int,
 ) -> None:  # fmt: skip
-    """The documents of every query by keys plus combined features, highest first, and the mean sine of that."""
+    """The documents of every query by keys plus combined features, highest first, and the mean sine of that.
+
+    ``keys`` are those of the documents of these queries.
+    """
     combined, work = np.empty(longest), np.empty(WORK * longest + BINS)
+    before = indptr[first]
     for q in range(first, last):
         start, stop = indptr[q], indptr[q + 1]
         n = stop - start
         row_scores(X, starts[q], starts[q] + n, mix, combined)
         for i in range(n):
-            combined[i] += keys[start + i]
+            combined[i] += keys[start - before + i]
         sort(combined[:n], order[start:stop], work)
         means[q] = 0.0
         for i in range(start, stop):
@@ -120,9 +144,11 @@ def _sort(
 
 
 @njit(cache=True, nogil=True)
-def _gather(order: Any, indptr: Any, starts: Any, queries: Any, moved: Any, places: Any) -> None:
+def _gather(
+    order: Any, indptr: Any, starts: Any, queries: Any, moved: Any, places: Any, first: int, last: int
+) -> None:  # fmt: skip
     """Where the documents are, in the order of ``queries``, if query q starts at ``starts[q]``."""
-    for at in range(queries.size):
+    for at in range(first, last):
         q = queries[at]
         for i in range(indptr[q + 1] - indptr[q]):
             places[moved[at] + i] = starts[q] + order[indptr[q] + i]

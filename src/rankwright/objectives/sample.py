@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.threads import Team
+
 __all__ = ["centred_sample", "is_enough", "rows_wanted"]
 
 Array = npt.NDArray[Any]
@@ -18,6 +20,7 @@ _PER_FEATURE = 30  # documents in the sample, at most
 _LEAST = 4  # documents per feature, for which the shape is known well enough to rely on
 _FROM_QUERY = 8  # documents of a query, at least
 _SMALL, _VALUES = 512, 1 << 22  # with more features than that, at most so many values: the largest part is enough
+_QUERIES = 64  # whose documents a thread takes at a time
 _LEAST_ROWS = 256  # so, no sample of more than 16,384 features
 
 
@@ -34,19 +37,30 @@ def rows_wanted(n_docs: int, n_features: int) -> int:
     return min(enough, n_docs, _VALUES // n_features if n_features > _SMALL else n_docs)
 
 
-def centred_sample(X: Any, rows: Array, indptr: Array, inverse: Array, kept: Array, wanted: int) -> Array:
+def centred_sample(
+    X: Any, rows: Array, indptr: Array, inverse: Array, kept: Array, wanted: int, team: Team | None = None
+) -> Array:
     """Features times ``inverse`` of about ``wanted`` documents of some queries, less their means in the query."""
     if not wanted:
         return np.empty((0, len(kept)))
     rng = np.random.default_rng(0)
     n_queries = len(indptr) - 1
     of_query = max(_FROM_QUERY, -(-wanted // n_queries))
-    parts = []
-    for q in np.unique(np.linspace(0, n_queries - 1, -(-wanted // of_query)).astype(np.int64)).tolist():
+    queries = np.unique(np.linspace(0, n_queries - 1, -(-wanted // of_query)).astype(np.int64)).tolist()
+    chosen = []
+    for q in queries:
         start, stop = int(indptr[q]), int(indptr[q + 1])
-        chosen = rows[start + rng.permutation(stop - start)[:of_query]]
-        part = X[chosen]
-        part = (part if isinstance(part, np.ndarray) else part.toarray())[:, kept] * inverse[kept]
-        part -= part.mean(axis=0)
-        parts.append(part * np.sqrt(len(part) / max(1, len(part) - 1)))
-    return np.concatenate(parts)
+        chosen.append(rows[start + rng.permutation(stop - start)[:of_query]])
+    tasks = [(chosen[at : at + _QUERIES],) for at in range(0, len(chosen), _QUERIES)]
+    return np.concatenate((team or Team(1)).each(lambda part: _centred(X, part, inverse, kept), tasks))
+
+
+def _centred(X: Any, chosen: list[Array], inverse: Array, kept: Array) -> Array:
+    """The rows of some queries, less their means, and longer by as much as the means were drawn towards them."""
+    sizes = np.array([len(of_query) for of_query in chosen])
+    part = X[np.concatenate(chosen)]
+    part = (part if isinstance(part, np.ndarray) else part.toarray())[:, kept] * inverse[kept]
+    means = np.add.reduceat(part, np.cumsum(sizes) - sizes, axis=0) / sizes[:, None]
+    part -= np.repeat(means, sizes, axis=0)
+    part *= np.repeat(np.sqrt(sizes / np.maximum(1, sizes - 1)), sizes)[:, None]
+    return np.asarray(part)

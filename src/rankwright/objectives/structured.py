@@ -256,7 +256,7 @@ class StructuredHinge:
     def sample(self, wanted: int | None = None) -> Array:
         """Features of some documents as weights see them, less the means of their queries; about ``wanted``."""
         many = rows_wanted(len(self.rows), len(self._kept)) if wanted is None else wanted
-        return centred_sample(self.X, self.rows, self.indptr, self._inverse, self._kept, many)
+        return centred_sample(self.X, self.rows, self.indptr, self._inverse, self._kept, many, self._team)
 
     def evaluate(self, w: Array, only: Array | None = None) -> Planes:
         """One pass over the data at the weights ``w``; over the queries in ``only``, if given."""

@@ -86,12 +86,16 @@ class MaxMarginRanker(CostRanker):
             problem.close()
 
     def _useful_part(self, task: Task) -> tuple[RankingData, Sequence[Target], Array]:
-        """The queries with something to learn from, their targets and weights."""
-        data, useful = task.data, task.useful
-        targets, weights = self._targets(data, task.weights.winning), task.weights.queries
-        if useful.all():
-            return data, targets, weights
-        return some_queries(data, useful), [target.of(useful, data) for target in targets], weights[useful]
+        """The queries with something to learn from, their targets and weights; kept with the task."""
+        known: tuple[RankingData, Sequence[Target], Array] | None = vars(task).get("_useful_part")
+        if known is None:
+            data, useful = task.data, task.useful
+            targets, weights = self._targets(data, task.weights.winning), task.weights.queries
+            if not useful.all():
+                targets, weights = [target.of(useful, data) for target in targets], weights[useful]
+                data = some_queries(data, useful)
+            known = vars(task)["_useful_part"] = data, targets, weights
+        return known
 
     def _train(self, task: Task) -> Outcome:
         outcome = super()._train(task)

@@ -176,7 +176,7 @@ class Problem:
 
 def _objective(data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, n_blocks: int) -> Any:
     """The hinges over data that is here."""
-    from rankwright.objectives.canonical import canonical_order
+    from rankwright.objectives.canonical import canonical_order, taken
     from rankwright.objectives.combined import SeparateSlacks, SharedSlack
     from rankwright.objectives.structured import StructuredHinge, equal_blocks
 
@@ -187,13 +187,14 @@ def _objective(data: RankingData, targets: Sequence[Target], weights: Array, set
     try:
         labels = [target.labels for target in targets]
         order = canonical_order(X, starts, labels, data.indptr, weights, found.low, found.high, team)
+        moved = [_frozen(taken(of_loss, order.docs, team)) for of_loss in labels]
     finally:
         team.close()
     hinges = [
         StructuredHinge(
             X,
             order.rows,
-            _frozen(target.labels[order.docs]),
+            of_loss,
             order.indptr,
             target.oracle,
             _costs(target, weights)[order.queries],
@@ -201,7 +202,7 @@ def _objective(data: RankingData, targets: Sequence[Target], weights: Array, set
             equal_blocks(data.n_queries, n_blocks),
             settings.threads,
         )
-        for target in targets
+        for target, of_loss in zip(targets, moved, strict=True)
     ]
     together = SharedSlack if settings.slack == "shared" else SeparateSlacks
     return hinges[0] if len(hinges) == 1 else together(hinges)
