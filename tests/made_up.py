@@ -131,7 +131,7 @@ class MadeUp:
             n_docs = read_data(self.path("letor/test.txt")).n_docs
             path.write_text("".join(f"{score:.4f}\n" for score in rng.normal(size=n_docs)))
         elif path.suffix == ".csv":
-            data = read_data(self.path("letor/train.txt"))
+            data = read_data(self.path("letor/test.txt" if name == "test.csv" else "letor/train.txt"))
             head = (
                 "search,stars,name,bm25,price,colour"
                 if name == "shop.csv"

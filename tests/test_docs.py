@@ -13,7 +13,7 @@ import pytest
 
 import rankwright
 from rankwright.cli.main import cli
-from shown import DOCS, FILES, PAGES, ROOT, load_hook, name_of
+from shown import DOCS, FILES, PAGES, ROOT, load_hook, name_of, text_of
 
 DOCUMENTS = [*FILES, *PAGES]
 MODULES = [module.name for module in pkgutil.walk_packages(rankwright.__path__, "rankwright.")]
@@ -37,7 +37,7 @@ def test_links_lead_somewhere(document):
 
 def anchors(path):
     """Return the anchors of a page's headings."""
-    headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", path.read_text()), re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", text_of(path)), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
@@ -81,6 +81,36 @@ def test_every_public_name_is_in_the_reference():
     assert "write_report" in shown
     assert "## rankwright train" in text
     assert "[[" not in BLOCK.sub("", text)
+
+
+def test_the_reference_begins_with_auto_and_lists_every_command():
+    hook = load_hook()
+    rankers = hook.on_page_markdown((DOCS / "reference" / "rankers.md").read_text())
+    assert re.findall(r"^::: .*\.(\w+)$", rankers, re.MULTILINE)[0] == "AutoRanker"
+    page = DOCS / "reference" / "commands.md"
+    listed = re.findall(r"\]\(#rankwright-(\w+)\)", page.read_text())
+    assert sorted(listed) == sorted(cli.list_commands(click.Context(cli)))
+    assert list(dict.fromkeys(re.findall(r"^## rankwright (\w+)", text_of(page), re.MULTILINE))) == listed
+
+
+def test_the_first_page_shows_the_first_screen_of_the_readme():
+    hook = load_hook("readme")
+    page = hook.on_page_markdown((DOCS / "index.md").read_text())
+    table = re.search(r"^\| \| what it is for.*?\n\n", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    assert table is not None
+    assert table[0].replace("](docs/", "](") in page
+    assert "docs/" not in page
+    assert "## Start" not in page
+    assert "bench_lambda_mart.py" in hook.part("Speed")
+    with pytest.raises(ValueError, match="no section 'Nothing'"):
+        hook.part("Nothing")
+
+
+def test_pictures_of_the_first_page_are_there_and_small():
+    page = load_hook("readme").part(None)
+    images = re.findall(r'<img src="(images/[\w-]+\.png)#only-(light|dark)"', page)
+    assert [theme for _, theme in images] == ["light", "dark"] * 2
+    assert all((DOCS / name).stat().st_size < 150_000 for name, _ in images)
 
 
 def test_formulas_get_indices_and_exponents():

@@ -30,11 +30,8 @@ ENGINE = "text/docs.jsonl text/train.jsonl text/qrels.txt text/logged.txt"
 # The files that exist before the first command of a page or, in a dictionary, below one of its headings.
 MATERIAL: dict[str, str | dict[str, str]] = {
     "README.md": {
-        "Start": "text/demo text/docs.jsonl text/train.jsonl text/valid.jsonl text/test.jsonl text/qrels.txt",
-        "What it does": "letor/test.txt letor/scores.txt letor/train.txt.gz text/broken.run",
-        "Train a ranker": "letor/train.txt letor/valid.txt letor/test.txt",
-        "Experiments and reports": "text/python-docs-results",  # already finished: `run` has nothing left to do
-        "In Python": "letor/mq2008/S5.txt.gz",
+        "Rankwright": "letor/train.csv letor/test.csv letor/old.scores",
+        "What it does": "text/qrels.txt text/broken.run",
     },
     "docs/adaptation.md": (
         "letor/web.rkw letor/news.rkw letor/web.txt letor/train.txt letor/valid.txt letor/test.txt letor/later.txt"
@@ -43,6 +40,10 @@ MATERIAL: dict[str, str | dict[str, str]] = {
     "docs/formats.md": {
         "CSV and other tables": "letor/train.csv letor/shop.csv",
         "Judgements": "text/docs.index text/ratings.csv text/queries.tsv text/bm25.run",
+    },
+    "docs/demo.md": {
+        "What it leaves behind": "text/demo",
+        "The same, step by step": "text/docs.jsonl text/train.jsonl text/valid.jsonl text/test.jsonl text/qrels.txt",
     },
     "docs/howto/adapt.md": (
         "letor/web.txt letor/web-valid.txt letor/news.txt letor/news-valid.txt letor/train.txt letor/vali.txt "
