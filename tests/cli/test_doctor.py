@@ -70,7 +70,10 @@ def test_extras_that_are_missing_have_their_line(monkeypatch):
 
 def test_the_extras_are_those_of_the_package():
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    own = {name: {one.partition(">")[0].partition("[")[0] for one in declared[name]} for name in declared.keys() - NOT_FOR_USERS}
+    own = {
+        name: {one.partition(">")[0].partition("[")[0] for one in declared[name]}
+        for name in declared.keys() - NOT_FOR_USERS
+    }
     assert {name: set(packages) for name, (_, packages) in doctor.EXTRAS.items()} == own
 
 
