@@ -2,6 +2,7 @@
 # The environment lives in .venv. Each stamp file marks one set of installed packages: the package itself, the tools for
 # the checks, the tools for the documentation. Stamps are renewed only when pyproject.toml changes.
 PYTHON ?= python3
+PYTHONS ?= $(PYTHON)
 WORKERS ?= auto
 FUZZ_MINUTES ?= 5
 BIN := .venv/bin
@@ -11,7 +12,7 @@ DOCS_STAMP := .venv/.docs
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check -e
 
 .DEFAULT_GOAL := help
-.PHONY: help env demo test lint check format docs bench fuzz clean
+.PHONY: help env demo test lint check format docs wheel bench fuzz clean
 
 help: ## show this list
 	@sed -n 's/^\([a-z]*\):.*## /\1|/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "  make %-8s %s\n", $$1, $$2}'
@@ -56,6 +57,9 @@ $(DOCS_STAMP): $(STAMP)
 docs: $(DOCS_STAMP) ## build the documentation site into site/; warnings are errors
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 	@echo "The site is in site/index.html"
+
+wheel: ## build the wheel and try it in an empty environment without write access, for PYTHONS
+	@$(PYTHON) benchmarks/check_wheel.py $(PYTHONS)
 
 bench: $(STAMP) ## run the benchmarks and print speed ratios
 	@for script in benchmarks/bench_*.py; do echo "== $$script"; $(BIN)/python $$script || exit 1; done

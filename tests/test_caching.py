@@ -55,12 +55,23 @@ def test_a_read_only_package_and_home_are_enough(locked, tmp_path):
     assert "NUMBA_CACHE_DIR" in done.stderr
 
 
-def test_no_place_at_all_is_one_line(locked):
-    code = f"import tempfile; tempfile.tempdir = {str(locked / 'home')!r}; from rankwright.cli import main as m; "
-    code += f"m.cli.main = lambda **_: exec({DECORATES!r}); raise SystemExit(m.main())"
-    done = started(locked, locked / "home", code)
-    assert (done.returncode, done.stderr.count("\n")) == (2, 1), done.stderr
+def test_no_place_at_all_is_enough(locked):
+    # and then one line says so, if anything that is compiled was used
+    nowhere = f"import tempfile; tempfile.tempdir = {str(locked / 'home')!r}; "
+    works = "from rankwright.solvers.algebra import dot; import numpy as np; assert dot(np.ones(3), np.ones(3)) == 3; "
+    done = started(locked, locked / "home", nowhere + works + ASKS)
+    assert (done.returncode, done.stderr.count("\n")) == (0, 1), done.stderr
+    assert "note: compiled code is not kept (no folder for it can be written)" in done.stderr
     assert "NUMBA_CACHE_DIR" in done.stderr
+    done = started(locked, locked / "home", nowhere + ASKS)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_no_place_at_all_starts_no_workers(locked):
+    code = f"import tempfile; tempfile.tempdir = {str(locked / 'home')!r}; from rankwright.cli import ahead; "
+    code += "ahead._cores = lambda: 4; inside = ahead.compiling_ahead('svm-map', lambda: print('told')); "
+    done = started(locked, locked / "home", code + "print(inside.__enter__().told)")
+    assert (done.stdout, done.stderr) == ("False\n", "")
 
 
 def test_nothing_is_touched_where_numba_finds_a_place(monkeypatch, tmp_path):
@@ -70,6 +81,19 @@ def test_nothing_is_touched_where_numba_finds_a_place(monkeypatch, tmp_path):
         caching.provide_cache()
         assert caching.VARIABLE not in os.environ
     assert caching.temporary_cache() is None
+
+
+def test_a_folder_that_only_seems_writable_is_not(monkeypatch, tmp_path):
+    # a security module may deny what permissions allow
+    def denied(dir):
+        raise PermissionError(13, "Permission denied", dir)
+
+    assert caching._is_writable(str(tmp_path / "new"))
+    assert list(tmp_path.iterdir()) == []
+    monkeypatch.setattr(tempfile, "TemporaryFile", denied)
+    assert not caching._is_writable(str(tmp_path / "new"))
+    monkeypatch.setenv(caching.VARIABLE, str(tmp_path))
+    assert caching.cache_refused() == str(tmp_path)
 
 
 def test_a_folder_of_somebody_else_is_not_used(monkeypatch, tmp_path):

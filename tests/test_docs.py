@@ -69,7 +69,7 @@ def known_options(command):
 
 def test_the_menu_lists_exactly_the_pages():
     menu = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
-    listed = re.findall(r"^ +- [^#\n]*: ([\w/-]+\.md)$", menu, re.MULTILINE)
+    listed = re.findall(r"^ +- [^#\n]*: ([\w/.-]+\.md)$", menu, re.MULTILINE)
     assert sorted(listed) == sorted(page.relative_to(DOCS).as_posix() for page in PAGES)
 
 

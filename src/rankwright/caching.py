@@ -3,12 +3,14 @@
 numba keeps compiled code beside the source or in the user's cache folder, and refuses to compile if neither can be
 written: a package installed by somebody else, and a home that is read-only or missing. Only then is the environment
 variable ``NUMBA_CACHE_DIR`` set, before numba is asked, to a private folder for temporary files; processes started from
-this one inherit it. Nothing is touched where numba finds a place.
+this one inherit it. Where no folder at all can be written, numba is told to keep nothing, and every process compiles
+what it uses. Nothing is touched where numba finds a place.
 """
 
 from __future__ import annotations
 
 import atexit
+import importlib
 import os
 import shutil
 import stat
@@ -17,10 +19,11 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-__all__ = ["INNER", "VARIABLE", "is_compiled", "provide_cache", "temporary_cache"]
+__all__ = ["INNER", "VARIABLE", "cache_refused", "is_compiled", "keeps_code", "provide_cache", "temporary_cache"]
 
 VARIABLE = "NUMBA_CACHE_DIR"
 _PREFIX = "rankwright-compiled-"
+_DISPATCHER = "numba.core.dispatcher"
 
 INNER = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """Options of functions that only compiled functions of the same file call: no way in from Python, no own place in the
@@ -28,16 +31,29 @@ cache. A kernel made of such functions takes a quarter less to compile."""
 
 
 def provide_cache() -> None:
-    """Give numba a temporary folder if it would find no other."""
+    """Give numba a temporary folder if it would find no other; without one, have it keep nothing."""
     if os.name != "posix" or any(_is_writable(folder) for folder in _places()):
         return
     try:
         folder = _own_folder()
-    except OSError:
-        return  # nowhere at all: numba will say so
+    except OSError:  # nowhere at all: numba would refuse to compile
+        importlib.import_module(_DISPATCHER).Dispatcher.enable_caching = _keep_nothing
+        return
     os.environ[VARIABLE] = folder
     if "numba" in sys.modules:  # has read the variable already
         sys.modules["numba"].config.CACHE_DIR = folder
+
+
+def keeps_code() -> bool:
+    """Whether compiled code is kept for other processes."""
+    module = sys.modules.get(_DISPATCHER)
+    return module is None or module.Dispatcher.enable_caching is not _keep_nothing
+
+
+def cache_refused() -> str | None:
+    """The folder that ``NUMBA_CACHE_DIR`` names, if it cannot be written."""
+    folder = os.environ.get(VARIABLE)
+    return folder if folder and not _is_writable(folder) else None
 
 
 def is_compiled(kernel: Any) -> bool:
@@ -64,11 +80,21 @@ def _places() -> list[str]:
     return [*([chosen] if chosen else []), os.path.join(package, "__pycache__"), own]
 
 
+def _keep_nothing(dispatcher: Any) -> None:
+    """Takes the place of numba's ``enable_caching``."""
+
+
 def _is_writable(folder: str) -> bool:
-    """Whether files can be made in a folder, or the folder itself be made."""
+    """Whether files can be made in a folder, or the folder itself be made: rights alone do not tell."""
     while not os.path.lexists(folder) and os.path.dirname(folder) != folder:
         folder = os.path.dirname(folder)
-    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
+    if not os.access(folder, os.W_OK | os.X_OK):
+        return False
+    try:
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError:
+        return False
+    return True
 
 
 def _own_folder() -> str:

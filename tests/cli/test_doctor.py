@@ -95,6 +95,26 @@ def test_little_memory_is_a_note(monkeypatch):
     assert doctor._memory().state == "ok"
 
 
+def test_no_folder_for_temporary_files_is_a_note(monkeypatch):
+    def missing():
+        raise FileNotFoundError(2, "No usable temporary directory found")
+
+    monkeypatch.setattr(doctor.tempfile, "gettempdir", missing)
+    assert doctor._temporary().state == "note"
+    assert "TMPDIR" in doctor._temporary().todo
+    monkeypatch.setattr(doctor.tempfile, "TemporaryDirectory", missing)
+    assert doctor._training().found.startswith("trained and evaluated a ranker")
+
+
+def test_a_cache_that_cannot_be_written_is_a_note(monkeypatch):
+    monkeypatch.setattr(doctor, "cache_refused", lambda: "/sys/none")
+    row = doctor._cache()
+    assert row.state == "note"
+    assert "because NUMBA_CACHE_DIR (/sys/none) cannot be written" in row.found
+    monkeypatch.setattr(doctor, "keeps_code", lambda: False)
+    assert "every run compiles" in doctor._cache().found
+
+
 def test_switched_off_compiling_is_a_problem(monkeypatch):
     monkeypatch.setenv("NUMBA_DISABLE_JIT", "1")
     row = doctor._cache()

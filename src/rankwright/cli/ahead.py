@@ -6,7 +6,7 @@ where the others find it. The process that trains takes part, too, once its data
 
 Workers are started as commands of their own, never forked, and end when their standard input does: with the process
 that started them, however that ends. One that dies leaves its part to the training. None is started where numba's cache
-has the largest functions of a method, or where no other core is free.
+has the largest functions of a method or cannot be written, or where no other core is free.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import rankwright
+from rankwright.caching import keeps_code
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
@@ -92,11 +93,15 @@ def compiling_ahead(method: str, tell: Callable[[], Any]) -> Iterator[Ahead]:
 
     parts = rehearsals(method)
     workers = min(_cores() - 1, _MOST_WORKERS, len(parts))
-    if workers < 1 or not sys.executable or all(part.is_compiled() for part in parts):
+    shared = None
+    if workers >= 1 and sys.executable and keeps_code() and not all(part.is_compiled() for part in parts):
+        with suppress(OSError):  # no folder for temporary files
+            shared = tempfile.TemporaryDirectory(prefix="rankwright-ahead-")
+    if shared is None:
         yield Ahead(method, None)
         return
     tell()
-    with _fewer_collections(), tempfile.TemporaryDirectory(prefix="rankwright-ahead-") as folder:
+    with _fewer_collections(), shared as folder:
         ahead = Ahead(method, Path(folder))
         try:
             ahead.start(workers)

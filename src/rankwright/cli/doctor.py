@@ -24,7 +24,7 @@ from typing import Any, Literal
 import click
 
 import rankwright
-from rankwright.caching import VARIABLE, temporary_cache
+from rankwright.caching import VARIABLE, cache_refused, keeps_code, temporary_cache
 from rankwright.cli.compiling import told_of_compiling
 from rankwright.cli.printing import styled
 
@@ -237,7 +237,13 @@ def _here() -> Check:
 
 
 def _temporary() -> Check:
-    return _folder("temporary", Path(tempfile.gettempdir()), "set TMPDIR to a folder that can be written")
+    todo = "set TMPDIR to a folder that can be written"
+    try:
+        folder = tempfile.gettempdir()
+    except OSError:
+        what = "no folder for temporary files: ranking to the screen, reading pipes and large data may fail"
+        return Check("temporary", "note", what, todo)
+    return _folder("temporary", Path(folder), todo)
 
 
 def _cache() -> Check:
@@ -246,15 +252,19 @@ def _cache() -> Check:
     if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
         what = "NUMBA_DISABLE_JIT is set: nothing is compiled, and training does not work"
         return Check("compiled code", "problem", what, "unset NUMBA_DISABLE_JIT")
+    if not keeps_code():
+        return Check("compiled code", "note", "no folder for it can be written: every run compiles what it uses", todo)
     try:
         from rankwright.solvers.smoothed import minimise
     except RuntimeError as error:
         if "no locator available" not in str(error):
             raise
         return Check("compiled code", "problem", "no folder for compiled code can be written", todo)
-    folder = Path(minimise.stats.cache_path)
+    folder, refused = Path(minimise.stats.cache_path), cache_refused()
     if temporary_cache() is not None:
         return Check("compiled code", "note", f"in {folder}, compiled again after a restart of the machine", todo)
+    if refused is not None:
+        return Check("compiled code", "note", f"in {folder}, because {VARIABLE} ({refused}) cannot be written", todo)
     return _folder("compiled code", folder if folder.exists() else folder.parent, todo)
 
 
@@ -262,7 +272,6 @@ def _training() -> Check:
     """Train, save and load a ranker, on documents that one feature separates."""
     import numpy as np
 
-    from rankwright.models.saving import load_model, save_model
     from rankwright.rankers.max_margin import StructuredSVM
 
     X = np.random.default_rng(0).normal(size=(40, 3))
@@ -274,16 +283,31 @@ def _training() -> Check:
         first = time.perf_counter() - began
         began = time.perf_counter()
         scores = ranker.fit(X, labels, qid).predict(X, qid)
-        with tempfile.TemporaryDirectory() as folder:
-            save_model(ranker.model_, Path(folder) / "model.rkw", method="svm-map", parameters={})
-            same = np.array_equal(load_model(Path(folder) / "model.rkw").predict(X), ranker.model_.predict(X))
+        same = _same_when_saved(ranker.model_, X)
         took = time.perf_counter() - began
     value = float(rankwright.evaluate(labels, scores, qid, measures=["AP"]).means["AP"])
-    if value < 1 or not same:
+    if value < 1 or same is False:
         what = f"AP {value:.4f} where 1 was expected" if value < 1 else "a saved model has other scores"
         return Check("training", "problem", what, _UNKNOWN)
     how = f"; compiled first, {first:.1f} s" if compiled() else ""
-    return Check("training", "ok", f"trained, saved, loaded and evaluated a ranker in {1000 * took:.0f} ms{how}")
+    done = "trained and evaluated" if same is None else "trained, saved, loaded and evaluated"
+    return Check("training", "ok", f"{done} a ranker in {1000 * took:.0f} ms{how}")
+
+
+def _same_when_saved(model: Any, X: Any) -> bool | None:
+    """Whether a saved model has the same scores; None where there is no folder for temporary files."""
+    import numpy as np
+
+    from rankwright.models.saving import load_model, save_model
+
+    try:
+        folder = tempfile.TemporaryDirectory()
+    except OSError:
+        return None
+    with folder as name:
+        path = Path(name) / "model.rkw"
+        save_model(model, path, method="svm-map", parameters={})
+        return bool(np.array_equal(load_model(path).predict(X), model.predict(X)))
 
 
 _CHECKS: dict[str, Any] = {

@@ -21,7 +21,7 @@ import click
 from click.shell_completion import CompletionItem
 
 import rankwright
-from rankwright.caching import VARIABLE, temporary_cache
+from rankwright.caching import VARIABLE, keeps_code, temporary_cache
 from rankwright.cli.printing import harmless
 from rankwright.cli.suggestions import SuggestingGroup, unknown_option
 from rankwright.errors import InputError, InputWarning
@@ -177,6 +177,7 @@ def main(args: list[str] | None = None) -> int:
     """Run the command line; returns the exit code."""
     with harmless(), warnings.catch_warnings():
         warnings.simplefilter("always", InputWarning)
+        warnings.filterwarnings("ignore", ".*joblib will operate in serial mode")  # it is not used
         warnings.showwarning = _show_warning
         code = _run(args)
         _tell_cache()
@@ -217,8 +218,16 @@ def _run(args: list[str] | None) -> int:
 
 def _tell_cache() -> None:
     """Say where compiled code is kept if numba found no place of its own."""
-    folder = temporary_cache() if "numba" in sys.modules else None
-    if folder is not None:
+    ours = [module for name, module in list(sys.modules.items()) if name.startswith("rankwright.")]
+    if not any(hasattr(module, "njit") for module in ours):
+        return  # nothing that is compiled was used
+    folder = temporary_cache()
+    if not keeps_code():
+        why = "no folder for it can be written"
+        click.echo(
+            f"note: compiled code is not kept ({why}), so every run compiles; {VARIABLE} names a folder", err=True
+        )
+    elif folder is not None:
         why = "neither the package nor the home folder can be written"
         click.echo(f"note: compiled code is in {folder} ({why}); {VARIABLE} names another folder", err=True)
 

@@ -48,17 +48,17 @@ def scratch(shape: tuple[int, ...], dtype: npt.DTypeLike, folder: Path | None) -
     if folder is None or size < LARGE:
         return np.empty(shape, kind)
     problem: OSError | None = None
-    for place in (folder, Path(tempfile.gettempdir())):
+    for place in (folder, None):  # None: where temporary files go
         try:
             return np.frombuffer(_mapped(place, size), kind).reshape(shape)
         except OSError as error:
             problem = error
     assert problem is not None
-    what = f"a temporary file of {size / 1e6:,.0f} MB could not be made in {folder} or {tempfile.gettempdir()}"
+    what = f"a temporary file of {size / 1e6:,.0f} MB could not be made in {folder} or where temporary files go"
     raise InputError(f"{what} ({problem.strerror or problem}); expected room there, or TMPDIR to name a folder with it")
 
 
-def _mapped(folder: Path, size: int) -> mmap.mmap:
+def _mapped(folder: Path | None, size: int) -> mmap.mmap:
     with tempfile.TemporaryFile(dir=folder) as file:
         if hasattr(os, "posix_fallocate"):
             os.posix_fallocate(file.fileno(), 0, size)  # or a full disk would end the process while the map is written
