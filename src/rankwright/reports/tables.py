@@ -13,6 +13,7 @@ from typing import Any
 from rankwright.reports.results import Results, Run
 from rankwright.reports.sentences import counted, signed
 from rankwright.reports.statistics import ALPHA, DataSummary, Protocol, verdict
+from rankwright.reports.words import linked
 
 __all__ = ["cell", "differences_table", "manifest_list", "means_table", "notes_list", "runs_table", "table"]
 
@@ -122,7 +123,7 @@ def notes_list(runs: Sequence[Run]) -> str:
         for note in run.note.replace("\0", " ").split("; ") if run.note else ():  # which marks the numbers below
             found[run.method][_NUMBER.sub("\0", note)].append(_NUMBER.findall(note))
     lines = [
-        f"<li>{escape(method)}: {escape(_filled(words, numbers))} ({counted(len(numbers), 'run')})</li>"
+        f"<li>{escape(method)}: {linked(_filled(words, numbers))} ({counted(len(numbers), 'run')})</li>"
         for method, notes in found.items()
         for words, numbers in notes.items()
     ]
