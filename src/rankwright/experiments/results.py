@@ -107,7 +107,7 @@ class Results:
         return self._frame("queries")
 
     def rankings(self) -> Any:
-        """The first documents of the test queries by every method, with their grades: of at most 1000 queries a split."""
+        """The first 10 documents of the first 1000 test queries of a split by every method, with their grades."""
         return self._frame("rankings")
 
     def paths(self) -> Any:

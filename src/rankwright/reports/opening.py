@@ -17,7 +17,7 @@ from rankwright.reports.sentences import counted, overall, p_text, percent, sign
 from rankwright.reports.statistics import DataSummary, Protocol, verdict
 from rankwright.reports.words import word
 
-__all__ = ["first_measure", "opening", "tested_by", "verdict_of", "winners"]
+__all__ = ["distance", "first_measure", "opening", "tested_by", "verdict_of", "winners"]
 
 
 def first_measure(one: DataSummary, protocol: Protocol) -> str | None:
@@ -85,7 +85,7 @@ def _better(one: DataSummary, measure: str, better: Sequence[str], protocol: Pro
     row = one.difference(head, measure)
     assert row is not None
     sure, base = word("significant", "significantly"), f"the {word('baseline')} {escape(protocol.baseline)}"
-    said = f"<b>{escape(head)} is {sure} better than {base}</b>: {_distance(row, protocol)} ({_p(one, row, protocol)})."
+    said = f"<b>{escape(head)} is {sure} better than {base}</b>: {distance(row, protocol)} ({_p(one, row, protocol)})."
     if head != best:
         return f"{said} {_highest(best)}, {one.mean(best, measure):.4f}, but its difference is not significant."
     methods = len(one.ranked(measure))
@@ -105,7 +105,7 @@ def _none(one: DataSummary, measure: str, protocol: Protocol) -> str:
     said = f"<b>{who} is {'' if several else 'not '}{sure} better than the {word('baseline')} {base}</b>"
     row = one.difference(best, measure)
     if row is not None:
-        found = f"{_distance(row, protocol)} ({_p(one, row, protocol)})"
+        found = f"{distance(row, protocol)} ({_p(one, row, protocol)})"
         return f"{said}. {_highest(best)}: {found}. That may be chance."
     mean = f"{one.mean(best, measure):.4f} in {escape(measure)}"
     own = one.values[one.methods.index(best), one.measures.index(measure)]
@@ -119,7 +119,7 @@ def _highest(method: str) -> str:
     return f"{escape(method)} has the {word('highest')} on the test queries"
 
 
-def _distance(row: Difference, protocol: Protocol) -> str:
+def distance(row: Difference, protocol: Protocol) -> str:
     """Both means, their difference, its interval and the number of queries."""
     low, high = row.interval
     interval = f"{protocol.confidence:.0%} {word('interval')} {signed(low)} to {signed(high)}".replace("%", " %", 1)

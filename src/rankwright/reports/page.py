@@ -15,7 +15,7 @@ from rankwright.reports.sentences import about_data, about_health, about_tests, 
 from rankwright.reports.shell import check_target, document, figure, side_by_side, write_page
 from rankwright.reports.statistics import DataSummary, Protocol, protocol_of, summaries
 from rankwright.reports.tables import differences_table, manifest_list, means_table, notes_list, runs_table
-from rankwright.reports.words import linked, word
+from rankwright.reports.words import about_differences, linked, word
 
 __all__ = ["when", "write_report"]
 
@@ -187,11 +187,13 @@ def _definitions(results: Results) -> str:
 
 def _means(data: Sequence[DataSummary], names: Sequence[str], protocol: Protocol) -> str:
     tables = [means_table(one, protocol, name) for one, name in zip(data, names, strict=True) if one.measures]
+    if not any(one.comparisons for one in data):
+        return "".join(tables)
     base = escape(protocol.baseline)
     legend = (
         f'<p class="note"><b>Bold</b>: best in column. <span class="mark better">▲</span> and '
         f'<span class="mark worse">▼</span>: {word("significant", "significantly")} better and worse than {base}. '
-        f'{word("wtl")}: queries on which a method is better, equal or worse. '
+        f"{word('wtl')}: queries on which a method is better, equal or worse. "
         '<span class="screen">Click a heading to sort.</span></p>'
     )
     return legend + "".join(tables)
@@ -208,9 +210,7 @@ def _against(data: Sequence[DataSummary], names: Sequence[str], protocol: Protoc
             made = differences_table(one, measure, protocol, name)
             shown.append(f'<div class="chosen" data-data="{place}" data-measure="{at}">{made}</div>')
     caption = f"Mean difference from {protocol.baseline}, with {protocol.confidence:.0%} interval"
-    terms = f"{word('interval', 'Intervals')}, {word('p', 'p-values')} and {word('wtl')} are explained at the end of the page."
-    note = f'<p class="note">{terms}</p>'
-    return figure("differences", caption, numbers=False) + note + "".join(shown)
+    return figure("differences", caption, numbers=False) + about_differences() + "".join(shown)
 
 
 def _by_query(drawn: dict[str, Any]) -> str:
@@ -237,10 +237,11 @@ def _plots(drawn: dict[str, Any], sentences: dict[str, str]) -> list[tuple[str, 
     """The sections of plots that at least one data set has data for, with their sentences."""
     notes = {
         "criteria": f"What a method is {word('trained-for')} need not be what it is best in.",
-        "paths": f"Settings are chosen on {word('validation')}, never on test queries; so is the number of {word('rounds')}.",
-        "health": f"Each line should fall as {word('C')} grows: the {word('loss')} on the training queries, alone and with "
-        f"the {word('penalty')}. A line that stays at 1 is that of an {word('untrained')}. The other panels: size of the {word('weights')}, "
-        f"{word('passes')} over the training queries, proven {word('gap')}.",
+        "paths": f"Settings are chosen on {word('validation')}, never on test queries; so is the number of "
+        f"{word('rounds')}.",
+        "health": f"Each line should fall as {word('C')} grows: the {word('loss')} on the training queries, alone and "
+        f"with the {word('penalty')}. A line that stays at 1 is that of an {word('untrained')}. The other panels: size "
+        f"of the {word('weights')}, {word('passes')} over the training queries, proven {word('gap')}.",
         "curves": "Do more training queries help? A line that still rises at its end says that they would.",
         "time": "Up and left is better: a higher mean, less time.",
     }

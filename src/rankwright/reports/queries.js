@@ -24,9 +24,10 @@ function plotQueries(width, chosen) {
   const box = { left: 50, right: width - 4, top: 36, bottom: width < 560 ? 290 : 330, titleLeft: 0 };
   const [low, high] = padded([0, ...rows.map((row) => row.gain)], 0.08);
   const y = linear(low, high, box.bottom, box.top);
-  const said = `${method} against ${report.baseline} on ${rows.length} queries: better on ${wins}, equal on ${rows.length - wins - losses}, worse on ${losses}. Largest gain ${signed(rows[0].gain)} on “${rows[0].text || rows[0].id}”, largest loss ${signed(rows.at(-1).gain)} on “${rows.at(-1).text || rows.at(-1).id}”.`;
+  const [before, after] = sideNames(method);
+  const said = `${after} against ${before} on ${rows.length} queries: better on ${wins}, equal on ${rows.length - wins - losses}, worse on ${losses}. Largest gain ${signed(rows[0].gain)} on “${rows[0].text || rows[0].id}”, largest loss ${signed(rows.at(-1).gain)} on “${rows.at(-1).text || rows.at(-1).id}”.`;
   const picture = drawing(width, box.bottom + 34, `Difference in ${measure} on every query of ${data.name}`, said);
-  yAxis(picture, y, box, shortened(`${measure} of ${method} − ${measure} of ${report.baseline}`, width));
+  yAxis(picture, y, box, shortened(report.before ? `${measure} of ${method}: ${after} − ${before}` : `${measure} of ${after} − ${measure} of ${before}`, width));
   const step = (box.right - box.left) / rows.length,
     gap = step >= 4 ? 1 : 0;
   const bar = (row, at) => {
@@ -58,7 +59,7 @@ function plotQueries(width, chosen) {
     lines: [
       row.text || `query ${row.id}`,
       `${row.id}${row.kind ? ", " + row.kind : ""}`,
-      `${signed(row.gain)}: ${report.baseline} ${fixed(row.base)}, ${method} ${fixed(row.own)}`,
+      `${signed(row.gain)}: ${before} ${fixed(row.base)}, ${after} ${fixed(row.own)}`,
     ],
     point: () => pointer.setAttribute("d", bar({ gain: row.gain || (high - low) * 0.01 }, at)),
     open: rankingOf(data, row.at) ? () => openRankings(row.at) : null,
@@ -68,11 +69,14 @@ function plotQueries(width, chosen) {
     marks,
     alongX: true,
     leave: () => pointer.setAttribute("d", ""),
-    header: ["query", "text", "kind", report.baseline, method, "difference"],
+    header: ["query", "text", "kind", before, after, "difference"],
     textColumns: 3,
     rows: rows.map((row) => [toOpen(data, row.at), row.text, row.kind, row.base, row.own, row.gain]),
   };
 }
+
+// What stands on the two sides of a difference: baseline and method, or two folders.
+const sideNames = (method) => (report.before ? [report.before, report.after] : [report.baseline, method]);
 
 // The values that a method is compared with: the baseline's, or its own in the folder before.
 function baseValues(data, measureAt, method) {

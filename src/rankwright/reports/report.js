@@ -21,7 +21,8 @@ function choose() {
   const others = comparable(data);
   if (!others.includes(state.method)) {
     const rows = data.differences[data.measures.indexOf(measure)] || [];
-    const best = [...rows].sort((a, b) => b.difference - a.difference)[0];
+    const size = (row) => (report.before ? Math.abs(row.difference) : row.difference);
+    const best = [...rows].sort((a, b) => size(b) - size(a))[0];
     state.method = best ? best.method : others[0] || "";
   }
   return { data, measure, measureAt: data.measures.indexOf(measure), method: state.method };

@@ -15,7 +15,17 @@ from rankwright.reports.results import Health, Results
 from rankwright.reports.statistics import ALPHA, DataSummary, Protocol, verdict
 from rankwright.reports.words import word
 
-__all__ = ["about_data", "about_health", "about_tests", "about_useless", "counted", "overall", "p_text", "percent", "signed"]
+__all__ = [
+    "about_data",
+    "about_health",
+    "about_tests",
+    "about_useless",
+    "counted",
+    "overall",
+    "p_text",
+    "percent",
+    "signed",
+]
 
 _NAMED = 5  # methods to list by name
 _STILL = 0.99  # of the objective at zero weights: above it, hardly anything was learnt
@@ -98,7 +108,7 @@ def about_tests(data: Sequence[DataSummary], protocol: Protocol) -> list[str]:
 
 
 def about_useless(health: Sequence[Health], data: str) -> str:
-    """Which methods are no better than an untrained model on a data set, and which are; plain text, empty if all are."""
+    """Which methods are no better than an untrained model on a data set, in plain text; empty if all are better."""
     fits: dict[str, dict[str, list[float]]] = {}
     for row in health:
         if row.data in (data, "") and {"slack_ratio", "objective_ratio"} <= set(row.figures):
@@ -138,8 +148,8 @@ def about_health(results: Results, data: str, methods: Sequence[str]) -> str:
         sentences.append(f"{left}: {_list(shares)}.")
     if still:
         sentences.append(
-            f"{_list(still)} learnt nothing from these training queries: with every {word('C')}, what training minimises "
-            f"stays within 1 % of an {word('untrained')}'s."
+            f"{_list(still)} learnt nothing from these training queries: with every {word('C')}, what training "
+            f"minimises stays within 1 % of an {word('untrained')}'s."
         )
     return " ".join(sentences)
 
