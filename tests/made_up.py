@@ -219,8 +219,8 @@ class MadeUp:
         """Return the command that makes a file; None for one that is written directly."""
         if name == "exp.toml":
             return "experiment", "init", path
-        if name == "python-docs-results":
-            return "experiment", "run", self.path("text/exp.toml")
+        if name in ("python-docs-results", "results-old", "results-new"):
+            return "experiment", "run", self.path("text/exp.toml"), "-o", path
         if name == "demo":
             return "demo", "-o", path
         if name == "docs.index":

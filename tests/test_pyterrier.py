@@ -102,7 +102,7 @@ def test_features_are_scaled_within_queries(index, topics):
     ],
     ids=lambda ranker: type(ranker).__name__,
 )
-@pytest.mark.filterwarnings("ignore:the weights are hardly better")
+@pytest.mark.filterwarnings("ignore:the model learnt next to nothing")
 def test_rankers_are_learners(ranker, index, topics, qrels):
     """Validation data and sizes of queries come as LightGBM gets them."""
     features = Search(index, num_results=30) >> Features(index, NAMES)

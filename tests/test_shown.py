@@ -85,7 +85,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
     "docs/max-margin.md": "letor/train.txt letor/valid.txt letor/test.txt",
     "docs/experiments.md": "text/python-docs-results",
     "docs/measures.md": "text/bm25.run text/sampled.qrels text/diversity.qrels",
-    "docs/report.md": "text/python-docs-results",
+    "docs/report.md": "text/python-docs-results text/results-old text/results-new",
     "docs/retrieval.md": "text/docs.index text/queries.jsonl text/qrels.txt",
     "docs/splits-and-scaling.md": "letor/train.txt",
     "docs/text.md": {
@@ -115,7 +115,7 @@ REFERENCE = {
     "letor/big.parts letor/big.scores",
     "rankwright experiment": "text/python-docs-results",
     "rankwright experiment check": "text/exp.toml",
-    "rankwright experiment report": "text/python-docs-results",
+    "rankwright experiment report": "text/python-docs-results text/results-old text/results-new",
     "rankwright experiment run": "text/exp.toml text/python-docs-results",
     "rankwright experiment table": "text/python-docs-results",
     "rankwright explain": "letor/model.rkw letor/test.txt",

@@ -139,10 +139,12 @@ def test_methods_no_better_than_zero_weights_are_named_before_the_table(tmp_path
     )
     code, _, err = run(capsys, "run", "exp.toml", "--threads", "1", "-o", "results")
     assert code == 0
-    assert "warning: noisy: By its own loss, svm-mrr (1 of 1 training) is no better than zero weights" in err
+    assert (
+        "warning: noisy: svm-mrr (1 of 1 training) learnt nothing: for every C tried, its loss stays within 1 %" in err
+    )
     assert "svm-map does learn here." in err
     notes = [line for line in (tmp_path / "results" / "runs.csv").read_text().splitlines() if "svm-mrr" in line]
-    assert "the weights are no better than 0: training did not lower the loss" in notes[0]
+    assert "the model learnt nothing: its loss is 100.0 % of an untrained" in notes[0]
     assert run(capsys, "report", "results", "-o", "r.html")[0] == 0
     page = (tmp_path / "r.html").read_text()
-    assert page.index("is no better than zero weights") < page.index("has the highest")
+    assert page.index("the baseline") < page.index("svm-mrr (1 of 1 training) learnt nothing")

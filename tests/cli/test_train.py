@@ -121,9 +121,9 @@ def test_weights_no_better_than_0_are_said_first_and_nothing_is_praised(files, c
     for options in ((), ("--valid", "vali.txt")):
         code, _, err = run(capsys, "train", "noisy.txt", "--method", "svm-mrr", *PAPER, "-o", "m.rkw", *options)
         assert code == 0
-        assert err.startswith("warning: the weights are no better than 0: training did not lower the loss (100.0 % of")
+        assert err.startswith("warning: the model learnt nothing: its loss is 100.0 % of")
         first = err.splitlines()[0]
-        assert "a larger --C does not change that. From this data svm-map, svm-ndcg-nc and rank-svm do learn" in first
+        assert "a larger --C does not change that. svm-map, svm-ndcg-nc and rank-svm do learn from this data" in first
         assert "% of that at weights of 0\n" in err
         assert "proved" not in err
         assert "can go further" not in err
@@ -140,10 +140,10 @@ def test_weights_no_better_than_0_are_said_first_and_nothing_is_praised(files, c
 def test_a_larger_C_is_recommended_only_where_it_lowers_the_loss(files, capsys):
     (files / "same.txt").write_text("1 qid:1 1:5\n0 qid:1 1:5\n")
     _, _, err = run(capsys, "train", "same.txt", "--method", "svm-auc", "-o", "m.rkw")
-    assert "a larger --C does not change that. From this data svm-map, svm-ndcg-nc and rank-svm do not learn" in err
+    assert "a larger --C does not change that. svm-map, svm-ndcg-nc and rank-svm do not learn from this data" in err
     _, _, err = run(capsys, "train", "train.txt", "--method", "svm-auc", "--C", "1e-6", "-o", "m.rkw")
-    assert err.startswith("warning: the weights are hardly better than 0 at C = 1e-06 (")
-    assert ": a larger --C lowers both\n" in err
+    assert err.startswith("warning: the model learnt next to nothing with C = 1e-06: its loss is ")
+    assert ". A larger --C lowers it\n" in err
 
 
 def test_options_reach_the_ranker(files, capsys):
@@ -250,8 +250,8 @@ def test_a_gap_that_is_left_is_one_warning(files, capsys):
     options = ("train", "train.txt", "--method", "svm-map", "-o", "m.rkw", "--C", "100", "--max-passes", "2")
     code, _, err = run(capsys, *options)
     assert code == 0
-    assert err.startswith("warning: stopped at --max-passes 2 with a relative duality gap of ")
-    assert err.splitlines()[0].endswith("; --tol asks for 0.001")
+    assert err.startswith("warning: stopped at --max-passes 2 with a gap of ")
+    assert err.splitlines()[0].endswith("; --tol 0.001 was not reached")
     assert err.count("warning") == 1
     assert ".py" not in err
 

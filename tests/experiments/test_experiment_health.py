@@ -191,8 +191,8 @@ def test_the_report_draws_them(folder, tmp_path):
     results = run(folder, "tuned", valid=True)
     text = write_report(results.folder, tmp_path / "report.html").read_text()
     for words in (
-        "average slack / its value at zero weights",
-        "objective / its value at zero weights",
-        "length of the weights",
+        "loss on training queries (untrained = 1)",
+        "loss and penalty (untrained = 1)",
+        "size of the weights",
     ):
         assert words in text

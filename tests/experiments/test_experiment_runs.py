@@ -95,7 +95,7 @@ def test_what_is_written(folder):
     known = hashlib.sha256((folder / "all.txt").read_bytes()).hexdigest()
     assert data["files"]["1"]["sha256"] == known
     assert manifest["cells"] == {"total": 6, "done": 6, "failed": 0, "missing": 0}
-    assert rows(results, "queries")[0].keys() == {"data", "query", "text", "kind"}
+    assert rows(results, "queries")[0].keys() == {"data", "query", "text", "kind", "relevant"}
     assert not list(results.folder.glob("**/*.part"))
     again = Results.open(results.folder)
     assert again.per_query().equals(results.per_query())

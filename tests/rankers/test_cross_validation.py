@@ -134,7 +134,7 @@ def test_scores_are_those_of_the_C_that_is_best_on_the_other_folds():
     assert found.value == pytest.approx(shown.means["nDCG@5"])
 
 
-@pytest.mark.filterwarnings("ignore:the weights are hardly better than 0")
+@pytest.mark.filterwarnings("ignore:the model learnt next to nothing")
 def test_the_ramp_bound_starts_from_a_fold_s_own_svm_map():
     data = make()
     folds = Folds.draw(data, 3)

@@ -79,7 +79,7 @@ def test_weights_of_queries_go_with_them():
     assert again.tobytes() == first.tobytes()
 
 
-@pytest.mark.filterwarnings("ignore:the weights are")
+@pytest.mark.filterwarnings("ignore:the model learnt n")
 def test_a_constant_feature_moves_no_query():
     X, y, qid = with_ties(3, 150)
     wider = np.column_stack([X, np.full(len(y), 7.0)])

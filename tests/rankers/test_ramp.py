@@ -181,7 +181,7 @@ def test_losses_learn_where_the_hinge_does_not(loss):
     hinge = StructuredSVM(name, bound="hinge", feature_map="mrr" if name == "mrr@10" else None)
     hinge._tries_others = False
     if isinstance(name, str):
-        with pytest.warns(UserWarning, match="weights are (no|hardly) better than 0"):
+        with pytest.warns(UserWarning, match="model learnt n"):
             hinge.fit(*train)
         assert hinge.C_path_[0]["slack_ratio"] > 0.9
         assert ranker.C_path_[0]["slack_ratio"] < 0.9

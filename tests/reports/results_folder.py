@@ -25,27 +25,34 @@ def write_results(
     optional: bool = True,
     text: str | None = None,
     more: int = 0,
+    empty=(),
+    same: bool = False,
 ) -> Path:
     """Write the files; ``sizes`` are training set sizes for learning curves, ``text`` that of every query.
 
-    ``more`` is the number of further methods, with long names.
+    ``more`` is the number of further methods, with long names; ``empty`` are queries without a relevant document; all
+    methods are the ``same`` but for noise.
     """
     rng = np.random.default_rng(seed)
     methods = METHODS | {f"svm-map, adapted by way {at}": "AP" for at in range(more)}
     gains = GAINS | {name: 0.003 * at for at, name in enumerate(methods) if name not in GAINS}
+    gains = dict.fromkeys(gains, 0.0) if same else gains
     folder.mkdir(parents=True, exist_ok=True)
-    scores, runs, queries, paths, rounds, health = [], [], [], [], [], []
+    scores, runs, queries, paths, rounds, health, rankings = [], [], [], [], [], [], []
     for name in data:
         ease = rng.beta(2, 2.5, n_queries)
+        ease[list(empty)] = -9
         for q in range(n_queries):
             words = text or " ".join(rng.choice(WORDS, rng.integers(3, 12)))
-            queries.append([name, f"q{q}", words, "informational" if q % 3 else "navigational"])
+            kind = "informational" if q % 3 else "navigational"
+            queries.append([name, f"q{q}", words, kind, 0 if q in empty else 3])
         for size, split in itertools.product(sizes or [40], range(n_splits)):
             label = f"{size}/{split}" if sizes else str(split)
             for method, goal in methods.items():
                 place = [name, label, method]
                 gain = gains[method] * (1 if not sizes else np.log(size) / np.log(max(sizes)))
                 scores += [[*place, *row] for row in _scores(rng, ease, gain, range(split, n_queries, n_splits))]
+                rankings += [[*place, *row] for row in _ranked(method, range(split, n_queries, n_splits), empty)]
                 runs.append([*place, *_run(rng, method, goal, split, size)])
                 if method == "lambdamart":
                     rounds += [[*place, r, 0.45 - 0.1 / r - r / 9000] for r in range(1, 81 + split)]
@@ -74,7 +81,8 @@ def write_results(
     if optional:
         header = "data,split,method,parameters,validation,training,seconds_train,seconds_tune"
         _write(folder / "runs.csv", f"{header},n_train_queries,note", runs)
-        _write(folder / "queries.csv", "data,query,text,kind", queries)
+        _write(folder / "queries.csv", "data,query,text,kind,relevant", queries)
+        _write(folder / "rankings.csv", "data,split,method,query,rank,document,grade", rankings)
         _write(folder / "paths.csv", "data,split,method,parameters,validation", paths)
         _write(folder / "rounds.csv", "data,split,method,round,validation", rounds)
         _write(folder / "health.csv", "data,method,C,slack_ratio,objective_ratio,norm,passes", health)
@@ -86,7 +94,16 @@ def _scores(rng, ease, gain, queries):
     for q in queries:
         for m, measure in enumerate(MEASURES):
             value = np.clip(ease[q] + gain + rng.normal(0.02 * m, 0.08), 0, 1)
-            yield f"q{q}", measure, f"{ease[q] if q % 9 == 0 else value:.6f}"
+            yield f"q{q}", measure, f"{max(ease[q], 0) if q % 9 == 0 else value:.6f}"
+
+
+def _ranked(method, queries, empty):
+    """Query, rank, document and grade: ten of fifteen documents in an order of the method's own; d0 is not judged."""
+    for q in queries:
+        order = np.random.default_rng([q, len(method)]).permutation(15)
+        for rank, document in enumerate(order[:10], 1):
+            grade = "" if document == 0 else 2 if document in (3, 4, 5) and q not in empty else 0
+            yield f"q{q}", rank, f"d{document}", grade
 
 
 def _run(rng, method, goal, split, size):

@@ -206,7 +206,7 @@ def fit_any(ranker, *data, rounding=1e-9):
     if warned:
         assert re.match(f"stopped (at max_passes={ranker.max_passes}|after \\d+ passes) with", str(warned[0].message))
         assert ranker.n_passes_ == ranker.max_passes
-    told = [entry for entry in caught if str(entry.message).startswith("the weights are")]
+    told = [entry for entry in caught if str(entry.message).startswith(("the model learnt n", "training ended before"))]
     assert bool(told) == (max(ranker.C_path_[0][name] for name in ("slack_ratio", "objective_ratio")) >= 0.99)
     assert len(caught) == len(warned) + len(told)
     assert np.isfinite(ranker.coef_).all()
@@ -231,7 +231,7 @@ def test_any_C_is_certified_or_says_so(loss, standardize):
 
 def test_max_passes_warns_once_with_the_gap():
     X, y, qid = random_queries(7, n_queries=12, n_features=6, sizes=(4, 12))
-    with pytest.warns(ConvergenceWarning, match=r"max_passes=2 with a relative duality gap of \d") as caught:
+    with pytest.warns(ConvergenceWarning, match=r"max_passes=2 with a gap of \d.*: no weights can lower") as caught:
         ranker = StructuredSVM(C=1000, max_passes=2).fit(X, y, qid)
     assert len(caught) == 1
     assert f"{ranker.gap_:.2g}" in str(caught[0].message)
@@ -295,7 +295,7 @@ def test_features_that_say_nothing_get_no_weight():
     more = StructuredSVM().fit(ODD["constant features"](X), y, qid)
     assert more.coef_[4:].tolist() == [0, 0]
     np.testing.assert_allclose(more.coef_[:4], plain.coef_, rtol=1e-9)
-    with pytest.warns(InputWarning, match="the weights are no better than 0"):
+    with pytest.warns(InputWarning, match="the model learnt nothing"):
         same = StructuredSVM().fit(np.ones_like(X), y, qid)
     assert same.coef_.tolist() == [0] * 4
     assert same.gap_ <= same.tol

@@ -100,7 +100,7 @@ def run(ctx: click.Context, file: Path, threads: int | None, data: Path | None, 
     """Run the experiment in FILE, or resume it after an interruption.
 
     Results are written after every method on every split: run the same command again to resume. They are plain files:
-    per_query.csv, runs.csv, paths.csv, rounds.csv, health.csv, queries.csv, manifest.json.
+    per_query.csv, runs.csv, paths.csv, rounds.csv, health.csv, queries.csv, rankings.csv, manifest.json.
 
     \b
     Example:
@@ -178,20 +178,36 @@ def table(folder: Path, kind: str, form: str) -> None:
 
 @command.command("report")
 @click.argument("folder", metavar="FOLDER", type=_FILE)
-@click.option("-o", "--output", "target", type=_FILE, metavar="FILE", help="[default: report.html in FOLDER]")
-@click.option("--title", metavar="TEXT", help="Heading.  [default: the name of the experiment]")
-def report(folder: Path, target: Path | None, title: str | None) -> None:
+@click.argument("other", metavar="[FOLDER2]", type=_FILE, required=False)
+@click.option(
+    "-o",
+    "--output",
+    "target",
+    type=_FILE,
+    metavar="FILE",
+    help="[default: report.html in FOLDER; of two folders comparison.html in FOLDER2]",
+)
+@click.option("--title", metavar="TEXT", help="Heading.  [default: the name of the experiment, or of the two folders]")
+def report(folder: Path, other: Path | None, target: Path | None, title: str | None) -> None:
     """Write the results in FOLDER as one HTML report, which needs no network.
+
+    With FOLDER2, compare the two instead: every method with itself, before (FOLDER) and after (FOLDER2), with tests on
+    the queries that both have. Methods and data sets are matched by name.
 
     \b
     Example:
       rankwright experiment report python-docs-results
+      rankwright experiment report results-old results-new -o comparison.html
     """
     from rankwright.cli.progress import progress
-    from rankwright.reports import write_report
+    from rankwright.reports import write_comparison, write_report
 
     with progress("comparing") as update:
-        path = write_report(folder, target or folder / "report.html", title=title, progress=update)
+        if other is None:
+            path = write_report(folder, target or folder / "report.html", title=title, progress=update)
+        else:
+            named = target or other / "comparison.html"
+            path = write_comparison(folder, other, named, title=title, progress=update)
     click.echo(f"wrote {path}", err=True)
 
 

@@ -166,8 +166,7 @@ def _worded(notice: Notice) -> str:
 
         return useless_words(values, "--C")
     if notice.kind is Kind.NOT_CONVERGED and "max_passes" in values:
-        where = f"at --max-passes {values['max_passes']}"
-        return f"stopped {where} with a relative duality gap of {values['gap']:.2g}; --tol asks for {values['tol']:g}"
+        return notice.text.replace("max_passes=", "--max-passes ").replace("tol=", "--tol ")
     return notice.text
 
 

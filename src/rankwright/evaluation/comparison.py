@@ -16,7 +16,7 @@ from rankwright.evaluation.significance import CORRECTIONS, TESTS, bootstrap_int
 from rankwright.evaluation.table import JUDGED, Evaluation, check_alike, shared_notes
 from rankwright.measures import Measure
 
-__all__ = ["Comparison", "Difference", "compare"]
+__all__ = ["Comparison", "Difference", "compare", "difference_of"]
 
 Array = npt.NDArray[Any]
 _TIE = 1e-12  # values closer than rounding are a tie
@@ -155,7 +155,7 @@ def compare(
         for i, (system, pair, interval) in enumerate(zip(others, pairs, intervals, strict=True)):
             p = {test: p_value(test, gains[i], n_resamples=n_resamples, random_state=random_state) for test in tests}
             needed = None if power is None else queries_needed(gains[i], power=power, alpha=alpha)
-            rows.append(_difference(system.name, str(measure), *pair, interval, p, needed))
+            rows.append(difference_of(system.name, str(measure), *pair, interval, p, needed))
             if progress is not None:
                 progress(m * len(others) + i + 1, len(measures) * len(others))
         adjusted = {test: corrected([row.p[test] for row in rows], correction) for test in tests}
@@ -217,15 +217,16 @@ def _check(
         raise InputError(f"n_resamples is {n_resamples}; expected at least 1")
 
 
-def _difference(
+def difference_of(
     system: str,
     measure: str,
     ours: Array,
     theirs: Array,
     interval: tuple[float, float],
     p: dict[str, float],
-    needed: int | None,
+    needed: int | None = None,
 ) -> Difference:
+    """A row of a comparison from the values of a system and of what it is compared with; p-values to be corrected."""
     gains = ours - theirs
     return Difference(
         system,

@@ -30,6 +30,7 @@ from rankwright.evaluation.table import Evaluation, evaluate
 from rankwright.experiments.backgrounds import Background, run_adapt, settings_of
 from rankwright.experiments.config import ADAPT, FEATURE, HINDSIGHT, Experiment, MethodSpec
 from rankwright.experiments.preparing import Prepared, pieces_of, without_columns
+from rankwright.experiments.rankings import relevant_counts, top_documents
 from rankwright.experiments.reading import Split, code_version
 from rankwright.experiments.tuning import Outcome, run_method
 from rankwright.measures import Measure
@@ -44,7 +45,7 @@ _RECORD: dict[str, Any] = {
     **dict.fromkeys(("queries", "measures", "values", "notes", "definitions", "path", "rounds"), list),
     **dict.fromkeys(("seconds_train", "seconds_tune", "n_train_queries"), _NUMBER),
     **dict.fromkeys(("validation", "training"), _NUMBER | None),
-    "chosen": dict,
+    **dict.fromkeys(("chosen", "rankings", "relevant"), dict),
 }
 
 
@@ -150,10 +151,12 @@ def run_cell(cell: Cell) -> Failure | None:
             else:
                 outcome = run_method(spec, train, valid, **settings)
             scores = outcome.model.predict(test, missing_as_zero=bool(cell.backgrounds))  # checked before
-            found = _tested(cell, test, scores)
+            judged = None if cell.qrels is None else Judgements(read_qrels(cell.qrels).select(test.query_ids))
+            found = _tested(cell, test, scores, judged)
+            shown = {"rankings": top_documents(test, scores, judged), "relevant": relevant_counts(test, judged)}
             if cell.model is not None:
                 outcome.save(cell.model)
-            record = _record(outcome, found, train.n_queries, time.perf_counter() - began)
+            record = _record(outcome, found, train.n_queries, time.perf_counter() - began) | shown
             with replace_file(cell.file) as out:
                 out.write(json.dumps(record, ensure_ascii=False, allow_nan=False).encode())
     except Exception as error:
@@ -162,13 +165,12 @@ def run_cell(cell: Cell) -> Failure | None:
     return None
 
 
-def _tested(cell: Cell, test: RankingData, scores: Array) -> Evaluation:
+def _tested(cell: Cell, test: RankingData, scores: Array, judged: Judgements | None) -> Evaluation:
     """The test queries evaluated, with all their judgements if the data set has more than its rows."""
     options: dict[str, Any] = {"measures": cell.measures, "convention": cell.convention, "empty": cell.empty}
-    if cell.qrels is None:
+    if judged is None:
         return evaluate(test, scores, **options)
     assert test.doc_ids is not None
-    judged = Judgements(read_qrels(cell.qrels).select(test.query_ids))
     run = TrecTable.from_columns(test.to_caller_order(test.qid), test.to_caller_order(test.doc_ids), scores)
     return evaluate_run(judged, run, **options)
 

@@ -40,7 +40,8 @@ __all__ = ["Results", "write_results"]
 
 _EXPERIMENT = "experiment.toml"
 _LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn")
-_INTEGERS = ("split", "n_train_queries", "round", "passes")
+_INTEGERS = ("split", "n_train_queries", "round", "passes", "rank", "relevant")
+_LATER = ("relevant",)  # columns that folders of earlier versions lack
 _HEALTH = COLUMNS["health"][3:]
 
 
@@ -102,8 +103,12 @@ class Results:
         return self._frame("runs")
 
     def queries(self) -> Any:
-        """Text and kind of the test queries, where known."""
+        """Text and kind of the test queries, where known, and their number of relevant documents."""
         return self._frame("queries")
+
+    def rankings(self) -> Any:
+        """The first 10 documents of the first 1000 test queries of a split by every method, with their grades."""
+        return self._frame("rankings")
 
     def paths(self) -> Any:
         """Every point that was tried on validation queries, and its value."""
@@ -119,8 +124,9 @@ class Results:
 
     def _frame(self, table: str) -> Any:
         """A pandas data frame; a dictionary of lists if pandas is not installed."""
-        rows = list(read_rows(self.folder / f"{table}.csv", COLUMNS[table]))
-        columns = {name: _column(name, [row[name] for row in rows]) for name in COLUMNS[table]}
+        needed = [name for name in COLUMNS[table] if name not in _LATER]
+        rows = list(read_rows(self.folder / f"{table}.csv", needed, optional=table == "rankings"))
+        columns = {name: _column(name, [row.get(name, math.nan) for row in rows]) for name in COLUMNS[table]}
         try:
             import pandas as pd
         except ImportError:
@@ -271,10 +277,10 @@ def write_results(
     """
     folder = experiment.output
     reasons = {(failure.data, failure.split, failure.method): failure.reason for failure in failures}
-    tested: dict[str, dict[str, None]] = {one.name: {} for one in prepared}
+    tested: dict[str, dict[str, int]] = {one.name: {} for one in prepared}  # and their relevant documents
     definitions: dict[str, list[str]] = {}
     done = 0
-    names = ("per_query", "runs", "paths", "rounds", "health")
+    names = ("per_query", "runs", "paths", "rounds", "health", "rankings")
     with _tables(folder, names) as rows:
         for cell in cells:
             place = [cell.data, cell.split, cell.spec.name]
@@ -285,13 +291,13 @@ def write_results(
                 continue
             record = read_cell(cell)
             done += 1
-            tested[cell.data].update(dict.fromkeys(record["queries"]))
+            tested[cell.data].update({query: record["relevant"].get(query, "") for query in record["queries"]})
             definitions.setdefault(cell.data, record["definitions"])
             _write_cell(cell, record, place, rows)
     with _tables(folder, ("queries",)) as rows:
         for one in prepared:
-            for query in tested[one.name]:
-                rows["queries"]([one.name, query, *one.queries.get(query, ("", ""))])
+            for query, relevant in tested[one.name].items():
+                rows["queries"]([one.name, query, *one.queries.get(query, ("", "")), relevant])
     with replace_file(folder / _EXPERIMENT) as out:
         out.write(experiment.text.encode())
     counts = {"total": len(cells), "done": done, "failed": len(failures), "missing": len(cells) - done - len(failures)}
@@ -332,6 +338,9 @@ def _write_cell(cell: Cell, record: dict[str, Any], place: list[Any], rows: dict
             rows["health"]([*place, *(point[key] for key in _HEALTH)])
     for number, value in enumerate(record["rounds"], 1):
         rows["rounds"]([*place, number, value])
+    for query, documents in record["rankings"].items():
+        for rank, (document, grade) in enumerate(documents, 1):
+            rows["rankings"]([*place, query, rank, document, "" if grade is None else grade])
 
 
 def _json(value: Any) -> str:

@@ -177,11 +177,13 @@ class MaxMarginRanker(CostRanker):
         if not solution.stalled and self.n_passes_ < self.max_passes:
             return None  # stopped by the callback
         where = f"after {self.n_passes_} passes" if solution.stalled else f"at max_passes={self.max_passes}"
-        what = f"stopped {where} with a relative duality gap of {self.gap_:.2g}"
+        lower = "no weights can lower what training minimises by more than"
+        last = " in its last round" if self._bound() == RAMP else ""
+        what = f"stopped {where} with a gap of {self.gap_:.2g}: {lower} {100 * self.gap_:.2g} %{last}"
         if self.solver == N_SLACK:
-            what = f"{what}, and constraints violated by more than epsilon={self.epsilon:g}"
+            what = f"{what}, and epsilon={self.epsilon:g} was not reached"
             return Notice(Kind.NOT_CONVERGED, what, {"gap": self.gap_, "epsilon": self.epsilon})
-        what = f"{what}; asked for {self.tol:g}"
+        what = f"{what}; tol={self.tol:g} was not reached"
         values = {"max_passes": self.max_passes, "passes": self.n_passes_, "stalled": solution.stalled}
         return Notice(Kind.NOT_CONVERGED, what, values | {"gap": self.gap_, "tol": self.tol})
 

@@ -130,20 +130,20 @@ def useless_notice(
 
 def useless_words(values: Mapping[str, Any], C: str = "C") -> str:
     """What such a notice says; ``C`` is what C is called."""
-    slack, objective = (f"{100 * values[name]:.1f} %" for name in ("slack_ratio", "objective_ratio"))
-    share = f"{slack} of the slack and {'' if slack == objective else objective + ' of '}the objective at weights of 0"
+    share = f"{100 * max(values['slack_ratio'], values['objective_ratio']):.1f} %"
+    loss = f"its loss is {share} of an untrained model's, whose weights are all 0"
     if values["open"]:
-        return f"the weights are no better than 0 so far ({share}): training ended before it found better ones"
+        return f"training ended before the model learnt anything: {loss}"
     if values["larger"]:
-        return f"the weights are hardly better than 0 at C = {values['C']:g} ({share}): a larger {C} lowers both"
-    text = f"the weights are no better than 0: training did not lower the loss ({share})"
+        return f"the model learnt next to nothing with C = {values['C']:g}: {loss}. A larger {C} lowers it"
+    text = f"the model learnt nothing: {loss}"
     if values["larger"] is not None:
         text += f", and a larger {C} does not change that"
     learn, fail = values["learn"], values["fail"]
     if learn:
-        text += f". From this data {_listed(learn)} {'does' if len(learn) == 1 else 'do'} learn"
+        text += f". {_listed(learn)} {'does' if len(learn) == 1 else 'do'} learn from this data"
     elif fail:
-        text += f". From this data {_listed(fail)} {'does' if len(fail) == 1 else 'do'} not learn either"
+        text += f". {_listed(fail)} {'does' if len(fail) == 1 else 'do'} not learn from this data either"
     return text
 
 

@@ -9,12 +9,17 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from rankwright.evaluation.comparison import Difference
 from rankwright.evaluation.significance import TESTS
+from rankwright.reports.rankings import limit_for, rankings_of
 from rankwright.reports.results import HEALTH_COLUMNS, Query, Results, Run, canonical
 from rankwright.reports.statistics import DataSummary, Protocol, train_sizes, verdict
 
-__all__ = ["figures", "trained_for"]
+__all__ = ["difference_row", "embedded_values", "figures", "query_rows", "trained_for"]
+
+Array = npt.NDArray[Any]
 
 _DIGITS = 6
 _TEXT = 400  # most characters of a query
@@ -30,37 +35,52 @@ def figures(results: Results, protocol: Protocol, data: Sequence[DataSummary]) -
         "baseline": protocol.baseline,
         "test": TESTS[protocol.tests[0]][0],
         "confidence": protocol.confidence,
-        "data": [_of_data(results, protocol, one) for one in data],
+        "data": [_of_data(results, protocol, one, limit_for(len(data))) for one in data],
     }
 
 
-def _of_data(results: Results, protocol: Protocol, one: DataSummary) -> dict[str, Any]:
+def _of_data(results: Results, protocol: Protocol, one: DataSummary, limit: int) -> dict[str, Any]:
     runs = [run for run in results.runs if run.data == one.name]
     return {
         "name": one.name,
         "methods": list(one.methods),
         "measures": list(one.measures),
-        "queries": _queries(results, one),
-        "values": _numbers(np.swapaxes(one.values, 0, 1).tolist()),
+        "queries": query_rows(results, one.name, one.query_ids),
+        "relevant": _relevant(results, one),
+        "values": embedded_values(one.values),
         "differences": [_differences(one, measure, protocol) for measure in one.measures],
         "criteria": _criteria(results, one, runs),
         "paths": _paths(results, one.name, runs, protocol),
         "health": _health(results, one.name),
         "curves": _curves(results, one, runs),
         "times": _times(one, runs),
+        "rankings": rankings_of(results, one, limit),
     }
 
 
-def _queries(results: Results, one: DataSummary) -> list[list[str]]:
+def embedded_values(values: Array) -> Any:
+    """An array of methods × measures × queries as lists by measure, method and query."""
+    return _numbers(np.swapaxes(values, 0, 1).tolist())
+
+
+def query_rows(results: Results, data: str, query_ids: Iterable[str]) -> list[list[str]]:
     """Id, text and kind of every query; texts without a data set belong to all of them."""
-    known = results.queries or {}
-    nothing = Query("", "")
     rows = []
-    for query in one.query_ids:
-        found = known.get((one.name, query)) or known.get(("", query)) or nothing
+    for query in query_ids:
+        found = _known(results, data, query)
         text = found.text if len(found.text) <= _TEXT else found.text[: _TEXT - 1] + "…"
         rows.append([query, text, found.kind])
     return rows
+
+
+def _known(results: Results, data: str, query: str) -> Query:
+    known = results.queries or {}
+    return known.get((data, query)) or known.get(("", query)) or Query("", "")
+
+
+def _relevant(results: Results, one: DataSummary) -> list[float | None]:
+    """The number of relevant documents of every query; None if unknown."""
+    return [_number(_known(results, one.name, query).relevant) for query in one.query_ids]
 
 
 def _differences(one: DataSummary, measure: str, protocol: Protocol) -> list[dict[str, Any]]:
@@ -68,21 +88,24 @@ def _differences(one: DataSummary, measure: str, protocol: Protocol) -> list[dic
     for method in one.methods:
         row = one.difference(method, measure)
         if row is not None:
-            rows.append(
-                {
-                    "method": method,
-                    "mean": _number(row.mean),
-                    "difference": _number(row.difference),
-                    "low": _number(row.interval[0]),
-                    "high": _number(row.interval[1]),
-                    "wins": row.wins,
-                    "ties": row.ties,
-                    "losses": row.losses,
-                    "p": _number(row.p_corrected[protocol.tests[0]]),
-                    "sign": verdict(row, protocol.tests[0]),
-                }
-            )
+            rows.append(difference_row(row, protocol.tests[0]))
     return rows
+
+
+def difference_row(row: Difference, test: str) -> dict[str, Any]:
+    """A difference as the plots take it."""
+    return {
+        "method": row.system,
+        "mean": _number(row.mean),
+        "difference": _number(row.difference),
+        "low": _number(row.interval[0]),
+        "high": _number(row.interval[1]),
+        "wins": row.wins,
+        "ties": row.ties,
+        "losses": row.losses,
+        "p": _number(row.p_corrected[test]),
+        "sign": verdict(row, test),
+    }
 
 
 def trained_for(method: str, runs: Iterable[Run], manifest: dict[str, Any]) -> str | None:

@@ -1,37 +1,26 @@
-"""One self-contained HTML file: style, script and data are inside, and its policy forbids network access.
-
-Tables and sentences are plain HTML, written here. The script draws the plots from the embedded JSON, to fit the window.
-"""
+"""The report of one results folder. Tables and sentences are plain HTML, written here; the script draws the plots."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
 import re
 from collections.abc import Callable, Sequence
 from html import escape
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
-from rankwright.data.files import replace_file
-from rankwright.errors import InputError
 from rankwright.reports.figures import figures
+from rankwright.reports.opening import first_measure, opening, verdict_of
 from rankwright.reports.results import Results, read_results
-from rankwright.reports.sentences import about_data, about_health, about_tests, about_useless, counted, overall
+from rankwright.reports.sentences import about_data, about_health, about_tests, about_useless, counted
+from rankwright.reports.shell import check_target, document, figure, side_by_side, write_page
 from rankwright.reports.statistics import DataSummary, Protocol, protocol_of, summaries
 from rankwright.reports.tables import differences_table, manifest_list, means_table, notes_list, runs_table
+from rankwright.reports.words import about_differences, linked, word
 
-__all__ = ["write_report"]
+__all__ = ["when", "write_report"]
 
+_LINES = ("paths", "health", "curves")  # plots of one line per method, of which one can be chosen
 _ISO = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::[\d.]+)?")
-_CHOOSER = (
-    '<div class="chooser" hidden><label>data <select id="choose-data"></select></label>'
-    '<label>measure <select id="choose-measure"></select></label></div>'
-)
-_STYLES = ("page.css", "plots.css", "media.css")
-_SCRIPTS = ("svg.js", "plots.js", "lines.js", "queries.js", "report.js")
 
 
 def write_report(
@@ -47,7 +36,7 @@ def write_report(
     ----------
     results_folder : path
         The folder with ``per_query.csv`` and optionally ``manifest.json``, ``runs.csv``, ``queries.csv``,
-        ``paths.csv``, ``rounds.csv`` and ``health.csv``.
+        ``paths.csv``, ``rounds.csv``, ``health.csv`` and ``rankings.csv``.
     target_html : path
         The file to write; it appears only when complete.
     title : str, optional
@@ -62,12 +51,8 @@ def write_report(
     """
     results = read_results(results_folder)
     target = Path(target_html)
-    if not target.parent.is_dir():
-        raise InputError("cannot be written: No such file or directory", target)
-    text = _page(results, title, progress)
-    with replace_file(target) as out:
-        out.write(text.encode("utf-8", "replace"))
-    return target
+    check_target(target)
+    return write_page(target, _page(results, title, progress))
 
 
 def _page(results: Results, title: str | None, progress: Callable[[int, int], None] | None) -> str:
@@ -79,51 +64,14 @@ def _page(results: Results, title: str | None, progress: Callable[[int, int], No
         one["name"] = name
     heading = title or str(results.manifest.get("title") or results.manifest.get("name") or results.folder.name)
     sections = [
-        ("summary", "Summary", _said_first(results, data, names) + _summary(data, names, protocol)),
+        ("summary", "Summary", _summary(results, data, names, protocol)),
         ("means", "Means", _means(data, names, protocol) + _definitions(results)),
         ("differences", "Against the baseline", _against(data, names, protocol)),
         ("queries", "Query by query", _by_query(drawn)),
         *_plots(drawn, {"health": _health_words(results, data, names)}),
         ("run", "What was run", _what_was_run(results)),
     ]
-    sections = [section for section in sections if section[2]]
-    style, script = "\n".join([_asset("shared.css", "rankwright"), *map(_asset, _STYLES)]), _script()
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
-    links = "".join(f'<li><a href="#{key}">{escape(name)}</a></li>' for key, name, _ in sections)
-    body = "".join(
-        (_CHOOSER if key == "differences" else "") + f'<section id="{key}" aria-labelledby="{key}-title">'
-        f'<h2 id="{key}-title">{escape(name)}</h2>{content}</section>'
-        for key, name, content in sections
-    )
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{escape(heading)}</title>
-<style>{style}</style>
-</head>
-<body>
-<header>
-<div><h1>{escape(heading)}</h1><p class="facts">{_facts(data, protocol, results)}</p></div>
-<button type="button" id="theme" hidden>Theme: auto</button>
-</header>
-<div class="layout">
-<nav aria-label="Contents"><details open><summary>Contents</summary><ul>{links}</ul></details></nav>
-<main>
-<noscript><p class="note">The plots need JavaScript. Sentences and tables do not.</p></noscript>
-{body}
-</main>
-</div>
-<div id="tip" role="status" aria-live="polite" hidden></div>
-<script type="application/json" id="data">{_json(drawn)}</script>
-<script>{script}</script>
-</body>
-</html>
-"""
+    return document(heading, _facts(data, protocol, results), sections, drawn)
 
 
 def _data_name(one: DataSummary, results: Results) -> str:
@@ -131,35 +79,38 @@ def _data_name(one: DataSummary, results: Results) -> str:
     return one.name or (named if isinstance(named, str) and named else "all queries")
 
 
-def _facts(data: Sequence[DataSummary], protocol: Protocol, results: Results) -> str:
+def _facts(data: Sequence[DataSummary], protocol: Protocol, results: Results) -> list[str]:
     queries = sum(len(one.query_ids) for one in data)
-    facts = [
+    return [
         counted(len(data), "data set"),
         counted(len(protocol.methods), "method"),
         counted(len(protocol.measures), "measure"),
         counted(queries, "test query", "test queries"),
+        *when(results),
     ]
+
+
+def when(results: Results) -> list[str]:
+    """When the experiment ended, if the manifest says."""
     times = results.manifest.get("times")
     for place in (results.manifest, times if isinstance(times, dict) else {}):
-        when = place.get("finished") or place.get("started")
-        if isinstance(when, str):
-            facts.append(_ISO.sub(r"\1 \2", when).replace("+00:00", " UTC"))
-            break
-    return " · ".join(map(escape, facts))
+        found = place.get("finished") or place.get("started")
+        if isinstance(found, str):
+            return [_ISO.sub(r"\1 \2", found).replace("+00:00", " UTC")]
+    return []
 
 
-def _summary(data: Sequence[DataSummary], names: Sequence[str], protocol: Protocol) -> str:
-    parts = []
-    together = overall(data, protocol)
-    if together:
-        parts.append(f'<p class="lead">{" ".join(together)}</p>')
+def _summary(results: Results, data: Sequence[DataSummary], names: Sequence[str], protocol: Protocol) -> str:
+    """The verdict first, then what a reader must know of the data, then the rest."""
+    parts = [f'<p class="lead">{opening(data, protocol)}</p>', _warnings(results, data, names)]
     for one, name in zip(data, names, strict=True):
-        sentences = about_data(one, protocol)
-        if sentences:
-            head = f"<h3>{escape(name)}</h3>" if len(data) > 1 else ""
-            kind = "" if together else ' class="lead"'
-            rest = "".join(f"<li>{sentence}</li>" for sentence in sentences[1:])
-            parts.append(f"{head}<p{kind}>{sentences[0]}</p>" + (f"<ul>{rest}</ul>" if rest else ""))
+        measure = first_measure(one, protocol)
+        if measure is None:
+            continue
+        if len(data) > 1:
+            parts.append(f"<h3>{escape(name)}</h3><p>{verdict_of(one, protocol)}</p>")
+        rest = "".join(f"<li>{sentence}</li>" for sentence in about_data(one, measure, protocol))
+        parts.append(f"<ul>{rest}</ul>" if rest else "")
     how = "".join(f"<li>{line}</li>" for line in about_tests(data, protocol))
     if how:
         parts.append(f'<details class="how"><summary>How significance is decided</summary><ul>{how}</ul></details>')
@@ -173,20 +124,20 @@ def _missing(results: Results) -> str:
     parts = [f"{counts[key]:,} {key}" for key in ("failed", "missing") if counts.get(key)]
     if not parts:
         return ""
-    some = f"of {counts.get('total', 0):,} cells, {' and '.join(parts)}"
+    some = f"of {counts.get('total', 0):,} {word('cell', 'cells')}, {' and '.join(parts)}"
     return f'<p class="warning">These results are incomplete: {some}.</p>'
 
 
-def _said_first(results: Results, data: Sequence[DataSummary], names: Sequence[str]) -> str:
-    """What a reader must know before any figure: what is missing, wrong, or learnt nothing."""
+def _warnings(results: Results, data: Sequence[DataSummary], names: Sequence[str]) -> str:
+    """What a reader must know before any other figure: what is missing, wrong, or learnt nothing."""
     return _missing(results) + _wrong(results) + _cleaned(results) + _useless(results, data, names)
 
 
 def _useless(results: Results, data: Sequence[DataSummary], names: Sequence[str]) -> str:
-    """A warning where methods are no better than zero weights."""
+    """A warning where methods are no better than an untrained model."""
     found = [(name, about_useless(results.health, one.name)) for one, name in zip(data, names, strict=True)]
     lines = [f"{name}: {text}" if len(data) > 1 else text for name, text in found if text]
-    return "".join(f'<p class="warning">{escape(line)}</p>' for line in lines)
+    return "".join(f'<p class="warning">{linked(line)}</p>' for line in lines)
 
 
 def _entries(results: Results) -> list[dict[str, Any]]:
@@ -230,16 +181,20 @@ def _definitions(results: Results) -> str:
         for line in own
     ]
     items = "".join(f"<li>{escape(line)}</li>" for line in dict.fromkeys(lines))
-    return f'<ul class="note">{items}</ul>' if items else ""
+    head = f'<p class="note">{word("definitions", "How the measures are defined")}:</p>'
+    return f'{head}<ul class="note">{items}</ul>' if items else ""
 
 
 def _means(data: Sequence[DataSummary], names: Sequence[str], protocol: Protocol) -> str:
     tables = [means_table(one, protocol, name) for one, name in zip(data, names, strict=True) if one.measures]
+    if not any(one.comparisons for one in data):
+        return "".join(tables)
     base = escape(protocol.baseline)
     legend = (
         f'<p class="note"><b>Bold</b>: best in column. <span class="mark better">▲</span> and '
-        f'<span class="mark worse">▼</span>: significantly better and worse than {base}. w/t/l: queries on which a '
-        'method is better, equal or worse. <span class="screen">Click a heading to sort.</span></p>'
+        f'<span class="mark worse">▼</span>: {word("significant", "significantly")} better and worse than {base}. '
+        f"{word('wtl')}: queries on which a method is better, equal or worse. "
+        '<span class="screen">Click a heading to sort.</span></p>'
     )
     return legend + "".join(tables)
 
@@ -255,19 +210,21 @@ def _against(data: Sequence[DataSummary], names: Sequence[str], protocol: Protoc
             made = differences_table(one, measure, protocol, name)
             shown.append(f'<div class="chosen" data-data="{place}" data-measure="{at}">{made}</div>')
     caption = f"Mean difference from {protocol.baseline}, with {protocol.confidence:.0%} interval"
-    return _figure("differences", caption, numbers=False) + "".join(shown)
+    return figure("differences", caption, numbers=False) + about_differences() + "".join(shown)
 
 
 def _by_query(drawn: dict[str, Any]) -> str:
     if not any(rows for one in drawn["data"] for rows in one["differences"]):
         return ""
-    plot = _figure("queries", "Difference from the baseline on every query, largest gain first", choose="method")
+    has_rankings = any(one["rankings"] for one in drawn["data"])
+    plot = figure("queries", "Difference from the baseline on every query, largest gain first", choose="method")
+    click = '<p class="note screen">Click a bar, or press Enter on it, to see the rankings of the query.</p>'
+    plot = (click if has_rankings else "") + plot
     kinds = any(len({query[2] for query in one["queries"]}) > 1 for one in drawn["data"])
     by_kind = '<h3>By kind of query</h3><div data-table="kinds"></div>' if kinds else ""
-    hardest = (
-        '<h3>Hardest queries</h3><p class="note">Lowest mean over all methods.</p><div data-table="hardest"></div>'
-    )
-    return plot + by_kind + hardest
+    lowest = f"Lowest mean over all methods, of the queries that have a {word('relevant')} document."
+    hardest = f'<h3>Hardest queries</h3><p class="note">{lowest}</p><div data-table="hardest"></div>'
+    return plot + (side_by_side() if has_rankings else "") + by_kind + hardest
 
 
 def _health_words(results: Results, data: Sequence[DataSummary], names: Sequence[str]) -> str:
@@ -276,8 +233,18 @@ def _health_words(results: Results, data: Sequence[DataSummary], names: Sequence
     return f"<ul>{''.join(lines)}</ul>" if lines else ""
 
 
-def _plots(drawn: dict[str, Any], words: dict[str, str]) -> list[tuple[str, str, str]]:
+def _plots(drawn: dict[str, Any], sentences: dict[str, str]) -> list[tuple[str, str, str]]:
     """The sections of plots that at least one data set has data for, with their sentences."""
+    notes = {
+        "criteria": f"What a method is {word('trained-for')} need not be what it is best in.",
+        "paths": f"Settings are chosen on {word('validation')}, never on test queries; so is the number of "
+        f"{word('rounds')}.",
+        "health": f"Each line should fall as {word('C')} grows: the {word('loss')} on the training queries, alone and "
+        f"with the {word('penalty')}. A line that stays at 1 is that of an {word('untrained')}. The other panels: size "
+        f"of the {word('weights')}, {word('passes')} over the training queries, proven {word('gap')}.",
+        "curves": "Do more training queries help? A line that still rises at its end says that they would.",
+        "time": "Up and left is better: a higher mean, less time.",
+    }
     sections = (
         (
             "criteria",
@@ -286,27 +253,20 @@ def _plots(drawn: dict[str, Any], words: dict[str, str]) -> list[tuple[str, str,
             "Mean of every measure (columns) by the measure trained for (rows)",
         ),
         ("paths", "Choosing parameters", "paths", "Mean value on validation data along each parameter"),
-        ("health", "Training health", "health", "State of training as C grows"),
+        ("health", "Training health", "health", "How training went for every C tried"),
         ("curves", "Learning curves", "curves", "Mean on test queries against the number of training queries"),
         ("time", "Time and quality", "times", "Mean on test queries against seconds of training"),
     )
     return [
-        (key, name, words.get(key, "") + _figure(key, caption))
+        (
+            key,
+            name,
+            f'<p class="note">{notes[key]}</p>{sentences.get(key, "")}'
+            + figure(key, caption, choose="line" if key in _LINES else ""),
+        )
         for key, name, field, caption in sections
         if any(one[field] for one in drawn["data"])
     ]
-
-
-def _figure(plot: str, caption: str, *, choose: str = "", numbers: bool = True) -> str:
-    """The frame of a plot, with its buttons and the table of its numbers; filled by the script."""
-    save = "".join(f'<button type="button" data-save="{kind}">{kind.upper()}</button>' for kind in ("svg", "png"))
-    choice = f'<label class="choice">{choose} <select data-choose="{choose}"></select></label>' if choose else ""
-    table = '<details class="numbers"><summary>Numbers</summary><div></div></details>' if numbers else ""
-    return (
-        f'<figure data-plot="{plot}"><figcaption><span>{escape(caption)}<span class="of"></span></span>'
-        f'<span class="save">{save}</span>'
-        f'</figcaption>{choice}<div class="canvas"></div>{table}</figure>'
-    )
 
 
 def _what_was_run(results: Results) -> str:
@@ -316,17 +276,3 @@ def _what_was_run(results: Results) -> str:
         summary = f"Every training ({counted(len(results.runs), 'run')})"
         parts.append(f"<details><summary>{summary}</summary>{runs_table(results.runs)}</details>")
     return "".join(parts)
-
-
-def _json(value: Any) -> str:
-    """JSON that cannot close the script element around it."""
-    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
-
-
-def _script() -> str:
-    return '"use strict";\n(() => {\n' + "\n".join(_asset(name) for name in _SCRIPTS) + "})();\n"
-
-
-def _asset(name: str, package: str = "rankwright.reports") -> str:
-    return resources.files(package).joinpath(name).read_text(encoding="utf-8")

@@ -3,11 +3,12 @@
 function plotQueries(width, chosen) {
   const { data, measureAt, measure, method } = chosen;
   const values = data.values[measureAt],
-    base = values?.[data.methods.indexOf(report.baseline)],
+    base = baseValues(data, measureAt, method),
     own = values?.[data.methods.indexOf(method)];
   if (!base || !own) return null;
   const rows = data.queries
     .map(([id, text, kind], at) => ({
+      at,
       id,
       text,
       kind,
@@ -23,9 +24,10 @@ function plotQueries(width, chosen) {
   const box = { left: 50, right: width - 4, top: 36, bottom: width < 560 ? 290 : 330, titleLeft: 0 };
   const [low, high] = padded([0, ...rows.map((row) => row.gain)], 0.08);
   const y = linear(low, high, box.bottom, box.top);
-  const said = `${method} against ${report.baseline} on ${rows.length} queries: better on ${wins}, equal on ${rows.length - wins - losses}, worse on ${losses}. Largest gain ${signed(rows[0].gain)} on “${rows[0].text || rows[0].id}”, largest loss ${signed(rows.at(-1).gain)} on “${rows.at(-1).text || rows.at(-1).id}”.`;
+  const [before, after] = sideNames(method);
+  const said = `${after} against ${before} on ${rows.length} queries: better on ${wins}, equal on ${rows.length - wins - losses}, worse on ${losses}. Largest gain ${signed(rows[0].gain)} on “${rows[0].text || rows[0].id}”, largest loss ${signed(rows.at(-1).gain)} on “${rows.at(-1).text || rows.at(-1).id}”.`;
   const picture = drawing(width, box.bottom + 34, `Difference in ${measure} on every query of ${data.name}`, said);
-  yAxis(picture, y, box, shortened(`${measure} of ${method} − ${measure} of ${report.baseline}`, width));
+  yAxis(picture, y, box, shortened(report.before ? `${measure} of ${method}: ${after} − ${before}` : `${measure} of ${after} − ${measure} of ${before}`, width));
   const step = (box.right - box.left) / rows.length,
     gap = step >= 4 ? 1 : 0;
   const bar = (row, at) => {
@@ -57,19 +59,35 @@ function plotQueries(width, chosen) {
     lines: [
       row.text || `query ${row.id}`,
       `${row.id}${row.kind ? ", " + row.kind : ""}`,
-      `${signed(row.gain)}: ${report.baseline} ${fixed(row.base)}, ${method} ${fixed(row.own)}`,
+      `${signed(row.gain)}: ${before} ${fixed(row.base)}, ${after} ${fixed(row.own)}`,
     ],
     point: () => pointer.setAttribute("d", bar({ gain: row.gain || (high - low) * 0.01 }, at)),
+    open: rankingOf(data, row.at) ? () => openRankings(row.at) : null,
   }));
   return {
     svg: picture,
     marks,
     alongX: true,
     leave: () => pointer.setAttribute("d", ""),
-    header: ["query", "text", "kind", report.baseline, method, "difference"],
+    header: ["query", "text", "kind", before, after, "difference"],
     textColumns: 3,
-    rows: rows.map((row) => [row.id, row.text, row.kind, row.base, row.own, row.gain]),
+    rows: rows.map((row) => [toOpen(data, row.at), row.text, row.kind, row.base, row.own, row.gain]),
   };
+}
+
+// What stands on the two sides of a difference: baseline and method, or two folders.
+const sideNames = (method) => (report.before ? [report.before, report.after] : [report.baseline, method]);
+
+// The values that a method is compared with: the baseline's, or its own in the folder before.
+function baseValues(data, measureAt, method) {
+  const values = report.before ? data.before : data.values;
+  return values[measureAt]?.[data.methods.indexOf(report.before ? method : report.baseline)];
+}
+
+// The id of a query: a button if its rankings are kept.
+function toOpen(data, at) {
+  const text = data.queries[at][0];
+  return rankingOf(data, at) ? { query: at, text } : text;
 }
 
 const average = (values) => {
@@ -98,12 +116,12 @@ function hardestTable(chosen) {
   const values = data.values[measureAt];
   if (!values) return null;
   const base = data.methods.indexOf(report.baseline);
-  const rows = data.queries.map(([id, text], q) => {
+  const rows = data.queries.map(([, text], q) => {
     const own = values.map((row) => row[q]);
     const best = Math.max(...own.filter((value) => value !== null));
     const who = data.methods.filter((_, m) => own[m] === best);
     return {
-      id,
+      at: q,
       text,
       mean: average(own),
       base: base < 0 ? null : own[base],
@@ -111,15 +129,21 @@ function hardestTable(chosen) {
       who: who.length === data.methods.length ? "all" : who.length > 2 ? `${who.length} methods` : who.join(", "),
     };
   });
-  const nothing = rows.filter((row) => row.mean === 0).length;
-  const hardest = rows
-    .filter((row) => row.mean !== null)
+  const without = data.relevant.filter((count) => count === 0).length;
+  const able = rows.filter((row) => row.mean !== null && data.relevant[row.at] !== 0);
+  const nothing = able.filter((row) => row.mean === 0);
+  const unknown = nothing.filter((row) => data.relevant[row.at] === null).length;
+  const hardest = able
     .sort((a, b) => a.mean - b.mean || a.best - b.best)
     .slice(0, 12);
   return {
-    caption: `${data.name}: queries with the lowest mean ${measure}${nothing > 1 ? ` (${nothing} have 0)` : ""}`,
+    caption: `${data.name}: queries with the lowest mean ${measure}${nothing.length > 1 ? ` (${nothing.length} have 0)` : ""}`,
+    note: [
+      without ? `Left out: ${without} ${without === 1 ? "query" : "queries"} without a relevant document.` : "",
+      unknown > 1 ? `The results do not say whether the ${unknown} queries with 0 by every method have relevant documents.` : "",
+    ].join(" ").trim(),
     header: ["query", "text", "mean", report.baseline, "best", "of"],
     textColumns: 2,
-    rows: hardest.map((row) => [row.id, row.text, row.mean, row.base, row.best, row.who]),
+    rows: hardest.map((row) => [toOpen(data, row.at), row.text, row.mean, row.base, row.best, row.who]),
   };
 }

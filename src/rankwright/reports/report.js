@@ -12,19 +12,25 @@ const PLOTS = {
 };
 const MEASURED = ["differences", "queries", "curves", "time"]; // the others show all measures or none
 const TABLES = { kinds: kindsTable, hardest: hardestTable };
-const state = { data: 0, measure: 0, method: "" };
+const state = { data: 0, measure: 0, method: "", lines: {}, query: -1, left: -1, right: -1 };
 const drawn = new Map();
 
 function choose() {
   const data = report.data[state.data];
   const measure = report.measures[state.measure];
-  const others = data.methods.filter((method) => method !== report.baseline);
+  const others = comparable(data);
   if (!others.includes(state.method)) {
     const rows = data.differences[data.measures.indexOf(measure)] || [];
-    const best = [...rows].sort((a, b) => b.difference - a.difference)[0];
+    const size = (row) => (report.before ? Math.abs(row.difference) : row.difference);
+    const best = [...rows].sort((a, b) => size(b) - size(a))[0];
     state.method = best ? best.method : others[0] || "";
   }
   return { data, measure, measureAt: data.measures.indexOf(measure), method: state.method };
+}
+
+// The methods that have something to be compared with: all but the baseline, or all, of two folders.
+function comparable(data) {
+  return report.before ? data.methods : data.methods.filter((method) => method !== report.baseline);
 }
 
 // Tables made by the script: text columns first, then numbers.
@@ -34,6 +40,8 @@ function makeTable(wanted) {
   const header = used.map((at) => wanted.header[at]);
   const rows = wanted.rows.map((row) => used.map((at) => row[at]));
   const isText = (at) => used[at] < textColumns || rows.every((row) => typeof row[at] === "string");
+  const queryButton = ({ query, text }) =>
+    html("button", { type: "button", class: "open", "data-query": query, title: "show its rankings" }, text);
   const isWhole = header.map((_, at) => rows.every((row) => typeof row[at] !== "number" || Number.isInteger(row[at])));
   const digits = (value, at) =>
     isWhole[at] ? String(value) : value !== 0 && Math.abs(value) < 1e-3 ? shortNumber(value) : fixed(value);
@@ -54,7 +62,7 @@ function makeTable(wanted) {
         return html(
           at === 0 ? "th" : "td",
           { class: isText(at) ? "text" : "number", scope: at === 0 ? "row" : null },
-          value === null ? "–" : value,
+          value?.query === undefined ? (value === null ? "–" : value) : queryButton(value),
         );
       }),
     ),
@@ -156,6 +164,12 @@ function listen(figure) {
     event.preventDefault();
     tell(canvas, now, now.marks[(at = Math.max(0, Math.min(to, last)))]);
   });
+  // A click or Enter opens what the mark stands for, if it stands for something.
+  const open = () => plot()?.marks[at]?.open?.();
+  canvas.addEventListener("click", open);
+  canvas.addEventListener("keypress", (event) => {
+    if (event.key === "Enter") open();
+  });
 }
 
 // Saving: a copy with styles written into its elements, so that it looks the same elsewhere.
@@ -227,7 +241,9 @@ function draw(figure) {
   const width = paperWidth || Math.max(280, Math.floor(canvas.clientWidth));
   const now = choose(),
     name = figure.dataset.plot;
-  const plot = PLOTS[name](width, now);
+  const lines = LINES[name]?.(now);
+  const only = lines ? chooseLine(figure, now, lines) : "";
+  const plot = PLOTS[name](width, now, only);
   hush();
   figure.querySelector(".of").textContent = `: ${[now.data.name, ...(MEASURED.includes(name) ? [now.measure] : [])].join(", ")}`;
   figure.querySelector(".save").hidden = !plot;
@@ -253,18 +269,28 @@ function fill(figure) {
 function drawAll() {
   const now = choose();
   for (const select of document.querySelectorAll("[data-choose=method]")) {
-    const others = now.data.methods.filter((method) => method !== report.baseline);
+    const others = comparable(now.data);
     select.replaceChildren(...others.map((method) => html("option", { value: method }, method)));
     select.value = state.method;
+    select.closest("label").hidden = others.length < 2;
   }
+  fillRankings(now);
   for (const block of document.querySelectorAll(".chosen"))
     block.hidden = Number(block.dataset.data) !== state.data || Number(block.dataset.measure) !== state.measure;
   for (const [name, make] of Object.entries(TABLES))
     for (const holder of document.querySelectorAll(`[data-table=${name}]`)) {
       const made = make(now);
-      holder.replaceChildren(made ? makeTable(made) : html("p", { class: "note" }, "Nothing to show for this choice."));
+      const note = made?.note ? [html("p", { class: "note" }, made.note)] : [];
+      holder.replaceChildren(
+        ...(made?.rows.length ? [makeTable(made)] : note.length ? [] : [html("p", { class: "note" }, "Nothing to show for this choice.")]),
+        ...note,
+      );
     }
   document.querySelectorAll("figure[data-plot]").forEach(draw);
+}
+
+function forgetRankings() {
+  state.query = state.left = state.right = -1;
 }
 
 function chooser(name, options) {
@@ -274,6 +300,7 @@ function chooser(name, options) {
   select.closest("label").hidden = options.length < 2;
   select.addEventListener("change", () => {
     state[name] = Number(select.value);
+    if (name === "data") forgetRankings();
     drawAll();
   });
 }
@@ -296,11 +323,22 @@ document.addEventListener("click", (event) => {
   if (head) sortBy(head);
   const kind = target?.closest("[data-save]");
   if (kind) save(kind.closest("figure"), kind.dataset.save);
+  const query = target?.closest("button[data-query]");
+  if (query) openRankings(Number(query.dataset.query));
 });
 document.addEventListener("change", (event) => {
-  if (event.target instanceof HTMLSelectElement && event.target.dataset.choose === "method") {
+  const name = event.target instanceof HTMLSelectElement ? event.target.dataset.choose : "";
+  if (name === "method") {
     state.method = event.target.value;
+    state.left = state.right = -1;
     drawAll();
+  } else if (name === "line") {
+    const figure = event.target.closest("figure");
+    state.lines[figure.dataset.plot] = event.target.value;
+    draw(figure);
+  } else if (name) {
+    state[name] = Number(event.target.value);
+    fillRankings(choose());
   }
 });
 document.querySelectorAll("figure[data-plot]").forEach((figure) => {

@@ -2,8 +2,9 @@
 
 ``manifest.json``: what was run. ``per_query.csv``: the value of every measure on every query. ``runs.csv``: one row per
 data set, split and method. ``queries.csv``: texts of the queries. ``paths.csv``: points tried on validation data.
-``rounds.csv``: validation data after every round of boosting. ``health.csv``: the state of training along C. A report
-needs only ``per_query.csv`` with method, query, measure and value, from any program; other columns may be there.
+``rounds.csv``: validation data after every round of boosting. ``health.csv``: the state of training along C.
+``rankings.csv``: the first documents of a query by every method. A report needs only ``per_query.csv`` with method,
+query, measure and value, from any program; other columns may be there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import csv
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ __all__ = [
     "Health",
     "PathPoint",
     "Query",
+    "Rankings",
     "Results",
     "Round",
     "Run",
@@ -45,26 +48,29 @@ _HEALTH = ("C", "objective", "gap", "passes", "norm", "slack", "slack_ratio", "o
 COLUMNS: dict[str, tuple[str, ...]] = {
     "per_query": (*_PLACE, "query", "measure", "value"),
     "runs": (*_PLACE, "parameters", *_FIGURES, "note", "model"),
-    "queries": ("data", "query", "text", "kind"),
+    "queries": ("data", "query", "text", "kind", "relevant"),
     "paths": (*_PLACE, "parameters", "validation"),
     "rounds": (*_PLACE, "round", "validation"),
     "health": (*_PLACE, *_HEALTH),
+    "rankings": (*_PLACE, "query", "rank", "document", "grade"),
 }
 """The tables that an experiment writes, and their columns."""
 
 HEALTH_COLUMNS = {
-    "slack_ratio": "average slack / its value at zero weights",
-    "slack": "average slack",
-    "objective_ratio": "objective / its value at zero weights",
-    "objective_per_C": "objective / C",
-    "norm": "length of the weights ‖w‖",
-    "passes": "passes over the data",
+    "slack_ratio": "loss on training queries (untrained = 1)",
+    "slack": "loss on training queries",
+    "objective_ratio": "loss and penalty (untrained = 1)",
+    "objective_per_C": "loss and penalty / C",
+    "norm": "size of the weights",
+    "passes": "passes over the training queries",
     "gap": "proven gap",
 }
 """The columns of ``health.csv`` that are plotted, and their labels."""
 
-_NUMBERS = frozenset(("value", "round", "objective_per_C", *_FIGURES, *_HEALTH))
+_NUMBERS = frozenset(("value", "round", "objective_per_C", "relevant", "rank", "grade", *_FIGURES, *_HEALTH))
 _OBJECTS = ("parameters",)
+Rankings = dict[tuple[str, str], dict[str, dict[str, list[tuple[str, float]]]]]
+"""By data set and query, then by split, then by method: documents with their grades, the first one first."""
 _LARGEST = 1e150  # sums of squares of larger ones could be infinite
 
 
@@ -98,10 +104,11 @@ class Run:
 
 @dataclass(frozen=True)
 class Query:
-    """The text of a query, and its kind."""
+    """The text of a query, its kind, and its number of relevant documents; nan if unknown."""
 
     text: str
     kind: str
+    relevant: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -148,6 +155,7 @@ class Results:
     paths: tuple[PathPoint, ...] = ()
     rounds: tuple[Round, ...] = ()
     health: tuple[Health, ...] = ()
+    rankings: Rankings = field(default_factory=dict)
 
 
 def read_results(folder: str | Path) -> Results:
@@ -175,6 +183,7 @@ def read_results(folder: str | Path) -> Results:
         tuple(_paths(folder / "paths.csv")),
         tuple(_rounds(folder / "rounds.csv")),
         read_health(folder),
+        _rankings(folder / "rankings.csv"),
     )
 
 
@@ -227,7 +236,8 @@ def _runs(path: Path) -> Iterator[Run]:
 
 def _queries(path: Path) -> Iterator[tuple[tuple[str, str], Query]]:
     for row in read_rows(path, ("query",), optional=True):
-        yield (row.get("data", ""), row["query"]), Query(row.get("text", ""), row.get("kind", ""))
+        known = row.get("text", ""), row.get("kind", ""), row.get("relevant", math.nan)
+        yield (row.get("data", ""), row["query"]), Query(*known)
 
 
 def _paths(path: Path) -> Iterator[PathPoint]:
@@ -256,6 +266,22 @@ def _health(path: Path) -> Iterator[Health]:
             {name: value for name, value in figures.items() if math.isfinite(value)},
             row.get("split", ""),
         )
+
+
+def _rankings(path: Path) -> Rankings:
+    """Documents in the order of their ranks."""
+    found: dict[tuple[str, str], dict[str, dict[str, list[tuple[float, str, float]]]]] = {}
+    for row in read_rows(path, ("method", "query", "rank", "document"), optional=True):
+        splits = found.setdefault((row.get("data", ""), row["query"]), {})
+        methods = splits.setdefault(row.get("split", ""), {})
+        methods.setdefault(row["method"], []).append((row["rank"], row["document"], row.get("grade", math.nan)))
+    return {
+        query: {
+            split: {method: [one[1:] for one in sorted(rows, key=itemgetter(0))] for method, rows in methods.items()}
+            for split, methods in splits.items()
+        }
+        for query, splits in found.items()
+    }
 
 
 def read_health(folder: str | Path) -> tuple[Health, ...]:

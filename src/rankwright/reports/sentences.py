@@ -1,4 +1,4 @@
-"""The summary in sentences: which method is best, by how much, and whether the difference is significant.
+"""What a summary says after its verdict: groups of methods, other measures, how training went, how tests are made.
 
 Sentences are HTML; every name from the data is escaped.
 """
@@ -13,8 +13,19 @@ from rankwright.evaluation.comparison import Difference
 from rankwright.evaluation.significance import TESTS
 from rankwright.reports.results import Health, Results
 from rankwright.reports.statistics import ALPHA, DataSummary, Protocol, verdict
+from rankwright.reports.words import word
 
-__all__ = ["about_data", "about_health", "about_tests", "about_useless", "counted", "overall", "p_text", "signed"]
+__all__ = [
+    "about_data",
+    "about_health",
+    "about_tests",
+    "about_useless",
+    "counted",
+    "overall",
+    "p_text",
+    "percent",
+    "signed",
+]
 
 _NAMED = 5  # methods to list by name
 _STILL = 0.99  # of the objective at zero weights: above it, hardly anything was learnt
@@ -51,38 +62,31 @@ def overall(data: Sequence[DataSummary], protocol: Protocol) -> list[str]:
         f"<b>{escape(method)}</b> on {best.count(method)} of {n} data sets"
         for method in sorted(set(best), key=lambda method: (-best.count(method), method))
     ]
-    sentences = [f"Highest {escape(measure)}: {_list(first)}."]
-    for sign, word in ((1, "above"), (-1, "below")):
+    sentences = [f"Highest {escape(measure)} on the test queries: {_list(first)}."]
+    for sign, how in ((1, "better than"), (-1, "worse than")):
         times = {
             method: sum(verdict(one.difference(method, measure), protocol.tests[0]) == sign for one in with_measure)
             for method in protocol.methods
         }
         some = [f"{escape(m)} on {times[m]}" for m in sorted(times, key=lambda m: -times[m]) if times[m]]
         if some:
-            where = f"Significantly {word} the baseline {escape(protocol.baseline)} in {escape(measure)}"
+            where = f"Significantly {how} {escape(protocol.baseline)}"
             sentences.append(f"{where}: {_list(some)} of {n} data sets.")
     return sentences
 
 
-def about_data(one: DataSummary, protocol: Protocol) -> list[str]:
-    """The sentences about one data set."""
-    measure = next((name for name in protocol.measures if name in one.measures), None)
-    ranked = [] if measure is None else one.ranked(measure)
-    if measure is None or not ranked:
+def about_data(one: DataSummary, measure: str, protocol: Protocol) -> list[str]:
+    """What there is to say of a data set after its verdict."""
+    ranked = one.ranked(measure)
+    if not one.comparisons.get(measure) or not ranked:
         return []
     best = ranked[0]
-    mean = f"<b>{escape(best)}</b> has the highest {escape(measure)}, {one.mean(best, measure):.4f}"
-    if protocol.baseline not in one.methods:
-        return [f"{mean}. The baseline {escape(protocol.baseline)} has no values here."]
     sentences = []
-    if best == protocol.baseline:
-        sentences.append(_baseline_first(one, measure, ranked, protocol))
-    else:
-        row = one.difference(best, measure)
-        sentences.append(f"{mean}." if row is None else f"{mean}: {_distance(row, protocol)}.")
-        if row is not None:
-            sentences.extend(_disagreement(row, protocol))
-    sentences.extend(_groups(one, measure, best, protocol))
+    row = one.difference(best, measure)
+    if row is not None:
+        wins = f"better on {counted(row.wins, 'query', 'queries')}, equal on {row.ties:,}, worse on {row.losses:,}"
+        sentences = [f"{escape(best)} against {escape(protocol.baseline)}: {wins}.", *_disagreement(row, protocol)]
+    sentences.extend(_groups(one, measure, protocol))
     sentences.extend(_other_measures(one, measure, protocol))
     return sentences
 
@@ -104,7 +108,7 @@ def about_tests(data: Sequence[DataSummary], protocol: Protocol) -> list[str]:
 
 
 def about_useless(health: Sequence[Health], data: str) -> str:
-    """Which methods are no better than zero weights on a data set, and which are; plain text, empty if all are."""
+    """Which methods are no better than an untrained model on a data set, in plain text; empty if all are better."""
     fits: dict[str, dict[str, list[float]]] = {}
     for row in health:
         if row.data in (data, "") and {"slack_ratio", "objective_ratio"} <= set(row.figures):
@@ -115,11 +119,10 @@ def about_useless(health: Sequence[Health], data: str) -> str:
     if not useless:
         return ""
     learn = [method for method, found in still.items() if not any(found)]
-    one = len(useless) == 1
-    who = f"By {'its own loss' if one else 'their own losses'}, {_list(useless)} {'is' if one else 'are'}"
-    why = "slack or objective stays within 1 % of its value there for every C tried"
+    whose = "its loss stays" if len(useless) == 1 else "their losses stay"
+    why = f"for every C tried, {whose} within 1 % of an untrained model's"
     others = f" {_list(learn)} {'does' if len(learn) == 1 else 'do'} learn here." if learn else ""
-    return f"{who} no better than zero weights: {why}.{others}"
+    return f"{_list(useless)} learnt nothing: {why}.{others}"
 
 
 def about_health(results: Results, data: str, methods: Sequence[str]) -> str:
@@ -141,38 +144,19 @@ def about_health(results: Results, data: str, methods: Sequence[str]) -> str:
         if len(shares) > _NAMED + 1:
             rest = f"{len(shares) - _NAMED} others (up to {100 * best[moved[-1]]['slack_ratio']:.0f})"
             shares = [*shares[:_NAMED], rest]
-        sentences.append(f"Lowest average slack along C, in % of its value at zero weights: {_list(shares)}.")
+        left = f"{word('loss', 'Loss')} left on the training queries, in % of an {word('untrained')}'s"
+        sentences.append(f"{left}: {_list(shares)}.")
     if still:
-        whose = "its hinge" if len(still) == 1 else "their hinges"
         sentences.append(
-            f"For {_list(still)} the objective stays within 1 % of its value at zero weights for every C: "
-            f"{whose} can hardly be reduced on these training queries."
+            f"{_list(still)} learnt nothing from these training queries: with every {word('C')}, what training "
+            f"minimises stays within 1 % of an {word('untrained')}'s."
         )
     return " ".join(sentences)
 
 
-def _distance(row: Difference, protocol: Protocol) -> str:
-    sure = "significant" if verdict(row, protocol.tests[0]) else "not significant: this may be chance"
-    p = escape(p_text(row.p_corrected[protocol.tests[0]]))
-    wins = f"better on {counted(row.wins, 'query', 'queries')}, worse on {row.losses:,}"
-    gain = f"{signed(row.difference)}{_percent(row)} against the baseline {escape(protocol.baseline)}"
-    return f"{gain}, {wins}; {sure} ({p})"
-
-
-def _percent(row: Difference) -> str:
+def percent(row: Difference) -> str:
+    """A difference in % of the baseline, in parentheses."""
     return f" ({100 * row.difference / row.baseline_mean:+.1f} %)".replace("-", "−") if row.baseline_mean else ""
-
-
-def _baseline_first(one: DataSummary, measure: str, ranked: Sequence[str], protocol: Protocol) -> str:
-    others = ranked[1:]
-    mean = f"{one.mean(protocol.baseline, measure):.4f}"
-    text = f"The baseline <b>{escape(protocol.baseline)}</b> has the highest {escape(measure)}, {mean}"
-    row = one.difference(others[0], measure) if others else None
-    if row is None:
-        return f"{text}."
-    sure = "significant" if verdict(row, protocol.tests[0]) else "not significant"
-    p = escape(p_text(row.p_corrected[protocol.tests[0]]))
-    return f"{text}; the next is {escape(others[0])}, {signed(row.difference)}, {sure} ({p})."
 
 
 def _disagreement(row: Difference, protocol: Protocol) -> list[str]:
@@ -185,18 +169,17 @@ def _disagreement(row: Difference, protocol: Protocol) -> list[str]:
     return [f"By {escape(named)} it is {'not ' * said}significant."]
 
 
-def _groups(one: DataSummary, measure: str, best: str, protocol: Protocol) -> list[str]:
+def _groups(one: DataSummary, measure: str, protocol: Protocol) -> list[str]:
     groups: dict[int, list[str]] = {1: [], 0: [], -1: []}
     for method in one.ranked(measure):
         row = one.difference(method, measure)
-        if row is not None and method != best:
+        if row is not None:
             groups[verdict(row, protocol.tests[0])].append(escape(method))
-    also = "Also significantly" if verdict(one.difference(best, measure), protocol.tests[0]) > 0 else "Significantly"
     base = escape(protocol.baseline)
     texts = (
-        (1, f"{also} above {base}"),
+        (1, f"Significantly better than {base}"),
         (0, f"No significant difference from {base}"),
-        (-1, f"Significantly below {base}"),
+        (-1, f"Significantly worse than {base}"),
     )
     return [f"{text}: {_list(groups[sign])}." for sign, text in texts if groups[sign]]
 

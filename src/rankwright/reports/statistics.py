@@ -132,9 +132,23 @@ def train_sizes(results: Results, data: str) -> dict[str, float]:
 
 
 def summaries(
-    results: Results, protocol: Protocol, progress: Callable[[int, int], None] | None = None
+    results: Results,
+    protocol: Protocol,
+    progress: Callable[[int, int], None] | None = None,
+    *,
+    compared: bool = True,
 ) -> list[DataSummary]:
-    """One summary per data set, in file order; ``progress`` gets the number of comparisons done and the total."""
+    """One summary per data set, in file order.
+
+    Parameters
+    ----------
+    results, protocol
+        The values, and how methods are compared.
+    progress : callable, optional
+        Called with the number of comparisons done and the total.
+    compared : bool
+        Whether methods are compared with the baseline.
+    """
     by_data: dict[str, list[Score]] = defaultdict(list)
     for score in results.scores:
         by_data[score.data].append(score)
@@ -142,7 +156,7 @@ def summaries(
     for name, scores in by_data.items():
         done, total = len(found) * len(protocol.measures), len(by_data) * len(protocol.measures)
         told = None if progress is None else partial(_tell, progress, done, total)
-        found.append(_summary(name, scores, train_sizes(results, name), protocol, told))
+        found.append(_summary(name, scores, train_sizes(results, name), protocol, told, compared))
     return found
 
 
@@ -156,6 +170,7 @@ def _summary(
     sizes: dict[str, float],
     protocol: Protocol,
     told: Callable[[int], None] | None,
+    compared: bool,
 ) -> DataSummary:
     largest = max(sizes.values(), default=math.nan)
     kept = [score for score in scores if sizes.get(score.split, largest) * _SAME >= largest] if sizes else scores
@@ -166,7 +181,7 @@ def _summary(
     queries = tuple(_unique(score.query for score in kept))
     values = averaged(kept, methods, measures, queries)
     comparisons = {}
-    for column, measure in enumerate(measures):
+    for column, measure in enumerate(measures if compared else ()):
         found = _compared(methods, values[:, column], measure, queries, protocol)
         if found is not None:
             comparisons[measure] = found

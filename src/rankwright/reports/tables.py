@@ -10,11 +10,23 @@ from collections.abc import Sequence
 from html import escape
 from typing import Any
 
+from rankwright.evaluation.comparison import Difference
 from rankwright.reports.results import Results, Run
 from rankwright.reports.sentences import counted, signed
 from rankwright.reports.statistics import ALPHA, DataSummary, Protocol, verdict
+from rankwright.reports.words import linked
 
-__all__ = ["cell", "differences_table", "manifest_list", "means_table", "notes_list", "runs_table", "table"]
+__all__ = [
+    "cell",
+    "changes_table",
+    "differences_table",
+    "manifest_list",
+    "means_table",
+    "notes_list",
+    "runs_table",
+    "table",
+    "versus_table",
+]
 
 _MARKS = {1: ("▲", "better", "significantly better than"), -1: ("▼", "worse", "significantly worse than")}
 _SHORT = {"t": "t-test", "wilcoxon": "Wilcoxon", "sign": "sign test", "randomization": "randomisation"}
@@ -60,7 +72,7 @@ def means_table(one: DataSummary, protocol: Protocol, title: str) -> str:
             sign = verdict(one.difference(method, measure), protocol.tests[0])
             row.append(cell(text + _mark(sign, protocol.baseline), mean, kind="number"))
         if compared:
-            row.append(_wins(one, method, first))
+            row.append(_wins(one.difference(method, first)))
         rows.append(row)
     queries = counted(len(one.query_ids), "query", "queries")
     splits = f", {counted(one.splits, 'split')}" if one.splits > 1 else ""
@@ -81,18 +93,52 @@ def differences_table(one: DataSummary, measure: str, protocol: Protocol, title:
         if found is None:
             row += [cell("", kind="number")] * (4 + len(tests))
         else:
-            share = 100 * found.difference / found.baseline_mean if found.baseline_mean else math.nan
-            low, high = found.interval
-            mark = _mark(verdict(found, protocol.tests[0]), protocol.baseline)
-            row += [
-                cell(signed(found.difference) + mark, found.difference, kind="number"),
-                cell("–" if math.isnan(share) else f"{share:+.1f}".replace("-", "−"), share, kind="number"),
-                cell(f"{signed(low)} … {signed(high)}", low, kind="number"),
-                _wins(one, method, measure),
-                *(_p(found.p_corrected[test]) for test in protocol.tests),
-            ]
+            row += _compared(found, protocol, protocol.baseline)
         rows.append(row)
     return table(header, rows, f"{title}, {measure}: compared with {protocol.baseline}")
+
+
+def versus_table(
+    found: Sequence[Difference], measure: str, protocol: Protocol, labels: tuple[str, str], title: str
+) -> str:
+    """Methods in two results folders, in one measure."""
+    tests = [f"p, {_SHORT[test]}" for test in protocol.tests]
+    header = ["method", *labels, "difference", "in %", f"{protocol.confidence:.0%} interval", "w/t/l", *tests]
+    rows = [
+        [
+            cell(escape(row.system), tag="th", kind="text"),
+            *(cell(_figure(mean), mean, kind="number") for mean in (row.baseline_mean, row.mean)),
+            *_compared(row, protocol, labels[0]),
+        ]
+        for row in found
+    ]
+    return table(header, rows, f"{title}, {measure}: {labels[1]} compared with {labels[0]}")
+
+
+def changes_table(changed: Sequence[tuple[str, str, str]], labels: tuple[str, str]) -> str:
+    """What differs in what was run."""
+    rows = [
+        [cell(escape(name), tag="th", kind="text"), *(cell(escape(value), kind="text") for value in values)]
+        for name, *values in changed
+    ]
+    return table(["setting", *labels], rows, "What differs in what was run", text_columns=3)
+
+
+def _compared(found: Difference, protocol: Protocol, against: str) -> list[str]:
+    """Cells: difference, in %, interval, wins, p-values."""
+    share = 100 * found.difference / found.baseline_mean if found.baseline_mean else math.nan
+    low, high = found.interval
+    return [
+        cell(
+            signed(found.difference) + _mark(verdict(found, protocol.tests[0]), against),
+            found.difference,
+            kind="number",
+        ),
+        cell("–" if math.isnan(share) else f"{share:+.1f}".replace("-", "−"), share, kind="number"),
+        cell(f"{signed(low)} … {signed(high)}", low, kind="number"),
+        _wins(found),
+        *(_p(found.p_corrected[test]) for test in protocol.tests),
+    ]
 
 
 def runs_table(runs: Sequence[Run]) -> str:
@@ -122,7 +168,7 @@ def notes_list(runs: Sequence[Run]) -> str:
         for note in run.note.replace("\0", " ").split("; ") if run.note else ():  # which marks the numbers below
             found[run.method][_NUMBER.sub("\0", note)].append(_NUMBER.findall(note))
     lines = [
-        f"<li>{escape(method)}: {escape(_filled(words, numbers))} ({counted(len(numbers), 'run')})</li>"
+        f"<li>{escape(method)}: {linked(_filled(words, numbers))} ({counted(len(numbers), 'run')})</li>"
         for method, notes in found.items()
         for words, numbers in notes.items()
     ]
@@ -237,8 +283,7 @@ def _mark(sign: int, baseline: str) -> str:
     return f'<span class="mark {kind}" title="{text}">{spoken}</span>'
 
 
-def _wins(one: DataSummary, method: str, measure: str) -> str:
-    row = one.difference(method, measure)
+def _wins(row: Difference | None) -> str:
     if row is None:
         return cell("", kind="number")
     return cell(f"{row.wins}/{row.ties}/{row.losses}", row.wins - row.losses, kind="number")
