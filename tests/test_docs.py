@@ -96,7 +96,7 @@ def test_the_reference_begins_with_auto_and_lists_every_command():
 def test_the_first_page_shows_the_first_screen_of_the_readme():
     hook = load_hook("readme")
     page = hook.on_page_markdown((DOCS / "index.md").read_text())
-    table = re.search(r"^\| \| what it is for.*?\n\n", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
+    table = re.search(r"^\| what people use.*?\n\n", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)
     assert table is not None
     assert table[0].replace("](docs/", "](") in page
     assert "docs/" not in page
@@ -111,6 +111,32 @@ def test_pictures_of_the_first_page_are_there_and_small():
     images = re.findall(r'<img src="(images/[\w-]+\.png)#only-(light|dark)"', page)
     assert [theme for _, theme in images] == ["light", "dark"] * 2
     assert all((DOCS / name).stat().st_size < 150_000 for name, _ in images)
+
+
+@pytest.mark.parametrize("name", ["results-engineers.md", "results-research.md"])
+def test_figures_of_results_are_those_of_the_studies(name):
+    """Numbers of three or more digits stand on a page that their row, or one above it, links to."""
+    sources, checked = "", 0
+    for row in re.findall(r"^\| .*\|$", (DOCS / name).read_text(), re.MULTILINE):
+        links = re.findall(r"\]\(([\w/-]+\.md)", row)
+        if links:
+            sources = "\n".join((DOCS / path).read_text() for path in links)
+        elif "`benchmarks/" in row:  # no page but the script has them
+            continue
+        for number in re.findall(r"(?<![\w.])(?:\d[\d,]*)?\.?\d{3,}(?![\w])", re.sub(r"\]\([^)]*\)|`[^`]*`", "", row)):
+            assert number in sources, f"{number}: {row}"
+            checked += 1
+    assert checked > 15
+
+
+def test_the_caption_of_the_pictures_agrees_with_the_demo():
+    (queries, better, worse) = re.search(
+        r"of (\d+) queries, (\d+) become\s+better and (\d+) worse", (ROOT / "README.md").read_text()
+    ).groups()
+    wins, ties, losses = re.search(
+        r"^ +auto .* (\d+)/(\d+)/(\d+) ", (DOCS / "demo.md").read_text(), re.MULTILINE
+    ).groups()
+    assert (better, worse, int(queries)) == (wins, losses, int(wins) + int(ties) + int(losses))
 
 
 def test_formulas_get_indices_and_exponents():

@@ -70,5 +70,5 @@ def shown(value: Any) -> str:
     if hasattr(value, "_repr_png_"):
         png, size = value._repr_png_()
         source = f"data:image/png;base64,{base64.b64encode(png).decode()}"
-        return f'<p><img alt="plot" style="background:white" width="{size["width"]}" src="{source}"></p>'
+        return f'<p class="plot"><img alt="plot" width="{size["width"]}" src="{source}"></p>'
     return f"<pre><code>{html.escape(repr(value))}</code></pre>"
