@@ -14,6 +14,7 @@ from rankwright import caching
 
 # Then even root obeys permissions: the right to pass them over is given up before the program starts.
 OBEYING = "import ctypes, os, sys; ctypes.CDLL(None).prctl(24, 1, 0, 0, 0); os.execv(sys.executable, sys.argv[1:])"
+UNSET = ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME", "XDG_CONFIG_HOME", "MPLCONFIGDIR")
 DECORATES = "import rankwright.data.letor_kernel"
 ASKS = "from rankwright.cli.main import main; raise SystemExit(main(['--version']))"
 
@@ -38,7 +39,7 @@ def locked():
 
 
 def started(locked, temporary, code):
-    keep = {name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "XDG_CACHE_HOME")}
+    keep = {name: value for name, value in os.environ.items() if name not in UNSET}
     own = {"PYTHONPATH": str(locked), "HOME": str(locked / "home"), "TMPDIR": str(temporary)}
     command = [sys.executable, "-B", "-c", code]
     command = [sys.executable, "-c", OBEYING, *command] if os.geteuid() == 0 else command
@@ -53,6 +54,15 @@ def test_a_read_only_package_and_home_are_enough(locked, tmp_path):
     assert done.stderr.count("\n") == 1
     assert f"note: compiled code is in {folder}" in done.stderr
     assert "NUMBA_CACHE_DIR" in done.stderr
+
+
+def test_plots_are_drawn_without_a_word_about_folders(locked, tmp_path):
+    code = "import rankwright; from rankwright.data.figures import new_figure; import io; "
+    done = started(locked, tmp_path, code + "new_figure(1.0).savefig(io.BytesIO())")
+    said = [line for line in done.stderr.splitlines() if "building the font cache" not in line]  # if it takes long
+    assert (done.returncode, said) == (0, [])
+    (folder,) = tmp_path.iterdir()
+    assert (folder / "matplotlib").is_dir()
 
 
 def test_no_place_at_all_is_enough(locked):

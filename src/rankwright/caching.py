@@ -3,8 +3,9 @@
 numba keeps compiled code beside the source or in the user's cache folder, and refuses to compile if neither can be
 written: a package installed by somebody else, and a home that is read-only or missing. Only then is the environment
 variable ``NUMBA_CACHE_DIR`` set, before numba is asked, to a private folder for temporary files; processes started from
-this one inherit it. Where no folder at all can be written, numba is told to keep nothing, and every process compiles
-what it uses. Nothing is touched where numba finds a place.
+this one inherit it. matplotlib, which would complain about the same home in every process, finds a folder in there.
+Where no folder at all can be written, numba is told to keep nothing, and every process compiles what it uses. Nothing
+is touched where numba finds a place.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ def provide_cache() -> None:
         importlib.import_module(_DISPATCHER).Dispatcher.enable_caching = _keep_nothing
         return
     os.environ[VARIABLE] = folder
+    os.environ.setdefault("MPLCONFIGDIR", os.path.join(folder, "matplotlib"))
     if "numba" in sys.modules:  # has read the variable already
         sys.modules["numba"].config.CACHE_DIR = folder
 

@@ -10,6 +10,7 @@ import pytest
 from rankwright.cli import main as program
 from rankwright.training.methods import NAMES
 
+needs_fish = pytest.mark.skipif(shutil.which("fish") is None, reason="no fish")
 needs_bash = pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 CALL = "from rankwright.cli.main import program; raise SystemExit(program())"
 
@@ -81,6 +82,26 @@ def test_the_script_works_in_bash(line, found, tmp_path, capsys):
     )
     assert done.stdout.splitlines()[:-1] == [found]
     assert done.stdout.splitlines()[-1].endswith("-F _rankwright_completion rankwright")
+
+
+def test_the_script_for_fish_splits_at_the_first_comma_only(capsys):
+    assert program.main(["completion", "fish"]) == 0
+    script = capsys.readouterr().out
+    assert script.count("string split") == script.count('string split --max 1 ","') == 1  # click's script was changed
+    assert "," in program._COMMANDS["doctor"]
+
+
+@needs_fish
+def test_descriptions_are_whole_in_fish(tmp_path, capsys):
+    assert program.main(["completion", "fish"]) == 0
+    (tmp_path / "rankwright.fish").write_text(capsys.readouterr().out)
+    called = tmp_path / "rankwright"
+    called.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "{CALL}" "$@"\n')
+    called.chmod(0o755)
+    own = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}", "HOME": str(tmp_path)}
+    ask = f"source {tmp_path}/rankwright.fish; complete --do-complete 'rankwright doc'"
+    done = subprocess.run(["fish", "-c", ask], env=os.environ | own, capture_output=True, text=True, check=True)
+    assert done.stdout == f"doctor\t{program._COMMANDS['doctor']}\n"
 
 
 @pytest.mark.parametrize(("shell", "part"), [("zsh", "#compdef rankwright"), ("fish", "complete --no-files")])

@@ -1,5 +1,7 @@
 """Missing values where a method computes with features: one line with the ways out, and each of them works."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -48,6 +50,23 @@ def test_validation_data_is_named(gappy, capsys):
     assert main(["train", "filled.rank", "-o", "m.rkw", "--method", "svm-map", "--cv", "0"]) == 0
 
 
+@pytest.mark.parametrize("command", ["rank", "explain"])
+@pytest.mark.parametrize("method", ["svm-map", "ranknet"])
+def test_a_model_that_cannot_score_them_says_the_same(gappy, capsys, method, command):
+    assert main(["convert", "shop.csv", "-o", "filled.rank", "--fill", "0"]) == 0
+    assert main(["train", "filled.rank", "-o", "m.rkw", "--method", method, "--cv", "0"]) == 0
+    capsys.readouterr()
+    assert main([command, "m.rkw", "shop.csv"]) == 2
+    line = capsys.readouterr().err.splitlines()[-1]
+    assert line.startswith(
+        "rankwright: shop.csv: row 1 (from 0) has no 'b' (NaN), which this model computes with; fill"
+    )
+    assert "as for training (rankwright convert shop.csv -o filled.rank --fill 0), or train trees" in line
+    assert "--bins" not in line  # it is trained already
+    assert main(["convert", "shop.csv", "-o", "again.rank", "--fill", "0"]) == 0
+    assert main([command, "m.rkw", "again.rank"]) == 0
+
+
 @pytest.mark.parametrize("number", ["0", "-1.5"])
 def test_filling_changes_missing_values_only(gappy, number):
     assert main(["convert", "shop.csv", "-o", "filled.txt", "--fill", number]) == 0
@@ -77,3 +96,9 @@ def test_python_says_it_in_python():
     with pytest.raises(InputError, match="Input y contains NaN"):
         RankingSVM(C=1).fit(np.nan_to_num(X), [1, np.nan, 0, 1], qid)
     LambdaMART(n_trees=2, min_rows=1).fit(X, y, qid)
+    model = RankingSVM(C=1).fit(np.nan_to_num(X), y, qid).model_
+    with pytest.raises(
+        InputError, match=r"row 1 \(from 0\) has no 'f1' \(NaN\).*fill .* train trees \(LambdaMART"
+    ) as e:
+        model.predict(X)
+    assert "f1" in pickle.loads(pickle.dumps(e.value)).fact

@@ -20,12 +20,14 @@ from rankwright import (
     RankingSVM,
     StructuredSVM,
     SumModel,
+    TrecTable,
     compare,
     evaluate,
     load_model,
 )
 from rankwright.cli.main import main
 from rankwright.errors import InputError
+from rankwright.text.search.hits import Hits
 
 EVIL = "<script>alert('x')</script>"
 NAMES = ("bm25", EVIL, "a&b", "price", "age", "clicks", "length", "pagerank")
@@ -44,6 +46,7 @@ SVM = StructuredSVM("map", C=1.0).fit(DATA)
 TREES = LambdaMART(n_trees=3, min_rows=3).fit(DATA)
 OLD, NEW = (evaluate(DATA, scores, name=name) for name, scores in (("old", DATA.X[:, 0]), (EVIL, SVM.predict(DATA))))
 COMPARED = compare([OLD, NEW], n_resamples=99)
+HITS = Hits(np.array([0, 11, 12]), np.arange(12), np.linspace(3, 1, 12), [EVIL, *(f"d{at}" for at in range(1, 12))])
 SHOWN = {
     "data": DATA,
     "svm": SVM,
@@ -52,6 +55,9 @@ SHOWN = {
     "tree model": TREES.model_,
     "evaluation": NEW,
     "comparison": COMPARED,
+    "run": TrecTable.from_dict({"1": {EVIL: 0.5, "d2": 0.25}, "2": {"d1": 2}}, "a.run"),
+    "found": HITS[0],
+    "hits": HITS,
 }
 
 
@@ -88,7 +94,9 @@ def test_html_is_whole_and_holds_what_the_text_holds(thing):
         assert shown.strip() in text
 
 
-@pytest.mark.parametrize("name", ["data", "linear model", "tree model", "evaluation", "comparison"])
+@pytest.mark.parametrize(
+    "name", ["data", "linear model", "tree model", "evaluation", "comparison", "run", "found", "hits"]
+)
 def test_names_from_files_are_escaped(name):
     html = SHOWN[name]._repr_html_()
     assert "<script" not in html
@@ -231,6 +239,44 @@ def test_data_of_every_kind():
     assert empty.plot().figure.axes
 
 
+def test_judgements_and_runs():
+    run = SHOWN["run"]
+    assert repr(run) == "TrecTable('a.run': 2 queries, 3 documents)"
+    assert str(run).splitlines()[4].split()[-1] == "0.5000"
+    assert "values: 0.25 × 1, 0.5 × 1, 2 × 1" in str(run)
+    many = TrecTable.from_columns(np.repeat([1, 2], 50), np.arange(100), np.arange(100.0))
+    assert repr(many) == "TrecTable(2 queries, 100 documents)"
+    assert str(many).splitlines()[4:6] == ["1      0             0", "1      1             1"]  # whole numbers
+    assert "and 94 more documents" in str(many)
+    assert "values: from 0.0000 to 99.0000" in str(many)
+    frame = many.to_frame()
+    assert frame["value"].tolist() == many.values.tolist()
+    assert frame.iloc[60].tolist() == ["2", "60", 60.0]
+    assert many.plot().figure.axes
+    empty = many.select([])
+    assert "0 documents" in str(empty)
+    assert empty.plot().figure.axes
+
+
+def test_what_a_search_found():
+    found = SHOWN["found"]
+    assert (repr(HITS), repr(found)) == ("Hits(2 queries, 12 documents)", "Found(11 documents)")
+    assert "and 1 more documents" in str(found)
+    assert "and 2 more documents" in str(HITS)
+    docs, scores = found  # still a pair
+    assert found.to_frame()["document"].tolist() == found.ids
+    assert found.to_frame()["score"].tolist() == scores.tolist()
+    frame = HITS.to_frame()
+    assert frame["document"].tolist() == HITS.ids
+    assert frame["rank"].tolist() == [*range(1, 12), 1]
+    assert frame["query"].tolist() == [0] * 11 + [1]
+    numbers = Hits(HITS.indptr, HITS.docs, HITS.scores)[1]  # without ids
+    assert str(numbers).splitlines()[4].split() == ["1", "11", "1.0000"]
+    nothing = Hits(np.array([0, 0]), docs[:0], scores[:0])
+    assert "0 documents" in str(nothing)
+    assert "Found(0 documents)" in str(nothing[0])
+
+
 def test_categories_are_shown_by_value():
     pandas = pytest.importorskip("pandas")
     frame = pandas.DataFrame({"qid": [1, 1], "label": [1, 0], "lang": ["de", "<en>"]})
@@ -250,7 +296,8 @@ def test_showing_loads_neither_pandas_nor_matplotlib_nor_numba():
         "import json, sys, rankwright as rw\n"
         "one = rw.evaluate([1, 0, 1, 0], [1, 2, 2, 1], [1, 1, 2, 2], measures=['AP'])\n"
         "data = rw.RankingData.from_arrays([[1.0], [2.0]], [1, 0], [1, 1])\n"
-        "for thing in (one, data, rw.LinearModel([1.0])):\n"
+        "run = rw.TrecTable.from_dict({'1': {'d': 1}})\n"
+        "for thing in (one, data, run, rw.LinearModel([1.0])):\n"
         "    repr(thing), str(thing), thing._repr_html_(), thing.to_latex()\n"
         "print(json.dumps(sorted({'pandas', 'matplotlib', 'numba', 'sklearn', 'IPython'} & set(sys.modules))))"
     )

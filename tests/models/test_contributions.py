@@ -262,7 +262,7 @@ def test_queries_references_and_columns():
         (lambda: LINEAR.predict_contributions(with_queries(X, [6]), qid), "leave out qid and group"),
         (lambda: LINEAR.predict_contributions(X, qid, reference=X[:0]), "the reference has no documents"),
         (lambda: LINEAR.predict_contributions(X, qid, n_jobs=0), "n_jobs is 0"),
-        (lambda: LINEAR.predict_contributions(np.full((2, D), np.nan), [1, 1]), "scores must be finite"),
+        (lambda: LINEAR.predict_contributions(np.full((2, D), np.nan), [1, 1]), "row 0 .* has no 'f1'"),
     ):
         with pytest.raises(InputError, match=message):
             call()

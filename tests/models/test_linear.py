@@ -127,7 +127,7 @@ def test_features_that_do_not_fit(names, n_columns, given, message):
     [
         ([1.0, 2.0], "must be a table"),
         ([["a", "b"]], "must be numbers"),
-        ([[1.0, np.nan]], "score of row 0 .* is nan"),
+        ([[1.0, np.nan]], "row 0 .* has no '.*' "),
         ([[0.0, 0.0], [1e308, 1e308]], "score of row 1 .* is inf"),
     ],
 )

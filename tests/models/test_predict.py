@@ -183,7 +183,7 @@ def test_missing_values_of_frames_are_nan():
     frame = pd.DataFrame({"a": pd.array([1, None], "Int64"), "b": [0.0, np.nan], "c": [True, False]})
     assert model.predict(frame).tolist() == model.score([[1.0, 0.0, 1.0], [np.nan, np.nan, 0.0]]).tolist()
     assert model.predict(frame, [1, 1]).tolist() == model.predict(frame).tolist()
-    with pytest.raises(InputError, match="the score of row 1"):
+    with pytest.raises(InputError, match=r"row 1 .* has no 'a' "):
         LINEAR.predict(frame)
 
 

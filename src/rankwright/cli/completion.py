@@ -17,6 +17,7 @@ __all__ = ["command", "complete_measure", "complete_method", "completed"]
 _PROGRAM = "rankwright"
 _VARIABLE = "_RANKWRIGHT_COMPLETE"
 _SHELLS = ("bash", "zsh", "fish")
+_ALL_COMMAS, _FIRST_COMMA = 'string split ","', 'string split --max 1 ","'  # in fish; click's script cuts descriptions
 
 
 @click.command("completion")
@@ -40,7 +41,8 @@ def command(shell: str) -> None:
     from rankwright.cli.printing import print_data
 
     program = click.get_current_context().find_root().command
-    print_data(_of_shell(program, shell).source() + "\n")
+    script = _of_shell(program, shell).source()
+    print_data((script.replace(_ALL_COMMAS, _FIRST_COMMA) if shell == "fish" else script) + "\n")
 
 
 def completed(cli: click.Command, asked: str) -> str:

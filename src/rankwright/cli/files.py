@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rankwright.data.roles import Columns
     from rankwright.engines.fleet import Transport
 
-__all__ = ["check_missing", "check_plots", "check_target", "naming_files", "read_features"]
+__all__ = ["check_missing", "check_plots", "check_target", "naming_files", "read_features", "ways_to_fill"]
 
 
 def read_features(
@@ -84,9 +84,14 @@ def _missing_values(fact: str, files: Sequence[Path | None]) -> InputError:
     """What to do about missing values, in the words of the command line; files begin with training, validation."""
     path = files[1] if fact.startswith("eval_set") and len(files) > 1 and files[1] is not None else files[0]
     fact = f"has{fact.partition(' has')[2]}"
-    fill = f"fill them (rankwright convert {path} -o filled.rank --fill 0)"
-    trees = "train trees, which take them (--method lambdamart, mcrank or auto)"
-    return InputError(f"{fact}; {fill}, {trees}, or cut features into bins (--bins 50, linear methods)", path)
+    return InputError(f"{fact}; {ways_to_fill(path)}, or cut features into bins (--bins 50, linear methods)", path)
+
+
+def ways_to_fill(path: Path | None, *, trained: bool = False) -> str:
+    """What to do about missing values of a file, for training or, ``trained``, for a model that is there."""
+    them = "missing values as for training" if trained else "them"
+    fill = f"fill {them} (rankwright convert {path} -o filled.rank --fill 0)"
+    return f"{fill}, {'or ' if trained else ''}train trees, which take them (--method lambdamart, mcrank or auto)"
 
 
 def check_missing(data: RankingData, target: Path, remedy: str = "") -> None:

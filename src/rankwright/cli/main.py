@@ -228,7 +228,7 @@ def _tell_cache() -> None:
             f"note: compiled code is not kept ({why}), so every run compiles; {VARIABLE} names a folder", err=True
         )
     elif folder is not None:
-        why = "neither the package nor the home folder can be written"
+        why = "no other place for it can be written"
         click.echo(f"note: compiled code is in {folder} ({why}); {VARIABLE} names another folder", err=True)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankwright.cli.engines import engine_option, engine_started
-from rankwright.cli.files import check_target, read_features
+from rankwright.cli.files import check_target, read_features, ways_to_fill
 from rankwright.cli.options import MISSING_AS_ZERO, missing_option
 from rankwright.cli.printing import print_data
 from rankwright.cli.tables import columns_option
@@ -133,6 +133,7 @@ def scored(
     """The data of a feature file, and the score of each of its rows in the order of the data."""
     from rankwright.data.matching import MissingFeaturesError
     from rankwright.engines.features import PartedFeatures
+    from rankwright.models.base import MissingValueError
 
     data = read_features(features, group, negative_as_zero=negative_as_zero, columns=columns, engine=engine)
     try:
@@ -146,6 +147,8 @@ def scored(
         return data, saved.model.score(data.X, data.feature_names, data.indptr)
     except MissingFeaturesError as error:
         raise error.or_use(MISSING_AS_ZERO, features) from None
+    except MissingValueError as error:
+        raise InputError(f"{error.fact}; {ways_to_fill(features, trained=True)}", features) from None
     except InputError as error:
         raise InputError(error.message, features) from None
 

@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from rankwright.data.blocks import gather_queries, query_of_row, sizes_to_indptr
 from rankwright.data.columns import read_columns
+from rankwright.data.data_display import DisplayedTable
 from rankwright.data.files import Progress, Source, open_file, replace_file
 from rankwright.data.judgements import TREC, judged_in, query_word
 from rankwright.data.order import rank_order
@@ -28,8 +29,8 @@ Array = npt.NDArray[Any]
 _RUN = ("query", "Q0", "document", "rank", "score", "tag")
 
 
-@dataclass(frozen=True, eq=False)
-class TrecTable:
+@dataclass(frozen=True, eq=False, repr=False)
+class TrecTable(DisplayedTable):
     """One number per (query, document): the judgements of a qrels file or the scores of a run.
 
     Attributes
@@ -83,8 +84,8 @@ class TrecTable:
 
         Examples
         --------
-        >>> TrecTable.from_dict({"1": {"d1": 0.5, "d2": 0.25}}).n_docs
-        2
+        >>> TrecTable.from_dict({"1": {"d1": 0.5, "d2": 0.25}})
+        TrecTable(1 queries, 2 documents)
         """
         sizes = np.array([len(row) for row in table.values()], np.int64)
         documents = [str(document).encode() for row in table.values() for document in row]

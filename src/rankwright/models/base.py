@@ -27,11 +27,21 @@ from rankwright.errors import InputError, InputWarning
 from rankwright.models.attribution import Attribution, attribute, finite
 from rankwright.models.display import DisplayedModel
 
-__all__ = ["Model", "as_row", "as_table", "warn_of_one_query"]
+__all__ = ["MissingValueError", "Model", "as_row", "as_table", "warn_of_one_query"]
 
 Array = npt.NDArray[Any]
 _SCALED = "features are scaled within each query"
 _RELATIVE = "contributions are relative to the documents of the same query"
+_FILL = "; fill missing values as for training, or train trees (LambdaMART, McRank, AutoRanker), which take them"
+
+
+class MissingValueError(InputError):
+    """Raised where a model computes with a feature that a row lacks; the command line words what to do itself."""
+
+    @property
+    def fact(self) -> str:
+        """What is wrong, without what to do."""
+        return self.message.removesuffix(_FILL)
 
 
 class Model(DisplayedModel):
@@ -317,6 +327,9 @@ class Model(DisplayedModel):
         row = int(np.argmin(finite))
         values = Model.aligned(self, X[row : row + 1], feature_names)[0]
         at = int(np.argmax(np.where(np.isnan(values), np.inf, np.abs(values))))
+        if np.isnan(values[at]):
+            which = f"row {first + row} (from 0) has no {self.names[at]!r} (NaN)"
+            raise MissingValueError(f"{which}, which this model computes with{_FILL}")
         what = f"the score of row {first + row} (from 0) is {scores[row]}"
         which = f"its feature {self.names[at]!r} is {values[at]:g}"
         raise InputError(f"{what}: {which}; features and scores must be finite")
