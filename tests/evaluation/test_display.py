@@ -140,7 +140,9 @@ def test_frames_have_all_digits():
     rows = COMPARED.to_frame()
     assert rows["difference"].tolist() == [one.difference for one in COMPARED.differences]
     assert rows["low"].tolist() == [one.interval[0] for one in COMPARED.differences]
-    assert {"baseline", "p_t", "p_corrected_wilcoxon", "wins"} <= set(rows)
+    names = list(rows)
+    wanted = ["measure", "system", "mean", "difference", "low", "high", "p_t", "p_corrected_wilcoxon", "wins"]
+    assert sorted(wanted, key=names.index) == wanted
     weights = SVM.model_.to_frame().set_index("feature")["weight"]
     assert weights.to_dict() == dict(zip(NAMES, SVM.coef_.tolist(), strict=True))
     assert np.all(np.diff(weights.abs()) <= 0)

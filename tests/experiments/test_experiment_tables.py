@@ -103,6 +103,20 @@ def test_the_table_of_means(tmp_path):
     assert set(results.tables()) == {"means", "criterion", "times"}
 
 
+@pytest.mark.parametrize("tests", [("wilcoxon",), ("t", "sign")])
+def test_the_best_mean_of_a_data_set_is_bold_in_latex(tmp_path, tests):
+    results = write_results(tmp_path, tests=tests)
+    text = results.table("means", "latex")
+    rows = [line.removesuffix(r" \\").split(" & ") for line in text.splitlines() if line[:3] in ("a &", "b &")]
+    for data in ("a", "b"):
+        for column, measure in ((2, "AP"), (4, "RR")):
+            means = {method: by_hand(results, data, method, measure).mean() for method in METHODS}
+            bold = [row[1] for row in rows if row[0] == data and row[column].startswith(r"\textbf{")]
+            assert bold == [max(means, key=means.get) + " (baseline)" * (max(means, key=means.get) == "base")]
+    assert "% bold: the best of its column" in text.splitlines()
+    assert "textbf" not in results.table("means", "markdown")
+
+
 def test_several_tests_have_letters(tmp_path):
     results = write_results(tmp_path, tests=("t", "sign"), missing=3)
     text = results.table()

@@ -69,12 +69,12 @@ class DisplayedComparison(Displayed):
         comparison: Any = self
         rows = []
         for one in comparison.differences:
-            row = dataclasses.asdict(one)
-            low, high = row.pop("interval")
-            tests = [
-                (f"{kind}_{test}", value) for kind in ("p", "p_corrected") for test, value in row.pop(kind).items()
-            ]
-            rows.append({"baseline": comparison.baseline, **row, "low": low, "high": high, **dict(tests)})
+            row: dict[str, Any] = {"measure": one.measure, "system": one.system, "baseline": comparison.baseline}
+            row |= {name: getattr(one, name) for name in ("queries", "mean", "baseline_mean", "difference")}
+            row["low"], row["high"] = one.interval
+            for kind, of in (("p", one.p), ("p_corrected", one.p_corrected)):
+                row |= {f"{kind}_{test}": value for test, value in of.items()}
+            rows.append(row | {name: getattr(one, name) for name in ("wins", "ties", "losses", "queries_needed")})
         return importlib.import_module("pandas").DataFrame(rows)
 
     def _drawing(self) -> Callable[[], Any]:

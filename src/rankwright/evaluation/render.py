@@ -220,7 +220,7 @@ def _latex(table: Table) -> str:
         return "".join(_LATEX.get(character, character) for character in signed)
 
     layout = "l" * table.text_columns + "r" * (len(table.header) - table.text_columns)
-    lines = [f"% {note}" for note in table.notes]
+    lines = [f"% {note}" for note in (*table.notes, *(["bold: the best of its column"] if table.best else []))]
     lines += [rf"\begin{{tabular}}{{{layout}}}", r"\toprule", " & ".join(map(escaped, table.header)) + r" \\"]
     lines += [r"\midrule"]
     for i, row in enumerate(table.rows):

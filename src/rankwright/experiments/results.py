@@ -107,7 +107,7 @@ class Results:
         return self._frame("queries")
 
     def rankings(self) -> Any:
-        """The first 10 documents of the first 1000 test queries of a split by every method, with their grades."""
+        """The first 10 documents of test queries by every method, with their grades, in one split of each query."""
         return self._frame("rankings")
 
     def paths(self) -> Any:
@@ -279,6 +279,7 @@ def write_results(
     reasons = {(failure.data, failure.split, failure.method): failure.reason for failure in failures}
     tested: dict[str, dict[str, int]] = {one.name: {} for one in prepared}  # and their relevant documents
     definitions: dict[str, list[str]] = {}
+    shown: dict[tuple[str, str], int] = {}  # by data set and query, the first split that tests it
     done = 0
     names = ("per_query", "runs", "paths", "rounds", "health", "rankings")
     with _tables(folder, names) as rows:
@@ -294,6 +295,10 @@ def write_results(
             tested[cell.data].update({query: record["relevant"].get(query, "") for query in record["queries"]})
             definitions.setdefault(cell.data, record["definitions"])
             _write_cell(cell, record, place, rows)
+            for query, documents in record["rankings"].items():
+                if shown.setdefault((cell.data, query), cell.split) == cell.split:
+                    for rank, (document, grade) in enumerate(documents, 1):
+                        rows["rankings"]([*place, query, rank, document, "" if grade is None else grade])
     with _tables(folder, ("queries",)) as rows:
         for one in prepared:
             for query, relevant in tested[one.name].items():
@@ -338,9 +343,6 @@ def _write_cell(cell: Cell, record: dict[str, Any], place: list[Any], rows: dict
             rows["health"]([*place, *(point[key] for key in _HEALTH)])
     for number, value in enumerate(record["rounds"], 1):
         rows["rounds"]([*place, number, value])
-    for query, documents in record["rankings"].items():
-        for rank, (document, grade) in enumerate(documents, 1):
-            rows["rankings"]([*place, query, rank, document, "" if grade is None else grade])
 
 
 def _json(value: Any) -> str:

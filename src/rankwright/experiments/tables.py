@@ -70,17 +70,29 @@ def make_table(results: Compared, kind: str = "means") -> Table:
 def _means(results: Compared) -> Table:
     """Rows are methods, columns are measures, each with wins and losses against the baseline."""
     rows: list[tuple[str, ...]] = []
-    rules = set()
+    rules, best = set(), set()
     notes: list[str] = []
     for data in results.data:
         rules.add(len(rows))
         evaluations = results.evaluations(data)
         comparison = _compared(results, data, evaluations)
+        best |= {(len(rows) + at, column) for at, column in _best_means(results, evaluations)}
         for evaluation in evaluations:
             rows.append((data, *_means_row(results, evaluation, comparison)))
         notes += [f"{data}: {len(evaluation.query_ids)} queries" for evaluation in evaluations[:1]]
     header = ("data", "method", *(name for measure in results.measures for name in (str(measure), "w/l")))
-    return Table(header, tuple(rows), (*notes, *_method(results), *_notes(results)), 2, frozenset(rules - {0}))
+    every = (*notes, *_method(results), *_notes(results))
+    return Table(header, tuple(rows), every, 2, frozenset(rules - {0}), frozenset(best))
+
+
+def _best_means(results: Compared, evaluations: Sequence[Evaluation]) -> list[tuple[int, int]]:
+    """The cells of a data set with the highest mean of their measure, as displayed; none if there is one method."""
+    found = []
+    for at, measure in enumerate(map(str, results.measures)):
+        means = [_shown(evaluation.means[measure]) for evaluation in evaluations]
+        if len(means) > 1 and max(means) > -math.inf:
+            found += [(row, 2 + 2 * at) for row, mean in enumerate(means) if mean == max(means)]
+    return found
 
 
 def _means_row(results: Compared, evaluation: Evaluation, comparison: Comparison | None) -> list[str]:

@@ -185,7 +185,7 @@ class AccuracySVM(CostRanker):
         if interrupted:
             notices.append(Notice(Kind.INTERRUPTED, "training was interrupted; the model is the best so far"))
         if self.n_iter_ >= self.max_iter:
-            what = f"stopped at max_iter={self.max_iter} before the weights were within tol={self.tol:g}"
+            what = f"stopped at max_iter={self.max_iter} before the accuracy tol={self.tol:g} was reached"
             values = {"max_iter": self.max_iter, "tol": self.tol, "C": self.C_}
             notices.append(Notice(Kind.NOT_CONVERGED, f"{what} (C={self.C_:g})", values))
         return Outcome(notices=tuple(notices))

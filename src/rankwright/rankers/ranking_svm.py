@@ -135,11 +135,11 @@ class RankingSVM(MaxMarginRanker):
             return super()._notice(solution, interrupted)
         kept = next(row.passes for row in solution.path if row.primal == solution.objective)
         what = (
-            "no step lowered the objective, and the weights are those it began with"
+            "no step lowered the loss, and the weights are those it began with"
             if kept == 1
-            else f"the objective rose above where it began; the weights are the best ones, after {kept - 1} steps"
+            else f"the loss rose above where it began; the weights are the best ones, after {kept - 1} steps"
         )
-        text = f"learning_rate={self.learning_rate:g} is too large: {what}. Without one, a line search finds the steps"
+        text = f"learning_rate={self.learning_rate:g} is too large: {what}. Without one, training finds its steps"
         return Notice(Kind.OVERFLOW, text, {"learning_rate": self.learning_rate, "kept": kept - 1})
 
     def _no_better(self, task: Task) -> Notice | None:

@@ -242,7 +242,7 @@ def _plots(drawn: dict[str, Any], sentences: dict[str, str]) -> list[tuple[str, 
         "health": f"Each line should fall as {word('C')} grows: the {word('loss')} on the training queries, alone and "
         f"with the {word('penalty')}. A line that stays at 1 is that of an {word('untrained')}. The other panels: size "
         f"of the {word('weights')}, {word('passes')} over the training queries, proven {word('gap')}.",
-        "curves": "Do more training queries help? A line that still rises at its end says that they would.",
+        "curves": "Do more training queries help? A line that still rises at its end suggests that they would.",
         "time": "Up and left is better: a higher mean, less time.",
     }
     sections = (

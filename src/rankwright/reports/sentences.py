@@ -13,7 +13,7 @@ from rankwright.evaluation.comparison import Difference
 from rankwright.evaluation.significance import TESTS
 from rankwright.reports.results import Health, Results
 from rankwright.reports.statistics import ALPHA, DataSummary, Protocol, verdict
-from rankwright.reports.words import word
+from rankwright.reports.words import linked, word
 
 __all__ = [
     "about_data",
@@ -104,7 +104,7 @@ def about_tests(data: Sequence[DataSummary], protocol: Protocol) -> list[str]:
     ]
     if any(one.splits > 1 for one in data):
         lines.append("a query tested in several splits counts once, with the mean of its values")
-    return [escape(line[0].upper() + line[1:] + ".") for line in lines]
+    return [linked(line[0].upper() + line[1:] + ".") for line in lines]
 
 
 def about_useless(health: Sequence[Health], data: str) -> str:

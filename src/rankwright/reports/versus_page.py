@@ -17,7 +17,7 @@ from rankwright.reports.shell import check_target, document, figure, side_by_sid
 from rankwright.reports.statistics import ALPHA, verdict
 from rankwright.reports.tables import changes_table, versus_table
 from rankwright.reports.versus import Both, Versus, compare_folders
-from rankwright.reports.words import about_differences, word
+from rankwright.reports.words import about_differences, linked, word
 
 __all__ = ["write_comparison"]
 
@@ -114,7 +114,7 @@ def _summary(versus: Versus, names: Sequence[str]) -> str:
         f"Correction: {versus.protocol.correction}, for the methods of one data set in one measure",
         "A query tested in several splits counts once, with the mean of its values",
     )
-    how = "".join(f"<li>{escape(line)}.</li>" for line in decided)
+    how = "".join(f"<li>{linked(line)}.</li>" for line in decided)
     parts.append(f'<details class="how"><summary>How significance is decided</summary><ul>{how}</ul></details>')
     return "".join(parts)
 
@@ -149,7 +149,8 @@ def _verdict(versus: Versus, measure: str) -> str:
     equal = f"; {same:,} {_be(same)} equal on every query" if same else ""
     largest = max(rows, key=lambda pair: abs(pair[1].difference))
     who = f"{escape(largest[1].system)}{_where(largest, versus)}"
-    return f"<b>{told}</b> in {escape(measure)}{equal}. Largest change: {who}: {_told(largest, versus)}."
+    chance = "" if verdict(largest[1], test) else " That may be chance."
+    return f"<b>{told}</b> in {escape(measure)}{equal}. Largest change: {who}: {_told(largest, versus)}.{chance}"
 
 
 def _be(count: int) -> str:

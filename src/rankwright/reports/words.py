@@ -23,6 +23,10 @@ _WORDS: dict[str, tuple[str, str]] = {
         "How often chance alone would give a difference at least this clear if both methods were equally good. "
         "Near 0: chance is an unlikely explanation. Near 1: the values say nothing about which is better.",
     ),
+    "two-tailed": (
+        "two-tailed",
+        "The test looks for differences in both directions: a method may be better or worse.",
+    ),
     "correction": (
         "correction",
         "Of many methods some look better by luck. A correction (Holm's or Bonferroni's) raises {p|p-values} to "
@@ -128,14 +132,19 @@ _WORDS: dict[str, tuple[str, str]] = {
         "How likely users look at a result at this position. Clicks at positions seldom looked at count more.",
     ),
 }
-# Words in notes of trainings, and what explains them; longer ones first.
+# Words in notes, and what explains them; longer ones first.
 _IN_NOTES = {
     "untrained model": "untrained",
     "what training minimises": "penalty",
+    "significantly worse": "significant",
     "background model": "background",
     "cross-validation": "crossed",
     "validation queries": "validation",
     "propensities": "propensity",
+    "Intervals": "interval",
+    "P-values": "p",
+    "two-tailed": "two-tailed",
+    "bootstrap": "interval",
     "C": "C",
     "epochs": "rounds",
     "gap": "gap",
