@@ -148,3 +148,20 @@ def test_methods_no_better_than_zero_weights_are_named_before_the_table(tmp_path
     assert run(capsys, "report", "results", "-o", "r.html")[0] == 0
     page = (tmp_path / "r.html").read_text()
     assert page.index("the baseline") < page.index("svm-mrr (1 of 1 training) learnt nothing")
+
+
+def test_two_folders_are_compared(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for name, gain in (("old", 0.0), ("new", 0.1)):
+        (tmp_path / name).mkdir()
+        rows = [f"x,{q},AP,{q / 40 + gain}" for q in range(20)]
+        (tmp_path / name / "per_query.csv").write_text("\n".join(["method,query,measure,value", *rows]) + "\n")
+    code, out, err = run(capsys, "report", "old", "new")
+    assert (code, out, err) == (0, "", "wrote new/comparison.html\n")
+    assert "significantly</a> better in new than in old" in (tmp_path / "new" / "comparison.html").read_text()
+    assert run(capsys, "report", "old", "new", "-o", "c.html", "--title", "Both")[0] == 0
+    assert "<h1>Both</h1>" in (tmp_path / "c.html").read_text()
+    code, _, err = run(capsys, "report", "old", "nowhere")
+    assert (code, err) == (2, "rankwright: nowhere: not a folder; expected the results of an experiment\n")
+    code, _, err = run(capsys, "report", "old", "old/../old")
+    assert (code, err) == (2, "rankwright: old/../old: is given twice; expected two different results folders\n")

@@ -127,6 +127,14 @@ def test_several_data_sets_are_counted(tmp_path, gains, said):
 
 
 def test_the_verdict_comes_before_warnings(tmp_path):
-    text = opening_of(write_results(tmp_path / "results", data=("a",), n_queries=40))
+    folder = write_results(tmp_path / "results", data=("a",), n_queries=40)
+    text = opening_of(folder)
+    assert "in doubt" not in text
     assert 0 < text.index("These results are incomplete") < text.index("Means")
     assert text.startswith("svm-map is significantly better")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    manifest["data"] = [{"name": "a", "warnings": ["3 of 9 test queries are also in the training data"]}]
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    text = opening_of(folder)
+    doubt = text.index("The warning below puts these figures in doubt.")
+    assert doubt < text.index("a: 3 of 9 test queries are also in the training data.")

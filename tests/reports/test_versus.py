@@ -220,9 +220,7 @@ def test_bad_input_is_one_line(both):
         with pytest.raises(InputError, match=re.escape(said)):
             write_comparison(first, second, target)
     rewrite(both / "new", lambda rows: [row.replace("cranfield", "x").replace("python-docs", "y") for row in rows])
-    with pytest.raises(
-        InputError, match=r"new: has no method, measure and query of a data set of the same name in common"
-    ):
+    with pytest.raises(InputError, match="new: has no data set, method and query in common with"):
         write_comparison(both / "old", both / "new", target)
     assert not target.exists()
     with pytest.raises(InputError, match="cannot be written"):

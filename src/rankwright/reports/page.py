@@ -102,7 +102,8 @@ def when(results: Results) -> list[str]:
 
 def _summary(results: Results, data: Sequence[DataSummary], names: Sequence[str], protocol: Protocol) -> str:
     """The verdict first, then what a reader must know of the data, then the rest."""
-    parts = [f'<p class="lead">{opening(data, protocol)}</p>', _warnings(results, data, names)]
+    doubt = " The warning below puts these figures in doubt." if _wrong(results) else ""
+    parts = [f'<p class="lead">{opening(data, protocol)}{doubt}</p>', _warnings(results, data, names)]
     for one, name in zip(data, names, strict=True):
         measure = first_measure(one, protocol)
         if measure is None:

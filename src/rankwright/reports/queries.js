@@ -27,7 +27,17 @@ function plotQueries(width, chosen) {
   const [before, after] = sideNames(method);
   const said = `${after} against ${before} on ${rows.length} queries: better on ${wins}, equal on ${rows.length - wins - losses}, worse on ${losses}. Largest gain ${signed(rows[0].gain)} on “${rows[0].text || rows[0].id}”, largest loss ${signed(rows.at(-1).gain)} on “${rows.at(-1).text || rows.at(-1).id}”.`;
   const picture = drawing(width, box.bottom + 34, `Difference in ${measure} on every query of ${data.name}`, said);
-  yAxis(picture, y, box, shortened(report.before ? `${measure} of ${method}: ${after} − ${before}` : `${measure} of ${after} − ${measure} of ${before}`, width));
+  yAxis(
+    picture,
+    y,
+    box,
+    shortened(
+      report.before
+        ? `${measure} of ${method}: ${after} − ${before}`
+        : `${measure} of ${after} − ${measure} of ${before}`,
+      width,
+    ),
+  );
   const step = (box.right - box.left) / rows.length,
     gap = step >= 4 ? 1 : 0;
   const bar = (row, at) => {
@@ -133,15 +143,17 @@ function hardestTable(chosen) {
   const able = rows.filter((row) => row.mean !== null && data.relevant[row.at] !== 0);
   const nothing = able.filter((row) => row.mean === 0);
   const unknown = nothing.filter((row) => data.relevant[row.at] === null).length;
-  const hardest = able
-    .sort((a, b) => a.mean - b.mean || a.best - b.best)
-    .slice(0, 12);
+  const hardest = able.sort((a, b) => a.mean - b.mean || a.best - b.best).slice(0, 12);
   return {
     caption: `${data.name}: queries with the lowest mean ${measure}${nothing.length > 1 ? ` (${nothing.length} have 0)` : ""}`,
     note: [
       without ? `Left out: ${without} ${without === 1 ? "query" : "queries"} without a relevant document.` : "",
-      unknown > 1 ? `The results do not say whether the ${unknown} queries with 0 by every method have relevant documents.` : "",
-    ].join(" ").trim(),
+      unknown > 1
+        ? `The results do not say whether the ${unknown} queries with 0 by every method have relevant documents.`
+        : "",
+    ]
+      .join(" ")
+      .trim(),
     header: ["query", "text", "mean", report.baseline, "best", "of"],
     textColumns: 2,
     rows: hardest.map((row) => [toOpen(data, row.at), row.text, row.mean, row.base, row.best, row.who]),

@@ -245,7 +245,8 @@ function draw(figure) {
   const only = lines ? chooseLine(figure, now, lines) : "";
   const plot = PLOTS[name](width, now, only);
   hush();
-  figure.querySelector(".of").textContent = `: ${[now.data.name, ...(MEASURED.includes(name) ? [now.measure] : [])].join(", ")}`;
+  figure.querySelector(".of").textContent =
+    `: ${[now.data.name, ...(MEASURED.includes(name) ? [now.measure] : [])].join(", ")}`;
   figure.querySelector(".save").hidden = !plot;
   if (numbers) numbers.hidden = !plot;
   if (!plot) {
@@ -282,7 +283,11 @@ function drawAll() {
       const made = make(now);
       const note = made?.note ? [html("p", { class: "note" }, made.note)] : [];
       holder.replaceChildren(
-        ...(made?.rows.length ? [makeTable(made)] : note.length ? [] : [html("p", { class: "note" }, "Nothing to show for this choice.")]),
+        ...(made?.rows.length
+          ? [makeTable(made)]
+          : note.length
+            ? []
+            : [html("p", { class: "note" }, "Nothing to show for this choice.")]),
         ...note,
       );
     }
@@ -362,7 +367,10 @@ addEventListener("beforeprint", () => {
   document.querySelectorAll("details.how").forEach((details) => (details.open = true));
   drawAll();
   // Browsers repeat a table heading on every page only if it contains no buttons.
-  headings = [...document.querySelectorAll("button.sort")].map((button) => [html("span", {}, button.textContent), button]);
+  headings = [...document.querySelectorAll("button.sort")].map((button) => [
+    html("span", {}, button.textContent),
+    button,
+  ]);
   for (const [text, button] of headings) button.replaceWith(text);
 });
 addEventListener("afterprint", () => {

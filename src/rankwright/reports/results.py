@@ -34,6 +34,7 @@ __all__ = [
     "Run",
     "Score",
     "canonical",
+    "check_folder",
     "read_health",
     "read_manifest",
     "read_results",
@@ -167,10 +168,7 @@ def read_results(folder: str | Path) -> Results:
         If the folder, ``per_query.csv`` or one of its columns is missing, or a file is malformed.
     """
     folder = Path(folder)
-    if not folder.is_dir():
-        raise InputError("not a folder; expected the results of an experiment", folder)
-    if not (folder / "per_query.csv").is_file():
-        raise InputError("has no per_query.csv; expected the results of an experiment", folder)
+    check_folder(folder)
     scores = tuple(read_scores(folder))
     if not any(math.isfinite(score.value) for score in scores):
         raise InputError("has no values; expected at least one query", folder / "per_query.csv")
@@ -185,6 +183,14 @@ def read_results(folder: str | Path) -> Results:
         read_health(folder),
         _rankings(folder / "rankings.csv"),
     )
+
+
+def check_folder(folder: Path) -> None:
+    """Refuse what is no results folder."""
+    if not folder.is_dir():
+        raise InputError("not a folder; expected the results of an experiment", folder)
+    if not (folder / "per_query.csv").is_file():
+        raise InputError("has no per_query.csv; expected the results of an experiment", folder)
 
 
 def read_manifest(folder: str | Path) -> dict[str, Any]:

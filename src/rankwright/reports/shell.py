@@ -25,7 +25,7 @@ CHOOSER = (
     '<label>measure <select id="choose-measure"></select></label></div>'
 )
 """The bar that selects data set and measure; it stands before the section ``differences``."""
-_STYLES = ("page.css", "plots.css", "media.css")
+_STYLES = ("page.css", "plots.css", "rankings.css", "media.css")
 _SCRIPTS = ("svg.js", "plots.js", "lines.js", "queries.js", "rankings.js", "report.js")
 
 

@@ -114,8 +114,8 @@ def compare_folders(
         if progress is not None:
             progress(len(data), len(pairs))
     if not data:
-        what = "method, measure and query of a data set of the same name"
-        raise InputError(f"has no {what} in common with {before}; expected results of the same methods", after)
+        what = "has no data set, method and query in common with"
+        raise InputError(f"{what} {before}; expected results of the same methods on data of the same names", after)
     only = [*_only(labels, protocols, alone), *(line for both in data for line in _fewer(labels, both))]
     return Versus(labels, results, protocols[1], data, only, _changed(*results), _warnings(results, data))
 

@@ -12,6 +12,7 @@ from rankwright.evaluation.significance import TESTS
 from rankwright.reports.figures import difference_row, embedded_values, query_rows
 from rankwright.reports.opening import distance, tested_by
 from rankwright.reports.rankings import by_spread, embedded, limit_for, shown_rankings
+from rankwright.reports.results import check_folder
 from rankwright.reports.sentences import counted, p_text, signed
 from rankwright.reports.shell import check_target, document, figure, side_by_side, write_page
 from rankwright.reports.statistics import ALPHA, verdict
@@ -54,6 +55,8 @@ def write_comparison(
     >>> write_comparison("results-old", "results-new", "comparison.html")  # doctest: +SKIP
     """
     target = Path(target_html)
+    for folder in (before, after):
+        check_folder(Path(folder))
     check_target(target)
     versus = compare_folders(before, after, progress)
     return write_page(target, _page(versus, title))
