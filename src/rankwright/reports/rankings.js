@@ -38,7 +38,7 @@ function fillRankings(now) {
       ? ` Kept here: ${found.queries.length} of ${found.of} queries, ${report.before ? "" : "the hardest and "}those on which values differ most.`
       : "";
   holder.querySelector(":scope > .note").textContent =
-    `The first ${found.depth} documents. ▲ ▼: ranks gained and lost from left to right; new, out: not among the first ` +
+    `The first ${found.depth} documents with their grades; ?: not judged. ▲ ▼: ranks gained and lost from left to right; new, out: not among the first ` +
     `${found.depth} of the other side.${kept}`;
 }
 
