@@ -2,8 +2,8 @@
 
     make docs && python benchmarks/look_at_site.py
 
-Fails if a page is wider than its window, or if the button that copies a block covers its text. With --pictures it
-keeps a picture of every page, to look at.
+Fails if a page is wider than its window, if the button that copies a block covers its text, or if words have a contrast
+below 4.5 (3 for large ones, as WCAG 2 asks). With --pictures it keeps a picture of every page, to look at.
 """
 
 from __future__ import annotations
@@ -26,6 +26,30 @@ COVERED = """() => [...document.querySelectorAll("pre")].filter((pre) => {
     return over.left < text.right - 0.5 && over.top < text.bottom;
 }).map((pre) => pre.innerText.slice(0, 60))"""
 
+FAINT = """() => {
+    const numbers = (color) => { const [r, g, b, a = 1] = color.match(/[\\d.]+/g).map(Number); return [r, g, b, a]; };
+    const over = (ink, paper) => [0, 1, 2].map((i) => ink[i] * ink[3] + paper[i] * (1 - ink[3]));
+    const light = (color) => [0.2126, 0.7152, 0.0722].reduce((sum, weight, i) => {
+        const part = color[i] / 255;
+        return sum + weight * (part <= 0.04045 ? part / 12.92 : ((part + 0.055) / 1.055) ** 2.4);
+    }, 0);
+    const paper = (element) => {
+        if (!element) return [255, 255, 255];
+        const color = numbers(getComputedStyle(element).backgroundColor);
+        return color[3] === 1 ? color : over(color, paper(element.parentElement));
+    };
+    const faint = new Set();
+    for (const element of document.querySelectorAll(".md-content :not(.headerlink, script, style)")) {
+        const own = [...element.childNodes].some((node) => node.nodeType === 3 && node.textContent.trim());
+        if (!own || !element.getClientRects().length) continue;
+        const [style, behind] = [getComputedStyle(element), paper(element)];
+        const [dark, bright] = [light(over(numbers(style.color), behind)), light(behind)].sort((a, b) => a - b);
+        const least = parseFloat(style.fontSize) >= 24 ? 3 : 4.5;
+        if ((bright + 0.05) / (dark + 0.05) < least) faint.add(element.textContent.trim().slice(0, 40));
+    }
+    return [...faint];
+}"""
+
 
 def problems(page: Any, address: str) -> list[str]:
     """Open a page and return what is wrong with it."""
@@ -33,6 +57,7 @@ def problems(page: Any, address: str) -> list[str]:
     page.wait_for_selector("[data-md-color-scheme]")
     page.wait_for_function("!document.querySelector('pre > code') || document.querySelector('.md-code__nav')")
     found = [f"a button covers: {text}" for text in page.evaluate(COVERED)]
+    found += [f"too faint: {text}" for text in page.evaluate(FAINT)]
     wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
     return [*found, f"{wide} pixels too wide"] if wide > 0 else found
 
