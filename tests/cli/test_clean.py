@@ -1,4 +1,4 @@
-"""`--clean` of convert and train, and what info says about it."""
+"""`--clean` of convert, train, adapt and diagnose, and what info says about it."""
 
 import json
 
@@ -85,6 +85,44 @@ def test_train_without_validation_data_or_cleaning(files, capsys):
     assert code == 0
     assert json.loads(out)["cleaning"]["training"]["relevant_from"] == 2
     one_line(run(capsys, *common, "--relevant-from", "2"), "--relevant-from does not go with the method rank-svm")
+
+
+@pytest.fixture
+def same_as_clean(files, capsys):
+    """Runs a command on files with ``--clean``, and on files that were cleaned before; what each wrote to ``out``."""
+
+    def check(command, out, read):
+        cleaner = Cleaner(0.98)
+        said = []
+        for name in ("train", "vali"):
+            clean, found = dropped(f"{name}.txt", cleaner)
+            write_data(clean, files / f"{name}-clean.txt")
+            said.append(f"cleaned {name}.txt: dropped {found.text}")
+        on_raw = [*command, "train.txt", "--valid", "vali.txt"]
+        code, _, err = run(capsys, *on_raw, "--clean", "--clean-above", "0.98")
+        assert code == 0, err
+        assert err.splitlines()[:2] == said
+        first = read(files / out)
+        assert run(capsys, *command, "train-clean.txt", "--valid", "vali-clean.txt")[0] == 0
+        assert first == read(files / out)
+        assert run(capsys, *on_raw)[0] == 0
+        assert first != read(files / out)
+        one_line(run(capsys, *on_raw, "--clean-scaled"), "--clean-scaled is for --clean")
+        one_line(run(capsys, *on_raw, "--relevant-from", "2"), "--relevant-from is for --clean")
+
+    return check
+
+
+def test_diagnose_cleans_training_and_validation_data(same_as_clean, monkeypatch):
+    monkeypatch.setattr("rankwright.cli.diagnose.must_compile", lambda: False)
+    command = ("diagnose", "--losses", "map", "--C-grid", "1", "--tol", "0.01", "--csv", "out.csv")
+    same_as_clean(command, "out.csv", lambda path: [line.split(",")[:4] for line in path.read_text().splitlines()])
+
+
+def test_adapt_cleans_training_and_validation_data(same_as_clean, capsys):
+    assert run(capsys, "train", "train.txt", "--method", "rank-svm", "--C", "1", "-o", "web.rkw")[0] == 0
+    command = ("adapt", "-o", "out.rkw", "--method", "in-domain", "web.rkw")
+    same_as_clean(command, "out.rkw", lambda path: load_model(path).model.coef.tolist())
 
 
 def test_relevant_from_is_for_cleaning_and_training(files, capsys):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from rankwright.adaptation.methods import IN_DOMAIN, METHODS
+from rankwright.cli.cleaning import clean_data, clean_options, cleaner_alone, relevant_option
 from rankwright.cli.compiling import told_of_compiling
 from rankwright.cli.files import check_target, read_features
 from rankwright.cli.options import (
@@ -32,6 +34,7 @@ from rankwright.training.methods import LISTED, parse_method
 if TYPE_CHECKING:
     from rankwright.adaptation.candidates import Adapted, Candidate
     from rankwright.adaptation.robustness import RobustnessReport
+    from rankwright.data.cleaning import Cleaner
     from rankwright.data.dataset import RankingData
     from rankwright.data.roles import Columns
     from rankwright.models.saving import SavedModel
@@ -105,6 +108,8 @@ _TREES_HELP = "Most trees, or rounds of LambdaBoost; how many are kept is chosen
 @click.option("--rate", metavar="0.1,0.5", callback=numbers, help=_RATE_HELP)
 @click.option("--trees", type=Whole(1), metavar="NUMBER", help=_TREES_HELP)
 @columns_option
+@clean_options
+@relevant_option
 @missing_option
 @seed_option
 @threads_option()
@@ -133,7 +138,7 @@ def command(
     Tries MODEL unchanged, a ranker trained on FEATURES alone, their interpolation, boosting from MODEL and, with
     --background-data, in-domain data augmented by its neighbours; compares them on the validation data; and writes the
     one to use, which contains everything it needs. Without --valid they are compared on the queries of FEATURES, by
-    models that were trained without them.
+    models that were trained without them. --clean applies to FEATURES and --valid, not to tests and backgrounds.
 
     With several MODELs, interpolations have each of them as a component, and boosting starts from the interpolation of
     all of them.
@@ -151,6 +156,7 @@ def command(
     from rankwright.adaptation.robustness import learning_curve, robustness, write_curve
 
     sizes = _sizes(curve, plot, closed)
+    read = partial(_prepared, columns=columns, cleaner=cleaner_alone(options), threads=options["threads"])
     shared = _shared(**options) | _folds(cv, valid)
     rich = {f"rich {number}": path for number, path in enumerate(background_data, 1)}
     inputs = {"train": features, "valid": valid, **rich, "closed": closed, "open": later}
@@ -159,7 +165,7 @@ def command(
             check_target(written, [*backgrounds, *inputs.values()])
     _check_different("--background-data", background_data)
     saved = _load(backgrounds)
-    data = _read(inputs, saved, missing_as_zero, columns)
+    data = _read(inputs, saved, missing_as_zero, read)
     neighbours = [data[name] for name in rich]
     with told_of_compiling(), progress("adapting") as update:
         given = (saved, data["train"], data.get("valid"))
@@ -223,7 +229,7 @@ def _read(
     inputs: Mapping[str, Path | None],
     saved: Mapping[str, SavedModel],
     missing_as_zero: bool,
-    columns: Columns | None,
+    prepared: Callable[[str, Path], RankingData],
 ) -> dict[str, RankingData]:
     """The data by role; test queries that are also in other data are reported."""
     from rankwright.data.overlap import Fingerprints
@@ -231,7 +237,7 @@ def _read(
     data: dict[str, RankingData] = {}
     for name, path in inputs.items():
         if path is not None:
-            read = read_features(path, columns=columns)
+            read = prepared(name, path)
             data[name] = _fitting(read, name, data.get("train", read), saved, path, missing_as_zero)
     tests = {name: words for name, words in _TESTS.items() if name in data}
     known: dict[str, list[Fingerprints]] = {}
@@ -245,6 +251,12 @@ def _read(
             if found is not None:
                 click.echo(f"warning: {found.text}", err=True)
     return data
+
+
+def _prepared(name: str, path: Path, *, columns: Columns | None, cleaner: Cleaner | None, threads: int) -> RankingData:
+    """The data of a file; what is trained and chosen on is cleaned, if that is asked for."""
+    data = read_features(path, columns=columns)
+    return clean_data(cleaner, data, path, threads)[0] if name in ("train", "valid") else data
 
 
 def _fitting(

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from rankwright.data.cleaning import Cleaner, Cleaning
     from rankwright.data.dataset import RankingData
 
-__all__ = ["clean_data", "clean_options", "cleaner_of", "filled"]
+__all__ = ["clean_data", "clean_options", "cleaner_alone", "cleaner_of", "filled", "relevant_option"]
 
 _CLEAN_HELP = (
     "Drop documents whose features are all 0, and relevant and other documents of a query that look the same, as "
@@ -32,6 +32,20 @@ def clean_options(function: Any) -> Any:
     ):
         function = option(function)
     return function
+
+
+relevant_option = click.option(
+    "--relevant-from", type=float, metavar="LABEL", help="With --clean: lowest relevant label.  [default: 1]"
+)
+"""Of commands where it is for cleaning only."""
+
+
+def cleaner_alone(options: dict[str, Any]) -> Cleaner | None:
+    """As :func:`cleaner_of`, where ``--relevant-from`` is for cleaning only."""
+    cleaner = cleaner_of(options)
+    if options.pop("relevant_from", None) is not None:
+        raise InputError("--relevant-from is for --clean, which is not given")
+    return cleaner
 
 
 def cleaner_of(options: dict[str, Any], *, for_training: bool = False) -> Cleaner | None:

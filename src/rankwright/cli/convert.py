@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from rankwright.cli.cleaning import clean_data, clean_options, cleaner_of, filled
+from rankwright.cli.cleaning import clean_data, clean_options, cleaner_alone, filled, relevant_option
 from rankwright.cli.files import check_missing
 from rankwright.cli.parts import joined, partition
 from rankwright.cli.tables import columns_option, read_judgements, tell_doubt, tell_layout
@@ -67,7 +67,7 @@ _FILL_HELP = "Put this number where a feature is missing; do the same to all dat
 @click.option("--fill", type=float, metavar="NUMBER", help=_FILL_HELP)
 @columns_option
 @clean_options
-@click.option("--relevant-from", type=float, metavar="LABEL", help="With --clean: lowest relevant label.  [default: 1]")
+@relevant_option
 def command(
     sources: tuple[Path, ...],
     target: Path,
@@ -111,9 +111,7 @@ def command(
     """
     from rankwright.data.formats import FEATURE_FORMATS, detected
 
-    cleaner = cleaner_of(options)
-    if options.get("relevant_from") is not None:
-        raise InputError("--relevant-from is for --clean, which is not given")
+    cleaner = cleaner_alone(options)
     negative: Literal["error", "zero"] = "zero" if negative_as_zero else "error"
     if n_parts is not None:
         unfit = [

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import re
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from rankwright.cli.cleaning import clean_data, clean_options, cleaner_alone, relevant_option
 from rankwright.cli.compiling import COMPILING
 from rankwright.cli.files import check_plots, naming_files, read_features
 from rankwright.cli.options import FILE, numbers
@@ -19,6 +19,7 @@ from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
+    from rankwright.data.dataset import RankingData
     from rankwright.data.roles import Columns
     from rankwright.training.health_table import TrainingHealth
     from rankwright.training.pair_models import PairModels
@@ -56,6 +57,8 @@ _TOL_HELP = "Train until the objective is proved to be this close to the optimum
 @click.option("--valid-group", type=FILE, metavar="FILE", help="The same for the validation data.")
 @click.option("--negative-as-zero", is_flag=True, help="Treat labels below 0 as not relevant; otherwise an error.")
 @columns_option
+@clean_options
+@relevant_option
 @click.option("--json", "as_json", is_flag=True, help="Print the table and the findings as one JSON object.")
 @click.option("--pairs", is_flag=True, help=_PAIRS_HELP)
 @click.option("--query", "queries", multiple=True, metavar="ID", help=_QUERY_HELP)
@@ -77,12 +80,14 @@ def command(
     columns: Columns | None,
     pairs: bool,
     queries: tuple[str, ...],
+    **cleaning: Any,
 ) -> None:
     """Train on FEATURES for every loss and C, and show whether training is healthy.
 
     For each, the table shows the average slack, the objective relative to that at weights of 0, the norm of the
     weights, passes over the data, the proved gap, seconds and how they split, and the loss's own measure. Findings
     below the table say what is certain: a loss whose objective stays at 1 for every C cannot be reduced on this data.
+    --clean applies to FEATURES and --valid.
 
     --pairs asks another question: whose pairs decide what Ranking SVM learns? It is trained on the pairs of every two
     labels and of every query alone, and the table shows how well the model of all pairs, and that of Ranking SVM for
@@ -110,7 +115,12 @@ def command(
     chosen = _losses(losses)
     settings: dict[str, Any] = {"standardize": not no_standardize, "tol": tol, "max_passes": max_passes}
     check_losses(chosen, **settings)
-    read = partial(read_features, negative_as_zero=negative_as_zero, columns=columns)
+    cleaner = cleaner_alone(cleaning)
+
+    def read(path: Path, sizes: Path | None) -> RankingData:
+        found = read_features(path, sizes, negative_as_zero=negative_as_zero, columns=columns)
+        return clean_data(cleaner, found, path)[0]
+
     data, held_out = read(features, group), None if valid is None else read(valid, valid_group)
     if must_compile():
         click.echo(COMPILING, err=True)

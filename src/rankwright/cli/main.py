@@ -219,7 +219,7 @@ def _run(args: list[str] | None) -> int:
 def _tell_cache() -> None:
     """Say where compiled code is kept if numba found no place of its own."""
     ours = [module for name, module in list(sys.modules.items()) if name.startswith("rankwright.")]
-    if not any(hasattr(module, "njit") for module in ours):
+    if not any("njit" in vars(module) for module in ours):
         return  # nothing that is compiled was used
     folder = temporary_cache()
     if not keeps_code():
