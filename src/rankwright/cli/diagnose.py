@@ -107,10 +107,7 @@ def command(
 
     targets = [*plots, *([] if csv_file is None else [csv_file])]
     check_plots(plots, targets, [features, valid])
-    if queries and not pairs:
-        raise InputError("--query names a query to draw with --pairs; expected --pairs with it")
-    if pairs:
-        _check_pairs(C_grid, queries)
+    _check_pairs(pairs, C_grid, queries)
     asked = [parse_measure(measure) for measure in measures]
     chosen = _losses(losses)
     settings: dict[str, Any] = {"standardize": not no_standardize, "tol": tol, "max_passes": max_passes}
@@ -142,8 +139,12 @@ def command(
         click.echo(f"wrote {target}", err=True)
 
 
-def _check_pairs(C_grid: list[float] | None, queries: tuple[str, ...]) -> None:
-    """Reject options that mean nothing to --pairs."""
+def _check_pairs(pairs: bool, C_grid: list[float] | None, queries: tuple[str, ...]) -> None:
+    """Reject options that mean nothing to --pairs, or without it."""
+    if queries and not pairs:
+        raise InputError("--query names a query to draw with --pairs; expected --pairs with it")
+    if not pairs:
+        return
     context = click.get_current_context()
     for name, option in {"losses": "--losses", "valid": "--valid", "measures": "--measure"}.items():
         if context.get_parameter_source(name) is not click.core.ParameterSource.DEFAULT:
