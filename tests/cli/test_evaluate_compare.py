@@ -71,6 +71,17 @@ def test_compare(files, capsys):
         )
 
 
+def test_scores_beside_a_run_are_compared_by_the_same_rule(files, capsys):
+    (files / "g.txt").write_text("".join(f"{i % 2} qid:{i // 3} 1:1 # docid = d{i}\n" for i in range(9)))
+    scores = [0.1, 0.1 + 1e-12, 0.3, 5, 4, 3, 2, 1, 0]  # the first two are equal in float32
+    (files / "g.scores").write_text("".join(f"{score!r}\n" for score in scores))
+    (files / "g.run").write_text("".join(f"{i // 3} Q0 d{i} 1 {s!r} x\n" for i, s in enumerate(scores)))
+    code, out, _ = run(capsys, "compare", "g.txt", "g.scores", "g.run", "--format", "json")
+    assert code == 0
+    assert {row["difference"] for row in json.loads(out)["differences"]} == {0.0}
+    assert "scores compared in float32" in out
+
+
 def test_group_side_file_and_negative_labels(files, capsys):
     (files / "g.txt").write_text("-1 1:1\n1 1:2\n0 1:1\n1 1:2\n")
     (files / "g.query").write_text("2\n2\n")

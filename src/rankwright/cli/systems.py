@@ -104,13 +104,14 @@ def evaluate_files(
             else:
                 data = _labelled(source, group, negative_as_zero, columns, engine)
     options["convention"] = convention or ("trec" if data is None else "letor")
-    evaluations = []
+    evaluations: list[Evaluation] = []
+    listed: dict[int, Any] = {}  # scores, by the place of their system
     for system, name in zip(systems, _names(systems), strict=True):
         with detected(system) as file, reading(system) as progress:
             _check_system(file, data)
             if file.kind == "scores":
                 assert data is not None
-                scores = _read_scores(file, data, judgements, progress)
+                listed[len(evaluations)] = scores = _read_scores(file, data, judgements, progress)
                 evaluations.append(evaluate(data, scores, name=name, **options))
                 continue
             if judged is None:
@@ -118,6 +119,10 @@ def evaluate_files(
                 judged = _as_judgements(data, judgements)
             run = read_run(file.source, progress)
             evaluations.append(evaluate_run(judged, run, missing=_number(missing), name=name, **options))
+    if judged is not None and data is not None:  # beside a run, scores are one: by the same rule for ties
+        for place, scores in listed.items():
+            run = _as_run(data, scores, name := evaluations[place].name)
+            evaluations[place] = evaluate_run(judged, run, missing=_number(missing), name=name, **options)
     return evaluations
 
 
@@ -199,6 +204,11 @@ def _as_judgements(data: RankingData, path: str) -> Judgements:
         )
     table = TrecTable.from_columns(data.qid, data.doc_ids, data.labels, Path(path).name)
     return Judgements(table)
+
+
+def _as_run(data: RankingData, scores: Any, name: str) -> TrecTable:
+    assert data.doc_ids is not None
+    return TrecTable.from_columns(data.qid, data.doc_ids, scores if data.rows is None else scores[data.rows], name)
 
 
 def _read_scores(file: Detected, data: RankingData, features: str, progress: Any) -> Any:
