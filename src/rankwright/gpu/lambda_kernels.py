@@ -1,0 +1,319 @@
+"""Lambda gradients of queries on the card, a block for each query; as :mod:`rankwright.objectives.lambdas` has them.
+
+A thread has documents of its own: it adds up the pairs of each with those above and with those below, in the order of
+ranks, so that sums have the same bits from run to run. Every pair is computed twice, once for each of its documents.
+Documents of a tie are given ranks, and share their gradients, as on the CPU.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from numba import cuda, float64
+
+__all__ = ["OF_DOCUMENT", "PLACES", "ROWS", "changes_kernel", "positions_kernel"]
+
+_THREADS = 1024  # of a block, at most
+_COUNTED = 1024  # documents up to which ranks are found by counting, otherwise by sorting
+_FARTHEST = 600.0  # difference of scores whose exponential, and its product with another number, is finite
+ROWS = 128
+"""Ranks whose changes are held at a time, where they come from a function."""
+# Vectors of a query: scores, these and worths by place, worths by rank, e^s and e^−s, residuals and curvatures by rank.
+_SCORE, _ORDERED, _PLACED, _RANKED, _POWER, _INVERSE, _UP, _CURVE, OF_DOCUMENT = range(9)
+# Whole numbers: the document at each place, and its rank.
+_ORDER, _RANK, PLACES = range(3)
+
+
+@cuda.jit(device=True)
+def _sort(scores: Any, order: Any, n: int) -> None:
+    """Fill ``order`` with the places of the scores, highest first, equal ones in their order."""
+    t, threads = cuda.threadIdx.x, cuda.blockDim.x
+    if n <= _COUNTED:
+        for i in range(t, n, threads):
+            rank, score = 0, scores[i]
+            for j in range(n):
+                other = scores[j]
+                if other > score or (other == score and j < i):
+                    rank += 1
+            order[rank] = i
+        cuda.syncthreads()
+        return
+    for i in range(t, n, threads):
+        order[i] = i
+    cuda.syncthreads()
+    size = 2
+    while size < 2 * n:
+        step = size
+        while step > 1:
+            for k in range(t, (n // step + 1) * (step // 2), threads):
+                i = k // (step // 2) * step + k % (step // 2)
+                # The first step of a round compares from both ends, so that places beyond n never have to move.
+                j = i // size * size + size - 1 - i % size if step == size else i + step // 2
+                if j < n:
+                    one, two = order[i], order[j]
+                    if scores[two] > scores[one] or (scores[two] == scores[one] and two < one):
+                        order[i], order[j] = two, one
+            cuda.syncthreads()
+            step //= 2
+        size *= 2
+
+
+@cuda.jit(device=True)
+def _end(values: Any, first: int, last: int, way: float) -> int:
+    """Where the run of equal values that begins at ``first`` ends, at most ``last``; values go up (1) or down (−1)."""
+    low, high, value = first + 1, last, values[first]
+    while low < high:
+        middle = (low + high) // 2
+        if way * values[middle] > way * value:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@cuda.jit(device=True)
+def _begin(values: Any, first: int, at: int, way: float) -> int:
+    """Where the run of equal values that ``at`` is in begins, at least ``first``."""
+    low, high, value = first, at, values[at]
+    while low < high:
+        middle = (low + high) // 2
+        if way * values[middle] < way * value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@cuda.jit(device=True)
+def _rank_in_tie(placed: Any, first: int, last: int, at: int) -> int:
+    """The rank of the document at a place of the tie ``first … last − 1``; see `lambdas._spread`."""
+    start = _begin(placed, first, at, 1.0)
+    m, rank, other = _end(placed, start, last, 1.0) - start, first + at - start, first
+    while other < last:
+        end = _end(placed, other, last, 1.0)
+        if other != start:
+            way = (2 * (at - start) + 1) * (end - other) - (1 if other > start else 0)
+            rank += (way // m + 1) // 2
+        other = end
+    return rank
+
+
+@cuda.jit(device=True)
+def _rank(scores: Any, docs: Any, worth: Any, start: int, n: int, places: Any, own: Any) -> bool:
+    """Rank the documents of a query; whether there are ties."""
+    t, threads = cuda.threadIdx.x, cuda.blockDim.x
+    order, rank_of = places[_ORDER], places[_RANK]
+    ordered, placed = own[_ORDERED], own[_PLACED]
+    for i in range(t, n, threads):
+        own[_SCORE, i] = scores[docs[start + i]]
+    cuda.syncthreads()
+    _sort(own[_SCORE], order, n)
+    for at in range(t, n, threads):
+        ordered[at], placed[at] = own[_SCORE, order[at]], worth[start + order[at]]
+        own[_UP, at] = own[_CURVE, at] = 0.0
+    cuda.syncthreads()
+    tie = 0
+    for at in range(t, n, threads):
+        rank, first, last = at, at, at + 1
+        if (at > 0 and ordered[at - 1] == ordered[at]) or (last < n and ordered[last] == ordered[at]):
+            tie = 1
+            first = _begin(ordered, 0, at, -1.0)
+            last = _end(ordered, first, n, -1.0)
+            if placed[first] != placed[last - 1]:
+                rank = _rank_in_tie(placed, first, last, at)
+        rank_of[at] = rank
+        own[_RANKED, rank] = placed[at]
+    return cuda.syncthreads_or(tie) != 0
+
+
+@cuda.jit(device=True)
+def _raise_powers(own: Any, n: int) -> bool:
+    """e^s of all scores around their middle, and e^−s; False, and nothing, where they are too far apart."""
+    ordered = own[_ORDERED]
+    first, last = ordered[0], ordered[n - 1]
+    together = first - last <= _FARTHEST
+    if together:
+        middle = last + (first - last) / 2
+        for at in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+            power = math.exp(ordered[at] - middle)
+            own[_POWER, at], own[_INVERSE, at] = power, 1.0 / power
+    cuda.syncthreads()
+    return together
+
+
+@cuda.jit(device=True)
+def _pair(change: float, wins: bool, power: float, near_by: float) -> Any:
+    """How much the upper document of a pair should rise, the second derivative, and λ."""
+    inverse = 1.0 / ((1.0 + power) * near_by)
+    won = abs(change) * inverse
+    lost = won * power
+    return (won, lost * (inverse * near_by), won) if wins else (-lost, lost * (inverse * near_by), lost)
+
+
+@cuda.jit(device=True)
+def _total(value: float, held: Any) -> float:
+    """The sum over the threads of a block, in a fixed order."""
+    t, step = cuda.threadIdx.x, cuda.blockDim.x // 2
+    held[t] = value
+    cuda.syncthreads()
+    while step > 0:
+        if t < step:
+            held[t] += held[t + step]
+        cuda.syncthreads()
+        step //= 2
+    found = held[0]
+    cuda.syncthreads()
+    return found
+
+
+@cuda.jit(device=True)
+def _write(
+    docs: Any, start: int, n: int, tied: bool, norm: float, weight: float, places: Any, own: Any, residuals: Any,
+    curves: Any,
+) -> None:  # fmt: skip
+    """Gradients by rank, over the norm, to the documents; those alike in score and worth get their mean."""
+    order, rank_of = places[_ORDER], places[_RANK]
+    factor = 1.0 / norm
+    for at in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+        if not tied:
+            doc = docs[start + order[at]]
+            residuals[doc], curves[doc] = own[_UP, at] * factor * weight, own[_CURVE, at] * factor * weight
+            continue
+        ordered, placed = own[_ORDERED], own[_PLACED]
+        if at > 0 and ordered[at - 1] == ordered[at] and placed[at - 1] == placed[at]:
+            continue  # the first one does it
+        last = at + 1
+        while last < n and ordered[last] == ordered[at] and placed[last] == placed[at]:
+            last += 1
+        up, curve = 0.0, 0.0
+        for other in range(at, last):
+            up += own[_UP, rank_of[other]]
+            curve += own[_CURVE, rank_of[other]]
+        up, curve = up / (norm * (last - at)) * weight, curve / (norm * (last - at)) * weight
+        for other in range(at, last):
+            doc = docs[start + order[other]]
+            residuals[doc], curves[doc] = up, curve
+
+
+def _pairs_of(change_of: Any) -> Any:
+    """The function that adds up the pairs whose upper rank is from ``first`` to ``stop − 1``."""
+
+    @cuda.jit(device=True)
+    def add_pairs(
+        first: int, stop: int, n: int, together: bool, near: float, slope: float, given: Any, own: Any
+    ) -> float:  # fmt: skip
+        ranked, ordered = own[_RANKED], own[_ORDERED]
+        forces = 0.0
+        for at in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+            up, curve = 0.0, 0.0
+            worth, score = ranked[at], ordered[at]
+            inverse, power = own[_INVERSE, at], own[_POWER, at]
+            for i in range(first, min(at, stop)):
+                change = change_of(i, at, first, ranked, given)
+                if change != 0.0:
+                    apart = ordered[i] - score
+                    e = own[_POWER, i] * inverse if together else math.exp(min(apart, _FARTHEST))
+                    rise, bend, _ = _pair(change, ranked[i] > worth, e, near + slope * apart)
+                    up -= rise
+                    curve += bend
+            for j in range(at + 1, n if first <= at < stop else 0):
+                change = change_of(at, j, first, ranked, given)
+                if change != 0.0:
+                    apart = score - ordered[j]
+                    e = power * own[_INVERSE, j] if together else math.exp(min(apart, _FARTHEST))
+                    rise, bend, force = _pair(change, worth > ranked[j], e, near + slope * apart)
+                    up += rise
+                    curve += bend
+                    forces += force
+            own[_UP, at] += up
+            own[_CURVE, at] += curve
+        cuda.syncthreads()
+        return forces
+
+    return add_pairs
+
+
+@cuda.jit(device=True)
+def _of_positions(i: int, j: int, first: int, ranked: Any, discounts: Any) -> float:
+    """The documents exchange their discounts."""
+    return (ranked[j] - ranked[i]) * (discounts[i] - discounts[j])
+
+
+@cuda.jit(device=True)
+def _of_table(i: int, j: int, first: int, ranked: Any, table: Any) -> float:
+    return table[j, i - first]
+
+
+@cuda.jit(device=True)
+def _norm(forces: float, norm: float, normalize: bool) -> float:
+    """What the gradients of a query are divided by."""
+    forces *= 2.0 / norm
+    return norm * (forces / math.log2(1.0 + forces)) if normalize and forces > 0.0 else norm
+
+
+@cache
+def positions_kernel() -> Any:
+    """The kernel of measures that are sums over positions without credits; ``parameters`` are their discounts."""
+    add_pairs = _pairs_of(_of_positions)
+
+    @cuda.jit
+    def gradients(
+        queries: Any, scores: Any, docs: Any, indptr: Any, worth: Any, known: Any, norms: Any, weights: Any,
+        parameters: Any, truncation: int, near: float, slope: float, normalize: bool, places: Any, vectors: Any,
+        states: Any, tables: Any, residuals: Any, curves: Any,
+    ) -> None:  # fmt: skip
+        held = cuda.shared.array(_THREADS, float64)
+        block = cuda.blockIdx.x
+        for number in range(block, queries.size, cuda.gridDim.x):
+            q = queries[number]
+            start, n = indptr[q], indptr[q + 1] - indptr[q]
+            tied = _rank(scores, docs, worth, start, n, places[block], vectors[block])
+            together = _raise_powers(vectors[block], n)
+            last = min(truncation, n - 1)
+            forces = add_pairs(0, last, n, together, near, slope, parameters, vectors[block])
+            norm = _norm(_total(forces, held), norms[q], normalize)
+            _write(docs, start, n, tied, norm, weights[q], places[block], vectors[block], residuals, curves)
+            cuda.syncthreads()
+
+    return gradients
+
+
+@cache
+def changes_kernel(changes: Callable[..., None], prepare: Callable[..., None]) -> Any:
+    """The kernel of measures whose swap changes are functions; see :class:`rankwright.measures.forms.Swaps`."""
+    add_pairs = _pairs_of(_of_table)
+    own_changes, own_prepare = cuda.jit(device=True)(changes), cuda.jit(device=True)(prepare)
+
+    @cuda.jit
+    def gradients(
+        queries: Any, scores: Any, docs: Any, indptr: Any, worth: Any, known: Any, norms: Any, weights: Any,
+        parameters: Any, truncation: int, near: float, slope: float, normalize: bool, places: Any, vectors: Any,
+        states: Any, tables: Any, residuals: Any, curves: Any,
+    ) -> None:  # fmt: skip
+        held = cuda.shared.array(_THREADS, float64)
+        block, t = cuda.blockIdx.x, cuda.threadIdx.x
+        table, state = tables[block], states[block]
+        for number in range(block, queries.size, cuda.gridDim.x):
+            q = queries[number]
+            start, n = indptr[q], indptr[q + 1] - indptr[q]
+            tied = _rank(scores, docs, worth, start, n, places[block], vectors[block])
+            together = _raise_powers(vectors[block], n)
+            ranked = vectors[block, _RANKED, :n]
+            if t == 0:
+                own_prepare(ranked, known[start : start + n], parameters, state)
+            cuda.syncthreads()
+            last, forces = min(truncation, n - 1), 0.0
+            for first in range(0, last, ROWS):
+                stop = min(first + ROWS, last)
+                for i in range(first + t, stop, cuda.blockDim.x):
+                    own_changes(i, ranked, parameters, state, table[:n, i - first])
+                cuda.syncthreads()
+                forces += add_pairs(first, stop, n, together, near, slope, table, vectors[block])
+            norm = _norm(_total(forces, held), norms[q], normalize)
+            _write(docs, start, n, tied, norm, weights[q], places[block], vectors[block], residuals, curves)
+            cuda.syncthreads()
+
+    return gradients

@@ -1,0 +1,115 @@
+"""Lambda gradients of a measure on the card: scores, residuals and second derivatives stay there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import cuda
+
+from rankwright.data.blocks import as_bounds
+from rankwright.data.threads import Team
+from rankwright.errors import InputError
+from rankwright.gpu import card
+from rankwright.gpu.lambda_kernels import OF_DOCUMENT, PLACES, ROWS, changes_kernel, positions_kernel
+from rankwright.measures import Measure
+from rankwright.measures.forms import STATE
+from rankwright.objectives.arranged import by_worth
+
+__all__ = ["CardLambdas"]
+
+Array = npt.NDArray[Any]
+_SHORT = 2048  # documents of a query that few threads share
+_FEW, _MANY = 128, 1024  # threads
+_BLOCKS = 16  # of few threads, for every multiprocessor
+_ROOM = 1 << 32  # bytes of working memory, at most
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Queries of similar length, and the working memory of the blocks that share them."""
+
+    queries: Any
+    blocks: int
+    threads: int
+    space: tuple[Any, ...]
+
+
+class CardLambdas:
+    """Lambda gradients of a measure on given data; arguments as for :class:`rankwright.objectives.lambdas.Lambdas`.
+
+    From the same scores the gradients are those of the CPU but for rounding.
+    """
+
+    def __init__(
+        self,
+        labels: Array,
+        indptr: Array,
+        measure: Measure,
+        truncation: int | None = None,
+        threads: int = 1,
+        *,
+        query_weights: Array | None = None,
+        nearness: float = 0.0,
+        normalize: bool = False,
+    ) -> None:
+        indptr, labels = as_bounds(indptr), np.asarray(labels, np.float64)
+        measure.check_labels(labels)
+        swaps = measure.swaps()
+        if swaps is None:
+            raise InputError(f"device is 'cuda', but {measure} has no compiled swap changes; expected device='cpu'")
+        sizes = np.diff(indptr)
+        longest = int(sizes.max(initial=1))
+        counted = measure.cutoff or longest  # below that nothing changes
+        truncation = counted if truncation is None else min(truncation, counted)
+        positions = measure.position_sum()
+        is_sum = positions is not None and positions.credits(np.arange(1)) is None
+        self._kernel = positions_kernel() if is_sum else changes_kernel(swaps.changes, swaps.prepare)
+        team = Team(threads)
+        try:
+            docs, worth, highest, norms = by_worth(labels, indptr, None, measure, team)
+        finally:
+            team.close()
+        weights = np.ones(len(sizes)) if query_weights is None else np.asarray(query_weights, np.float64)
+        known = (docs, indptr, worth, highest, norms, weights, np.array(swaps.parameters(longest)))
+        self._data = tuple(card.upload(part) for part in known)
+        self._factors = (int(truncation), *((float(nearness), 1.0) if nearness else (1.0, 0.0)), bool(normalize))
+        self._groups = _groups(sizes, 0 if is_sum else ROWS)
+        self._gradients = tuple(card.zeros(len(labels), np.float64) for _ in range(2))
+
+    def evaluate(self, scores: Any) -> tuple[Any, Any]:
+        """The residual of every document, and its second derivative, at the given scores; all on the card.
+
+        The next call overwrites them.
+        """
+        for group in self._groups:
+            run = self._kernel[group.blocks, group.threads]
+            run(group.queries, scores, *self._data, *self._factors, *group.space, *self._gradients)
+        return self._gradients
+
+    def close(self) -> None:
+        """Nothing: what is on the card goes with this object."""
+
+
+def _groups(sizes: Array, rows: int) -> list[_Group]:
+    """Short queries and long ones, the longest first; ``rows`` is how many changes of a document are held."""
+    order = np.argsort(-sizes, kind="stable").astype(np.int32)
+    order = order[sizes[order] > 0]
+    few, many = (32, 32) if card.is_simulated() else (_FEW, _MANY)
+    found = []
+    for some, threads in ((order[sizes[order] > _SHORT], many), (order[sizes[order] <= _SHORT], few)):
+        if not len(some):
+            continue
+        longest = int(sizes[some[0]])
+        each = longest * (8 * OF_DOCUMENT + 4 * PLACES + 8 * rows) + 8 * STATE * (longest + 1)
+        most = _BLOCKS * card.multiprocessors() * few // threads
+        blocks = max(1, min(len(some), most, min(_ROOM, card.free_bytes() // 2) // each))
+        shapes = (blocks, OF_DOCUMENT, longest), (blocks, STATE, longest + 1), (blocks, longest, max(rows, 1))
+        places = cuda.device_array((blocks, PLACES, longest), np.int32)
+        if not rows:
+            shapes = (shapes[0], (1, 1, 1), (1, 1, 1))
+        space = (places, *(cuda.device_array(shape, np.float64) for shape in shapes))
+        found.append(_Group(card.upload(some), blocks, threads, space))
+    return found
