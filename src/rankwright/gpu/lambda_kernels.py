@@ -16,7 +16,7 @@ from numba import cuda, float64
 
 __all__ = ["OF_DOCUMENT", "PLACES", "ROWS", "changes_kernel", "positions_kernel"]
 
-_THREADS = 1024  # of a block, at most
+_THREADS = 256  # of a block, at most
 _COUNTED = 1024  # documents up to which ranks are found by counting, otherwise by sorting
 _FARTHEST = 600.0  # difference of scores whose exponential, and its product with another number, is finite
 ROWS = 128

@@ -22,7 +22,7 @@ __all__ = ["CardLambdas"]
 
 Array = npt.NDArray[Any]
 _SHORT = 2048  # documents of a query that few threads share
-_FEW, _MANY = 128, 1024  # threads
+_FEW, _MANY = 128, 256  # threads: more would have too few registers each
 _BLOCKS = 16  # of few threads, for every multiprocessor
 _ROOM = 1 << 32  # bytes of working memory, at most
 
