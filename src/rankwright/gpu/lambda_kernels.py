@@ -12,13 +12,15 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from numba import cuda, float64
+from numba import cuda, float64, int32
 
-__all__ = ["OF_DOCUMENT", "PLACES", "ROWS", "changes_kernel", "positions_kernel"]
+__all__ = ["OF_DOCUMENT", "PLACES", "ROWS", "SHORT", "lambda_kernels"]
 
 _THREADS = 256  # of a block, at most
 _COUNTED = 1024  # documents up to which ranks are found by counting, otherwise by sorting
 _FARTHEST = 600.0  # difference of scores whose exponential, and its product with another number, is finite
+SHORT = 512
+"""Documents of a query whose vectors fit shared memory."""
 ROWS = 128
 """Ranks whose changes are held at a time, where they come from a function."""
 # Vectors of a query: scores, these and worths by place, worths by rank, e^s and e^−s, residuals and curvatures by rank.
@@ -157,14 +159,14 @@ def _pair(change: float, wins: bool, power: float, near_by: float) -> Any:
 def _total(value: float, held: Any) -> float:
     """The sum over the threads of a block, in a fixed order."""
     t, step = cuda.threadIdx.x, cuda.blockDim.x // 2
-    held[t] = value
+    held[0, t] = value
     cuda.syncthreads()
     while step > 0:
         if t < step:
-            held[t] += held[t + step]
+            held[0, t] += held[0, t + step]
         cuda.syncthreads()
         step //= 2
-    found = held[0]
+    found = held[0, 0]
     cuda.syncthreads()
     return found
 
@@ -199,39 +201,65 @@ def _write(
 
 
 def _pairs_of(change_of: Any) -> Any:
-    """The function that adds up the pairs whose upper rank is from ``first`` to ``stop − 1``."""
+    """The function that adds up the pairs whose upper rank is from ``first`` to ``stop − 1``; returns a thread's Σ λ."""
 
     @cuda.jit(device=True)
-    def add_pairs(
-        first: int, stop: int, n: int, together: bool, near: float, slope: float, given: Any, own: Any
-    ) -> float:  # fmt: skip
+    def below(first: int, stop: int, n: int, together: bool, factors: Any, given: Any, own: Any) -> None:
+        """Pairs of every document with those above it."""
         ranked, ordered = own[_RANKED], own[_ORDERED]
-        forces = 0.0
         for at in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-            up, curve = 0.0, 0.0
-            worth, score = ranked[at], ordered[at]
-            inverse, power = own[_INVERSE, at], own[_POWER, at]
+            up, curve, worth, score, inverse = 0.0, 0.0, ranked[at], ordered[at], own[_INVERSE, at]
             for i in range(first, min(at, stop)):
                 change = change_of(i, at, first, ranked, given)
                 if change != 0.0:
                     apart = ordered[i] - score
-                    e = own[_POWER, i] * inverse if together else math.exp(min(apart, _FARTHEST))
-                    rise, bend, _ = _pair(change, ranked[i] > worth, e, near + slope * apart)
+                    power = own[_POWER, i] * inverse if together else math.exp(min(apart, _FARTHEST))
+                    rise, bend, _ = _pair(change, ranked[i] > worth, power, factors[0] + factors[1] * apart)
                     up -= rise
                     curve += bend
-            for j in range(at + 1, n if first <= at < stop else 0):
-                change = change_of(at, j, first, ranked, given)
-                if change != 0.0:
-                    apart = score - ordered[j]
-                    e = power * own[_INVERSE, j] if together else math.exp(min(apart, _FARTHEST))
-                    rise, bend, force = _pair(change, worth > ranked[j], e, near + slope * apart)
-                    up += rise
-                    curve += bend
-                    forces += force
             own[_UP, at] += up
             own[_CURVE, at] += curve
         cuda.syncthreads()
+
+    @cuda.jit(device=True)
+    def above(
+        first: int, stop: int, n: int, together: bool, factors: Any, given: Any, own: Any, held: Any
+    ) -> float:  # fmt: skip
+        """Pairs of the documents from ``first`` on with those below; threads to spare share the pairs of one."""
+        ranked, ordered = own[_RANKED], own[_ORDERED]
+        rows, t = stop - first, cuda.threadIdx.x
+        shares, forces = max(1, cuda.blockDim.x // max(rows, 1)), 0.0
+        for item in range(t, rows * shares, cuda.blockDim.x):
+            at = first + item % rows
+            up, curve, worth, score, own_power = 0.0, 0.0, ranked[at], ordered[at], own[_POWER, at]
+            for j in range(at + 1 + item // rows, n, shares):
+                change = change_of(at, j, first, ranked, given)
+                if change != 0.0:
+                    apart = score - ordered[j]
+                    power = own_power * own[_INVERSE, j] if together else math.exp(min(apart, _FARTHEST))
+                    rise, bend, force = _pair(change, worth > ranked[j], power, factors[0] + factors[1] * apart)
+                    up += rise
+                    curve += bend
+                    forces += force
+            if shares == 1:
+                own[_UP, at] += up
+                own[_CURVE, at] += curve
+            else:
+                held[0, t], held[1, t] = up, curve
+        cuda.syncthreads()
+        if shares > 1 and t < rows:
+            for share in range(shares):
+                own[_UP, first + t] += held[0, t + share * rows]
+                own[_CURVE, first + t] += held[1, t + share * rows]
+        cuda.syncthreads()
         return forces
+
+    @cuda.jit(device=True)
+    def add_pairs(
+        first: int, stop: int, n: int, together: bool, factors: Any, given: Any, own: Any, held: Any
+    ) -> float:  # fmt: skip
+        below(first, stop, n, together, factors, given, own)
+        return above(first, stop, n, together, factors, given, own, held)
 
     return add_pairs
 
@@ -254,66 +282,92 @@ def _norm(forces: float, norm: float, normalize: bool) -> float:
     return norm * (forces / math.log2(1.0 + forces)) if normalize and forces > 0.0 else norm
 
 
-@cache
-def positions_kernel() -> Any:
-    """The kernel of measures that are sums over positions without credits; ``parameters`` are their discounts."""
+def _by_positions() -> Any:
+    """One query of a measure that is a sum over positions without credits; ``parameters`` are its discounts."""
     add_pairs = _pairs_of(_of_positions)
 
-    @cuda.jit
-    def gradients(
-        queries: Any, scores: Any, docs: Any, indptr: Any, worth: Any, known: Any, norms: Any, weights: Any,
-        parameters: Any, truncation: int, near: float, slope: float, normalize: bool, places: Any, vectors: Any,
-        states: Any, tables: Any, residuals: Any, curves: Any,
+    @cuda.jit(device=True)
+    def one_query(
+        q: int, scores: Any, data: Any, settings: Any, places: Any, own: Any, held: Any, state: Any, table: Any,
+        residuals: Any, curves: Any,
     ) -> None:  # fmt: skip
-        held = cuda.shared.array(_THREADS, float64)
-        block = cuda.blockIdx.x
-        for number in range(block, queries.size, cuda.gridDim.x):
-            q = queries[number]
-            start, n = indptr[q], indptr[q + 1] - indptr[q]
-            tied = _rank(scores, docs, worth, start, n, places[block], vectors[block])
-            together = _raise_powers(vectors[block], n)
-            last = min(truncation, n - 1)
-            forces = add_pairs(0, last, n, together, near, slope, parameters, vectors[block])
-            norm = _norm(_total(forces, held), norms[q], normalize)
-            _write(docs, start, n, tied, norm, weights[q], places[block], vectors[block], residuals, curves)
-            cuda.syncthreads()
+        docs, indptr, worth, _, norms, weights, parameters = data
+        truncation, near, slope, normalize = settings
+        start, n = indptr[q], indptr[q + 1] - indptr[q]
+        tied = _rank(scores, docs, worth, start, n, places, own)
+        together = _raise_powers(own, n)
+        forces = add_pairs(0, min(truncation, n - 1), n, together, (near, slope), parameters, own, held)
+        norm = _norm(_total(forces, held), norms[q], normalize)
+        _write(docs, start, n, tied, norm, weights[q], places, own, residuals, curves)
+        cuda.syncthreads()
 
-    return gradients
+    return one_query
 
 
-@cache
-def changes_kernel(changes: Callable[..., None], prepare: Callable[..., None]) -> Any:
-    """The kernel of measures whose swap changes are functions; see :class:`rankwright.measures.forms.Swaps`."""
+def _by_changes(changes: Callable[..., None], prepare: Callable[..., None]) -> Any:
+    """One query of a measure whose swap changes are functions; see :class:`rankwright.measures.forms.Swaps`."""
     add_pairs = _pairs_of(_of_table)
     own_changes, own_prepare = cuda.jit(device=True)(changes), cuda.jit(device=True)(prepare)
 
-    @cuda.jit
-    def gradients(
-        queries: Any, scores: Any, docs: Any, indptr: Any, worth: Any, known: Any, norms: Any, weights: Any,
-        parameters: Any, truncation: int, near: float, slope: float, normalize: bool, places: Any, vectors: Any,
-        states: Any, tables: Any, residuals: Any, curves: Any,
+    @cuda.jit(device=True)
+    def one_query(
+        q: int, scores: Any, data: Any, settings: Any, places: Any, own: Any, held: Any, state: Any, table: Any,
+        residuals: Any, curves: Any,
     ) -> None:  # fmt: skip
-        held = cuda.shared.array(_THREADS, float64)
-        block, t = cuda.blockIdx.x, cuda.threadIdx.x
-        table, state = tables[block], states[block]
-        for number in range(block, queries.size, cuda.gridDim.x):
-            q = queries[number]
-            start, n = indptr[q], indptr[q + 1] - indptr[q]
-            tied = _rank(scores, docs, worth, start, n, places[block], vectors[block])
-            together = _raise_powers(vectors[block], n)
-            ranked = vectors[block, _RANKED, :n]
-            if t == 0:
-                own_prepare(ranked, known[start : start + n], parameters, state)
+        docs, indptr, worth, known, norms, weights, parameters = data
+        truncation, near, slope, normalize = settings
+        start, n, t = indptr[q], indptr[q + 1] - indptr[q], cuda.threadIdx.x
+        tied = _rank(scores, docs, worth, start, n, places, own)
+        together = _raise_powers(own, n)
+        ranked = own[_RANKED, :n]
+        if t == 0:
+            own_prepare(ranked, known[start : start + n], parameters, state)
+        cuda.syncthreads()
+        last, forces = min(truncation, n - 1), 0.0
+        for first in range(0, last, ROWS):
+            stop = min(first + ROWS, last)
+            for i in range(first + t, stop, cuda.blockDim.x):
+                own_changes(i, ranked, parameters, state, table[:n, i - first])
             cuda.syncthreads()
-            last, forces = min(truncation, n - 1), 0.0
-            for first in range(0, last, ROWS):
-                stop = min(first + ROWS, last)
-                for i in range(first + t, stop, cuda.blockDim.x):
-                    own_changes(i, ranked, parameters, state, table[:n, i - first])
-                cuda.syncthreads()
-                forces += add_pairs(first, stop, n, together, near, slope, table, vectors[block])
-            norm = _norm(_total(forces, held), norms[q], normalize)
-            _write(docs, start, n, tied, norm, weights[q], places[block], vectors[block], residuals, curves)
-            cuda.syncthreads()
+            forces += add_pairs(first, stop, n, together, (near, slope), table, own, held)
+        norm = _norm(_total(forces, held), norms[q], normalize)
+        _write(docs, start, n, tied, norm, weights[q], places, own, residuals, curves)
+        cuda.syncthreads()
 
-    return gradients
+    return one_query
+
+
+@cache
+def lambda_kernels(changes: Callable[..., None] | None, prepare: Callable[..., None] | None) -> tuple[Any, Any]:
+    """The kernels of short queries, whose vectors fit shared memory, and of long ones; a block for each query.
+
+    Without functions for the changes, the measure is a sum over positions without credits.
+    """
+    one_query = _by_positions() if changes is None or prepare is None else _by_changes(changes, prepare)
+
+    @cuda.jit
+    def short(
+        queries: Any, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any, tables: Any,
+        residuals: Any, curves: Any,
+    ) -> None:  # fmt: skip
+        held = cuda.shared.array((2, _THREADS), float64)
+        own = cuda.shared.array((OF_DOCUMENT, SHORT), float64)
+        order = cuda.shared.array((PLACES, SHORT), int32)
+        block = cuda.blockIdx.x
+        state, table = states[block % states.shape[0]], tables[block % tables.shape[0]]
+        for number in range(block, queries.size, cuda.gridDim.x):
+            one_query(queries[number], scores, data, settings, order, own, held, state, table, residuals, curves)
+
+    @cuda.jit
+    def long(
+        queries: Any, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any, tables: Any,
+        residuals: Any, curves: Any,
+    ) -> None:  # fmt: skip
+        held = cuda.shared.array((2, _THREADS), float64)
+        block = cuda.blockIdx.x
+        own, order = vectors[block], places[block]
+        state, table = states[block % states.shape[0]], tables[block % tables.shape[0]]
+        for number in range(block, queries.size, cuda.gridDim.x):
+            one_query(queries[number], scores, data, settings, order, own, held, state, table, residuals, curves)
+
+    return short, long

@@ -13,7 +13,8 @@ from rankwright.data.blocks import as_bounds
 from rankwright.data.threads import Team
 from rankwright.errors import InputError
 from rankwright.gpu import card
-from rankwright.gpu.lambda_kernels import OF_DOCUMENT, PLACES, ROWS, changes_kernel, positions_kernel
+from rankwright.gpu.lambda_kernels import OF_DOCUMENT, PLACES, ROWS, SHORT, lambda_kernels
+from rankwright.gpu.recorded import Recorded
 from rankwright.measures import Measure
 from rankwright.measures.forms import STATE
 from rankwright.objectives.arranged import by_worth
@@ -21,7 +22,6 @@ from rankwright.objectives.arranged import by_worth
 __all__ = ["CardLambdas"]
 
 Array = npt.NDArray[Any]
-_SHORT = 2048  # documents of a query that few threads share
 _FEW, _MANY = 128, 256  # threads: more would have too few registers each
 _BLOCKS = 16  # of few threads, for every multiprocessor
 _ROOM = 1 << 32  # bytes of working memory, at most
@@ -29,8 +29,9 @@ _ROOM = 1 << 32  # bytes of working memory, at most
 
 @dataclass(frozen=True, eq=False)
 class _Group:
-    """Queries of similar length, and the working memory of the blocks that share them."""
+    """Short or long queries, and the working memory of the blocks that share them."""
 
+    is_short: bool
     queries: Any
     blocks: int
     threads: int
@@ -66,7 +67,7 @@ class CardLambdas:
         truncation = counted if truncation is None else min(truncation, counted)
         positions = measure.position_sum()
         is_sum = positions is not None and positions.credits(np.arange(1)) is None
-        self._kernel = positions_kernel() if is_sum else changes_kernel(swaps.changes, swaps.prepare)
+        self._kernels = lambda_kernels(*((None, None) if is_sum else (swaps.changes, swaps.prepare)))
         team = Team(threads)
         try:
             docs, worth, highest, norms = by_worth(labels, indptr, None, measure, team)
@@ -77,20 +78,31 @@ class CardLambdas:
         self._data = tuple(card.upload(part) for part in known)
         self._factors = (int(truncation), *((float(nearness), 1.0) if nearness else (1.0, 0.0)), bool(normalize))
         self._groups = _groups(sizes, 0 if is_sum else ROWS)
-        self._gradients = tuple(card.zeros(len(labels), np.float64) for _ in range(2))
+        self._gradients = (card.zeros(len(labels), np.float64), card.zeros(len(labels), np.float64))
+        self._scores: Any = None
 
     def evaluate(self, scores: Any) -> tuple[Any, Any]:
         """The residual of every document, and its second derivative, at the given scores; all on the card.
 
         The next call overwrites them.
         """
-        for group in self._groups:
-            run = self._kernel[group.blocks, group.threads]
-            run(group.queries, scores, *self._data, *self._factors, *group.space, *self._gradients)
+        if scores is not self._scores:
+            self.close()
+            self._scores, self._launches = scores, Recorded(self._launch)
+        self._launches()
         return self._gradients
 
+    def _launch(self, stream: Any) -> None:
+        for group in self._groups:
+            kernel = self._kernels[0 if group.is_short else 1]
+            known = (self._scores, self._data, self._factors)
+            kernel[group.blocks, group.threads, stream](group.queries, *known, *group.space, *self._gradients)
+
     def close(self) -> None:
-        """Nothing: what is on the card goes with this object."""
+        """Forget the scores; what else is on the card goes with this object."""
+        if self._scores is not None:
+            self._launches.close()
+        self._scores = None
 
 
 def _groups(sizes: Array, rows: int) -> list[_Group]:
@@ -99,17 +111,21 @@ def _groups(sizes: Array, rows: int) -> list[_Group]:
     order = order[sizes[order] > 0]
     few, many = (32, 32) if card.is_simulated() else (_FEW, _MANY)
     found = []
-    for some, threads in ((order[sizes[order] > _SHORT], many), (order[sizes[order] <= _SHORT], few)):
+    for is_short in (False, True):
+        some, threads = order[(sizes[order] <= SHORT) == is_short], few if is_short else many
         if not len(some):
             continue
         longest = int(sizes[some[0]])
-        each = longest * (8 * OF_DOCUMENT + 4 * PLACES + 8 * rows) + 8 * STATE * (longest + 1)
+        each = 8 * longest * (OF_DOCUMENT + PLACES + rows) + 8 * STATE * (longest + 1)
         most = _BLOCKS * card.multiprocessors() * few // threads
         blocks = max(1, min(len(some), most, min(_ROOM, card.free_bytes() // 2) // each))
-        shapes = (blocks, OF_DOCUMENT, longest), (blocks, STATE, longest + 1), (blocks, longest, max(rows, 1))
-        places = cuda.device_array((blocks, PLACES, longest), np.int32)
-        if not rows:
-            shapes = (shapes[0], (1, 1, 1), (1, 1, 1))
-        space = (places, *(cuda.device_array(shape, np.float64) for shape in shapes))
-        found.append(_Group(card.upload(some), blocks, threads, space))
+        own = 1 if is_short else blocks
+        changes = (blocks, longest) if rows else (1, 1)
+        space = (
+            cuda.device_array((own, PLACES, longest), np.int32),
+            cuda.device_array((own, OF_DOCUMENT, longest), np.float64),
+            cuda.device_array((changes[0], STATE, changes[1] + 1), np.float64),
+            cuda.device_array((*changes, max(rows, 1)), np.float64),
+        )
+        found.append(_Group(is_short, card.upload(some), blocks, threads, space))
     return found

@@ -46,17 +46,17 @@ FOUND = 2
 
 
 @cuda.jit
-def start_tree(n_rows: int, all_rows: bool, rows: Any, sums: Any, leaves: Any, now: Any) -> None:
-    """The first ``n_rows`` of the first list are one leaf, ``all_rows`` in their order or those there; sums are 0."""
+def start_tree(n_rows: Any, all_rows: bool, rows: Any, sums: Any, leaves: Any, now: Any) -> None:
+    """The first ``n_rows[0]`` of the first list are one leaf, ``all_rows`` in their order or those there; sums are 0."""
     first, step = cuda.grid(1), cuda.gridsize(1)
-    for k in range(first, n_rows if all_rows else 0, step):
+    for k in range(first, n_rows[0] if all_rows else 0, step):
         rows[0, k] = k
     for i in range(first, sums.size, step):
         sums[i] = 0
     if first == 0:
         for i in range(NOW):
             now[i] = 0
-        leaves[0, START], leaves[0, STOP], leaves[0, SIDE] = 0, n_rows, 0
+        leaves[0, START], leaves[0, STOP], leaves[0, SIDE] = 0, n_rows[0], 0
         leaves[0, NODE] = leaves[0, _SLOT] = leaves[0, _PLACE] = 0
 
 

@@ -17,6 +17,7 @@ from rankwright.errors import InputError
 from rankwright.gpu import card
 from rankwright.gpu import tree_rows as of_rows
 from rankwright.gpu import tree_kernels as kernels
+from rankwright.gpu.recorded import Recorded
 from rankwright.gpu.tree_bins import CardBins, bins_like
 from rankwright.models.trees.forest import Tree
 
@@ -76,85 +77,93 @@ class CardTrees:
         self._sums = cuda.device_array(size, np.int32)
         self._leaves = card.zeros((self._max_leaves, kernels.OF_LEAF), np.int64)
         self._gains, self._now = card.zeros(self._max_leaves, np.float64), card.zeros(kernels.NOW, np.int64)
-        self._nodes = card.zeros((2 * self._max_leaves - 1, kernels.OF_NODE), np.float64)
+        self._nodes = card.zeros((2 * self._max_leaves, kernels.OF_NODE), np.float64)
         self._found = card.zeros((2, len(bins.ends), kernels.FOUND), np.float64)
         self._facts, self._totals = card.zeros(of_rows.FACTS, np.float64), card.zeros((1, of_rows.TOTALS), np.int64)
         self._leaf_sums = card.zeros((self._max_leaves, 2), np.int64)
         self._n_bins = card.upload(np.array([len(ends) + 1 for ends in bins.ends], np.int32))
         self._allowed, self._none = card.upload(bins.varies), card.upload(np.zeros(0, bool))
+        self._n_rows = card.upload(np.array([n]))
+        self._drawn = card.zeros(n if tree_rows < 1.0 else 0, np.bool_)
+        self._given: Any = None
         self._valid = [bins_like(bins.ends, X) for X in X_valid] if X_valid is not None else []
 
     def fit(self, residuals: Any, weights: Any, scores: Any) -> None:
         """Grow a tree and add its scores to ``scores``."""
-        rng = np.random.default_rng([self._seed, len(self.trees)])
-        n_rows, seen = self._draw(rng)
-        self._pack(residuals, weights)
-        self._grow(n_rows, seen is None)
-        parts, threads = _blocks(n_rows // self._max_leaves + 1), _threads()
-        grid = ((min(parts, 4 * card.multiprocessors()), self._max_leaves), threads)
-        of_leaves = (self._rows, self._leaves, self._now)
-        of_rows.sum_leaves[grid](*of_leaves, residuals, weights, self._facts, self._totals, self._leaf_sums)
-        units = (self._facts, self._totals, self._leaf_sums, self._shrinkage)
-        of_rows.add_leaves[grid](*of_leaves, *units, self._nodes, scores)
-        if seen is not None:
-            of_rows.add_tree[_blocks(scores.size), threads](self._bins.codes, self._nodes, seen, scores)
+        self._draw(np.random.default_rng([self._seed, len(self.trees)]))
+        given = (residuals, weights, scores)
+        if self._given is None or any(one is not other for one, other in zip(given, self._given, strict=True)):
+            self.close()
+            self._given, self._launches = given, Recorded(self._launch)
+        self._launches()
         self.trees.append(self._download())
 
-    def _draw(self, rng: np.random.Generator) -> tuple[int, Any]:
-        """Draw rows and features; how many rows, and which they are if not all."""
-        n, seen, allowed = self._bins.n_rows, None, self._bins.varies
-        n_rows = n
+    def _draw(self, rng: np.random.Generator) -> None:
+        """Draw the rows and features of a tree, if not all."""
+        n, varies = self._bins.n_rows, self._bins.varies
         if self._tree_rows < 1.0:
             drawn = rng.random(n) < self._tree_rows
             rows = np.flatnonzero(drawn).astype(np.uint32)
-            n_rows, seen = len(rows), card.upload(drawn)
-            if n_rows:
-                card.upload(rows, self._rows[0, :n_rows])
-        if self._tree_features < 1.0 and allowed.any():
-            varying = np.flatnonzero(allowed)
-            allowed = np.zeros(len(allowed), bool)
+            card.upload(drawn, self._drawn)
+            card.upload(np.array([len(rows)]), self._n_rows)
+            if len(rows):
+                card.upload(rows, self._rows[0, : len(rows)])
+        if self._tree_features < 1.0 and varies.any():
+            varying, allowed = np.flatnonzero(varies), np.zeros(len(varies), bool)
             allowed[rng.choice(varying, max(1, round(self._tree_features * len(varying))), replace=False)] = True
-            self._allowed = card.upload(allowed)
-        return n_rows, seen
+            card.upload(allowed, self._allowed)
 
-    def _pack(self, residuals: Any, weights: Any) -> None:
-        grid = (min(_blocks(residuals.size), 8 * card.multiprocessors()), _threads())
-        of_rows.start_sums[1, _threads()](self._facts, self._totals, self._leaf_sums)
+    def _launch(self, stream: Any) -> None:
+        """Everything that a tree takes, none of which waits for an answer."""
+        residuals, weights, scores = self._given
+        n, threads, cores = self._bins.n_rows, _threads(), card.multiprocessors()
+        self._pack(residuals, weights, stream)
+        self._grow(stream)
+        parts = max(1, min(_blocks(n // self._max_leaves + 1), 4 * cores))
+        leaves = ((parts, self._max_leaves), threads, stream)
+        of_leaves = (self._rows, self._leaves, self._now)
+        of_rows.sum_leaves[leaves](*of_leaves, residuals, weights, self._facts, self._totals, self._leaf_sums)
+        units = (self._facts, self._totals, self._leaf_sums, self._shrinkage)
+        of_rows.add_leaves[leaves](*of_leaves, *units, self._nodes, scores)
+        if self._tree_rows < 1.0:
+            of_rows.add_tree[_blocks(n), threads, stream](self._bins.codes, self._nodes, self._drawn, scores)
+
+    def _pack(self, residuals: Any, weights: Any, stream: Any = 0) -> None:
+        grid = (min(_blocks(residuals.size), 8 * card.multiprocessors()), _threads(), stream)
+        of_rows.start_sums[1, _threads(), stream](self._facts, self._totals, self._leaf_sums)
         of_rows.largest[grid](residuals, weights, self._facts)
         of_rows.total[grid](residuals, weights, self._facts, self._totals)
         of_rows.pack_rows[grid](residuals, weights, self._newton, self._facts, self._totals, self._pairs)
 
-    def _grow(self, n_rows: int, all_rows: bool) -> None:
-        """Grow the tree: three launches a split, none of which waits for an answer."""
-        threads, cores = _threads(), card.multiprocessors()
+    def _grow(self, stream: Any = 0) -> None:
+        """Grow the tree: three launches a split."""
+        threads, cores, n = _threads(), card.multiprocessors(), self._bins.n_rows
         n_tiles, d = self._bins.codes.shape[0], len(self._bins.ends)
-        adding = 32 if card.is_simulated() else _ADDING
-        parts = max(1, min(_BLOCKS * cores // n_tiles, n_rows // 1024 + 1))
-        dividing = min(_blocks(n_rows // kernels.STRIP + 1), 8 * cores)
+        parts = max(1, min(_BLOCKS * cores // n_tiles, n // 1024 + 1))
+        dividing = min(_blocks(n // kernels.STRIP + 1), 8 * cores)
         growing = (self._leaves, self._gains, self._now)
-        kernels.start_tree[8 * cores, threads](
-            n_rows, all_rows, self._rows, self._sums, self._leaves, self._now
-        )
+        rows = (self._n_rows, self._tree_rows == 1.0, self._rows)
+        kernels.start_tree[8 * cores, threads, stream](*rows, self._sums, self._leaves, self._now)
         for split in range(self._max_leaves):
             if split:
-                kernels.divide[dividing, threads](self._bins.codes, self._rows, self._leaves, self._now)
+                kernels.divide[dividing, threads, stream](self._bins.codes, self._rows, self._leaves, self._now)
             if split < self._max_leaves - 1 or split == 0:
                 given = (self._words, self._rows, self._pairs, self._leaves, self._now, self._sums)
-                kernels.add_rows[(n_tiles, parts), adding](*given)
+                kernels.add_rows[(n_tiles, parts), _adding(), stream](*given)
                 known = (self._sums, self._n_bins, self._allowed, self._min_rows)
-                kernels.search[(d, 2), _searching()](*known, *growing, self._found, self._nodes)
-        kernels.finish[1, threads](*growing, self._nodes)
+                kernels.search[(d, 2), _searching(), stream](*known, *growing, self._found, self._nodes)
+        kernels.finish[1, threads, stream](*growing, self._nodes)
 
     def _download(self) -> Tree:
         """The tree as the host knows trees."""
-        nodes, now, facts = (part.copy_to_host() for part in (self._nodes, self._now, self._facts))
-        nodes = nodes[: int(now[kernels.NODES])]
+        nodes = self._nodes.copy_to_host()
+        n_nodes, unit = of_rows.known_of(nodes)
+        nodes = nodes[:n_nodes]
         feature = nodes[:, kernels.FEATURE].astype(np.int32)
         inner, threshold = feature >= 0, np.zeros(len(nodes))
         for node in np.flatnonzero(inner):
             ends, last = self._bins.ends[feature[node]], int(nodes[node, kernels.LAST])
             threshold[node] = ends[last] if last < len(ends) else np.inf
-        unit = of_rows.gain_unit(facts)
         return Tree(
             feature,
             threshold,
@@ -176,11 +185,18 @@ class CardTrees:
             first += bins.n_rows
 
     def close(self) -> None:
-        """Let go of the arrays on the card."""
+        """Forget the residuals and scores; what else is on the card goes with this object."""
+        if self._given is not None:
+            self._launches.close()
+        self._given = None
 
 
 def _threads() -> int:
     return 32 if card.is_simulated() else _THREADS
+
+
+def _adding() -> int:
+    return 32 if card.is_simulated() else _ADDING
 
 
 def _searching() -> int:

@@ -19,6 +19,7 @@ from rankwright.gpu.tree_kernels import (
     MISSING,
     MISSING_LEFT,
     NODE,
+    NODES,
     SIDE,
     START,
     STOP,
@@ -28,7 +29,7 @@ from rankwright.gpu.tree_kernels import (
 from rankwright.models.trees.histogram import LEAST_UNIT, MOST
 from rankwright.solvers.tree_learner import leaf_value
 
-__all__ = ["FACTS", "TOTALS", "add_leaves", "add_tree", "gain_unit", "largest", "pack_rows", "start_sums", "sum_leaves", "total"]
+__all__ = ["FACTS", "TOTALS", "add_leaves", "add_tree", "known_of", "largest", "pack_rows", "start_sums", "sum_leaves", "total"]
 
 _THREADS = 256  # of a block, at most
 _WHOLE = 2.0**62  # that sums in the smallest units stay below
@@ -39,9 +40,10 @@ TOTALS = 2
 """Sums of |residuals| and curvatures, in units of 2⁻⁶² of the largest times the number of rows."""
 
 
-def gain_unit(facts: Any) -> float:
-    """What a gain in units is worth."""
-    return float(facts[_RESIDUAL_UNIT] ** 2 / facts[_CURVE_UNIT])
+def known_of(nodes: Any) -> tuple[int, float]:
+    """The number of nodes and what a gain in units is worth, which are in the row after all nodes."""
+    n_nodes, residual_unit, curve_unit = nodes[-1, :3]
+    return int(n_nodes), float(residual_unit**2 / curve_unit)
 
 
 @cuda.jit
@@ -175,6 +177,9 @@ def add_leaves(
     first = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
     if first == 0:
         nodes[leaves[leaf, NODE], VALUE] = value
+        if leaf == 0:
+            end = nodes.shape[0] - 1
+            nodes[end, 0], nodes[end, 1], nodes[end, 2] = now[NODES], facts[_RESIDUAL_UNIT], facts[_CURVE_UNIT]
     for k in range(start + first, stop, cuda.gridDim.x * cuda.blockDim.x):
         scores[rows[side, k]] += value
 

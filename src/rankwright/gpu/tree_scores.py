@@ -1,7 +1,9 @@
-"""Scores of rows by a forest, on the card: a thread for each row walks tree after tree.
+"""Scores of rows by a forest, on the card: a thread for each row walks through the trees, four at a time.
 
-Values are added tree by tree, as on the CPU: the same bits. The features of the rows of a block are brought to shared
-memory, turned, where they fit: then threads of a warp never wait for each other, whatever features they need.
+Values are added tree by tree, as on the CPU: the same bits. Rows of float32 are brought to shared memory, turned, as
+whole numbers in the same order, where they fit: then threads of a warp never wait for each other, whatever features
+they need. A node is 64 bits: its threshold as such a number, the left child, whether missing values go left, and the
+feature. A leaf leads to itself, so that all threads take as many steps as the tree is deep.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import cuda, float32
+from numba import cuda, int32
 
 from rankwright.errors import InputError
 from rankwright.gpu import card
@@ -23,7 +25,10 @@ Array = npt.NDArray[Any]
 _ROWS = 64  # of a block, and threads
 _STRIDE = _ROWS + 1  # between the features of these rows, so that writing them needs different banks, too
 _HELD = 12288  # numbers that shared memory holds
-_COLUMN, _LEFT = 20, 21  # bits: the feature, whether missing values go left, then the left child
+_AT_ONCE = 4  # trees
+_NAN = (1 << 31) - 1  # above all numbers
+_COLUMN, _LEFT, _LIMIT = 8, 9, 32  # bits below: those of the feature, and of missing values; then left child, threshold
+_MOST_NODES = 1 << (_LIMIT - _LEFT)
 _SHARE = 4  # of the free memory, that rows on their way may take
 
 
@@ -35,7 +40,7 @@ class CardForest:
     forest : Forest
         Trees without splits by categories.
     dtype : dtype
-        Of the rows to score.
+        Of the rows to score: float32 or float64.
     """
 
     def __init__(self, forest: Forest, dtype: Any) -> None:
@@ -43,15 +48,15 @@ class CardForest:
             raise InputError("device is 'cuda', but the model splits by categories; expected device='cpu'")
         self._dtype, inner = np.dtype(dtype), forest.feature >= 0
         used = np.unique(forest.feature[inner]).astype(np.int64)
-        self._fits = self._dtype == np.float32 and len(used) * _STRIDE <= _HELD
-        columns = np.searchsorted(used, forest.feature) if self._fits else forest.feature
-        nodes = np.arange(len(inner))
-        links = np.where(inner, columns, 0).astype(np.int64)
-        links |= np.where(inner, forest.missing_left, False).astype(np.int64) << _COLUMN
-        links |= np.where(inner, forest.left, nodes).astype(np.int64) << _LEFT  # a leaf leads to itself
+        self._held = len(used) * _STRIDE
+        self._fits = self._dtype == np.float32 and self._held <= _HELD and len(inner) < _MOST_NODES - 1
         limits = rounded_down(forest.threshold, self._dtype)
-        known = (forest.roots.astype(np.int64), links, limits, inner, forest.value, used)
+        if self._fits:
+            known = (used, *_packed(forest, inner, np.searchsorted(used, forest.feature), limits))
+        else:
+            known = (forest.roots, forest.feature, limits, forest.missing_left, forest.left, forest.value)
         self._known = tuple(card.upload(part) for part in known)
+        self._is_empty = forest.n_trees == 0
 
     def score(self, X: Array) -> Array:
         """Scores of dense rows, of the type that was announced."""
@@ -66,55 +71,75 @@ class CardForest:
 
     def add(self, rows: Any, scores: Any) -> None:
         """Add the values of the trees to scores; rows and scores are on the card."""
-        *trees, used = self._known
         blocks = -(-rows.shape[0] // _ROWS)
-        if not blocks or not trees[0].size:
+        if self._is_empty or not blocks:
             return
         if self._fits:
-            _add_held[blocks, _ROWS](rows, used, *trees, scores)
+            _add_held[blocks, _ROWS, 0, 4 * self._held](rows.view(np.int32), *self._known, scores)
         else:
-            _add_direct[blocks, _ROWS](rows, *trees, scores)
+            _add_direct[blocks, _ROWS](rows, *self._known, scores)
+
+
+def _packed(forest: Forest, inner: Array, columns: Array, limits: Array) -> tuple[Array, Array, Array, Array]:
+    """Roots, depths of each four trees, nodes, and values; an empty tree fills up the last four."""
+    n, end = len(inner), len(inner)
+    depth = np.zeros(n + 1, np.int64)
+    for node in np.flatnonzero(inner)[::-1]:  # children come after their parents
+        left = forest.left[node]
+        depth[node] = 1 + max(depth[left], depth[left + 1])
+    roots = np.append(forest.roots, np.full(-forest.n_trees % _AT_ONCE, end)).astype(np.int64)
+    bits = (limits + np.float32(0.0)).view(np.int32)  # −0 becomes 0
+    keys = np.append(np.where(inner, bits ^ ((bits >> 31) & _NAN), _NAN), _NAN).astype(np.int64)
+    left = np.where(inner, forest.left, np.arange(n))
+    low = (left.astype(np.int64) << _LEFT) | np.where(inner, columns, 0)
+    low |= np.where(inner, forest.missing_left, False).astype(np.int64) << _COLUMN
+    nodes = (keys << _LIMIT) | np.append(low, end << _LEFT)
+    return roots, depth[roots].reshape(-1, _AT_ONCE).max(axis=1), nodes, np.append(forest.value, 0.0)
 
 
 @cuda.jit(device=True)
-def _next(link: int, limit: Any, x: Any) -> int:
-    """The child that a value goes to."""
-    goes_left = x <= limit if x == x else ((link >> _COLUMN) & 1) == 1
-    return (link >> _LEFT) + (0 if goes_left else 1)
+def _next(node: int, held: Any) -> int:
+    """The child that a row goes to."""
+    x = held[(node & ((1 << _COLUMN) - 1)) * _STRIDE + cuda.threadIdx.x]
+    goes_left = x <= node >> _LIMIT or (x == _NAN and (node >> _COLUMN) & 1 == 1)
+    return ((node >> _LEFT) & (_MOST_NODES - 1)) + (0 if goes_left else 1)
 
 
 @cuda.jit
-def _add_held(
-    X: Any, used: Any, roots: Any, links: Any, limits: Any, inner: Any, value: Any, scores: Any
-) -> None:  # fmt: skip
-    held = cuda.shared.array(_HELD, float32)
+def _add_held(X: Any, used: Any, roots: Any, depths: Any, nodes: Any, values: Any, scores: Any) -> None:
+    held = cuda.shared.array(0, int32)
     t, first, columns = cuda.threadIdx.x, cuda.blockIdx.x * _ROWS, used.size
     rows = min(_ROWS, X.shape[0] - first)
     for i in range(t, rows * columns, _ROWS):
-        held[i % columns * _STRIDE + i // columns] = X[first + i // columns, used[i % columns]]
+        row, column = i // columns, i % columns
+        bits = X[first + row, used[column]]
+        is_nan = bits & 0x7FFFFFFF > 0x7F800000
+        held[column * _STRIDE + row] = _NAN if is_nan else bits ^ ((bits >> 31) & _NAN)
     cuda.syncthreads()
     if t >= rows:
         return
     score = scores[first + t]
-    for tree in range(roots.size):
-        node = roots[tree]
-        while inner[node]:
-            link = links[node]
-            node = _next(link, limits[node], held[(link & ((1 << _COLUMN) - 1)) * _STRIDE + t])
-        score += value[node]
+    for four in range(depths.size):
+        a, b, c, d = roots[4 * four], roots[4 * four + 1], roots[4 * four + 2], roots[4 * four + 3]
+        for _ in range(depths[four]):
+            a, b, c, d = _next(nodes[a], held), _next(nodes[b], held), _next(nodes[c], held), _next(nodes[d], held)
+        score = score + values[a] + values[b] + values[c] + values[d]
     scores[first + t] = score
 
 
 @cuda.jit
-def _add_direct(X: Any, roots: Any, links: Any, limits: Any, inner: Any, value: Any, scores: Any) -> None:
+def _add_direct(
+    X: Any, roots: Any, feature: Any, limits: Any, missing_left: Any, left: Any, values: Any, scores: Any
+) -> None:  # fmt: skip
     row = cuda.grid(1)
     if row >= X.shape[0]:
         return
     score = scores[row]
     for tree in range(roots.size):
-        node = roots[tree]
-        while inner[node]:
-            link = links[node]
-            node = _next(link, limits[node], X[row, link & ((1 << _COLUMN) - 1)])
-        score += value[node]
+        node = np.int64(roots[tree])
+        while feature[node] >= 0:
+            x = X[row, feature[node]]
+            goes_left = x <= limits[node] if x == x else missing_left[node]
+            node = np.int64(left[node]) + (0 if goes_left else 1)
+        score += values[node]
     scores[row] = score
