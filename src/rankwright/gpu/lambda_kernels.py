@@ -25,6 +25,7 @@ ROWS = 128
 """Ranks whose changes are held at a time, where they come from a function."""
 # Vectors of a query: scores, these and worths by place, worths by rank, e^s and e^−s, residuals and curvatures by rank.
 _SCORE, _ORDERED, _PLACED, _RANKED, _POWER, _INVERSE, _UP, _CURVE, OF_DOCUMENT = range(9)
+_DISCOUNT = _SCORE  # of every rank, once documents are ranked
 # Whole numbers: the document at each place, and its rank.
 _ORDER, _RANK, PLACES = range(3)
 
@@ -200,47 +201,56 @@ def _write(
             residuals[doc], curves[doc] = up, curve
 
 
-def _pairs_of(change_of: Any) -> Any:
-    """The function that adds up the pairs whose upper rank is from ``first`` to ``stop − 1``; returns a thread's Σ λ."""
+@cuda.jit(device=True)
+def _power(i: int, j: int, own: Any) -> float:
+    """e^(s_i − s_j) of scores that are not far apart."""
+    return own[_POWER, i] * own[_INVERSE, j]
+
+
+@cuda.jit(device=True)
+def _far_power(i: int, j: int, own: Any) -> float:
+    """The same for any; beyond a reach it makes no difference."""
+    return math.exp(min(own[_ORDERED, i] - own[_ORDERED, j], _FARTHEST))
+
+
+def _pairs_of(change_of: Any, power_of: Any) -> Any:
+    """The function that adds up the pairs whose upper rank is from ``first`` to ``stop − 1``; returns a thread's Σ λ.
+
+    There are no branches: documents of equal worth change nothing.
+    """
 
     @cuda.jit(device=True)
-    def below(first: int, stop: int, n: int, together: bool, factors: Any, given: Any, own: Any) -> None:
+    def below(first: int, stop: int, n: int, factors: Any, table: Any, own: Any) -> None:
         """Pairs of every document with those above it."""
         ranked, ordered = own[_RANKED], own[_ORDERED]
         for at in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-            up, curve, worth, score, inverse = 0.0, 0.0, ranked[at], ordered[at], own[_INVERSE, at]
+            up, curve, worth, score = 0.0, 0.0, ranked[at], ordered[at]
             for i in range(first, min(at, stop)):
-                change = change_of(i, at, first, ranked, given)
-                if change != 0.0:
-                    apart = ordered[i] - score
-                    power = own[_POWER, i] * inverse if together else math.exp(min(apart, _FARTHEST))
-                    rise, bend, _ = _pair(change, ranked[i] > worth, power, factors[0] + factors[1] * apart)
-                    up -= rise
-                    curve += bend
+                near_by = factors[0] + factors[1] * (ordered[i] - score)
+                change = change_of(i, at, first, own, table)
+                rise, bend, _ = _pair(change, ranked[i] > worth, power_of(i, at, own), near_by)
+                up -= rise
+                curve += bend
             own[_UP, at] += up
             own[_CURVE, at] += curve
         cuda.syncthreads()
 
     @cuda.jit(device=True)
-    def above(
-        first: int, stop: int, n: int, together: bool, factors: Any, given: Any, own: Any, held: Any
-    ) -> float:  # fmt: skip
+    def above(first: int, stop: int, n: int, factors: Any, table: Any, own: Any, held: Any) -> float:
         """Pairs of the documents from ``first`` on with those below; threads to spare share the pairs of one."""
         ranked, ordered = own[_RANKED], own[_ORDERED]
         rows, t = stop - first, cuda.threadIdx.x
         shares, forces = max(1, cuda.blockDim.x // max(rows, 1)), 0.0
         for item in range(t, rows * shares, cuda.blockDim.x):
             at = first + item % rows
-            up, curve, worth, score, own_power = 0.0, 0.0, ranked[at], ordered[at], own[_POWER, at]
+            up, curve, worth, score = 0.0, 0.0, ranked[at], ordered[at]
             for j in range(at + 1 + item // rows, n, shares):
-                change = change_of(at, j, first, ranked, given)
-                if change != 0.0:
-                    apart = score - ordered[j]
-                    power = own_power * own[_INVERSE, j] if together else math.exp(min(apart, _FARTHEST))
-                    rise, bend, force = _pair(change, worth > ranked[j], power, factors[0] + factors[1] * apart)
-                    up += rise
-                    curve += bend
-                    forces += force
+                near_by = factors[0] + factors[1] * (score - ordered[j])
+                change = change_of(at, j, first, own, table)
+                rise, bend, force = _pair(change, worth > ranked[j], power_of(at, j, own), near_by)
+                up += rise
+                curve += bend
+                forces += force
             if shares == 1:
                 own[_UP, at] += up
                 own[_CURVE, at] += curve
@@ -255,23 +265,21 @@ def _pairs_of(change_of: Any) -> Any:
         return forces
 
     @cuda.jit(device=True)
-    def add_pairs(
-        first: int, stop: int, n: int, together: bool, factors: Any, given: Any, own: Any, held: Any
-    ) -> float:  # fmt: skip
-        below(first, stop, n, together, factors, given, own)
-        return above(first, stop, n, together, factors, given, own, held)
+    def add_pairs(first: int, stop: int, n: int, factors: Any, table: Any, own: Any, held: Any) -> float:
+        below(first, stop, n, factors, table, own)
+        return above(first, stop, n, factors, table, own, held)
 
     return add_pairs
 
 
 @cuda.jit(device=True)
-def _of_positions(i: int, j: int, first: int, ranked: Any, discounts: Any) -> float:
+def _of_positions(i: int, j: int, first: int, own: Any, table: Any) -> float:
     """The documents exchange their discounts."""
-    return (ranked[j] - ranked[i]) * (discounts[i] - discounts[j])
+    return (own[_RANKED, j] - own[_RANKED, i]) * (own[_DISCOUNT, i] - own[_DISCOUNT, j])
 
 
 @cuda.jit(device=True)
-def _of_table(i: int, j: int, first: int, ranked: Any, table: Any) -> float:
+def _of_table(i: int, j: int, first: int, own: Any, table: Any) -> float:
     return table[j, i - first]
 
 
@@ -284,7 +292,7 @@ def _norm(forces: float, norm: float, normalize: bool) -> float:
 
 def _by_positions() -> Any:
     """One query of a measure that is a sum over positions without credits; ``parameters`` are its discounts."""
-    add_pairs = _pairs_of(_of_positions)
+    add_near, add_far = _pairs_of(_of_positions, _power), _pairs_of(_of_positions, _far_power)
 
     @cuda.jit(device=True)
     def one_query(
@@ -295,8 +303,10 @@ def _by_positions() -> Any:
         truncation, near, slope, normalize = settings
         start, n = indptr[q], indptr[q + 1] - indptr[q]
         tied = _rank(scores, docs, worth, start, n, places, own)
-        together = _raise_powers(own, n)
-        forces = add_pairs(0, min(truncation, n - 1), n, together, (near, slope), parameters, own, held)
+        for r in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+            own[_DISCOUNT, r] = parameters[r]
+        given = (0, min(truncation, n - 1), n, (near, slope), table, own, held)
+        forces = add_near(*given) if _raise_powers(own, n) else add_far(*given)
         norm = _norm(_total(forces, held), norms[q], normalize)
         _write(docs, start, n, tied, norm, weights[q], places, own, residuals, curves)
         cuda.syncthreads()
@@ -306,7 +316,7 @@ def _by_positions() -> Any:
 
 def _by_changes(changes: Callable[..., None], prepare: Callable[..., None]) -> Any:
     """One query of a measure whose swap changes are functions; see :class:`rankwright.measures.forms.Swaps`."""
-    add_pairs = _pairs_of(_of_table)
+    add_near, add_far = _pairs_of(_of_table, _power), _pairs_of(_of_table, _far_power)
     own_changes, own_prepare = cuda.jit(device=True)(changes), cuda.jit(device=True)(prepare)
 
     @cuda.jit(device=True)
@@ -329,7 +339,8 @@ def _by_changes(changes: Callable[..., None], prepare: Callable[..., None]) -> A
             for i in range(first + t, stop, cuda.blockDim.x):
                 own_changes(i, ranked, parameters, state, table[:n, i - first])
             cuda.syncthreads()
-            forces += add_pairs(first, stop, n, together, (near, slope), table, own, held)
+            given = (first, stop, n, (near, slope), table, own, held)
+            forces += add_near(*given) if together else add_far(*given)
         norm = _norm(_total(forces, held), norms[q], normalize)
         _write(docs, start, n, tied, norm, weights[q], places, own, residuals, curves)
         cuda.syncthreads()

@@ -80,6 +80,7 @@ class CardLambdas:
         self._groups = _groups(sizes, 0 if is_sum else ROWS)
         self._gradients = (card.zeros(len(labels), np.float64), card.zeros(len(labels), np.float64))
         self._scores: Any = None
+        self._launches = Recorded(self._launch)
 
     def evaluate(self, scores: Any) -> tuple[Any, Any]:
         """The residual of every document, and its second derivative, at the given scores; all on the card.
@@ -100,8 +101,7 @@ class CardLambdas:
 
     def close(self) -> None:
         """Forget the scores; what else is on the card goes with this object."""
-        if self._scores is not None:
-            self._launches.close()
+        self._launches.close()
         self._scores = None
 
 

@@ -145,21 +145,33 @@ def add_rows(words: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any
         own[i] = 0
     cuda.syncthreads()
     first, last = start + (stop - start) * part // parts, start + (stop - start) * (part + 1) // parts
-    half, turn, word_at = (t >> 4) & 1, (t >> 2) & 3, t & 3
-    for k in range(first + 4 * (t >> 5) + turn, last, 4 * (cuda.blockDim.x >> 5)):
-        row = rows[side, k]
-        word, value = words[tile, row, word_at], pairs[row, half]
-        for step in range(4):
-            at = (step + turn) & 3
-            code, feature = (word >> (8 * at)) & 255, 4 * word_at + at
-            cuda.atomic.add(own, 2 * TILE * code + TILE * half + feature, value)
-            if step >> 1 == half:
-                cuda.atomic.add(own, _COUNTS + TILE * code + feature, 1)
+    half, turn, word_at, step = (t >> 4) & 1, (t >> 2) & 3, t & 3, 4 * (cuda.blockDim.x >> 5)
+    for k in range(first + 4 * (t >> 5) + turn, last, 2 * step):  # two rows: the card reads one while it adds another
+        more = 1 if k + step < last else 0
+        row, other = rows[side, k], rows[side, k + more * step]
+        word, other_word = words[tile, row, word_at], words[tile, other, word_at]
+        value, other_value = pairs[row, half], pairs[other, half]
+        _add_word(own, word, value, 1, half, turn, word_at)
+        _add_word(own, other_word, other_value * more, more, half, turn, word_at)
     cuda.syncthreads()
-    base = (slot * cuda.gridDim.x + tile) * SIZE
+    base, shift = (slot * cuda.gridDim.x + tile) * SIZE, part * SIZE // parts
     for i in range(t, SIZE, cuda.blockDim.x):
-        if own[i] != 0:
-            cuda.atomic.add(sums, base + i, own[i])
+        at = (i + shift) % SIZE  # blocks begin apart from each other, so that they need not wait
+        if own[at] != 0:
+            cuda.atomic.add(sums, base + at, own[at])
+
+
+@cuda.jit(device=True)
+def _add_word(own: Any, word: int, value: int, count: int, half: int, turn: int, word_at: int) -> None:
+    """Add a row to the histograms of the four features of a word; of counts, half of a warp adds two each."""
+    for step in range(4):
+        at = (step + turn) & 3
+        code = (word >> (8 * at)) & 255
+        cuda.atomic.add(own, np.uint32(2 * TILE * code + TILE * half + 4 * word_at + at), value)
+    for step in range(2):
+        at = (2 * half + step + turn) & 3
+        code = (word >> (8 * at)) & 255
+        cuda.atomic.add(own, np.uint32(_COUNTS + TILE * code + 4 * word_at + at), count)
 
 
 @cuda.jit(device=True)

@@ -25,8 +25,7 @@ __all__ = ["CardTrees"]
 
 Array = npt.NDArray[Any]
 _THREADS = 256
-_ADDING = 512  # threads that sum up histograms, of which four blocks share a multiprocessor
-_BLOCKS = 4
+_BLOCKS = 4  # that sum up histograms on a multiprocessor: shared memory is enough for so many
 
 
 class CardTrees:
@@ -86,6 +85,7 @@ class CardTrees:
         self._n_rows = card.upload(np.array([n]))
         self._drawn = card.zeros(n if tree_rows < 1.0 else 0, np.bool_)
         self._given: Any = None
+        self._launches = Recorded(self._launch)
         self._valid = [bins_like(bins.ends, X) for X in X_valid] if X_valid is not None else []
 
     def fit(self, residuals: Any, weights: Any, scores: Any) -> None:
@@ -149,7 +149,7 @@ class CardTrees:
                 kernels.divide[dividing, threads, stream](self._bins.codes, self._rows, self._leaves, self._now)
             if split < self._max_leaves - 1 or split == 0:
                 given = (self._words, self._rows, self._pairs, self._leaves, self._now, self._sums)
-                kernels.add_rows[(n_tiles, parts), _adding(), stream](*given)
+                kernels.add_rows[(n_tiles, parts), threads, stream](*given)
                 known = (self._sums, self._n_bins, self._allowed, self._min_rows)
                 kernels.search[(d, 2), _searching(), stream](*known, *growing, self._found, self._nodes)
         kernels.finish[1, threads, stream](*growing, self._nodes)
@@ -186,17 +186,12 @@ class CardTrees:
 
     def close(self) -> None:
         """Forget the residuals and scores; what else is on the card goes with this object."""
-        if self._given is not None:
-            self._launches.close()
+        self._launches.close()
         self._given = None
 
 
 def _threads() -> int:
     return 32 if card.is_simulated() else _THREADS
-
-
-def _adding() -> int:
-    return 32 if card.is_simulated() else _ADDING
 
 
 def _searching() -> int:
