@@ -1,4 +1,4 @@
-"""Launches that are made again and again, recorded as one: numba needs 80 µs for each, the card a few to repeat them."""
+"""Launches that are made again and again, recorded as one: numba needs 80 µs for each, the card a few to repeat it."""
 
 from __future__ import annotations
 

@@ -64,11 +64,10 @@ def bins_like(ends: tuple[Array, ...], X: Array, order: Array | None = None) -> 
     """Rows in bins of which the ends are known."""
     n, d = len(X) if order is None else len(order), X.shape[1]
     n_tiles = -(-d // TILE)
-    if n_tiles * TILE * n > card.free_bytes():
-        raise InputError(
-            f"device is 'cuda', but the bins of {n:,} documents × {d} features take {n_tiles * TILE * n / 1e9:.1f} GB and "
-            f"the card has {card.free_bytes() / 1e9:.1f} GB free; expected device='cpu'"
-        )
+    size, free = n_tiles * TILE * n, card.free_bytes()
+    if size > free:
+        what = f"device is 'cuda', but the bins of {n:,} documents × {d} features take {size / 1e9:.1f} GB"
+        raise InputError(f"{what}, and the card has {free / 1e9:.1f} GB free; expected device='cpu'")
     codes, missing = cuda.device_array((n_tiles, n, TILE), np.uint8), card.zeros(n_tiles * TILE, np.int32)
     table, sizes = table_of(ends, n_tiles * TILE, np.float64)
     sizes = np.concatenate([sizes, np.zeros(n_tiles * TILE - d, np.int64)])
@@ -80,14 +79,11 @@ def bins_like(ends: tuple[Array, ...], X: Array, order: Array | None = None) -> 
     step = max(1, card.free_bytes() // _SHARE // max(1, d * X.itemsize))
     for first in range(0, len(X), step):
         rows, own = card.upload(X[first : first + step]), card.upload(places[first : first + step])
-        _assign[(n_tiles, 8 * card.multiprocessors()), _threads()](rows, own, *on_card, codes, missing)
+        blocks, threads = (1, 16) if card.is_simulated() else (8 * card.multiprocessors(), _THREADS)
+        _assign[(n_tiles, blocks), threads](rows, own, *on_card, codes, missing)
     lacking = missing.copy_to_host()[:d]
     some = (lacking > 0) & (lacking < n)
     return CardBins(codes, ends, np.array([len(own) > 0 for own in ends], bool) | some)
-
-
-def _threads() -> int:
-    return 32 if card.is_simulated() else _THREADS
 
 
 @cuda.jit

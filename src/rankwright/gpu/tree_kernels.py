@@ -18,9 +18,9 @@ import numpy as np
 from numba import cuda, float64, int32
 
 __all__ = [
-    "COUNT", "FEATURE", "FOUND", "GAIN", "LAST", "LEAVES", "LEFT_NODE", "MISSING", "MISSING_LEFT", "NODE", "NODES", "NOW",
-    "OF_LEAF", "OF_NODE", "SIDE", "SIZE", "START", "STOP", "STRIP", "TILE", "VALUE", "add_rows", "divide", "finish",
-    "search", "start_tree",
+    "COUNT", "FEATURE", "FOUND", "GAIN", "LAST", "LEAVES", "LEFT_NODE", "MISSING", "MISSING_LEFT", "NODE", "NODES",
+    "NOW", "OF_LEAF", "OF_NODE", "SIDE", "SIZE", "START", "STOP", "STRIP", "TILE", "VALUE", "add_rows", "divide",
+    "finish", "search", "start_tree",
 ]  # fmt: skip
 
 TILE = 16
@@ -32,22 +32,22 @@ STRIP = 8
 _COUNTS = 256 * 2 * TILE  # where the counts of a tile begin
 MISSING = 255
 _THREADS = 256  # of a block, at most
-_ROWS_A_PART = 1 << 12  # that a block sums up, at least
+_ROWS_A_PART = 1 << 10  # that a block sums up, at least
 _LEAST = 1  # units of curvature in a part
 
-# A leaf: its node, its rows, which of the two lists they are in, its histogram, its best split, its place from the left.
+# A leaf: its node, its rows and in which of the two lists they are, its histogram, its best split, its place.
 NODE, START, STOP, SIDE, _SLOT, _FEATURE, _CODE, _PLACE, OF_LEAF = range(9)
-# A tree so far: leaves, nodes, the leaf to split (−1: none is worth it), rows to its left and right, blocks that are done.
+# A tree so far: leaves, nodes, the leaf to split (−1: none is worth it), rows to its left and right, blocks done.
 LEAVES, NODES, _SPLIT, _LEFT, _RIGHT, _DONE, NOW = range(7)
 # A node, as the host reads it.
 FEATURE, LAST, MISSING_LEFT, LEFT_NODE, VALUE, GAIN, COUNT, OF_NODE = range(8)
 FOUND = 2
-"""What is found for every child and feature: the gain, and the split as a number (bin, +256 if missing values go left)."""
+"""What is found for every child and feature: the gain, and the split as a number (bin, + 256: missing values left)."""
 
 
 @cuda.jit
 def start_tree(n_rows: Any, all_rows: bool, rows: Any, sums: Any, leaves: Any, now: Any) -> None:
-    """The first ``n_rows[0]`` of the first list are one leaf, ``all_rows`` in their order or those there; sums are 0."""
+    """The first ``n_rows[0]`` of the first list are one leaf, all rows in their order or those there; sums are 0."""
     first, step = cuda.grid(1), cuda.gridsize(1)
     for k in range(first, n_rows[0] if all_rows else 0, step):
         rows[0, k] = k
@@ -74,7 +74,7 @@ def _scan(values: Any) -> None:
 
 @cuda.jit(device=True)
 def _child(leaves: Any, now: Any, child: int) -> Any:
-    """First row, one past the last, the list they are in, and the histogram: of the smaller child (0) or the larger (1).
+    """First row, one past the last, their list and their histogram: of the smaller child (0) or the larger one (1).
 
     Before the first split the root is the smaller one, and the other has no rows.
     """
@@ -90,7 +90,7 @@ def _child(leaves: Any, now: Any, child: int) -> Any:
 
 @cuda.jit
 def divide(bins: Any, rows: Any, leaves: Any, now: Any) -> None:
-    """Move the rows of the leaf that is split to the other list: those that go left to the front, others to the back."""
+    """Move the rows of the leaf that is split to the other list: those that go left to the front, others last."""
     counts = cuda.shared.array(_THREADS, int32)
     base = cuda.shared.array(2, int32)
     leaf = now[_SPLIT]
@@ -146,11 +146,14 @@ def add_rows(words: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any
     cuda.syncthreads()
     first, last = start + (stop - start) * part // parts, start + (stop - start) * (part + 1) // parts
     half, turn, word_at, step = (t >> 4) & 1, (t >> 2) & 3, t & 3, 4 * (cuda.blockDim.x >> 5)
-    for k in range(first + 4 * (t >> 5) + turn, last, 2 * step):  # two rows: the card reads one while it adds another
+    k, end = first + 4 * (t >> 5) + turn, last - 1
+    row, other = rows[side, min(k, end)], rows[side, min(k + step, end)]
+    while k < last:  # two rows at a time, and the next two are looked up: the card reads while it adds
         more = 1 if k + step < last else 0
-        row, other = rows[side, k], rows[side, k + more * step]
         word, other_word = words[tile, row, word_at], words[tile, other, word_at]
         value, other_value = pairs[row, half], pairs[other, half]
+        k += 2 * step
+        row, other = rows[side, min(k, end)], rows[side, min(k + step, end)]
         _add_word(own, word, value, 1, half, turn, word_at)
         _add_word(own, other_word, other_value * more, more, half, turn, word_at)
     cuda.syncthreads()
@@ -216,7 +219,7 @@ def _load(sums: Any, slot: int, minuend: int, n_tiles: int, feature: int, values
 
 
 @cuda.jit(device=True)
-def _before(values: Any, running: Any, kind: int, first: int, width: int) -> int:
+def _before(values: Any, running: Any, kind: int, first: int, width: int) -> Any:
     """The sum of all bins before a thread's own, missing values apart."""
     total = 0
     for b in range(first, min(first + width, MISSING)):
@@ -344,11 +347,11 @@ def _commit(leaves: Any, leaf_gains: Any, now: Any, nodes: Any) -> None:
         nodes[0, FEATURE], nodes[0, COUNT] = -1.0, leaves[0, STOP]
     elif cuda.threadIdx.x == 0:
         small, large = _child(leaves, now, 0), _child(leaves, now, 1)
-        left, right = (small, large) if small[0] == leaves[leaf, START] and small[1] > small[0] else (large, small)
-        node, below = leaves[leaf, NODE], now[NODES]
-        nodes[node, FEATURE], nodes[node, LEFT_NODE] = leaves[leaf, _FEATURE], below
-        nodes[node, LAST], nodes[node, MISSING_LEFT] = leaves[leaf, _CODE] & 255, leaves[leaf, _CODE] >> 8
-        nodes[node, GAIN], nodes[node, VALUE] = leaf_gains[leaf], 0.0
+        left, right = (small, large) if small[0] <= large[0] else (large, small)
+        node, below, gain = leaves[leaf, NODE], now[NODES], leaf_gains[leaf]  # all is read before anything is written
+        feature, code = leaves[leaf, _FEATURE], leaves[leaf, _CODE]
+        nodes[node, FEATURE], nodes[node, LEFT_NODE], nodes[node, GAIN] = feature, below, gain
+        nodes[node, LAST], nodes[node, MISSING_LEFT], nodes[node, VALUE] = code & 255, code >> 8, 0.0
         _set_leaf(leaves, leaf, below, left, place, nodes)
         _set_leaf(leaves, n_leaves, below + 1, right, place + 1, nodes)
         leaf_gains[leaf] = leaf_gains[n_leaves] = -1.0

@@ -15,8 +15,8 @@ from numba import cuda
 
 from rankwright.errors import InputError
 from rankwright.gpu import card
-from rankwright.gpu import tree_rows as of_rows
 from rankwright.gpu import tree_kernels as kernels
+from rankwright.gpu import tree_rows as of_rows
 from rankwright.gpu.recorded import Recorded
 from rankwright.gpu.tree_bins import CardBins, bins_like
 from rankwright.models.trees.forest import Tree
@@ -68,7 +68,9 @@ class CardTrees:
         self._max_leaves = min(max_leaves, max(n, 1))
         size = self._max_leaves * n_tiles * kernels.SIZE
         if 4 * size + 20 * n > card.free_bytes():
-            what = f"device is 'cuda', but the histograms of {self._max_leaves:,} leaves × {len(bins.ends)} features take"
+            what = (
+                f"device is 'cuda', but the histograms of {self._max_leaves:,} leaves × {len(bins.ends)} features take"
+            )
             raise InputError(f"{what} {4 * size / 1e9:.1f} GB; expected fewer max_leaves, or device='cpu'")
         self._words = bins.codes.view(np.uint32)
         self._rows = cuda.device_array((2, n), np.uint32)
@@ -116,10 +118,10 @@ class CardTrees:
     def _launch(self, stream: Any) -> None:
         """Everything that a tree takes, none of which waits for an answer."""
         residuals, weights, scores = self._given
-        n, threads, cores = self._bins.n_rows, _threads(), card.multiprocessors()
+        n, threads = self._bins.n_rows, _threads()
         self._pack(residuals, weights, stream)
         self._grow(stream)
-        parts = max(1, min(_blocks(n // self._max_leaves + 1), 4 * cores))
+        parts = _blocks(n // self._max_leaves + 1)
         leaves = ((parts, self._max_leaves), threads, stream)
         of_leaves = (self._rows, self._leaves, self._now)
         of_rows.sum_leaves[leaves](*of_leaves, residuals, weights, self._facts, self._totals, self._leaf_sums)
@@ -129,7 +131,7 @@ class CardTrees:
             of_rows.add_tree[_blocks(n), threads, stream](self._bins.codes, self._nodes, self._drawn, scores)
 
     def _pack(self, residuals: Any, weights: Any, stream: Any = 0) -> None:
-        grid = (min(_blocks(residuals.size), 8 * card.multiprocessors()), _threads(), stream)
+        grid = (_blocks(residuals.size), _threads(), stream)
         of_rows.start_sums[1, _threads(), stream](self._facts, self._totals, self._leaf_sums)
         of_rows.largest[grid](residuals, weights, self._facts)
         of_rows.total[grid](residuals, weights, self._facts, self._totals)
@@ -140,16 +142,16 @@ class CardTrees:
         threads, cores, n = _threads(), card.multiprocessors(), self._bins.n_rows
         n_tiles, d = self._bins.codes.shape[0], len(self._bins.ends)
         parts = max(1, min(_BLOCKS * cores // n_tiles, n // 1024 + 1))
-        dividing = min(_blocks(n // kernels.STRIP + 1), 8 * cores)
+        dividing = _blocks(n // kernels.STRIP + 1)
         growing = (self._leaves, self._gains, self._now)
         rows = (self._n_rows, self._tree_rows == 1.0, self._rows)
-        kernels.start_tree[8 * cores, threads, stream](*rows, self._sums, self._leaves, self._now)
+        kernels.start_tree[_blocks(n), threads, stream](*rows, self._sums, self._leaves, self._now)
         for split in range(self._max_leaves):
             if split:
                 kernels.divide[dividing, threads, stream](self._bins.codes, self._rows, self._leaves, self._now)
             if split < self._max_leaves - 1 or split == 0:
                 given = (self._words, self._rows, self._pairs, self._leaves, self._now, self._sums)
-                kernels.add_rows[(n_tiles, parts), threads, stream](*given)
+                kernels.add_rows[(n_tiles, parts), _adding(), stream](*given)
                 known = (self._sums, self._n_bins, self._allowed, self._min_rows)
                 kernels.search[(d, 2), _searching(), stream](*known, *growing, self._found, self._nodes)
         kernels.finish[1, threads, stream](*growing, self._nodes)
@@ -191,6 +193,11 @@ class CardTrees:
 
 
 def _threads() -> int:
+    return 8 if card.is_simulated() else _THREADS
+
+
+def _adding() -> int:
+    """Threads that sum up histograms: whole warps."""
     return 32 if card.is_simulated() else _THREADS
 
 
@@ -200,5 +207,5 @@ def _searching() -> int:
 
 
 def _blocks(n: int) -> int:
-    """Blocks of threads for so many rows, a row each."""
-    return max(1, -(-n // _THREADS)) if not card.is_simulated() else 2
+    """Blocks of threads for so many rows, a row each; not more than keep the card busy."""
+    return 2 if card.is_simulated() else max(1, min(-(-n // _THREADS), 8 * card.multiprocessors()))

@@ -29,7 +29,18 @@ from rankwright.gpu.tree_kernels import (
 from rankwright.models.trees.histogram import LEAST_UNIT, MOST
 from rankwright.solvers.tree_learner import leaf_value
 
-__all__ = ["FACTS", "TOTALS", "add_leaves", "add_tree", "known_of", "largest", "pack_rows", "start_sums", "sum_leaves", "total"]
+__all__ = [
+    "FACTS",
+    "TOTALS",
+    "add_leaves",
+    "add_tree",
+    "known_of",
+    "largest",
+    "pack_rows",
+    "start_sums",
+    "sum_leaves",
+    "total",
+]
 
 _THREADS = 256  # of a block, at most
 _WHOLE = 2.0**62  # that sums in the smallest units stay below

@@ -51,6 +51,7 @@ class CardForest:
         self._held = len(used) * _STRIDE
         self._fits = self._dtype == np.float32 and self._held <= _HELD and len(inner) < _MOST_NODES - 1
         limits = rounded_down(forest.threshold, self._dtype)
+        known: tuple[Array, ...]
         if self._fits:
             known = (used, *_packed(forest, inner, np.searchsorted(used, forest.feature), limits))
         else:
