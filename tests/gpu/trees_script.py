@@ -1,9 +1,8 @@
 """On the card: bins, trees for given residuals, and scores by a forest."""
 
-import sys
-
 import numpy as np
 from numba import cuda
+from simulated import hurry
 
 from rankwright.gpu.tree_bins import bin_on_card
 from rankwright.gpu.tree_learner import CardTrees
@@ -14,7 +13,7 @@ NODES = ("feature", "threshold", "missing_left", "left", "value", "gain", "count
 
 
 def main(given):
-    sys.setswitchinterval(1e-5)  # the simulator waits for threads
+    hurry()
     X, order = given["X"], given["order"]
     bins = bin_on_card(X, int(given["max_bins"]), 0, 1, order)
     found = {"codes": bins.codes.copy_to_host(), "varies": bins.varies}

@@ -28,7 +28,7 @@ class Recorded:
             self._launch(0)
             self._compiled = True
             return
-        from cuda.bindings import driver
+        from numba.cuda.cudadrv.driver import binding as driver
 
         if self._graph is None:
             self._graph = self._record(driver)
@@ -52,7 +52,7 @@ class Recorded:
     def close(self) -> None:
         """Forget the launches."""
         if self._graph is not None:
-            from cuda.bindings import driver
+            from numba.cuda.cudadrv.driver import binding as driver
 
             _checked(driver.cuGraphExecDestroy(self._graph))
             self._graph = None
