@@ -53,6 +53,7 @@ class TreeRanker(BoostedRanker):
     _uses_categories: ClassVar[bool] = True
     _unit: ClassVar[str] = "trees"
     _nothing: ClassVar[str] = "no tree is grown"
+    _grows_on_card: ClassVar[bool] = False
 
     n_trees: int = parameter(300, whole(1))
     learning_rate: float = parameter(0.1, POSITIVE)
@@ -79,6 +80,21 @@ class TreeRanker(BoostedRanker):
             raise InputError(f"monotone: the feature {both[0]!r} is categorical; its values have no order")
         self._directions = dict(zip(rising, (self.monotone or {}).values(), strict=True))
         self._coding = _coding(data, {*named, *data.categories}, self.max_bins)
+        if self.device == "cuda":
+            self._check_on_card(data)
+
+    def _check_on_card(self, data: RankingData) -> None:
+        """Refuse what cannot be done on a GPU."""
+        if not self._grows_on_card:
+            raise not_on_card(f"{type(self).__name__} is trained on the CPU only")
+        if is_parted(data):
+            raise not_on_card("the data are in parts")
+        if self._coding.categories:
+            raise not_on_card(f"the feature {data.names[min(self._coding.categories)]!r} is categorical")
+        if self._directions:
+            raise not_on_card("monotone is set")
+        if self._node_share() < 1.0:
+            raise not_on_card("randomize_nodes is set")
 
     def _features(self, data: RankingData) -> Located:
         """Dense features, categories numbered as the trees know them."""
@@ -121,6 +137,13 @@ class TreeRanker(BoostedRanker):
         ]
         return grower, learners
 
+    def _bins_on_card(self, features: Located, order: Array) -> Any:
+        """The documents in this order, binned on the GPU."""
+        from rankwright.gpu.tree_bins import bin_on_card
+
+        order = order if features.rows is None else features.rows[order]
+        return bin_on_card(features.X, self.max_bins, seed_of(self.random_state), threads_of(self.n_jobs), order)
+
     def _grown(self, forest: Forest) -> TreeModel:
         """Keep the trees."""
         self._trees = TreeModel(self.n_features_in_, self._names(), forest, categories=self._coding.categories)
@@ -131,6 +154,11 @@ class TreeRanker(BoostedRanker):
         """How much the splits of each feature gain, normalised to sum to 1."""
         _ = self.model_  # raises if not fitted
         return np.asarray(self._trees.importance())
+
+
+def not_on_card(why: str) -> InputError:
+    """Why trees are not grown on a GPU."""
+    return InputError(f"device is 'cuda', but {why}; expected device='cpu'")
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,7 +7,7 @@ first-level cache, and one load gives eight bins.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -20,7 +20,7 @@ from numba import njit
 from rankwright.data.scratch import scratch
 from rankwright.data.threads import Team
 
-__all__ = ["GROUP", "MISSING", "BinnedFeatures", "bin_features"]
+__all__ = ["GROUP", "MISSING", "BinnedFeatures", "bin_ends", "bin_features", "table_of"]
 
 Array = npt.NDArray[Any]
 GROUP = 8
@@ -94,28 +94,41 @@ def bin_features(
     counts = categories or {}
     order = np.arange(len(X)) if order is None else order
     n, d = len(order), X.shape[1]
-    rows = order[_sample(n, seed)]
     n_groups = -(-d // GROUP)
     words = scratch((n_groups, n), np.uint64, folder)
-
-    def ends_of(first: int) -> list[Array]:
-        columns = np.empty((min(_COLUMNS, d - first), len(rows)), X.dtype)
-        _columns(X, rows, first, columns)
-        each = enumerate(columns, first)
-        return [_between(counts[j]) if j in counts else _ends(column, max_bins) for j, column in each]
-
     team = Team(threads)
     try:
-        ends = tuple(chain.from_iterable(team.each(ends_of, [(first,) for first in range(0, d, _COLUMNS)])))
-        table = np.full((n_groups * GROUP, 256), np.inf, X.dtype)
-        for j, values in enumerate(ends):
-            table[j, : len(values)] = values
-        sizes = np.array([len(values) for values in ends], np.int64)
+        ends = bin_ends(X, max_bins, seed, team, order, counts)
+        table, sizes = table_of(ends, n_groups * GROUP, X.dtype)
         shares = [(order[start : start + _CHUNK], start) for start in range(0, n, _CHUNK)]
         team.each(lambda rows, start: _fill(X, rows, start, table, sizes, words), shares)
     finally:
         team.close()
     return BinnedFeatures(words, ends, frozenset(counts), folder)
+
+
+def bin_ends(
+    X: Array, max_bins: int, seed: int, team: Team, order: Array, categories: Mapping[int, int]
+) -> tuple[Array, ...]:
+    """For each feature the upper ends of all its bins but the last, from a sample; see :func:`bin_features`."""
+    rows = order[_sample(len(order), seed)]
+    d = X.shape[1]
+
+    def ends_of(first: int) -> list[Array]:
+        columns = np.empty((min(_COLUMNS, d - first), len(rows)), X.dtype)
+        _columns(X, rows, first, columns)
+        each = enumerate(columns, first)
+        return [_between(categories[j]) if j in categories else _ends(column, max_bins) for j, column in each]
+
+    return tuple(chain.from_iterable(team.each(ends_of, [(first,) for first in range(0, d, _COLUMNS)])))
+
+
+def table_of(ends: Sequence[Array], n_features: int, dtype: Any) -> tuple[Array, Array]:
+    """The ends of bins as a table, a row for each feature, filled up with infinity; and how many each has."""
+    table = np.full((n_features, 256), np.inf, dtype)
+    for j, values in enumerate(ends):
+        table[j, : len(values)] = values
+    return table, np.array([len(values) for values in ends], np.int64)
 
 
 def _sample(n: int, seed: int) -> Array:

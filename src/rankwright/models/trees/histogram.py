@@ -18,18 +18,30 @@ from numba import njit
 from rankwright.caching import INNER
 from rankwright.data.threads import Team, parts_of
 
-__all__ = ["CURVE_BITS", "MOST_ROWS", "Packed", "count_bins", "fill_groups", "gather", "pack", "touch", "turn"]
+__all__ = [
+    "CURVE_BITS",
+    "LEAST_UNIT",
+    "MOST",
+    "MOST_ROWS",
+    "Packed",
+    "count_bins",
+    "fill_groups",
+    "gather",
+    "pack",
+    "touch",
+    "turn",
+]
 
 Array = npt.NDArray[Any]
 CURVE_BITS = 32
 MOST_ROWS = 1 << 30
-_MOST = (1 << 31) - 1  # that |residuals| and curvatures sum to
+MOST = (1 << 31) - 1  # that |residuals| and curvatures sum to
 _ROWS_A_THREAD = 1 << 16  # rows to pack
 _FAR = 5  # rows apart, on average, from which words are read row by row
 _BLOCK = 256  # rows
 _WORDS_A_LINE = 8  # of a cache
 _PAD = 8  # words between the groups of a block, so that they do not compete for one place in a cache
-_LEAST_UNIT = float(np.finfo(np.float64).tiny)
+LEAST_UNIT = float(np.finfo(np.float64).tiny)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,15 +71,15 @@ def pack(residuals: Array, curves: Array | None = None, team: Team | None = None
     """Pack residuals with curvatures of at least 0; by default these are 1. The result does not depend on the team."""
     n, team = len(residuals), team or Team(1)
     shares = [slice(*share) for share in parts_of(n, min(team.threads, 1 + n // _ROWS_A_THREAD))]
-    room = _MOST - n // 2 - 1  # rounding adds up to ½ per row
-    residual_unit = max(_total(residuals, shares, team) / room, _LEAST_UNIT)
+    room = MOST - n // 2 - 1  # rounding adds up to ½ per row
+    residual_unit = max(_total(residuals, shares, team) / room, LEAST_UNIT)
     values = np.empty(n, np.int64)
     if curves is None:
         per_row = room // max(n, 1)
         given = [(residuals[own], 1.0 / residual_unit, per_row, values[own]) for own in shares]
         team.each(_pack_counted, given)
         return Packed(values, residual_unit, 1.0 / per_row, per_row, True)
-    curve_unit = max(_total(curves, shares, team) / room, _LEAST_UNIT)
+    curve_unit = max(_total(curves, shares, team) / room, LEAST_UNIT)
     units = (1.0 / residual_unit, 1.0 / curve_unit)
     largest = team.each(_pack, [(residuals[own], curves[own], *units, values[own]) for own in shares])
     return Packed(values, residual_unit, curve_unit, int(max(largest)), False)
@@ -77,7 +89,7 @@ def _total(values: Array, shares: list[slice], team: Team) -> float:
     """Σ |values|, or a little more: summed as integers, so that the order of the rows does not matter."""
     largest = float(max(team.each(_largest, [(values[own],) for own in shares])))
     unit = largest * (values.size / 2.0**62)
-    if unit < _LEAST_UNIT:
+    if unit < LEAST_UNIT:
         return largest * values.size
     total = sum(int(part) for part in team.each(_in_units, [(values[own], 1.0 / unit) for own in shares]))
     return (float(total) + values.size) * unit

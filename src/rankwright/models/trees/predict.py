@@ -15,7 +15,7 @@ from numba import njit
 
 from rankwright.models.trees.forest import Forest
 
-__all__ = ["add_scores", "goes_left"]
+__all__ = ["add_scores", "goes_left", "rounded_down"]
 
 Array = npt.NDArray[Any]
 _BLOCK = 64  # rows that stay in the first-level caches for all trees
@@ -59,12 +59,12 @@ def add_scores(forest: Forest, X: Array, scores: Array) -> None:
         return
     splits, kept = splits[: firsts[-1]], kept[: firsts[-1]]
     columns = np.searchsorted(used, forest.feature[splits])
-    limits = _rounded_down(forest.threshold[splits], X.dtype)
+    limits = rounded_down(forest.threshold[splits], X.dtype)
     rules = (columns, limits, forest.missing_left[splits], forest.subset[splits], forest.sets)
     _masked_scores(X, used, firsts, *rules, kept, leaves, _PLACE, scores)
 
 
-def _rounded_down(threshold: Array, dtype: Any) -> Array:
+def rounded_down(threshold: Array, dtype: Any) -> Array:
     """The thresholds rounded down to a type: a value of the type is above both or above neither."""
     with np.errstate(over="ignore"):
         rounded = threshold.astype(dtype)

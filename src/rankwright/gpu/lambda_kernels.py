@@ -1,0 +1,384 @@
+"""Lambda gradients of queries on the card, a block for each query; as :mod:`rankwright.objectives.lambdas` has them.
+
+A thread has documents of its own: it adds up the pairs of each with those above and with those below, in the order of
+ranks, so that sums have the same bits from run to run. Every pair is computed twice, once for each of its documents.
+Documents of a tie are given ranks, and share their gradients, as on the CPU.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from numba import cuda, float64, int32
+
+__all__ = ["OF_DOCUMENT", "PLACES", "ROWS", "SHORT", "lambda_kernels"]
+
+_THREADS = 256  # of a block, at most
+_COUNTED = 1024  # documents up to which ranks are found by counting, otherwise by sorting
+_FARTHEST = 600.0  # difference of scores whose exponential, and its product with another number, is finite
+SHORT = 512
+"""Documents of a query whose vectors fit shared memory."""
+ROWS = 128
+"""Ranks whose changes are held at a time, where they come from a function."""
+# Vectors of a query: scores, these and worths by place, worths by rank, e^s and e^−s, residuals and curvatures by rank.
+_SCORE, _ORDERED, _PLACED, _RANKED, _POWER, _INVERSE, _UP, _CURVE, OF_DOCUMENT = range(9)
+_DISCOUNT = _SCORE  # of every rank, once documents are ranked
+# Whole numbers: the document at each place, and its rank.
+_ORDER, _RANK, PLACES = range(3)
+
+
+@cuda.jit(device=True)
+def _sort(scores: Any, order: Any, n: int) -> None:
+    """Fill ``order`` with the places of the scores, highest first, equal ones in their order."""
+    t, threads = cuda.threadIdx.x, cuda.blockDim.x
+    if n <= _COUNTED:
+        for i in range(t, n, threads):
+            rank, score = 0, scores[i]
+            for j in range(n):
+                other = scores[j]
+                if other > score or (other == score and j < i):
+                    rank += 1
+            order[rank] = i
+        cuda.syncthreads()
+        return
+    for i in range(t, n, threads):
+        order[i] = i
+    cuda.syncthreads()
+    size = 2
+    while size < 2 * n:
+        step = size
+        while step > 1:
+            for k in range(t, (n // step + 1) * (step // 2), threads):
+                i = k // (step // 2) * step + k % (step // 2)
+                # The first step of a round compares from both ends, so that places beyond n never have to move.
+                j = i // size * size + size - 1 - i % size if step == size else i + step // 2
+                if j < n:
+                    one, two = order[i], order[j]
+                    if scores[two] > scores[one] or (scores[two] == scores[one] and two < one):
+                        order[i], order[j] = two, one
+            cuda.syncthreads()
+            step //= 2
+        size *= 2
+
+
+@cuda.jit(device=True)
+def _end(values: Any, first: int, last: int, way: float) -> int:
+    """Where the run of equal values that begins at ``first`` ends, at most ``last``; values go up (1) or down (−1)."""
+    low, high, value = first + 1, last, values[first]
+    while low < high:
+        middle = (low + high) // 2
+        if way * values[middle] > way * value:
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@cuda.jit(device=True)
+def _begin(values: Any, first: int, at: int, way: float) -> int:
+    """Where the run of equal values that ``at`` is in begins, at least ``first``."""
+    low, high, value = first, at, values[at]
+    while low < high:
+        middle = (low + high) // 2
+        if way * values[middle] < way * value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@cuda.jit(device=True)
+def _rank_in_tie(placed: Any, first: int, last: int, at: int) -> int:
+    """The rank of the document at a place of the tie ``first … last − 1``; see `lambdas._spread`."""
+    start = _begin(placed, first, at, 1.0)
+    m, rank, other = _end(placed, start, last, 1.0) - start, first + at - start, first
+    while other < last:
+        end = _end(placed, other, last, 1.0)
+        if other != start:
+            way = (2 * (at - start) + 1) * (end - other) - (1 if other > start else 0)
+            rank += (way // m + 1) // 2
+        other = end
+    return rank
+
+
+@cuda.jit(device=True)
+def _rank(scores: Any, docs: Any, worth: Any, start: int, n: int, places: Any, own: Any) -> bool:
+    """Rank the documents of a query; whether there are ties."""
+    t, threads = cuda.threadIdx.x, cuda.blockDim.x
+    order, rank_of = places[_ORDER], places[_RANK]
+    ordered, placed = own[_ORDERED], own[_PLACED]
+    for i in range(t, n, threads):
+        own[_SCORE, i] = scores[docs[start + i]]
+    cuda.syncthreads()
+    _sort(own[_SCORE], order, n)
+    for at in range(t, n, threads):
+        ordered[at], placed[at] = own[_SCORE, order[at]], worth[start + order[at]]
+        own[_UP, at] = own[_CURVE, at] = 0.0
+    cuda.syncthreads()
+    tie = 0
+    for at in range(t, n, threads):
+        rank, first, last = at, at, at + 1
+        if (at > 0 and ordered[at - 1] == ordered[at]) or (last < n and ordered[last] == ordered[at]):
+            tie = 1
+            first = _begin(ordered, 0, at, -1.0)
+            last = _end(ordered, first, n, -1.0)
+            if placed[first] != placed[last - 1]:
+                rank = _rank_in_tie(placed, first, last, at)
+        rank_of[at] = rank
+        own[_RANKED, rank] = placed[at]
+    return cuda.syncthreads_or(tie) != 0
+
+
+@cuda.jit(device=True)
+def _raise_powers(own: Any, n: int) -> bool:
+    """e^s of all scores around their middle, and e^−s; False, and nothing, where they are too far apart."""
+    ordered = own[_ORDERED]
+    first, last = ordered[0], ordered[n - 1]
+    together = first - last <= _FARTHEST
+    if together:
+        middle = last + (first - last) / 2
+        for at in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+            power = math.exp(ordered[at] - middle)
+            own[_POWER, at], own[_INVERSE, at] = power, 1.0 / power
+    cuda.syncthreads()
+    return together
+
+
+@cuda.jit(device=True)
+def _pair(change: float, wins: bool, power: float, near_by: float) -> Any:
+    """How much the upper document of a pair should rise, the second derivative, and λ."""
+    inverse = 1.0 / ((1.0 + power) * near_by)
+    won = abs(change) * inverse
+    lost = won * power
+    return (won, lost * (inverse * near_by), won) if wins else (-lost, lost * (inverse * near_by), lost)
+
+
+@cuda.jit(device=True)
+def _total(value: float, held: Any) -> float:
+    """The sum over the threads of a block, in a fixed order."""
+    t, step = cuda.threadIdx.x, cuda.blockDim.x // 2
+    held[0, t] = value
+    cuda.syncthreads()
+    while step > 0:
+        if t < step:
+            held[0, t] += held[0, t + step]
+        cuda.syncthreads()
+        step //= 2
+    found = held[0, 0]
+    cuda.syncthreads()
+    return found
+
+
+@cuda.jit(device=True)
+def _write(
+    docs: Any, start: int, n: int, tied: bool, norm: float, weight: float, places: Any, own: Any, residuals: Any,
+    curves: Any,
+) -> None:  # fmt: skip
+    """Gradients by rank, over the norm, to the documents; those alike in score and worth get their mean."""
+    order, rank_of = places[_ORDER], places[_RANK]
+    factor = 1.0 / norm
+    for at in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+        if not tied:
+            doc = docs[start + order[at]]
+            residuals[doc], curves[doc] = own[_UP, at] * factor * weight, own[_CURVE, at] * factor * weight
+            continue
+        ordered, placed = own[_ORDERED], own[_PLACED]
+        if at > 0 and ordered[at - 1] == ordered[at] and placed[at - 1] == placed[at]:
+            continue  # the first one does it
+        last = at + 1
+        while last < n and ordered[last] == ordered[at] and placed[last] == placed[at]:
+            last += 1
+        up, curve = 0.0, 0.0
+        for other in range(at, last):
+            up += own[_UP, rank_of[other]]
+            curve += own[_CURVE, rank_of[other]]
+        up, curve = up / (norm * (last - at)) * weight, curve / (norm * (last - at)) * weight
+        for other in range(at, last):
+            doc = docs[start + order[other]]
+            residuals[doc], curves[doc] = up, curve
+
+
+@cuda.jit(device=True)
+def _power(i: int, j: int, own: Any) -> float:
+    """e^(s_i − s_j) of scores that are not far apart."""
+    return own[_POWER, i] * own[_INVERSE, j]
+
+
+@cuda.jit(device=True)
+def _far_power(i: int, j: int, own: Any) -> float:
+    """The same for any; beyond a reach it makes no difference."""
+    return math.exp(min(own[_ORDERED, i] - own[_ORDERED, j], _FARTHEST))
+
+
+def _pairs_of(change_of: Any, power_of: Any) -> Any:
+    """The function that adds up the pairs whose upper rank is from ``first`` to ``stop − 1``; returns a thread's Σ λ.
+
+    There are no branches: documents of equal worth change nothing.
+    """
+
+    @cuda.jit(device=True)
+    def below(first: int, stop: int, n: int, factors: Any, table: Any, own: Any) -> None:
+        """Pairs of every document with those above it."""
+        ranked, ordered = own[_RANKED], own[_ORDERED]
+        for at in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+            up, curve, worth, score = 0.0, 0.0, ranked[at], ordered[at]
+            for i in range(first, min(at, stop)):
+                near_by = factors[0] + factors[1] * (ordered[i] - score)
+                change = change_of(i, at, first, own, table)
+                rise, bend, _ = _pair(change, ranked[i] > worth, power_of(i, at, own), near_by)
+                up -= rise
+                curve += bend
+            own[_UP, at] += up
+            own[_CURVE, at] += curve
+        cuda.syncthreads()
+
+    @cuda.jit(device=True)
+    def above(first: int, stop: int, n: int, factors: Any, table: Any, own: Any, held: Any) -> float:
+        """Pairs of the documents from ``first`` on with those below; threads to spare share the pairs of one."""
+        ranked, ordered = own[_RANKED], own[_ORDERED]
+        rows, t = stop - first, cuda.threadIdx.x
+        shares, forces = max(1, cuda.blockDim.x // max(rows, 1)), 0.0
+        for item in range(t, rows * shares, cuda.blockDim.x):
+            at = first + item % rows
+            up, curve, worth, score = 0.0, 0.0, ranked[at], ordered[at]
+            for j in range(at + 1 + item // rows, n, shares):
+                near_by = factors[0] + factors[1] * (score - ordered[j])
+                change = change_of(at, j, first, own, table)
+                rise, bend, force = _pair(change, worth > ranked[j], power_of(at, j, own), near_by)
+                up += rise
+                curve += bend
+                forces += force
+            if shares == 1:
+                own[_UP, at] += up
+                own[_CURVE, at] += curve
+            else:
+                held[0, t], held[1, t] = up, curve
+        cuda.syncthreads()
+        if shares > 1 and t < rows:
+            for share in range(shares):
+                own[_UP, first + t] += held[0, t + share * rows]
+                own[_CURVE, first + t] += held[1, t + share * rows]
+        cuda.syncthreads()
+        return forces
+
+    @cuda.jit(device=True)
+    def add_pairs(first: int, stop: int, n: int, factors: Any, table: Any, own: Any, held: Any) -> float:
+        below(first, stop, n, factors, table, own)
+        return above(first, stop, n, factors, table, own, held)
+
+    return add_pairs
+
+
+@cuda.jit(device=True)
+def _of_positions(i: int, j: int, first: int, own: Any, table: Any) -> float:
+    """The documents exchange their discounts."""
+    return (own[_RANKED, j] - own[_RANKED, i]) * (own[_DISCOUNT, i] - own[_DISCOUNT, j])
+
+
+@cuda.jit(device=True)
+def _of_table(i: int, j: int, first: int, own: Any, table: Any) -> float:
+    return table[j, i - first]
+
+
+@cuda.jit(device=True)
+def _norm(forces: float, norm: float, normalize: bool) -> float:
+    """What the gradients of a query are divided by."""
+    forces *= 2.0 / norm
+    return norm * (forces / math.log2(1.0 + forces)) if normalize and forces > 0.0 else norm
+
+
+def _by_positions() -> Any:
+    """One query of a measure that is a sum over positions without credits; ``parameters`` are its discounts."""
+    add_near, add_far = _pairs_of(_of_positions, _power), _pairs_of(_of_positions, _far_power)
+
+    @cuda.jit(device=True)
+    def one_query(
+        q: int, scores: Any, data: Any, settings: Any, places: Any, own: Any, held: Any, state: Any, table: Any,
+        residuals: Any, curves: Any,
+    ) -> None:  # fmt: skip
+        docs, indptr, worth, _, norms, weights, parameters = data
+        truncation, near, slope, normalize = settings
+        start, n = indptr[q], indptr[q + 1] - indptr[q]
+        tied = _rank(scores, docs, worth, start, n, places, own)
+        for r in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+            own[_DISCOUNT, r] = parameters[r]
+        given = (0, min(truncation, n - 1), n, (near, slope), table, own, held)
+        forces = add_near(*given) if _raise_powers(own, n) else add_far(*given)
+        norm = _norm(_total(forces, held), norms[q], normalize)
+        _write(docs, start, n, tied, norm, weights[q], places, own, residuals, curves)
+        cuda.syncthreads()
+
+    return one_query
+
+
+def _by_changes(changes: Callable[..., None], prepare: Callable[..., None]) -> Any:
+    """One query of a measure whose swap changes are functions; see :class:`rankwright.measures.forms.Swaps`."""
+    add_near, add_far = _pairs_of(_of_table, _power), _pairs_of(_of_table, _far_power)
+    own_changes, own_prepare = cuda.jit(device=True)(changes), cuda.jit(device=True)(prepare)
+
+    @cuda.jit(device=True)
+    def one_query(
+        q: int, scores: Any, data: Any, settings: Any, places: Any, own: Any, held: Any, state: Any, table: Any,
+        residuals: Any, curves: Any,
+    ) -> None:  # fmt: skip
+        docs, indptr, worth, known, norms, weights, parameters = data
+        truncation, near, slope, normalize = settings
+        start, n, t = indptr[q], indptr[q + 1] - indptr[q], cuda.threadIdx.x
+        tied = _rank(scores, docs, worth, start, n, places, own)
+        together = _raise_powers(own, n)
+        ranked = own[_RANKED, :n]
+        if t == 0:
+            own_prepare(ranked, known[start : start + n], parameters, state)
+        cuda.syncthreads()
+        last, forces = min(truncation, n - 1), 0.0
+        for first in range(0, last, ROWS):
+            stop = min(first + ROWS, last)
+            for i in range(first + t, stop, cuda.blockDim.x):
+                own_changes(i, ranked, parameters, state, table[:n, i - first])
+            cuda.syncthreads()
+            given = (first, stop, n, (near, slope), table, own, held)
+            forces += add_near(*given) if together else add_far(*given)
+        norm = _norm(_total(forces, held), norms[q], normalize)
+        _write(docs, start, n, tied, norm, weights[q], places, own, residuals, curves)
+        cuda.syncthreads()
+
+    return one_query
+
+
+@cache
+def lambda_kernels(changes: Callable[..., None] | None, prepare: Callable[..., None] | None) -> tuple[Any, Any]:
+    """The kernels of short queries, whose vectors fit shared memory, and of long ones; a block for each query.
+
+    Without functions for the changes, the measure is a sum over positions without credits.
+    """
+    one_query = _by_positions() if changes is None or prepare is None else _by_changes(changes, prepare)
+
+    @cuda.jit
+    def short(
+        queries: Any, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any, tables: Any,
+        residuals: Any, curves: Any,
+    ) -> None:  # fmt: skip
+        held = cuda.shared.array((2, _THREADS), float64)
+        own = cuda.shared.array((OF_DOCUMENT, SHORT), float64)
+        order = cuda.shared.array((PLACES, SHORT), int32)
+        block = cuda.blockIdx.x
+        state, table = states[block % states.shape[0]], tables[block % tables.shape[0]]
+        for number in range(block, queries.size, cuda.gridDim.x):
+            one_query(queries[number], scores, data, settings, order, own, held, state, table, residuals, curves)
+
+    @cuda.jit
+    def long(
+        queries: Any, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any, tables: Any,
+        residuals: Any, curves: Any,
+    ) -> None:  # fmt: skip
+        held = cuda.shared.array((2, _THREADS), float64)
+        block = cuda.blockIdx.x
+        own, order = vectors[block], places[block]
+        state, table = states[block % states.shape[0]], tables[block % tables.shape[0]]
+        for number in range(block, queries.size, cuda.gridDim.x):
+            one_query(queries[number], scores, data, settings, order, own, held, state, table, residuals, curves)
+
+    return short, long

@@ -1,0 +1,131 @@
+"""Lambda gradients of a measure on the card: scores, residuals and second derivatives stay there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import cuda
+
+from rankwright.data.blocks import as_bounds
+from rankwright.data.threads import Team
+from rankwright.errors import InputError
+from rankwright.gpu import card
+from rankwright.gpu.lambda_kernels import OF_DOCUMENT, PLACES, ROWS, SHORT, lambda_kernels
+from rankwright.gpu.recorded import Recorded
+from rankwright.measures import Measure
+from rankwright.measures.forms import STATE
+from rankwright.objectives.arranged import by_worth
+
+__all__ = ["CardLambdas"]
+
+Array = npt.NDArray[Any]
+_FEW, _MANY = 128, 256  # threads: more would have too few registers each
+_BLOCKS = 16  # of few threads, for every multiprocessor
+_ROOM = 1 << 32  # bytes of working memory, at most
+
+
+@dataclass(frozen=True, eq=False)
+class _Group:
+    """Short or long queries, and the working memory of the blocks that share them."""
+
+    is_short: bool
+    queries: Any
+    blocks: int
+    threads: int
+    space: tuple[Any, ...]
+
+
+class CardLambdas:
+    """Lambda gradients of a measure on given data; arguments as for :class:`rankwright.objectives.lambdas.Lambdas`.
+
+    From the same scores the gradients are those of the CPU but for rounding.
+    """
+
+    def __init__(
+        self,
+        labels: Array,
+        indptr: Array,
+        measure: Measure,
+        truncation: int | None = None,
+        threads: int = 1,
+        *,
+        query_weights: Array | None = None,
+        nearness: float = 0.0,
+        normalize: bool = False,
+    ) -> None:
+        indptr, labels = as_bounds(indptr), np.asarray(labels, np.float64)
+        measure.check_labels(labels)
+        swaps = measure.swaps()
+        if swaps is None:
+            raise InputError(f"device is 'cuda', but {measure} has no compiled swap changes; expected device='cpu'")
+        sizes = np.diff(indptr)
+        longest = int(sizes.max(initial=1))
+        counted = measure.cutoff or longest  # below that nothing changes
+        truncation = counted if truncation is None else min(truncation, counted)
+        positions = measure.position_sum()
+        is_sum = positions is not None and positions.credits(np.arange(1)) is None
+        self._kernels = lambda_kernels(*((None, None) if is_sum else (swaps.changes, swaps.prepare)))
+        team = Team(threads)
+        try:
+            docs, worth, highest, norms = by_worth(labels, indptr, None, measure, team)
+        finally:
+            team.close()
+        weights = np.ones(len(sizes)) if query_weights is None else np.asarray(query_weights, np.float64)
+        known = (docs, indptr, worth, highest, norms, weights, np.array(swaps.parameters(longest)))
+        self._data = tuple(card.upload(part) for part in known)
+        self._factors = (int(truncation), *((float(nearness), 1.0) if nearness else (1.0, 0.0)), bool(normalize))
+        self._groups = _groups(sizes, 0 if is_sum else ROWS)
+        self._gradients = (card.zeros(len(labels), np.float64), card.zeros(len(labels), np.float64))
+        self._scores: Any = None
+        self._launches = Recorded(self._launch)
+
+    def evaluate(self, scores: Any) -> tuple[Any, Any]:
+        """The residual of every document, and its second derivative, at the given scores; all on the card.
+
+        The next call overwrites them.
+        """
+        if scores is not self._scores:
+            self.close()
+            self._scores, self._launches = scores, Recorded(self._launch)
+        self._launches()
+        return self._gradients
+
+    def _launch(self, stream: Any) -> None:
+        for group in self._groups:
+            kernel = self._kernels[0 if group.is_short else 1]
+            known = (self._scores, self._data, self._factors)
+            kernel[group.blocks, group.threads, stream](group.queries, *known, *group.space, *self._gradients)
+
+    def close(self) -> None:
+        """Forget the scores; what else is on the card goes with this object."""
+        self._launches.close()
+        self._scores = None
+
+
+def _groups(sizes: Array, rows: int) -> list[_Group]:
+    """Short queries and long ones, the longest first; ``rows`` is how many changes of a document are held."""
+    order = np.argsort(-sizes, kind="stable").astype(np.int32)
+    order = order[sizes[order] > 0]
+    few, many = (32, 32) if card.is_simulated() else (_FEW, _MANY)
+    found = []
+    for is_short in (False, True):
+        some, threads = order[(sizes[order] <= SHORT) == is_short], few if is_short else many
+        if not len(some):
+            continue
+        longest = int(sizes[some[0]])
+        each = 8 * longest * (OF_DOCUMENT + PLACES + rows) + 8 * STATE * (longest + 1)
+        most = _BLOCKS * card.multiprocessors() * few // threads
+        blocks = max(1, min(len(some), most, min(_ROOM, card.free_bytes() // 2) // each))
+        own = 1 if is_short else blocks
+        changes = (blocks, longest) if rows else (1, 1)
+        space = (
+            cuda.device_array((own, PLACES, longest), np.int32),
+            cuda.device_array((own, OF_DOCUMENT, longest), np.float64),
+            cuda.device_array((changes[0], STATE, changes[1] + 1), np.float64),
+            cuda.device_array((*changes, max(rows, 1)), np.float64),
+        )
+        found.append(_Group(is_short, card.upload(some), blocks, threads, space))
+    return found

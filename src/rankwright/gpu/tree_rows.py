@@ -1,0 +1,210 @@
+"""What a tree on the card needs of every row: residuals as whole numbers, the values of leaves, scores by bins.
+
+Units are those of :mod:`rankwright.models.trees.histogram`: the same residuals give the same whole numbers. Leaves are
+set by sums in much smaller units, of 2⁻⁶¹ of all |residuals|, which any order of rows gives the same bits of, too.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numba import cuda, float64, int64
+
+from rankwright.gpu.tree_kernels import (
+    FEATURE,
+    LAST,
+    LEAVES,
+    LEFT_NODE,
+    MISSING,
+    MISSING_LEFT,
+    NODE,
+    NODES,
+    SIDE,
+    START,
+    STOP,
+    TILE,
+    VALUE,
+)
+from rankwright.models.trees.histogram import LEAST_UNIT, MOST
+from rankwright.solvers.tree_learner import leaf_value
+
+__all__ = [
+    "FACTS",
+    "TOTALS",
+    "add_leaves",
+    "add_tree",
+    "known_of",
+    "largest",
+    "pack_rows",
+    "start_sums",
+    "sum_leaves",
+    "total",
+]
+
+_THREADS = 256  # of a block, at most
+_WHOLE = 2.0**62  # that sums in the smallest units stay below
+_FINE = 2.0**61
+# Facts of residuals and curvatures: the largest of each, then their units.
+_RESIDUAL, _CURVE, _RESIDUAL_UNIT, _CURVE_UNIT, FACTS = range(5)
+TOTALS = 2
+"""Sums of |residuals| and curvatures, in units of 2⁻⁶² of the largest times the number of rows."""
+
+
+def known_of(nodes: Any) -> tuple[int, float]:
+    """The number of nodes and what a gain in units is worth, which are in the row after all nodes."""
+    n_nodes, residual_unit, curve_unit = nodes[-1, :3]
+    return int(n_nodes), float(residual_unit**2 / curve_unit)
+
+
+@cuda.jit
+def start_sums(facts: Any, totals: Any, leaf_sums: Any) -> None:
+    """Everything that is summed is 0."""
+    first, step = cuda.grid(1), cuda.gridsize(1)
+    for i in range(first, leaf_sums.shape[0], step):
+        leaf_sums[i, 0] = leaf_sums[i, 1] = 0
+    if first == 0:
+        facts[_RESIDUAL] = facts[_CURVE] = 0.0
+        totals[0, 0] = totals[0, 1] = 0
+
+
+@cuda.jit
+def largest(residuals: Any, curves: Any, facts: Any) -> None:
+    """The largest |residual| and curvature."""
+    highest = cuda.shared.array((2, _THREADS), float64)
+    t, step = cuda.threadIdx.x, cuda.blockDim.x // 2
+    residual, curve = 0.0, 0.0
+    for i in range(cuda.grid(1), residuals.size, cuda.gridsize(1)):
+        residual, curve = max(residual, abs(residuals[i])), max(curve, curves[i])
+    highest[0, t], highest[1, t] = residual, curve
+    cuda.syncthreads()
+    while step > 0:
+        if t < step:
+            highest[0, t] = max(highest[0, t], highest[0, t + step])
+            highest[1, t] = max(highest[1, t], highest[1, t + step])
+        cuda.syncthreads()
+        step //= 2
+    if t < 2:
+        cuda.atomic.max(facts, t, highest[t, 0])
+
+
+@cuda.jit(device=True)
+def _add_both(first: int, second: int, held: Any, sums: Any, row: int) -> None:
+    """Add two whole numbers of every thread of a block to a row of sums."""
+    t, step = cuda.threadIdx.x, cuda.blockDim.x // 2
+    held[0, t], held[1, t] = first, second
+    cuda.syncthreads()
+    while step > 0:
+        if t < step:
+            held[0, t] += held[0, t + step]
+            held[1, t] += held[1, t + step]
+        cuda.syncthreads()
+        step //= 2
+    if t < 2:
+        cuda.atomic.add(sums, (row, t), held[t, 0])
+
+
+@cuda.jit
+def total(residuals: Any, curves: Any, facts: Any, totals: Any) -> None:
+    """Σ |residuals| and Σ curvatures in the smallest units; ``totals`` has one row."""
+    held = cuda.shared.array((2, _THREADS), int64)
+    residual, curve = np.int64(0), np.int64(0)
+    per_residual, per_curve = _per_least(facts[_RESIDUAL], residuals.size), _per_least(facts[_CURVE], residuals.size)
+    for i in range(cuda.grid(1), residuals.size, cuda.gridsize(1)):
+        residual += np.int64(abs(residuals[i]) * per_residual)
+        curve += np.int64(curves[i] * per_curve)
+    _add_both(residual, curve, held, totals, 0)
+
+
+@cuda.jit(device=True)
+def _per_least(most: float, n: int) -> float:
+    """Smallest units in 1; 0 where they would be too small."""
+    unit = most * (n / _WHOLE)
+    return 1.0 / unit if unit >= LEAST_UNIT else 0.0
+
+
+@cuda.jit(device=True)
+def _sum_of(most: float, units: int, n: int) -> float:
+    """The sum of the sizes of all numbers, or a little more, from their sum in the smallest units."""
+    unit = most * (n / _WHOLE)
+    return most * n if unit < LEAST_UNIT else (float(units) + n) * unit
+
+
+@cuda.jit
+def pack_rows(residuals: Any, curves: Any, newton: bool, facts: Any, totals: Any, pairs: Any) -> None:
+    """Residuals and curvatures as whole numbers; without ``newton`` every curvature is the same."""
+    n = residuals.size
+    room = MOST - n // 2 - 1
+    per_row = room // max(n, 1)
+    residual_unit = max(_sum_of(facts[_RESIDUAL], totals[0, 0], n) / room, LEAST_UNIT)
+    curve_unit = max(_sum_of(facts[_CURVE], totals[0, 1], n) / room, LEAST_UNIT)
+    per_residual, per_curve = 1.0 / residual_unit, 1.0 / curve_unit
+    for i in range(cuda.grid(1), n, cuda.gridsize(1)):
+        pairs[i, 0] = round(residuals[i] * per_residual)
+        pairs[i, 1] = round(curves[i] * per_curve) if newton else per_row
+    if cuda.grid(1) == 0:
+        facts[_RESIDUAL_UNIT] = residual_unit
+        facts[_CURVE_UNIT] = curve_unit if newton else 1.0 / per_row
+
+
+@cuda.jit(device=True)
+def _fine(most: float, units: int, n: int) -> float:
+    """The units in which leaves are summed."""
+    return max(_sum_of(most, units, n) / _FINE, LEAST_UNIT)
+
+
+@cuda.jit
+def sum_leaves(
+    rows: Any, leaves: Any, now: Any, residuals: Any, curves: Any, facts: Any, totals: Any, leaf_sums: Any
+) -> None:  # fmt: skip
+    """Sums of residuals and curvatures of every leaf (y), a part of its rows in every block (x)."""
+    held = cuda.shared.array((2, _THREADS), int64)
+    leaf, n = cuda.blockIdx.y, residuals.size
+    if leaf >= now[LEAVES]:
+        return
+    per_residual = 1.0 / _fine(facts[_RESIDUAL], totals[0, 0], n)
+    per_curve = 1.0 / _fine(facts[_CURVE], totals[0, 1], n)
+    residual, curve, side = np.int64(0), np.int64(0), leaves[leaf, SIDE]
+    first = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    for k in range(leaves[leaf, START] + first, leaves[leaf, STOP], cuda.gridDim.x * cuda.blockDim.x):
+        row = rows[side, k]
+        residual += np.int64(round(residuals[row] * per_residual))
+        curve += np.int64(round(curves[row] * per_curve))
+    _add_both(residual, curve, held, leaf_sums, leaf)
+
+
+@cuda.jit
+def add_leaves(
+    rows: Any, leaves: Any, now: Any, facts: Any, totals: Any, leaf_sums: Any, shrinkage: float, nodes: Any, scores: Any
+) -> None:  # fmt: skip
+    """Set the value of every leaf (y), and add it to the scores of its rows."""
+    leaf, n = cuda.blockIdx.y, scores.size
+    if leaf >= now[LEAVES]:
+        return
+    start, stop, side = leaves[leaf, START], leaves[leaf, STOP], leaves[leaf, SIDE]
+    residual = float(leaf_sums[leaf, 0]) * _fine(facts[_RESIDUAL], totals[0, 0], n)
+    curve = float(leaf_sums[leaf, 1]) * _fine(facts[_CURVE], totals[0, 1], n)
+    value = leaf_value(residual, curve, stop - start, shrinkage, -np.inf, np.inf)
+    first = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
+    if first == 0:
+        nodes[leaves[leaf, NODE], VALUE] = value
+        if leaf == 0:
+            end = nodes.shape[0] - 1
+            nodes[end, 0], nodes[end, 1], nodes[end, 2] = now[NODES], facts[_RESIDUAL_UNIT], facts[_CURVE_UNIT]
+    for k in range(start + first, stop, cuda.gridDim.x * cuda.blockDim.x):
+        scores[rows[side, k]] += value
+
+
+@cuda.jit
+def add_tree(bins: Any, nodes: Any, skip: Any, scores: Any) -> None:
+    """Add the tree to the scores of rows, by their bins; but not to rows that ``skip`` marks, if it is not empty."""
+    for row in range(cuda.grid(1), scores.size, cuda.gridsize(1)):
+        if skip.size > 0 and skip[row]:
+            continue
+        node = 0
+        while nodes[node, FEATURE] >= 0.0:
+            feature = int(nodes[node, FEATURE])
+            code = bins[feature // TILE, row, feature % TILE]
+            goes_left = nodes[node, MISSING_LEFT] == 1.0 if code == MISSING else code <= nodes[node, LAST]
+            node = int(nodes[node, LEFT_NODE]) + (0 if goes_left else 1)
+        scores[row] += nodes[node, VALUE]

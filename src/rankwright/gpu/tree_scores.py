@@ -1,0 +1,146 @@
+"""Scores of rows by a forest, on the card: a thread for each row walks through the trees, four at a time.
+
+Values are added tree by tree, as on the CPU: the same bits. Rows of float32 are brought to shared memory, turned, as
+whole numbers in the same order, where they fit: then threads of a warp never wait for each other, whatever features
+they need. A node is 64 bits: its threshold as such a number, the left child, whether missing values go left, and the
+feature. A leaf leads to itself, so that all threads take as many steps as the tree is deep.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import cuda, int32
+
+from rankwright.errors import InputError
+from rankwright.gpu import card
+from rankwright.models.trees.forest import Forest
+from rankwright.models.trees.predict import rounded_down
+
+__all__ = ["CardForest"]
+
+Array = npt.NDArray[Any]
+_ROWS = 64  # of a block, and threads
+_STRIDE = _ROWS + 1  # between the features of these rows, so that writing them needs different banks, too
+_HELD = 12288  # numbers that shared memory holds
+_AT_ONCE = 4  # trees
+_NAN = (1 << 31) - 1  # above all numbers
+_COLUMN, _LEFT, _LIMIT = 8, 9, 32  # bits below: those of the feature, and of missing values; then left child, threshold
+_MOST_NODES = 1 << (_LIMIT - _LEFT)
+_SHARE = 4  # of the free memory, that rows on their way may take
+
+
+class CardForest:
+    """A forest on the card.
+
+    Parameters
+    ----------
+    forest : Forest
+        Trees without splits by categories.
+    dtype : dtype
+        Of the rows to score: float32 or float64.
+    """
+
+    def __init__(self, forest: Forest, dtype: Any) -> None:
+        if (forest.subset >= 0).any():
+            raise InputError("device is 'cuda', but the model splits by categories; expected device='cpu'")
+        self._dtype, inner = np.dtype(dtype), forest.feature >= 0
+        used = np.unique(forest.feature[inner]).astype(np.int64)
+        self._held = len(used) * _STRIDE
+        self._fits = self._dtype == np.float32 and self._held <= _HELD and len(inner) < _MOST_NODES - 1
+        limits = rounded_down(forest.threshold, self._dtype)
+        known: tuple[Array, ...]
+        if self._fits:
+            known = (used, *_packed(forest, inner, np.searchsorted(used, forest.feature), limits))
+        else:
+            known = (forest.roots, forest.feature, limits, forest.missing_left, forest.left, forest.value)
+        self._known = tuple(card.upload(part) for part in known)
+        self._is_empty = forest.n_trees == 0
+
+    def score(self, X: Array) -> Array:
+        """Scores of dense rows, of the type that was announced."""
+        scores = np.zeros(len(X))
+        step = max(1, card.free_bytes() // _SHARE // max(1, X.shape[1] * X.itemsize))
+        for first in range(0, len(X), step):
+            rows = card.upload(np.ascontiguousarray(X[first : first + step], self._dtype))
+            found = card.zeros(rows.shape[0], np.float64)
+            self.add(rows, found)
+            scores[first : first + step] = found.copy_to_host()
+        return scores
+
+    def add(self, rows: Any, scores: Any) -> None:
+        """Add the values of the trees to scores; rows and scores are on the card."""
+        blocks = -(-rows.shape[0] // _ROWS)
+        if self._is_empty or not blocks:
+            return
+        if self._fits:
+            _add_held[blocks, _ROWS, 0, 4 * self._held](rows.view(np.int32), *self._known, scores)
+        else:
+            _add_direct[blocks, _ROWS](rows, *self._known, scores)
+
+
+def _packed(forest: Forest, inner: Array, columns: Array, limits: Array) -> tuple[Array, Array, Array, Array]:
+    """Roots, depths of each four trees, nodes, and values; an empty tree fills up the last four."""
+    n, end = len(inner), len(inner)
+    depth = np.zeros(n + 1, np.int64)
+    for node in np.flatnonzero(inner)[::-1]:  # children come after their parents
+        left = forest.left[node]
+        depth[node] = 1 + max(depth[left], depth[left + 1])
+    roots = np.append(forest.roots, np.full(-forest.n_trees % _AT_ONCE, end)).astype(np.int64)
+    bits = (limits + np.float32(0.0)).view(np.int32)  # −0 becomes 0
+    keys = np.append(np.where(inner, bits ^ ((bits >> 31) & _NAN), _NAN), _NAN).astype(np.int64)
+    left = np.where(inner, forest.left, np.arange(n))
+    low = (left.astype(np.int64) << _LEFT) | np.where(inner, columns, 0)
+    low |= np.where(inner, forest.missing_left, False).astype(np.int64) << _COLUMN
+    nodes = (keys << _LIMIT) | np.append(low, end << _LEFT)
+    return roots, depth[roots].reshape(-1, _AT_ONCE).max(axis=1), nodes, np.append(forest.value, 0.0)
+
+
+@cuda.jit(device=True)
+def _next(node: int, held: Any) -> int:
+    """The child that a row goes to."""
+    x = held[(node & ((1 << _COLUMN) - 1)) * _STRIDE + cuda.threadIdx.x]
+    goes_left = x <= node >> _LIMIT or (x == _NAN and (node >> _COLUMN) & 1 == 1)
+    return ((node >> _LEFT) & (_MOST_NODES - 1)) + (0 if goes_left else 1)
+
+
+@cuda.jit
+def _add_held(X: Any, used: Any, roots: Any, depths: Any, nodes: Any, values: Any, scores: Any) -> None:
+    held = cuda.shared.array(0, int32)
+    t, first, columns = cuda.threadIdx.x, cuda.blockIdx.x * _ROWS, used.size
+    rows = min(_ROWS, X.shape[0] - first)
+    for i in range(t, rows * columns, _ROWS):
+        row, column = i // columns, i % columns
+        bits = X[first + row, used[column]]
+        is_nan = bits & 0x7FFFFFFF > 0x7F800000
+        held[column * _STRIDE + row] = _NAN if is_nan else bits ^ ((bits >> 31) & _NAN)
+    cuda.syncthreads()
+    if t >= rows:
+        return
+    score = scores[first + t]
+    for four in range(depths.size):
+        a, b, c, d = roots[4 * four], roots[4 * four + 1], roots[4 * four + 2], roots[4 * four + 3]
+        for _ in range(depths[four]):
+            a, b, c, d = _next(nodes[a], held), _next(nodes[b], held), _next(nodes[c], held), _next(nodes[d], held)
+        score = score + values[a] + values[b] + values[c] + values[d]
+    scores[first + t] = score
+
+
+@cuda.jit
+def _add_direct(
+    X: Any, roots: Any, feature: Any, limits: Any, missing_left: Any, left: Any, values: Any, scores: Any
+) -> None:  # fmt: skip
+    row = cuda.grid(1)
+    if row >= X.shape[0]:
+        return
+    score = scores[row]
+    for tree in range(roots.size):
+        node = np.int64(roots[tree])
+        while feature[node] >= 0:
+            x = X[row, feature[node]]
+            goes_left = x <= limits[node] if x == x else missing_left[node]
+            node = np.int64(left[node]) + (0 if goes_left else 1)
+        score += values[node]
+    scores[row] = score
