@@ -7,6 +7,7 @@ import shutil
 import pytest
 from tests.serving.served import NAMES, Client, linear, refused, trees
 
+from rankwright import LearnedSearch, LinearModel, SumModel
 from rankwright.errors import InputError
 from rankwright.serving.service import Service
 from rankwright.text.index.index import Index, build_index
@@ -152,6 +153,23 @@ def test_a_new_index(client, folder):
     client.service.reload()
     assert client.get("/health").json()["status"] == "stale"
     assert [one["id"] for one in client.search("novelty")["results"]] == ["new"]  # what is open stays open
+
+
+def test_new_numbers_are_for_what_is_opened_after_them(client, folder):
+    path = folder / "docs.index"
+    old = Index.open(path).set_numbers({"price": {"d01": 1.0, "d02": 9.0}})
+    model = LinearModel([-1.0], ["price(missing=99)"])
+    engine = LearnedSearch(old, SumModel((model, LinearModel([1e-9], ["bm25[plain]"])), [1.0, 1.0]))
+    client.service.reload()
+    before = engine.search("wing", 3)
+    Index.open(path).set_numbers({"price": {"d01": 5.0, "d02": 0.0}})
+    assert old.numbers["price"][old.find("d01")] == 1.0
+    assert engine.search("wing", 3).scores.tolist() == before.scores.tolist()
+    again = LearnedSearch(Index.open(path), engine.model)
+    assert again.search("wing", 3).scores.tolist() != before.scores.tolist()
+    assert client.service.state.index.numbers["price"][old.find("d01")] == 1.0
+    client.service.reload()
+    assert client.service.state.index.numbers["price"][old.find("d01")] == 5.0
 
 
 def test_a_new_index_with_a_broken_model(client, folder):

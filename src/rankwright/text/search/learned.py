@@ -49,8 +49,9 @@ class LearnedSearch:
 
     Notes
     -----
-    Several threads may search at once. A pickle holds the model and the path of the index, which is opened again; a
-    copy shares the index.
+    Several threads may search at once. An index that is changed on disk, by new documents or numbers, changes nothing
+    here: open it again (``Index.open``) and make another search. A pickle holds the model and the path of the index,
+    which is opened again; a copy shares the index.
 
     Examples
     --------
