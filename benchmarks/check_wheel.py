@@ -7,6 +7,8 @@ The commands and a fit in Python must work, without a traceback or a warning, th
     one folder   nothing can be written but the folder with the data, and HOME is not set
     nowhere      nothing can be written, not even where the program is started
 
+``NUMBA_CACHE_DIR`` names a folder that cannot be written, and `doctor` must say where compiled code is instead.
+
 Permissions deny the first, also to root, whose right to pass them over is given up. Landlock, a part of Linux from 5.13
 on, denies the others to everybody; where it is missing, they are left out, which is said.
 
@@ -29,11 +31,13 @@ import zipfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parent.parent
 PACKAGE = "rankwright"
 INFO = ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")
 WORDS = ("Traceback", "Error", "warning", "Warning")  # none of these may be printed
+DOCTOR = "note     compiled code"  # must be said by it
 NOT_OURS = "joblib"  # says that it has no semaphores, to whoever imports scikit-learn
 
 FIT = """
@@ -65,8 +69,9 @@ class Round:
 
     name: str
     deny: Callable[[], None]
-    home: Path | None
+    variables: dict[str, str]
     start: Path
+    data: Path
     commands: tuple[str, ...]
 
 
@@ -118,7 +123,7 @@ def tried(python: str, wheel: Path, folder: Path) -> list[str]:
     try:
         for one in rounds(folder):
             began = time.perf_counter()
-            failures = failed(one, bin_folder, folder / "data")
+            failures = failed(one, bin_folder)
             result = f"FAILED\n{chr(10).join(failures)}" if failures else f"{len(one.commands)} commands work"
             print(f"  {one.name:<10} {result} ({time.perf_counter() - began:.0f} s)", flush=True)
             wrong += failures
@@ -138,10 +143,10 @@ def installed(python: str, wheel: Path, environment: Path) -> Path:
 
 def rounds(folder: Path) -> list[Round]:
     """The rounds that this machine can deny."""
-    home, data = folder / "home", folder / "data"
-    for new in (home, data):
+    home, first, second = (folder / name for name in ("home", "first", "second"))
+    for new in (home, first, second):
         new.mkdir()
-    write_data(data)
+    write_data(second)
     home.chmod(0o555)
     few = ("rankwright --version", "rankwright doctor", "python -c FIT")
     files = (
@@ -150,28 +155,29 @@ def rounds(folder: Path) -> list[Round]:
         "rankwright evaluate {data}/test.txt {data}/test.scores",
         "rankwright compare {data}/test.txt {data}/first.scores {data}/test.scores",
     )
-    found = [Round("read-only", obey_permissions, home, data, few)]
+    refused = {"NUMBA_CACHE_DIR": str(home / "numba")}
+    with_home = refused | {"HOME": str(home), "TMPDIR": str(first)}
+    found = [Round("read-only", obey_permissions, with_home, first, first, few)]
     if ctypes.CDLL(None).syscall(_CREATE_RULES, None, 0, 1) < 1:
         print("  (no Landlock here: the other rounds are left out)")
         return found
-    found.append(Round("one folder", lambda: confine([data]), None, data, (*few, *files)))
-    found.append(Round("nowhere", lambda: confine([]), None, Path("/"), (*few, files[2])))
+    found.append(Round("one folder", lambda: confine([second]), refused, second, second, (*few, *files)))
+    found.append(Round("nowhere", lambda: confine([]), refused, Path("/"), second, (*few, files[2])))
     return found
 
 
-def failed(one: Round, bin_folder: Path, data: Path) -> list[str]:
+def failed(one: Round, bin_folder: Path) -> list[str]:
     """Run the commands of a round; those that fail, or say what they should not."""
     kept = {"PATH": f"{bin_folder}:{os.environ['PATH']}", "LANG": "C.UTF-8", "PYTHONDONTWRITEBYTECODE": "1"}
-    environment = kept | ({"HOME": str(one.home), "TMPDIR": str(data)} if one.home else {})
     failures = []
     for command in one.commands:
-        words = [FIT if word == "FIT" else word.format(data=data) for word in command.split()]
+        words = [FIT if word == "FIT" else word.format(data=one.data) for word in command.split()]
         words[0] = str(bin_folder / words[0])
-        done = subprocess.run(
-            words, env=environment, cwd=one.start, preexec_fn=one.deny, capture_output=True, text=True, check=False
-        )
+        own: dict[str, Any] = {"env": kept | one.variables, "cwd": one.start, "preexec_fn": one.deny}
+        done = subprocess.run(words, **own, capture_output=True, text=True, check=False)
         said = [line for line in done.stderr.splitlines() if NOT_OURS not in line and "warnings.warn(" not in line]
-        if done.returncode or any(word in line for line in said for word in WORDS):
+        bad = done.returncode or any(word in line for line in said for word in WORDS)
+        if bad or (command == "rankwright doctor" and DOCTOR not in done.stdout):
             failures.append(f"    {command}: exit code {done.returncode}\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
     return failures
 
