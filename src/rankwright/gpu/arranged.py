@@ -148,6 +148,10 @@ class Arranged:
             return np.empty((0, len(kept)))
         parts = drawn(self.indptr, wanted)
         chosen, sizes = np.concatenate(parts), np.array(list(map(len, parts)))
+        return centred(self._rows_of(chosen)[:, kept] * inverse[kept], sizes)
+
+    def _rows_of(self, chosen: Array) -> Array:
+        """Features of some documents."""
         found = cuda.device_array((len(chosen), self.n_features), np.float64)
         products.gather_rows[blocks_of(len(chosen)), _THREADS[0]](self.X, self.rows, upload(chosen), found)
-        return centred(found.copy_to_host()[:, kept] * inverse[kept], sizes)
+        return np.asarray(found.copy_to_host())

@@ -12,7 +12,7 @@ from numba import cuda
 from rankwright.data import sparse
 from rankwright.errors import InputError
 from rankwright.gpu import products
-from rankwright.gpu.card import blocks, multiprocessors, upload
+from rankwright.gpu.card import blocks, is_simulated, multiprocessors, upload
 from rankwright.gpu.order import count_up
 from rankwright.models.linear import LinearModel
 
@@ -20,7 +20,7 @@ __all__ = ["linear_scores", "score_there", "weights_of"]
 
 Array = npt.NDArray[Any]
 _PART = 1 << 28  # bytes of features at a time
-_THREADS, _WAVES = 128, 16
+_THREADS, _WAVES = (4 if is_simulated() else 128), 16
 
 
 def linear_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None) -> Array:
@@ -28,9 +28,9 @@ def linear_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None
     if sparse.issparse(X):
         raise InputError("device is 'cuda', and the features are sparse; expected dense ones, or device='cpu'")
     weights = weights_of(model, X.shape[1], feature_names)
-    n_rows, scores = max(1, _PART // max(1, X.shape[1] * X.dtype.itemsize)), np.empty(len(X))
+    n_rows, scores = max(1, min(len(X), _PART // max(1, X.shape[1] * X.dtype.itemsize))), np.empty(len(X))
     rows, found = cuda.device_array(n_rows, np.int64), cuda.device_array(n_rows, np.float64)
-    count_up[blocks(0), _THREADS](rows)
+    count_up[blocks(1), _THREADS](rows)
     for first in range(0, len(X), n_rows):
         part = X[first : first + n_rows]
         score_there(upload(part), rows[: len(part)], weights, found)

@@ -26,14 +26,26 @@ from rankwright.gpu.card import free_bytes, is_simulated, upload
 from rankwright.gpu.hinge import CudaHinge
 from rankwright.gpu.scoring import score_there, weights_of
 from rankwright.gpu.statistics import statistics_on
+from rankwright.gpu.streamed import Streamed
 from rankwright.measures.forms import Oracle
-from rankwright.objectives.canonical import label_factors, mixture
+from rankwright.objectives.canonical import Canonical, label_factors, mixture
 
-__all__ = ["card_scores", "card_statistics", "check_features", "features_there", "make_hinges", "ranked"]
+__all__ = [
+    "card_scores",
+    "card_statistics",
+    "check_features",
+    "features_there",
+    "fits",
+    "make_hinges",
+    "ranked",
+    "streamed_hinges",
+]
 
 Array = npt.NDArray[Any]
 _THREADS = 4 if is_simulated() else 128
 _GRID = 2 if is_simulated() else 1024
+_PER_DOCUMENT = 64  # bytes of scores, coefficients and labels
+_SHARE = 0.8  # of the free memory that features may take
 
 
 def check_features(X: Any) -> None:
@@ -42,17 +54,19 @@ def check_features(X: Any) -> None:
         raise InputError("device is 'cuda', and the features are sparse; expected dense ones, or device='cpu'")
 
 
+def fits(data: RankingData) -> bool:
+    """Whether the features are on the card, or have room there."""
+    X = stored(data)[0]
+    check_features(X)
+    return vars(source_of(data)).get("_on_card") is not None or X.nbytes <= _SHARE * free_bytes()
+
+
 def features_there(data: RankingData) -> Any:
     """The features on the card: the whole matrix of which the data has rows, uploaded once."""
     owner = source_of(data)
     found = vars(owner).get("_on_card")
     if found is None:
-        X = stored(data)[0]
-        check_features(X)
-        if X.nbytes > free_bytes():
-            what = f"the features take {X.nbytes / 1e9:.1f} GB, and the card has {free_bytes() / 1e9:.1f} GB free"
-            raise InputError(f"device is 'cuda', but {what}; expected data in parts (convert --by-query)")
-        found = vars(owner)["_on_card"] = upload(X)
+        found = vars(owner)["_on_card"] = upload(stored(data)[0])
     return found
 
 
@@ -76,7 +90,8 @@ def card_statistics(data: RankingData, threads: int = 1, *, summed: bool = True)
     """The statistics of a data set, read on the card and kept with the data; the same numbers as the CPU's."""
     known: Statistics | None = vars(data).get("_statistics")
     if known is None or (summed and known.sums is None):
-        found = statistics_on(features_there(data), _rows(data)[0], summed=summed) if data.n_docs else None
+        can = data.n_docs and fits(data)
+        found = statistics_on(features_there(data), _rows(data)[0], summed=summed) if can else None
         if found is not None:
             vars(data)["_statistics"] = found
     return statistics_of(data, threads, summed=summed)
@@ -147,6 +162,28 @@ def _sort_queries(data: RankingData, indptr: Any, keys: Any, places: Any) -> Any
             one.queries, indptr, keys, places, means, one.scratch, one.room
         )
     return means
+
+
+def streamed_hinges(
+    X: Any,
+    order: Canonical,
+    labels: Sequence[Array],
+    oracles: Sequence[Oracle],
+    costs: Sequence[Array],
+    scale: Array,
+    blocks: Array,
+    threads: int,
+) -> list[CudaHinge]:
+    """The same for an order that is known, with features that need not fit the card; labels and costs in that order."""
+    check_features(X)
+    n_docs = len(order.rows)
+    room = int(_SHARE * free_bytes()) - _PER_DOCUMENT * n_docs
+    arranged = Streamed(np.asarray(X), order.rows, order.indptr, blocks=blocks, room=room)
+    every: Any = range(n_docs)
+    return [
+        CudaHinge(arranged, every, upload(own.astype(np.float64)), order.indptr, oracle, cost, scale, blocks, threads)
+        for own, oracle, cost in zip(labels, oracles, costs, strict=True)
+    ]
 
 
 def _ordered(

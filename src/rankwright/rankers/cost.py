@@ -153,9 +153,10 @@ class CostRanker(LinearRanker, CrossValidated):
         """Scores of weights on the way, computed where training is."""
         model = self._model_of(coef)
         if getattr(self, "device", "cpu") == "cuda" and not is_parted(data) and not data.is_sparse:
-            from rankwright.gpu.training import card_scores
+            from rankwright.gpu.training import card_scores, fits
 
-            return card_scores(model, data)
+            if fits(data):
+                return card_scores(model, data)
         return scores_of(model, data)
 
     def _not_chosen(self) -> str:

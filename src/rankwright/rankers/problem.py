@@ -185,32 +185,40 @@ class Problem:
 def _objective(data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, n_blocks: int) -> Any:
     """The hinges over data that is here."""
     from rankwright.objectives.canonical import canonical_order, taken
-    from rankwright.objectives.combined import SeparateSlacks, SharedSlack
     from rankwright.objectives.structured import StructuredHinge, equal_blocks
 
     found = _statistics(data, settings)
     scale = scale_of(found) if settings.standardize else np.ones(data.n_features)
     labels, costs = [target.labels for target in targets], [_costs(target, weights) for target in targets]
     blocks = equal_blocks(data.n_queries, n_blocks)
+    oracles = [target.oracle for target in targets]
+    given = (scale, blocks, settings.threads)
     if settings.device == "cuda":
-        from rankwright.gpu.training import make_hinges
+        from rankwright.gpu.training import fits, make_hinges, streamed_hinges
 
-        oracles = [target.oracle for target in targets]
-        hinges: Any = make_hinges(data, labels, oracles, costs, weights, found, scale, blocks, settings.threads)
-    else:
-        X, starts = stored(data)
-        team = Team(settings.threads)
-        try:
-            order = canonical_order(X, starts, labels, data.indptr, weights, found.low, found.high, team)
-            moved = [_frozen(taken(of_loss, order.docs, team)) for of_loss in labels]
-        finally:
-            team.close()
-        hinges = [
-            StructuredHinge(
-                X, order.rows, own, order.indptr, target.oracle, cost[order.queries], scale, blocks, settings.threads
-            )
-            for target, own, cost in zip(targets, moved, costs, strict=True)
-        ]
+        if fits(data):
+            return _joined(make_hinges(data, labels, oracles, costs, weights, found, *given), settings)
+    X, starts = stored(data)
+    team = Team(settings.threads)
+    try:
+        order = canonical_order(X, starts, labels, data.indptr, weights, found.low, found.high, team)
+        moved = [_frozen(taken(of_loss, order.docs, team)) for of_loss in labels]
+    finally:
+        team.close()
+    costs = [cost[order.queries] for cost in costs]
+    if settings.device == "cuda":
+        return _joined(streamed_hinges(X, order, moved, oracles, costs, *given), settings)
+    hinges = [
+        StructuredHinge(X, order.rows, own, order.indptr, oracle, cost, *given)
+        for own, oracle, cost in zip(moved, oracles, costs, strict=True)
+    ]
+    return _joined(hinges, settings)
+
+
+def _joined(hinges: Sequence[Any], settings: Settings) -> Any:
+    """One objective of the hinges of all losses."""
+    from rankwright.objectives.combined import SeparateSlacks, SharedSlack
+
     together = SharedSlack if settings.slack == "shared" else SeparateSlacks
     return hinges[0] if len(hinges) == 1 else together(hinges)
 
@@ -230,12 +238,12 @@ def _parted_objective(
     """The hinges over data in parts, each where its part is."""
     from rankwright.rankers.parted_hinge import PartedHinge, Wanted
 
-    if settings.device == "cuda":
-        raise InputError("device is 'cuda', and the data is in parts of an engine; expected device='cpu'")
     if settings.solver == N_SLACK:
         what = f"solver {N_SLACK!r} takes queries one by one, which data in parts does not allow"
         raise InputError(f"{what}; expected {BUNDLE!r} or {ONE_SLACK!r}")
-    wanted = Wanted(tuple(_made_by(target) for target in targets), settings.slack, settings.standardize)
+    wanted = Wanted(
+        tuple(_made_by(target) for target in targets), settings.slack, settings.standardize, settings.device
+    )
     costs = [_costs(target, weights) for target in targets]
     return PartedHinge(data, [target.labels for target in targets], weights, costs, wanted, n_blocks, settings.threads)
 

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from rankwright.data.blocks import query_chunks
 from rankwright.data.dataset import RankingData
 from rankwright.data.order import rank_order
+from rankwright.engines.features import is_parted
 from rankwright.measures import Rankings
 from rankwright.models.linear import LinearModel
 from rankwright.models.scoring import scores_of
@@ -77,11 +78,12 @@ def prove(
 
 def _orders(data: RankingData, coef: Array, device: str) -> Callable[[slice, Array], Array]:
     """Rank orders of some queries, given their documents and boundaries."""
-    if device == "cuda":
-        from rankwright.gpu.training import ranked
+    if device == "cuda" and not is_parted(data):
+        from rankwright.gpu.training import fits, ranked
 
-        places = ranked(data, coef)
-        return lambda docs, indptr: places[docs] + np.repeat(indptr[:-1], np.diff(indptr))
+        if fits(data):
+            places = ranked(data, coef)
+            return lambda docs, indptr: places[docs] + np.repeat(indptr[:-1], np.diff(indptr))
     scores = scores_of(LinearModel(coef, data.feature_names), data)
     return lambda docs, indptr: rank_order(scores[docs], indptr, None)
 
