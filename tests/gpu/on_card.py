@@ -1,7 +1,7 @@
 """Runs a script on the GPU if there is one, else in numba's simulator: kernels get small data, and give arrays back.
 
 In the simulator nothing may be compiled, so a script has a process of its own; what it is compared with is computed by
-the caller, with compiled code.
+the caller, with compiled code. Simulated threads poll each other, so they must take turns quickly.
 """
 
 import os
@@ -32,7 +32,7 @@ def run_on_card(script, folder, **given):
     simulated = {} if has_gpu() else {"NUMBA_ENABLE_CUDASIM": "1", "NUMBA_DISABLE_JIT": "1"}
     path = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH")])])
     code = (
-        "import sys, numpy, importlib; given = dict(numpy.load(sys.argv[2])); "
+        "import sys, numpy, importlib; sys.setswitchinterval(1e-5); given = dict(numpy.load(sys.argv[2])); "
         "found = importlib.import_module(sys.argv[1]).main(given); numpy.savez(sys.argv[3], **found)"
     )
     command = [sys.executable, "-c", code, script, folder / "given.npz", folder / "found.npz"]

@@ -12,7 +12,7 @@ import click
 
 from rankwright.cli.engines import engine_option, engine_started
 from rankwright.cli.files import check_target, read_features, ways_to_fill
-from rankwright.cli.options import MISSING_AS_ZERO, missing_option
+from rankwright.cli.options import MISSING_AS_ZERO, device_option, missing_option
 from rankwright.cli.printing import print_data
 from rankwright.cli.tables import columns_option
 from rankwright.errors import InputError
@@ -64,6 +64,7 @@ _ECHO = 1 << 20
 @click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
 @columns_option
 @missing_option
+@device_option
 @engine_option
 def command(
     model: Path,
@@ -75,6 +76,7 @@ def command(
     negative_as_zero: bool,
     columns: Columns | None,
     missing_as_zero: bool,
+    device: str | None,
     engine: str | None,
 ) -> None:
     """Score the documents of FEATURES with MODEL.
@@ -89,6 +91,7 @@ def command(
       rankwright rank model.rkw test.txt -o test.csv
       rankwright rank model.rkw test.txt -o test.scores
       rankwright evaluate test.txt test.scores -m nDCG@10
+      rankwright rank model.rkw test.txt --device cuda -o test.run
       rankwright rank model.rkw big.parts --engine processes:4 -o big.scores
     """
     from rankwright.data.formats import suffix_of
@@ -99,8 +102,12 @@ def command(
         raise InputError("--tag is for TREC runs; expected --format trec with it")
     if target != _STDOUT:
         check_target(target, (model, features))
+    if device == "cuda":
+        from rankwright.gpu.card import check_card
+
+        check_card()
     saved = load_model(model)
-    options: dict[str, Any] = {"negative_as_zero": negative_as_zero, "columns": columns}
+    options: dict[str, Any] = {"negative_as_zero": negative_as_zero, "columns": columns, "device": device}
     with engine_started(engine) as started:
         data, scores = scored(saved, features, group, missing_as_zero=missing_as_zero, engine=started, **options)
     if kind == "trec":
@@ -129,6 +136,7 @@ def scored(
     missing_as_zero: bool,
     columns: Columns | None = None,
     engine: Transport | None = None,
+    device: str | None = None,
 ) -> tuple[RankingData, Any]:
     """The data of a feature file, and the score of each of its rows in the order of the data."""
     from rankwright.data.matching import MissingFeaturesError
@@ -138,12 +146,18 @@ def scored(
     data = read_features(features, group, negative_as_zero=negative_as_zero, columns=columns, engine=engine)
     try:
         if isinstance(data.X, PartedFeatures):
+            if device == "cuda":
+                raise InputError("the data is in parts of an engine; expected no --device cuda with it")
             saved.model.check_text(data.feature_names, data.categories)
             return data, data.X.scores(saved.model, data, missing_as_zero)
         if missing_as_zero:
             X, names = saved.model.with_missing(data.X, data.feature_names)
             data = dataclasses.replace(data, X=X, feature_names=names)
         saved.model.check_text(data.feature_names, data.categories)
+        if device == "cuda":
+            from rankwright.gpu.scoring import linear_scores
+
+            return data, linear_scores(saved.model, data.X, data.feature_names)
         return data, saved.model.score(data.X, data.feature_names, data.indptr)
     except MissingFeaturesError as error:
         raise error.or_use(MISSING_AS_ZERO, features) from None

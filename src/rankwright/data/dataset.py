@@ -201,8 +201,11 @@ class RankingData(DisplayedData):
 
     def has_both(self, relevant_from: float) -> Array:
         """For each query, whether it has both documents with labels of at least ``relevant_from`` and others."""
-        n_relevant = np.add.reduceat(self.labels >= relevant_from, self.indptr[:-1], dtype=np.int64)
-        return np.asarray((n_relevant > 0) & (n_relevant < self.sizes))
+        known: dict[float, Array] = vars(self).setdefault("_has_both", {})
+        if relevant_from not in known:
+            n_relevant = np.add.reduceat(self.labels >= relevant_from, self.indptr[:-1], dtype=np.int64)
+            known[relevant_from] = _read_only(np.asarray((n_relevant > 0) & (n_relevant < self.sizes)))
+        return known[relevant_from]
 
     def to_caller_order(self, values: Array) -> Array:
         """Put one value per row into the caller's order."""

@@ -28,6 +28,7 @@ __all__ = [
     "rows_of",
     "segments",
     "some_queries",
+    "source_of",
     "stored",
     "with_features",
 ]
@@ -110,6 +111,13 @@ def stored(data: RankingData) -> tuple[Any, Array]:
     """The matrix that holds the features, and the row at which each query starts; it may hold other rows too."""
     source = data._source if isinstance(data, _Part) else None
     return (data.X, data.indptr[:-1]) if source is None else source
+
+
+def source_of(data: RankingData) -> RankingData:
+    """The data set whose matrix holds the features: itself, or the one of which this is a part."""
+    while isinstance(data, _Part) and data._ids_from is not None:
+        data = data._ids_from[0]
+    return data
 
 
 def rows_of(starts: Array, indptr: Array) -> Array:

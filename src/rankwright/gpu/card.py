@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import threading
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,13 @@ import numpy.typing as npt
 
 from rankwright.errors import InputError
 
-__all__ = ["check_card", "free_bytes", "is_simulated", "multiprocessors", "name", "upload", "zeros"]
+__all__ = ["blocks", "check_card", "free_bytes", "is_simulated", "multiprocessors", "name", "upload", "zeros"]
 
 Array = npt.NDArray[Any]
-_PIECE = 1 << 25  # bytes of a page-locked buffer
-_BUFFERS = 4
-_SMALL = 1 << 22  # bytes: smaller arrays go directly
+_PIECE = 1 << 22  # bytes of a page-locked buffer
+_SMALL = 1 << 20  # bytes: smaller arrays go directly
 _THREADS = 8  # that fill buffers
+_LEAST_GRID = 128
 _SPARE = 1 << 29  # bytes of the card that are left alone
 
 
@@ -110,6 +111,40 @@ def _filled(shape: Any, dtype: Any) -> Any:
     return made
 
 
+class _Staging:
+    """Page-locked buffers, a pair for each of the threads that fill them; one array travels at a time."""
+
+    def __init__(self) -> None:
+        from numba import cuda
+
+        self._lock = threading.Lock()
+        self._buffers = [[cuda.pinned_array(_PIECE, np.uint8) for _ in range(2)] for _ in range(_THREADS)]
+        self._streams = [[cuda.stream() for _ in range(2)] for _ in range(_THREADS)]
+        self._pool = ThreadPoolExecutor(_THREADS)
+
+    def send(self, given: Array, taken: Any) -> None:
+        """Copy bytes to the card; every thread has its own pieces."""
+        with self._lock:
+            list(self._pool.map(partial(self._pieces, given, taken), range(_THREADS)))
+
+    def _pieces(self, given: Array, taken: Any, thread: int) -> None:
+        at = 0
+        for first in range(thread * _PIECE, len(given), _THREADS * _PIECE):
+            many = min(_PIECE, len(given) - first)
+            buffer, stream = self._buffers[thread][at], self._streams[thread][at]
+            stream.synchronize()  # until the card has read what the buffer held
+            np.copyto(buffer[:many], given[first : first + many])
+            taken[first : first + many].copy_to_device(buffer[:many], stream=stream)
+            at = 1 - at
+        for stream in self._streams[thread]:
+            stream.synchronize()
+
+
+@cache
+def _staging() -> _Staging:
+    return _Staging()
+
+
 def upload(array: Array, into: Any = None) -> Any:
     """A copy on the card, in C order; ``into`` takes it if given.
 
@@ -128,17 +163,10 @@ def upload(array: Array, into: Any = None) -> Any:
     if is_simulated() or array.nbytes <= _SMALL:
         target.copy_to_device(array)
         return target
-    given, taken = array.reshape(-1), target.reshape(array.size)
-    step = _PIECE // array.dtype.itemsize
-    buffers = [cuda.pinned_array(step, array.dtype) for _ in range(_BUFFERS)]
-    streams = [cuda.stream() for _ in range(_BUFFERS)]
-    with ThreadPoolExecutor(_THREADS) as pool:
-        for at, first in enumerate(range(0, array.size, step)):
-            piece, buffer, stream = given[first : first + step], buffers[at % _BUFFERS], streams[at % _BUFFERS]
-            stream.synchronize()  # until the card has read what the buffer held
-            cuts = [len(piece) * part // _THREADS for part in range(_THREADS + 1)]
-            list(pool.map(lambda a, b, p=piece, t=buffer: np.copyto(t[a:b], p[a:b]), cuts[:-1], cuts[1:]))
-            taken[first : first + len(piece)].copy_to_device(buffer[: len(piece)], stream=stream)
-        for stream in streams:
-            stream.synchronize()
+    _staging().send(array.reshape(-1).view(np.uint8), target.reshape(array.size).view(np.uint8))
     return target
+
+
+def blocks(wanted: int) -> int:
+    """A grid of at least so many blocks: numba warns of small ones, so kernels must skip blocks without work."""
+    return wanted if is_simulated() else max(wanted, _LEAST_GRID)

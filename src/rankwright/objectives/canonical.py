@@ -26,7 +26,7 @@ from rankwright.measures.oracles.common import BINS, SORT, WORK, sort_descending
 from rankwright.models.products import FASTMATH, kernel_form, row_scores
 from rankwright.objectives.first_class import FirstClass
 
-__all__ = ["Canonical", "canonical_order", "taken"]
+__all__ = ["Canonical", "canonical_order", "label_factors", "mixture", "taken"]
 
 Array = npt.NDArray[Any]
 _RUN = 1 << 13  # documents, at least, that a thread reads at a time
@@ -75,15 +75,8 @@ def canonical_order(
         The result does not depend on its number of threads.
     """
     starts, indptr = as_bounds(starts), as_bounds(indptr)
-    size = np.maximum(np.maximum(np.abs(low), np.abs(high)), np.finfo(np.float64).tiny)
-    mix = np.where(low < high, np.random.default_rng(0).uniform(0.5, 1.0, len(size)) / size, 0.0)
-    shares = np.random.default_rng(1).uniform(0.5, 1.0, len(labels))
-    sizes = np.diff(indptr)
-    factors = [
-        (shares[number] / max(float(of_loss.max()), 1.0), of_loss)
-        for number, of_loss in enumerate(labels)
-        if not any(np.array_equal(of_loss, other) for other in labels[:number])
-    ]
+    mix, sizes = mixture(low, high), np.diff(indptr)
+    factors = [(factor, of_loss) for factor, of_loss in zip(label_factors(labels), labels, strict=True) if factor]
     n_docs = int(indptr[-1])
     order, means = np.empty(n_docs, np.int64), np.empty(len(sizes))
     given = (kernel_form(X), starts, indptr, int(sizes.max()), mix)
@@ -107,6 +100,23 @@ def canonical_order(
     rows = np.empty_like(order)
     team.each(partial(_gather, order, indptr, starts, queries, moved, rows), runs)
     return Canonical(docs, rows, moved, queries)
+
+
+def mixture(low: Array, high: Array) -> Array:
+    """The factor of every feature in the combination; 0 for those that do not vary."""
+    size = np.maximum(np.maximum(np.abs(low), np.abs(high)), np.finfo(np.float64).tiny)
+    return np.where(low < high, np.random.default_rng(0).uniform(0.5, 1.0, len(size)) / size, 0.0)
+
+
+def label_factors(labels: Sequence[Array]) -> list[float]:
+    """The factor of every loss's labels in the combination; 0 for those that another one has."""
+    shares = np.random.default_rng(1).uniform(0.5, 1.0, len(labels))
+    return [
+        0.0
+        if any(np.array_equal(of_loss, other) for other in labels[:number])
+        else float(shares[number] / max(float(of_loss.max()), 1.0))
+        for number, of_loss in enumerate(labels)
+    ]
 
 
 def taken(values: Array, docs: Array, team: Team) -> Array:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from rankwright.data.threads import Team
 
-__all__ = ["centred_sample", "is_enough", "rows_wanted"]
+__all__ = ["centred", "centred_sample", "drawn", "is_enough", "rows_wanted"]
 
 Array = npt.NDArray[Any]
 _WORK = 20  # documents in the sample, per document and feature: then it costs a few passes over the data
@@ -37,29 +37,37 @@ def rows_wanted(n_docs: int, n_features: int) -> int:
     return min(enough, n_docs, _VALUES // n_features if n_features > _SMALL else n_docs)
 
 
+def drawn(indptr: Array, wanted: int) -> list[Array]:
+    """About ``wanted`` documents of some queries, query by query."""
+    rng = np.random.default_rng(0)
+    n_queries = len(indptr) - 1
+    of_query = max(_FROM_QUERY, -(-wanted // n_queries))
+    chosen = []
+    for q in np.unique(np.linspace(0, n_queries - 1, -(-wanted // of_query)).astype(np.int64)).tolist():
+        start, stop = int(indptr[q]), int(indptr[q + 1])
+        chosen.append(start + rng.permutation(stop - start)[:of_query])
+    return chosen
+
+
 def centred_sample(
     X: Any, rows: Array, indptr: Array, inverse: Array, kept: Array, wanted: int, team: Team | None = None
 ) -> Array:
     """Features times ``inverse`` of about ``wanted`` documents of some queries, less their means in the query."""
     if not wanted:
         return np.empty((0, len(kept)))
-    rng = np.random.default_rng(0)
-    n_queries = len(indptr) - 1
-    of_query = max(_FROM_QUERY, -(-wanted // n_queries))
-    queries = np.unique(np.linspace(0, n_queries - 1, -(-wanted // of_query)).astype(np.int64)).tolist()
-    chosen = []
-    for q in queries:
-        start, stop = int(indptr[q]), int(indptr[q + 1])
-        chosen.append(rows[start + rng.permutation(stop - start)[:of_query]])
+    chosen = [rows[of_query] for of_query in drawn(indptr, wanted)]
     tasks = [(chosen[at : at + _QUERIES],) for at in range(0, len(chosen), _QUERIES)]
     return np.concatenate((team or Team(1)).each(lambda part: _centred(X, part, inverse, kept), tasks))
 
 
 def _centred(X: Any, chosen: list[Array], inverse: Array, kept: Array) -> Array:
-    """The rows of some queries, less their means, and longer by as much as the means were drawn towards them."""
-    sizes = np.array([len(of_query) for of_query in chosen])
     part = X[np.concatenate(chosen)]
     part = (part if isinstance(part, np.ndarray) else part.toarray())[:, kept] * inverse[kept]
+    return centred(part, np.array([len(of_query) for of_query in chosen]))
+
+
+def centred(part: Array, sizes: Array) -> Array:
+    """The rows of some queries, less their means, and longer by as much as the means were drawn towards them."""
     means = np.add.reduceat(part, np.cumsum(sizes) - sizes, axis=0) / sizes[:, None]
     part -= np.repeat(means, sizes, axis=0)
     part *= np.repeat(np.sqrt(sizes / np.maximum(1, sizes - 1)), sizes)[:, None]

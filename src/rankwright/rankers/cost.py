@@ -10,6 +10,8 @@ from typing import Any, ClassVar, Protocol, Self
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.dataset import RankingData
+from rankwright.engines.features import is_parted
 from rankwright.measures import Measure
 from rankwright.models.linear import LinearModel
 from rankwright.models.scoring import scores_of
@@ -127,7 +129,7 @@ class CostRanker(LinearRanker, CrossValidated):
                 trial = path.solve(C)
                 row, value = {"C": C}, float("nan")
                 if valid is not None and value_of is not None:
-                    value = row[str(measure)] = value_of(scores_of(self._model_of(trial.coef), valid))
+                    value = row[str(measure)] = value_of(self._scores_of(trial.coef, valid))
                 rows.append(row | dict(trial.figures))
                 if best is None or value > best[1] + _ROUNDING:
                     best = (C, value, trial)
@@ -146,6 +148,16 @@ class CostRanker(LinearRanker, CrossValidated):
         outcome = self._keep(trial.solution, interrupted)
         tried = tuple(rows) if task.choice is None else _tried(task.choice, rows[0])
         return dataclasses.replace(outcome, C=self.C_, tried=tried, C_left=len(grid) - len(rows))
+
+    def _scores_of(self, coef: Array, data: RankingData) -> Array:
+        """Scores of weights on the way, computed where training is."""
+        model = self._model_of(coef)
+        if getattr(self, "device", "cpu") == "cuda" and not is_parted(data) and not data.is_sparse:
+            from rankwright.gpu.training import card_scores, fits
+
+            if fits(data):
+                return card_scores(model, data)
+        return scores_of(model, data)
 
     def _not_chosen(self) -> str:
         return f"C is {DEFAULT:g}" if self.C == "auto" else "there is no estimate"
@@ -191,7 +203,7 @@ class _CostSteps:
             raise KeyboardInterrupt
         self._coefs.append(trial.coef)
         self.figures.append(trial.figures)
-        return scores_of(self.model(-1), self._valid)
+        return self._ranker._scores_of(self._coefs[-1], self._valid)
 
     def model(self, number: int) -> LinearModel:
         """The model of one C."""

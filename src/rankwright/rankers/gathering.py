@@ -8,6 +8,7 @@ import numpy as np
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.frames import frame_features, has_categories, split_qid
+from rankwright.data.parts import stored
 from rankwright.data.threads import threads_of
 from rankwright.engines.features import is_parted
 from rankwright.engines.together import together
@@ -51,6 +52,7 @@ class Gathering(Estimator):
             if y is not None or qid is not None or group is not None:
                 raise InputError("a RankingData has its labels and queries; leave out y, qid and group")
             if reset:
+                self._read_there(X)
                 check_values(X, "the training data", self._allow_missing, self._threads(), summed=self._scales())
                 self.n_features_in_ = X.n_features
                 if X.feature_names is not None:
@@ -68,9 +70,19 @@ class Gathering(Estimator):
         if qid is None and group is None:
             group = self._one_query(X.shape[0], reset)
         data = RankingData.from_arrays(X, y, qid, group=group, feature_names=self._names(), check_finite=False)
+        if reset:
+            self._read_there(data)
         if not are_usable(data, self._allow_missing, self._threads(), summed=reset and self._scales()):
             self._checked(X, reset=False)  # raises
         return data
+
+    def _read_there(self, data: RankingData) -> None:
+        """Read features on the GPU, if training will use it, so that the CPU need not."""
+        if getattr(self, "device", "cpu") == "cuda" and not self._allow_missing and not is_parted(data):
+            from rankwright.gpu.training import card_statistics, check_features
+
+            check_features(stored(data)[0])
+            card_statistics(data, self._threads(), summed=self._scales() and bool(data.has_order.all()))
 
     def _threads(self) -> int:
         return threads_of(getattr(self, "n_jobs", None))

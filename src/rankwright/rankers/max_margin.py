@@ -71,6 +71,7 @@ class MaxMarginRanker(CostRanker):
 
     trains_in_parts: ClassVar[bool] = True
     _tries_others = True  # whether other losses are tried on the data where this one learns nothing
+    _proves = True  # whether the measure on the training queries is asked for
 
     def _path(self, task: Task) -> CostPath:
         initial = self._initial(task.data)
@@ -102,7 +103,7 @@ class MaxMarginRanker(CostRanker):
         notice = None if outcome.interrupted else self._no_better(task)
         self._useless = None if notice is None else notice.text
         assert outcome.certificate is not None
-        self.proof_ = None if outcome.interrupted else self._prove(task)
+        self.proof_ = None if outcome.interrupted or not self._proves else self._prove(task)
         certificate = replace(outcome.certificate, bound=self._bound(), proof=self.proof_)
         notices = outcome.notices if notice is None else (notice, *outcome.notices)
         return replace(outcome, notices=notices, certificate=certificate)
@@ -114,7 +115,7 @@ class MaxMarginRanker(CostRanker):
     def _prove(self, task: Task) -> Proof | None:
         slack = next(row["slack"] for row in self.C_path_ if row["C"] == self.C_)
         shared = getattr(self, "slack", "separate") == "shared"
-        return prove(*self._useful_part(task), self.coef_, slack, shared=shared)
+        return prove(*self._useful_part(task), self.coef_, slack, shared=shared, device=self.device)
 
     def _no_better(self, task: Task) -> Notice | None:
         """The notice that the weights are no better than 0, if so; None if another C on the path did learn."""
@@ -135,7 +136,8 @@ class MaxMarginRanker(CostRanker):
 
     def _settings(self) -> Settings:
         kept = {
-            name: getattr(self, name) for name in ("solver", "tol", "max_passes", "standardize", "epsilon", "callback")
+            name: getattr(self, name)
+            for name in ("solver", "tol", "max_passes", "standardize", "epsilon", "callback", "device")
         }
         return Settings(threads=threads_of(self.n_jobs), **kept)
 
@@ -372,10 +374,13 @@ class StructuredSVM(MaxMarginRanker):
 
     def _starter(self) -> StructuredSVM:
         """A ranker whose weights are a good start: convex, and learns from nearly all data."""
-        kept = {name: getattr(self, name) for name in ("relevant_from", "tol", "max_passes", "standardize", "n_jobs")}
+        kept = {
+            name: getattr(self, name)
+            for name in ("relevant_from", "tol", "max_passes", "standardize", "n_jobs", "device")
+        }
         C = "auto" if self.C == "auto" else 1.0
         starter = StructuredSVM(self._start_loss, C, bound=HINGE, callback=self.callback, **kept)
-        starter._tries_others = self._tries_others
+        starter._tries_others, starter._proves = self._tries_others, False
         return starter
 
     def _start_to_cross(self, data: RankingData) -> StructuredSVM | None:

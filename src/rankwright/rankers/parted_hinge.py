@@ -45,11 +45,14 @@ class Wanted:
         Several losses: add up a query's hinges, or take the largest one.
     standardize : bool
         Divide features by their standard deviation.
+    device : {"cpu", "cuda"}
+        Where passes are done; a part that does not fit the card beside others travels there in every pass.
     """
 
     oracles: tuple[tuple[Any, tuple[Any, ...]], ...]
     slack: str
     standardize: bool
+    device: str = "cpu"
 
 
 class PartHinge:
@@ -112,15 +115,21 @@ class PartHinge:
             return
         X, _ = stored(self._data)
         order = self._order
-        hinges = []
-        for (make, arguments), labels, cost in zip(self._wanted.oracles, self._labels, self._costs, strict=True):
-            own = labels[order.docs]
+        labels = [of_loss[order.docs] for of_loss in self._labels]
+        for own in labels:
             own.flags.writeable = False
-            blocks = equal_blocks(len(order.queries), n_blocks)
-            hinge = StructuredHinge(
-                X, order.rows, own, order.indptr, make(*arguments), cost[order.queries], scale, blocks, self._threads
-            )
-            hinges.append(hinge)
+        oracles = [make(*arguments) for make, arguments in self._wanted.oracles]
+        costs = [cost[order.queries] for cost in self._costs]
+        given = (scale, equal_blocks(len(order.queries), n_blocks), self._threads)
+        if self._wanted.device == "cuda":
+            from rankwright.gpu.training import streamed_hinges
+
+            hinges: Any = streamed_hinges(X, order, labels, oracles, costs, *given)
+        else:
+            hinges = [
+                StructuredHinge(X, order.rows, own, order.indptr, oracle, cost, *given)
+                for own, oracle, cost in zip(labels, oracles, costs, strict=True)
+            ]
         together = SharedSlack if self._wanted.slack == "shared" else SeparateSlacks
         self._objective = hinges[0] if len(hinges) == 1 else together(hinges)
 

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import feature_bytes, stored
-from rankwright.data.statistics import statistics_of
+from rankwright.data.statistics import Statistics, statistics_of
 from rankwright.data.threads import Team
 from rankwright.engines.features import is_parted
 from rankwright.errors import InputError
@@ -93,6 +93,8 @@ class Settings:
         Threads.
     callback : callable or None
         Called after every pass.
+    device : {"cpu", "cuda"}
+        Where passes are done.
     """
 
     solver: str
@@ -104,6 +106,12 @@ class Settings:
     rate: float | None = None
     threads: int = 1
     callback: Callable[[Check], Any] | None = None
+    device: str = "cpu"
+
+    def __post_init__(self) -> None:
+        if self.device == "cuda" and self.solver == N_SLACK:
+            what = f"solver {N_SLACK!r} takes queries one by one, which a GPU does not speed up"
+            raise InputError(f"{what}; expected {BUNDLE!r} or {ONE_SLACK!r}, or device='cpu'")
 
 
 class Problem:
@@ -177,35 +185,51 @@ class Problem:
 def _objective(data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, n_blocks: int) -> Any:
     """The hinges over data that is here."""
     from rankwright.objectives.canonical import canonical_order, taken
-    from rankwright.objectives.combined import SeparateSlacks, SharedSlack
     from rankwright.objectives.structured import StructuredHinge, equal_blocks
 
-    X, starts = stored(data)
-    found = statistics_of(data, settings.threads, summed=settings.standardize)
+    found = _statistics(data, settings)
     scale = scale_of(found) if settings.standardize else np.ones(data.n_features)
+    labels, costs = [target.labels for target in targets], [_costs(target, weights) for target in targets]
+    blocks = equal_blocks(data.n_queries, n_blocks)
+    oracles = [target.oracle for target in targets]
+    given = (scale, blocks, settings.threads)
+    if settings.device == "cuda":
+        from rankwright.gpu.training import fits, make_hinges, streamed_hinges
+
+        if fits(data):
+            return _joined(make_hinges(data, labels, oracles, costs, weights, found, *given), settings)
+    X, starts = stored(data)
     team = Team(settings.threads)
     try:
-        labels = [target.labels for target in targets]
         order = canonical_order(X, starts, labels, data.indptr, weights, found.low, found.high, team)
         moved = [_frozen(taken(of_loss, order.docs, team)) for of_loss in labels]
     finally:
         team.close()
+    costs = [cost[order.queries] for cost in costs]
+    if settings.device == "cuda":
+        return _joined(streamed_hinges(X, order, moved, oracles, costs, *given), settings)
     hinges = [
-        StructuredHinge(
-            X,
-            order.rows,
-            of_loss,
-            order.indptr,
-            target.oracle,
-            _costs(target, weights)[order.queries],
-            scale,
-            equal_blocks(data.n_queries, n_blocks),
-            settings.threads,
-        )
-        for target, of_loss in zip(targets, moved, strict=True)
+        StructuredHinge(X, order.rows, own, order.indptr, oracle, cost, *given)
+        for own, oracle, cost in zip(moved, oracles, costs, strict=True)
     ]
+    return _joined(hinges, settings)
+
+
+def _joined(hinges: Sequence[Any], settings: Settings) -> Any:
+    """One objective of the hinges of all losses."""
+    from rankwright.objectives.combined import SeparateSlacks, SharedSlack
+
     together = SharedSlack if settings.slack == "shared" else SeparateSlacks
     return hinges[0] if len(hinges) == 1 else together(hinges)
+
+
+def _statistics(data: RankingData, settings: Settings) -> Statistics:
+    """One reading of the features, where they are."""
+    if settings.device == "cuda":
+        from rankwright.gpu.training import card_statistics
+
+        return card_statistics(data, settings.threads, summed=settings.standardize)
+    return statistics_of(data, settings.threads, summed=settings.standardize)
 
 
 def _parted_objective(
@@ -217,7 +241,9 @@ def _parted_objective(
     if settings.solver == N_SLACK:
         what = f"solver {N_SLACK!r} takes queries one by one, which data in parts does not allow"
         raise InputError(f"{what}; expected {BUNDLE!r} or {ONE_SLACK!r}")
-    wanted = Wanted(tuple(_made_by(target) for target in targets), settings.slack, settings.standardize)
+    wanted = Wanted(
+        tuple(_made_by(target) for target in targets), settings.slack, settings.standardize, settings.device
+    )
     costs = [_costs(target, weights) for target in targets]
     return PartedHinge(data, [target.labels for target in targets], weights, costs, wanted, n_blocks, settings.threads)
 

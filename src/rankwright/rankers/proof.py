@@ -8,7 +8,7 @@ is that of the labels as training sees them: relevant or not, unless the loss us
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy.typing as npt
 from rankwright.data.blocks import query_chunks
 from rankwright.data.dataset import RankingData
 from rankwright.data.order import rank_order
+from rankwright.engines.features import is_parted
 from rankwright.measures import Rankings
 from rankwright.models.linear import LinearModel
 from rankwright.models.scoring import scores_of
@@ -30,7 +31,14 @@ _DOCS = 1 << 16  # documents whose measure is computed at a time
 
 
 def prove(
-    data: RankingData, targets: Sequence[Target], weights: Array, coef: Array, slack: float, *, shared: bool
+    data: RankingData,
+    targets: Sequence[Target],
+    weights: Array,
+    coef: Array,
+    slack: float,
+    *,
+    shared: bool,
+    device: str = "cpu",
 ) -> Proof | None:
     """The mean of the measure on the training queries, and what is proved of it; None without a measure.
 
@@ -44,16 +52,18 @@ def prove(
         The bound, (1/|Q|) Σ_q Σ_l c_l μ_q R_q, as training reports it.
     shared : bool
         Whether the largest of several losses counts, not their sum.
+    device : {"cpu", "cuda"}
+        Where documents are scored and ranked.
     """
     if any(target.measure is None for target in targets):
         return None
-    scores = scores_of(LinearModel(coef, data.feature_names), data)
+    order_of = _orders(data, coef, device)
     costs = np.array([target.weight * weights * target.useful for target in targets])
     losses = np.zeros_like(costs)
     for first, last in query_chunks(data.indptr, _DOCS):
         docs = slice(data.indptr[first], data.indptr[last])
         indptr = data.indptr[first : last + 1] - data.indptr[first]
-        order = rank_order(scores[docs], indptr, None)
+        order = order_of(docs, indptr)
         for row, target in enumerate(targets):
             assert target.measure is not None
             known = Rankings(target.labels[docs], indptr)
@@ -64,6 +74,18 @@ def prove(
     names = [_name(target, data.labels) for target in targets]
     named = names[0] if len(names) == 1 else f"{'lowest' if shared else 'mean'} of {', '.join(names)}"
     return Proof(named, 1.0 - lost / most, max(0.0, 1.0 - slack * data.n_queries / most))
+
+
+def _orders(data: RankingData, coef: Array, device: str) -> Callable[[slice, Array], Array]:
+    """Rank orders of some queries, given their documents and boundaries."""
+    if device == "cuda" and not is_parted(data):
+        from rankwright.gpu.training import fits, ranked
+
+        if fits(data):
+            places = ranked(data, coef)
+            return lambda docs, indptr: places[docs] + np.repeat(indptr[:-1], np.diff(indptr))
+    scores = scores_of(LinearModel(coef, data.feature_names), data)
+    return lambda docs, indptr: rank_order(scores[docs], indptr, None)
 
 
 def _name(target: Target, labels: Array) -> str:

@@ -1,0 +1,179 @@
+"""Max-margin training and linear scoring on a GPU, with data of MSLR-WEB30K's size; needs one, and numba-cuda.
+
+31,531 queries, 3.84 million documents × 136 float32 (2.1 GB), made as in `bench_lambda_mart`. Next to each time is its
+floor: bytes that must be read over the bandwidth of a copy on the card, measured first. Claims, on one H200:
+
+1. Pairs, MAP and nDCG@10 to a gap of 1e-3 in at most 0.5 s after upload, 1 s with it.
+2. Linear scoring at 60 % of the bandwidth.
+
+``--queries`` for less data. Compilation is not counted: every training is done once on a few queries first.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import cuda
+
+from bench_lambda_mart import HIDDEN, N_FEATURES
+from rankwright import RankingData, RankingSVM, StructuredSVM
+from rankwright.gpu import card
+
+Array = npt.NDArray[Any]
+QUERIES, DOCS = 31_531, 3_840_000
+GAP, AFTER, WITH, SHARE = 1e-3, 0.5, 1.0, 0.6
+FITS = {
+    "pairs": lambda **given: RankingSVM(0.01, **given),
+    "MAP": lambda **given: StructuredSVM("map", 1.0, **given),
+    "nDCG@10, hinge": lambda **given: StructuredSVM("ndcg@10", 1.0, bound="hinge", **given),
+    "nDCG@10, ramp": lambda **given: StructuredSVM("ndcg@10", 1.0, **given),
+}
+
+
+def main() -> int:
+    """Measure everything."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--queries", type=int, default=QUERIES)
+    parser.add_argument("--threads", type=int, default=16)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--only", default="", help="Trainings whose names contain this.")
+    parser.add_argument("--cpu", type=int, default=0, help="Queries on which the CPU trains as well.")
+    args = parser.parse_args()
+    card.check_card()
+    data = make(args.queries, args.threads)
+    bandwidth = copy_bandwidth()
+    print(f"{card.name()}; {data.n_queries:,} queries, {data.n_docs:,} documents × {data.n_features} float32,")
+    print(f"{data.X.nbytes / 1e9:.2f} GB; a copy on the card moves {bandwidth / 1e12:.2f} TB/s")
+    measure_upload(data.X)
+    measure_scoring(data.X, bandwidth, args.repeat)
+    for name, make_ranker in FITS.items():
+        if args.only in name:
+            measure_fit(name, make_ranker, data, args)
+    return 0
+
+
+def sizes_of(n_queries: int, n_docs: int) -> Array:
+    """Documents per query: from 5 to 1,251, as uneven as those of web search."""
+    drawn = np.random.default_rng(1).lognormal(0.0, 0.7, n_queries)
+    return np.clip(drawn * n_docs / drawn.sum(), 5, 1251).astype(np.int64)
+
+
+def make(n_queries: int, threads: int, seed: int = 0) -> RankingData:
+    """The data of `bench_lambda_mart`, column by column in several threads, with queries of different sizes."""
+    sizes = sizes_of(n_queries, n_queries * DOCS // QUERIES)
+    n_docs = int(sizes.sum())
+    rng = np.random.default_rng(seed)
+    hidden = rng.standard_normal((HIDDEN, n_docs), dtype=np.float32)
+    X = np.empty((n_docs, N_FEATURES), np.float32)
+
+    def fill(first: int) -> None:
+        for start in range(first, n_docs, threads << 13):
+            rows = slice(start, min(start + (1 << 13), n_docs))
+            own = np.random.default_rng([seed, start])
+            for j in range(N_FEATURES):
+                noise = own.standard_normal(rows.stop - start, dtype=np.float32)
+                column = np.exp(0.6 * hidden[j % HIDDEN, rows] + 0.8 * noise)
+                if j // HIDDEN % 3 == 1:
+                    column = np.floor(4 * column * np.sqrt(column))
+                elif j // HIDDEN % 3 == 2:
+                    column[own.random(len(column), dtype=np.float32) < 0.85] = 0
+                X[rows, j] = column
+
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(fill, range(0, threads << 13, 1 << 13)))
+    good = hidden[0] + np.abs(hidden[1]) + 0.7 * hidden[2] * hidden[3] + 0.7 * np.minimum(hidden[4], 0)
+    good += 0.8 * rng.standard_normal(n_docs, dtype=np.float32)
+    labels = np.digitize(good, np.quantile(good, [0.52, 0.84, 0.97, 0.99]))
+    return RankingData.from_arrays(X, labels, group=sizes)
+
+
+def copy_bandwidth() -> float:
+    """Bytes a second, read and written, of a large copy on the card."""
+    one, other = (cuda.device_array(1 << 30, np.float32) for _ in range(2))
+    return 2 * one.nbytes / timed(lambda: other.copy_to_device(one), 10)
+
+
+def timed(function: Any, repeat: int) -> float:
+    """Seconds on the card, the median of several."""
+    function()
+    found = []
+    for _ in range(repeat):
+        start, stop = cuda.event(), cuda.event()
+        start.record()
+        function()
+        stop.record()
+        stop.synchronize()
+        found.append(cuda.event_elapsed_time(start, stop) / 1e3)
+    return float(np.median(found))
+
+
+def measure_upload(X: Array) -> None:
+    """The way to the card."""
+    card.upload(X[:100_000])
+    for _ in range(2):
+        began = time.perf_counter()
+        card.upload(X)
+        cuda.synchronize()
+        seconds = time.perf_counter() - began
+        print(f"upload: {seconds:.3f} s, {X.nbytes / seconds / 1e9:.1f} GB/s")
+
+
+def measure_scoring(X: Array, bandwidth: float, repeat: int) -> None:
+    """Linear scores of all rows, once they are on the card."""
+    from rankwright.gpu.arranged import Arranged
+
+    n = len(X)
+    arranged = Arranged(card.upload(X), card.upload(np.arange(n)), np.array([0, n]))
+    weights: list[Array] = [np.random.default_rng(at).standard_normal((X.shape[1],)) for at in range(2)]
+
+    def score() -> None:
+        arranged.score(weights[0])
+        weights.reverse()
+
+    seconds = timed(score, 10 * repeat)
+    floor = X.nbytes / bandwidth
+    share = floor / seconds
+    times = f"{seconds * 1e3:.2f} ms, floor {floor * 1e3:.2f} ms"
+    print(f"scores: {times}: {share:.0%} of the bandwidth {mark(share >= SHARE)}")
+
+
+def mark(is_met: bool) -> str:
+    """Whether a claim is met."""
+    return "(met)" if is_met else "(NOT MET)"
+
+
+def measure_fit(name: str, make_ranker: Any, data: RankingData, args: Any) -> None:
+    """Train on the card, first with the features still to be uploaded."""
+    few = data.select(np.arange(min(200, data.n_queries)))
+    make_ranker(device="cuda").fit_data(few)
+    ranker, seconds = None, []
+    for _ in range(args.repeat):
+        ranker = make_ranker(device="cuda", n_jobs=args.threads)
+        began = time.perf_counter()
+        ranker.fit_data(data)
+        seconds.append(time.perf_counter() - began)
+    assert ranker is not None
+    last = ranker.path_[-1]
+    print(f"{name}: {', '.join(f'{one:.3f}' for one in seconds)} s; gap {ranker.gap_:.1e}, {ranker.n_passes_} passes")
+    print(f"    solver {last.seconds:.3f} s, of it on planes {last.seconds_planes:.3f} s; {ranker.coef_[:3]}")
+    if args.cpu:
+        part = data.select(np.arange(min(args.cpu, data.n_queries)))
+        found = [make_ranker(device=device, n_jobs=args.threads) for device in ("cpu", "cuda")]
+        took = []
+        for one in found:
+            began = time.perf_counter()
+            one.fit_data(part)
+            took.append(time.perf_counter() - began)
+        apart = abs(found[0].objective_ - found[1].objective_) / found[0].objective_
+        times = f"CPU {took[0]:.2f} s, card {took[1]:.2f} s"
+        print(f"    {part.n_queries:,} queries: {times}; objectives differ by {apart:.1e}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

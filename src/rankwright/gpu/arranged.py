@@ -1,0 +1,157 @@
+"""Training data on the card in the order of its content: rows, query boundaries, and the two products over all of it.
+
+Several losses share one arrangement: scores are computed once for the same weights.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import cuda
+
+from rankwright.gpu import products
+from rankwright.gpu.card import blocks as blocks_of
+from rankwright.gpu.card import is_simulated, multiprocessors, upload
+from rankwright.gpu.query import room_for
+from rankwright.objectives.sample import centred, drawn
+
+__all__ = ["Arranged", "Launch", "launches", "segments_of"]
+
+Array = npt.NDArray[Any]
+_SEGMENT = 6 if is_simulated() else 512  # documents whose rows one block of threads adds up, about
+_LONG = (1 if is_simulated() else 8) * _SEGMENT  # documents of a query that is cut into segments
+_SHARED = 80 if is_simulated() else 6100  # numbers of 8 bytes in shared memory
+_THREADS = (4, 4) if is_simulated() else (64, 256)
+_WAVES = 16  # blocks for each multiprocessor
+_PADDED = 16 if is_simulated() else 2048  # all queries longer than half of this have one launch
+
+
+@dataclass(frozen=True, eq=False)
+class Launch:
+    """Queries of similar length, and how a kernel is started for them.
+
+    Attributes
+    ----------
+    queries : device array
+        Their numbers.
+    grid, threads, shared : int
+        Blocks, threads of a block, bytes of shared memory.
+    scratch : device array
+        The place of long queries, a part for every block; empty where shared memory does.
+    room : int
+        Numbers of 8 bytes for a query.
+    """
+
+    queries: Any
+    grid: int
+    threads: int
+    shared: int
+    scratch: Any
+    room: int
+
+
+def launches(sizes: Array, further: Any) -> list[Launch]:
+    """Launches for all queries, long ones first; ``further(n)``: what the oracle needs beyond the usual arrays."""
+    found = []
+    padded = 1 << np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64)
+    padded = np.clip(padded, 2 * _THREADS[0], _PADDED)
+    for size in np.unique(padded)[::-1].tolist():
+        queries = np.flatnonzero(padded == size)
+        threads = int(min(size // 2, _THREADS[1]))
+        longest = int(sizes[queries].max())
+        room = room_for(longest, threads, further(longest))
+        grid, shared, scratch = blocks_of(len(queries)), 8 * room, cuda.device_array(0, np.float64)
+        if room > _SHARED:
+            grid, shared = blocks_of(min(len(queries), 2 * multiprocessors())), 0
+            scratch = cuda.device_array(grid * room, np.float64)
+        found.append(Launch(upload(queries), grid, threads, shared, scratch, room))
+    return found
+
+
+def segments_of(indptr: Array, blocks: Array) -> tuple[Array, Array]:
+    """Boundaries of segments of documents, and of the segments of each block of queries.
+
+    A segment has whole queries, or is a part of a long one; none reaches over the end of a block.
+    """
+    starts, sizes = indptr[:-1], np.diff(indptr)
+    of_query = np.repeat(np.arange(len(blocks) - 1), np.diff(blocks))
+    place = (starts - starts[blocks[:-1]][of_query]) // _SEGMENT if len(starts) else starts
+    is_long = sizes > _LONG
+    fresh = np.ones(len(starts), bool)
+    fresh[1:] = (np.diff(place) != 0) | (np.diff(of_query) != 0) | is_long[1:] | is_long[:-1]
+    cuts = [starts[fresh]]
+    cuts += [np.arange(starts[q], starts[q] + sizes[q], _SEGMENT)[1:] for q in np.flatnonzero(is_long)]
+    bounds = np.append(np.sort(np.concatenate(cuts)), indptr[-1])
+    return bounds, np.searchsorted(bounds, indptr[blocks])
+
+
+@dataclass(eq=False)
+class Arranged:
+    """Queries in an order, with features on the card.
+
+    Parameters
+    ----------
+    X : device array
+        Features, all rows.
+    rows : device array
+        The documents, query after query: rows of X.
+    indptr : ndarray
+        Query boundaries in ``rows``.
+    """
+
+    X: Any
+    rows: Any
+    indptr: Array
+    _scored: Array | None = field(default=None, init=False)
+
+    def __post_init__(self) -> None:
+        n_docs = int(self.indptr[-1])
+        self.n_features = int(self.X.shape[1])
+        self.on_card = upload(self.indptr)
+        self.scores, self.coef = cuda.device_array(n_docs, np.float64), cuda.device_array(n_docs, np.float64)
+        self._weights = cuda.device_array(self.n_features, np.float64)
+        self._segments: dict[int, tuple[Any, ...]] = {}
+
+    @property
+    def n_docs(self) -> int:
+        """Number of documents."""
+        return int(self.indptr[-1])
+
+    def score(self, weights: Array) -> None:
+        """Compute the scores of all documents, unless they are those of these weights already."""
+        if self._scored is not None and np.array_equal(weights, self._scored):
+            return
+        self._weights.copy_to_device(np.ascontiguousarray(weights))
+        grid = blocks_of(min(-(-self.n_docs // products.ROWS), _WAVES * multiprocessors()))
+        products.score_rows[grid, products.SUMMING](self.X, self.rows, self._weights, self.scores)
+        self._scored = weights.copy()
+
+    def planes(self, blocks: Array, inverse: Any) -> Array:
+        """Σ coef · row over each block of queries, times ``inverse``."""
+        key = len(blocks)
+        if key not in self._segments:
+            bounds, of_block = segments_of(self.indptr, blocks)
+            sums = cuda.device_array((len(bounds) - 1, self.n_features), np.float64)
+            found = cuda.device_array((len(blocks) - 1, self.n_features), np.float64)
+            self._segments[key] = (upload(bounds), upload(of_block), sums, found)
+        bounds, of_block, sums, found = self._segments[key]
+        products.add_segments[blocks_of(len(bounds) - 1), products.SUMMING](self.X, self.rows, self.coef, bounds, sums)
+        products.add_to_blocks[blocks_of(len(blocks) - 1), products.SUMMING](sums, of_block, inverse, found)
+        return np.asarray(found.copy_to_host())
+
+    def sample(self, inverse: Array, kept: Array, wanted: int) -> Array:
+        """Features times ``inverse`` of about ``wanted`` documents, less their means: those of `centred_sample`."""
+        if not wanted:
+            return np.empty((0, len(kept)))
+        parts = drawn(self.indptr, wanted)
+        chosen, sizes = np.concatenate(parts), np.array(list(map(len, parts)))
+        return centred(self._rows_of(chosen)[:, kept] * inverse[kept], sizes)
+
+    def _rows_of(self, chosen: Array) -> Array:
+        """Features of some documents."""
+        found = cuda.device_array((len(chosen), self.n_features), np.float64)
+        products.gather_rows[blocks_of(len(chosen)), _THREADS[0]](self.X, self.rows, upload(chosen), found)
+        return np.asarray(found.copy_to_host())

@@ -1,0 +1,74 @@
+"""The rankings that scores make, on the card; most violated ones on the map of positions, where they are a sort."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import cuda
+
+from rankwright.gpu.oracles import set_coefficients
+from rankwright.gpu.query import goods_first
+from rankwright.gpu.together import add_up, best_of, padded, sort
+
+__all__ = ["attained_first", "attained_pairs", "attained_positions", "sorted_positions"]
+
+
+@cuda.jit(device=True)
+def attained_pairs(
+    n: int, start: int, keys: Any, places: Any, labels: Any, coef: Any, ordered: Any, which: Any, others: Any,
+    counts: Any, part: Any,
+) -> float:  # fmt: skip
+    """The map of pairs: every good with the bads above it."""
+    n_good = goods_first(n, start, labels, keys, places, ordered, which, others, counts, part)
+    set_coefficients(n, n_good, start, which, others, coef)
+    return 0.0
+
+
+@cuda.jit(device=True)
+def attained_first(n: int, start: int, places: Any, labels: Any, coef: Any, part: Any) -> float:
+    """The map of reciprocal rank: the topmost good with the bads above it."""
+    t, threads = cuda.threadIdx.x, cuda.blockDim.x
+    top = -1
+    for k in range(t, n, threads):
+        if labels[start + places[k]] > 0.0 and top < 0:
+            top = k
+    top = best_of(-float(top), top, part)
+    bads = 0.0
+    for k in range(t, n, threads):
+        own = -1.0 if k < top and labels[start + places[k]] == 0.0 else 0.0
+        bads -= own
+        coef[start + places[k]] = own
+    bads = add_up(bads, part)
+    if t == 0:
+        coef[start + places[top]] = bads
+    return 0.0
+
+
+@cuda.jit(device=True)
+def attained_positions(n: int, start: int, places: Any, means: Any, decay: Any, coef: Any) -> float:
+    """The map of positions: the mean weight of the places of its grade in ideal rankings, less that of its own."""
+    for k in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+        at = start + places[k]
+        coef[at] = means[at] - decay[k]
+    return 0.0
+
+
+@cuda.jit(device=True)
+def sorted_positions(
+    n: int, start: int, keys: Any, places: Any, gains: Any, means: Any, decay: Any, coef: Any, other: Any, part: Any
+) -> float:
+    """Where positions weigh as they are discounted: sorted by score less gain."""
+    t, threads, size = cuda.threadIdx.x, cuda.blockDim.x, padded(n)
+    for k in range(t, size, threads):
+        other[k] = keys[k] - keys[0] - gains[start + places[k]] if k < n else -float("inf")
+    cuda.syncthreads()
+    for k in range(t, size, threads):
+        keys[k] = other[k]
+    cuda.syncthreads()
+    sort(keys, places, size)
+    gained = 0.0
+    for k in range(t, n, threads):
+        at = start + places[k]
+        coef[at] = means[at] - decay[k]
+        gained += gains[at] * decay[k]
+    return 1.0 - add_up(gained, part)

@@ -1,0 +1,97 @@
+"""What every oracle on the card begins and ends with: a query in score order, and its coefficients, loss and hinge.
+
+A block of threads has a query at a time. Its arrays lie one after the other in ``space``: shared memory, or for long
+queries a part of the card's memory.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import cuda
+
+from rankwright.gpu.together import add_up, padded, running, sort, whole
+
+__all__ = ["arranged", "clear", "finish", "goods_first", "room_for", "slices"]
+
+
+def room_for(n: int, threads: int, further: int = 0) -> int:
+    """Numbers of 8 bytes that a query of n documents needs."""
+    return 2 * (1 << max(0, n - 1).bit_length()) + 4 * (n + 1) + 2 * threads + further
+
+
+@cuda.jit(device=True, inline="always")  # arrays cannot be returned
+def slices(space: Any, n: int) -> Any:
+    """Two arrays of a padded length, four of n + 1, a number or two for every thread, and what is left."""
+    size, threads = padded(n), cuda.blockDim.x
+    first, each = 2 * size, n + 1
+    keys, places = space[:size], whole(space[size:first])
+    a, b = space[first : first + each], space[first + each : first + 2 * each]
+    c, d = space[first + 2 * each : first + 3 * each], space[first + 3 * each : first + 4 * each]
+    last = first + 4 * each
+    return keys, places, a, b, c, d, space[last : last + 2 * threads], space[last + 2 * threads :]
+
+
+@cuda.jit(device=True)
+def arranged(n: int, start: int, scores: Any, keys: Any, places: Any) -> None:
+    """Sort the scores of a query, highest first, equal ones in their order."""
+    size = padded(n)
+    for i in range(cuda.threadIdx.x, size, cuda.blockDim.x):
+        keys[i] = scores[start + i] if i < n else -float("inf")
+        places[i] = i
+    cuda.syncthreads()
+    sort(keys, places, size)
+
+
+@cuda.jit(device=True)
+def goods_first(
+    n: int, start: int, labels: Any, keys: Any, places: Any, ordered: Any, which: Any, others: Any, counts: Any,
+    part: Any,
+) -> int:  # fmt: skip
+    """Good documents (label above 0), then bad ones, each in score order; how many goods.
+
+    For each: its place in the query, its score less the highest one, and how many of the other kind are above it.
+    """
+    t, threads = cuda.threadIdx.x, cuda.blockDim.x
+    for i in range(t, n, threads):
+        counts[i] = 1 if labels[start + places[i]] > 0.0 else 0
+    cuda.syncthreads()
+    running(counts, n, whole(part))
+    n_good = counts[n - 1]
+    for i in range(t, n, threads):
+        goods = counts[i]
+        is_good = labels[start + places[i]] > 0.0
+        at = goods - 1 if is_good else n_good + i - goods
+        ordered[at] = keys[i] - keys[0]
+        which[at] = places[i]
+        others[at] = i + 1 - goods if is_good else goods
+    cuda.syncthreads()
+    return n_good
+
+
+@cuda.jit(device=True)
+def clear(n: int, start: int, coef: Any) -> None:
+    """No coefficients: a query that does not count."""
+    for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+        coef[start + i] = 0.0
+
+
+@cuda.jit(device=True)
+def finish(
+    q: int, n: int, start: int, loss: float, scores: Any, cost: float, added: Any, coef: Any, losses: Any, values: Any,
+    part: Any,
+) -> None:  # fmt: skip
+    """Loss and hinge of a query; its coefficients, ``added`` ones included, times its cost."""
+    cuda.syncthreads()
+    margin = 0.0
+    for i in range(start + cuda.threadIdx.x, start + n, cuda.blockDim.x):
+        own = coef[i]
+        if added.size > 0:
+            own += added[i]
+        margin += own * scores[i]
+        coef[i] = own * cost
+    margin = add_up(margin, part)
+    if cuda.threadIdx.x == 0:
+        losses[q] = loss
+        values[q] = loss - margin
+    cuda.syncthreads()

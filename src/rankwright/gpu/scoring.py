@@ -1,0 +1,59 @@
+"""Scores of models on the card: rows travel there a part at a time, scores come back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import cuda
+
+from rankwright.data import sparse
+from rankwright.errors import InputError
+from rankwright.gpu import products
+from rankwright.gpu.card import blocks, is_simulated, multiprocessors, upload
+from rankwright.gpu.order import count_up
+from rankwright.models.linear import LinearModel
+
+__all__ = ["linear_scores", "score_there", "weights_of"]
+
+Array = npt.NDArray[Any]
+_PART = 1 << 28  # bytes of features at a time
+_THREADS, _WAVES = (4 if is_simulated() else 128), 16
+
+
+def linear_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None) -> Array:
+    """The scores of a linear model for rows of features, as ``model.score`` gives them but for rounding."""
+    if sparse.issparse(X):
+        raise InputError("device is 'cuda', and the features are sparse; expected dense ones, or device='cpu'")
+    weights = weights_of(model, X.shape[1], feature_names)
+    n_rows, scores = max(1, min(len(X), _PART // max(1, X.shape[1] * X.dtype.itemsize))), np.empty(len(X))
+    rows, found = cuda.device_array(n_rows, np.int64), cuda.device_array(n_rows, np.float64)
+    count_up[blocks(1), _THREADS](rows)
+    for first in range(0, len(X), n_rows):
+        part = X[first : first + n_rows]
+        score_there(upload(part), rows[: len(part)], weights, found)
+        scores[first : first + len(part)] = found.copy_to_host()[: len(part)]
+    model._check_scores(scores, X, feature_names)
+    return scores
+
+
+def score_there(X: Any, rows: Any, weights: Array, scores: Any) -> None:
+    """``scores[i] = X[rows[i]] · weights``, all on the card but the weights."""
+    grid = blocks(min(-(-len(rows) // products.ROWS), _WAVES * multiprocessors()))
+    there = upload(np.ascontiguousarray(weights, np.float64))
+    products.score_rows[grid, products.SUMMING](X, rows, there, scores)
+
+
+def weights_of(model: Any, n_columns: int, feature_names: Sequence[str] | None) -> Array:
+    """A weight for every column of the data."""
+    if not isinstance(model, LinearModel) or model.query_scaling is not None:
+        what = "a model that scales features within queries" if isinstance(model, LinearModel) else "not linear"
+        raise InputError(f"device is 'cuda', and the model is {what}; expected device='cpu'")
+    columns, weights = model._columns(n_columns, feature_names), np.zeros(n_columns)
+    if columns is None:
+        weights[: model.n_features] = model.coef[:n_columns]
+    else:
+        weights[columns] = model.coef
+    return weights

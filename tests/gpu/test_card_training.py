@@ -1,0 +1,67 @@
+"""What surrounds the hinges on the card: statistics, order by content, scores, and data that does not fit."""
+
+import hinge_cases
+import numpy as np
+import pytest
+import training_cases
+from on_card import run_on_card
+
+from rankwright import LinearModel
+from rankwright.data.order import rank_order
+from rankwright.data.parts import some_queries, stored
+from rankwright.data.statistics import Statistics
+from rankwright.data.threads import Team
+from rankwright.models.scoring import scores_of
+from rankwright.objectives.canonical import canonical_order
+
+DATA, WEIGHTS = training_cases.made()
+PARTS = {"all": DATA, "part": some_queries(DATA, np.array([1, 3, 4]))}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory):
+    given = hinge_cases.made()
+    given["weights"] = given["weights"][:, : np.isfinite(given["scale"]).sum()]
+    return run_on_card("training_script", tmp_path_factory.mktemp("card"), **given)
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_statistics_are_those_of_the_cpu_bit_for_bit(name, found):
+    read = Statistics.of(PARTS[name])
+    for key in ("low", "high", "means", "deviations"):
+        assert np.array_equal(found[f"{name} {key}"], getattr(read, key)), key
+
+
+def test_values_of_too_many_powers_are_left_to_the_cpu(found):
+    assert found["too fine"]
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_documents_and_queries_are_in_the_order_of_the_cpu(name, found):
+    data, read = PARTS[name], Statistics.of(PARTS[name])
+    X, starts = stored(data)
+    labels = data.labels.astype(np.float64)
+    order = canonical_order(X, starts, [labels], data.indptr, np.ones(data.n_queries), read.low, read.high, Team(1))
+    assert np.array_equal(found[f"{name} rows"], order.rows)
+    assert np.array_equal(found[f"{name} indptr"], order.indptr)
+    assert np.array_equal(found[f"{name} labels"], labels[order.docs])
+
+
+@pytest.mark.parametrize("name", PARTS)
+def test_scores_and_ranks_are_those_of_the_cpu(name, found):
+    data = PARTS[name]
+    scores = scores_of(LinearModel(WEIGHTS), data)
+    np.testing.assert_allclose(found[f"{name} scores"], scores, rtol=1e-12)
+    places = found[f"{name} ranked"] + np.repeat(data.indptr[:-1], data.sizes)
+    assert np.array_equal(places, rank_order(scores, data.indptr, None))
+
+
+def test_scores_of_rows_are_those_of_the_model(found):
+    np.testing.assert_allclose(found["linear"], LinearModel(WEIGHTS).score(DATA.X), rtol=1e-12)
+
+
+@pytest.mark.parametrize("room", [0, 500])
+def test_data_that_does_not_fit_gives_the_same_bits(room, found):
+    assert found[f"streamed {room}"].all()
+    assert found[f"pieces {room}"].any()
+    assert found[f"pieces {room}"].all() == (room == 0)

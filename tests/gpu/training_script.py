@@ -1,0 +1,52 @@
+"""On the card: statistics, order, scores, and passes over data that does not fit."""
+
+import numpy as np
+import training_cases
+from hinge_cases import asked, labels_of, oracle_of
+
+from rankwright.data.parts import some_queries
+from rankwright.gpu import statistics, training
+from rankwright.gpu.arranged import Arranged
+from rankwright.gpu.card import upload
+from rankwright.gpu.hinge import CudaHinge
+from rankwright.gpu.scoring import linear_scores
+from rankwright.gpu.streamed import Streamed
+from rankwright.models.linear import LinearModel
+
+
+def hinge_of(arranged, given):
+    labels = upload(labels_of("map", given["grades"]))
+    every = range(arranged.n_docs)
+    given = (given["indptr"], oracle_of("map"), given["cost"], given["scale"], given["blocks"])
+    return CudaHinge(arranged, every, labels, *given)
+
+
+def main(given):
+    data, weights = training_cases.made()
+    part = some_queries(data, np.array([1, 3, 4]))
+    found = {}
+    for name, one in (("all", data), ("part", part)):
+        read = statistics.statistics_on(training.features_there(one), training._rows(one)[0], summed=True)
+        found[f"{name} low"], found[f"{name} high"] = read.low, read.high
+        found[f"{name} means"], found[f"{name} deviations"] = read.means, read.deviations
+        found[f"{name} ranked"] = training.ranked(one, weights)
+        found[f"{name} scores"] = training.card_scores(LinearModel(weights), one)
+        labels = [one.labels.astype(np.float64)]
+        oracles, costs = [oracle_of("clicks")], [np.ones(one.n_queries)]
+        blocks = np.arange(one.n_queries + 1)
+        scale = np.ones(5)
+        hinge = training.make_hinges(one, labels, oracles, costs, np.ones(one.n_queries), read, scale, blocks, 1)[0]
+        found[f"{name} rows"], found[f"{name} indptr"] = hinge.X.rows.copy_to_host(), hinge.indptr
+        found[f"{name} labels"] = hinge.labels.copy_to_host()
+    found["linear"] = linear_scores(LinearModel(weights), data.X)
+    spread = np.array([[1.0, 1e-30], [1.0, 1.0]], np.float32)
+    found["too fine"] = np.array(statistics.statistics_on(upload(spread), upload(np.arange(2)), summed=True) is None)
+    kept = asked(
+        hinge_of(Arranged(upload(given["X"]), upload(given["rows"]), given["indptr"]), given), given["weights"]
+    )
+    for room in (0, 500):
+        streamed = Streamed(given["X"], given["rows"], given["indptr"], blocks=given["blocks"], room=room)
+        values = asked(hinge_of(streamed, given), given["weights"])
+        found[f"streamed {room}"] = np.array([np.array_equal(values[key], kept[key]) for key in kept])
+        found[f"pieces {room}"] = np.array([piece.rows is None for piece in streamed._pieces])
+    return found
