@@ -6,6 +6,7 @@ from scipy.sparse import csr_array
 
 from rankwright.data.threads import Team
 from rankwright.objectives.sample import centred_sample, rows_wanted
+from rankwright.solvers.algebra import solve_in_place
 from rankwright.solvers.metric import FLAT, MANY_FEATURES, Shape, shape_of
 from rankwright.solvers.planes import PlaneBook
 
@@ -37,7 +38,7 @@ def value(book, w, centre=None, curvature=0.0, shape=FLAT):
     return found
 
 
-@pytest.mark.parametrize("n_features", [6, 260])
+@pytest.mark.parametrize("n_features", [6, 260, MANY_FEATURES + 40])
 def test_the_minimum_over_the_planes_has_a_certificate(n_features):
     book = filled(5, n_features)
     book.improve(1.0, 1e-6, 50)
@@ -50,12 +51,12 @@ def test_the_minimum_over_the_planes_has_a_certificate(n_features):
 NONE = np.empty((0, 0))
 
 
-@pytest.mark.parametrize("n_features", [6, 260])
-@pytest.mark.parametrize("whole", [True, False])
+@pytest.mark.parametrize(("n_features", "whole"), [(6, True), (260, True), (MANY_FEATURES + 40, False)])
 def test_near_minimises_with_the_curvature_of_a_shape(n_features, whole):
     rng = np.random.default_rng(2)
     book = filled(5, n_features)
-    root = rng.normal(size=(n_features if whole else 3, n_features)) / np.sqrt(n_features)
+    root = rng.normal(size=(n_features, n_features)) / np.sqrt(n_features)
+    root = root if whole else np.ascontiguousarray(np.linalg.qr(root)[0][:3] * np.array([[3.0], [2.0], [1.0]]))
     book.shape = Shape(0.1, root.T @ root, NONE) if whole else Shape(0.1, NONE, root)
     v = rng.normal(size=n_features)
     assert book.shape.square(v) == pytest.approx(v @ matrix(book.shape, n_features) @ v)
@@ -65,6 +66,37 @@ def test_near_minimises_with_the_curvature_of_a_shape(n_features, whole):
     for _ in range(200):
         move = rng.normal(size=n_features) * 10.0 ** rng.uniform(-3, 0) / np.sqrt(n_features)
         assert value(book, w + move, centre, 2.0, book.shape) > least - 1e-5
+
+
+def test_products_follow_planes_that_are_added_replaced_merged_and_rescaled():
+    rng = np.random.default_rng(6)
+    n_features = MANY_FEATURES + 8
+    book = PlaneBook(3, 6, n_features)
+    book.shape = Shape(0.1, NONE, np.ascontiguousarray(np.linalg.qr(rng.normal(size=(n_features, 4)))[0].T))
+    for turn in range(12):
+        book.add(1.0 + rng.random(3), rng.normal(size=(3, n_features)) / 20, np.zeros(n_features))
+        if turn == 5:
+            book.rescale(2.0)
+        if turn == 9:
+            book.clear()
+        book.improve(1.0, 0.1, 3)
+        inner = book._inner
+        block, plane = np.nonzero(inner.slots >= 0)
+        assert len(block) == book.n_planes
+        planes, number = book.vectors[block, plane], inner.slots[block, plane]
+        assert inner.gram[np.ix_(number, number)] == pytest.approx(planes @ planes.T, abs=1e-12)
+        assert inner.cross[number] == pytest.approx(planes @ book.shape.rows.T, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [4, 12, 40])
+def test_a_system_is_solved_in_place(n):
+    rng = np.random.default_rng(7)
+    rows, right = rng.normal(size=(n, n + 3)), rng.normal(size=n)
+    A = np.full((n + 3, n + 3), np.nan)
+    A[:n, :n] = np.where(np.triu(np.ones((n, n))) > 0, rows @ rows.T, np.nan)  # the lower half is not read
+    x = right.copy()
+    solve_in_place(A, x, n)
+    assert rows @ rows.T @ x == pytest.approx(right, abs=1e-8)
 
 
 def test_the_shape_is_the_covariance_shrunk_by_its_noise():

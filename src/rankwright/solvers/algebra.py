@@ -29,30 +29,38 @@ def dot(a: Any, b: Any) -> float:
 def solve_in_place(A: Any, x: Any, n: int) -> None:
     """Solve A x = x in place for the first ``n``, a multiple of 4; A symmetric, positive, its upper half used.
 
-    Elimination with four pivots at a time, so the rows below are read and written a quarter as often. A pivot that
-    rounding reduces to less than 1e-14 of itself is set to that.
+    Its factor L, A = L Lᵀ, takes the lower half, with 1 / L_kk on the diagonal; sums over rows of it, four at a time.
+    A pivot that rounding reduces to less than 1e-14 of itself is set to that.
     """
-    for k in range(n):
-        A[k, 0] = 1e-14 * A[k, k] if k else A[0, 0]  # the lower half is free
-    for k in range(0, n, 4):
-        for p in range(k, k + 4):
-            A[p, p] = max(A[p, p], A[p, 0])
-            for i in range(p + 1, k + 4):
-                factor = A[p, i] / A[p, p]
-                for j in range(i, n):
-                    A[i, j] -= factor * A[p, j]
-                x[i] -= factor * x[p]
-        p0, p1, p2, p3 = A[k], A[k + 1], A[k + 2], A[k + 3]
-        for i in range(k + 4, n):
-            f0, f1, f2, f3 = p0[i] / p0[k], p1[i] / p1[k + 1], p2[i] / p2[k + 2], p3[i] / p3[k + 3]
-            for j in range(i, n):
-                A[i, j] -= f0 * p0[j] + f1 * p1[j] + f2 * p2[j] + f3 * p3[j]
-            x[i] -= f0 * x[k] + f1 * x[k + 1] + f2 * x[k + 2] + f3 * x[k + 3]
+    for i in range(0, n, 4):
+        m0, m1, m2, m3 = A[i], A[i + 1], A[i + 2], A[i + 3]
+        for j in range(i):
+            p = A[j]
+            a = b = c = d = 0.0
+            for k in range(j):
+                a += m0[k] * p[k]
+                b += m1[k] * p[k]
+                c += m2[k] * p[k]
+                d += m3[k] * p[k]
+            m0[j], m1[j] = (p[i] - a) * p[j], (p[i + 1] - b) * p[j]
+            m2[j], m3[j] = (p[i + 2] - c) * p[j], (p[i + 3] - d) * p[j]
+        for r in range(i, i + 4):
+            row = A[r]
+            for q in range(i, r + 2):  # the last one is the right side
+                other = A[min(q, r)] if q <= r else x
+                total = other[r]
+                for k in range(min(q, r)):
+                    total -= row[k] * other[k]
+                if q < r:
+                    row[q] = total * other[q]
+                elif q == r:
+                    row[r] = 1.0 / np.sqrt(max(total, 1e-14 * row[r]))
+                else:
+                    x[r] = total * row[r]
     for k in range(n - 1, -1, -1):
-        total = x[k]
-        for j in range(k + 1, n):
-            total -= A[k, j] * x[j]
-        x[k] = total / A[k, k]
+        x[k] *= A[k, k]
+        for j in range(k):
+            x[j] -= x[k] * A[k, j]
 
 
 @njit(cache=True, error_model="numpy", fastmath=FASTMATH, forceinline=True)

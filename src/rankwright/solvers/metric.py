@@ -31,7 +31,7 @@ _NONE = np.empty((0, 0))
 
 @dataclass(frozen=True, eq=False)
 class Shape:
-    """Σ = ``level`` · identity + ``whole`` + ``rows``ᵀ ``rows``; either matrix may be empty."""
+    """Σ = ``level`` · identity + ``whole`` + ``rows``ᵀ ``rows``, rows orthogonal; either matrix may be empty."""
 
     level: float
     whole: Array
@@ -88,15 +88,14 @@ def _few_directions(rows: Array) -> Shape:
     for wanted in _DIRECTIONS:
         directions = _directions(finding, wanted)
         scores = product(judging, directions)
-        moments = np.einsum("ni,nj->ij", scores, scores) / max(len(judging), 1)
+        along = np.einsum("ni,ni->i", scores, scores) / max(len(judging), 1)
         total, rest = float(np.einsum("ij,ij->", judging, judging)) / max(len(judging), 1), 1.0
-        along = np.diag(moments)
         for _ in range(3):
             used = int((along > _ABOVE * rest).sum())
             rest = max(total - float(along[:used].sum()), 1e-3 * total) / (rows.shape[1] - used)
         if used < wanted:
             break
-    return Shape(rest, _NONE, np.einsum("ij,id->jd", _root(moments[:used, :used]), directions[:used]))
+    return Shape(rest, _NONE, np.sqrt(along[:used])[:, None] * directions[:used])
 
 
 def _directions(rows: Array, wanted: int) -> Array:
@@ -106,14 +105,9 @@ def _directions(rows: Array, wanted: int) -> Array:
     found = orthonormal(np.random.default_rng(0).standard_normal((min(wanted, d, len(rows)), d)))
     for _ in range(_ROUNDS):
         found = orthonormal(product(np.ascontiguousarray(product(rows, found).T), columns))
-    return found
-
-
-def _root(A: Array) -> Array:
-    """The lower triangle L with L Lᵀ = A; directions in which A is 0 get rows of 0."""
-    L = np.zeros_like(A)
-    for k in range(len(A)):
-        left = A[k:, k] - np.einsum("ij,j->i", L[k:, :k], L[k, :k])
-        if left[0] > 1e-12 * A[k, k]:
-            L[k:, k] = left / np.sqrt(left[0])
-    return L
+    scores = np.ascontiguousarray(product(rows, found).T)
+    moments = product(scores, scores)
+    for _ in range(2):  # the fourth power: as good as four rounds more, among the directions found
+        moments /= max(float(moments.max()), 1e-300)
+        moments = product(moments, moments)
+    return np.asarray(product(orthonormal(moments), np.ascontiguousarray(found.T)))

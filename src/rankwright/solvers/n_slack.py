@@ -48,9 +48,7 @@ class ByBlock(Objective, Protocol):
 class WorkingSets(PlaneBook):
     """Planes that are never dropped."""
 
-    @staticmethod
-    def _many_features(n_blocks: int, n_features: int) -> bool:
-        return False
+    _drops_planes = False
 
     def put(self, block: int, loss: float, vector: Array) -> None:
         """Add a plane to a block."""

@@ -19,8 +19,9 @@ import numpy.typing as npt
 from numba import njit
 
 from rankwright.solvers.algebra import dot, working_space
+from rankwright.solvers.inner import InnerProducts
 from rankwright.solvers.interior import interior_point
-from rankwright.solvers.metric import FLAT, Shape
+from rankwright.solvers.metric import FLAT, MANY_FEATURES, Shape
 from rankwright.solvers.smoothed import minimise
 
 __all__ = ["PlaneBook"]
@@ -33,8 +34,8 @@ _ENOUGH = 560  # planes in total
 
 
 @njit(cache=True, error_model="numpy", inline="always")
-def _merge(V: Any, losses: Any, slack: Any, alpha: Any, place: int) -> None:
-    """Merge the plane at ``place``, the one with least α, into the next: their mean, weighted by α."""
+def _merge(V: Any, losses: Any, slack: Any, alpha: Any, place: int) -> int:
+    """Merge the plane at ``place``, the one with least α, into the next: their mean, weighted by α; return which."""
     other = 1 if place != 1 else 2
     for p in range(1, alpha.size):
         if p != place and alpha[p] < alpha[other]:
@@ -46,15 +47,17 @@ def _merge(V: Any, losses: Any, slack: Any, alpha: Any, place: int) -> None:
     losses[other] = share * losses[place] + (1.0 - share) * losses[other]
     slack[other] = share * slack[place] + (1.0 - share) * slack[other]
     alpha[other] = total
+    return other
 
 
 @njit(cache=True, error_model="numpy")
 def _add_planes(
-    V: Any, losses: Any, alpha: Any, counts: Any, slack: Any, vectors: Any, new: Any, w: Any, enough: int
+    V: Any, losses: Any, alpha: Any, counts: Any, slack: Any, changed: Any, vectors: Any, new: Any, w: Any, enough: int
 ) -> tuple[int, float]:  # fmt: skip
     """Give every block its new plane if it lies above the cached ones at ``w``.
 
-    Returns how many were given, and the sum of the blocks' highest cached planes at ``w``. Also fills ``slack``.
+    Returns how many were given, and the sum of the blocks' highest cached planes at ``w``. Also fills ``slack`` and
+    marks what has ``changed``.
 
     A block with ``enough`` planes drops the one with least α, if it is of little use. In a full block the two with
     least α are replaced by their mean.
@@ -80,7 +83,7 @@ def _add_planes(
             if counts[b] < capacity and alpha[b, place] > _OF_USE:
                 place = counts[b]
             elif counts[b] == capacity and alpha[b, place] > _IN_USE:
-                _merge(V[b], losses[b], slack[b], alpha[b], place)
+                changed[b, _merge(V[b], losses[b], slack[b], alpha[b], place)] = True
         if place == counts[b]:
             counts[b] += 1
         for j in range(w.size):
@@ -88,6 +91,7 @@ def _add_planes(
         losses[b, place] = new[b]
         slack[b, place] = value
         alpha[b, place] = 0.0
+        changed[b, place] = True
     return given, total
 
 
@@ -113,6 +117,8 @@ class PlaneBook:
         Newton steps taken.
     """
 
+    _drops_planes = True  # so that there are few, and their inner products take little room
+
     def __init__(self, n_blocks: int, capacity: int, n_features: int) -> None:
         self.vectors = np.zeros((n_blocks, capacity, n_features))
         self.losses = np.zeros((n_blocks, capacity))
@@ -129,8 +135,9 @@ class PlaneBook:
         self._slack, self._move = np.zeros((n_blocks, capacity)), np.zeros((n_blocks, capacity))
         self._enough = min(capacity, max(5, _ENOUGH // n_blocks))  # planes a block keeps even if they are of little use
         self._combined = np.zeros(n_features)  # Σ_b V_bᵀ α_b
+        self._inner = InnerProducts(n_blocks, capacity, self._drops_planes and n_features > MANY_FEATURES)
         self._space: tuple[Array, ...] = ()
-        self._space_for: Shape | None = None
+        self._space_for: tuple[Shape, int] | None = None
 
     @property
     def n_planes(self) -> int:
@@ -144,7 +151,8 @@ class PlaneBook:
         """
         at = self.w if at is None else at
         given, said = _add_planes(
-            self.vectors, self.losses, self.alpha, self.counts, self._slack, vectors, losses, at, self._enough
+            self.vectors, self.losses, self.alpha, self.counts, self._slack, self._inner.changed, vectors, losses, at,
+            self._enough,
         )  # fmt: skip
         return int(given), float(said)
 
@@ -172,17 +180,15 @@ class PlaneBook:
         levels = [max(last, gap / n_blocks)]
         while levels[-1] > last:
             levels.append(max(last, levels[-1] * _SHARPER))
-        shape = self.shape or FLAT
-        if self._space_for is not shape:
-            most = len(self.counts) * self.losses.shape[1] + len(shape.rows)
-            self._space = (np.empty((most + 3, len(w))), *working_space(len(w), most, shape.whole.size > 0))
-            self._space_for = shape
+        shape, inner = self.shape or FLAT, self._inner
+        inner.update(self.vectors, self.counts, shape.rows)
+        self._make_space(shape)
         np.einsum("bpj,j->bp", self.vectors[:, :in_use], -w, out=self._slack[:, :in_use])
         self._slack[:, :in_use] += self.losses[:, :in_use]
         found = [
             minimise(
                 self.vectors, self.losses, self.counts, self._slack, self._move, alpha, w, self._combined, mu,
-                larger, steps, centre, curvature, shape.level, shape.whole, shape.rows, *self._space,
+                larger, steps, centre, curvature, shape.level, shape.whole, shape.rows, self._space,
             )
             for larger, mu in zip([0.0, *levels], levels, strict=False)
         ]  # fmt: skip
@@ -190,6 +196,18 @@ class PlaneBook:
             self._bound(loss, square)
             self.steps += taken
         return found[-1][0], found[-1][1]
+
+    def _make_space(self, shape: Shape) -> None:
+        """What the compiled code works in; made anew when the shape is another, or inner products have more room."""
+        inner = self._inner
+        if self._space_for == (shape, inner.room):
+            return
+        if inner.is_kept:
+            self._space = inner.space()
+        else:
+            d, most = len(self.w), self.losses.size
+            self._space = np.empty((most + 3, d)), *working_space(d, most, shape.whole.size > 0)
+        self._space_for = shape, inner.room
 
     def resume(self, accuracy: float, max_steps: int) -> None:
         """Solve the problem over the existing planes, whose costs may have changed."""
@@ -229,6 +247,7 @@ class PlaneBook:
         self.alpha[:] = 0.0
         self.alpha[:, 0] = 1.0
         self.dual, self._point = 0.0, (0.0, 0.0)
+        self._inner.clear()
 
     def rescale(self, factor: float) -> None:
         """Multiply all costs by ``factor``: planes scale with them, α stays feasible."""
@@ -236,5 +255,6 @@ class PlaneBook:
         self.vectors[:, 1:in_use] *= factor
         self.losses[:, 1:in_use] *= factor
         self.curvature *= factor
+        self._inner.rescale(factor)
         self.dual, self._point = 0.0, (factor * self._point[0], factor * factor * self._point[1])
         self._bound(*self._point)

@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.extending import overload
 
 from rankwright.models.products import FASTMATH
 from rankwright.solvers.algebra import dot, newton_direction
+from rankwright.solvers.inner import InnerSpace, inner_step
 
 __all__ = ["minimise"]
 
@@ -127,15 +129,29 @@ def _pull(level: float, sigma: Any, wide: Any, curvature: float, v: Any, out: An
             _add(out, curvature * dot(wide[r], v), wide[r])
 
 
-@njit(cache=True, error_model="numpy", inline="always")
-def _append(rows: Any, n: int, wide: Any, factor: float) -> int:
-    """Put factor · ``wide`` after the first ``n`` rows; return how many there are."""
-    if factor <= 0.0:
-        return n
-    for r in range(wide.shape[0]):
-        for j in range(wide.shape[1]):
-            rows[n + r, j] = factor * wide[r, j]
-    return n + int(wide.shape[0])
+def _newton_step(
+    space: Any, V: Any, alpha: Any, counts: Any, cut: Any, mu: Any, g: Any, strength: Any, curvature: Any, sigma: Any,
+    wide: Any, out: Any,
+) -> None:  # fmt: skip
+    """Put −(τI + γ sigma + γ wideᵀwide + covariance of the planes with α above ``cut`` / μ)⁻¹ g into ``out``."""
+    raise NotImplementedError("for compiled code only")
+
+
+def _plain_step(
+    space: Any, V: Any, alpha: Any, counts: Any, cut: Any, mu: Any, g: Any, strength: Any, curvature: Any, sigma: Any,
+    wide: Any, out: Any,
+) -> None:  # fmt: skip
+    rows, A, few, x = space
+    n = _spread(V, alpha, counts, cut, out, rows)
+    newton_direction(rows, n, mu, g, strength, curvature, sigma, A, few, x, out)
+
+
+@overload(_newton_step, jit_options={"cache": True, "error_model": "numpy", "forceinline": True})
+def _step_by_space(
+    space: Any, V: Any, alpha: Any, counts: Any, cut: Any, mu: Any, g: Any, strength: Any, curvature: Any, sigma: Any,
+    wide: Any, out: Any,
+) -> Any:  # fmt: skip
+    return inner_step if len(space) == len(InnerSpace._fields) else _plain_step
 
 
 @njit(cache=True, error_model="numpy", inline="always")
@@ -164,14 +180,14 @@ def _search(
 @njit(cache=True, error_model="numpy")
 def minimise(
     V: Any, losses: Any, counts: Any, slack: Any, move: Any, alpha: Any, w: Any, combined: Any, mu: float,
-    larger: float, max_steps: int, centre: Any, curvature: float, level: float, sigma: Any, wide: Any, rows: Any,
-    A: Any, few: Any, x: Any,
+    larger: float, max_steps: int, centre: Any, curvature: float, level: float, sigma: Any, wide: Any, space: Any,
 ) -> tuple[float, float, int]:  # fmt: skip
     """Newton steps until the smooth problem's gap, ½‖gradient‖², is as small as the error of smoothing.
 
     ``slack`` is ℓ − v·w of every plane and kept up to date; ``alpha`` and ``combined`` are left as those of the last
     ``w``. If ``larger`` is above ``mu``, they are given as those of the problem with that smoothing, solved at ``w``.
     With a ``curvature`` γ, ½γ (w − centre)·Σ(w − centre) is added to the problem, Σ = level · I + sigma + wideᵀ wide.
+    ``space`` says how systems are solved: over planes in use or features, or with the inner products of planes.
     Returns Σ_b α_b·ℓ_b, ‖Σ_b V_bᵀ α_b‖² and the number of steps.
     """
     direction, gradient = np.empty(w.size), np.empty(w.size)
@@ -198,9 +214,8 @@ def minimise(
             break
         if predict:
             _sharpen(V, counts, slack, alpha, (1.0 - mu / larger) / mu, gradient)
-        n = _spread(V, alpha, counts, _NEGLIGIBLE * _NEGLIGIBLE if predict else cut, direction, rows)
-        n = _append(rows, n, wide, np.sqrt(mu * curvature))
-        newton_direction(rows, n, mu, gradient, strength, curvature, sigma, A, few, x, direction)
+        least = _NEGLIGIBLE * _NEGLIGIBLE if predict else cut
+        _newton_step(space, V, alpha, counts, least, mu, gradient, strength, curvature, sigma, wide, direction)
         _fall(V, counts, direction, move)
         _pull(level, sigma, wide, curvature, direction, bent)
         slope = along = bend = 0.0
