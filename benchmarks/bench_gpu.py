@@ -3,10 +3,12 @@
 31,531 queries, 3.84 million documents × 136 float32 (2.1 GB), made as in `bench_lambda_mart`. Next to each time is its
 floor: bytes that must be read over the bandwidth of a copy on the card, measured first. Claims, on one H200:
 
-1. Pairs, MAP and nDCG@10 to a gap of 1e-3 in at most 0.5 s after upload, 1 s with it.
+1. Pairs, MAP and nDCG@10 to a gap of 1e-3 in at most 0.5 s after upload, 1 s with it; from the call of fit to the
+   certificate. The whole fit, which also ranks the training queries for what the bound proves, is given beside it.
 2. Linear scoring at 60 % of the bandwidth.
 
-``--queries`` for less data. Compilation is not counted: every training is done once on a few queries first.
+``--queries`` for less data, ``--cpu`` for the same training on the CPU. Compilation is not counted: every training is
+done once on a few queries first.
 """
 
 from __future__ import annotations
@@ -27,12 +29,11 @@ from rankwright.gpu import card
 
 Array = npt.NDArray[Any]
 QUERIES, DOCS = 31_531, 3_840_000
-GAP, AFTER, WITH, SHARE = 1e-3, 0.5, 1.0, 0.6
+AFTER, WITH, SHARE = 0.5, 1.0, 0.6
 FITS = {
     "pairs": lambda **given: RankingSVM(0.01, **given),
     "MAP": lambda **given: StructuredSVM("map", 1.0, **given),
-    "nDCG@10, hinge": lambda **given: StructuredSVM("ndcg@10", 1.0, bound="hinge", **given),
-    "nDCG@10, ramp": lambda **given: StructuredSVM("ndcg@10", 1.0, **given),
+    "nDCG@10": lambda **given: StructuredSVM("ndcg@10", 1.0, **given),
 }
 
 
@@ -54,7 +55,7 @@ def main() -> int:
     measure_scoring(data.X, bandwidth, args.repeat)
     for name, make_ranker in FITS.items():
         if args.only in name:
-            measure_fit(name, make_ranker, data, args)
+            measure_fit(name, make_ranker, data, bandwidth, args)
     return 0
 
 
@@ -148,31 +149,53 @@ def mark(is_met: bool) -> str:
     return "(met)" if is_met else "(NOT MET)"
 
 
-def measure_fit(name: str, make_ranker: Any, data: RankingData, args: Any) -> None:
-    """Train on the card, first with the features still to be uploaded."""
-    few = data.select(np.arange(min(200, data.n_queries)))
-    make_ranker(device="cuda").fit_data(few)
-    ranker, seconds = None, []
-    for _ in range(args.repeat):
-        ranker = make_ranker(device="cuda", n_jobs=args.threads)
+def forget(data: RankingData, *, features: bool) -> None:
+    """Let go what earlier trainings kept with the data, and the features on the card."""
+    for name in ("_statistics", "_has_both", *(["_on_card"] if features else [])):
+        vars(data).pop(name, None)
+
+
+def measure_fit(name: str, make_ranker: Any, data: RankingData, bandwidth: float, args: Any) -> None:
+    """Train on the card, the first time with features that are still to be uploaded."""
+    make_ranker(device="cuda").fit_data(data.select(np.arange(min(200, data.n_queries))))
+    rows = []
+    for at in range(args.repeat + 1):
+        forget(data, features=at == 0)
         began = time.perf_counter()
+        checks: list[float] = []
+        ranker = make_ranker(device="cuda", callback=lambda check, now=checks: now.append(time.perf_counter()))
         ranker.fit_data(data)
-        seconds.append(time.perf_counter() - began)
-    assert ranker is not None
+        rows.append((checks[-1] - began, time.perf_counter() - began))
+    passes = ranker.n_passes_total_
+    floor = passes * 2 * data.X.nbytes / bandwidth
+    after = float(np.median([gap for gap, _ in rows[1:]]))
+    met = f"{mark(after <= AFTER)} {mark(rows[0][0] <= WITH)}"
+    print(
+        f"{name}: gap {ranker.gap_:.1e} after {passes} passes in {after:.3f} s, with upload {rows[0][0]:.3f} s {met};"
+    )
+    whole = float(np.median([all_of_it for _, all_of_it in rows[1:]]))
     last = ranker.path_[-1]
-    print(f"{name}: {', '.join(f'{one:.3f}' for one in seconds)} s; gap {ranker.gap_:.1e}, {ranker.n_passes_} passes")
-    print(f"    solver {last.seconds:.3f} s, of it on planes {last.seconds_planes:.3f} s; {ranker.coef_[:3]}")
+    print(
+        f"    floor of the passes {floor:.3f} s; solver {last.seconds:.3f} s, {last.seconds_planes:.3f} of it on planes;"
+    )
+    print(f"    the whole fit {whole:.3f} s, with upload {rows[0][1]:.3f} s", flush=True)
     if args.cpu:
-        part = data.select(np.arange(min(args.cpu, data.n_queries)))
-        found = [make_ranker(device=device, n_jobs=args.threads) for device in ("cpu", "cuda")]
-        took = []
-        for one in found:
-            began = time.perf_counter()
-            one.fit_data(part)
-            took.append(time.perf_counter() - began)
-        apart = abs(found[0].objective_ - found[1].objective_) / found[0].objective_
-        times = f"CPU {took[0]:.2f} s, card {took[1]:.2f} s"
-        print(f"    {part.n_queries:,} queries: {times}; objectives differ by {apart:.1e}")
+        compare(make_ranker, data.select(np.arange(min(args.cpu, data.n_queries))), args.threads)
+
+
+def compare(make_ranker: Any, part: RankingData, threads: int) -> None:
+    """The same training on the CPU and on the card."""
+    make_ranker(n_jobs=threads).fit_data(part.select(np.arange(min(50, part.n_queries))))
+    found = {device: make_ranker(device=device, n_jobs=threads) for device in ("cpu", "cuda")}
+    took = {}
+    for device, ranker in found.items():
+        forget(part, features=True)
+        began = time.perf_counter()
+        ranker.fit_data(part)
+        took[device] = time.perf_counter() - began
+    cpu, there = found["cpu"].objective_, found["cuda"].objective_
+    times = f"CPU, {threads} threads: {took['cpu']:.2f} s, card with upload {took['cuda']:.2f} s"
+    print(f"    {part.n_queries:,} queries: {times}; objectives differ by {abs(cpu - there) / cpu:.1e}", flush=True)
 
 
 if __name__ == "__main__":
