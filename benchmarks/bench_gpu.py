@@ -1,6 +1,6 @@
 """Max-margin training and linear scoring on a GPU, with data of MSLR-WEB30K's size; needs one, and numba-cuda.
 
-31,531 queries, 3.84 million documents × 136 float32 (2.1 GB), made as in `bench_lambda_mart`. Next to each time is its
+31,531 queries, 3.84 million documents × 136 float32 (2.1 GB), drawn as in `bench_lambda_mart`. Next to each time is its
 floor: bytes that must be read over the bandwidth of a copy on the card, measured first. Claims, on one H200:
 
 1. Pairs, MAP and nDCG@10 to a gap of 1e-3 in at most 0.5 s after upload, 1 s with it; from the call of fit to the
@@ -14,14 +14,19 @@ done once on a few queries first.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import cuda
+from numba import cuda, float32
+from numba.cuda.random import (
+    create_xoroshiro128p_states,
+    xoroshiro128p_normal_float32,
+    xoroshiro128p_uniform_float32,
+)
 
 from bench_lambda_mart import HIDDEN, N_FEATURES
 from rankwright import RankingData, RankingSVM, StructuredSVM
@@ -47,7 +52,7 @@ def main() -> int:
     parser.add_argument("--cpu", type=int, default=0, help="Queries on which the CPU trains as well.")
     args = parser.parse_args()
     card.check_card()
-    data = make(args.queries, args.threads)
+    data = make(args.queries)
     bandwidth = copy_bandwidth()
     print(f"{card.name()}; {data.n_queries:,} queries, {data.n_docs:,} documents × {data.n_features} float32,")
     print(f"{data.X.nbytes / 1e9:.2f} GB; a copy on the card moves {bandwidth / 1e12:.2f} TB/s")
@@ -65,33 +70,34 @@ def sizes_of(n_queries: int, n_docs: int) -> Array:
     return np.clip(drawn * n_docs / drawn.sum(), 5, 1251).astype(np.int64)
 
 
-def make(n_queries: int, threads: int, seed: int = 0) -> RankingData:
-    """The data of `bench_lambda_mart`, column by column in several threads, with queries of different sizes."""
+@cuda.jit
+def _draw(states: Any, X: Any, good: Any) -> None:
+    """Rows of features that are noisy views of hidden values, and what grades depend on."""
+    t = cuda.grid(1)
+    hidden = cuda.local.array(HIDDEN, float32)
+    for i in range(t, X.shape[0], cuda.gridsize(1)):
+        for k in range(HIDDEN):
+            hidden[k] = xoroshiro128p_normal_float32(states, t)
+        for j in range(X.shape[1]):
+            value = math.exp(0.6 * hidden[j % HIDDEN] + 0.8 * xoroshiro128p_normal_float32(states, t))
+            if j // HIDDEN % 3 == 1:
+                value = math.floor(4 * value * math.sqrt(value))
+            elif j // HIDDEN % 3 == 2 and xoroshiro128p_uniform_float32(states, t) < 0.85:
+                value = 0.0
+            X[i, j] = value
+        value = hidden[0] + abs(hidden[1]) + 0.7 * hidden[2] * hidden[3] + 0.7 * min(hidden[4], 0.0)
+        good[i] = value + 0.8 * xoroshiro128p_normal_float32(states, t)
+
+
+def make(n_queries: int, seed: int = 0) -> RankingData:
+    """The distribution of `bench_lambda_mart`, drawn on the card, with queries of different sizes."""
     sizes = sizes_of(n_queries, n_queries * DOCS // QUERIES)
     n_docs = int(sizes.sum())
-    rng = np.random.default_rng(seed)
-    hidden = rng.standard_normal((HIDDEN, n_docs), dtype=np.float32)
-    X = np.empty((n_docs, N_FEATURES), np.float32)
-
-    def fill(first: int) -> None:
-        for start in range(first, n_docs, threads << 13):
-            rows = slice(start, min(start + (1 << 13), n_docs))
-            own = np.random.default_rng([seed, start])
-            for j in range(N_FEATURES):
-                noise = own.standard_normal(rows.stop - start, dtype=np.float32)
-                column = np.exp(0.6 * hidden[j % HIDDEN, rows] + 0.8 * noise)
-                if j // HIDDEN % 3 == 1:
-                    column = np.floor(4 * column * np.sqrt(column))
-                elif j // HIDDEN % 3 == 2:
-                    column[own.random(len(column), dtype=np.float32) < 0.85] = 0
-                X[rows, j] = column
-
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(fill, range(0, threads << 13, 1 << 13)))
-    good = hidden[0] + np.abs(hidden[1]) + 0.7 * hidden[2] * hidden[3] + 0.7 * np.minimum(hidden[4], 0)
-    good += 0.8 * rng.standard_normal(n_docs, dtype=np.float32)
-    labels = np.digitize(good, np.quantile(good, [0.52, 0.84, 0.97, 0.99]))
-    return RankingData.from_arrays(X, labels, group=sizes)
+    X, good = cuda.device_array((n_docs, N_FEATURES), np.float32), cuda.device_array(n_docs, np.float32)
+    _draw[256, 128](create_xoroshiro128p_states(256 * 128, seed), X, good)
+    drawn = good.copy_to_host()
+    labels = np.digitize(drawn, np.quantile(drawn, [0.52, 0.84, 0.97, 0.99]))
+    return RankingData.from_arrays(X.copy_to_host(), labels, group=sizes)
 
 
 def copy_bandwidth() -> float:
@@ -127,17 +133,12 @@ def measure_upload(X: Array) -> None:
 
 def measure_scoring(X: Array, bandwidth: float, repeat: int) -> None:
     """Linear scores of all rows, once they are on the card."""
-    from rankwright.gpu.arranged import Arranged
+    from rankwright.gpu import products
 
-    n = len(X)
-    arranged = Arranged(card.upload(X), card.upload(np.arange(n)), np.array([0, n]))
-    weights: list[Array] = [np.random.default_rng(at).standard_normal((X.shape[1],)) for at in range(2)]
-
-    def score() -> None:
-        arranged.score(weights[0])
-        weights.reverse()
-
-    seconds = timed(score, 10 * repeat)
+    there, rows = card.upload(X), card.upload(np.arange(len(X)))
+    weights = card.upload(np.random.default_rng(0).standard_normal((X.shape[1],)))
+    scores, grid = cuda.device_array(len(X), np.float64), 16 * card.multiprocessors()
+    seconds = timed(lambda: products.score_rows[grid, products.SUMMING](there, rows, weights, scores), 10 * repeat)
     floor = X.nbytes / bandwidth
     share = floor / seconds
     times = f"{seconds * 1e3:.2f} ms, floor {floor * 1e3:.2f} ms"
@@ -175,9 +176,7 @@ def measure_fit(name: str, make_ranker: Any, data: RankingData, bandwidth: float
     )
     whole = float(np.median([all_of_it for _, all_of_it in rows[1:]]))
     last = ranker.path_[-1]
-    print(
-        f"    floor of the passes {floor:.3f} s; solver {last.seconds:.3f} s, {last.seconds_planes:.3f} of it on planes;"
-    )
+    print(f"    floor of the passes {floor:.3f} s; solver {last.seconds:.3f} s, on planes {last.seconds_planes:.3f} s;")
     print(f"    the whole fit {whole:.3f} s, with upload {rows[0][1]:.3f} s", flush=True)
     if args.cpu:
         compare(make_ranker, data.select(np.arange(min(args.cpu, data.n_queries))), args.threads)

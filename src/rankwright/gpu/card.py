@@ -1,11 +1,13 @@
 """The GPU: whether there is one, its memory, and arrays on their way to it.
 
-Nothing here is imported unless ``device="cuda"`` was asked for. Arrays travel through page-locked buffers, which
-several threads fill while the card reads others: several times as fast as from ordinary memory.
+Nothing here is imported unless ``device="cuda"`` was asked for. Arrays travel from page-locked memory, which is several
+times as fast as from ordinary memory: their own, locked for the time of the copy, or where that cannot be (files that
+are mapped) buffers that several threads fill.
 """
 
 from __future__ import annotations
 
+import ctypes
 import importlib.util
 import os
 import threading
@@ -21,7 +23,7 @@ from rankwright.errors import InputError
 __all__ = ["blocks", "check_card", "free_bytes", "is_simulated", "multiprocessors", "name", "upload", "zeros"]
 
 Array = npt.NDArray[Any]
-_PIECE = 1 << 22  # bytes of a page-locked buffer
+_PIECE = 1 << 24  # bytes of a page-locked buffer
 _SMALL = 1 << 20  # bytes: smaller arrays go directly
 _THREADS = 8  # that fill buffers
 _LEAST_GRID = 128
@@ -163,8 +165,25 @@ def upload(array: Array, into: Any = None) -> Any:
     if is_simulated() or array.nbytes <= _SMALL:
         target.copy_to_device(array)
         return target
-    _staging().send(array.reshape(-1).view(np.uint8), target.reshape(array.size).view(np.uint8))
+    given, taken = array.reshape(-1).view(np.uint8), target.reshape(array.size).view(np.uint8)
+    if not _sent_locked(given, taken):
+        _staging().send(given, taken)
     return target
+
+
+def _sent_locked(given: Array, taken: Any) -> bool:
+    """Lock the pages of an array where it is and copy it; whether that could be done, as for most memory."""
+    from numba import cuda
+
+    memory: Any = (ctypes.c_uint8 * given.nbytes).from_address(
+        given.ctypes.data
+    )  # which may be written to, for the driver
+    try:
+        with cuda.pinned(np.frombuffer(memory, np.uint8)):
+            taken.copy_to_device(given)
+    except Exception:  # locked already, or of a kind that cannot be: the driver says no in many ways
+        return False
+    return True
 
 
 def blocks(wanted: int) -> int:

@@ -32,10 +32,14 @@ def score_rows(X: Any, rows: Any, weights: Any, scores: Any) -> None:
     Features without a weight may be missing.
     """
     parts = cuda.shared.array(_PARTS, float64)
+    chosen = cuda.shared.array(ROWS, int64)
     t, n, d = cuda.threadIdx.x, rows.size, X.shape[1]
     warp, lane = t // LANES, t % LANES
     for first in range(cuda.blockIdx.x * ROWS, n, cuda.gridDim.x * ROWS):
         many = min(ROWS, n - first)
+        if t < ROWS:
+            chosen[t] = rows[min(first + t, n - 1)]  # what is read beyond the last row is not used
+        cuda.syncthreads()
         for left in range(0, d, _ACROSS):
             at = left + lane
             j, k, m = min(at, d - 1), min(at + LANES, d - 1), min(at + 2 * LANES, d - 1)
@@ -45,16 +49,23 @@ def score_rows(X: Any, rows: Any, weights: Any, scores: Any) -> None:
             c = weights[m] if at + 2 * LANES < d else 0.0
             e = weights[o] if at + 3 * LANES < d else 0.0
             f = weights[p] if at + 4 * LANES < d else 0.0
-            for i in range(warp, many, _WARPS):
-                row = rows[first + i]
-                q, r, s = X[row, j], X[row, k], X[row, m]
-                u, v = X[row, o], X[row, p]
+            for i in range(warp, many, 2 * _WARPS):  # two rows at a time: more is on its way
+                row, other = chosen[i], chosen[min(i + _WARPS, ROWS - 1)]
+                q, r, s, u, v = X[row, j], X[row, k], X[row, m], X[row, o], X[row, p]
+                g, h, w, x, y = X[other, j], X[other, k], X[other, m], X[other, o], X[other, p]
                 total = q * a if a != 0.0 else 0.0
                 total += r * b if b != 0.0 else 0.0
                 total += s * c if c != 0.0 else 0.0
                 total += u * e if e != 0.0 else 0.0
                 total += v * f if f != 0.0 else 0.0
                 parts[i, lane] = total if left == 0 else parts[i, lane] + total
+                if i + _WARPS < many:
+                    total = g * a if a != 0.0 else 0.0
+                    total += h * b if b != 0.0 else 0.0
+                    total += w * c if c != 0.0 else 0.0
+                    total += x * e if e != 0.0 else 0.0
+                    total += y * f if f != 0.0 else 0.0
+                    parts[i + _WARPS, lane] = total if left == 0 else parts[i + _WARPS, lane] + total
         cuda.syncthreads()
         if t < many:
             total = 0.0

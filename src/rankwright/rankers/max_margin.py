@@ -362,7 +362,8 @@ class StructuredSVM(MaxMarginRanker):
             if task.choice is not None and task.choice.start is not None:
                 starter.C = task.choice.start.setting
             if starter._useful(task.data).any():
-                starter.fit_data(task.data, task.valid, weights=task.weights.queries)
+                weights = task.weights.queries
+                starter.fit_data(task.data, task.valid, weights=weights if np.ptp(weights) else None)
                 self.start_, start = starter, starter.coef_
                 if starter.training_.interrupted:
                     return StartOnly(starter)
