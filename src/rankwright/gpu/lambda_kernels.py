@@ -350,7 +350,7 @@ def _by_changes(changes: Callable[..., None], prepare: Callable[..., None]) -> A
 
 @cache
 def lambda_kernels(changes: Callable[..., None] | None, prepare: Callable[..., None] | None) -> tuple[Any, Any]:
-    """The kernels of short queries, whose vectors fit shared memory, and of long ones; a block for each query.
+    """The kernels of short queries, whose vectors fit shared memory, and of long ones; ``working`` blocks share them.
 
     Without functions for the changes, the measure is a sum over positions without credits.
     """
@@ -358,27 +358,27 @@ def lambda_kernels(changes: Callable[..., None] | None, prepare: Callable[..., N
 
     @cuda.jit
     def short(
-        queries: Any, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any, tables: Any,
-        residuals: Any, curves: Any,
+        queries: Any, working: int, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any,
+        tables: Any, residuals: Any, curves: Any,
     ) -> None:  # fmt: skip
         held = cuda.shared.array((2, _THREADS), float64)
         own = cuda.shared.array((OF_DOCUMENT, SHORT), float64)
         order = cuda.shared.array((PLACES, SHORT), int32)
         block = cuda.blockIdx.x
         state, table = states[block % states.shape[0]], tables[block % tables.shape[0]]
-        for number in range(block, queries.size, cuda.gridDim.x):
+        for number in range(block, queries.size if block < working else 0, working):
             one_query(queries[number], scores, data, settings, order, own, held, state, table, residuals, curves)
 
     @cuda.jit
     def long(
-        queries: Any, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any, tables: Any,
-        residuals: Any, curves: Any,
+        queries: Any, working: int, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any,
+        tables: Any, residuals: Any, curves: Any,
     ) -> None:  # fmt: skip
         held = cuda.shared.array((2, _THREADS), float64)
         block = cuda.blockIdx.x
-        own, order = vectors[block], places[block]
+        own, order = vectors[block % vectors.shape[0]], places[block % places.shape[0]]
         state, table = states[block % states.shape[0]], tables[block % tables.shape[0]]
-        for number in range(block, queries.size, cuda.gridDim.x):
+        for number in range(block, queries.size if block < working else 0, working):
             one_query(queries[number], scores, data, settings, order, own, held, state, table, residuals, curves)
 
     return short, long
