@@ -152,12 +152,12 @@ class LambdaMART(TreeRanker, FromBackground):
 
     def _run_on_card(self, task: Task, start: Start) -> Run:
         """Bins, scores and gradients stay on the GPU; every round, its tree comes back."""
+        if task.weights.winning is not None:
+            raise not_on_card("positions are given to fit")
         from rankwright.gpu.card import upload
         from rankwright.gpu.lambdas import CardLambdas
         from rankwright.gpu.tree_learner import CardTrees
 
-        if task.weights.winning is not None:
-            raise not_on_card("positions are given to fit")
         data, valid, threads = task.data, task.valid, threads_of(self.n_jobs)
         features = self._features(data)
         ordered = Ordered.of(task, features, threads)
