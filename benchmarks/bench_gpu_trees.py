@@ -28,6 +28,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import cuda
 
+from bench_gpu import copy_bandwidth, mark, timed
 from bench_lambda_mart import BINS, LEAVES, MIN_ROWS, N_FEATURES, RATE, TRUNCATION, make
 from rankwright import LambdaMART, RankingData, evaluate
 from rankwright.gpu import card
@@ -77,24 +78,8 @@ def main() -> int:
 
 def limits_of() -> Limits:
     """Bandwidth of a copy, and rates from the clock."""
-    one, another = (cuda.device_array(1 << 30, np.float32) for _ in range(2))
-    seconds = timed(lambda: another.copy_to_device(one), 10)
     clocks = 1e3 * cuda.get_current_device().CLOCK_RATE * card.multiprocessors()
-    return Limits(2 * one.nbytes / seconds, LANES * clocks, DOUBLES * clocks)
-
-
-def timed(function: Callable[[], Any], repeat: int) -> float:
-    """Seconds on the card, the median of several."""
-    function()
-    found = []
-    for _ in range(repeat):
-        start, stop = cuda.event(), cuda.event()
-        start.record()
-        function()
-        stop.record()
-        stop.synchronize()
-        found.append(cuda.event_elapsed_time(start, stop) / 1e3)
-    return float(np.median(found))
+    return Limits(copy_bandwidth(), LANES * clocks, DOUBLES * clocks)
 
 
 def measured(function: Callable[[], Any]) -> tuple[float, Any]:
@@ -133,11 +118,6 @@ def ndcg(ranker: Any, data: RankingData) -> float:
 def of_scores(scores: Array, data: RankingData) -> float:
     """nDCG@10 of scores."""
     return float(evaluate(data.labels, scores, group=data.sizes, measures=["ndcg@10"]).means["nDCG@10"])
-
-
-def mark(is_met: bool) -> str:
-    """Whether a claim is met."""
-    return "(met)" if is_met else "(NOT MET)"
 
 
 def report(fit: tuple[float, Any], data: RankingData, other: RankingData, limits: Limits) -> None:
@@ -182,7 +162,7 @@ def parts_of_a_tree(ranker: Any, data: RankingData, limits: Limits) -> None:
         measure = parse_measure(name).resolve("letor")
         lambdas = CardLambdas(labels, data.indptr, measure, TRUNCATION, 16, nearness=0.03, normalize=True)
         scores = cuda.to_device(np.random.default_rng(0).normal(size=data.n_docs))
-        seconds = timed(lambda lambdas=lambdas, scores=scores: lambdas.evaluate(scores), 9)  # type: ignore[misc]
+        seconds = timed(lambda lambdas=lambdas, scores=scores: lambdas.evaluate(scores), 9)
         floor = pairs_of(data.sizes) * OPERATIONS / limits.doubles
         print(f"gradients, {name}: {1e3 * seconds:.2f} ms, floor {1e3 * floor:.2f} ms")
 

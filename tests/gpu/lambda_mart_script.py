@@ -2,15 +2,12 @@
 
 import warnings
 
-from simulated import hurry
-
 from rankwright import LambdaMART
 
 NODES = ("feature", "threshold", "missing_left", "left", "value", "gain", "count")
 
 
 def main(given):
-    hurry()
     warnings.simplefilter("ignore")  # of code that is not compiled in the simulator
     ranker = LambdaMART(2, max_leaves=3, min_rows=3, truncation=5, device="cuda")
     valid = (given["X_valid"], given["y_valid"], given["q_valid"])

@@ -25,6 +25,7 @@ __all__ = ["CardTrees"]
 
 Array = npt.NDArray[Any]
 _THREADS = 256
+_MOST_LEAVES = (1 << 16) - 1  # blocks in one direction
 _BLOCKS = 4  # that sum up histograms on a multiprocessor: shared memory is enough for so many
 
 
@@ -66,6 +67,10 @@ class CardTrees:
         self._tree_rows, self._tree_features, self._min_rows = tree_rows, tree_features, min_rows
         n, n_tiles = bins.n_rows, bins.codes.shape[0]
         self._max_leaves = min(max_leaves, max(n, 1))
+        if self._max_leaves > _MOST_LEAVES:
+            raise InputError(
+                f"device is 'cuda', but max_leaves is {max_leaves:,}; expected at most {_MOST_LEAVES:,} there"
+            )
         size = self._max_leaves * n_tiles * kernels.SIZE
         if 4 * size + 20 * n > card.free_bytes():
             what = (
