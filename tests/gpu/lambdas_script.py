@@ -1,7 +1,6 @@
 """On the card: lambda gradients."""
 
 from numba import cuda
-from simulated import hurry
 
 from rankwright.gpu import lambda_kernels
 from rankwright.gpu.lambdas import CardLambdas
@@ -9,7 +8,6 @@ from rankwright.measures import parse_measure
 
 
 def main(given):
-    hurry()
     found = {}
     for case, name in enumerate(given["measures"]):
         lambda_kernels._COUNTED = (

@@ -77,3 +77,4 @@ def test_a_forest_scores_as_on_the_cpu(data, found, dtype):
     scores = np.zeros(len(found["rows"]))
     add_scores(forest, found["rows"].astype(dtype), scores)
     assert np.array_equal(found[f"by_{dtype}"], scores)
+    assert np.array_equal(found["by_model"], scores)

@@ -2,18 +2,18 @@
 
 import numpy as np
 from numba import cuda
-from simulated import hurry
 
+from rankwright.gpu.scoring import model_scores
 from rankwright.gpu.tree_bins import bin_on_card
 from rankwright.gpu.tree_learner import CardTrees
 from rankwright.gpu.tree_scores import CardForest
 from rankwright.models.trees.forest import Forest
+from rankwright.models.trees.model import TreeModel
 
 NODES = ("feature", "threshold", "missing_left", "left", "value", "gain", "count")
 
 
 def main(given):
-    hurry()
     X, order = given["X"], given["order"]
     bins = bin_on_card(X, int(given["max_bins"]), 0, 1, order)
     found = {"codes": bins.codes.copy_to_host(), "varies": bins.varies}
@@ -33,4 +33,6 @@ def main(given):
         found |= {f"{case}_scores": scores.copy_to_host(), f"{case}_valid": valid_scores}
     for dtype in (np.float32, np.float64):
         found[f"by_{np.dtype(dtype)}"] = CardForest(forest, dtype).score(given["rows"].astype(dtype))
+    model = TreeModel(4, ("a", "b", "c", "d"), forest)
+    found["by_model"] = model_scores(model, given["rows"][:, ::-1], ["d", "c", "b", "a"])
     return found

@@ -155,9 +155,9 @@ def scored(
             data = dataclasses.replace(data, X=X, feature_names=names)
         saved.model.check_text(data.feature_names, data.categories)
         if device == "cuda":
-            from rankwright.gpu.scoring import linear_scores
+            from rankwright.gpu.scoring import model_scores
 
-            return data, linear_scores(saved.model, data.X, data.feature_names)
+            return data, model_scores(saved.model, data.X, data.feature_names)
         return data, saved.model.score(data.X, data.feature_names, data.indptr)
     except MissingFeaturesError as error:
         raise error.or_use(MISSING_AS_ZERO, features) from None

@@ -30,7 +30,7 @@ _DISCOUNT = _SCORE  # of every rank, once documents are ranked
 _ORDER, _RANK, PLACES = range(3)
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _sort(scores: Any, order: Any, n: int) -> None:
     """Fill ``order`` with the places of the scores, highest first, equal ones in their order."""
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
@@ -64,7 +64,7 @@ def _sort(scores: Any, order: Any, n: int) -> None:
         size *= 2
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _end(values: Any, first: int, last: int, way: float) -> int:
     """Where the run of equal values that begins at ``first`` ends, at most ``last``; values go up (1) or down (−1)."""
     low, high, value = first + 1, last, values[first]
@@ -77,7 +77,7 @@ def _end(values: Any, first: int, last: int, way: float) -> int:
     return low
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _begin(values: Any, first: int, at: int, way: float) -> int:
     """Where the run of equal values that ``at`` is in begins, at least ``first``."""
     low, high, value = first, at, values[at]
@@ -90,7 +90,7 @@ def _begin(values: Any, first: int, at: int, way: float) -> int:
     return low
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _rank_in_tie(placed: Any, first: int, last: int, at: int) -> int:
     """The rank of the document at a place of the tie ``first … last − 1``; see `lambdas._spread`."""
     start = _begin(placed, first, at, 1.0)
@@ -104,7 +104,7 @@ def _rank_in_tie(placed: Any, first: int, last: int, at: int) -> int:
     return rank
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _rank(scores: Any, docs: Any, worth: Any, start: int, n: int, places: Any, own: Any) -> bool:
     """Rank the documents of a query; whether there are ties."""
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
@@ -132,7 +132,7 @@ def _rank(scores: Any, docs: Any, worth: Any, start: int, n: int, places: Any, o
     return cuda.syncthreads_or(tie) != 0
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _raise_powers(own: Any, n: int) -> bool:
     """e^s of all scores around their middle, and e^−s; False, and nothing, where they are too far apart."""
     ordered = own[_ORDERED]
@@ -147,7 +147,7 @@ def _raise_powers(own: Any, n: int) -> bool:
     return together
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _pair(change: float, wins: bool, power: float, near_by: float) -> Any:
     """How much the upper document of a pair should rise, the second derivative, and λ."""
     inverse = 1.0 / ((1.0 + power) * near_by)
@@ -156,7 +156,7 @@ def _pair(change: float, wins: bool, power: float, near_by: float) -> Any:
     return (won, lost * (inverse * near_by), won) if wins else (-lost, lost * (inverse * near_by), lost)
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _total(value: float, held: Any) -> float:
     """The sum over the threads of a block, in a fixed order."""
     t, step = cuda.threadIdx.x, cuda.blockDim.x // 2
@@ -172,7 +172,7 @@ def _total(value: float, held: Any) -> float:
     return found
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _write(
     docs: Any, start: int, n: int, tied: bool, norm: float, weight: float, places: Any, own: Any, residuals: Any,
     curves: Any,
@@ -201,131 +201,160 @@ def _write(
             residuals[doc], curves[doc] = up, curve
 
 
-@cuda.jit(device=True)
-def _power(i: int, j: int, own: Any) -> float:
-    """e^(s_i − s_j) of scores that are not far apart."""
-    return own[_POWER, i] * own[_INVERSE, j]
-
-
-@cuda.jit(device=True)
-def _far_power(i: int, j: int, own: Any) -> float:
-    """The same for any; beyond a reach it makes no difference."""
+@cuda.jit(device=True, cache=True)
+def _power(i: int, j: int, far: Any, own: Any) -> float:
+    """e^(s_i − s_j); beyond a reach it makes no difference. ``far`` is None where scores are not far apart."""
+    if far is None:
+        return own[_POWER, i] * own[_INVERSE, j]
     return math.exp(min(own[_ORDERED, i] - own[_ORDERED, j], _FARTHEST))
 
 
-def _pairs_of(change_of: Any, power_of: Any) -> Any:
-    """The function that adds up the pairs whose upper rank is from ``first`` to ``stop − 1``; returns a thread's Σ λ.
-
-    There are no branches: documents of equal worth change nothing.
-    """
-
-    @cuda.jit(device=True)
-    def below(first: int, stop: int, n: int, factors: Any, table: Any, own: Any) -> None:
-        """Pairs of every document with those above it."""
-        ranked, ordered = own[_RANKED], own[_ORDERED]
-        for at in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-            up, curve, worth, score = 0.0, 0.0, ranked[at], ordered[at]
-            for i in range(first, min(at, stop)):
-                near_by = factors[0] + factors[1] * (ordered[i] - score)
-                change = change_of(i, at, first, own, table)
-                rise, bend, _ = _pair(change, ranked[i] > worth, power_of(i, at, own), near_by)
-                up -= rise
-                curve += bend
-            own[_UP, at] += up
-            own[_CURVE, at] += curve
-        cuda.syncthreads()
-
-    @cuda.jit(device=True)
-    def above(first: int, stop: int, n: int, factors: Any, table: Any, own: Any, held: Any) -> float:
-        """Pairs of the documents from ``first`` on with those below; threads to spare share the pairs of one."""
-        ranked, ordered = own[_RANKED], own[_ORDERED]
-        rows, t = stop - first, cuda.threadIdx.x
-        shares, forces = max(1, cuda.blockDim.x // max(rows, 1)), 0.0
-        for item in range(t, rows * shares, cuda.blockDim.x):
-            at = first + item % rows
-            up, curve, worth, score = 0.0, 0.0, ranked[at], ordered[at]
-            for j in range(at + 1 + item // rows, n, shares):
-                near_by = factors[0] + factors[1] * (score - ordered[j])
-                change = change_of(at, j, first, own, table)
-                rise, bend, force = _pair(change, worth > ranked[j], power_of(at, j, own), near_by)
-                up += rise
-                curve += bend
-                forces += force
-            if shares == 1:
-                own[_UP, at] += up
-                own[_CURVE, at] += curve
-            else:
-                held[0, t], held[1, t] = up, curve
-        cuda.syncthreads()
-        if shares > 1 and t < rows:
-            for share in range(shares):
-                own[_UP, first + t] += held[0, t + share * rows]
-                own[_CURVE, first + t] += held[1, t + share * rows]
-        cuda.syncthreads()
-        return forces
-
-    @cuda.jit(device=True)
-    def add_pairs(first: int, stop: int, n: int, factors: Any, table: Any, own: Any, held: Any) -> float:
-        below(first, stop, n, factors, table, own)
-        return above(first, stop, n, factors, table, own, held)
-
-    return add_pairs
-
-
-@cuda.jit(device=True)
-def _of_positions(i: int, j: int, first: int, own: Any, table: Any) -> float:
-    """The documents exchange their discounts."""
-    return (own[_RANKED, j] - own[_RANKED, i]) * (own[_DISCOUNT, i] - own[_DISCOUNT, j])
-
-
-@cuda.jit(device=True)
-def _of_table(i: int, j: int, first: int, own: Any, table: Any) -> float:
+@cuda.jit(device=True, cache=True)
+def _change(i: int, j: int, first: int, table: Any, own: Any) -> float:
+    """The change if two documents swap, from the table of the ranks from ``first`` on; None: they swap discounts."""
+    if table is None:
+        return (own[_RANKED, j] - own[_RANKED, i]) * (own[_DISCOUNT, i] - own[_DISCOUNT, j])
     return table[j, i - first]
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
+def _below(first: int, stop: int, n: int, factors: Any, table: Any, far: Any, own: Any) -> None:
+    """Pairs of every document with those above it, from ``first`` on; without branches: equal worths change nothing."""
+    ranked, ordered = own[_RANKED], own[_ORDERED]
+    for at in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+        up, curve, worth, score = 0.0, 0.0, ranked[at], ordered[at]
+        for i in range(first, min(at, stop)):
+            near_by = factors[0] + factors[1] * (ordered[i] - score)
+            change = _change(i, at, first, table, own)
+            rise, bend, _ = _pair(change, ranked[i] > worth, _power(i, at, far, own), near_by)
+            up -= rise
+            curve += bend
+        own[_UP, at] += up
+        own[_CURVE, at] += curve
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True, cache=True)
+def _above(first: int, stop: int, n: int, factors: Any, table: Any, far: Any, own: Any, held: Any) -> float:
+    """Pairs of documents from ``first`` on with those below, which threads to spare share; returns a thread's Σ λ."""
+    ranked, ordered = own[_RANKED], own[_ORDERED]
+    rows, t = stop - first, cuda.threadIdx.x
+    shares, forces = max(1, cuda.blockDim.x // max(rows, 1)), 0.0
+    for item in range(t, rows * shares, cuda.blockDim.x):
+        at = first + item % rows
+        up, curve, worth, score = 0.0, 0.0, ranked[at], ordered[at]
+        for j in range(at + 1 + item // rows, n, shares):
+            near_by = factors[0] + factors[1] * (score - ordered[j])
+            change = _change(at, j, first, table, own)
+            rise, bend, force = _pair(change, worth > ranked[j], _power(at, j, far, own), near_by)
+            up += rise
+            curve += bend
+            forces += force
+        if shares == 1:
+            own[_UP, at] += up
+            own[_CURVE, at] += curve
+        else:
+            held[0, t], held[1, t] = up, curve
+    cuda.syncthreads()
+    if shares > 1 and t < rows:
+        for share in range(shares):
+            own[_UP, first + t] += held[0, t + share * rows]
+            own[_CURVE, first + t] += held[1, t + share * rows]
+    cuda.syncthreads()
+    return forces
+
+
+@cuda.jit(device=True, cache=True)
+def _add_pairs(
+    first: int, stop: int, n: int, together: bool, factors: Any, table: Any, own: Any, held: Any
+) -> float:  # fmt: skip
+    """Add up the pairs whose upper rank is from ``first`` to ``stop − 1``; returns what a thread has of Σ λ."""
+    if together:
+        _below(first, stop, n, factors, table, None, own)
+        return _above(first, stop, n, factors, table, None, own, held)
+    _below(first, stop, n, factors, table, 1, own)
+    return _above(first, stop, n, factors, table, 1, own, held)
+
+
+@cuda.jit(device=True, cache=True)
 def _norm(forces: float, norm: float, normalize: bool) -> float:
     """What the gradients of a query are divided by."""
     forces *= 2.0 / norm
     return norm * (forces / math.log2(1.0 + forces)) if normalize and forces > 0.0 else norm
 
 
-def _by_positions() -> Any:
-    """One query of a measure that is a sum over positions without credits; ``parameters`` are its discounts."""
-    add_near, add_far = _pairs_of(_of_positions, _power), _pairs_of(_of_positions, _far_power)
-
-    @cuda.jit(device=True)
-    def one_query(
-        q: int, scores: Any, data: Any, settings: Any, places: Any, own: Any, held: Any, state: Any, table: Any,
-        residuals: Any, curves: Any,
-    ) -> None:  # fmt: skip
-        docs, indptr, worth, _, norms, weights, parameters = data
-        truncation, near, slope, normalize = settings
-        start, n = indptr[q], indptr[q + 1] - indptr[q]
-        tied = _rank(scores, docs, worth, start, n, places, own)
-        for r in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-            own[_DISCOUNT, r] = parameters[r]
-        given = (0, min(truncation, n - 1), n, (near, slope), table, own, held)
-        forces = add_near(*given) if _raise_powers(own, n) else add_far(*given)
-        norm = _norm(_total(forces, held), norms[q], normalize)
-        _write(docs, start, n, tied, norm, weights[q], places, own, residuals, curves)
-        cuda.syncthreads()
-
-    return one_query
+@cuda.jit(device=True, cache=True)
+def _finish(
+    q: int, forces: float, tied: bool, data: Any, settings: Any, places: Any, own: Any, held: Any, residuals: Any,
+    curves: Any,
+) -> None:  # fmt: skip
+    """Divide by the norm of the query, and write."""
+    docs, indptr, _, _, norms, weights, _ = data
+    norm = _norm(_total(forces, held), norms[q], settings[3])
+    start, n = indptr[q], indptr[q + 1] - indptr[q]
+    _write(docs, start, n, tied, norm, weights[q], places, own, residuals, curves)
+    cuda.syncthreads()
 
 
-def _by_changes(changes: Callable[..., None], prepare: Callable[..., None]) -> Any:
-    """One query of a measure whose swap changes are functions; see :class:`rankwright.measures.forms.Swaps`."""
-    add_near, add_far = _pairs_of(_of_table, _power), _pairs_of(_of_table, _far_power)
+@cuda.jit(device=True, cache=True)
+def _by_positions(
+    q: int, scores: Any, data: Any, settings: Any, places: Any, own: Any, held: Any, residuals: Any, curves: Any
+) -> None:  # fmt: skip
+    """One query of a measure that is a sum over positions without credits; the parameters are its discounts."""
+    docs, indptr, worth, _, _, _, parameters = data
+    truncation, near, slope, _ = settings
+    start, n = indptr[q], indptr[q + 1] - indptr[q]
+    tied = _rank(scores, docs, worth, start, n, places, own)
+    for r in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+        own[_DISCOUNT, r] = parameters[r]
+    together = _raise_powers(own, n)
+    forces = _add_pairs(0, min(truncation, n - 1), n, together, (near, slope), None, own, held)
+    _finish(q, forces, tied, data, settings, places, own, held, residuals, curves)
+
+
+@cuda.jit(cache=True)
+def _short_by_positions(
+    queries: Any, working: int, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any,
+    tables: Any, residuals: Any, curves: Any,
+) -> None:  # fmt: skip
+    held = cuda.shared.array((2, _THREADS), float64)
+    own = cuda.shared.array((OF_DOCUMENT, SHORT), float64)
+    order = cuda.shared.array((PLACES, SHORT), int32)
+    block = cuda.blockIdx.x
+    for number in range(block, queries.size if block < working else 0, working):
+        _by_positions(queries[number], scores, data, settings, order, own, held, residuals, curves)
+
+
+@cuda.jit(cache=True)
+def _long_by_positions(
+    queries: Any, working: int, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any,
+    tables: Any, residuals: Any, curves: Any,
+) -> None:  # fmt: skip
+    held = cuda.shared.array((2, _THREADS), float64)
+    block = cuda.blockIdx.x
+    own, order = vectors[block % vectors.shape[0]], places[block % places.shape[0]]
+    for number in range(block, queries.size if block < working else 0, working):
+        _by_positions(queries[number], scores, data, settings, order, own, held, residuals, curves)
+
+
+@cache
+def lambda_kernels(changes: Callable[..., None] | None, prepare: Callable[..., None] | None) -> tuple[Any, Any]:
+    """The kernels of short queries, whose vectors fit shared memory, and of long ones; ``working`` blocks share them.
+
+    ``changes`` and ``prepare`` are those of :class:`rankwright.measures.forms.Swaps`; without them, the measure is a
+    sum over positions without credits.
+    """
+    if changes is None or prepare is None:
+        return _short_by_positions, _long_by_positions
     own_changes, own_prepare = cuda.jit(device=True)(changes), cuda.jit(device=True)(prepare)
 
     @cuda.jit(device=True)
-    def one_query(
+    def by_changes(
         q: int, scores: Any, data: Any, settings: Any, places: Any, own: Any, held: Any, state: Any, table: Any,
         residuals: Any, curves: Any,
     ) -> None:  # fmt: skip
-        docs, indptr, worth, known, norms, weights, parameters = data
-        truncation, near, slope, normalize = settings
+        docs, indptr, worth, known, _, _, parameters = data
+        truncation, near, slope, _ = settings
         start, n, t = indptr[q], indptr[q + 1] - indptr[q], cuda.threadIdx.x
         tied = _rank(scores, docs, worth, start, n, places, own)
         together = _raise_powers(own, n)
@@ -339,46 +368,32 @@ def _by_changes(changes: Callable[..., None], prepare: Callable[..., None]) -> A
             for i in range(first + t, stop, cuda.blockDim.x):
                 own_changes(i, ranked, parameters, state, table[:n, i - first])
             cuda.syncthreads()
-            given = (first, stop, n, (near, slope), table, own, held)
-            forces += add_near(*given) if together else add_far(*given)
-        norm = _norm(_total(forces, held), norms[q], normalize)
-        _write(docs, start, n, tied, norm, weights[q], places, own, residuals, curves)
-        cuda.syncthreads()
-
-    return one_query
-
-
-@cache
-def lambda_kernels(changes: Callable[..., None] | None, prepare: Callable[..., None] | None) -> tuple[Any, Any]:
-    """The kernels of short queries, whose vectors fit shared memory, and of long ones; a block for each query.
-
-    Without functions for the changes, the measure is a sum over positions without credits.
-    """
-    one_query = _by_positions() if changes is None or prepare is None else _by_changes(changes, prepare)
+            forces += _add_pairs(first, stop, n, together, (near, slope), table, own, held)
+        _finish(q, forces, tied, data, settings, places, own, held, residuals, curves)
 
     @cuda.jit
     def short(
-        queries: Any, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any, tables: Any,
-        residuals: Any, curves: Any,
+        queries: Any, working: int, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any,
+        tables: Any, residuals: Any, curves: Any,
     ) -> None:  # fmt: skip
         held = cuda.shared.array((2, _THREADS), float64)
         own = cuda.shared.array((OF_DOCUMENT, SHORT), float64)
         order = cuda.shared.array((PLACES, SHORT), int32)
         block = cuda.blockIdx.x
-        state, table = states[block % states.shape[0]], tables[block % tables.shape[0]]
-        for number in range(block, queries.size, cuda.gridDim.x):
-            one_query(queries[number], scores, data, settings, order, own, held, state, table, residuals, curves)
+        given = (states[block % states.shape[0]], tables[block % tables.shape[0]], residuals, curves)
+        for number in range(block, queries.size if block < working else 0, working):
+            by_changes(queries[number], scores, data, settings, order, own, held, *given)
 
     @cuda.jit
     def long(
-        queries: Any, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any, tables: Any,
-        residuals: Any, curves: Any,
+        queries: Any, working: int, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any,
+        tables: Any, residuals: Any, curves: Any,
     ) -> None:  # fmt: skip
         held = cuda.shared.array((2, _THREADS), float64)
         block = cuda.blockIdx.x
-        own, order = vectors[block], places[block]
-        state, table = states[block % states.shape[0]], tables[block % tables.shape[0]]
-        for number in range(block, queries.size, cuda.gridDim.x):
-            one_query(queries[number], scores, data, settings, order, own, held, state, table, residuals, curves)
+        own, order = vectors[block % vectors.shape[0]], places[block % places.shape[0]]
+        given = (states[block % states.shape[0]], tables[block % tables.shape[0]], residuals, curves)
+        for number in range(block, queries.size if block < working else 0, working):
+            by_changes(queries[number], scores, data, settings, order, own, held, *given)
 
     return short, long

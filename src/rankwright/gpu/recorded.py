@@ -50,12 +50,17 @@ class Recorded:
         return made
 
     def close(self) -> None:
-        """Forget the launches."""
+        """Forget the launches, and the arrays that they are for."""
+        self._launch = _launch_nothing
         if self._graph is not None:
             from numba.cuda.cudadrv.driver import binding as driver
 
             _checked(driver.cuGraphExecDestroy(self._graph))
             self._graph = None
+
+
+def _launch_nothing(stream: Any) -> None:
+    """What is launched after `Recorded.close`."""
 
 
 def _checked(result: Any) -> Any:

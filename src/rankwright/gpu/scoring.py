@@ -14,13 +14,20 @@ from rankwright.errors import InputError
 from rankwright.gpu import products
 from rankwright.gpu.card import blocks, is_simulated, multiprocessors, upload
 from rankwright.gpu.order import count_up
+from rankwright.gpu.tree_scores import forest_scores
 from rankwright.models.linear import LinearModel
+from rankwright.models.trees.model import TreeModel
 
-__all__ = ["linear_scores", "score_there", "weights_of"]
+__all__ = ["linear_scores", "model_scores", "score_there", "weights_of"]
 
 Array = npt.NDArray[Any]
 _PART = 1 << 28  # bytes of features at a time
 _THREADS, _WAVES = (4 if is_simulated() else 128), 16
+
+
+def model_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None) -> Array:
+    """The scores of a linear model or of trees, for rows of features."""
+    return (forest_scores if isinstance(model, TreeModel) else linear_scores)(model, X, feature_names)
 
 
 def linear_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None) -> Array:
@@ -49,7 +56,11 @@ def score_there(X: Any, rows: Any, weights: Array, scores: Any) -> None:
 def weights_of(model: Any, n_columns: int, feature_names: Sequence[str] | None) -> Array:
     """A weight for every column of the data."""
     if not isinstance(model, LinearModel) or model.query_scaling is not None:
-        what = "a model that scales features within queries" if isinstance(model, LinearModel) else "not linear"
+        what = (
+            "a model that scales features within queries"
+            if isinstance(model, LinearModel)
+            else "neither linear nor trees"
+        )
         raise InputError(f"device is 'cuda', and the model is {what}; expected device='cpu'")
     columns, weights = model._columns(n_columns, feature_names), np.zeros(n_columns)
     if columns is None:

@@ -86,7 +86,7 @@ def bins_like(ends: tuple[Array, ...], X: Array, order: Array | None = None) -> 
     return CardBins(codes, ends, np.array([len(own) > 0 for own in ends], bool) | some)
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def _assign(X: Any, places: Any, table: Any, sizes: Any, codes: Any, missing: Any) -> None:
     """Bins of a tile of features (x) for a part of the rows (y), by bisection; as `binning._fill` does it."""
     ends = cuda.shared.array((TILE, 256), float64)

@@ -45,7 +45,7 @@ FOUND = 2
 """What is found for every child and feature: the gain, and the split as a number (bin, + 256: missing values left)."""
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def start_tree(n_rows: Any, all_rows: bool, rows: Any, sums: Any, leaves: Any, now: Any) -> None:
     """The first ``n_rows[0]`` of the first list are one leaf, all rows in their order or those there; sums are 0."""
     first, step = cuda.grid(1), cuda.gridsize(1)
@@ -60,7 +60,7 @@ def start_tree(n_rows: Any, all_rows: bool, rows: Any, sums: Any, leaves: Any, n
         leaves[0, NODE] = leaves[0, _SLOT] = leaves[0, _PLACE] = 0
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _scan(values: Any) -> None:
     """Running sums over the threads of a block."""
     t, step = cuda.threadIdx.x, 1
@@ -72,7 +72,7 @@ def _scan(values: Any) -> None:
         step *= 2
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _child(leaves: Any, now: Any, child: int) -> Any:
     """First row, one past the last, their list and their histogram: of the smaller child (0) or the larger one (1).
 
@@ -88,7 +88,7 @@ def _child(leaves: Any, now: Any, child: int) -> Any:
     return (start, middle, 1 - side, own_slot) if is_left else (middle, stop, 1 - side, own_slot)
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def divide(bins: Any, rows: Any, leaves: Any, now: Any) -> None:
     """Move the rows of the leaf that is split to the other list: those that go left to the front, others last."""
     counts = cuda.shared.array(_THREADS, int32)
@@ -130,7 +130,7 @@ def divide(bins: Any, rows: Any, leaves: Any, now: Any) -> None:
         cuda.syncthreads()
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def add_rows(words: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any) -> None:
     """Histograms of the smaller child: a block for each tile of features (x) and part of the rows (y)."""
     own = cuda.shared.array(SIZE, int32)
@@ -164,7 +164,7 @@ def add_rows(words: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any
             cuda.atomic.add(sums, base + at, own[at])
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _add_word(own: Any, word: int, value: int, count: int, half: int, turn: int, word_at: int) -> None:
     """Add a row to the histograms of the four features of a word; of counts, half of a warp adds two each."""
     for step in range(4):
@@ -177,7 +177,7 @@ def _add_word(own: Any, word: int, value: int, count: int, half: int, turn: int,
         cuda.atomic.add(own, np.uint32(_COUNTS + TILE * code + 4 * word_at + at), count)
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _gain(left: Any, total: Any, min_rows: int) -> float:
     """The gain times H of a split, −1 where a part has too little curvature or too few rows."""
     (g_left, h_left, n_left), (g, h, n) = left, total
@@ -187,7 +187,7 @@ def _gain(left: Any, total: Any, min_rows: int) -> float:
     return apart * apart / (float(h_left) * float(h - h_left))
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _best(gains: Any, codes: Any) -> None:
     """The largest gain of the threads of a block, the lowest code of equal ones, to place 0."""
     t, step = cuda.threadIdx.x, cuda.blockDim.x // 2
@@ -201,7 +201,7 @@ def _best(gains: Any, codes: Any) -> None:
         step //= 2
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _load(sums: Any, slot: int, minuend: int, n_tiles: int, feature: int, values: Any) -> None:
     """The histogram of a feature to shared memory; of a larger child it is ``minuend``'s less ``slot``'s, and stays."""
     base = (slot * n_tiles + feature // TILE) * SIZE
@@ -218,7 +218,7 @@ def _load(sums: Any, slot: int, minuend: int, n_tiles: int, feature: int, values
     cuda.syncthreads()
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _before(values: Any, running: Any, kind: int, first: int, width: int) -> Any:
     """The sum of all bins before a thread's own, missing values apart."""
     total = 0
@@ -230,7 +230,7 @@ def _before(values: Any, running: Any, kind: int, first: int, width: int) -> Any
     return np.int64(running[kind, cuda.threadIdx.x]) - total
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _best_split(values: Any, running: Any, gains: Any, codes: Any, n_bins: int, min_rows: int) -> float:
     """The best split of a feature to place 0 of ``gains`` and ``codes``; returns the curvature of all rows."""
     t, width = cuda.threadIdx.x, 256 // cuda.blockDim.x
@@ -256,7 +256,7 @@ def _best_split(values: Any, running: Any, gains: Any, codes: Any, n_bins: int, 
     return float(total[1])
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def search(
     sums: Any, n_bins: Any, allowed: Any, min_rows: int, leaves: Any, leaf_gains: Any, now: Any, found: Any, nodes: Any
 ) -> None:  # fmt: skip
@@ -266,7 +266,7 @@ def search(
     gains = cuda.shared.array(_THREADS, float64)
     codes = cuda.shared.array(_THREADS, int32)
     is_last = cuda.shared.array(1, int32)
-    if now[_SPLIT] < 0:
+    if now[_SPLIT] < 0 or cuda.blockIdx.z > 0:
         return
     feature, child, t = cuda.blockIdx.x, cuda.blockIdx.y, cuda.threadIdx.x
     start, stop, _, slot = _child(leaves, now, child)
@@ -287,7 +287,7 @@ def search(
         _settle(leaves, leaf_gains, now, found, nodes, gains, codes)
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _settle(leaves: Any, leaf_gains: Any, now: Any, found: Any, nodes: Any, gains: Any, codes: Any) -> None:
     """Record the children and their best splits, and choose the leaf to split next: one block."""
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
@@ -318,7 +318,7 @@ def _settle(leaves: Any, leaf_gains: Any, now: Any, found: Any, nodes: Any, gain
             now[_SPLIT] = leaf
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _note_split(leaves: Any, leaf_gains: Any, now: Any, found: Any, child: int, feature: int) -> None:
     """The best split of a child that was just recorded: the last leaf, or the one that was split."""
     n_leaves = now[LEAVES]
@@ -332,7 +332,7 @@ def _note_split(leaves: Any, leaf_gains: Any, now: Any, found: Any, child: int, 
     leaves[leaf, _FEATURE], leaves[leaf, _CODE] = feature, int(found[child, feature, 1])
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _commit(leaves: Any, leaf_gains: Any, now: Any, nodes: Any) -> None:
     """Put the children in the place of the leaf that was split: one block."""
     leaf, n_leaves = now[_SPLIT], now[LEAVES]
@@ -359,7 +359,7 @@ def _commit(leaves: Any, leaf_gains: Any, now: Any, nodes: Any) -> None:
     cuda.syncthreads()
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _set_leaf(leaves: Any, leaf: int, node: int, rows: Any, place: int, nodes: Any) -> None:
     leaves[leaf, NODE], leaves[leaf, _PLACE] = node, place
     leaves[leaf, START], leaves[leaf, STOP], leaves[leaf, SIDE], leaves[leaf, _SLOT] = rows
@@ -367,8 +367,8 @@ def _set_leaf(leaves: Any, leaf: int, node: int, rows: Any, place: int, nodes: A
     nodes[node, GAIN] = nodes[node, VALUE] = 0.0
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def finish(leaves: Any, leaf_gains: Any, now: Any, nodes: Any) -> None:
     """Record the children of the last split, which are not split again."""
-    if now[_SPLIT] >= 0:
+    if now[_SPLIT] >= 0 and cuda.blockIdx.x == 0:
         _commit(leaves, leaf_gains, now, nodes)

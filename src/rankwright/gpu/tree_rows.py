@@ -57,7 +57,7 @@ def known_of(nodes: Any) -> tuple[int, float]:
     return int(n_nodes), float(residual_unit**2 / curve_unit)
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def start_sums(facts: Any, totals: Any, leaf_sums: Any) -> None:
     """Everything that is summed is 0."""
     first, step = cuda.grid(1), cuda.gridsize(1)
@@ -68,7 +68,7 @@ def start_sums(facts: Any, totals: Any, leaf_sums: Any) -> None:
         totals[0, 0] = totals[0, 1] = 0
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def largest(residuals: Any, curves: Any, facts: Any) -> None:
     """The largest |residual| and curvature."""
     highest = cuda.shared.array((2, _THREADS), float64)
@@ -88,7 +88,7 @@ def largest(residuals: Any, curves: Any, facts: Any) -> None:
         cuda.atomic.max(facts, t, highest[t, 0])
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _add_both(first: int, second: int, held: Any, sums: Any, row: int) -> None:
     """Add two whole numbers of every thread of a block to a row of sums."""
     t, step = cuda.threadIdx.x, cuda.blockDim.x // 2
@@ -104,7 +104,7 @@ def _add_both(first: int, second: int, held: Any, sums: Any, row: int) -> None:
         cuda.atomic.add(sums, (row, t), held[t, 0])
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def total(residuals: Any, curves: Any, facts: Any, totals: Any) -> None:
     """Σ |residuals| and Σ curvatures in the smallest units; ``totals`` has one row."""
     held = cuda.shared.array((2, _THREADS), int64)
@@ -116,21 +116,21 @@ def total(residuals: Any, curves: Any, facts: Any, totals: Any) -> None:
     _add_both(residual, curve, held, totals, 0)
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _per_least(most: float, n: int) -> float:
     """Smallest units in 1; 0 where they would be too small."""
     unit = most * (n / _WHOLE)
     return 1.0 / unit if unit >= LEAST_UNIT else 0.0
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _sum_of(most: float, units: int, n: int) -> float:
     """The sum of the sizes of all numbers, or a little more, from their sum in the smallest units."""
     unit = most * (n / _WHOLE)
     return most * n if unit < LEAST_UNIT else (float(units) + n) * unit
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def pack_rows(residuals: Any, curves: Any, newton: bool, facts: Any, totals: Any, pairs: Any) -> None:
     """Residuals and curvatures as whole numbers; without ``newton`` every curvature is the same."""
     n = residuals.size
@@ -147,13 +147,13 @@ def pack_rows(residuals: Any, curves: Any, newton: bool, facts: Any, totals: Any
         facts[_CURVE_UNIT] = curve_unit if newton else 1.0 / per_row
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _fine(most: float, units: int, n: int) -> float:
     """The units in which leaves are summed."""
     return max(_sum_of(most, units, n) / _FINE, LEAST_UNIT)
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def sum_leaves(
     rows: Any, leaves: Any, now: Any, residuals: Any, curves: Any, facts: Any, totals: Any, leaf_sums: Any
 ) -> None:  # fmt: skip
@@ -173,7 +173,7 @@ def sum_leaves(
     _add_both(residual, curve, held, leaf_sums, leaf)
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def add_leaves(
     rows: Any, leaves: Any, now: Any, facts: Any, totals: Any, leaf_sums: Any, shrinkage: float, nodes: Any, scores: Any
 ) -> None:  # fmt: skip
@@ -195,7 +195,7 @@ def add_leaves(
         scores[rows[side, k]] += value
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def add_tree(bins: Any, nodes: Any, skip: Any, scores: Any) -> None:
     """Add the tree to the scores of rows, by their bins; but not to rows that ``skip`` marks, if it is not empty."""
     for row in range(cuda.grid(1), scores.size, cuda.gridsize(1)):

@@ -8,18 +8,23 @@ feature. A leaf leads to itself, so that all threads take as many steps as the t
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import cuda, int32
 
+from rankwright.data import sparse
+from rankwright.data.matching import pick_columns, widen
 from rankwright.errors import InputError
 from rankwright.gpu import card
+from rankwright.models.base import as_table
 from rankwright.models.trees.forest import Forest
+from rankwright.models.trees.model import TreeModel
 from rankwright.models.trees.predict import rounded_down
 
-__all__ = ["CardForest"]
+__all__ = ["CardForest", "forest_scores"]
 
 Array = npt.NDArray[Any]
 _ROWS = 64  # of a block, and threads
@@ -29,7 +34,25 @@ _AT_ONCE = 4  # trees
 _NAN = (1 << 31) - 1  # above all numbers
 _COLUMN, _LEFT, _LIMIT = 8, 9, 32  # bits below: those of the feature, and of missing values; then left child, threshold
 _MOST_NODES = 1 << (_LIMIT - _LEFT)
+_LEAST = 128  # blocks of a launch: numba warns of fewer
+_PART = 1 << 30  # bytes of features at a time
 _SHARE = 4  # of the free memory, that rows on their way may take
+
+
+def forest_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None) -> Array:
+    """The scores of a tree model for rows of features: the same bits as ``model.score`` gives."""
+    if not isinstance(model, TreeModel):
+        raise InputError("device is 'cuda', but the model is not a sum of trees; expected device='cpu'")
+    X = as_table(X)
+    columns, dtype = model._columns(X.shape[1], feature_names), np.dtype(np.float64)
+    dtype = X.dtype if X.dtype in (np.float32, np.float64) else dtype
+    forest, scores = CardForest(model.forest, dtype), np.zeros(X.shape[0])
+    step = max(1, _PART // max(1, dtype.itemsize * model.n_inputs))
+    for first in range(0, X.shape[0], step):
+        part = pick_columns(X[first : first + step], columns)
+        part = part.toarray() if sparse.issparse(part) else np.asarray(part)
+        scores[first : first + step] = forest.score(widen(part, model.n_inputs))
+    return scores
 
 
 class CardForest:
@@ -75,6 +98,7 @@ class CardForest:
         blocks = -(-rows.shape[0] // _ROWS)
         if self._is_empty or not blocks:
             return
+        blocks = blocks if card.is_simulated() else max(blocks, _LEAST)
         if self._fits:
             _add_held[blocks, _ROWS, 0, 4 * self._held](rows.view(np.int32), *self._known, scores)
         else:
@@ -98,7 +122,7 @@ def _packed(forest: Forest, inner: Array, columns: Array, limits: Array) -> tupl
     return roots, depth[roots].reshape(-1, _AT_ONCE).max(axis=1), nodes, np.append(forest.value, 0.0)
 
 
-@cuda.jit(device=True)
+@cuda.jit(device=True, cache=True)
 def _next(node: int, held: Any) -> int:
     """The child that a row goes to."""
     x = held[(node & ((1 << _COLUMN) - 1)) * _STRIDE + cuda.threadIdx.x]
@@ -106,7 +130,7 @@ def _next(node: int, held: Any) -> int:
     return ((node >> _LEFT) & (_MOST_NODES - 1)) + (0 if goes_left else 1)
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def _add_held(X: Any, used: Any, roots: Any, depths: Any, nodes: Any, values: Any, scores: Any) -> None:
     held = cuda.shared.array(0, int32)
     t, first, columns = cuda.threadIdx.x, cuda.blockIdx.x * _ROWS, used.size
@@ -128,7 +152,7 @@ def _add_held(X: Any, used: Any, roots: Any, depths: Any, nodes: Any, values: An
     scores[first + t] = score
 
 
-@cuda.jit
+@cuda.jit(cache=True)
 def _add_direct(
     X: Any, roots: Any, feature: Any, limits: Any, missing_left: Any, left: Any, values: Any, scores: Any
 ) -> None:  # fmt: skip

@@ -84,7 +84,8 @@ class LambdaMART(TreeRanker, FromBackground):
     n_jobs : int, optional
         Threads; default 1, -1 for all cores. The model does not depend on it.
     device : {"cpu", "cuda"}
-        Where trees are grown; ``"cuda"``: on an NVIDIA GPU.
+        Where trees are grown; ``"cuda"``: on an NVIDIA GPU, the same trees but for rounding. There are no categories,
+        ``monotone``, ``randomize_nodes``, positions of clicks and data in parts there.
     callback : callable, optional
         Called with a :class:`~rankwright.solvers.boosting.Round` after every tree; returning True stops training.
 
@@ -152,12 +153,12 @@ class LambdaMART(TreeRanker, FromBackground):
 
     def _run_on_card(self, task: Task, start: Start) -> Run:
         """Bins, scores and gradients stay on the GPU; every round, its tree comes back."""
+        if task.weights.winning is not None:
+            raise not_on_card("positions are given to fit")
         from rankwright.gpu.card import upload
         from rankwright.gpu.lambdas import CardLambdas
         from rankwright.gpu.tree_learner import CardTrees
 
-        if task.weights.winning is not None:
-            raise not_on_card("positions are given to fit")
         data, valid, threads = task.data, task.valid, threads_of(self.n_jobs)
         features = self._features(data)
         ordered = Ordered.of(task, features, threads)
