@@ -65,12 +65,14 @@ def _add_planes(
     given, total = 0, 0.0
     capacity = V.shape[1]
     for b in range(counts.size):
-        highest = -np.inf
-        for p in range(counts[b]):
-            slack[b, p] = losses[b, p] - dot(V[b, p], w)
-            highest = max(highest, slack[b, p])
+        highest = value = -np.inf
+        for p in range(counts[b] + 1):  # the last one is the new plane
+            highest = max(highest, value)
+            loss, v = (losses[b, p], V[b, p]) if p < counts[b] else (new[b], vectors[b])
+            value = loss - dot(v, w)
+            if p < counts[b]:
+                slack[b, p] = value
         total += highest
-        value = new[b] - dot(vectors[b], w)
         if value <= highest + 1e-12 * (abs(highest) + abs(new[b])):
             continue
         given += 1
