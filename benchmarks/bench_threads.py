@@ -5,6 +5,7 @@ Data as in `bench_lambda_mart` (240,000 documents × 136 float32, ``--docs`` for
 1. The serial share: CPU time outside of what threads share, at most 3 % of a fit with one thread. With it, sixteen
    cores could be at most 1 / (share + (1 − share)/16) times as fast.
 2. Sixteen threads take at most 1.05 times as long as two, on however many cores there are.
+3. CPU time of two threads, the caller's and the other: what two would gain on cores of their own, if neither waits.
 
 Other times are wall times, the best of several alternating runs.
 """
@@ -64,6 +65,13 @@ def compare(name: str, fit: Fit, repeat: int) -> None:
         f"; {CORES} cores at most {bound:.1f}×",
         flush=True,
     )
+    alone = min(sum(thread_seconds(fit, 1)) for _ in range(repeat))
+    own, other = min((thread_seconds(fit, 2) for _ in range(repeat)), key=sum)
+    print(
+        f"  {name:10s} CPU: one thread {alone:.2f} s; two threads {own:.2f} and {other:.2f} s"
+        f", so {alone / max(own, other):.2f}× on two cores of their own",
+        flush=True,
+    )
     best: dict[int, float] = defaultdict(lambda: np.inf)
     for _ in range(repeat):
         for threads in (1, 2, CORES):
@@ -94,6 +102,14 @@ def serial_share(fit: Fit) -> float:
     finally:
         Team.each = plain  # type: ignore[method-assign]
     return 1 - shared / total
+
+
+def thread_seconds(fit: Fit, threads: int) -> tuple[float, float]:
+    """CPU time of one fit, of the caller's thread and of all others."""
+    own, whole = time.thread_time(), time.process_time()
+    fit(threads)
+    own, whole = time.thread_time() - own, time.process_time() - whole
+    return own, whole - own
 
 
 def seconds(fit: Fit, threads: int) -> float:
