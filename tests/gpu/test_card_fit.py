@@ -31,3 +31,8 @@ def test_the_certificate_is_that_of_the_cpu(name, found):
     assert found[name][0] == pytest.approx(ranker.objective_, rel=1e-6)
     assert found[name][1] == pytest.approx(ranker.gap_, rel=1e-3, abs=1e-6)
     assert found[f"{name} bits"]
+
+
+@pytest.mark.skipif(not has_gpu(), reason="the order of documents is found by compiled code")
+def test_features_that_do_not_fit_give_the_same_certificate(found):
+    assert found["streamed"] == pytest.approx(found["map"][0], rel=1e-9)

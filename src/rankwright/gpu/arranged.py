@@ -67,7 +67,7 @@ def launches(sizes: Array, further: Any) -> list[Launch]:
         room, grid = room_for(longest, threads, further(longest)), len(queries)
         if room > _SHARED:
             grid = min(grid, 2 * multiprocessors())
-            most = max(most, blocks_of(grid) * room)
+            most = max(most, grid * room)  # blocks beyond that have no query
         planned.append((queries, blocks_of(grid), threads, room))
     nothing, scratch = cuda.device_array(0, np.float64), cuda.device_array(most, np.float64)
     return [
