@@ -197,7 +197,8 @@ class Reader:
             check_script(*arguments)
         elif "DATA" in arguments:
             self.prepare_experiment(arguments)
-        elif mention and isinstance(find_command(arguments[:-1]), click.Group):  # only the name of a command
+        elif "cuda" in arguments or (mention and isinstance(find_command(arguments[:-1]), click.Group)):
+            # A command that needs a GPU, or only the name of a command.
             assert find_command(arguments) is not None, arguments
         else:
             if arguments[0] in ("serve", "judge"):  # which do not end by themselves

@@ -12,6 +12,7 @@ LOSSES = {
     "mrr@4": ("mrr@4", "po"),
     "mrr": ("mrr", "mrr"),
     "dorm": ("dorm", None),
+    "dorm@3": ("dorm@3", None),
 }
 NAMES = (*LOSSES, "pairs", "clicks")
 SIZES = (2, 9, 3, 14, 6)
@@ -53,6 +54,8 @@ def labels_of(name, grades):
     """Labels as the oracle wants them."""
     if name in ("pairs", "dorm"):
         return grades
+    if name == "dorm@3":
+        return grades % 3
     if name == "clicks":
         return np.where(grades > 3, grades / 2, 0.0)
     return (grades > 3).astype(np.float64)

@@ -65,3 +65,12 @@ def test_data_that_does_not_fit_gives_the_same_bits(room, found):
     assert found[f"streamed {room}"].all()
     assert found[f"pieces {room}"].any()
     assert found[f"pieces {room}"].all() == (room == 0)
+
+
+def test_what_is_on_the_card_does_not_travel_with_the_data(found):
+    assert found["copied"]
+
+
+def test_sparse_features_are_refused(found):
+    expected = "device is 'cuda', and the features are sparse; expected dense ones, or device='cpu'"
+    assert str(found["refused"]) == expected

@@ -1,10 +1,14 @@
 """On the card: statistics, order, scores, and passes over data that does not fit."""
 
+import pickle
+
 import numpy as np
+import scipy.sparse
 import training_cases
 from hinge_cases import asked, labels_of, oracle_of
 
 from rankwright.data.parts import some_queries
+from rankwright.errors import InputError
 from rankwright.gpu import statistics, training
 from rankwright.gpu.arranged import Arranged
 from rankwright.gpu.card import upload
@@ -19,6 +23,14 @@ def hinge_of(arranged, given):
     every = range(arranged.n_docs)
     given = (given["indptr"], oracle_of("map"), given["cost"], given["scale"], given["blocks"])
     return CudaHinge(arranged, every, labels, *given)
+
+
+def refusal(call):
+    try:
+        call()
+    except InputError as error:
+        return error.message
+    return ""
 
 
 def main(given):
@@ -38,6 +50,9 @@ def main(given):
         hinge = training.make_hinges(one, labels, oracles, costs, np.ones(one.n_queries), read, scale, blocks, 1)[0]
         found[f"{name} rows"], found[f"{name} indptr"] = hinge.X.rows.copy_to_host(), hinge.indptr
         found[f"{name} labels"] = hinge.labels.copy_to_host()
+    copied = pickle.loads(pickle.dumps(data))
+    found["copied"] = np.array(vars(copied)["_on_card"] is None and np.array_equal(copied.X, data.X))
+    found["refused"] = np.array(refusal(lambda: training.check_features(scipy.sparse.csr_array(data.X))))
     found["linear"] = linear_scores(LinearModel(weights), data.X)
     spread = np.array([[1.0, 1e-30], [1.0, 1.0]], np.float32)
     found["too fine"] = np.array(statistics.statistics_on(upload(spread), upload(np.arange(2)), summed=True) is None)

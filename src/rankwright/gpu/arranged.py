@@ -54,21 +54,26 @@ class Launch:
 
 
 def launches(sizes: Array, further: Any) -> list[Launch]:
-    """Launches for all queries, long ones first; ``further(n)``: what the oracle needs beyond the usual arrays."""
-    found = []
+    """Launches for all queries, long ones first; ``further(n)``: what the oracle needs beyond the usual arrays.
+
+    They come one after the other, so all long queries share their scratch.
+    """
     padded = 1 << np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64)
     padded = np.clip(padded, 2 * _THREADS[0], _PADDED)
+    planned, most = [], 0
     for size in np.unique(padded)[::-1].tolist():
         queries = np.flatnonzero(padded == size)
-        threads = int(min(size // 2, _THREADS[1]))
-        longest = int(sizes[queries].max())
-        room = room_for(longest, threads, further(longest))
-        grid, shared, scratch = blocks_of(len(queries)), 8 * room, cuda.device_array(0, np.float64)
+        threads, longest = int(min(size // 2, _THREADS[1])), int(sizes[queries].max())
+        room, grid = room_for(longest, threads, further(longest)), len(queries)
         if room > _SHARED:
-            grid, shared = blocks_of(min(len(queries), 2 * multiprocessors())), 0
-            scratch = cuda.device_array(grid * room, np.float64)
-        found.append(Launch(upload(queries), grid, threads, shared, scratch, room))
-    return found
+            grid = min(grid, 2 * multiprocessors())
+            most = max(most, grid * room)  # blocks beyond that have no query
+        planned.append((queries, blocks_of(grid), threads, room))
+    nothing, scratch = cuda.device_array(0, np.float64), cuda.device_array(most, np.float64)
+    return [
+        Launch(upload(queries), grid, threads, *((0, scratch) if room > _SHARED else (8 * room, nothing)), room)
+        for queries, grid, threads, room in planned
+    ]
 
 
 def segments_of(indptr: Array, blocks: Array) -> tuple[Array, Array]:

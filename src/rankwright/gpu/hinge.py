@@ -18,6 +18,7 @@ from rankwright.gpu.clipped import further_room
 from rankwright.gpu.kernels import ATTAINED, ORACLES
 from rankwright.gpu.marking import mark_others
 from rankwright.gpu.positions import means_and_gains
+from rankwright.gpu.table import packed_grades
 from rankwright.objectives.sample import rows_wanted
 from rankwright.objectives.structured import Planes, StructuredHinge, _hard_queries
 
@@ -78,6 +79,9 @@ class CudaHinge(StructuredHinge):
             if np.array_equal(decay, discount):
                 name, further = "sorted", lambda n: 1 << max(0, n - 1).bit_length()
                 self._kernel_labels = upload(np.concatenate([means, gains]))
+            elif (packed := packed_grades(labels, self.indptr, self._parameters, means, gains)) is not None:
+                name, further = "table", lambda n: 2 * packed[1]
+                self._kernel_labels = upload(packed[0])
         self._kernel = ORACLES.get(name)
         if self._kernel is None:
             from rankwright.gpu.hosted import Hosted

@@ -9,6 +9,7 @@ from numba import cuda, float64
 from rankwright.gpu import attained, oracles
 from rankwright.gpu.clipped import ndcg_at
 from rankwright.gpu.query import arranged, clear, finish, slices
+from rankwright.gpu.table import best_table
 from rankwright.gpu.together import whole
 
 __all__ = ["ATTAINED", "ORACLES"]
@@ -239,6 +240,25 @@ def _sorted_positions(
         finish(q, n, start, loss, scores, cost[q], added, coef, losses, values, part)
 
 
+@cuda.jit(cache=True)
+def _table(
+    queries: Any, indptr: Any, scores: Any, labels: Any, parameters: Any, cost: Any, added: Any, coef: Any, losses: Any,
+    values: Any, scratch: Any, room: int,
+) -> None:  # fmt: skip
+    shared = cuda.shared.array(0, float64)
+    space = scratch[cuda.blockIdx.x * room : (cuda.blockIdx.x + 1) * room] if scratch.size else shared
+    for at in range(cuda.blockIdx.x, queries.size, cuda.gridDim.x):
+        q, start, n = queries[at], indptr[queries[at]], indptr[queries[at] + 1] - indptr[queries[at]]
+        if cost[q] == 0.0:
+            clear(n, start, coef)
+            continue
+        keys, places, a, b, c, d, part, left = slices(space, n)
+        arranged(n, start, scores, keys, places)
+        given = (q, n, start, keys, places, labels, coef.size, indptr.size - 1, parameters)
+        loss = best_table(*given, coef, a, b, whole(c), whole(d), part, left)
+        finish(q, n, start, loss, scores, cost[q], added, coef, losses, values, part)
+
+
 ORACLES = {
     "pairs": _pairs,
     "clicks": _clicks,
@@ -249,8 +269,9 @@ ORACLES = {
     "reciprocal_rank": _first_good,
     "reciprocal_rank_of_pairs": _first_good_of_pairs,
     "sorted": _sorted_positions,
+    "table": _table,
 }
-"""The kernel of every oracle, by the name of the CPU's; ``sorted``: of `dorm` where positions weigh as discounted."""
+"""The kernel of every oracle, by the name of the CPU's; ``sorted``, ``table``: those of `dorm`."""
 
 ATTAINED = {"po": _attained_pairs, "mrr": _attained_first, "dorm": _attained_positions}
 """The kernel of every feature map."""

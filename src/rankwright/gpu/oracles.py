@@ -10,12 +10,13 @@ from typing import Any
 
 from numba import cuda
 
+from rankwright.gpu.card import is_simulated
 from rankwright.gpu.query import goods_first
 from rankwright.gpu.together import above, add_up, best_of, out_of_reach, rising, running, up_to, whole
 
 __all__: list[str] = []
 
-_SHORT = 4096  # documents that five counts of 12 bits can hold in one number; else two of 31
+_SHORT = 8 if is_simulated() else 4096  # documents that five counts of 12 bits can hold in one number; else two of 31
 
 
 @cuda.jit(device=True)

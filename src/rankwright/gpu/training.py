@@ -54,6 +54,16 @@ def check_features(X: Any) -> None:
         raise InputError("device is 'cuda', and the features are sparse; expected dense ones, or device='cpu'")
 
 
+class _Kept:
+    """An array on the card that stays with a data set; it does not travel with it, to a file or another process."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+    def __reduce__(self) -> Any:
+        return type(None), ()
+
+
 def fits(data: RankingData) -> bool:
     """Whether the features are on the card, or have room there."""
     X = stored(data)[0]
@@ -64,10 +74,10 @@ def fits(data: RankingData) -> bool:
 def features_there(data: RankingData) -> Any:
     """The features on the card: the whole matrix of which the data has rows, uploaded once."""
     owner = source_of(data)
-    found = vars(owner).get("_on_card")
-    if found is None:
-        found = vars(owner)["_on_card"] = upload(stored(data)[0])
-    return found
+    kept: _Kept | None = vars(owner).get("_on_card")
+    if kept is None:
+        kept = vars(owner)["_on_card"] = _Kept(upload(stored(data)[0]))
+    return kept.array
 
 
 def card_scores(model: Any, data: RankingData) -> Array:
