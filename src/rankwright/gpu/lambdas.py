@@ -24,7 +24,6 @@ __all__ = ["CardLambdas"]
 Array = npt.NDArray[Any]
 _FEW, _MANY = 128, 256  # threads: more would have too few registers each
 _BLOCKS = 16  # of few threads, for every multiprocessor
-_LEAST = 128  # blocks of a launch: numba warns of fewer
 _ROOM = 1 << 32  # bytes of working memory, at most
 
 
@@ -98,9 +97,8 @@ class CardLambdas:
         for group in self._groups:
             kernel = self._kernels[0 if group.is_short else 1]
             known = (self._scores, self._data, self._factors)
-            grid = group.blocks if card.is_simulated() else max(group.blocks, _LEAST)
             given = (group.queries, group.blocks, *known, *group.space, *self._gradients)
-            kernel[grid, group.threads, stream](*given)
+            kernel[card.blocks(group.blocks), group.threads, stream](*given)
 
     def close(self) -> None:
         """Forget the scores; what else is on the card goes with this object."""

@@ -137,7 +137,7 @@ class CardTrees:
 
     def _pack(self, residuals: Any, weights: Any, stream: Any = 0) -> None:
         grid = (_blocks(residuals.size), _threads(), stream)
-        of_rows.start_sums[_least(), _threads(), stream](self._facts, self._totals, self._leaf_sums)
+        of_rows.start_sums[card.blocks(1), _threads(), stream](self._facts, self._totals, self._leaf_sums)
         of_rows.largest[grid](residuals, weights, self._facts)
         of_rows.total[grid](residuals, weights, self._facts, self._totals)
         of_rows.pack_rows[grid](residuals, weights, self._newton, self._facts, self._totals, self._pairs)
@@ -146,7 +146,7 @@ class CardTrees:
         """Grow the tree: three launches a split."""
         threads, cores, n = _threads(), card.multiprocessors(), self._bins.n_rows
         n_tiles, d = self._bins.codes.shape[0], len(self._bins.ends)
-        parts = max(1, _BLOCKS * cores // n_tiles, -(-_least() // n_tiles))
+        parts = max(1, _BLOCKS * cores // n_tiles, -(-card.blocks(1) // n_tiles))
         dividing = _blocks(n // kernels.STRIP + 1)
         growing = (self._leaves, self._gains, self._now)
         rows = (self._n_rows, self._tree_rows == 1.0, self._rows)
@@ -158,10 +158,10 @@ class CardTrees:
                 given = (self._words, self._rows, self._pairs, self._leaves, self._now, self._sums)
                 kernels.add_rows[(n_tiles, parts), _adding(), stream](*given)
                 known = (self._sums, self._n_bins, self._allowed, self._min_rows)
-                kernels.search[(d, 2, -(-_least() // (2 * d))), _searching(), stream](
+                kernels.search[(d, 2, -(-card.blocks(1) // (2 * d))), _searching(), stream](
                     *known, *growing, self._found, self._nodes
                 )
-        kernels.finish[_least(), threads, stream](*growing, self._nodes)
+        kernels.finish[card.blocks(1), threads, stream](*growing, self._nodes)
 
     def _download(self) -> Tree:
         """The tree as the host knows trees."""
@@ -213,11 +213,6 @@ def _searching() -> int:
     return 8 if card.is_simulated() else 128
 
 
-def _least() -> int:
-    """Blocks of a launch at least: numba warns of fewer."""
-    return 1 if card.is_simulated() else 128
-
-
 def _blocks(n: int) -> int:
     """Blocks of threads for so many rows, a row each; not more than keep the card busy."""
-    return 2 if card.is_simulated() else max(_least(), min(-(-n // _THREADS), 8 * card.multiprocessors()))
+    return 2 if card.is_simulated() else card.blocks(min(-(-n // _THREADS), 8 * card.multiprocessors()))

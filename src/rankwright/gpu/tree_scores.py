@@ -34,7 +34,6 @@ _AT_ONCE = 4  # trees
 _NAN = (1 << 31) - 1  # above all numbers
 _COLUMN, _LEFT, _LIMIT = 8, 9, 32  # bits below: those of the feature, and of missing values; then left child, threshold
 _MOST_NODES = 1 << (_LIMIT - _LEFT)
-_LEAST = 128  # blocks of a launch: numba warns of fewer
 _PART = 1 << 30  # bytes of features at a time
 _SHARE = 4  # of the free memory, that rows on their way may take
 
@@ -98,11 +97,10 @@ class CardForest:
         blocks = -(-rows.shape[0] // _ROWS)
         if self._is_empty or not blocks:
             return
-        blocks = blocks if card.is_simulated() else max(blocks, _LEAST)
         if self._fits:
-            _add_held[blocks, _ROWS, 0, 4 * self._held](rows.view(np.int32), *self._known, scores)
+            _add_held[card.blocks(blocks), _ROWS, 0, 4 * self._held](rows.view(np.int32), *self._known, scores)
         else:
-            _add_direct[blocks, _ROWS](rows, *self._known, scores)
+            _add_direct[card.blocks(blocks), _ROWS](rows, *self._known, scores)
 
 
 def _packed(forest: Forest, inner: Array, columns: Array, limits: Array) -> tuple[Array, Array, Array, Array]:
