@@ -24,8 +24,12 @@ class Gathering(Estimator):
 
     _allow_missing: ClassVar[bool] = False  # whether a feature may be NaN
     _validates: ClassVar[bool] = True  # whether there is something to choose on validation data
-    trains_in_parts: ClassVar[bool] = False
-    """Whether training computes with features where their parts are; otherwise they are brought together first."""
+    _works_on_parts: ClassVar[bool] = False
+
+    @property
+    def trains_in_parts(self) -> bool:
+        """Whether training computes with features where their parts are; otherwise they are brought together first."""
+        return self._works_on_parts
 
     def _checked(self, *given: Any, finite: bool = True, **settings: Any) -> Any:
         """X, or X and y, as scikit-learn checks and converts them; ``finite``: whether it looks at every value of X."""

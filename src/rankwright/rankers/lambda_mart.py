@@ -85,7 +85,7 @@ class LambdaMART(TreeRanker, FromBackground):
         Threads; default 1, -1 for all cores. The model does not depend on it.
     device : {"cpu", "cuda"}
         Where trees are grown; ``"cuda"``: on an NVIDIA GPU, the same trees but for rounding. There are no categories,
-        ``monotone``, ``randomize_nodes``, positions of clicks and data in parts there.
+        ``monotone``, ``randomize_nodes`` and positions of clicks there; data in parts is brought together.
     callback : callable, optional
         Called with a :class:`~rankwright.solvers.boosting.Round` after every tree; returning True stops training.
 
@@ -121,8 +121,12 @@ class LambdaMART(TreeRanker, FromBackground):
     background: Any = parameter(None, BACKGROUND, NONE)
 
     _uses_positions: ClassVar[bool] = True
-    trains_in_parts: ClassVar[bool] = True
     _grows_on_card: ClassVar[bool] = True
+
+    @property
+    def trains_in_parts(self) -> bool:
+        """Whether training computes with features where their parts are; on a GPU it does not."""
+        return self.device == "cpu"
 
     def method_name(self) -> str:
         """The name of the method, as `rankwright train --method` has it."""

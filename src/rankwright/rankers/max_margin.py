@@ -69,7 +69,7 @@ class MaxMarginRanker(CostRanker):
     device: str = parameter("cpu", DEVICE)
     callback: Callable[[Check], Any] | None = parameter(None, FUNCTION, NONE)
 
-    trains_in_parts: ClassVar[bool] = True
+    _works_on_parts: ClassVar[bool] = True
     _tries_others = True  # whether other losses are tried on the data where this one learns nothing
     _proves = True  # whether the measure on the training queries is asked for
 

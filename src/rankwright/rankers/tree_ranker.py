@@ -87,8 +87,6 @@ class TreeRanker(BoostedRanker):
         """Refuse what cannot be done on a GPU."""
         if not self._grows_on_card:
             raise not_on_card(f"{type(self).__name__} is trained on the CPU only")
-        if is_parted(data):
-            raise not_on_card("the data are in parts")
         if self._coding.categories:
             raise not_on_card(f"the feature {data.names[min(self._coding.categories)]!r} is categorical")
         if self._directions:
