@@ -19,11 +19,21 @@ from rankwright.data.figures import HATCHES, drawn, look, new_figure, write_figu
 from rankwright.data.summary import Spread, spread_of
 from rankwright.data.trec import TrecTable
 
-__all__ = ["PairRange", "PairSummary", "RankPair", "distinct", "label_counts", "pair_summary", "pairs_of_queries"]
+__all__ = [
+    "PairRange",
+    "PairSummary",
+    "RankPair",
+    "distinct",
+    "label_counts",
+    "pair_summary",
+    "pairs_of_queries",
+    "whole_values",
+]
 
 Array = npt.NDArray[Any]
 _MOST_LABELS = 12  # with more distinct labels, pairs are not counted by labels
 _COUNTED = 1024  # labels below this are counted, not sorted
+_AT_A_TIME = 1 << 16  # labels, which stay in cache
 _MOST_RANGES = 12  # of equal width
 _MOST_BARS = 20  # rank pairs in the plot
 _MOST_PARTS = 6  # rank pairs told apart in the plot of every query's pairs
@@ -160,14 +170,33 @@ def distinct(labels: Array) -> tuple[Array, Array]:
     >>> distinct(np.array([4.0, 0.0, 4.0]))
     (array([0., 4.]), array([1, 0, 1]))
     """
-    highest = labels.max(initial=0.0)
-    if labels.min(initial=0.0) < 0 or highest >= _COUNTED or (labels != np.rint(labels)).any():
+    values = whole_values(labels)
+    if values is None:
         values, index = np.unique(labels, return_inverse=True)
         return values, index
     whole = labels.astype(np.int64)
-    found = np.bincount(whole, minlength=int(highest) + 1) > 0
-    index = whole if found.all() else (np.cumsum(found) - 1)[whole]
-    return np.flatnonzero(found).astype(labels.dtype)[: len(labels)], index
+    if len(values) and values[-1] >= len(values):
+        places = np.zeros(int(values[-1]) + 1, np.int64)
+        places[values.astype(np.int64)] = np.arange(len(values))
+        whole = places[whole]
+    return values, whole
+
+
+def whole_values(labels: Array) -> Array | None:
+    """The distinct labels, lowest first, if all are whole numbers from 0 to 1,023; some labels at a time.
+
+    Examples
+    --------
+    >>> whole_values(np.array([4.0, 0.0, 4.0])), whole_values(np.array([0.5]))
+    (array([0., 4.]), None)
+    """
+    found = np.zeros(_COUNTED, np.bool_)
+    for start in range(0, len(labels), _AT_A_TIME):
+        part = labels[start : start + _AT_A_TIME]
+        if part.min() < 0 or part.max() >= _COUNTED or (part != np.rint(part)).any():
+            return None
+        found |= np.bincount(part.astype(np.int64), minlength=_COUNTED) > 0
+    return np.flatnonzero(found).astype(labels.dtype)
 
 
 def label_counts(labels: Array, indptr: Array) -> tuple[Array, Array]:

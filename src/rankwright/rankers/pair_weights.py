@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.pairs import distinct, label_counts, pairs_of_queries
+from rankwright.data.pairs import distinct, label_counts, pairs_of_queries, whole_values
 from rankwright.errors import InputError
 from rankwright.measures import Measure, Rankings, parse_measure
 
@@ -21,6 +21,9 @@ Array = npt.NDArray[Any]
 
 def grades_of(data: RankingData) -> tuple[Array, Array]:
     """The distinct labels, lowest first, and the index of each document's label among them."""
+    known = whole_values(data.labels)
+    if known is not None and data.labels.dtype == np.float64 and np.array_equal(known, np.arange(len(known))):
+        return known, data.labels  # they are the indices
     values, grades = distinct(data.labels)
     return values, grades.astype(np.float64)
 
