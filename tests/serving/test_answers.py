@@ -90,7 +90,7 @@ def test_missing_values(client, made):
     assert client.rank(features={"rows": rows}, ranker="trees")["scores"] == expected.tolist()
     dicts = [{NAMES[0]: 1.0, NAMES[2]: 2.0}, {NAMES[0]: 0.5, NAMES[1]: 0.1}]  # left out is missing
     assert client.rank(features=dicts, ranker="trees")["scores"] == expected.tolist()
-    refused(client.post({"features": {"rows": rows}, "ranker": "linear"}), 400, "must be finite", NAMES[1])
+    refused(client.post({"features": {"rows": rows}, "ranker": "linear"}), 400, "row 0 (from 0) has no", NAMES[1])
 
 
 def test_features_that_no_document_has(client):
