@@ -285,7 +285,9 @@ def test_sparse_features_are_made_dense_only_where_they_fit(monkeypatch):
 
 def test_stopping_early_warns():
     X, y, qid = make()
-    with pytest.warns(ConvergenceWarning, match=r"^stopped at max_iter=2 before .* tol=0.0001 was reached \(C=1000\)$") as caught:
+    with pytest.warns(
+        ConvergenceWarning, match=r"^stopped at max_iter=2 before .* tol=0.0001 was reached \(C=1000\)$"
+    ) as caught:
         AccuracySVM(1000, max_iter=2).fit(X, y, qid)
     assert (len(caught), caught[0].filename) == (1, __file__)
     with warnings.catch_warnings():
