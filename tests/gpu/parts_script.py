@@ -10,7 +10,7 @@ from rankwright.rankers.parted_hinge import PartHinge, Wanted
 
 
 def planes(given, device):
-    """Losses, planes and values of two losses at some weights; documents in an order that compiled code need not find."""
+    """Losses, planes and values of two losses at some weights; documents in their own order, which needs no search."""
     data = RankingData.from_arrays(given["X"], given["labels"], group=given["sizes"])
     targets = StructuredSVM(["map", "auc"], bound="hinge")._targets(data)
     wanted = Wanted(tuple(target.made_by for target in targets), "separate", standardize=True, device=device)
