@@ -103,7 +103,7 @@ MATERIAL: dict[str, str | dict[str, str]] = {
 }
 # In the reference every section, one per command, has its own folder.
 REFERENCE = {
-    "rankwright": "text/qrels.txt text/bm25.run text/mine.run",
+    "rankwright": "letor/train.txt letor/test.txt text/qrels.txt text/bm25.run text/mine.run",
     "rankwright adapt": "letor/web.rkw letor/news.rkw letor/train.txt letor/valid.txt letor/test.txt letor/later.txt",
     "rankwright agreement": "text/judgements text/qrels.txt text/others.qrels",
     "rankwright clicks": "logs/log.csv logs/f.rank",

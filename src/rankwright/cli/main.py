@@ -31,32 +31,43 @@ __all__ = ["cli", "main", "program"]
 _DEBUG = "RANKWRIGHT_DEBUG"
 _COMPLETE = "_RANKWRIGHT_COMPLETE"  # set by the script of `rankwright completion`
 
-_COMMANDS = {
-    "adapt": "Adapt a ranker from a rich domain to one with few judgements.",
-    "agreement": "Show how far judges agree: kappa, and the documents they disagree on.",
-    "clicks": "Turn a log of impressions and clicks into judgements.",
-    "collection": "Write a test collection that needs no download: documents, queries, judgements.",
-    "compare": "Compare runs or score files with a baseline, with significance tests.",
-    "completion": "Print a script that completes commands and options in bash, zsh or fish.",
-    "convert": "Convert between LETOR text, Parquet, memory-mapped folders and TREC files.",
-    "demo": "Go from the text of Python's documentation to learned rankers, compared with BM25.",
-    "diagnose": "Show whether training is healthy as C grows, for several losses: table and plot.",
-    "doctor": "Check the installation: versions, folders, extras, and a small training.",
-    "evaluate": "Evaluate runs against judgements, or score files against feature files.",
-    "experiment": "Run an experiment described in one file: data sets, methods, protocol; tables and report.",
-    "explain": "Show why a model ranks one document above another.",
-    "export": "Write a model for a search engine or another library, checked against the model.",
-    "features": "Compute a feature file from an index and queries, or from TREC runs.",
-    "fuse": "Merge the runs of several systems into one, without training.",
-    "import": "Turn a model of LightGBM, XGBoost, CatBoost, RankLib, SVMrank or liblinear into a Rankwright model.",
-    "index": "Index documents: JSON lines, tab-separated, TREC SGML or a folder of text files.",
-    "info": "Describe a file.",
-    "judge": "Judge documents on a local page: pools, grades by key, qrels.",
-    "rank": "Score documents with a trained model: a TREC run or plain scores.",
-    "search": "Search an index: results to read, or a TREC run.",
-    "serve": "Serve rankers over HTTP, with a page that compares two.",
-    "train": "Train a ranker for the measure you are judged by.",
+_TASKS = {
+    "Begin": {
+        "demo": "Go from the text of Python's documentation to learned rankers, compared with BM25.",
+        "doctor": "Check the installation: versions, folders, extras, and a small training.",
+        "completion": "Print a script that completes commands and options in bash, zsh or fish.",
+    },
+    "Get data and judgements": {
+        "index": "Index documents: JSON lines, tab-separated, TREC SGML or a folder of text files.",
+        "search": "Search an index: results to read, or a TREC run.",
+        "features": "Compute a feature file from an index and queries, or from TREC runs.",
+        "convert": "Convert between LETOR text, Parquet, memory-mapped folders and TREC files.",
+        "info": "Describe a file.",
+        "judge": "Judge documents on a local page: pools, grades by key, qrels.",
+        "agreement": "Show how far judges agree: kappa, and the documents they disagree on.",
+        "clicks": "Turn a log of impressions and clicks into judgements.",
+        "collection": "Write a test collection that needs no download: documents, queries, judgements.",
+    },
+    "Train a ranker": {
+        "train": "Train a ranker for the measure you are judged by.",
+        "rank": "Score documents with a trained model: a TREC run or plain scores.",
+        "explain": "Show why a model ranks one document above another.",
+        "adapt": "Adapt a ranker from a rich domain to one with few judgements.",
+        "diagnose": "Show whether training is healthy as C grows, for several losses: table and plot.",
+        "import": "Turn a model of LightGBM, XGBoost, CatBoost, RankLib, SVMrank or liblinear into a Rankwright model.",
+    },
+    "Evaluate and compare": {
+        "evaluate": "Evaluate runs against judgements, or score files against feature files.",
+        "compare": "Compare runs or score files with a baseline, with significance tests.",
+        "fuse": "Merge the runs of several systems into one, without training.",
+        "experiment": "Run an experiment described in one file: data sets, methods, protocol; tables and report.",
+    },
+    "Deploy": {
+        "export": "Write a model for a search engine or another library, checked against the model.",
+        "serve": "Serve rankers over HTTP, with a page that compares two.",
+    },
 }
+_COMMANDS = {name: text for commands in _TASKS.values() for name, text in commands.items()}
 _MODULES = {"import": "import_model"}  # of commands whose names are words of Python
 
 _OTHER_WORDS = {
@@ -88,11 +99,13 @@ class _LazyGroup(SuggestingGroup):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(_COMMANDS.items()))
+        longest = max(map(len, _COMMANDS))
+        for task, commands in _TASKS.items():
+            with formatter.section(task):
+                formatter.write_dl([(name.ljust(longest), text) for name, text in commands.items()])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        commands = [(name, text) for name, text in _COMMANDS.items() if name.startswith(incomplete)]
+        commands = [(name, text) for name, text in sorted(_COMMANDS.items()) if name.startswith(incomplete)]
         items = [CompletionItem(name, help=text) for name, text in commands]
         return [*items, *click.Command.shell_complete(self, ctx, incomplete)]
 
@@ -119,7 +132,8 @@ def cli() -> None:
 
     \b
     Example:
-      rankwright evaluate qrels.txt bm25.run -m AP -m nDCG@10
+      rankwright train train.txt -o model.rkw
+      rankwright rank model.rkw test.txt -o test.run
       rankwright compare qrels.txt bm25.run mine.run
     """
 
