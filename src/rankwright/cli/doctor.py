@@ -295,7 +295,7 @@ def _training() -> Check:
 
 
 def _same_when_saved(model: Any, X: Any) -> bool | None:
-    """Whether a saved model has the same scores; None where there is no folder for temporary files."""
+    """Save and load a model and compare the scores; None if no temporary file can be written."""
     import numpy as np
 
     from rankwright.models.saving import load_model, save_model

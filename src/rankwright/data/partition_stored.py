@@ -1,4 +1,4 @@
-"""One part while it is made: its rows as they came, and the order that brings the rows of each query together."""
+"""A part under construction: its rows in input order, and the permutation that groups them by query."""
 
 from __future__ import annotations
 

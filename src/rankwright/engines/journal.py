@@ -185,7 +185,7 @@ def _check_key(there: Any, here: Any, path: Path) -> None:
 
 
 def _next_record(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, Array]] | None:
-    """The next record: its JSON and its arrays; None if there is no whole one."""
+    """Read the next record, JSON and arrays; None at the end of the file or if the record is incomplete."""
     head = file.read(_HEAD.size)
     if len(head) < _HEAD.size:
         return None
