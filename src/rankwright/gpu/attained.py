@@ -8,25 +8,25 @@ from numba import cuda
 
 from rankwright.gpu.oracles import set_coefficients
 from rankwright.gpu.query import goods_first
-from rankwright.gpu.together import add_up, best_of, padded, sort
+from rankwright.gpu.together import add_up, best_of, padded, sort, whole
 
 __all__ = ["attained_first", "attained_pairs", "attained_positions", "sorted_positions"]
 
 
 @cuda.jit(device=True)
-def attained_pairs(
-    n: int, start: int, keys: Any, places: Any, labels: Any, coef: Any, ordered: Any, which: Any, others: Any,
-    counts: Any, part: Any,
-) -> float:  # fmt: skip
+def attained_pairs(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
     """The map of pairs: every good with the bads above it."""
+    (_, n, start), (keys, places), (labels, _) = query, ranked, known
+    ordered, which, others, counts, part = room[0], whole(room[1]), whole(room[2]), whole(room[3]), room[4]
     n_good = goods_first(n, start, labels, keys, places, ordered, which, others, counts, part)
     set_coefficients(n, n_good, start, which, others, coef)
     return 0.0
 
 
 @cuda.jit(device=True)
-def attained_first(n: int, start: int, places: Any, labels: Any, coef: Any, part: Any) -> float:
+def attained_first(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
     """The map of reciprocal rank: the topmost good with the bads above it."""
+    (_, n, start), places, labels, part = query, ranked[1], known[0], room[4]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     top = -1
     for k in range(t, n, threads):
@@ -45,8 +45,10 @@ def attained_first(n: int, start: int, places: Any, labels: Any, coef: Any, part
 
 
 @cuda.jit(device=True)
-def attained_positions(n: int, start: int, places: Any, means: Any, decay: Any, coef: Any) -> float:
+def attained_positions(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
     """The map of positions: the mean weight of the places of its grade in ideal rankings, less that of its own."""
+    (_, n, start), places, (means, parameters) = query, ranked[1], known
+    decay = parameters[2:]
     for k in range(cuda.threadIdx.x, n, cuda.blockDim.x):
         at = start + places[k]
         coef[at] = means[at] - decay[k]
@@ -54,10 +56,11 @@ def attained_positions(n: int, start: int, places: Any, means: Any, decay: Any, 
 
 
 @cuda.jit(device=True)
-def sorted_positions(
-    n: int, start: int, keys: Any, places: Any, gains: Any, means: Any, decay: Any, coef: Any, other: Any, part: Any
-) -> float:
-    """Where positions weigh as they are discounted: sorted by score less gain."""
+def sorted_positions(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
+    """Where positions weigh as they are discounted: sorted by score less gain; labels are mean weights, then gains."""
+    (_, n, start), (keys, places), (both, parameters) = query, ranked, known
+    means, gains, decay = both[: both.size // 2], both[both.size // 2 :], parameters[2:]
+    part, other = room[4], room[5]
     t, threads, size = cuda.threadIdx.x, cuda.blockDim.x, padded(n)
     for k in range(t, size, threads):
         other[k] = keys[k] - keys[0] - gains[start + places[k]] if k < n else -float("inf")

@@ -69,11 +69,10 @@ def last_column(
 
 
 @cuda.jit(device=True)
-def ndcg_at(
-    n: int, start: int, keys: Any, places: Any, labels: Any, parameters: Any, coef: Any, ordered: Any, which: Any,
-    others: Any, sums: Any, part: Any, left: Any,
-) -> float:  # fmt: skip
+def ndcg_at(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
     """Clipped nDCG; ``parameters``: the cutoff k, then the discounts of the first k ranks."""
+    (_, n, start), (keys, places), (labels, parameters) = query, ranked, known
+    ordered, which, others, sums, part, left = room[0], whole(room[1]), whole(room[2]), room[3], room[4], room[5]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     n_good = goods_first(n, start, labels, keys, places, ordered, which, others, whole(sums), part)
     n_bad, cutoff = n - n_good, int(parameters[0])

@@ -125,12 +125,10 @@ class CudaHinge(StructuredHinge):
         return np.where(cost != 0.0, found, 0.0)
 
     def _launch(self, kernel: Any, labels: Any, cost: Any, added: Any) -> None:
-        arranged = self.X
+        data = (self.X.on_card, self.X.scores, labels, self._given, cost, added)
+        found = (self.X.coef, *self._of_queries)
         for one in self._launches:
-            kernel[one.grid, one.threads, 0, one.shared](
-                one.queries, arranged.on_card, arranged.scores, labels, self._given, cost, added, arranged.coef,
-                *self._of_queries, one.scratch, one.room,
-            )  # fmt: skip
+            kernel[one.grid, one.threads, 0, one.shared](one.queries, data, found, one.scratch, one.room)
 
     def _found_here(self, there: Any, cost: Array, added: Any) -> Array:
         """The same, with an oracle of the CPU."""

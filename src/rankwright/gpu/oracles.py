@@ -1,7 +1,9 @@
 """Most violated rankings on the card, a block of threads for a query: what `rankwright.measures.oracles` finds.
 
 Formulas and ties are those of the CPU's oracles. Sweeps over sorted documents become running sums and binary searches.
-Every function sets the coefficient of each document and returns the loss.
+Every oracle sets the coefficient of each document and returns the loss. All take the same arguments: ``query``, its
+number, its documents and the first of them; ``ranked``, keys and places in score order; ``known``, labels and
+parameters; ``coef``; and ``room`` as `rankwright.gpu.query.each_query` has it.
 """
 
 from __future__ import annotations
@@ -20,10 +22,10 @@ _SHORT = 8 if is_simulated() else 4096  # documents that five counts of 12 bits 
 
 
 @cuda.jit(device=True)
-def pairs(
-    n: int, start: int, keys: Any, places: Any, labels: Any, parameters: Any, coef: Any, counts: Any, part: Any
-) -> float:
+def pairs(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
     """Pairs of different grades, with a table of weights; documents are counted by grade, some counts in a number."""
+    (_, n, start), (keys, places), (labels, parameters) = query, ranked, known
+    counts, part = whole(room[0]), room[4]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     n_grades = int(parameters[0])
     fields, bits = (5, 12) if n < _SHORT else (2, 31)
@@ -58,8 +60,10 @@ def pairs(
 
 
 @cuda.jit(device=True)
-def clicks(n: int, start: int, keys: Any, places: Any, labels: Any, coef: Any, sums: Any, part: Any) -> float:
+def clicks(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
     """Every clicked document with all others of its page; labels are the weights of clicks."""
+    (_, n, start), (keys, places), (labels, _) = query, ranked, known
+    sums, part = room[0], room[4]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     for k in range(t, n, threads):
         sums[k] = labels[start + places[k]]
@@ -93,11 +97,10 @@ def turn_round(others: Any, from_first: int, from_last: int, to_first: int, to_l
 
 
 @cuda.jit(device=True)
-def auc(
-    n: int, start: int, keys: Any, places: Any, labels: Any, coef: Any, ordered: Any, which: Any, others: Any,
-    counts: Any, part: Any,
-) -> float:  # fmt: skip
+def auc(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
     """Bad b goes above good g iff s_g − s_b < ½."""
+    (_, n, start), (keys, places), (labels, _) = query, ranked, known
+    ordered, which, others, counts, part = room[0], whole(room[1]), whole(room[2]), whole(room[3]), room[4]
     n_good = goods_first(n, start, labels, keys, places, ordered, which, others, counts, part)
     kept = 0
     for j in range(n_good + cuda.threadIdx.x, n, cuda.blockDim.x):
@@ -170,11 +173,10 @@ def place_bads(
 
 
 @cuda.jit(device=True)
-def by_places(
-    kind: int, n: int, start: int, keys: Any, places: Any, labels: Any, table: Any, coef: Any, ordered: Any, which: Any,
-    others: Any, spare: Any, part: Any,
-) -> float:  # fmt: skip
+def by_places(kind: int, query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
     """Average precision (kind 0, with harmonic numbers) or nDCG without a cutoff (1, with discounts)."""
+    (_, n, start), (keys, places), (labels, table) = query, ranked, known
+    ordered, which, others, spare, part = room[0], whole(room[1]), whole(room[2]), room[3], room[4]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     n_good = goods_first(n, start, labels, keys, places, ordered, which, others, whole(spare), part)
     ideal = 0.0
@@ -194,16 +196,28 @@ def by_places(
 
 
 @cuda.jit(device=True)
+def average_precision(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
+    """Average precision on the map of pairs."""
+    return by_places(0, query, ranked, known, coef, room)
+
+
+@cuda.jit(device=True)
+def ndcg(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
+    """nDCG without a cutoff on the map of pairs."""
+    return by_places(1, query, ranked, known, coef, room)
+
+
+@cuda.jit(device=True)
 def rank_loss(rank: int, cutoff: float) -> float:
     """1 − reciprocal rank, with so many bads above the topmost good."""
     return 1.0 - 1.0 / (1.0 + rank) if rank < cutoff else 1.0
 
 
 @cuda.jit(device=True)
-def first_good(
-    n: int, start: int, keys: Any, places: Any, labels: Any, cutoff: float, coef: Any, sums: Any, counts: Any, part: Any
-) -> float:
+def first_good(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
     """Reciprocal rank on its own map: the lowest good, below the r best bads; labels below 0 do not count."""
+    (_, n, start), (keys, places), (labels, parameters) = query, ranked, known
+    cutoff, sums, counts, part = parameters[0], room[0], whole(room[1]), room[4]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     last = -1
     for k in range(t, n, threads):
@@ -235,11 +249,11 @@ def first_good(
 
 
 @cuda.jit(device=True)
-def first_good_of_pairs(
-    n: int, start: int, keys: Any, places: Any, labels: Any, cutoff: float, coef: Any, ordered: Any, which: Any,
-    others: Any, spare: Any, part: Any,
-) -> float:  # fmt: skip
+def first_good_of_pairs(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
     """Reciprocal rank on the map of pairs: the goods above the r best bads go below them."""
+    (_, n, start), (keys, places), (labels, parameters) = query, ranked, known
+    cutoff, part = parameters[0], room[4]
+    ordered, which, others, spare = room[0], whole(room[1]), whole(room[2]), room[3]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     n_good = goods_first(n, start, labels, keys, places, ordered, which, others, whole(spare), part)
     n_bad = n - n_good

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from numba import cuda
+from numba import cuda, float64
 
 from rankwright.gpu.together import add_up, padded, running, sort, whole
 
-__all__ = ["arranged", "clear", "finish", "goods_first", "room_for", "slices"]
+__all__ = ["arranged", "each_query", "goods_first", "room_for", "slices"]
 
 
 def room_for(n: int, threads: int, further: int = 0) -> int:
@@ -95,3 +95,35 @@ def finish(
         losses[q] = loss
         values[q] = loss - margin
     cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def each_query(oracle: Any, queries: Any, data: Any, found: Any, scratch: Any, room: int) -> None:
+    """Let an oracle see the queries that a block has, one after the other.
+
+    Parameters
+    ----------
+    oracle : device function
+        As in `rankwright.gpu.oracles`; its ``room`` are the arrays of `slices` from the third on.
+    queries : device array
+        Their numbers.
+    data : tuple
+        Query boundaries, scores, labels, parameters, costs, and coefficients to add, or none.
+    found : tuple
+        Where coefficients of documents go, and losses and hinges of queries.
+    scratch, room
+        As of a `rankwright.gpu.arranged.Launch`.
+    """
+    shared = cuda.shared.array(0, float64)
+    space = scratch[cuda.blockIdx.x * room : (cuda.blockIdx.x + 1) * room] if scratch.size else shared
+    indptr, scores, labels, parameters, cost, added = data
+    coef, losses, values = found
+    for at in range(cuda.blockIdx.x, queries.size, cuda.gridDim.x):
+        q, start, n = queries[at], indptr[queries[at]], indptr[queries[at] + 1] - indptr[queries[at]]
+        if cost[q] == 0.0:
+            clear(n, start, coef)
+            continue
+        keys, places, a, b, c, d, part, left = slices(space, n)
+        arranged(n, start, scores, keys, places)
+        loss = oracle((q, n, start), (keys, places), (labels, parameters), coef, (a, b, c, d, part, left))
+        finish(q, n, start, loss, scores, cost[q], added, coef, losses, values, part)

@@ -28,7 +28,7 @@ def packed_grades(
     """What the kernel needs to know of labels, in one array, and the cells of the largest table; None if too large.
 
     In the array: the mean weight and the grade of every document; for every query the number of its first grade, then
-    how many documents each grade has, and its gain.
+    how many documents each grade has, and its gain; last, the number of queries.
     """
     sizes = np.diff(indptr)
     query = np.repeat(np.arange(len(sizes)), sizes)
@@ -44,7 +44,7 @@ def packed_grades(
         return None
     kinds = np.empty(len(labels))
     kinds[order] = group - starts[:-1][query]
-    return np.concatenate([means, kinds, starts, counts, gains[order][fresh]]), int(cells.max())
+    return np.concatenate([means, kinds, starts, counts, gains[order][fresh], [len(sizes)]]), int(cells.max())
 
 
 @cuda.jit(device=True)
@@ -156,18 +156,18 @@ def placed(
 
 
 @cuda.jit(device=True)
-def best_table(
-    q: int, n: int, start: int, keys: Any, places: Any, known: Any, n_docs: int, n_queries: int, parameters: Any,
-    coef: Any, ordered: Any, below: Any, counts: Any, path: Any, part: Any, left: Any,
-) -> float:  # fmt: skip
-    """The most violated ranking of a query; ``known`` as `packed_grades` makes it."""
+def best_table(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
+    """The most violated ranking of a query; labels as `packed_grades` makes them."""
+    (q, n, start), (keys, places), (packed, parameters) = query, ranked, known
+    ordered, below, counts, path, part, left = room[0], room[1], whole(room[2]), whole(room[3]), room[4], room[5]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
-    kinds, heads = known[n_docs : 2 * n_docs], known[2 * n_docs : 2 * n_docs + n_queries + 1]
+    n_docs, n_queries = coef.size, int64(packed[packed.size - 1])
+    kinds, heads = packed[n_docs : 2 * n_docs], packed[2 * n_docs : 2 * n_docs + n_queries + 1]
     first, n_groups, longest = int64(heads[q]), int64(heads[n_queries]), (parameters.size - 2) // 2
     grades, at = int64(heads[q + 1]) - first, 2 * n_docs + n_queries + 1
     sizes, gains = (
-        known[at + first : at + first + grades],
-        known[at + n_groups + first : at + n_groups + first + grades],
+        packed[at + first : at + first + grades],
+        packed[at + n_groups + first : at + n_groups + first + grades],
     )
     decay, discount = parameters[2 : 2 + longest], parameters[2 + longest :]
     ranks, cells = min(int64(parameters[1]), n), 1
@@ -203,7 +203,7 @@ def best_table(
     loss = 0.0
     if t == 0:
         loss = placed(
-            n, ranks, grades, state, sizes, gains, kinds, known, start, places, ordered, decay, discount, words, values,
+            n, ranks, grades, state, sizes, gains, kinds, packed, start, places, ordered, decay, discount, words, values,
             path, coef,
         )  # fmt: skip
     if t == 0:
