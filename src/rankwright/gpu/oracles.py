@@ -197,13 +197,13 @@ def by_places(kind: int, query: Any, ranked: Any, known: Any, coef: Any, room: A
 
 @cuda.jit(device=True)
 def average_precision(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
-    """Average precision on the map of pairs."""
+    """On the map of pairs: average precision."""
     return by_places(0, query, ranked, known, coef, room)
 
 
 @cuda.jit(device=True)
 def ndcg(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
-    """nDCG without a cutoff on the map of pairs."""
+    """On the map of pairs: nDCG without a cutoff."""
     return by_places(1, query, ranked, known, coef, room)
 
 

@@ -203,8 +203,8 @@ def best_table(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> flo
     loss = 0.0
     if t == 0:
         loss = placed(
-            n, ranks, grades, state, sizes, gains, kinds, packed, start, places, ordered, decay, discount, words, values,
-            path, coef,
+            n, ranks, grades, state, sizes, gains, kinds, packed, start, places, ordered, decay, discount, words,
+            values, path, coef,
         )  # fmt: skip
     if t == 0:
         part[0] = loss
