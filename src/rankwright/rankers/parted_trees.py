@@ -16,7 +16,8 @@ from rankwright.data.parts import adjacent, some_queries, stored
 from rankwright.data.threads import Team
 from rankwright.measures import Measure
 from rankwright.models.trees.categories import Coding
-from rankwright.models.trees.parted_rows import Cuts, Part, drawn, words_of
+from rankwright.models.trees.draws import drawn
+from rankwright.models.trees.parted_rows import Cuts, Part, words_of
 from rankwright.models.trees.parted_sums import Layout, Units, exact_sums
 from rankwright.objectives.content_order import content_keys, varying
 from rankwright.rankers.boosted import lambda_gradients
@@ -156,7 +157,9 @@ class TreePart:
         assert self._features is not None
         return self._docs if self._features.rows is None else self._features.rows[self._docs]
 
-    def root(self, number: int, unsent: list[tuple[Any, ...]], salt: int, units: Units | None) -> tuple[Array, ...]:
+    def root(
+        self, number: int, unsent: list[tuple[Any, ...]], salt: int, of_root: int, units: Units | None
+    ) -> tuple[Array, ...]:
         """Sums of the gradients for tree ``number``, in units too where they are given."""
         for tree in unsent:
             self.apply(*tree)
@@ -165,7 +168,7 @@ class TreePart:
             return (sizes,)
         none = np.zeros(0, np.int32)
         cuts = Cuts(none, none, none, np.zeros((0, 32), np.uint8))
-        return (sizes, *self.look(number, salt, units, cuts, np.zeros(1, np.int32), np.array([salt], np.uint64)))
+        return (sizes, *self.look(number, salt, units, cuts, np.zeros(1, np.int32), np.array([of_root], np.uint64)))
 
     def look(self, number: int, salt: int, units: Units, cuts: Cuts, nodes: Array, salts: Array) -> tuple[Array, ...]:
         """The sums of some nodes of tree ``number``."""

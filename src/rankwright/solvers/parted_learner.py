@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.engines.fleet import Crew
+from rankwright.models.trees.draws import salts_of
 from rankwright.models.trees.forest import Tree
 from rankwright.models.trees.monotone import leaf_bounds
 from rankwright.models.trees.parted_grow import Grown, PartedGrower
@@ -96,7 +97,7 @@ class PartedLearner:
     def _step(self, number: int) -> dict[str, Array]:
         """The next tree as arrays: what the model keeps, what the parts add to their scores, units for the next."""
         units, following, root = self._begin(number)
-        salt = np.random.SeedSequence([self._seed, number]).generate_state(1, np.uint64)[0]
+        salt, of_root = salts_of(self._seed, number)
         features = self._grower.varies.copy()
         if self._tree_features < 1.0 and features.any():
             varying = np.flatnonzero(features)
@@ -114,7 +115,7 @@ class PartedLearner:
             self._count(array for own in found for array in own)
             return found
 
-        grown = self._grower.grow(root, look, bring, features, units, [self._seed, number])
+        grown = self._grower.grow(root, look, bring, features, units, of_root)
         values = self._values(grown, units)
         arrays = {name: getattr(grown.tree, name) for name in _TREE} | {
             name: getattr(grown.cuts, name) for name in _CUTS
@@ -127,9 +128,9 @@ class PartedLearner:
     def _begin(self, number: int) -> tuple[Units, Units, list[Array]]:
         """The units of a tree, those that suit the next one, and the sums of the root."""
         units = self._units
-        salt = np.random.SeedSequence([self._seed, number]).generate_state(1, np.uint64)[0]
+        salts = salts_of(self._seed, number)
         while True:
-            sizes, *root = self._total("root", number, self._unsent, salt, units)
+            sizes, *root = self._total("root", number, self._unsent, *salts, units)
             self._unsent = []
             following = Units.of(sizes)
             if units is not None and units.suit(sizes):

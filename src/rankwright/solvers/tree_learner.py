@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
+from rankwright.models.trees.draws import salts_of
 from rankwright.models.trees.forest import Forest, Tree
 from rankwright.models.trees.grow import Grower
 from rankwright.models.trees.monotone import leaf_bounds
@@ -89,7 +90,8 @@ class TreeLearner:
             features[:] = False
             features[rng.choice(varying, max(1, round(self._tree_features * len(varying))), replace=False)] = True
         curves = weights if self._newton or self._grower.directions else None
-        tree, leaves = self._grower.grow(residuals, rows, features, rng, curves)
+        salt = salts_of(self._seed, len(self.trees))[1]
+        tree, leaves = self._grower.grow(residuals, rows, features, salt, curves)
         low, high = self._bounds(tree, leaves, residuals, weights)
         value = tree.value.copy()
 

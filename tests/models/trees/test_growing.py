@@ -6,6 +6,7 @@ import pytest
 from rankwright.models.trees import grow as grow_module
 from rankwright.models.trees import histogram
 from rankwright.models.trees.binning import MISSING, bin_features
+from rankwright.models.trees.draws import salts_of
 from rankwright.models.trees.grow import Grower
 from rankwright.models.trees.histogram import CURVE_BITS, MOST_ROWS, count_bins, fill_groups, gather, pack
 from rankwright.models.trees.split import partition
@@ -39,7 +40,7 @@ def grown(X, residuals, rows=None, features=None, seed=0, max_bins=255, curves=N
             np.asarray(residuals, np.float64),
             np.arange(len(X), dtype=np.uint32) if rows is None else rows,
             np.ones(X.shape[1], np.bool_) if features is None else features,
-            np.random.default_rng(seed),
+            salts_of(seed, 0)[1],
             curves,
         )
     finally:
@@ -322,7 +323,7 @@ def test_trees_depend_neither_on_threads_nor_on_what_was_grown_before(monkeypatc
     grower = Grower(bin_features(X), threads=2)
     rows, features = np.arange(5000, dtype=np.uint32), np.ones(20, np.bool_)
     for other in (np.cos(residuals), residuals):
-        tree, _ = grower.grow(other, rows, features, np.random.default_rng(0), curves)
+        tree, _ = grower.grow(other, rows, features, 0, curves)
     grower.close()
     assert bits(tree) == bits(one)
     assert rows.tolist() == list(range(5000))
@@ -346,8 +347,8 @@ def test_nodes_draw_rows_and_features(monkeypatch):
         drawn.append((len(part), leaf.stop - leaf.start))
         plain_choose(self, leaf, part, *rest)
 
-    def draw(self, task):
-        allowed.append(plain_draw(self, task))
+    def draw(self, leaf, task):
+        allowed.append(plain_draw(self, leaf, task))
         return allowed[-1]
 
     monkeypatch.setattr(Grower, "_choose", choose)

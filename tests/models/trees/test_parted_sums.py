@@ -9,7 +9,7 @@ from rankwright.data.threads import Team
 from rankwright.engines.host import add_up
 from rankwright.models.trees.histogram import turn
 from rankwright.models.trees.parted_grow import PartedGrower
-from rankwright.models.trees.parted_rows import Cuts, Part, drawn, words_of
+from rankwright.models.trees.parted_rows import Cuts, Part, words_of
 from rankwright.models.trees.parted_sums import (
     CURVE_ROOM,
     MOST_AT_ONCE,
@@ -71,14 +71,6 @@ def test_histograms_are_plain_sums(share):
     assert np.array_equal(sums.reshape(16, 256, 2), expected)
 
 
-def test_rows_are_drawn_by_key_and_salt():
-    keys = np.random.default_rng(2).integers(0, 1 << 63, 20_000, dtype=np.uint64)
-    one, two = drawn(keys, 1, 0.3), drawn(keys, 2, 0.3)
-    assert one.mean() == pytest.approx(0.3, abs=0.02)
-    assert (one & two).mean() == pytest.approx(0.09, abs=0.02)
-    assert np.array_equal(drawn(keys[::-1], 1, 0.3), one[::-1])
-
-
 @pytest.mark.parametrize("n", [MOST_AT_ONCE, MOST_AT_ONCE + 1, 200_000])
 def test_more_rows_than_are_summed_at_once(n):
     rng = np.random.default_rng(4)
@@ -116,7 +108,7 @@ class Many:
         grower = PartedGrower(self._ends, np.ones(len(self._ends), bool), frozenset(), self.n_rows, **settings)
         root = self.look(Cuts.of([], [], [], []), np.zeros(1, np.int32), np.zeros(1, np.uint64))
         grower.few = 0
-        return grower.grow(root, self.look, None, grower.varies, self.units, [0, 0])
+        return grower.grow(root, self.look, None, grower.varies, self.units, 0)
 
 
 @pytest.mark.parametrize("counts_rows", [False, True], ids=["newton", "squared"])

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from rankwright.data.scratch import scratch
 from rankwright.data.threads import Team, parts_of
 from rankwright.models.trees.binning import GROUP, MISSING, BinnedFeatures
+from rankwright.models.trees.draws import child_salts, draw_features, drawn
 from rankwright.models.trees.forest import Tree
 from rankwright.models.trees.histogram import Packed, fill_groups, gather, pack, turn
 from rankwright.models.trees.special_split import (
@@ -42,6 +43,7 @@ class _Leaf:
     node: int
     start: int
     stop: int
+    salt: int  # by which it draws
     total: int = 0  # packed
     squares: float = 0.0  # of residuals, in units, where categories are split
     sums: Array | None = None
@@ -62,7 +64,6 @@ class _Task:
     rows: Array
     packed: Packed
     features: Array
-    rng: np.random.Generator
     smooth: float = 0.0  # units of curvature
 
 
@@ -141,16 +142,16 @@ class Grower:
         self.team.close()
 
     def grow(
-        self, residuals: Array, rows: Array, features: Array, rng: np.random.Generator, curves: Array | None = None
+        self, residuals: Array, rows: Array, features: Array, salt: int, curves: Array | None = None
     ) -> tuple[Tree, list[tuple[int, Array]]]:
         """A tree for the residuals of ``rows`` (uint32, ascending), and the rows of each leaf, by node.
 
-        With ``curves``, the second derivatives, splits are chosen by Newton gains, otherwise by squared error. Leaf
-        values stay 0; the caller sets them.
+        Nodes draw by the ``salt`` of the root. With ``curves``, the second derivatives, splits are chosen by Newton
+        gains, otherwise by squared error. Leaf values stay 0; the caller sets them.
         """
         packed = pack(residuals, curves, self.team)
         smooth = self.smooth_rows * mean_curve(packed.values) if self.binned.categorical else 0.0
-        task = _Task(rows.copy(), packed, features, rng, smooth)
+        task = _Task(rows.copy(), packed, features, smooth)
         size = 2 * min(self.max_leaves, max(len(rows), 1)) - 1
         feature, left = np.full(size, -1, np.int32), np.zeros(size, np.int32)
         threshold, gain, count = np.zeros(size), np.zeros(size), np.zeros(size)
@@ -158,7 +159,7 @@ class Grower:
         sets: list[Array] = []
         unit = task.packed.residual_unit**2 / task.packed.curve_unit
         n_nodes = 1
-        root = _Leaf(0, 0, len(rows))
+        root = _Leaf(0, 0, len(rows), salt)
         count[0] = len(rows)
         self._look(root, task)
         leaves = [root]
@@ -176,7 +177,9 @@ class Grower:
                 sets.append(best.left_bins)
             gain[node] = best.gain * unit
             middle = best.start + self._divide(best, task.rows[best.start : best.stop])
-            one, two = _Leaf(n_nodes, best.start, middle), _Leaf(n_nodes + 1, middle, best.stop)
+            salts = child_salts(best.salt, min(self.node_rows, self.node_features))
+            one = _Leaf(n_nodes, best.start, middle, salts[0])
+            two = _Leaf(n_nodes + 1, middle, best.stop, salts[1])
             count[n_nodes], count[n_nodes + 1] = middle - best.start, best.stop - middle
             self._bound(best, one, two)
             n_nodes += 2
@@ -220,14 +223,14 @@ class Grower:
             return
         if large.stop - large.start < 2 * self.min_rows:
             return
-        drawn = {leaf.node: self._draw_features(task) for leaf in (one, two)}
+        allowed = {leaf.node: self._draw_features(leaf, task) for leaf in (one, two)}
         small.sums, large.sums, parent.sums = self._spare_sums(), parent.sums, None
         part = task.rows[small.start : small.stop]
         values = self._gather(small, part, task)
         large.total, large.squares = parent.total - small.total, parent.squares - small.squares
         of_small, of_large = self._no_splits(), self._no_splits()
-        one_side = (small.sums, drawn[small.node], _node(small), of_small)
-        other_side = (large.sums, drawn[large.node], _node(large), of_large)
+        one_side = (small.sums, allowed[small.node], _node(small), of_small)
+        other_side = (large.sums, allowed[large.node], _node(large), of_large)
         self._run(part, values, *self._kinds, self._limits(task), *one_side, *other_side)
         self._choose(small, part, of_small, task)
         self._choose(large, task.rows[large.start : large.stop], of_large, task)
@@ -238,10 +241,10 @@ class Grower:
         if len(part) < 2 * self.min_rows:
             return
         if self.node_rows < 1.0:
-            part = part[task.rng.random(len(part), np.float32) < self.node_rows]
+            part = part[drawn(part, leaf.salt, self.node_rows)]
         leaf.sums = self._spare_sums()
         values = self._gather(leaf, part, task)
-        allowed, splits = self._draw_features(task), self._no_splits()
+        allowed, splits = self._draw_features(leaf, task), self._no_splits()
         own_side = (leaf.sums, allowed, _node(leaf), splits)
         self._run(part, values, *self._kinds, self._limits(task), *own_side, self._no_sums, *own_side[1:])
         self._choose(leaf, part, splits, task)
@@ -296,14 +299,10 @@ class Grower:
         search = partial(look, self.binned.words, self._by_row)
         self.team.each(search, [(first, stop, part, values, parts, *given) for first, stop in groups])
 
-    def _draw_features(self, task: _Task) -> Array:
+    def _draw_features(self, leaf: _Leaf, task: _Task) -> Array:
         if self.node_features >= 1.0:
             return task.features
-        allowed = np.zeros(self.binned.n_features, np.bool_)
-        candidates = np.flatnonzero(task.features & self.varies)
-        n_drawn = min(max(1, round(self.node_features * len(candidates))), len(candidates))
-        allowed[task.rng.choice(candidates, n_drawn, replace=False)] = True
-        return allowed
+        return draw_features(task.features, self.varies, leaf.salt, self.node_features)
 
     def _choose(self, leaf: _Leaf, part: Array, splits: _Splits, task: _Task) -> None:
         """Take the best split whose parts have enough rows."""

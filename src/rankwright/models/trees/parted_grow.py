@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from rankwright.data.threads import Team, parts_of
 from rankwright.models.trees.binning import GROUP, MISSING
+from rankwright.models.trees.draws import child_salts, draw_features
 from rankwright.models.trees.forest import Tree
 from rankwright.models.trees.parted_rows import Brought, Cuts
 from rankwright.models.trees.parted_split import (
@@ -45,7 +46,7 @@ _FALL = 0.6  # gain of a child, as a share of its parent's, as it is guessed ahe
 @dataclass(eq=False)
 class _Node:
     number: int
-    path: int  # 1 for the root, 2p and 2p + 1 for the children of p
+    salt: int  # by which it draws
     totals: Array  # residuals, curvatures, rows, and squares of residuals
     sums: Sums | None = None
     gain: float = -1.0
@@ -139,14 +140,12 @@ class PartedGrower:
         """Shut down the threads."""
         self.team.close()
 
-    def grow(
-        self, root: Sequence[Array], look: Look, bring: Bring, features: Array, units: Units, seed: list[int]
-    ) -> Grown:
+    def grow(self, root: Sequence[Array], look: Look, bring: Bring, features: Array, units: Units, salt: int) -> Grown:
         """A tree from the sums of its root; ``look`` gets those of other nodes, ``bring`` the rows of small ones.
 
-        ``features`` are those that it may use. What a node draws depends on the seed and its place in the tree.
+        ``features`` are those that it may use. What a node draws depends on the root's salt and its place in the tree.
         """
-        growth = _Growth(self, look, bring, features, seed)
+        growth = _Growth(self, look, bring, features, salt)
         return growth.run(root, 2.0 ** (2 * (units.residual + RESIDUAL_CUT)) / self._curve_unit(units))
 
     def _curve_unit(self, units: Units) -> float:
@@ -211,8 +210,8 @@ class PartedGrower:
 class _Growth:
     """One tree."""
 
-    def __init__(self, grower: PartedGrower, look: Look, bring: Bring, features: Array, seed: list[int]) -> None:
-        self._grower, self._look, self._bring, self._features, self._seed = grower, look, bring, features, seed
+    def __init__(self, grower: PartedGrower, look: Look, bring: Bring, features: Array, salt: int) -> None:
+        self._grower, self._look, self._bring, self._features, self._salt = grower, look, bring, features, salt
         self._sampled = grower.node_rows < 1.0
         self._n_nodes, self._smooth = 1, 0.0
         self._divided: list[tuple[int, int, int, Array]] = []
@@ -221,7 +220,7 @@ class _Growth:
     def run(self, root: Sequence[Array], gain_unit: float) -> Grown:
         """The tree."""
         grower = self._grower
-        top = _Node(0, 1, root[3][0])
+        top = _Node(0, self._salt, root[3][0])
         self._smooth = grower.smooth_rows * grower.mean_curve(top) if grower.categorical else 0.0
         top.sums = (root[0][0], root[1][0], root[2][0])
         self._find(top)
@@ -289,7 +288,7 @@ class _Growth:
         if not nodes:
             return
         numbers = np.array([node.number for node in nodes], np.int32)
-        salts = np.array([self._salt(node) for node in nodes], np.uint64)
+        salts = np.array([node.salt for node in nodes], np.uint64)
         brought = nodes[0].brought
         if brought is None:
             one, two, three, totals = self._look(self._cuts(), numbers, salts)
@@ -321,8 +320,9 @@ class _Growth:
             start, stop = self._grower.layout.starts[node.feature : node.feature + 2]
             taken = np.append(node.table[: stop - start - 1], node.table[MISSING])
             of_left = np.array([*(int(own[start:stop][taken].sum()) for own in node.sums), 0], np.int64)
-        one = _Node(self._n_nodes, 2 * node.path, of_left)
-        two = _Node(self._n_nodes + 1, 2 * node.path + 1, node.totals - of_left)
+        salts = child_salts(node.salt, min(self._grower.node_rows, self._grower.node_features))
+        one = _Node(self._n_nodes, salts[0], of_left)
+        two = _Node(self._n_nodes + 1, salts[1], node.totals - of_left)
         self._n_nodes += 2
         self._divided.append((node.number, one.number, node.feature, node.table))
         self._grower.bound(node, one, two)
@@ -338,18 +338,8 @@ class _Growth:
             node.sums = None
             return
         if grower.node_features < 1.0:
-            allowed = np.zeros(len(grower.ends), np.bool_)
-            candidates = np.flatnonzero(self._features & grower.varies)
-            n_drawn = min(max(1, round(grower.node_features * len(candidates))), len(candidates))
-            rng = np.random.default_rng([*self._seed, node.path])
-            allowed[rng.choice(candidates, n_drawn, replace=False)] = True
+            allowed = draw_features(self._features, grower.varies, node.salt, grower.node_features)
         grower.find(node, allowed, self._smooth)
-
-    def _salt(self, node: _Node) -> int:
-        """What the rows that a node's split is chosen from are drawn by."""
-        if not self._sampled:
-            return 0
-        return int(np.random.SeedSequence([*self._seed, node.path]).generate_state(1, np.uint64)[0])
 
     def _cuts(self, kept: set[int] | None = None) -> Cuts:
         some = [cut for cut in self._divided if kept is None or cut[0] in kept]

@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from rankwright.data.scratch import scratch
 from rankwright.data.threads import Team, parts_of
 from rankwright.models.trees.binning import GROUP, _fill
+from rankwright.models.trees.draws import drawn
 from rankwright.models.trees.histogram import turn
 from rankwright.models.trees.parted_sums import MOST_AT_ONCE, Layout, Units, fill_pairs, pack_pairs, take_pairs
 from rankwright.models.trees.split import partition
 
-__all__ = ["Brought", "Cuts", "Part", "drawn", "words_of"]
+__all__ = ["Brought", "Cuts", "Part", "words_of"]
 
 Array = npt.NDArray[Any]
 _CHUNK = 4096  # rows that a thread bins at a time
@@ -194,23 +194,6 @@ class Brought:
         """The sums of some nodes."""
         self._part.divide(cuts)
         return self._part.sums(nodes, self._keys, salts, share)
-
-
-def drawn(keys: Array, salt: int, share: float) -> Array:
-    """Whether rows with these keys are drawn; each is with the probability ``share``."""
-    found = np.empty(len(keys), np.bool_)
-    _draw(keys, np.uint64(salt), share, found)
-    return found
-
-
-@njit(cache=True, nogil=True)
-def _draw(keys: Any, salt: Any, share: float, found: Any) -> None:
-    for k in range(keys.size):
-        value = keys[k] ^ salt
-        value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-        value ^= value >> np.uint64(31)
-        found[k] = float(value >> np.uint64(11)) * 2.0**-53 < share
 
 
 def words_of(X: Array, order: Array, ends: Sequence[Array], team: Team, folder: Path | None = None) -> Array:
