@@ -150,7 +150,7 @@ def pairs_of(sizes: Array) -> float:
 def parts_of_a_tree(ranker: Any, data: RankingData, limits: Limits) -> None:
     """Binning and gradients apart."""
     from rankwright.gpu.lambdas import CardLambdas
-    from rankwright.gpu.tree_bins import bins_like
+    from rankwright.gpu.trees.bins import bins_like
     from rankwright.measures import parse_measure
     from rankwright.models.trees.binning import bin_features
 
@@ -169,7 +169,7 @@ def parts_of_a_tree(ranker: Any, data: RankingData, limits: Limits) -> None:
 
 def scoring(ranker: Any, X: Array, limits: Limits, threads: int) -> None:
     """All rows by all trees, once they are on the card."""
-    from rankwright.gpu.tree_scores import CardForest
+    from rankwright.gpu.trees.scores import CardForest
 
     forest, rows = CardForest(ranker.model_.forest, X.dtype), card.upload(X)
     scores = card.zeros(len(X), np.float64)

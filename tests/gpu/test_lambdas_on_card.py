@@ -45,3 +45,8 @@ def test_gradients_are_those_of_the_cpu(data, found, case):
         assert largest > 0.0
         np.testing.assert_allclose(found[f"{case}_{kind}_0"], values, rtol=0, atol=1e-12 * largest)
         assert np.array_equal(found[f"{case}_{kind}_0"], found[f"{case}_{kind}_1"])
+
+
+def test_gradients_of_the_cpu_are_where_they_were(found):
+    assert found["hosted_0"].tolist() == [2.0, 4.0, 6.0]
+    assert found["hosted_1"].tolist() == [2.0, 3.0, 4.0]

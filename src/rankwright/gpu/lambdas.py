@@ -11,7 +11,6 @@ from numba import cuda
 
 from rankwright.data.blocks import as_bounds
 from rankwright.data.threads import Team
-from rankwright.errors import InputError
 from rankwright.gpu import card
 from rankwright.gpu.lambda_kernels import OF_DOCUMENT, PLACES, ROWS, SHORT, lambda_kernels
 from rankwright.gpu.recorded import Recorded
@@ -19,7 +18,7 @@ from rankwright.measures import Measure
 from rankwright.measures.forms import STATE
 from rankwright.objectives.arranged import by_worth
 
-__all__ = ["CardLambdas"]
+__all__ = ["CardLambdas", "HostedLambdas"]
 
 Array = npt.NDArray[Any]
 _FEW, _MANY = 128, 256  # threads: more would have too few registers each
@@ -41,7 +40,7 @@ class _Group:
 class CardLambdas:
     """Lambda gradients of a measure on given data; arguments as for :class:`rankwright.objectives.lambdas.Lambdas`.
 
-    From the same scores the gradients are those of the CPU but for rounding.
+    The measure has compiled changes. From the same scores the gradients are those of the CPU but for rounding.
     """
 
     def __init__(
@@ -59,8 +58,7 @@ class CardLambdas:
         indptr, labels = as_bounds(indptr), np.asarray(labels, np.float64)
         measure.check_labels(labels)
         swaps = measure.swaps()
-        if swaps is None:
-            raise InputError(f"device is 'cuda', but {measure} has no compiled swap changes; expected device='cpu'")
+        assert swaps is not None
         sizes = np.diff(indptr)
         longest = int(sizes.max(initial=1))
         counted = measure.cutoff or longest  # below that nothing changes
@@ -104,6 +102,24 @@ class CardLambdas:
         """Forget the scores; what else is on the card goes with this object."""
         self._launches.close()
         self._scores = None
+
+
+class HostedLambdas:
+    """Gradients that the CPU computes, of measures without compiled changes, for scores that are on the card."""
+
+    def __init__(self, lambdas: Any) -> None:
+        self._lambdas, self._gradients = lambdas, ()
+
+    def evaluate(self, scores: Any) -> tuple[Any, ...]:
+        """The residual of every document, and its second derivative, at the given scores; the next call overwrites."""
+        found = self._lambdas.evaluate(scores.copy_to_host())
+        places = self._gradients or (None, None)
+        self._gradients = tuple(card.upload(own, place) for own, place in zip(found, places, strict=True))
+        return self._gradients
+
+    def close(self) -> None:
+        """Shut down the threads."""
+        self._lambdas.close()
 
 
 def _groups(sizes: Array, rows: int) -> list[_Group]:

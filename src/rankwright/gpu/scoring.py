@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,11 @@ from rankwright.errors import InputError
 from rankwright.gpu import products
 from rankwright.gpu.card import blocks, is_simulated, multiprocessors, upload
 from rankwright.gpu.order import count_up
-from rankwright.gpu.tree_scores import forest_scores
+from rankwright.gpu.trees.scores import forest_scores
+from rankwright.models.base import as_table
 from rankwright.models.linear import LinearModel
-from rankwright.models.trees.model import TreeModel
+from rankwright.models.sum import SumModel
+from rankwright.models.trees.model import GradeModel, TreeModel
 
 __all__ = ["linear_scores", "model_scores", "score_there", "weights_of"]
 
@@ -26,20 +29,25 @@ _THREADS, _WAVES = (4 if is_simulated() else 128), 16
 
 
 def model_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None) -> Array:
-    """The scores of a linear model or of trees, for rows of features."""
-    return (forest_scores if isinstance(model, TreeModel) else linear_scores)(model, X, feature_names)
+    """The scores of a linear model, of trees, or of a sum of these, for rows of features."""
+    if isinstance(model, SumModel):
+        return model.summed(partial(model_scores, X=X, feature_names=feature_names), X, feature_names)
+    if isinstance(model, TreeModel | GradeModel):
+        return forest_scores(model, X, feature_names)
+    return linear_scores(model, X, feature_names)
 
 
 def linear_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None) -> Array:
     """The scores of a linear model for rows of features, as ``model.score`` gives them but for rounding."""
-    if sparse.issparse(X):
-        raise InputError("device is 'cuda', and the features are sparse; expected dense ones, or device='cpu'")
+    X = as_table(X)
     weights = weights_of(model, X.shape[1], feature_names)
-    n_rows, scores = max(1, min(len(X), _PART // max(1, X.shape[1] * X.dtype.itemsize))), np.empty(len(X))
+    n_docs = X.shape[0]
+    n_rows, scores = max(1, min(n_docs, _PART // max(1, X.shape[1] * X.dtype.itemsize))), np.empty(n_docs)
     rows, found = cuda.device_array(n_rows, np.int64), cuda.device_array(n_rows, np.float64)
     count_up[blocks(1), _THREADS](rows)
-    for first in range(0, len(X), n_rows):
+    for first in range(0, n_docs, n_rows):
         part = X[first : first + n_rows]
+        part = part.toarray() if sparse.issparse(part) else part
         score_there(upload(part), rows[: len(part)], weights, found)
         scores[first : first + len(part)] = found.copy_to_host()[: len(part)]
     model._check_scores(scores, X, feature_names)
@@ -56,12 +64,8 @@ def score_there(X: Any, rows: Any, weights: Array, scores: Any) -> None:
 def weights_of(model: Any, n_columns: int, feature_names: Sequence[str] | None) -> Array:
     """A weight for every column of the data."""
     if not isinstance(model, LinearModel) or model.query_scaling is not None:
-        what = (
-            "a model that scales features within queries"
-            if isinstance(model, LinearModel)
-            else "neither linear nor trees"
-        )
-        raise InputError(f"device is 'cuda', and the model is {what}; expected device='cpu'")
+        scales = "scales features within queries" if isinstance(model, LinearModel) else "is neither linear nor trees"
+        raise InputError(f"device is 'cuda', and the model {scales}; expected device='cpu'")
     columns, weights = model._columns(n_columns, feature_names), np.zeros(n_columns)
     if columns is None:
         weights[: model.n_features] = model.coef[:n_columns]

@@ -11,7 +11,19 @@ from typing import Any
 import numpy as np
 from numba import cuda
 
-__all__ = ["above", "add_up", "best_of", "out_of_reach", "padded", "rising", "running", "sort", "up_to", "whole"]
+__all__ = [
+    "above",
+    "add_up",
+    "best_of",
+    "out_of_reach",
+    "padded",
+    "rising",
+    "running",
+    "scan",
+    "sort",
+    "up_to",
+    "whole",
+]
 
 
 @cuda.jit(device=True)
@@ -89,6 +101,18 @@ def running(values: Any, n: int, part: Any) -> None:
         for i in range(first, last):
             values[i] += part[t - 1]
     cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def scan(values: Any) -> None:
+    """Replace the value of every thread by the sum up to it."""
+    t, step = cuda.threadIdx.x, 1
+    while step < cuda.blockDim.x:
+        add = values[t - step] if t >= step else 0
+        cuda.syncthreads()
+        values[t] += add
+        cuda.syncthreads()
+        step *= 2
 
 
 @cuda.jit(device=True)

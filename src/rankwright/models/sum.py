@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -84,10 +84,14 @@ class SumModel(Model):
 
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         """The weighted sum of the parts' scores."""
+        return self.summed(lambda part: part.score(X, feature_names, indptr), X, feature_names)
+
+    def summed(self, score: Callable[[Any], Array], X: Any, feature_names: Sequence[str] | None) -> Array:
+        """The weighted sum of the parts' scores for some rows, which a function gives."""
         with np.errstate(over="ignore", invalid="ignore"):
-            scores = self.weights[0] * self.parts[0].score(X, feature_names, indptr)
+            scores = self.weights[0] * score(self.parts[0])
             for weight, part in zip(self.weights[1:], self.parts[1:], strict=True):
-                scores = scores + weight * part.score(X, feature_names, indptr)
+                scores = scores + weight * score(part)
         self._check_scores(scores, as_table(X), feature_names)
         return np.asarray(scores)
 

@@ -56,23 +56,33 @@ class Grades:
         Weight of each document.
     link : {"softmax", "ordinal"}
         See above.
+
+    Attributes
+    ----------
+    grades : ndarray
+        The different labels, ascending.
+    codes : ndarray of int
+        The place of each document's label among them.
+    factor : float
+        For second derivatives: of classes, whose scores sum to a constant.
     """
 
     def __init__(self, labels: Array, weights: Array, link: str) -> None:
         self.grades, codes = np.unique(labels, return_inverse=True)
-        self.link, self._weights = link, weights
-        self._codes = codes.astype(np.min_scalar_type(len(self.grades)))
+        self.link, self.weights = link, weights
+        self.codes = codes.astype(np.min_scalar_type(len(self.grades)))
+        self.factor = 1.0 if link == "ordinal" else len(self.grades) / max(len(self.grades) - 1, 1)
 
     def target(self, row: int) -> Array:
         """Which documents are of a class, or reach a threshold."""
-        return np.asarray(self._codes >= row + 1 if self.link == "ordinal" else self._codes == row)
+        return np.asarray(self.codes >= row + 1 if self.link == "ordinal" else self.codes == row)
 
     @property
     def starts(self) -> Array:
         """Scores that give every class its share in the data."""
         n_rows = len(self.grades) - (self.link == "ordinal")
-        sums = np.array([np.where(self.target(row), self._weights, 0.0).sum() for row in range(n_rows)])
-        shares = np.clip(sums / self._weights.sum(), _LEAST_SHARE, 1.0)
+        sums = np.array([np.where(self.target(row), self.weights, 0.0).sum() for row in range(n_rows)])
+        shares = np.clip(sums / self.weights.sum(), _LEAST_SHARE, 1.0)
         if self.link == "softmax":
             return np.log(shares)
         shares = np.minimum(shares, 1.0 - _LEAST_SHARE)
@@ -88,7 +98,6 @@ class Grades:
             def chances(row: int) -> Array:
                 return np.asarray(1.0 / (1.0 + np.exp(-np.clip(scores[row], -500.0, 500.0))))
 
-            factor = 1.0
         else:
             highest, total = scores.max(axis=0), np.zeros(scores.shape[1])
             for row in scores:
@@ -97,11 +106,9 @@ class Grades:
             def chances(row: int) -> Array:
                 return np.asarray(np.exp(scores[row] - highest) / total)
 
-            factor = len(self.grades) / max(len(self.grades) - 1, 1)  # for classes whose scores sum to a constant
-
         def weight(row: int) -> Array:
             chance = chances(row)
-            return np.asarray(factor * chance * (1.0 - chance) * self._weights)
+            return np.asarray(self.factor * chance * (1.0 - chance) * self.weights)
 
         n_rows = len(scores)
-        return Rows(lambda row: (self.target(row) - chances(row)) * self._weights, n_rows), Rows(weight, n_rows)
+        return Rows(lambda row: (self.target(row) - chances(row)) * self.weights, n_rows), Rows(weight, n_rows)

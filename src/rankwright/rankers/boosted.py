@@ -123,21 +123,36 @@ class BoostedRanker(CrossValidated):
 
 
 def lambda_gradients(
-    data: Any, measure: str | Measure, truncation: int | None, n_jobs: int | None, weights: Array, **settings: Any
+    data: Any,
+    measure: str | Measure,
+    truncation: int | None,
+    n_jobs: int | None,
+    weights: Array,
+    *,
+    winning: Array | None = None,
+    device: str = "cpu",
+    **settings: Any,
 ) -> Any:
     """The lambda gradients of a measure; of ``data`` only ``labels`` and ``indptr`` are used.
 
-    With ``winning``, the factors of documents, labels are clicks.
+    With ``winning``, the factors of documents, labels are clicks. With the device ``"cuda"``, scores and gradients are
+    on the card.
     """
     from rankwright.objectives.click_lambdas import ClickLambdas
     from rankwright.objectives.lambdas import Lambdas
 
     resolved, threads = parse_measure(measure).resolve("letor"), threads_of(n_jobs)
     given = (data.labels, data.indptr, resolved, truncation, threads)
-    if settings.get("winning") is not None:
-        return ClickLambdas(*given, query_weights=weights, **settings)
-    settings.pop("winning", None)
-    return Lambdas(*given, query_weights=weights, **settings)
+    settings |= {"query_weights": weights} if winning is None else {"query_weights": weights, "winning": winning}
+    here: Any = Lambdas if winning is None else ClickLambdas
+    if device == "cpu":
+        return here(*given, **settings)
+    from rankwright.gpu.click_lambdas import CardClickLambdas
+    from rankwright.gpu.lambdas import CardLambdas, HostedLambdas
+
+    if resolved.swaps() is None:
+        return HostedLambdas(here(*given, **settings))
+    return (CardLambdas if winning is None else CardClickLambdas)(*given, **settings)
 
 
 class _BoostedSteps:

@@ -21,7 +21,7 @@ from rankwright.rankers.boosted import Run, lambda_gradients
 from rankwright.rankers.facts import Outcome
 from rankwright.rankers.located import Batches
 from rankwright.rankers.parameters import FLAG, MEASURE, NONE, NOT_NEGATIVE, parameter, seed_of, whole
-from rankwright.rankers.tree_ranker import Ordered, TreeRanker, not_on_card
+from rankwright.rankers.tree_ranker import Ordered, TreeRanker
 from rankwright.solvers.boosting import Boosted, Boosting
 
 __all__ = ["LambdaMART"]
@@ -121,7 +121,6 @@ class LambdaMART(TreeRanker, FromBackground):
     background: Any = parameter(None, BACKGROUND, NONE)
 
     _uses_positions: ClassVar[bool] = True
-    _grows_on_card: ClassVar[bool] = True
 
     @property
     def trains_in_parts(self) -> bool:
@@ -134,59 +133,24 @@ class LambdaMART(TreeRanker, FromBackground):
 
     def _run(self, task: Task) -> Run:
         data, valid, start = task.data, task.valid, Start.of(self.background, task.data)
-        if self.device == "cuda":
-            return self._run_on_card(task, start)
         if is_parted(data):
             return self._run_over_parts(task, start)
         features = self._features(data)
         ordered = Ordered.of(task, features, threads_of(self.n_jobs))
         scores = start.scores(data)[ordered.rows]
         valid_scores = None if valid is None else start.scores(valid)
-        factors = self._factors() | {"winning": ordered.winning}
+        factors = self._factors() | {"winning": ordered.winning, "device": self.device}
         lambdas = lambda_gradients(ordered, self.measure, self.truncation, self.n_jobs, ordered.weights, **factors)
-        grower, (learner,) = self._grow(features, ordered.rows, valid, 1)
+        pools, (learner,) = self._grow(features, ordered.rows, valid, 1)
 
         def keep(boosted: Boosted) -> Outcome:
             return self._keep(learner.trees[: boosted.n_rounds], boosted, data, start)
 
-        return Run(Boosting(lambdas, learner, scores, valid_scores), keep, (grower, lambdas))
+        return Run(Boosting(lambdas, learner, self._placed(scores), valid_scores), keep, (*pools, lambdas))
 
     def _factors(self) -> dict[str, Any]:
         """How pairs and queries are weighted."""
         return {"nearness": self.nearness, "normalize": self.normalize_queries}
-
-    def _run_on_card(self, task: Task, start: Start) -> Run:
-        """Bins, scores and gradients stay on the GPU; every round, its tree comes back."""
-        if task.weights.winning is not None:
-            raise not_on_card("positions are given to fit")
-        from rankwright.gpu.card import upload
-        from rankwright.gpu.lambdas import CardLambdas
-        from rankwright.gpu.tree_learner import CardTrees
-
-        data, valid, threads = task.data, task.valid, threads_of(self.n_jobs)
-        features = self._features(data)
-        ordered = Ordered.of(task, features, threads)
-        measure = parse_measure(self.measure).resolve("letor")
-        given = (ordered.labels, ordered.indptr, measure, self.truncation, threads)
-        lambdas = CardLambdas(*given, query_weights=ordered.weights, **self._factors())
-        learner = CardTrees(
-            self._bins_on_card(features, ordered.rows),
-            max_leaves=self.max_leaves,
-            min_rows=self.min_rows,
-            shrinkage=self.learning_rate,
-            newton=self.gain == "newton",
-            tree_rows=self.tree_rows,
-            tree_features=self.tree_features,
-            seed=seed_of(self.random_state),
-            X_valid=None if valid is None else Batches(valid, self._coding),
-        )
-        scores = upload(start.scores(data)[ordered.rows])
-        valid_scores = None if valid is None else start.scores(valid)
-
-        def keep(boosted: Boosted) -> Outcome:
-            return self._keep(learner.trees[: boosted.n_rounds], boosted, data, start)
-
-        return Run(Boosting(lambdas, learner, scores, valid_scores), keep, (lambdas, learner))
 
     def _run_over_parts(self, task: Task, start: Start) -> Run:
         from rankwright.rankers.parted_boosting import Growing, PartedTrees

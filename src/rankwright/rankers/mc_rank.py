@@ -86,8 +86,8 @@ class McRank(TreeRanker):
         ordered = Ordered.of(task, features, threads_of(self.n_jobs))
         objective = self._objective(ordered.labels, np.repeat(ordered.weights, np.diff(ordered.indptr)))
         starts = objective.starts
-        grower, learners = self._grow(features, ordered.rows, valid, len(starts))
-        scores = np.tile(starts[:, None], data.n_docs)
+        pools, learners = self._grow(features, ordered.rows, valid, len(starts))
+        boosted_for, scores = self._classes(objective, data.n_docs)
         valid_scores = None if valid is None else np.tile(starts[:, None], valid.n_docs)
 
         def keep(boosted: Boosted) -> Outcome:
@@ -96,7 +96,16 @@ class McRank(TreeRanker):
         def score(F: Array) -> Array:
             return expected_grade(F, objective.grades, self.link)
 
-        return Run(Boosting(objective, TreesPerClass(learners), scores, valid_scores), keep, (grower,), score)
+        return Run(Boosting(boosted_for, TreesPerClass(learners), scores, valid_scores), keep, pools, score)
+
+    def _classes(self, objective: Any, n_docs: int) -> tuple[Any, Any]:
+        """The objective and the first scores, where trees are grown."""
+        if self.device == "cpu":
+            return objective, np.tile(objective.starts[:, None], n_docs)
+        from rankwright.gpu.grades import CardGrades
+
+        there = CardGrades(objective)
+        return there, there.scores
 
     def _learn_nothing(self, task: Task) -> Outcome:
         objective = self._objective(task.data.labels, np.repeat(task.weights.queries, task.data.sizes))

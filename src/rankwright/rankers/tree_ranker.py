@@ -53,7 +53,6 @@ class TreeRanker(BoostedRanker):
     _uses_categories: ClassVar[bool] = True
     _unit: ClassVar[str] = "trees"
     _nothing: ClassVar[str] = "no tree is grown"
-    _grows_on_card: ClassVar[bool] = False
 
     n_trees: int = parameter(300, whole(1))
     learning_rate: float = parameter(0.1, POSITIVE)
@@ -80,19 +79,6 @@ class TreeRanker(BoostedRanker):
             raise InputError(f"monotone: the feature {both[0]!r} is categorical; its values have no order")
         self._directions = dict(zip(rising, (self.monotone or {}).values(), strict=True))
         self._coding = _coding(data, {*named, *data.categories}, self.max_bins)
-        if self.device == "cuda":
-            self._check_on_card(data)
-
-    def _check_on_card(self, data: RankingData) -> None:
-        """Refuse what cannot be done on a GPU."""
-        if not self._grows_on_card:
-            raise not_on_card(f"{type(self).__name__} is trained on the CPU only")
-        if self._coding.categories:
-            raise not_on_card(f"the feature {data.names[min(self._coding.categories)]!r} is categorical")
-        if self._directions:
-            raise not_on_card("monotone is set")
-        if self._node_share() < 1.0:
-            raise not_on_card("randomize_nodes is set")
 
     def _features(self, data: RankingData) -> Located:
         """Dense features, categories numbered as the trees know them."""
@@ -106,41 +92,56 @@ class TreeRanker(BoostedRanker):
 
     def _grow(
         self, features: Located, order: Array, valid: RankingData | None, n_learners: int
-    ) -> tuple[Any, list[Any]]:
-        """A grower of trees on documents in this order, which the caller closes, and learners that share it."""
+    ) -> tuple[tuple[Any, ...], list[Any]]:
+        """Learners that share a grower of trees on documents in this order, and what the caller closes."""
         from rankwright.models.trees.binning import bin_features
         from rankwright.models.trees.grow import Grower
         from rankwright.solvers.tree_learner import TreeLearner
 
-        seed, threads = seed_of(self.random_state), threads_of(self.n_jobs)
-        share = self._node_share()
+        seed, threads, share = seed_of(self.random_state), threads_of(self.n_jobs), self._node_share()
+        seeds = [seed + _SEED_STEP * at for at in range(n_learners)]
         counts = {j: len(values) for j, values in self._coding.categories.items()}
         X, order = features.X, order if features.rows is None else features.rows[order]
+        X_valid = None if valid is None else Batches(valid, self._coding)
+        if self.device == "cuda":
+            return self._grow_on_card((X, self.max_bins, seed, threads, order, counts), X_valid, seeds)
         binned = bin_features(X, self.max_bins, seed, threads, order, counts, features.folder)
         grower = Grower(binned, self.max_leaves, self.min_rows, share, share, threads, self._directions)
-        X_valid = None if valid is None else Batches(valid, self._coding)
-        learners = [
-            TreeLearner(
-                grower,
-                X,
-                order=order,
-                X_valid=X_valid,
-                shrinkage=self.learning_rate,
-                newton=self.gain == "newton",
-                tree_rows=self.tree_rows,
-                tree_features=self.tree_features,
-                seed=seed + _SEED_STEP * at,
-            )
-            for at in range(n_learners)
-        ]
-        return grower, learners
+        shares = {"tree_rows": self.tree_rows, "tree_features": self.tree_features}
+        given = {"order": order, "X_valid": X_valid, **self._leaf_settings(), **shares}
+        return (grower,), [TreeLearner(grower, X, seed=own, **given) for own in seeds]
 
-    def _bins_on_card(self, features: Located, order: Array) -> Any:
-        """The documents in this order, binned on the GPU."""
-        from rankwright.gpu.tree_bins import bin_on_card
+    def _grow_on_card(self, to_bin: tuple[Any, ...], X_valid: Batches | None, seeds: list[int]) -> Any:
+        """The same on the card."""
+        from rankwright.gpu.trees.bins import bin_on_card
+        from rankwright.gpu.trees.grower import CardGrower
+        from rankwright.gpu.trees.learner import CardTrees, binned
 
-        order = order if features.rows is None else features.rows[order]
-        return bin_on_card(features.X, self.max_bins, seed_of(self.random_state), threads_of(self.n_jobs), order)
+        bins = bin_on_card(*to_bin)
+        grower = CardGrower(
+            bins,
+            max_leaves=self.max_leaves,
+            min_rows=self.min_rows,
+            node_share=self._node_share(),
+            directions=self._directions,
+            tree_rows=self.tree_rows,
+            tree_features=self.tree_features,
+        )
+        valid = binned(bins, X_valid)
+        learners = [CardTrees(grower, seed=own, valid=valid, **self._leaf_settings()) for own in seeds]
+        return tuple(learners), learners
+
+    def _leaf_settings(self) -> dict[str, Any]:
+        """How leaves are set, and by what splits are chosen."""
+        return {"shrinkage": self.learning_rate, "newton": self.gain == "newton"}
+
+    def _placed(self, scores: Array) -> Any:
+        """Scores where trees are grown."""
+        if self.device == "cpu":
+            return scores
+        from rankwright.gpu.card import upload
+
+        return upload(scores)
 
     def _grown(self, forest: Forest) -> TreeModel:
         """Keep the trees."""
@@ -152,11 +153,6 @@ class TreeRanker(BoostedRanker):
         """How much the splits of each feature gain, normalised to sum to 1."""
         _ = self.model_  # raises if not fitted
         return np.asarray(self._trees.importance())
-
-
-def not_on_card(why: str) -> InputError:
-    """Why trees are not grown on a GPU."""
-    return InputError(f"device is 'cuda', but {why}; expected device='cpu'")
 
 
 @dataclass(frozen=True, eq=False)

@@ -150,7 +150,7 @@ def _lambdas(data: RankingData) -> None:
     """Lambda gradients."""
     from rankwright.rankers.boosted import lambda_gradients
 
-    factors = {"nearness": 0.03, "normalize": True}
+    factors: dict[str, Any] = {"nearness": 0.03, "normalize": True}
     gradients = lambda_gradients(data, "ndcg", 100, 1, np.ones(data.n_queries), **factors)
     gradients.evaluate(np.zeros(data.n_docs))
 

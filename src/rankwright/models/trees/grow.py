@@ -45,7 +45,7 @@ class _Leaf:
     stop: int
     salt: int  # by which it draws
     total: int = 0  # packed
-    squares: float = 0.0  # of residuals, in units, where categories are split
+    squares: int = 0  # of residuals, in units, where categories are split
     sums: Array | None = None
     gain: float = -1.0
     feature: int = -1
@@ -229,8 +229,8 @@ class Grower:
         values = self._gather(small, part, task)
         large.total, large.squares = parent.total - small.total, parent.squares - small.squares
         of_small, of_large = self._no_splits(), self._no_splits()
-        one_side = (small.sums, allowed[small.node], _node(small), of_small)
-        other_side = (large.sums, allowed[large.node], _node(large), of_large)
+        one_side = (small.sums, allowed[small.node], self._node(small), of_small)
+        other_side = (large.sums, allowed[large.node], self._node(large), of_large)
         self._run(part, values, *self._kinds, self._limits(task), *one_side, *other_side)
         self._choose(small, part, of_small, task)
         self._choose(large, task.rows[large.start : large.stop], of_large, task)
@@ -245,7 +245,7 @@ class Grower:
         leaf.sums = self._spare_sums()
         values = self._gather(leaf, part, task)
         allowed, splits = self._draw_features(leaf, task), self._no_splits()
-        own_side = (leaf.sums, allowed, _node(leaf), splits)
+        own_side = (leaf.sums, allowed, self._node(leaf), splits)
         self._run(part, values, *self._kinds, self._limits(task), *own_side, self._no_sums, *own_side[1:])
         self._choose(leaf, part, splits, task)
 
@@ -270,7 +270,7 @@ class Grower:
         values = self._values[: len(part)]
         shares = [(part[start:stop], values[start:stop]) for start, stop in self._shares(len(part))]
         leaf.total = sum(self.team.each(partial(gather, task.packed.values), shares))
-        leaf.squares = self.chance * sum_of_squares(values) if self.binned.categorical else 0.0
+        leaf.squares = int(sum_of_squares(values)) if self.binned.categorical else 0
         return values
 
     def _shares(self, n_rows: int) -> list[tuple[int, int]]:
@@ -307,7 +307,7 @@ class Grower:
     def _choose(self, leaf: _Leaf, part: Array, splits: _Splits, task: _Task) -> None:
         """Take the best split whose parts have enough rows."""
         limits, sure = self._limits(task), self._least_rows * task.packed.largest
-        given = (leaf.sums, *self._kinds, _node(leaf), limits, self._least_rows, sure, splits)
+        given = (leaf.sums, *self._kinds, self._node(leaf), limits, self._least_rows, sure, splits)
         j = settle(self.binned.words, part, *given)
         gains, lasts, missing_left = splits
         leaf.gain, leaf.feature = float(gains[j]), j
@@ -321,6 +321,10 @@ class Grower:
             left = int(histogram[: leaf.last + 1].sum()) + leaf.missing_left * int(histogram[MISSING])
             leaf.limit = middle_value(left, leaf.total, leaf.low, leaf.high)
 
+    def _node(self, leaf: _Leaf) -> tuple[int, float, float, float]:
+        noise = noise_of(self.chance * leaf.squares, leaf.total) if leaf.squares else 0.0
+        return leaf.total, leaf.low, leaf.high, noise
+
     def _no_splits(self) -> _Splits:
         d = self.binned.n_features
         return np.full(d, -1.0), np.zeros(d, np.int64), np.zeros(d, np.bool_)
@@ -332,10 +336,6 @@ class Grower:
         if leaf.sums is not None:
             self._spare.append(leaf.sums)
             leaf.sums = None
-
-
-def _node(leaf: _Leaf) -> tuple[int, float, float, float]:
-    return leaf.total, leaf.low, leaf.high, noise_of(leaf.squares, leaf.total) if leaf.squares else 0.0
 
 
 def _groups_at_once(n_groups: int, threads: int) -> int:

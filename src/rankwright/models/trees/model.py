@@ -57,12 +57,12 @@ class _OnTrees(Model):
         """Whether a feature may be text: the categorical ones may."""
         return at in self.categories
 
-    def _blocks(self, X: Any, feature_names: Sequence[str] | None) -> Iterator[tuple[int, Array]]:
-        """Dense blocks of rows with the model's features as columns."""
+    def _blocks(self, X: Any, feature_names: Sequence[str] | None, rows: int = _ROWS) -> Iterator[tuple[int, Array]]:
+        """Dense blocks of so many rows with the model's features as columns."""
         X = as_table(X)
         columns = self._columns(X.shape[1], feature_names)
-        for start in range(0, X.shape[0], _ROWS):
-            part = pick_columns(X[start : start + _ROWS], columns)
+        for start in range(0, X.shape[0], rows):
+            part = pick_columns(X[start : start + rows], columns)
             part = part.toarray() if sparse.issparse(part) else np.asarray(part)
             if part.dtype not in (np.float32, np.float64):
                 part = part.astype(np.float64)

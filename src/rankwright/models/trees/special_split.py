@@ -187,11 +187,11 @@ def mean_curve(values: Any) -> float:
 
 
 @njit(cache=True, nogil=True)
-def sum_of_squares(values: Any) -> float:
-    """Sum of the squares of packed residuals."""
-    found = 0.0
+def sum_of_squares(values: Any) -> Any:
+    """Sum of the squares of packed residuals, which sum to less than 2³¹ themselves."""
+    found = np.int64(0)
     for k in range(values.size):
-        residual = float(values[k] >> CURVE_BITS)
+        residual = values[k] >> CURVE_BITS
         found += residual * residual
     return found
 

@@ -6,6 +6,8 @@ each goes to its place in the order of training. Bins are bytes, by tile of 16 f
 
 from __future__ import annotations
 
+import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +18,7 @@ from numba import cuda, float64
 from rankwright.data.threads import Team
 from rankwright.errors import InputError
 from rankwright.gpu import card
-from rankwright.gpu.tree_kernels import MISSING, TILE
+from rankwright.gpu.trees.state import MISSING, TILE
 from rankwright.models.trees.binning import bin_ends, table_of
 
 __all__ = ["CardBins", "bin_on_card", "bins_like"]
@@ -38,11 +40,14 @@ class CardBins:
         For each feature the upper ends of all its bins but the last.
     varies : ndarray of bool
         Features that can split some rows from others.
+    categorical : frozenset of int
+        Features whose bins are categories.
     """
 
     codes: Any
     ends: tuple[Array, ...]
     varies: Array
+    categorical: frozenset[int] = frozenset()
 
     @property
     def n_rows(self) -> int:
@@ -50,14 +55,16 @@ class CardBins:
         return int(self.codes.shape[1])
 
 
-def bin_on_card(X: Array, max_bins: int, seed: int, threads: int, order: Array) -> CardBins:
+def bin_on_card(
+    X: Array, max_bins: int, seed: int, threads: int, order: Array, categories: Mapping[int, int] | None = None
+) -> CardBins:
     """Bin the rows ``order`` of a matrix, in this order."""
-    team = Team(threads)
+    team, counts = Team(threads), categories or {}
     try:
-        ends = bin_ends(X, max_bins, seed, team, order, {})
+        ends = bin_ends(X, max_bins, seed, team, order, counts)
     finally:
         team.close()
-    return bins_like(ends, X, order)
+    return dataclasses.replace(bins_like(ends, X, order), categorical=frozenset(counts))
 
 
 def bins_like(ends: tuple[Array, ...], X: Array, order: Array | None = None) -> CardBins:

@@ -6,13 +6,16 @@ set by sums in much smaller units, of 2⁻⁶¹ of all |residuals|, which any or
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 from numba import cuda, float64, int64
 
-from rankwright.gpu.tree_kernels import (
+from rankwright.gpu.together import add_up
+from rankwright.gpu.trees.state import (
     FEATURE,
+    IS_SET,
     LAST,
     LEAVES,
     LEFT_NODE,
@@ -23,26 +26,29 @@ from rankwright.gpu.tree_kernels import (
     SIDE,
     START,
     STOP,
+    THREADS,
     TILE,
     VALUE,
+    is_in,
 )
 from rankwright.models.trees.histogram import LEAST_UNIT, MOST
-from rankwright.solvers.tree_learner import leaf_value
+from rankwright.solvers.tree_learner import LEAST_CURVE, leaf_value
 
 __all__ = [
     "FACTS",
     "TOTALS",
     "add_leaves",
     "add_tree",
+    "bound_leaves",
     "known_of",
     "largest",
     "pack_rows",
+    "smooth_categories",
     "start_sums",
     "sum_leaves",
     "total",
 ]
 
-_THREADS = 256  # of a block, at most
 _WHOLE = 2.0**62  # that sums in the smallest units stay below
 _FINE = 2.0**61
 # Facts of residuals and curvatures: the largest of each, then their units.
@@ -71,7 +77,7 @@ def start_sums(facts: Any, totals: Any, leaf_sums: Any) -> None:
 @cuda.jit(cache=True)
 def largest(residuals: Any, curves: Any, facts: Any) -> None:
     """The largest |residual| and curvature."""
-    highest = cuda.shared.array((2, _THREADS), float64)
+    highest = cuda.shared.array((2, THREADS), float64)
     t, step = cuda.threadIdx.x, cuda.blockDim.x // 2
     residual, curve = 0.0, 0.0
     for i in range(cuda.grid(1), residuals.size, cuda.gridsize(1)):
@@ -107,7 +113,7 @@ def _add_both(first: int, second: int, held: Any, sums: Any, row: int) -> None:
 @cuda.jit(cache=True)
 def total(residuals: Any, curves: Any, facts: Any, totals: Any) -> None:
     """Σ |residuals| and Σ curvatures in the smallest units; ``totals`` has one row."""
-    held = cuda.shared.array((2, _THREADS), int64)
+    held = cuda.shared.array((2, THREADS), int64)
     residual, curve = np.int64(0), np.int64(0)
     per_residual, per_curve = _per_least(facts[_RESIDUAL], residuals.size), _per_least(facts[_CURVE], residuals.size)
     for i in range(cuda.grid(1), residuals.size, cuda.gridsize(1)):
@@ -147,6 +153,25 @@ def pack_rows(residuals: Any, curves: Any, newton: bool, facts: Any, totals: Any
         facts[_CURVE_UNIT] = curve_unit if newton else 1.0 / per_row
 
 
+@cuda.jit(cache=True)
+def smooth_categories(pairs: Any, smooth_rows: float, total: Any, smooth: Any) -> None:
+    """The curvature that smooths the means of categories: that of so many average rows. ``total`` is 0 before."""
+    held = cuda.shared.array(THREADS, int64)
+    is_last = cuda.shared.array(1, int64)
+    curve = np.int64(0)
+    for i in range(cuda.grid(1), pairs.shape[0], cuda.gridsize(1)):
+        curve += np.int64(pairs[i, 1])
+    curve = add_up(curve, held)
+    if cuda.threadIdx.x == 0:
+        cuda.atomic.add(total, 0, curve)
+        cuda.threadfence()
+        is_last[0] = cuda.atomic.add(total, 1, 1) == cuda.gridDim.x - 1
+        if is_last[0]:
+            cuda.threadfence()
+            smooth[0] = smooth_rows * (float(total[0]) / pairs.shape[0])
+            total[0] = total[1] = 0
+
+
 @cuda.jit(device=True, cache=True)
 def _fine(most: float, units: int, n: int) -> float:
     """The units in which leaves are summed."""
@@ -158,7 +183,7 @@ def sum_leaves(
     rows: Any, leaves: Any, now: Any, residuals: Any, curves: Any, facts: Any, totals: Any, leaf_sums: Any
 ) -> None:  # fmt: skip
     """Sums of residuals and curvatures of every leaf (y), a part of its rows in every block (x)."""
-    held = cuda.shared.array((2, _THREADS), int64)
+    held = cuda.shared.array((2, THREADS), int64)
     leaf, n = cuda.blockIdx.y, residuals.size
     if leaf >= now[LEAVES]:
         return
@@ -174,20 +199,71 @@ def sum_leaves(
 
 
 @cuda.jit(cache=True)
-def add_leaves(
-    rows: Any, leaves: Any, now: Any, facts: Any, totals: Any, leaf_sums: Any, shrinkage: float, nodes: Any, scores: Any
+def bound_leaves(
+    leaves: Any, now: Any, n_rows: int, facts: Any, totals: Any, leaf_sums: Any, nodes: Any, ways: Any, n_bins: Any,
+    sums: Any, bounds: Any,
 ) -> None:  # fmt: skip
-    """Set the value of every leaf (y), and add it to the scores of its rows."""
+    """The bounds of the values of all nodes, as `rankwright.models.trees.monotone` has them; by one thread."""
+    if cuda.grid(1) > 0:
+        return
+    residual_unit = _fine(facts[_RESIDUAL], totals[0, 0], n_rows)
+    curve_unit = _fine(facts[_CURVE], totals[0, 1], n_rows)
+    for leaf in range(now[LEAVES]):
+        node, n = leaves[leaf, NODE], leaves[leaf, STOP] - leaves[leaf, START]
+        sums[node, 0] = float(leaf_sums[leaf, 0]) * residual_unit
+        sums[node, 1] = max(float(leaf_sums[leaf, 1]) * curve_unit, LEAST_CURVE * n)
+    for back in range(now[NODES]):
+        node = now[NODES] - 1 - back
+        if nodes[node, FEATURE] >= 0.0:  # children come after their parents
+            left = int(nodes[node, LEFT_NODE])
+            sums[node, 0] = sums[left, 0] + sums[left + 1, 0]
+            sums[node, 1] = sums[left, 1] + sums[left + 1, 1]
+    bounds[0, 0], bounds[0, 1] = -math.inf, math.inf
+    for node in range(now[NODES]):
+        if nodes[node, FEATURE] >= 0.0:
+            feature = int(nodes[node, FEATURE])
+            way = ways[feature] if nodes[node, LAST] < n_bins[feature] - 1 else 0
+            _bound_children(int(nodes[node, LEFT_NODE]), way, sums, bounds[node], bounds)
+
+
+@cuda.jit(device=True, cache=True)
+def _bound_children(left: int, way: int, sums: Any, own: Any, bounds: Any) -> None:
+    """The bounds of both children of a node, whose own are given."""
+    low, high = own
+    for child in range(left, left + 2):
+        bounds[child, 0], bounds[child, 1] = low, high
+    if way != 0:
+        one = min(max(_quotient(sums[left]), low), high)
+        two = min(max(_quotient(sums[left + 1]), low), high)
+        lower, upper = (left, left + 1) if way > 0 else (left + 1, left)
+        bounds[lower, 1] = bounds[upper, 0] = one + (two - one) / 2
+
+
+@cuda.jit(device=True, cache=True)
+def _quotient(sums: Any) -> float:
+    """The best value of some rows, from their sums."""
+    return sums[0] / sums[1] if sums[1] > 0.0 else 0.0
+
+
+@cuda.jit(cache=True)
+def add_leaves(
+    rows: Any, leaves: Any, now: Any, facts: Any, totals: Any, leaf_sums: Any, shrinkage: float, bounds: Any,
+    nodes: Any, scores: Any,
+) -> None:  # fmt: skip
+    """Set the value of every leaf (y), within ``bounds`` if there are any, and add it to the scores of its rows."""
     leaf, n = cuda.blockIdx.y, scores.size
     if leaf >= now[LEAVES]:
         return
     start, stop, side = leaves[leaf, START], leaves[leaf, STOP], leaves[leaf, SIDE]
     residual = float(leaf_sums[leaf, 0]) * _fine(facts[_RESIDUAL], totals[0, 0], n)
     curve = float(leaf_sums[leaf, 1]) * _fine(facts[_CURVE], totals[0, 1], n)
-    value = leaf_value(residual, curve, stop - start, shrinkage, -np.inf, np.inf)
+    node, low, high = leaves[leaf, NODE], -math.inf, math.inf
+    if bounds.shape[0] > 0:
+        low, high = bounds[node, 0], bounds[node, 1]
+    value = leaf_value(residual, curve, stop - start, shrinkage, low, high)
     first = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
     if first == 0:
-        nodes[leaves[leaf, NODE], VALUE] = value
+        nodes[node, VALUE] = value
         if leaf == 0:
             end = nodes.shape[0] - 1
             nodes[end, 0], nodes[end, 1], nodes[end, 2] = now[NODES], facts[_RESIDUAL_UNIT], facts[_CURVE_UNIT]
@@ -196,7 +272,7 @@ def add_leaves(
 
 
 @cuda.jit(cache=True)
-def add_tree(bins: Any, nodes: Any, skip: Any, scores: Any) -> None:
+def add_tree(bins: Any, nodes: Any, tables: Any, skip: Any, scores: Any) -> None:
     """Add the tree to the scores of rows, by their bins; but not to rows that ``skip`` marks, if it is not empty."""
     for row in range(cuda.grid(1), scores.size, cuda.gridsize(1)):
         if skip.size > 0 and skip[row]:
@@ -206,5 +282,7 @@ def add_tree(bins: Any, nodes: Any, skip: Any, scores: Any) -> None:
             feature = int(nodes[node, FEATURE])
             code = bins[feature // TILE, row, feature % TILE]
             goes_left = nodes[node, MISSING_LEFT] == 1.0 if code == MISSING else code <= nodes[node, LAST]
+            if nodes[node, IS_SET] == 1.0:
+                goes_left = is_in(tables[node], code)
             node = int(nodes[node, LEFT_NODE]) + (0 if goes_left else 1)
         scores[row] += nodes[node, VALUE]

@@ -15,14 +15,11 @@ import numpy as np
 import numpy.typing as npt
 from numba import cuda, int32
 
-from rankwright.data import sparse
-from rankwright.data.matching import pick_columns, widen
-from rankwright.errors import InputError
 from rankwright.gpu import card
 from rankwright.models.base import as_table
 from rankwright.models.trees.forest import Forest
-from rankwright.models.trees.model import TreeModel
-from rankwright.models.trees.predict import rounded_down
+from rankwright.models.trees.model import GradeModel, TreeModel, expected_grade
+from rankwright.models.trees.predict import goes_left, rounded_down
 
 __all__ = ["CardForest", "forest_scores"]
 
@@ -38,19 +35,18 @@ _PART = 1 << 30  # bytes of features at a time
 _SHARE = 4  # of the free memory, that rows on their way may take
 
 
-def forest_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None) -> Array:
-    """The scores of a tree model for rows of features: the same bits as ``model.score`` gives."""
-    if not isinstance(model, TreeModel):
-        raise InputError("device is 'cuda', but the model is not a sum of trees; expected device='cpu'")
+def forest_scores(model: TreeModel | GradeModel, X: Any, feature_names: Sequence[str] | None = None) -> Array:
+    """The scores of a model of trees for rows of features: the same bits as ``model.score`` gives."""
     X = as_table(X)
-    columns, dtype = model._columns(X.shape[1], feature_names), np.dtype(np.float64)
-    dtype = X.dtype if X.dtype in (np.float32, np.float64) else dtype
-    forest, scores = CardForest(model.forest, dtype), np.zeros(X.shape[0])
-    step = max(1, _PART // max(1, dtype.itemsize * model.n_inputs))
-    for first in range(0, X.shape[0], step):
-        part = pick_columns(X[first : first + step], columns)
-        part = part.toarray() if sparse.issparse(part) else np.asarray(part)
-        scores[first : first + step] = forest.score(widen(part, model.n_inputs))
+    dtype = np.dtype(X.dtype if X.dtype in (np.float32, np.float64) else np.float64)
+    forests = [CardForest(forest, dtype) for forest in model._forests()]
+    scores, step = np.zeros(X.shape[0]), max(1, _PART // max(1, dtype.itemsize * model.n_inputs))
+    for first, part in model._blocks(X, feature_names, step):
+        if isinstance(model, TreeModel):
+            scores[first : first + len(part)] = forests[0].score(part)
+        else:
+            sums = np.stack([forest.score(part, start) for forest, start in zip(forests, model.starts, strict=True)])
+            scores[first : first + len(part)] = expected_grade(sums, model.grades, model.link)
     return scores
 
 
@@ -60,34 +56,34 @@ class CardForest:
     Parameters
     ----------
     forest : Forest
-        Trees without splits by categories.
+        The trees.
     dtype : dtype
         Of the rows to score: float32 or float64.
     """
 
     def __init__(self, forest: Forest, dtype: Any) -> None:
-        if (forest.subset >= 0).any():
-            raise InputError("device is 'cuda', but the model splits by categories; expected device='cpu'")
         self._dtype, inner = np.dtype(dtype), forest.feature >= 0
         used = np.unique(forest.feature[inner]).astype(np.int64)
         self._held = len(used) * _STRIDE
         self._fits = self._dtype == np.float32 and self._held <= _HELD and len(inner) < _MOST_NODES - 1
+        self._fits &= not (forest.subset >= 0).any()
         limits = rounded_down(forest.threshold, self._dtype)
         known: tuple[Array, ...]
         if self._fits:
             known = (used, *_packed(forest, inner, np.searchsorted(used, forest.feature), limits))
         else:
-            known = (forest.roots, forest.feature, limits, forest.missing_left, forest.left, forest.value)
+            splits = (forest.feature, limits, forest.missing_left, forest.left, forest.subset, forest.sets)
+            known = (forest.roots, *splits, forest.value)
         self._known = tuple(card.upload(part) for part in known)
         self._is_empty = forest.n_trees == 0
 
-    def score(self, X: Array) -> Array:
-        """Scores of dense rows, of the type that was announced."""
-        scores = np.zeros(len(X))
+    def score(self, X: Array, start: float = 0.0) -> Array:
+        """Scores of dense rows, of the type that was announced, on top of ``start``."""
+        scores = np.full(len(X), start)
         step = max(1, card.free_bytes() // _SHARE // max(1, X.shape[1] * X.itemsize))
         for first in range(0, len(X), step):
             rows = card.upload(np.ascontiguousarray(X[first : first + step], self._dtype))
-            found = card.zeros(rows.shape[0], np.float64)
+            found = card.upload(scores[first : first + step])
             self.add(rows, found)
             scores[first : first + step] = found.copy_to_host()
         return scores
@@ -152,7 +148,8 @@ def _add_held(X: Any, used: Any, roots: Any, depths: Any, nodes: Any, values: An
 
 @cuda.jit(cache=True)
 def _add_direct(
-    X: Any, roots: Any, feature: Any, limits: Any, missing_left: Any, left: Any, values: Any, scores: Any
+    X: Any, roots: Any, feature: Any, limits: Any, missing_left: Any, left: Any, subset: Any, sets: Any, values: Any,
+    scores: Any,
 ) -> None:  # fmt: skip
     row = cuda.grid(1)
     if row >= X.shape[0]:
@@ -161,8 +158,7 @@ def _add_direct(
     for tree in range(roots.size):
         node = np.int64(roots[tree])
         while feature[node] >= 0:
-            x = X[row, feature[node]]
-            goes_left = x <= limits[node] if x == x else missing_left[node]
-            node = np.int64(left[node]) + (0 if goes_left else 1)
+            is_left = goes_left(X[row, feature[node]], limits[node], missing_left[node], subset[node], sets)
+            node = np.int64(left[node]) + (0 if is_left else 1)
         score += values[node]
     scores[row] = score

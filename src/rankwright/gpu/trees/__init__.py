@@ -1,0 +1,1 @@
+"""Trees on an NVIDIA GPU: bins, growing, scores."""
