@@ -33,6 +33,6 @@ def test_the_certificate_is_that_of_the_cpu(name, found):
     assert found[f"{name} bits"]
 
 
-@pytest.mark.skipif(not has_gpu(), reason="the order of documents is found by compiled code")
+@pytest.mark.needs_gpu
 def test_features_that_do_not_fit_give_the_same_certificate(found):
     assert found["streamed"] == pytest.approx(found["map"][0], rel=1e-9)

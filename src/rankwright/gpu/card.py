@@ -20,7 +20,17 @@ import numpy.typing as npt
 
 from rankwright.errors import InputError
 
-__all__ = ["blocks", "check_card", "free_bytes", "is_simulated", "multiprocessors", "name", "upload", "zeros"]
+__all__ = [
+    "blocks",
+    "check_card",
+    "download",
+    "free_bytes",
+    "is_simulated",
+    "multiprocessors",
+    "name",
+    "upload",
+    "zeros",
+]
 
 Array = npt.NDArray[Any]
 _PIECE = 1 << 24  # bytes of a page-locked buffer
@@ -169,6 +179,11 @@ def upload(array: Array, into: Any = None) -> Any:
     if not _sent_locked(given, taken):
         _staging().send(given, taken)
     return target
+
+
+def download(array: Any) -> Array:
+    """A copy of an array of the card, which may be empty."""
+    return np.asarray(array.copy_to_host()) if array.size else np.empty(array.shape, array.dtype)
 
 
 def _sent_locked(given: Array, taken: Any) -> bool:

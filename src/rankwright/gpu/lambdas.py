@@ -18,12 +18,14 @@ from rankwright.measures import Measure
 from rankwright.measures.forms import STATE
 from rankwright.objectives.arranged import by_worth
 
-__all__ = ["CardLambdas", "HostedLambdas"]
+__all__ = ["OF_GRADIENT", "CardLambdas", "DownloadedLambdas", "HostedLambdas"]
 
 Array = npt.NDArray[Any]
 _FEW, _MANY = 128, 256  # threads: more would have too few registers each
 _BLOCKS = 16  # of few threads, for every multiprocessor
 _ROOM = 1 << 32  # bytes of working memory, at most
+OF_GRADIENT = 64
+"""Bytes of the card that the gradients of a document take, working memory apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,6 +121,23 @@ class HostedLambdas:
 
     def close(self) -> None:
         """Shut down the threads."""
+        self._lambdas.close()
+
+
+class DownloadedLambdas:
+    """Gradients that the card computes, for scores that are here."""
+
+    def __init__(self, lambdas: Any) -> None:
+        self._lambdas, self._scores = lambdas, None
+
+    def evaluate(self, scores: Array) -> tuple[Array, Array]:
+        """The residual of every document, and its second derivative, at the given scores."""
+        self._scores = card.upload(scores, self._scores)
+        residuals, curves = self._lambdas.evaluate(self._scores)
+        return residuals.copy_to_host(), curves.copy_to_host()
+
+    def close(self) -> None:
+        """Forget the scores."""
         self._lambdas.close()
 
 

@@ -121,11 +121,7 @@ class LambdaMART(TreeRanker, FromBackground):
     background: Any = parameter(None, BACKGROUND, NONE)
 
     _uses_positions: ClassVar[bool] = True
-
-    @property
-    def trains_in_parts(self) -> bool:
-        """Whether training computes with features where their parts are; on a GPU it does not."""
-        return self.device == "cpu"
+    _works_on_parts: ClassVar[bool] = True
 
     def method_name(self) -> str:
         """The name of the method, as `rankwright train --method` has it."""
@@ -133,7 +129,7 @@ class LambdaMART(TreeRanker, FromBackground):
 
     def _run(self, task: Task) -> Run:
         data, valid, start = task.data, task.valid, Start.of(self.background, task.data)
-        if is_parted(data):
+        if is_parted(data) or not self._has_room(data):
             return self._run_over_parts(task, start)
         features = self._features(data)
         ordered = Ordered.of(task, features, threads_of(self.n_jobs))
@@ -158,7 +154,8 @@ class LambdaMART(TreeRanker, FromBackground):
         from rankwright.solvers.parted_learner import AtParts
 
         share, measure = self._node_share(), parse_measure(self.measure).resolve("letor")
-        settings = PartSettings(self._coding, measure, self.truncation, self._factors(), self.tree_rows, share)
+        shares = (self.tree_rows, share)
+        settings = PartSettings(self._coding, measure, self.truncation, self._factors(), *shares, self.device)
         growing = Growing(
             self.max_bins,
             self.max_leaves,

@@ -16,10 +16,12 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.blocks import sizes_to_indptr
+from rankwright.data.dataset import RankingData
 from rankwright.data.parts import rows_of, stored
 from rankwright.data.threads import Team
 from rankwright.engines.features import PartedFeatures, Share
-from rankwright.engines.fleet import Crew
+from rankwright.engines.fleet import Crew, Fleet
+from rankwright.engines.local import Local
 from rankwright.errors import InputError
 from rankwright.models.trees.binning import _between, _ends, _sample
 from rankwright.models.trees.forest import Tree
@@ -84,15 +86,13 @@ class PartedTrees:
         data, weights = task.data, task.weights
         if data.n_docs > _MOST_ROWS:
             raise InputError(f"{data.n_docs:,} documents; trees can be grown on at most {_MOST_ROWS:,}")
-        X, starts = stored(data)
-        assert isinstance(X, PartedFeatures)
-        self._shares = X.shares(starts)
+        fleet, self._shares = _fleet_of(data)
         own = []
         for share in self._shares:
             rows = rows_of(data.indptr[:-1][share.chosen], sizes_to_indptr(data.sizes[share.chosen]))
             of_rows = [None if values is None else values[rows] for values in (weights.winning, start)]
             own.append((share.local, weights.queries[share.chosen], *of_rows))
-        self._crew: Crew = X.fleet.make(TreePart, settings, own=own, threads=growing.threads)
+        self._crew: Crew = fleet.make(TreePart, settings, own=own, threads=growing.threads)
         try:
             ends, varies = self._bin(task, settings, growing)
         except BaseException:
@@ -110,7 +110,7 @@ class PartedTrees:
             growing.node_share,
             growing.threads,
             growing.directions,
-            ahead=not X.fleet.is_here,
+            ahead=not fleet.is_here,
         )
         self.learner = PartedLearner(
             self._grower,
@@ -119,7 +119,7 @@ class PartedTrees:
             tree_features=growing.tree_features,
             seed=growing.seed,
             valid_scores=valid_scores,
-            recall=X.fleet.recall,
+            recall=fleet.recall,
         )
 
     def close(self) -> None:
@@ -148,6 +148,26 @@ class PartedTrees:
         n_missing = np.sum(missing, axis=0)
         some = (n_missing > 0) & (n_missing < task.data.n_docs)
         return tuple(found), np.array([len(own) > 0 for own in found], bool) | some
+
+
+@dataclass(frozen=True, eq=False)
+class _Whole:
+    """A data set in one place, as its only part."""
+
+    data: RankingData
+
+    def load(self) -> RankingData:
+        """The data set."""
+        return self.data
+
+
+def _fleet_of(data: RankingData) -> tuple[Fleet, list[Share]]:
+    """The parts of a data set, and the queries of each; one that is not in parts is one, which is here."""
+    X, starts = stored(data)
+    if isinstance(X, PartedFeatures):
+        return X.fleet, X.shares(starts)
+    every = np.arange(data.n_queries)
+    return Fleet(Local(), [_Whole(data)], [data.n_docs]), [Share(every, every)]
 
 
 def _vary(firsts: Sequence[Array | None], vary: Sequence[Array]) -> Array:

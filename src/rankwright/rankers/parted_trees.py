@@ -6,6 +6,7 @@ Nothing that depends on the cut into parts leaves a part: maxima, whole numbers,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -42,6 +43,8 @@ class PartSettings:
         Of the gradients, as of :func:`~rankwright.rankers.boosted.lambda_gradients`.
     tree_rows, node_rows : float
         Shares of rows that are drawn.
+    device : {"cpu", "cuda"}
+        Where sums and gradients are computed.
     """
 
     coding: Coding
@@ -50,6 +53,7 @@ class PartSettings:
     factors: dict[str, Any]
     tree_rows: float = 1.0
     node_rows: float = 1.0
+    device: str = "cpu"
 
 
 class Arranged(NamedTuple):
@@ -129,16 +133,34 @@ class TreePart:
     def bin(self, ends: tuple[Array, ...]) -> None:
         """Keep the rows as bins, and their gradients' objective."""
         assert self._features is not None
-        data, settings, folder = self._data, self._settings, self._features.folder
-        words = words_of(self._X, self._rows, ends, self._team, folder)
+        if self._data.n_docs:
+            self._lambdas = self._gradients_there()
         layout = Layout(np.array([len(own) + 1 for own in ends], np.int64))
-        self._part = Part(words, layout, self._team, folder)
+        self._part = self._binned(ends, layout, self._features.folder)
         self._features = None
-        if data.n_docs:
-            gradients = (settings.measure, settings.truncation, self._threads, self._weights)
-            winning = None if self._winning is None else self._winning[self._docs]
-            arranged = Arranged(data.labels[self._docs], data.indptr)
-            self._lambdas = lambda_gradients(arranged, *gradients, winning=winning, **settings.factors)
+
+    def _binned(self, ends: tuple[Array, ...], layout: Layout, folder: Path | None) -> Any:
+        """The rows as bins, and their sums."""
+        if self._settings.device == "cuda":
+            from rankwright.gpu.trees.parts import CardPart
+
+            return CardPart(self._X, self._rows, ends, layout, self._keys, folder)
+        words = words_of(self._X, self._rows, ends, self._team, folder)
+        return Part(words, layout, self._team, self._keys, folder)
+
+    def _gradients_there(self) -> Any:
+        """The objective; on the card where it has room."""
+        settings = self._settings
+        arranged = Arranged(self._data.labels[self._docs], self._data.indptr)
+        given = (arranged, settings.measure, settings.truncation, self._threads, self._weights)
+        factors = settings.factors | {"winning": None if self._winning is None else self._winning[self._docs]}
+        if settings.device == "cuda" and settings.measure.swaps() is not None:
+            from rankwright.gpu.card import free_bytes
+            from rankwright.gpu.lambdas import OF_GRADIENT, DownloadedLambdas
+
+            if 2 * OF_GRADIENT * self._data.n_docs <= free_bytes():
+                return DownloadedLambdas(lambda_gradients(*given, **factors, device="cuda"))
+        return lambda_gradients(*given, **factors)
 
     @property
     def _X(self) -> Array:
@@ -173,14 +195,14 @@ class TreePart:
     def look(self, number: int, salt: int, units: Units, cuts: Cuts, nodes: Array, salts: Array) -> tuple[Array, ...]:
         """The sums of some nodes of tree ``number``."""
         self._divide(number, salt, units, cuts)
-        return self._part.sums(nodes, self._keys, salts, self._settings.node_rows)
+        return self._part.sums(nodes, salts, self._settings.node_rows)
 
     def bring(
         self, number: int, salt: int, units: Units, cuts: Cuts, nodes: Array
     ) -> tuple[Array, Array, Array, Array]:
         """The rows of some nodes of tree ``number``."""
         self._divide(number, salt, units, cuts)
-        return self._part.bring(nodes, self._keys)
+        return self._part.bring(nodes)
 
     def _divide(self, number: int, salt: int, units: Units, cuts: Cuts) -> None:
         if self._begun != (number, units):
@@ -205,8 +227,7 @@ class TreePart:
 
     def _add(self, cuts: Cuts, leaves: Array, values: Array) -> None:
         self._part.divide(cuts)
-        for leaf, value in zip(leaves.tolist(), values.tolist(), strict=True):
-            self._scores[self._part.of(leaf)] += value
+        self._part.add(leaves, values, self._scores)
 
     def _seen(self, salt: int) -> Array:
         """The rows that a tree is grown on."""

@@ -131,6 +131,14 @@ class TreeRanker(BoostedRanker):
         learners = [CardTrees(grower, seed=own, valid=valid, **self._leaf_settings()) for own in seeds]
         return tuple(learners), learners
 
+    def _has_room(self, data: RankingData) -> bool:
+        """Whether the bins of a data set fit where trees are grown; else they are grown over parts."""
+        if self.device == "cpu":
+            return True
+        from rankwright.gpu.trees.bins import have_room
+
+        return have_room(data.n_docs, data.n_features)
+
     def _leaf_settings(self) -> dict[str, Any]:
         """How leaves are set, and by what splits are chosen."""
         return {"shrinkage": self.learning_rate, "newton": self.gain == "newton"}

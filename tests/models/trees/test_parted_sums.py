@@ -77,9 +77,11 @@ def test_more_rows_than_are_summed_at_once(n):
     X, gradients = np.full((n, 1), 0.5), (rng.normal(size=n), rng.random(n))
     units = Units.of(np.stack([exact_sums(values) for values in gradients]))
     team = Team(1)
-    part = Part(words_of(X, np.arange(n), (np.array([1.0]),), team), Layout(np.array([2])), team)
+    part = Part(
+        words_of(X, np.arange(n), (np.array([1.0]),), team), Layout(np.array([2])), team, np.empty(0, np.uint64)
+    )
     part.begin(np.arange(n, dtype=np.uint32), *gradients, units)
-    *bins, totals = part.sums(np.zeros(1, np.int32), np.empty(0, np.uint64), np.zeros(1, np.uint64), 1.0)
+    *bins, totals = part.sums(np.zeros(1, np.int32), np.zeros(1, np.uint64), 1.0)
     scaled = [
         np.rint(values * 2.0**-unit).sum()
         for values, unit in zip(gradients, (units.residual, units.curve), strict=True)
@@ -96,12 +98,12 @@ class Many:
         self._each, self._n_parts, self._ends, self.n_rows = times // n_parts, n_parts, ends, len(X) * times
         self.units = Units.of(np.stack([exact_sums(values) for values in gradients]) * times)
         team, layout = Team(1), Layout(np.array([len(own) + 1 for own in ends]))
-        self._part = Part(words_of(X, np.arange(len(X)), ends, team), layout, team)
+        self._part = Part(words_of(X, np.arange(len(X)), ends, team), layout, team, np.empty(0, np.uint64))
         self._part.begin(np.arange(len(X), dtype=np.uint32), *gradients, self.units)
 
     def look(self, cuts, nodes, salts):
         self._part.divide(cuts)
-        of_part = tuple(own * self._each for own in self._part.sums(nodes, np.empty(0, np.uint64), salts, 1.0))
+        of_part = tuple(own * self._each for own in self._part.sums(nodes, salts, 1.0))
         return add_up([of_part] * self._n_parts)
 
     def grow(self, **settings):

@@ -21,10 +21,11 @@ from rankwright.gpu import card
 from rankwright.gpu.trees.state import MISSING, TILE
 from rankwright.models.trees.binning import bin_ends, table_of
 
-__all__ = ["CardBins", "bin_on_card", "bins_like"]
+__all__ = ["CardBins", "bin_on_card", "bins_like", "have_room"]
 
 Array = npt.NDArray[Any]
 _THREADS = 256
+_OF_ROW = 128  # bytes of gradients, scores and lists of rows
 _SHARE = 2  # of the free memory, that rows on their way may take
 
 
@@ -55,6 +56,11 @@ class CardBins:
         return int(self.codes.shape[1])
 
 
+def have_room(n_rows: int, n_features: int, of_row: int = _OF_ROW) -> bool:
+    """Whether the bins of so many rows fit the card, and what else a row needs there."""
+    return (-(-n_features // TILE) * TILE + of_row) * n_rows <= card.free_bytes()
+
+
 def bin_on_card(
     X: Array, max_bins: int, seed: int, threads: int, order: Array, categories: Mapping[int, int] | None = None
 ) -> CardBins:
@@ -71,8 +77,8 @@ def bins_like(ends: tuple[Array, ...], X: Array, order: Array | None = None) -> 
     """Rows in bins of which the ends are known."""
     n, d = len(X) if order is None else len(order), X.shape[1]
     n_tiles = -(-d // TILE)
-    size, free = n_tiles * TILE * n, card.free_bytes()
-    if size > free:
+    if not have_room(n, d, 0):
+        size, free = n_tiles * TILE * n, card.free_bytes()
         what = f"device is 'cuda', but the bins of {n:,} documents × {d} features take {size / 1e9:.1f} GB"
         raise InputError(f"{what}, and the card has {free / 1e9:.1f} GB free; expected device='cpu'")
     codes, missing = cuda.device_array((n_tiles, n, TILE), np.uint8), card.zeros(n_tiles * TILE, np.int32)

@@ -65,12 +65,14 @@ class Part:
         Where the bins are.
     team : Team
         Threads; sums do not depend on them.
+    keys : ndarray of uint64
+        What rows are drawn by; empty where none are.
     folder : Path, optional
         Where to keep large arrays on disk.
     """
 
-    def __init__(self, words: Array, layout: Layout, team: Team, folder: Path | None = None) -> None:
-        self._words, self._layout, self._team = words, layout, team
+    def __init__(self, words: Array, layout: Layout, team: Team, keys: Array, folder: Path | None = None) -> None:
+        self._words, self._layout, self._team, self._keys = words, layout, team, keys
         n_groups, n = words.shape
         self._by_row = scratch((n, n_groups), np.uint64, folder)
         shares = [(slice(*share),) for share in parts_of(n, team.threads)]
@@ -94,12 +96,13 @@ class Part:
         """Put rows into a root."""
         self.rows, self._ranges = rows, {root: (0, len(rows))}
 
-    def bring(self, nodes: Array, keys: Array) -> tuple[Array, Array, Array, Array]:
+    def bring(self, nodes: Array) -> tuple[Array, Array, Array, Array]:
         """How many rows some nodes have, and the bins, pairs and keys of these rows, node after node."""
         each = [self.of(node) for node in nodes.tolist()]
         rows = np.concatenate(each)
         sizes = np.array([len(own) for own in each], np.int64)
-        return sizes, self._words[:, rows], self._pairs[rows], keys[rows] if len(keys) else keys
+        keys = self._keys[rows] if len(self._keys) else self._keys
+        return sizes, self._words[:, rows], self._pairs[rows], keys
 
     def divide(self, cuts: Cuts) -> None:
         """Divide the nodes that are not divided yet."""
@@ -121,7 +124,12 @@ class Part:
         start, stop = self._ranges[node]
         return self.rows[start:stop]
 
-    def sums(self, nodes: Array, keys: Array, salts: Array, share: float) -> tuple[Array, Array, Array, Array]:
+    def add(self, leaves: Array, values: Array, scores: Array) -> None:
+        """Add a value to the scores of the rows of each of some nodes."""
+        for leaf, value in zip(leaves.tolist(), values.tolist(), strict=True):
+            scores[self.of(leaf)] += value
+
+    def sums(self, nodes: Array, salts: Array, share: float) -> tuple[Array, Array, Array, Array]:
         """Residuals, curvatures and rows by bin of some nodes, and of all their rows, as `take_pairs` has them.
 
         With a ``share`` below 1 the bins have a sample of the rows: those that their keys and the node's salt draw,
@@ -136,7 +144,7 @@ class Part:
             take_pairs(self._pairs, rows, pairs, not all_rows, totals[at])
             if share < 1.0:
                 sample = np.zeros(4, np.int64)
-                rows = rows[drawn(keys[rows], salts[at], share)]
+                rows = rows[drawn(self._keys[rows], salts[at], share)]
                 pairs = self._taken[: len(rows)]
                 take_pairs(self._pairs, rows, pairs, True, sample)
                 totals[at, 3] = sample[3]
@@ -167,7 +175,7 @@ class Brought:
     """
 
     def __init__(self, node: int, words: Array, pairs: Array, keys: Array, layout: Layout, team: Team) -> None:
-        self._part, self._keys = Part(words, layout, team), keys
+        self._part = Part(words, layout, team, keys)
         self._part.begin_with(pairs)
         self._part.place(np.arange(len(pairs), dtype=np.uint32), node)
 
@@ -193,7 +201,7 @@ class Brought:
     def look(self, cuts: Cuts, nodes: Array, salts: Array, share: float) -> tuple[Array, Array, Array, Array]:
         """The sums of some nodes."""
         self._part.divide(cuts)
-        return self._part.sums(nodes, self._keys, salts, share)
+        return self._part.sums(nodes, salts, share)
 
 
 def words_of(X: Array, order: Array, ends: Sequence[Array], team: Team, folder: Path | None = None) -> Array:

@@ -24,9 +24,11 @@ from rankwright.models.trees.binning import GROUP, MISSING
 from rankwright.models.trees.histogram import touch
 
 __all__ = [
+    "COUNT_BITS",
     "CURVE_ROOM",
     "MOST_AT_ONCE",
     "RESIDUAL_ROOM",
+    "SQUARED",
     "Layout",
     "Units",
     "exact_sums",
@@ -37,15 +39,17 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 RESIDUAL_ROOM, CURVE_ROOM = 46, 46  # bits of the sum over all rows
-_COUNT_BITS = 16
-_COUNT = (1 << _COUNT_BITS) - 1
+COUNT_BITS = 16
+"""Bits below the curvature of a pair, that count rows."""
+_COUNT = (1 << COUNT_BITS) - 1
 MOST_AT_ONCE = _COUNT
 """Rows that are summed before their number would overflow."""
 _SPARE = 1  # bits that a sum may grow by from one tree to the next
 _UNUSED = 5  # bits of a sum's room that may stay empty
 _EXPONENTS = 2048  # of a float64
 _LEAST = -900  # exponent of a sum; smaller ones are as good as 0
-_SQUARED = RESIDUAL_ROOM - 30  # bits of residuals that are left out of their squares
+SQUARED = RESIDUAL_ROOM - 30
+"""Bits of residuals that are left out of their squares."""
 _HALF = 26  # bits of the lower part of a mantissa
 _BLOCK = 256  # rows
 _FAR = 5  # rows apart, on average, from which words are read row by row
@@ -128,7 +132,7 @@ def pack_pairs(residuals: Array, curves: Array, units: Units) -> Array:
 def _pack(residuals: Any, curves: Any, per_residual: float, per_curve: float, pairs: Any) -> None:
     for i in range(residuals.size):
         pairs[i, 0] = np.int64(np.rint(residuals[i] * per_residual))
-        pairs[i, 1] = (np.int64(np.rint(curves[i] * per_curve)) << _COUNT_BITS) + 1
+        pairs[i, 1] = (np.int64(np.rint(curves[i] * per_curve)) << COUNT_BITS) + 1
 
 
 @njit(cache=True, nogil=True)
@@ -137,15 +141,15 @@ def take_pairs(pairs: Any, rows: Any, found: Any, taken: bool, totals: Any) -> N
 
     These are there already unless they have to be ``taken``.
     """
-    half = np.int64(1) << (_SQUARED - 1)
+    half = np.int64(1) << (SQUARED - 1)
     residuals, curves, squares = np.int64(0), np.int64(0), np.int64(0)
     for k in range(rows.size):
         residual, other = pairs[rows[k], 0], pairs[rows[k], 1]
         if taken:
             found[k, 0], found[k, 1] = residual, other
         residuals += residual
-        curves += other >> _COUNT_BITS
-        short = (residual + half) >> _SQUARED
+        curves += other >> COUNT_BITS
+        short = (residual + half) >> SQUARED
         squares += short * short
     totals[0], totals[1], totals[2], totals[3] = residuals, curves, rows.size, squares
 
@@ -240,6 +244,10 @@ class Layout:
         shape = (n_nodes, len(self._places))
         return np.zeros(shape, np.int64), np.zeros(shape, np.int64), np.zeros(shape, np.int32)
 
+    def picked(self, sums: Array) -> Array:
+        """Numbers of all bins of all features, 256 each in the last direction, as those of the bins that there are."""
+        return np.ascontiguousarray(sums[..., self._places])
+
     def add(self, sums: Array, residuals: Array, curves: Array, rows: Array) -> None:
         """Add what `fill_pairs` found to the sums of a node."""
         _add_apart(sums.reshape(-1, 2), self._places, residuals, curves, rows)
@@ -249,5 +257,5 @@ class Layout:
 def _add_apart(sums: Any, places: Any, residuals: Any, curves: Any, rows: Any) -> None:
     for at in range(places.size):
         residuals[at] += sums[places[at], 0]
-        curves[at] += sums[places[at], 1] >> _COUNT_BITS
+        curves[at] += sums[places[at], 1] >> COUNT_BITS
         rows[at] += np.int32(sums[places[at], 1] & _COUNT)

@@ -1,0 +1,67 @@
+"""Trees over parts on the card: the sums of a part are the CPU's, bit for bit, however much of it has room there."""
+
+import numpy as np
+import pytest
+from on_card import run_on_card
+from tree_parts_script import NODES, asked, trained
+
+from rankwright.data.threads import Team
+from rankwright.models.trees.binning import bin_ends
+from rankwright.models.trees.parted_rows import Part, words_of
+from rankwright.models.trees.parted_sums import Layout, Units, exact_sums
+
+N, D = 90, 19
+
+
+@pytest.fixture(scope="module")
+def given():
+    rng = np.random.default_rng(3)
+    X, order = rng.normal(size=(N + 10, D)).astype(np.float32), rng.permutation(N + 10)[:N]
+    X[rng.random(X.shape) < 0.1] = np.nan
+    team = Team(1)
+    ends = bin_ends(X, 16, 0, team, order, {})
+    table = np.full((D, 16), np.inf)
+    for j, own in enumerate(ends):
+        table[j, : len(own)] = own
+    residuals, curves = rng.normal(size=N), rng.random(N)
+    units = Units.of(np.stack([exact_sums(residuals), exact_sums(curves)]))
+    tables = rng.random((2, 256)) < 0.5
+    return {
+        "X": X, "order": order, "ends": table, "sizes": np.array([len(own) for own in ends]), "residuals": residuals,
+        "curves": curves, "units": np.array([units.residual, units.curve]), "tables": tables,
+        "features": np.array([17, 2]), "rows": np.flatnonzero(rng.random(N) < 0.9), "share": 0.6,
+        "keys": rng.integers(0, 1 << 62, N).astype(np.uint64), "y": rng.integers(0, 3, N + 10),
+        "q": np.arange(N + 10) // 10,
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def found(given, tmp_path_factory):
+    return run_on_card("tree_parts_script", tmp_path_factory.mktemp("card"), **given)
+
+
+@pytest.mark.parametrize("room", ["all", "some", "nothing"])
+def test_sums_and_rows_are_those_of_the_cpu(given, found, room):
+    ends = tuple(given["ends"][j, :size] for j, size in enumerate(given["sizes"]))
+    team, layout = Team(1), Layout(given["sizes"] + 1)
+    words = words_of(given["X"], given["order"], ends, team)
+    for key, value in asked(Part(words, layout, team, given["keys"]), given).items():
+        there = found[f"{room} {key}"]
+        assert there.dtype == value.dtype, key
+        assert np.array_equal(there, value), key
+    stays = found[f"{room} stays"]
+    assert stays.tolist() == {"all": [True], "some": [True] * 2 + [False] * (len(stays) - 2)}.get(
+        room, [False] * len(stays)
+    )
+    assert len(stays) > 2 or room == "all"
+
+
+@pytest.mark.needs_gpu
+def test_a_training_gives_the_trees_of_the_cpu(given, found):
+    forest = trained(given, "cpu")
+    assert (forest.feature >= 0).any()
+    for name in NODES:
+        if name == "value":
+            np.testing.assert_allclose(found["forest value"], forest.value, rtol=1e-9)
+        else:
+            assert np.array_equal(found[f"forest {name}"], getattr(forest, name)), name
