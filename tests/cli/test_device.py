@@ -5,6 +5,8 @@ import pytest
 from tests.cli.training_files import made, one_line, run
 
 from rankwright.data.letor_write import write_letor
+from rankwright.experiments import running
+from rankwright.experiments.checks import load_experiment
 from rankwright.gpu import card
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import save_model
@@ -19,9 +21,10 @@ def without_gpu(monkeypatch):
 
 def test_train_says_so_before_it_reads(tmp_path, capsys):
     target = tmp_path / "m.rkw"
-    options = ("--method", "svm-map", "--device", "cuda", "-o", str(target))
-    one_line(run(capsys, "train", str(tmp_path / "missing.txt"), *options), NONE)
-    assert not target.exists()
+    for method in ((), ("--method", "svm-map"), ("--method", "mcrank")):
+        options = (*method, "--device", "cuda", "-o", str(target))
+        one_line(run(capsys, "train", str(tmp_path / "missing.txt"), *options), NONE)
+        assert not target.exists()
 
 
 def test_rank_says_so(tmp_path, capsys):
@@ -32,7 +35,7 @@ def test_rank_says_so(tmp_path, capsys):
 def test_methods_without_one_name_those_that_have(tmp_path, capsys):
     write_letor(made(0, 3), tmp_path / "f.txt")
     options = ("--method", "ranknet", "--device", "cuda", "-o", str(tmp_path / "m.rkw"))
-    what = "--device does not go with the method ranknet; it is for svm-map, "
+    what = "--device does not go with the method ranknet; it is for auto, svm-map, "
     one_line(run(capsys, "train", str(tmp_path / "f.txt"), *options), what)
 
 
@@ -46,3 +49,29 @@ def test_an_experiment_finds_it_among_the_parameters(tmp_path, capsys):
     code, _, err = run(capsys, "experiment", "check", str(tmp_path / "e.toml"))
     assert code == 2
     assert f"e.toml:7: {NONE}" in err
+
+
+def experiment(folder, *methods):
+    for name in ("f", "t"):
+        write_letor(made(0, 3), folder / f"{name}.txt")
+    named = "".join(f'[[method]]\nmethod = "{method}"\n' for method in methods)
+    (folder / "e.toml").write_text(f'[[data]]\nname = "d"\ntrain = "f.txt"\ntest = "t.txt"\n{named}')
+    return str(folder / "e.toml")
+
+
+def test_an_experiment_says_so_before_it_runs(tmp_path, capsys):
+    output = tmp_path / "results"
+    one_line(
+        run(capsys, "experiment", "run", experiment(tmp_path, "svm-map"), "--device", "cuda", "-o", str(output)), NONE
+    )
+    assert not output.exists()
+
+
+def test_an_experiment_gives_the_device_to_methods_that_have_one(tmp_path, capsys, monkeypatch):
+    monkeypatch.setattr(card, "_problem", lambda: "")
+    given = load_experiment(experiment(tmp_path, "svm-map", "ranknet", "feature:1", "lambdamart"))
+    placed = running._on_device(given, "cuda")
+    assert [dict(spec.parameters) for spec in placed.methods] == [{"device": "cuda"}, {}, {}, {"device": "cuda"}]
+    assert running._on_device(placed, "cpu").methods == placed.methods  # what a file sets stays
+    arguments = ("experiment", "run", experiment(tmp_path, "ranknet"), "--device", "cuda")
+    one_line(run(capsys, *arguments), "device is 'cuda', but no method of the experiment uses a GPU")

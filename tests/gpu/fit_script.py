@@ -1,6 +1,7 @@
 """On the card: whole trainings, from data to certificate. The bundle solver is for compiled code, so not simulated."""
 
 import numpy as np
+import scipy.sparse
 
 from rankwright.data.dataset import RankingData
 from rankwright.gpu import card, training
@@ -21,8 +22,8 @@ RANKERS = SIMULATED | {
 }
 
 
-def made(given):
-    return RankingData.from_arrays(given["X"], given["labels"], group=given["sizes"])
+def made(given, form=np.asarray):
+    return RankingData.from_arrays(form(given["X"]), given["labels"], group=given["sizes"])
 
 
 def streamed(given):
@@ -38,6 +39,10 @@ def streamed(given):
 
 def main(given):
     found = {} if card.is_simulated() else {"streamed": np.array(streamed(given).objective_)}
+    if not card.is_simulated():
+        ranker = RANKERS["map"](device="cuda")
+        ranker.fit_data(made(given, scipy.sparse.csr_array), weights=given["weights"])
+        found["sparse"] = np.array(ranker.objective_)
     for name, make in (SIMULATED if card.is_simulated() else RANKERS).items():
         weights = given["weights"]
         first, second = make(device="cuda"), make(device="cuda")

@@ -34,5 +34,6 @@ def test_the_certificate_is_that_of_the_cpu(name, found):
 
 
 @pytest.mark.needs_gpu
-def test_features_that_do_not_fit_give_the_same_certificate(found):
-    assert found["streamed"] == pytest.approx(found["map"][0], rel=1e-9)
+@pytest.mark.parametrize("how", ["streamed", "sparse"])
+def test_features_that_do_not_fit_or_are_sparse_give_the_same_certificate(how, found):
+    assert found[how] == pytest.approx(found["map"][0], rel=1e-9)

@@ -7,8 +7,8 @@ import scipy.sparse
 import training_cases
 from hinge_cases import asked, labels_of, oracle_of
 
+from rankwright.data.dataset import RankingData
 from rankwright.data.parts import some_queries
-from rankwright.errors import InputError
 from rankwright.gpu import statistics, training
 from rankwright.gpu.arranged import Arranged
 from rankwright.gpu.card import upload
@@ -23,14 +23,6 @@ def hinge_of(arranged, given):
     every = range(arranged.n_docs)
     given = (given["indptr"], oracle_of("map"), given["cost"], given["scale"], given["blocks"])
     return CudaHinge(arranged, every, labels, *given)
-
-
-def refusal(call):
-    try:
-        call()
-    except InputError as error:
-        return error.message
-    return ""
 
 
 def main(given):
@@ -52,16 +44,21 @@ def main(given):
         found[f"{name} labels"] = hinge.labels.copy_to_host()
     copied = pickle.loads(pickle.dumps(data))
     found["copied"] = np.array(vars(copied)["_on_card"] is None and np.array_equal(copied.X, data.X))
-    found["refused"] = np.array(refusal(lambda: training.check_features(scipy.sparse.csr_array(data.X))))
+    sparse = RankingData.from_arrays(scipy.sparse.csr_array(data.X), data.labels, group=data.sizes)
+    found["sparse"] = np.array_equal(training.features_there(sparse).copy_to_host(), data.X)
     found["linear"] = linear_scores(LinearModel(weights), data.X)
     spread = np.array([[1.0, 1e-30], [1.0, 1.0]], np.float32)
     found["too fine"] = np.array(statistics.statistics_on(upload(spread), upload(np.arange(2)), summed=True) is None)
     kept = asked(
         hinge_of(Arranged(upload(given["X"]), upload(given["rows"]), given["indptr"]), given), given["weights"]
     )
-    for room in (0, 500):
-        streamed = Streamed(given["X"], given["rows"], given["indptr"], blocks=given["blocks"], room=room)
+    for name, X, room in (
+        ("0", given["X"], 0),
+        ("500", given["X"], 500),
+        ("sparse", scipy.sparse.csr_array(given["X"]), 500),
+    ):
+        streamed = Streamed(X, given["rows"], given["indptr"], blocks=given["blocks"], room=room)
         values = asked(hinge_of(streamed, given), given["weights"])
-        found[f"streamed {room}"] = np.array([np.array_equal(values[key], kept[key]) for key in kept])
-        found[f"pieces {room}"] = np.array([piece.rows is None for piece in streamed._pieces])
+        found[f"streamed {name}"] = np.array([np.array_equal(values[key], kept[key]) for key in kept])
+        found[f"pieces {name}"] = np.array([piece.rows is None for piece in streamed._pieces])
     return found

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from rankwright.cli.options import device_option
 from rankwright.cli.printing import RETURN, print_data
 from rankwright.cli.suggestions import SuggestingGroup
 from rankwright.cli.whole import Whole
@@ -95,17 +96,24 @@ def check(ctx: click.Context, file: Path, data: Path | None) -> None:
 @click.option("--threads", type=Whole(1), metavar="N", help=_THREADS_HELP)
 @click.option("--data", type=_FILE, metavar="FOLDER", help=_DATA_HELP)
 @click.option("-o", "--output", type=_FILE, metavar="FOLDER", help="Results folder, instead of the output in FILE.")
+@device_option
 @click.pass_context
-def run(ctx: click.Context, file: Path, threads: int | None, data: Path | None, output: Path | None) -> None:
+def run(
+    ctx: click.Context, file: Path, threads: int | None, data: Path | None, output: Path | None, device: str | None
+) -> None:
     """Run the experiment in FILE, or resume it after an interruption.
 
     Results are written after every method on every split: run the same command again to resume. They are plain files:
     per_query.csv, runs.csv, paths.csv, rounds.csv, health.csv, queries.csv, rankings.csv, manifest.json.
 
+    --device is for all methods that do not set one under parameters. Results of a GPU and of the CPU, which agree but
+    for rounding, are kept apart.
+
     \b
     Example:
       rankwright experiment run exp.toml
       rankwright experiment run exp.toml --threads 4 --data ~/letor
+      rankwright experiment run exp.toml --device cuda
     """
     from rankwright.experiments.checks import load_experiment
     from rankwright.experiments.running import cores, run_experiment
@@ -115,7 +123,7 @@ def run(ctx: click.Context, file: Path, threads: int | None, data: Path | None, 
     began = time.monotonic()
     try:
         results = run_experiment(
-            experiment, n_jobs=threads or cores(), output=output, progress=line, command=_command()
+            experiment, n_jobs=threads or cores(), output=output, device=device, progress=line, command=_command()
         )
     except KeyboardInterrupt:
         line.clear()

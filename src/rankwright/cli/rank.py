@@ -144,21 +144,20 @@ def scored(
     from rankwright.models.base import MissingValueError
 
     data = read_features(features, group, negative_as_zero=negative_as_zero, columns=columns, engine=engine)
+    model: Any = saved.model
+    if device == "cuda":
+        from rankwright.gpu.scoring import OnCard
+
+        model = OnCard(saved.model)
     try:
         if isinstance(data.X, PartedFeatures):
-            if device == "cuda":
-                raise InputError("the data is in parts of an engine; expected no --device cuda with it")
             saved.model.check_text(data.feature_names, data.categories)
-            return data, data.X.scores(saved.model, data, missing_as_zero)
+            return data, data.X.scores(model, data, missing_as_zero)
         if missing_as_zero:
             X, names = saved.model.with_missing(data.X, data.feature_names)
             data = dataclasses.replace(data, X=X, feature_names=names)
         saved.model.check_text(data.feature_names, data.categories)
-        if device == "cuda":
-            from rankwright.gpu.scoring import model_scores
-
-            return data, model_scores(saved.model, data.X, data.feature_names)
-        return data, saved.model.score(data.X, data.feature_names, data.indptr)
+        return data, model.score(data.X, data.feature_names, data.indptr)
     except MissingFeaturesError as error:
         raise error.or_use(MISSING_AS_ZERO, features) from None
     except MissingValueError as error:

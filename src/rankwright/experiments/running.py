@@ -26,11 +26,12 @@ from rankwright.errors import InputError
 from rankwright.experiments.backgrounds import prepare_background
 from rankwright.experiments.cells import Cell, Failure, make_cell, run_cell
 from rankwright.experiments.checks import load_experiment
-from rankwright.experiments.config import HINDSIGHT, DataSource, Experiment
+from rankwright.experiments.config import ADAPT, HINDSIGHT, DataSource, Experiment, MethodSpec
 from rankwright.experiments.features import with_best
 from rankwright.experiments.preparing import Prepared, prepare, splits_of
 from rankwright.experiments.results import Results, write_results
 from rankwright.reports.results import MANIFEST
+from rankwright.training.methods import parse_method
 
 __all__ = ["Status", "cores", "run_experiment"]
 
@@ -64,6 +65,7 @@ def run_experiment(
     n_jobs: int = 1,
     data: str | Path | None = None,
     output: str | Path | None = None,
+    device: str | None = None,
     progress: Callable[[Status], None] | None = None,
     command: str | None = None,
 ) -> Results:
@@ -80,6 +82,8 @@ def run_experiment(
         Folder for data files that are not next to the experiment file. Default: RANKWRIGHT_DATA.
     output : path, optional
         Results folder, instead of the one in the file.
+    device : {"cpu", "cuda"}, optional
+        Where methods are trained that do not set it themselves; those that cannot use a GPU stay on the CPU.
     progress : callable, optional
         Called with a :class:`Status` at every change.
     command : str, optional
@@ -101,6 +105,8 @@ def run_experiment(
         experiment = load_experiment(experiment, data=data)
     if output is not None:
         experiment = dataclasses.replace(experiment, output=Path(output))
+    if device is not None:
+        experiment = _on_device(experiment, device)
     _make_folder(experiment.output)
     for folder in (experiment.output, *(path for path in experiment.output.rglob("*") if path.is_dir())):
         remove_leftovers(folder)
@@ -130,6 +136,32 @@ def run_experiment(
         }
         write_results(experiment, prepared, cells, watch.failures, session)
     return Results.open(experiment.output)
+
+
+def _on_device(experiment: Experiment, device: str) -> Experiment:
+    """The experiment with a device for all methods that have one and do not set it."""
+    if device == "cuda":
+        from rankwright.gpu.card import check_card
+
+        check_card()
+
+    def placed(spec: MethodSpec | None) -> Any:
+        if spec is None or spec.is_feature or spec.method.startswith(ADAPT):
+            return spec
+        if "device" not in parse_method(spec.method).defaults():
+            return spec
+        return dataclasses.replace(spec, parameters={"device": device} | dict(spec.parameters))
+
+    methods = tuple(placed(spec) for spec in experiment.methods)
+    data = tuple(
+        dataclasses.replace(
+            source, backgrounds=tuple(dataclasses.replace(one, spec=placed(one.spec)) for one in source.backgrounds)
+        )
+        for source in experiment.data
+    )
+    if methods == experiment.methods and data == experiment.data and device == "cuda":
+        raise InputError("device is 'cuda', but no method of the experiment uses a GPU, or all set it themselves")
+    return dataclasses.replace(experiment, methods=methods, data=data)
 
 
 def _make_folder(folder: Path) -> None:

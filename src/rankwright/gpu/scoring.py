@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,11 +22,26 @@ from rankwright.models.linear import LinearModel
 from rankwright.models.sum import SumModel
 from rankwright.models.trees.model import GradeModel, TreeModel
 
-__all__ = ["linear_scores", "model_scores", "score_there", "weights_of"]
+__all__ = ["OnCard", "linear_scores", "model_scores", "score_there", "weights_of"]
 
 Array = npt.NDArray[Any]
 _PART = 1 << 28  # bytes of features at a time
 _THREADS, _WAVES = (4 if is_simulated() else 128), 16
+
+
+@dataclass(frozen=True)
+class OnCard:
+    """A model that scores on the card: where data is in parts, on that of the machine that has the part."""
+
+    model: Any
+
+    def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
+        """The scores of rows of features."""
+        return model_scores(self.model, X, feature_names)
+
+    def with_missing(self, X: Any, names: Sequence[str] | None) -> Any:
+        """As of the model."""
+        return self.model.with_missing(X, names)
 
 
 def model_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None) -> Array:

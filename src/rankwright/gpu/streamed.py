@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import cuda
 
+from rankwright.data import sparse
 from rankwright.gpu import products
 from rankwright.gpu.arranged import Arranged, segments_of
 from rankwright.gpu.card import blocks as blocks_of
@@ -45,7 +46,7 @@ class Streamed(Arranged):
 
     Parameters
     ----------
-    X : ndarray
+    X : ndarray or csr_array
         Features, all rows; they may be mapped from a file.
     rows : ndarray
         The documents, query after query: rows of X.
@@ -93,7 +94,10 @@ class Streamed(Arranged):
         cuts = [len(rows) * part // _GATHERING for part in range(_GATHERING + 1)]
 
         def take(a: int, b: int) -> None:
-            np.take(self.X, rows[a:b], axis=0, out=found[a:b], mode="clip")
+            if sparse.issparse(self.X):
+                self.X[rows[a:b]].toarray(out=found[a:b])
+            else:
+                np.take(self.X, rows[a:b], axis=0, out=found[a:b], mode="clip")
 
         with ThreadPoolExecutor(_GATHERING) as pool:
             list(pool.map(take, cuts[:-1], cuts[1:]))
@@ -130,4 +134,5 @@ class Streamed(Arranged):
         return np.asarray(self._found.copy_to_host())
 
     def _rows_of(self, chosen: Array) -> Array:
-        return np.asarray(self.X[self.rows[chosen]], np.float64)
+        found = self.X[self.rows[chosen]]
+        return np.asarray(found.toarray() if sparse.issparse(found) else found, np.float64)

@@ -18,7 +18,6 @@ from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import source_of, stored
 from rankwright.data.statistics import Statistics, statistics_of
-from rankwright.errors import InputError
 from rankwright.gpu import order
 from rankwright.gpu.arranged import Arranged, launches
 from rankwright.gpu.card import blocks as blocks_of
@@ -33,7 +32,6 @@ from rankwright.objectives.canonical import Canonical, label_factors, mixture
 __all__ = [
     "card_scores",
     "card_statistics",
-    "check_features",
     "features_there",
     "fits",
     "make_hinges",
@@ -46,12 +44,7 @@ _THREADS = 4 if is_simulated() else 128
 _GRID = 2 if is_simulated() else 1024
 _PER_DOCUMENT = 64  # bytes of scores, coefficients and labels
 _SHARE = 0.8  # of the free memory that features may take
-
-
-def check_features(X: Any) -> None:
-    """Reject features that cannot be trained on there."""
-    if sparse.issparse(X):
-        raise InputError("device is 'cuda', and the features are sparse; expected dense ones, or device='cpu'")
+_PART = 1 << 8 if is_simulated() else 1 << 28  # bytes of sparse features that are filled up at a time
 
 
 class _Kept:
@@ -67,17 +60,27 @@ class _Kept:
 def fits(data: RankingData) -> bool:
     """Whether the features are on the card, or have room there."""
     X = stored(data)[0]
-    check_features(X)
-    return vars(source_of(data)).get("_on_card") is not None or X.nbytes <= _SHARE * free_bytes()
+    size = X.shape[0] * X.shape[1] * X.dtype.itemsize
+    return vars(source_of(data)).get("_on_card") is not None or size <= _SHARE * free_bytes()
 
 
 def features_there(data: RankingData) -> Any:
-    """The features on the card: the whole matrix of which the data has rows, uploaded once."""
+    """The features on the card, dense: the whole matrix of which the data has rows, uploaded once."""
     owner = source_of(data)
     kept: _Kept | None = vars(owner).get("_on_card")
     if kept is None:
-        kept = vars(owner)["_on_card"] = _Kept(upload(stored(data)[0]))
+        kept = vars(owner)["_on_card"] = _Kept(_dense_there(stored(data)[0]))
     return kept.array
+
+
+def _dense_there(X: Any) -> Any:
+    """Features on the card; sparse ones are filled up a part at a time."""
+    if not sparse.issparse(X):
+        return upload(X)
+    found, step = cuda.device_array(X.shape, X.dtype), max(1, _PART // max(1, X.shape[1] * X.dtype.itemsize))
+    for first in range(0, X.shape[0], step):
+        upload(X[first : first + step].toarray(), found[first : first + step])
+    return found
 
 
 def card_scores(model: Any, data: RankingData) -> Array:
@@ -185,10 +188,9 @@ def streamed_hinges(
     threads: int,
 ) -> list[CudaHinge]:
     """The same for an order that is known, with features that need not fit the card; labels and costs in that order."""
-    check_features(X)
     n_docs = len(order.rows)
     room = int(_SHARE * free_bytes()) - _PER_DOCUMENT * n_docs
-    arranged = Streamed(np.asarray(X), order.rows, order.indptr, blocks=blocks, room=room)
+    arranged = Streamed(X if sparse.issparse(X) else np.asarray(X), order.rows, order.indptr, blocks=blocks, room=room)
     every: Any = range(n_docs)
     return [
         CudaHinge(arranged, every, upload(own.astype(np.float64)), order.indptr, oracle, cost, scale, blocks, threads)

@@ -30,6 +30,7 @@ from rankwright.rankers.lambda_mart import LambdaMART
 from rankwright.rankers.lambda_rank import LambdaRank
 from rankwright.rankers.max_margin import StructuredSVM
 from rankwright.rankers.parameters import (
+    DEVICE,
     FEATURES,
     FLAG,
     FUNCTION,
@@ -120,6 +121,8 @@ class AutoRanker(Ranker):
         Random seed.
     n_jobs : int, optional
         Threads; default 1, -1 for all cores. The model does not depend on it.
+    device : {"cpu", "cuda"}
+        Where members are trained; ``"cuda"``: on an NVIDIA GPU, all but ``lambdarank-linear``.
     callback : callable, optional
         Called after every pass, round or epoch of a member with what that member calls it with. If it has a method
         ``member``, this is called with the name, the number from 1 and the number of all members before each.
@@ -159,6 +162,7 @@ class AutoRanker(Ranker):
     eval_measure: str | Measure | None = parameter(None, MEASURE, NONE)
     random_state: Any = parameter(0, SEED, NONE)
     n_jobs: int | None = parameter(None, THREADS, NONE)
+    device: str = parameter("cpu", DEVICE)
     callback: Callable[[Any], Any] | None = parameter(None, FUNCTION, NONE)
 
     def method_name(self) -> str:
@@ -254,7 +258,7 @@ class AutoRanker(Ranker):
     def _ranker(self, candidate: _Candidate, seed: int, clock: _Clock, choose_by: Measure, **changes: Any) -> Any:
         ranker = candidate.make(**candidate.settings | changes)
         shared: dict[str, Any] = {"random_state": seed, "n_jobs": self.n_jobs, "callback": clock}
-        shared |= {"eval_measure": choose_by, "categorical": self.categorical}
+        shared |= {"eval_measure": choose_by, "categorical": self.categorical, "device": self.device}
         for name, value in shared.items():
             if hasattr(ranker, name):
                 setattr(ranker, name, value)

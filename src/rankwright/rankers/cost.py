@@ -152,7 +152,7 @@ class CostRanker(LinearRanker, CrossValidated):
     def _scores_of(self, coef: Array, data: RankingData) -> Array:
         """Scores of weights on the way, computed where training is."""
         model = self._model_of(coef)
-        if getattr(self, "device", "cpu") == "cuda" and not is_parted(data) and not data.is_sparse:
+        if getattr(self, "device", "cpu") == "cuda" and not is_parted(data):
             from rankwright.gpu.training import card_scores, fits
 
             if fits(data):

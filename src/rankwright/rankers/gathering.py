@@ -8,7 +8,6 @@ import numpy as np
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.frames import frame_features, has_categories, split_qid
-from rankwright.data.parts import stored
 from rankwright.data.threads import threads_of
 from rankwright.engines.features import is_parted
 from rankwright.engines.together import together
@@ -83,9 +82,8 @@ class Gathering(Estimator):
     def _read_there(self, data: RankingData) -> None:
         """Read features on the GPU, if training will use it, so that the CPU need not."""
         if getattr(self, "device", "cpu") == "cuda" and not self._allow_missing and not is_parted(data):
-            from rankwright.gpu.training import card_statistics, check_features
+            from rankwright.gpu.training import card_statistics
 
-            check_features(stored(data)[0])
             card_statistics(data, self._threads(), summed=self._scales() and bool(data.has_order.all()))
 
     def _threads(self) -> int:
