@@ -15,7 +15,7 @@ from numba import cuda
 from rankwright.gpu import products
 from rankwright.gpu.card import blocks as blocks_of
 from rankwright.gpu.card import is_simulated, multiprocessors, upload
-from rankwright.gpu.query import room_for
+from rankwright.gpu.query import NEAR, room_for
 from rankwright.objectives.sample import centred, drawn
 
 __all__ = ["Arranged", "Launch", "launches", "segments_of"]
@@ -71,7 +71,7 @@ def launches(sizes: Array, further: Any) -> list[Launch]:
         planned.append((queries, blocks_of(grid), threads, room))
     nothing, scratch = cuda.device_array(0, np.float64), cuda.device_array(most, np.float64)
     return [
-        Launch(upload(queries), grid, threads, *((0, scratch) if room > _SHARED else (8 * room, nothing)), room)
+        Launch(upload(queries), grid, threads, *((8 * NEAR, scratch) if room > _SHARED else (8 * room, nothing)), room)
         for queries, grid, threads, room in planned
     ]
 

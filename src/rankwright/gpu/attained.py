@@ -60,7 +60,7 @@ def sorted_positions(query: Any, ranked: Any, known: Any, coef: Any, room: Any) 
     """Where positions weigh as they are discounted: sorted by score less gain; labels are mean weights, then gains."""
     (_, n, start), (keys, places), (both, parameters) = query, ranked, known
     means, gains, decay = both[: both.size // 2], both[both.size // 2 :], parameters[2:]
-    part, other = room[4], room[5]
+    part, other, near = room[4], room[5], room[6]
     t, threads, size = cuda.threadIdx.x, cuda.blockDim.x, padded(n)
     for k in range(t, size, threads):
         other[k] = keys[k] - keys[0] - gains[start + places[k]] if k < n else -float("inf")
@@ -68,7 +68,7 @@ def sorted_positions(query: Any, ranked: Any, known: Any, coef: Any, room: Any) 
     for k in range(t, size, threads):
         keys[k] = other[k]
     cuda.syncthreads()
-    sort(keys, places, size)
+    sort(keys, places, size, near)
     gained = 0.0
     for k in range(t, n, threads):
         at = start + places[k]

@@ -7,7 +7,7 @@ from typing import Any
 
 from numba import cuda, float64
 
-from rankwright.gpu.query import arranged, slices
+from rankwright.gpu.query import NEAR, arranged, slices
 from rankwright.gpu.together import add_up
 
 __all__ = ["add_labels", "count_up", "gather_docs", "gather_labels", "list_rows", "order_queries"]
@@ -42,10 +42,11 @@ def order_queries(queries: Any, indptr: Any, keys: Any, order: Any, means: Any, 
     """The documents of every query by falling keys, and the mean sine of these."""
     shared = cuda.shared.array(0, float64)
     space = scratch[cuda.blockIdx.x * room : (cuda.blockIdx.x + 1) * room] if scratch.size else shared
+    near = shared[: NEAR if scratch.size else 0]
     for at in range(cuda.blockIdx.x, queries.size, cuda.gridDim.x):
         q, start, n = queries[at], indptr[queries[at]], indptr[queries[at] + 1] - indptr[queries[at]]
         own, places, _, _, _, _, part, _ = slices(space, n)
-        arranged(n, start, keys, own, places)
+        arranged(n, start, keys, own, places, near)
         total = 0.0
         for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
             order[start + i] = places[i]

@@ -10,9 +10,13 @@ from typing import Any
 
 from numba import cuda, float64
 
+from rankwright.gpu.card import is_simulated
 from rankwright.gpu.together import add_up, padded, running, sort, whole
 
-__all__ = ["arranged", "each_query", "goods_first", "room_for", "slices"]
+__all__ = ["NEAR", "arranged", "each_query", "goods_first", "room_for", "slices"]
+
+NEAR = 8 if is_simulated() else 4096
+"""Numbers of 8 bytes in shared memory that sorting takes, of queries that are in the memory of the card."""
 
 
 def room_for(n: int, threads: int, further: int = 0) -> int:
@@ -33,14 +37,14 @@ def slices(space: Any, n: int) -> Any:
 
 
 @cuda.jit(device=True)
-def arranged(n: int, start: int, scores: Any, keys: Any, places: Any) -> None:
-    """Sort the scores of a query, highest first, equal ones in their order."""
+def arranged(n: int, start: int, scores: Any, keys: Any, places: Any, near: Any) -> None:
+    """Sort the scores of a query, highest first, equal ones in their order; ``near`` as for `sort`."""
     size = padded(n)
     for i in range(cuda.threadIdx.x, size, cuda.blockDim.x):
         keys[i] = scores[start + i] if i < n else -float("inf")
         places[i] = i
     cuda.syncthreads()
-    sort(keys, places, size)
+    sort(keys, places, size, near)
 
 
 @cuda.jit(device=True)
@@ -104,7 +108,8 @@ def each_query(oracle: Any, queries: Any, data: Any, found: Any, scratch: Any, r
     Parameters
     ----------
     oracle : device function
-        As in `rankwright.gpu.oracles`; its ``room`` are the arrays of `slices` from the third on.
+        As in `rankwright.gpu.oracles`; its ``room`` are the arrays of `slices` from the third on, and what sorting
+        takes.
     queries : device array
         Their numbers.
     data : tuple
@@ -116,6 +121,7 @@ def each_query(oracle: Any, queries: Any, data: Any, found: Any, scratch: Any, r
     """
     shared = cuda.shared.array(0, float64)
     space = scratch[cuda.blockIdx.x * room : (cuda.blockIdx.x + 1) * room] if scratch.size else shared
+    near = shared[: NEAR if scratch.size else 0]
     indptr, scores, labels, parameters, cost, added = data
     coef, losses, values = found
     for at in range(cuda.blockIdx.x, queries.size, cuda.gridDim.x):
@@ -124,6 +130,6 @@ def each_query(oracle: Any, queries: Any, data: Any, found: Any, scratch: Any, r
             clear(n, start, coef)
             continue
         keys, places, a, b, c, d, part, left = slices(space, n)
-        arranged(n, start, scores, keys, places)
-        loss = oracle((q, n, start), (keys, places), (labels, parameters), coef, (a, b, c, d, part, left))
+        arranged(n, start, scores, keys, places, near)
+        loss = oracle((q, n, start), (keys, places), (labels, parameters), coef, (a, b, c, d, part, left, near))
         finish(q, n, start, loss, scores, cost[q], added, coef, losses, values, part)

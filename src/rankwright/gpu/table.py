@@ -49,9 +49,10 @@ def packed_grades(
 
 @cuda.jit(device=True)
 def by_grade(
-    n: int, kinds: Any, start: int, keys: Any, places: Any, grades: Any, ordered: Any, counts: Any, part: Any
-) -> None:
-    """Scores less the highest one: those of a grade after those of the grade before, each in score order."""
+    n: int, kinds: Any, start: int, keys: Any, places: Any, grades: Any, ordered: Any, spots: Any, counts: Any,
+    part: Any,
+) -> None:  # fmt: skip
+    """Scores less the highest one, and ranks: those of a grade after those of the grade before, each in score order."""
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     before = 0
     for grade in range(grades):
@@ -62,6 +63,7 @@ def by_grade(
         for i in range(t, n, threads):
             if int64(kinds[start + places[i]]) == grade:
                 ordered[before + counts[i] - 1] = keys[i] - keys[0]
+                spots[before + counts[i] - 1] = i
         before += counts[n - 1]
         cuda.syncthreads()
 
@@ -122,12 +124,12 @@ def marked(cells: int, grades: int, sizes: Any, ranks: int, words: Any) -> None:
 
 
 @cuda.jit(device=True)
-def placed(
-    n: int, ranks: int, grades: int, state: int, sizes: Any, gains: Any, kinds: Any, means: Any, start: int,
-    places: Any, ordered: Any, decay: Any, discount: Any, words: Any, values: Any, path: Any, coef: Any,
+def traced(
+    ranks: int, grades: int, state: int, sizes: Any, gains: Any, ordered: Any, spots: Any, decay: Any, discount: Any,
+    words: Any, values: Any, path: Any,
 ) -> float:  # fmt: skip
-    """The coefficients of the best ranking, and its loss, by one thread."""
-    loss, word, cell = 1.0, words[state], state
+    """For every rank of the best ranking, the rank in score order of the document there; its loss. By one thread."""
+    loss, cell, seen = 1.0, state, 0
     for rank in range(ranks - 1, -1, -1):
         grade = came_from(cell, words[cell], grades, sizes, gains, ranks, ordered, decay[rank], discount[rank], values)
         path[rank] = grade
@@ -136,30 +138,35 @@ def placed(
             stride *= min(int64(sizes[later]), ranks) + 1
         cell -= stride
         loss -= gains[grade] * discount[rank]
-    after = ranks
-    taken_so_far = 0
-    for i in range(n):
-        at = start + places[i]
-        grade = int64(kinds[at])
-        seen = (taken_so_far >> (8 * grade)) & 255
-        rank = after
-        if seen < (word >> (8 * grade)) & 255:  # the rank where the path takes the next one of its grade
-            taken_so_far += 1 << (8 * grade)
-            rank = 0
-            while path[rank] != grade:
-                rank += 1
-            path[rank] = -1
-        else:
-            after += 1
-        coef[at] = means[at] - decay[rank]
+    for rank in range(ranks):
+        grade, first = path[rank], 0
+        for before in range(grade):
+            first += int64(sizes[before])
+        path[rank] = spots[first + ((seen >> (8 * grade)) & 255)]
+        seen += 1 << (8 * grade)
     return loss
+
+
+@cuda.jit(device=True)
+def set_positions(
+    n: int, ranks: int, means: Any, start: int, places: Any, decay: Any, path: Any, coef: Any
+) -> None:  # fmt: skip
+    """Coefficients of documents at the ranks of a path, and of the others, below it in score order."""
+    for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
+        own, above = -1, 0
+        for rank in range(ranks):
+            if path[rank] == i:
+                own = rank
+            elif path[rank] < i:
+                above += 1
+        coef[start + places[i]] = means[start + places[i]] - decay[own if own >= 0 else ranks + i - above]
 
 
 @cuda.jit(device=True)
 def best_table(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
     """The most violated ranking of a query; labels as `packed_grades` makes them."""
     (q, n, start), (keys, places), (packed, parameters) = query, ranked, known
-    ordered, below, counts, path, part, left = room[0], room[1], whole(room[2]), whole(room[3]), room[4], room[5]
+    ordered, below, path, spots, part, left = room[0], room[1], whole(room[2]), whole(room[3]), room[4], room[5]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     n_docs, n_queries = coef.size, int64(packed[packed.size - 1])
     kinds, heads = packed[n_docs : 2 * n_docs], packed[2 * n_docs : 2 * n_docs + n_queries + 1]
@@ -174,7 +181,7 @@ def best_table(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> flo
     for grade in range(grades):
         cells *= min(int64(sizes[grade]), ranks) + 1
     words, values = whole(left[:cells]), left[cells : 2 * cells]
-    by_grade(n, kinds, start, keys, places, grades, ordered, counts, part)
+    by_grade(n, kinds, start, keys, places, grades, ordered, spots, path, part)
     for i in range(t, n, threads):
         below[i] = decay[i] * (keys[i] - keys[0])
     cuda.syncthreads()
@@ -200,15 +207,12 @@ def best_table(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> flo
             if state < 0 or value > best:
                 best, state = value, cell
     state = best_of(best, state, part)
-    loss = 0.0
     if t == 0:
-        loss = placed(
-            n, ranks, grades, state, sizes, gains, kinds, packed, start, places, ordered, decay, discount, words,
-            values, path, coef,
+        part[0] = traced(
+            ranks, grades, state, sizes, gains, ordered, spots, decay, discount, words, values, path
         )  # fmt: skip
-    if t == 0:
-        part[0] = loss
     cuda.syncthreads()
     loss = part[0]
+    set_positions(n, ranks, packed, start, places, decay, path, coef)
     cuda.syncthreads()
     return loss

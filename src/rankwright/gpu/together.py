@@ -116,22 +116,57 @@ def scan(values: Any) -> None:
 
 
 @cuda.jit(device=True)
-def sort(keys: Any, places: Any, size: int) -> None:
-    """Sort by falling keys, then by rising places; their number is a power of two."""
-    t, threads = cuda.threadIdx.x, cuda.blockDim.x
-    width = 2
+def exchange(keys: Any, places: Any, size: int, first: int, width: int, apart: int) -> None:
+    """One step of sorting, for places from ``first`` on: numbers that are ``apart`` change places if they should."""
+    for i in range(cuda.threadIdx.x, size // 2, cuda.blockDim.x):
+        a = 2 * i - (i & (apart - 1))
+        b = a + apart
+        forward = keys[a] > keys[b] or (keys[a] == keys[b] and places[a] < places[b])
+        if forward != (((first + a) & width) == 0):
+            keys[a], keys[b] = keys[b], keys[a]
+            places[a], places[b] = places[b], places[a]
+    cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def exchange_near(keys: Any, places: Any, size: int, width: int, last: int, near: Any) -> None:
+    """The steps of widths from ``width`` to ``last`` that stay within chunks, each chunk brought to shared memory."""
+    t, threads, chunk = cuda.threadIdx.x, cuda.blockDim.x, near.size // 2
+    own, own_places = near[:chunk], whole(near[chunk:])
+    for first in range(0, size, chunk):
+        for i in range(t, chunk, threads):
+            own[i], own_places[i] = keys[first + i], places[first + i]
+        cuda.syncthreads()
+        now = width
+        while now <= last:
+            apart = min(now, chunk) // 2
+            while apart > 0:
+                exchange(own, own_places, chunk, first, now, apart)
+                apart //= 2
+            now *= 2
+        for i in range(t, chunk, threads):
+            keys[first + i], places[first + i] = own[i], own_places[i]
+        cuda.syncthreads()
+
+
+@cuda.jit(device=True)
+def sort(keys: Any, places: Any, size: int, near: Any) -> None:
+    """Sort by falling keys, then by rising places; their number is a power of two.
+
+    ``near`` is shared memory where these are in that of the card, and more than fit in there: twice a power of two; or
+    it is empty.
+    """
+    chunk, width = near.size // 2, 2
+    if 0 < chunk < size:
+        exchange_near(keys, places, size, 2, chunk, near)
+        width = 2 * chunk
     while width <= size:
         apart = width // 2
-        while apart > 0:
-            for i in range(t, size // 2, threads):
-                a = 2 * i - (i & (apart - 1))
-                b = a + apart
-                forward = keys[a] > keys[b] or (keys[a] == keys[b] and places[a] < places[b])
-                if forward != ((a & width) == 0):
-                    keys[a], keys[b] = keys[b], keys[a]
-                    places[a], places[b] = places[b], places[a]
-            cuda.syncthreads()
+        while apart > 0 and not 0 < apart < chunk < size:
+            exchange(keys, places, size, 0, width, apart)
             apart //= 2
+        if apart > 0:
+            exchange_near(keys, places, size, width, width, near)
         width *= 2
 
 
