@@ -1,69 +1,37 @@
-"""LambdaMART on a GPU, with data of MSLR-WEB30K's size; needs one, and numba-cuda. XGBoost's ranker, if it is there.
+"""LambdaMART on a GPU, XGBoost's ranker beside it if it is there: the part of `bench_gpu` about trees.
 
-3.84 million documents × 136 float32 features, made as in `bench_lambda_mart`, in queries of 5 to 1,251 documents. All
-grow 100 trees of 31 leaves on 255 bins with learning rate 0.1, at least 20 documents per leaf, pairs down to rank 30.
-Claims, on one H200:
-
-1. 100 trees in at most 1 s after binning.
-2. nDCG@10 on other queries within .001 of our CPU code's, on 240,000 documents.
-3. At least 1.5 times as fast as XGBoost's GPU ranker, both after binning, at equal nDCG@10 or a higher one.
-
-Next to each time is its floor: the larger of bytes over the bandwidth of a copy on the card, measured first, and
-operations over what the multiprocessors can do at their highest clock. Compilation is not counted: all is done once on
-a few queries first.
+All grow 100 trees of 31 leaves on 255 bins with learning rate 0.1, at least 20 documents per leaf, pairs down to rank
+30.
 """
 
 from __future__ import annotations
 
-import argparse
-import os
-import sys
 import time
-from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from numba import cuda
 
-from bench_gpu import copy_bandwidth, mark, timed
-from bench_lambda_mart import BINS, LEAVES, MIN_ROWS, N_FEATURES, RATE, TRUNCATION, make
-from rankwright import LambdaMART, RankingData, evaluate
+from bench_lambda_mart import BINS, LEAVES, MIN_ROWS, N_FEATURES, RATE, TRUNCATION
+from gpu_data import Limits, mark, measured, of_scores, timed
+from gpu_max_margin import room_for
+from rankwright import LambdaMART, RankingData
 from rankwright.gpu import card
 
+__all__ = ["measure_kinds", "measure_limited_trees", "measure_trees"]
+
 Array = npt.NDArray[Any]
-DOCS, PART, HELD_OUT, SMALL = 3_840_000, 40_000, 200_000, 240_000
+PART, SMALL = 40_000, 240_000  # documents
 TREES = 100
-LONGEST, USUAL = 1.0, 120  # seconds of 100 trees; documents per query
+LONGEST = 1.0  # seconds of 100 trees
 CLOSE, FASTER = 0.001, 1.5
 ADDS, OPERATIONS = 3, 25  # whole numbers for a row and feature; float64 for a pair
-LANES, DOUBLES = 32, 64  # additions in shared memory and operations in float64, a clock and multiprocessor
 
 
-@dataclass(frozen=True)
-class Limits:
-    """What the card can do in a second: bytes moved, additions in shared memory, operations in float64."""
-
-    bytes: float
-    adds: float
-    doubles: float
-
-
-def main() -> int:
-    """Measure everything."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--docs", type=int, default=DOCS)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--cpu-trees", type=int, default=5, help="Trees that the CPU grows on all documents.")
-    args = parser.parse_args()
-    card.check_card()
-    limits = limits_of()
-    data, other = ranking(args.docs, args.threads, 0), ranking(HELD_OUT, args.threads, 1_000)
-    size = f"{data.n_queries:,} queries, {data.n_docs:,} documents"
-    print(f"{card.name()}: a copy moves {limits.bytes / 1e12:.2f} TB/s; {size}")
+def measure_trees(data: RankingData, other: RankingData, limits: Limits, args: Any) -> None:
+    """Training, its parts, scoring, our CPU code, XGBoost."""
     fitted("cuda", data.select(np.arange(50)), args.threads, 3)
     fits = [fitted("cuda", data, args.threads) for _ in range(args.repeat)]
     best = min(fits, key=lambda fit: fit[1].path_[-1].seconds)
@@ -73,51 +41,20 @@ def main() -> int:
     scoring(best[1], data.X, limits, args.threads)
     on_the_cpu(data, other, args)
     against_xgboost(data, other, seconds, ndcg(best[1], other))
-    return 0
 
 
-def limits_of() -> Limits:
-    """Bandwidth of a copy, and rates from the clock."""
-    clocks = 1e3 * cuda.get_current_device().CLOCK_RATE * card.multiprocessors()
-    return Limits(copy_bandwidth(), LANES * clocks, DOUBLES * clocks)
-
-
-def measured(function: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of a call, and its result."""
-    began = time.perf_counter()
-    found = function()
-    return time.perf_counter() - began, found
-
-
-def ranking(n_docs: int, threads: int, seed: int) -> RankingData:
-    """The data of `bench_lambda_mart`, in parts of 40,000 documents, with queries of different sizes."""
-    n_parts = max(1, n_docs // PART)
-    with ThreadPoolExecutor(threads) as pool:
-        parts = list(pool.map(lambda part: make(n_docs // n_parts, seed + part), range(n_parts)))
-    X, y = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
-    drawn = np.random.default_rng(seed).lognormal(0.0, 0.7, len(X) // USUAL)
-    sizes = np.clip(drawn * len(X) / drawn.sum(), 5, 1251).astype(np.int64)
-    n = int(sizes.sum())
-    return RankingData.from_arrays(X[:n], y[:n], group=sizes)
-
-
-def fitted(device: str, data: RankingData, threads: int, n_trees: int = TREES) -> tuple[float, LambdaMART]:
+def fitted(
+    device: str, data: RankingData, threads: int, n_trees: int = TREES, **given: Any
+) -> tuple[float, LambdaMART]:
     """Seconds of a training, and the ranker."""
     settings: dict[str, Any] = {"max_bins": BINS, "min_rows": MIN_ROWS, "truncation": TRUNCATION, "device": device}
-    ranker = LambdaMART(n_trees, RATE, LEAVES, n_jobs=threads, **settings)
-    began = time.perf_counter()
-    ranker.fit_data(data)
-    return time.perf_counter() - began, ranker
+    ranker = LambdaMART(n_trees, RATE, LEAVES, n_jobs=threads, **settings | given)
+    return measured(lambda: ranker.fit_data(data))[0], ranker
 
 
 def ndcg(ranker: Any, data: RankingData) -> float:
     """nDCG@10 of held-out queries."""
     return of_scores(ranker.model_.score(data.X), data)
-
-
-def of_scores(scores: Array, data: RankingData) -> float:
-    """nDCG@10 of scores."""
-    return float(evaluate(data.labels, scores, group=data.sizes, measures=["ndcg@10"]).means["nDCG@10"])
 
 
 def report(fit: tuple[float, Any], data: RankingData, other: RankingData, limits: Limits) -> None:
@@ -162,7 +99,7 @@ def parts_of_a_tree(ranker: Any, data: RankingData, limits: Limits) -> None:
         measure = parse_measure(name).resolve("letor")
         lambdas = CardLambdas(labels, data.indptr, measure, TRUNCATION, 16, nearness=0.03, normalize=True)
         scores = cuda.to_device(np.random.default_rng(0).normal(size=data.n_docs))
-        seconds = timed(lambda lambdas=lambdas, scores=scores: lambdas.evaluate(scores), 9)
+        seconds = timed(partial(lambdas.evaluate, scores), 9)
         floor = pairs_of(data.sizes) * OPERATIONS / limits.doubles
         print(f"gradients, {name}: {1e3 * seconds:.2f} ms, floor {1e3 * floor:.2f} ms")
 
@@ -203,30 +140,75 @@ def on_the_cpu(data: RankingData, other: RankingData, args: Any) -> None:
 
 
 def against_xgboost(data: RankingData, other: RankingData, seconds: float, value: float) -> None:
-    """XGBoost's GPU ranker, after binning."""
+    """XGBoost's GPU ranker, after binning: as it comes, and with leaves of any weight, as ours may have."""
     try:
         import xgboost
     except ImportError:
         print("XGBoost: not here")
         return
-    sizes = np.asarray(data.sizes)
     given = {"objective": "rank:ndcg", "lambdarank_pair_method": "topk", "lambdarank_num_pair_per_sample": TRUNCATION}
     grown = {"max_leaves": LEAVES, "max_depth": 0, "grow_policy": "lossguide", "max_bin": BINS, "eta": RATE}
     settings = given | grown | {"tree_method": "hist", "device": "cuda", "verbosity": 0}
     began = time.perf_counter()
-    matrix = xgboost.QuantileDMatrix(data.X, data.labels, group=sizes, max_bin=BINS)
+    matrix = xgboost.QuantileDMatrix(data.X, data.labels, group=np.asarray(data.sizes), max_bin=BINS)
     xgboost.train(settings, matrix, 1)
     binned = time.perf_counter() - began
-    took = []
-    for _ in range(2):
-        began = time.perf_counter()
-        booster = xgboost.train(settings, matrix, TREES)
-        took.append(time.perf_counter() - began)
-    theirs = of_scores(booster.predict(xgboost.DMatrix(other.X)).astype(np.float64), other)
-    ratio = min(took) / seconds
-    print(f"XGBoost {xgboost.__version__}: {min(took):.3f} s after binning ({binned:.2f} s), nDCG@10 {theirs:.4f}")
-    print(f"    {ratio:.2f} times our time {mark(ratio >= FASTER)}, value {mark(value >= theirs - CLOSE)}")
+    for name, more in (("as it comes", {}), ("min_child_weight 0", {"min_child_weight": 0})):
+        took = []
+        for _ in range(2):
+            began = time.perf_counter()
+            booster = xgboost.train(settings | more, matrix, TREES)
+            took.append(time.perf_counter() - began)
+        theirs = of_scores(booster.predict(xgboost.DMatrix(other.X)).astype(np.float64), other)
+        ratio = min(took) / seconds
+        times = f"{min(took):.3f} s after binning ({binned:.2f} s), nDCG@10 {theirs:.4f}"
+        print(f"XGBoost {xgboost.__version__}, {name}: {times}")
+        print(
+            f"    {ratio:.2f} times our time {mark(ratio >= FASTER)}, value {mark(value >= theirs - CLOSE)}", flush=True
+        )
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def measure_kinds(data: RankingData, threads: int) -> None:
+    """Kinds of trees beside the plain ones, on both: time after binning, and how many splits are the same."""
+    few = data.select(np.arange(int(np.searchsorted(data.indptr, SMALL))))
+    kinds: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "random nodes": {"randomize_nodes": True},
+        "monotone": {"monotone": {0: 1, 1: 1, 12: 1}},
+        "categories": {"categorical": [13, 14]},
+        "squared, half of the rows and features": {"gain": "squared", "tree_rows": 0.5, "tree_features": 0.5},
+    }
+    print(f"{few.n_docs:,} documents, 20 trees:")
+    for name, given in kinds.items():
+        fitted("cuda", few, threads, 2, **given)
+        rankers = {device: fitted(device, few, threads, 20, **given)[1] for device in ("cuda", "cpu")}
+        there, here = (rankers[device].model_.forest for device in ("cuda", "cpu"))
+        first = int(here.roots[1])
+        same = np.array_equal(there.feature[:first], here.feature[:first]) and np.array_equal(
+            there.threshold[:first], here.threshold[:first]
+        )
+        times = ", ".join(f"{device} {ranker.path_[-1].seconds:.2f} s" for device, ranker in rankers.items())
+        n = min(len(there.feature), len(here.feature))
+        alike = float(np.mean((there.feature[:n] == here.feature[:n]) & (there.threshold[:n] == here.threshold[:n])))
+        print(f"    {name}: {times}; first tree the same: {same}; nodes alike: {alike:.1%}", flush=True)
+
+
+def measure_limited_trees(data: RankingData, other: RankingData, threads: int) -> None:
+    """Trees over data of which a quarter of the bins may stay on the card, and over all of it in the same way."""
+    size = -(-data.n_features // 16) * 16 * data.n_docs
+    for name, room in (("all bins", None), ("a quarter of the bins", size // 4)):
+        with room_for(card.free_bytes() if room is None else room):
+            took, ranker = fitted("cuda", data, threads, 5) if room else over_parts(data, threads)
+        each = ranker.path_[-1].seconds / 5
+        print(f"5 trees over parts, room for {name}: {each:.2f} s a tree, {took:.1f} s in all;", end=" ")
+        print(f"nDCG@10 {ndcg(ranker, other):.5f}", flush=True)
+
+
+def over_parts(data: RankingData, threads: int) -> tuple[float, LambdaMART]:
+    """The same way of growing trees, with room for everything."""
+    plain = LambdaMART._has_room
+    LambdaMART._has_room = lambda self, data: False
+    try:
+        return fitted("cuda", data, threads, 5)
+    finally:
+        LambdaMART._has_room = plain

@@ -1,0 +1,146 @@
+"""Max-margin training and linear scoring on a GPU: the part of `bench_gpu` about these."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from numba import cuda
+
+from gpu_data import Limits, mark, measured, regrouped, timed
+from rankwright import RankingData, RankingSVM, StructuredSVM
+from rankwright.gpu import card, training
+
+__all__ = ["measure_fits", "measure_limited", "measure_long_queries", "measure_scoring", "measure_upload"]
+
+Array = npt.NDArray[Any]
+AFTER, WITH, SHARE, CLOSE = 0.5, 1.0, 0.6, 1e-6
+FITS = {
+    "pairs": lambda **given: RankingSVM(0.01, **given),
+    "MAP": lambda **given: StructuredSVM("map", 1.0, **given),
+    "nDCG@10": lambda **given: StructuredSVM("ndcg@10", 1.0, **given),
+}
+LONG_FITS = FITS | {"DORM@10": lambda **given: StructuredSVM("dorm@10", 1.0, **given)}
+LONG, N_LONG = 100_000, 38  # documents, queries
+
+
+def measure_upload(X: Array) -> None:
+    """The way to the card."""
+    card.upload(X[:100_000])
+    for _ in range(2):
+        seconds, _ = measured(lambda: (card.upload(X), cuda.synchronize()))
+        print(f"upload: {seconds:.3f} s, {X.nbytes / seconds / 1e9:.1f} GB/s")
+
+
+def measure_scoring(X: Array, limits: Limits, repeat: int) -> None:
+    """Linear scores of all rows, once they are on the card."""
+    from rankwright.gpu import products
+
+    there, rows = card.upload(X), card.upload(np.arange(len(X)))
+    weights = card.upload(np.random.default_rng(0).standard_normal((X.shape[1],)))
+    scores, grid = cuda.device_array(len(X), np.float64), 16 * card.multiprocessors()
+    seconds = timed(lambda: products.score_rows[grid, products.SUMMING](there, rows, weights, scores), 10 * repeat)
+    floor = X.nbytes / limits.bytes
+    share = floor / seconds
+    times = f"{seconds * 1e3:.2f} ms, floor {floor * 1e3:.2f} ms"
+    print(f"scores: {times}: {share:.0%} of the bandwidth {mark(share >= SHARE)}")
+
+
+def forget(data: RankingData, *, features: bool) -> None:
+    """Drop what earlier trainings kept with the data, and the features on the card."""
+    for name in ("_statistics", "_has_both", *(["_on_card"] if features else [])):
+        vars(data).pop(name, None)
+
+
+def measure_fits(data: RankingData, limits: Limits, args: Any) -> None:
+    """Train on the card, the first time with features that are still to be uploaded; then on the CPU."""
+    for name, make_ranker in FITS.items():
+        make_ranker(device="cuda").fit_data(data.select(np.arange(min(200, data.n_queries))))
+        rows = []
+        for at in range(args.repeat + 1):
+            forget(data, features=at == 0)
+            began = time.perf_counter()
+            checks: list[float] = []
+            ranker = make_ranker(device="cuda", callback=lambda check, now=checks: now.append(time.perf_counter()))
+            ranker.fit_data(data)
+            rows.append((checks[-1] - began, time.perf_counter() - began))
+        passes = ranker.n_passes_total_
+        floor = passes * 2 * data.X.nbytes / limits.bytes
+        after, whole = (float(np.median([row[kind] for row in rows[1:]])) for kind in range(2))
+        with_upload = rows[0][0]
+        met = f"{mark(after <= AFTER)}, with upload {with_upload:.3f} s {mark(with_upload <= WITH)}"
+        print(f"{name}: gap {ranker.gap_:.1e} after {passes} passes in {after:.3f} s {met};")
+        last = ranker.path_[-1]
+        solver = f"solver {last.seconds:.3f} s, on planes {last.seconds_planes:.3f} s"
+        print(f"    floor of the passes {floor:.3f} s; {solver}; whole fit {whole:.3f} s", flush=True)
+        forget(data, features=True)
+        if args.cpu:
+            beside_the_cpu(make_ranker, data, args.threads, ranker, with_upload)
+
+
+def beside_the_cpu(make_ranker: Any, data: RankingData, threads: int, ranker: Any, seconds: float) -> None:
+    """The same training on the CPU: its time to the certificate, and how far the objectives are apart."""
+    make_ranker(n_jobs=threads).fit_data(data.select(np.arange(min(50, data.n_queries))))
+    forget(data, features=True)
+    checks: list[float] = []
+    here = make_ranker(n_jobs=threads, callback=lambda check: checks.append(time.perf_counter()))
+    began = time.perf_counter()
+    here.fit_data(data)
+    took, apart = checks[-1] - began, abs(here.objective_ - ranker.objective_) / here.objective_
+    print(f"    CPU, {threads} threads: {took:.2f} s to the certificate, {took / seconds:.0f} × with upload;", end=" ")
+    print(f"objectives differ by {apart:.1e} {mark(apart <= CLOSE)}", flush=True)
+
+
+def measure_long_queries(data: RankingData, threads: int) -> None:
+    """Queries of 100,000 documents: a training on both."""
+    few = regrouped(data, LONG, N_LONG)
+    print(f"{few.n_queries} queries of {few.sizes[0]:,} documents:")
+    for name, make_ranker in LONG_FITS.items():
+        warm = regrouped(data, 3000, 4)
+        found: dict[str, Any] = {}
+        for device in ("cuda", "cpu"):
+            make_ranker(device=device, n_jobs=threads).fit_data(warm)
+            forget(few, features=True)
+            ranker = make_ranker(device=device, n_jobs=threads)
+            took, _ = measured(partial(ranker.fit_data, few))
+            found[device] = (took, ranker)
+        (took, there), (cpu, here) = found["cuda"], found["cpu"]
+        apart = abs(here.objective_ - there.objective_) / here.objective_
+        times = f"{took:.2f} s with upload, {there.n_passes_total_} passes; CPU, {threads} threads: {cpu:.2f} s"
+        print(f"    {name}: {times}; objectives differ by {apart:.1e} {mark(apart <= CLOSE)}", flush=True)
+        forget(few, features=True)
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """As if the card had so many bytes free."""
+    plain = card.free_bytes
+    card.free_bytes = training.free_bytes = lambda: min(plain(), size)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        card.free_bytes = training.free_bytes = plain  # type: ignore[attr-defined]
+
+
+def measure_limited(data: RankingData) -> None:
+    """Features of which a quarter may stay on the card: the others travel twice a pass."""
+    found = []
+    for room in (card.free_bytes(), data.X.nbytes // 4):
+        forget(data, features=True)
+        ranker = FITS["MAP"](device="cuda")
+        with room_for(room):
+            took, _ = measured(partial(ranker.fit_data, data))
+        found.append((took, ranker))
+    (_, all_there), (took, ranker) = found
+    apart = abs(ranker.objective_ - all_there.objective_) / all_there.objective_
+    travelled = 2 * ranker.n_passes_total_ * 0.8 * data.X.nbytes
+    print(f"MAP with room for a quarter of the features: {took:.2f} s, {ranker.n_passes_total_} passes;", end=" ")
+    print(
+        f"about {travelled / 1e9:.0f} GB travelled; objectives differ by {apart:.1e} {mark(apart <= CLOSE)}", flush=True
+    )
+    forget(data, features=True)
