@@ -57,7 +57,7 @@ def main() -> int:
     if "long" in args.only:
         margin.measure_long_queries(data, args.threads)
     if "limited" in args.only:
-        margin.measure_limited(data)
+        margin.measure_limited(data, args.threads)
         trees.measure_limited_trees(data, other, args.threads)
     if "kinds" in args.only:
         trees.measure_kinds(data, args.threads)

@@ -11,7 +11,14 @@ from rankwright.gpu import card
 
 def test_arrays_travel(tmp_path):
     values = np.arange(99.0).reshape(3, 33)
-    found = run_on_card("card_script", tmp_path, values=values)
+    rng = np.random.default_rng(0)
+    large = rng.normal(size=(40_003 if has_gpu() else 7, 55)).astype(np.float32)  # 8.8 MB, not a multiple of anything
+    rows = rng.integers(0, len(large), 2 * len(large) + 1)
+    found = run_on_card("card_script", tmp_path, values=values, large=large, rows=rows)
+    for name in ("large", "in pieces"):
+        assert np.array_equal(found[name], large), name
+    for name in ("rows", "sparse rows"):
+        assert np.array_equal(found[name], large[rows]), name
     assert np.array_equal(found["doubled"], 2 * values)
     assert not found["zeros"].any()
     assert found["zeros"].shape == (2, 3)

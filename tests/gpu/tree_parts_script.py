@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 
 from rankwright import LambdaMART
+from rankwright.data.threads import Team
 from rankwright.gpu import card
 from rankwright.gpu.trees import bins, parts, pieces
 from rankwright.models.trees.parted_rows import Cuts
@@ -54,11 +55,11 @@ def main(given):
     free = card.free_bytes
     of_bins = 16 * -(-X.shape[1] // 16)
     of_row = of_bins + pieces.OF_ROW
-    pieces._PIECE = 20 * of_bins  # some pieces on a real card, too
-    for name, room in (("all", free()), ("some", 70 * of_row), ("nothing", 0)):
+    pieces._PIECE, pieces._LEAST = 20 * of_bins, 16  # some pieces on a real card, too
+    for name, room in (("all", free()), ("some", 85 * of_row), ("nothing", 0)):
         card.free_bytes = parts.card.free_bytes = lambda room=room: int(room / parts._SHARE) + 1
         bins.have_room = lambda *sizes: True
-        part = parts.CardPart(X, order, ends, layout, given["keys"])
+        part = parts.CardPart(X, order, ends, layout, given["keys"], Team(1))
         found[f"{name} stays"] = np.array([piece.stays for piece in part._pieces])
         found |= {f"{name} {key}": value for key, value in asked(part, given).items()}
     card.free_bytes = parts.card.free_bytes = free

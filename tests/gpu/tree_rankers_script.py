@@ -22,7 +22,7 @@ class TopIsGood(BinaryMeasure):
     name: ClassVar[str] = "TopIsGood"
 
     def value(self, rankings: Rankings) -> np.ndarray:
-        return self.is_relevant(rankings.labels)[rankings.indptr[:-1]].astype(float)
+        return (rankings.labels > 0)[rankings.indptr[:-1]].astype(float)
 
 
 RANKERS = {

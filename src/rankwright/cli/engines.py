@@ -93,7 +93,7 @@ def tell_of_copies(ranker: Any, method: str, *given: RankingData | None) -> None
     from rankwright.data.parts import feature_bytes
     from rankwright.engines.features import is_parted
 
-    parted = [] if ranker.trains_in_parts else [data for data in given if data is not None and is_parted(data)]
+    parted = [data for data in given if data is not None and is_parted(data) and not ranker.trains_in_parts(data)]
     if parted:
         size = sum(map(feature_bytes, parted)) / 1e6
         what = f"{method} trains in one place; the features are copied there from their parts"

@@ -11,6 +11,7 @@ import ctypes
 import importlib.util
 import os
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache, partial
 from typing import Any
@@ -18,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data import sparse
 from rankwright.errors import InputError
 
 __all__ = [
@@ -29,12 +31,14 @@ __all__ = [
     "multiprocessors",
     "name",
     "upload",
+    "upload_rows",
     "zeros",
 ]
 
 Array = npt.NDArray[Any]
 _PIECE = 1 << 24  # bytes of a page-locked buffer
-_SMALL = 1 << 20  # bytes: smaller arrays go directly
+_SMALL = 1 << 22  # bytes: smaller arrays go directly
+_LINE = 1 << 12  # bytes of what is copied as a row
 _THREADS = 8  # that fill buffers
 _LEAST_GRID = 128
 _SPARE = 1 << 29  # bytes of the card that are left alone
@@ -123,6 +127,9 @@ def _filled(shape: Any, dtype: Any) -> Any:
     return made
 
 
+Fill = Callable[[slice, Array], None]  # writes some rows, bytes, to a place for them
+
+
 class _Staging:
     """Page-locked buffers, a pair for each of the threads that fill them; one array travels at a time."""
 
@@ -134,19 +141,21 @@ class _Staging:
         self._streams = [[cuda.stream() for _ in range(2)] for _ in range(_THREADS)]
         self._pool = ThreadPoolExecutor(_THREADS)
 
-    def send(self, given: Array, taken: Any) -> None:
-        """Copy bytes to the card; every thread has its own pieces."""
+    def send(self, fill: Fill, taken: Any) -> None:
+        """Fill an array of the card, rows of bytes; every thread has its own pieces."""
         with self._lock:
-            list(self._pool.map(partial(self._pieces, given, taken), range(_THREADS)))
+            list(self._pool.map(partial(self._pieces, fill, taken), range(_THREADS)))
 
-    def _pieces(self, given: Array, taken: Any, thread: int) -> None:
-        at = 0
-        for first in range(thread * _PIECE, len(given), _THREADS * _PIECE):
-            many = min(_PIECE, len(given) - first)
+    def _pieces(self, fill: Fill, taken: Any, thread: int) -> None:
+        at, (n, width) = 0, taken.shape
+        step = max(1, min(_PIECE // width, -(-n // (2 * _THREADS))))
+        for first in range(thread * step, n, _THREADS * step):
+            some = slice(first, min(first + step, n))
             buffer, stream = self._buffers[thread][at], self._streams[thread][at]
             stream.synchronize()  # until the card has read what the buffer held
-            np.copyto(buffer[:many], given[first : first + many])
-            taken[first : first + many].copy_to_device(buffer[:many], stream=stream)
+            own = buffer[: (some.stop - first) * width].reshape(-1, width)
+            fill(some, own)
+            taken[some].copy_to_device(own, stream=stream)
             at = 1 - at
         for stream in self._streams[thread]:
             stream.synchronize()
@@ -177,8 +186,30 @@ def upload(array: Array, into: Any = None) -> Any:
         return target
     given, taken = array.reshape(-1).view(np.uint8), target.reshape(array.size).view(np.uint8)
     if not _sent_locked(given, taken):
-        _staging().send(given, taken)
+        lines, rest = given[: len(given) // _LINE * _LINE].reshape(-1, _LINE), len(given) // _LINE * _LINE
+        _staging().send(lambda some, own: np.copyto(own, lines[some]), taken[:rest].reshape(lines.shape))
+        if rest < len(given):
+            taken[rest:].copy_to_device(given[rest:])
     return target
+
+
+def upload_rows(X: Any, rows: Array, into: Any) -> Any:
+    """Some rows of a matrix, dense or sparse, in their order: brought together in the memory that they travel from."""
+    is_sparse, (n, d), width = sparse.issparse(X), into.shape, into.shape[1] * into.dtype.itemsize
+
+    def fill(some: slice, own: Array) -> None:
+        place = own.view(X.dtype)
+        if is_sparse:
+            X[rows[some]].toarray(out=place)
+        else:
+            np.take(X, rows[some], axis=0, out=place, mode="clip")
+
+    if is_simulated() or not n or not 0 < width <= _PIECE:
+        found = np.empty((n, d), X.dtype)
+        fill(slice(0, n), found.view(np.uint8) if found.size else found)
+        return upload(found, into)
+    _staging().send(fill, into.reshape(n * d).view(np.uint8).reshape(n, width))
+    return into
 
 
 def download(array: Any) -> Array:

@@ -6,7 +6,6 @@ segments whose sums make the planes, so the same bits come out however much fits
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +17,7 @@ from rankwright.data import sparse
 from rankwright.gpu import products
 from rankwright.gpu.arranged import Arranged, segments_of
 from rankwright.gpu.card import blocks as blocks_of
-from rankwright.gpu.card import is_simulated, upload
+from rankwright.gpu.card import is_simulated, upload, upload_rows
 from rankwright.gpu.order import count_up
 from rankwright.gpu.scoring import score_there
 
@@ -27,7 +26,6 @@ __all__ = ["Streamed"]
 Array = npt.NDArray[Any]
 _PIECE = 1 << 8 if is_simulated() else 1 << 28  # bytes, about
 _THREADS = 4 if is_simulated() else 128
-_GATHERING = 8  # threads that bring rows together
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,33 +81,21 @@ class Streamed(Arranged):
             last = min(max(last, first + 1), len(self._bounds) - 1)
             docs = slice(start, int(self._bounds[last]))
             left -= (docs.stop - docs.start) * of_row
-            found.append(_Piece(first, last, docs, upload(self._gathered(docs)) if left >= 0 else None))
+            found.append(_Piece(first, last, docs, self._stays(docs) if left >= 0 else None))
             first = last
         return found
 
-    def _gathered(self, docs: slice) -> Array:
-        """The rows of some documents, in their order."""
+    def _stays(self, docs: slice) -> Any:
+        """The rows of some documents, in their order, on the card."""
         rows = self.rows[docs]
-        found = np.empty((len(rows), self.n_features), self.X.dtype)
-        cuts = [len(rows) * part // _GATHERING for part in range(_GATHERING + 1)]
-
-        def take(a: int, b: int) -> None:
-            if sparse.issparse(self.X):
-                self.X[rows[a:b]].toarray(out=found[a:b])
-            else:
-                np.take(self.X, rows[a:b], axis=0, out=found[a:b], mode="clip")
-
-        with ThreadPoolExecutor(_GATHERING) as pool:
-            list(pool.map(take, cuts[:-1], cuts[1:]))
-        return found
+        return upload_rows(self.X, rows, cuda.device_array((len(rows), self.n_features), self.X.dtype))
 
     def _there(self, piece: _Piece) -> tuple[Any, Any]:
         """The rows of a piece on the card, and their numbers."""
         many = piece.docs.stop - piece.docs.start
         X = piece.rows
         if X is None:
-            X = self._buffer[:many]
-            upload(self._gathered(piece.docs), X)
+            X = upload_rows(self.X, self.rows[piece.docs], self._buffer[:many])
         return X, self._numbers[:many]
 
     def score(self, weights: Array) -> None:

@@ -25,8 +25,7 @@ class Gathering(Estimator):
     _validates: ClassVar[bool] = True  # whether there is something to choose on validation data
     _works_on_parts: ClassVar[bool] = False
 
-    @property
-    def trains_in_parts(self) -> bool:
+    def trains_in_parts(self, data: RankingData) -> bool:
         """Whether training computes with features where their parts are; otherwise they are brought together first."""
         return self._works_on_parts
 
@@ -132,4 +131,4 @@ class Gathering(Estimator):
 
     def _in_place(self, data: RankingData) -> RankingData:
         """The data as training takes it: features in parts are brought together, unless it works on parts."""
-        return data if self.trains_in_parts or not is_parted(data) else together(data)
+        return data if not is_parted(data) or self.trains_in_parts(data) else together(data)

@@ -123,6 +123,10 @@ class LambdaMART(TreeRanker, FromBackground):
     _uses_positions: ClassVar[bool] = True
     _works_on_parts: ClassVar[bool] = True
 
+    def trains_in_parts(self, data: RankingData) -> bool:
+        """Whether trees are grown where the parts are: not on a GPU that has room for all of them."""
+        return self.device == "cpu" or not self._has_room(data)
+
     def method_name(self) -> str:
         """The name of the method, as `rankwright train --method` has it."""
         return "lambdamart"

@@ -49,11 +49,15 @@ class Loss:
         """Labels, useful queries and oracle of the loss on given data."""
         oracle = self.measure.oracle(self.feature_map)
         given = (oracle, self.weight, self.measure, (_oracle, (self.measure, self.feature_map)))
+        useful = self.useful(data, relevant_from)
         if oracle.graded:
             self.measure.resolve("letor").check_labels(data.labels)
-            return Target(data.labels.astype(np.float64), data.has_order, *given)
-        good = (data.labels >= relevant_from).astype(np.float64)
-        return Target(good, data.has_both(relevant_from), *given)
+            return Target(data.labels.astype(np.float64), useful, *given)
+        return Target((data.labels >= relevant_from).astype(np.float64), useful, *given)
+
+    def useful(self, data: RankingData, relevant_from: float) -> Array:
+        """Queries with an order to learn."""
+        return data.has_order if self.measure.oracle(self.feature_map).graded else data.has_both(relevant_from)
 
 
 def _oracle(measure: Measure, feature_map: str | None) -> Oracle:

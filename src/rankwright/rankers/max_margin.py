@@ -413,7 +413,7 @@ class StructuredSVM(MaxMarginRanker):
         return [loss.target(data, self.relevant_from) for loss in self._losses()]
 
     def _useful(self, data: RankingData) -> Array:
-        return np.any([target.useful for target in self._targets(data)], axis=0)
+        return np.any([loss.useful(data, self.relevant_from) for loss in self._losses()], axis=0)
 
     def _own_measure(self) -> Measure:
         return self._losses()[0].measure.with_relevant_from(self.relevant_from)

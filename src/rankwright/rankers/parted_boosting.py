@@ -110,7 +110,7 @@ class PartedTrees:
             growing.node_share,
             growing.threads,
             growing.directions,
-            ahead=not fleet.is_here,
+            ahead=not fleet.is_here or any(self._crew.ask("travels")),
         )
         self.learner = PartedLearner(
             self._grower,

@@ -139,12 +139,16 @@ class TreePart:
         self._part = self._binned(ends, layout, self._features.folder)
         self._features = None
 
+    def travels(self) -> bool:
+        """Whether it costs much to ask for sums, however few, even from here."""
+        return bool(getattr(self._part, "travels", False))
+
     def _binned(self, ends: tuple[Array, ...], layout: Layout, folder: Path | None) -> Any:
         """The rows as bins, and their sums."""
         if self._settings.device == "cuda":
             from rankwright.gpu.trees.parts import CardPart
 
-            return CardPart(self._X, self._rows, ends, layout, self._keys, folder)
+            return CardPart(self._X, self._rows, ends, layout, self._keys, self._team, folder)
         words = words_of(self._X, self._rows, ends, self._team, folder)
         return Part(words, layout, self._team, self._keys, folder)
 
@@ -240,7 +244,12 @@ class TreePart:
         if self._gradients is None:
             none = np.zeros(0)
             residuals, curves = (none, none) if self._lambdas is None else self._lambdas.evaluate(self._scores)
-            self._gradients = (number, residuals, curves, np.stack([exact_sums(residuals), exact_sums(curves)]))
+            self._gradients = (
+                number,
+                residuals,
+                curves,
+                np.stack([exact_sums(residuals, self._team), exact_sums(curves, self._team)]),
+            )
         return self._gradients
 
     def close(self) -> None:

@@ -184,19 +184,23 @@ class CardGrower:
         """Add up the rows of the children of the last split, and find their best splits."""
         n_tiles, d, cores = self.bins.codes.shape[0], len(self.bins.ends), card.multiprocessors()
         parts = max(1, _BLOCKS * cores // n_tiles, -(-card.blocks(1) // n_tiles))
-        given = (self._rows, self._pairs, self._leaves, self._now, self._share)
-        grid = (n_tiles, parts, 2 if self._share < 1.0 else 1)
-        histograms.add_rows[grid, _ADDING, stream](self._words, *given, self._sums)
+        given = (self._rows, self._pairs, self._leaves, self._now)
+        if self._share >= 1.0:
+            histograms.add_rows[(n_tiles, parts), _ADDING, stream](self._words, *given, self._sums)
+        else:
+            own = (self._words, *given, self._sums, self._share)
+            histograms.add_samples[(n_tiles, parts, 2), _ADDING, stream](*own)
         if self.bins.categorical:
-            histograms.add_squares[(_blocks(self.bins.n_rows), 2), _THREADS, stream](*given, self._squares)
+            adding = (_blocks(self.bins.n_rows), 2)
+            histograms.add_squares[adding, _THREADS, stream](*given, self._share, self._squares)
         features = (self._n_bins, self._allowed, self._places)
         whole = (self._leaves, self._reals, self._tables, self._now)
         known = (self._sums, features, self._limits, whole, nodes, self._found)
-        grid = (d, 2, -(-card.blocks(1) // (2 * d)))
+        searching = (d, 2, -(-card.blocks(1) // (2 * d)))
         if self._special is None:
-            search.search[grid, _SEARCHING, stream](*known)
+            search.search[searching, _SEARCHING, stream](*known)
         else:
-            search.search_special[grid, _SEARCHING, stream](*known, self._special)
+            search.search_special[searching, _SEARCHING, stream](*known, self._special)
 
 
 def add_tree(bins: CardBins, nodes: Nodes, scores: Any) -> None:

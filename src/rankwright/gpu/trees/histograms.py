@@ -36,7 +36,7 @@ from rankwright.gpu.trees.state import (
 )
 from rankwright.models.trees.draws import child_salt, is_drawn
 
-__all__ = ["STRIP", "add_rows", "add_squares", "divide", "salt_of"]
+__all__ = ["STRIP", "add_rows", "add_samples", "add_squares", "divide", "salt_of"]
 
 STRIP = 8
 """Rows that a thread of `divide` moves at a time."""
@@ -97,21 +97,30 @@ def salt_of(leaves: Any, now: Any, child: int) -> Any:
 
 
 @cuda.jit(cache=True)
-def add_rows(words: Any, rows: Any, pairs: Any, leaves: Any, now: Any, share: float, sums: Any) -> None:
-    """Histograms of the smaller child, or with a ``share`` below 1 of samples of both (z).
+def add_rows(words: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any) -> None:
+    """Histograms of the smaller child: a block for each tile of features (x) and part of the rows (y)."""
+    _add_rows(words, rows, pairs, leaves, now, sums, None)
 
-    There is a block for each tile of features (x) and part of the rows (y).
-    """
+
+@cuda.jit(cache=True)
+def add_samples(words: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any, share: float) -> None:
+    """Histograms of samples of both children (z)."""
+    _add_rows(words, rows, pairs, leaves, now, sums, share)
+
+
+@cuda.jit(device=True, cache=True)
+def _add_rows(words: Any, rows: Any, pairs: Any, leaves: Any, now: Any, sums: Any, share: Any) -> None:
+    """The rows of a child, or the ``share`` of them that it draws: None is all, and leaves out the code for that."""
     own = cuda.shared.array(SIZE, int32)
     if now[SPLIT] < 0:
         return
-    sampled, child = share < 1.0, cuda.blockIdx.z
-    start, stop, side, slot = child_of(leaves, now, child, sampled)
+    child = cuda.blockIdx.z
+    start, stop, side, slot = child_of(leaves, now, child, share is not None)
     parts = min(cuda.gridDim.y, max(1, (stop - start) // _ROWS_A_PART))
     part, tile, t = cuda.blockIdx.y, cuda.blockIdx.x, cuda.threadIdx.x
     if part >= parts or stop <= start:
         return
-    salt = salt_of(leaves, now, child) if sampled else np.uint64(0)
+    salt = np.uint64(0) if share is None else salt_of(leaves, now, child)
     for i in range(t, SIZE, cuda.blockDim.x):
         own[i] = 0
     cuda.syncthreads()
@@ -120,16 +129,18 @@ def add_rows(words: Any, rows: Any, pairs: Any, leaves: Any, now: Any, share: fl
     k, end = first + 4 * (t >> 5) + turn, last - 1
     row, other = rows[side, min(k, end)], rows[side, min(k + step, end)]
     while k < last:  # two rows at a time, and the next two are looked up: the card reads while it adds
-        one, two = 1, 1 if k + step < last else 0
+        more = 1 if k + step < last else 0
         word, other_word = words[tile, row, word_at], words[tile, other, word_at]
         value, other_value = pairs[row, half], pairs[other, half]
-        if sampled:
-            one = 1 if is_drawn(np.uint64(row), salt, share) else 0
-            two = two if is_drawn(np.uint64(other), salt, share) else 0
+        count = 1
+        if share is not None:
+            count = 1 if is_drawn(np.uint64(row), salt, share) else 0
+            more = more if is_drawn(np.uint64(other), salt, share) else 0
+            value *= count
         k += 2 * step
         row, other = rows[side, min(k, end)], rows[side, min(k + step, end)]
-        _add_word(own, word, value * one, one, half, turn, word_at)
-        _add_word(own, other_word, other_value * two, two, half, turn, word_at)
+        _add_word(own, word, value, count, half, turn, word_at)
+        _add_word(own, other_word, other_value * more, more, half, turn, word_at)
     cuda.syncthreads()
     base, shift = (slot * cuda.gridDim.x + tile) * SIZE, part * SIZE // parts
     for i in range(t, SIZE, cuda.blockDim.x):

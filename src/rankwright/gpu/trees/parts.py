@@ -13,13 +13,14 @@ import numpy as np
 import numpy.typing as npt
 from numba import cuda, int64, uint64
 
+from rankwright.data.threads import Team
 from rankwright.gpu import card
 from rankwright.gpu.together import add_up
 from rankwright.gpu.trees.pieces import Cutting, Visited, cut_into_pieces
 from rankwright.gpu.trees.state import THREADS, TILE
 from rankwright.models.trees.binning import GROUP
 from rankwright.models.trees.draws import is_drawn
-from rankwright.models.trees.parted_rows import Cuts
+from rankwright.models.trees.parted_rows import Cuts, add_values
 from rankwright.models.trees.parted_sums import COUNT_BITS, SQUARED, Layout, Units, pack_pairs
 
 __all__ = ["CardPart"]
@@ -45,21 +46,35 @@ class CardPart:
         Where the bins are.
     keys : ndarray
         What rows are drawn by; empty where none are.
+    team : Team
+        Threads.
     folder : Path, optional
         Where to keep on disk what does not fit the card.
     """
 
     def __init__(
-        self, X: Array, order: Array, ends: tuple[Array, ...], layout: Layout, keys: Array, folder: Path | None = None
+        self,
+        X: Array,
+        order: Array,
+        ends: tuple[Array, ...],
+        layout: Layout,
+        keys: Array,
+        team: Team,
+        folder: Path | None = None,
     ) -> None:
-        self._layout, self._n_rows, self._n_features = layout, len(order), len(ends)
+        self._layout, self._n_features, self._team = layout, len(ends), team
         self._pieces, self._place = cut_into_pieces(X, order, ends, keys, folder, int(_SHARE * card.free_bytes()))
         self._cutting, self._cuts = Cutting(), list[tuple[int, int, int, Array]]()
         self.rows = np.empty(0, np.uint32)
 
+    @property
+    def travels(self) -> bool:
+        """Whether some of the rows travel to the card every time that sums are asked for."""
+        return self._place is not None
+
     def begin(self, rows: Array, residuals: Array, curves: Array, units: Units) -> None:
         """Put all rows of a tree into its root."""
-        pairs = pack_pairs(residuals, curves, units)
+        pairs = pack_pairs(residuals, curves, units, self._team)
         for piece in self._pieces:
             piece.begin_with(pairs[piece.first : piece.first + piece.n_rows])
         self.place(rows)
@@ -94,9 +109,9 @@ class CardPart:
         """Add a value to the scores of the rows of each of some nodes."""
         for _ in self._visited():
             pass
-        for leaf, value in zip(leaves.tolist(), values.tolist(), strict=True):
-            for piece in self._pieces:
-                scores[piece.of(leaf)] += value
+        given = zip(leaves.tolist(), values.tolist(), strict=True)
+        own = [(piece.of(leaf), value) for leaf, value in given for piece in self._pieces]
+        add_values(own, scores, self._team)
 
     def sums(self, nodes: Array, salts: Array, share: float) -> tuple[Array, Array, Array, Array]:
         """Residuals, curvatures and rows by bin of some nodes, and of all their rows; as of a `Part`."""

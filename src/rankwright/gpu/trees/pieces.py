@@ -24,6 +24,7 @@ Array = npt.NDArray[Any]
 OF_ROW = 16 + 8 + 8
 """Bytes of a row beside its bins: a pair, a place in each of two lists, a key."""
 _PIECE = 1 << 8 if card.is_simulated() else 1 << 28  # bytes of bins, about
+_LEAST = 16 if card.is_simulated() else 1 << 14  # rows
 _THREADS = 8 if card.is_simulated() else state.THREADS
 
 
@@ -138,7 +139,7 @@ def cut_into_pieces(
     """Rows in this order as pieces, of which so many bytes may stay on the card, and a place for those that do not."""
     n_tiles, n = -(-len(ends) // state.TILE), len(order)
     of_row = n_tiles * state.TILE + OF_ROW
-    most = n if n * of_row <= room else max(1, _PIECE // (n_tiles * state.TILE))
+    most = n if n * of_row <= room else max(_LEAST, min(_PIECE // (n_tiles * state.TILE), room // (4 * of_row)))
     left, pieces = room if most == n else room - most * of_row, []  # the place takes room, too
     for first in range(0, n, max(most, 1)):
         some = slice(first, min(first + most, n))

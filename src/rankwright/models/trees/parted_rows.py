@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from numba import njit
 
 from rankwright.data.scratch import scratch
 from rankwright.data.threads import Team, parts_of
@@ -22,7 +23,7 @@ from rankwright.models.trees.histogram import turn
 from rankwright.models.trees.parted_sums import MOST_AT_ONCE, Layout, Units, fill_pairs, pack_pairs, take_pairs
 from rankwright.models.trees.split import partition
 
-__all__ = ["Brought", "Cuts", "Part", "words_of"]
+__all__ = ["Brought", "Cuts", "Part", "add_values", "words_of"]
 
 Array = npt.NDArray[Any]
 _CHUNK = 4096  # rows that a thread bins at a time
@@ -85,7 +86,7 @@ class Part:
 
     def begin(self, rows: Array, residuals: Array, curves: Array, units: Units) -> None:
         """Put all rows of a tree into its root."""
-        self.begin_with(pack_pairs(residuals, curves, units))
+        self.begin_with(pack_pairs(residuals, curves, units, self._team))
         self.place(rows)
 
     def begin_with(self, pairs: Array) -> None:
@@ -126,8 +127,9 @@ class Part:
 
     def add(self, leaves: Array, values: Array, scores: Array) -> None:
         """Add a value to the scores of the rows of each of some nodes."""
-        for leaf, value in zip(leaves.tolist(), values.tolist(), strict=True):
-            scores[self.of(leaf)] += value
+        add_values(
+            [(self.of(leaf), value) for leaf, value in zip(leaves, values.tolist(), strict=True)], scores, self._team
+        )
 
     def sums(self, nodes: Array, salts: Array, share: float) -> tuple[Array, Array, Array, Array]:
         """Residuals, curvatures and rows by bin of some nodes, and of all their rows, as `take_pairs` has them.
@@ -202,6 +204,17 @@ class Brought:
         """The sums of some nodes."""
         self._part.divide(cuts)
         return self._part.sums(nodes, salts, share)
+
+
+def add_values(leaves: Sequence[tuple[Array, float]], scores: Array, team: Team) -> None:
+    """Add a value to the scores of some rows, for each of some leaves."""
+    team.each(lambda rows, value: _add_value(rows, value, scores), leaves)
+
+
+@njit(cache=True, nogil=True)
+def _add_value(rows: Any, value: float, scores: Any) -> None:
+    for k in range(rows.size):
+        scores[rows[k]] += value
 
 
 def words_of(X: Array, order: Array, ends: Sequence[Array], team: Team, folder: Path | None = None) -> Array:

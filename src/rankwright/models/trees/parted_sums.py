@@ -20,6 +20,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from rankwright.caching import INNER
+from rankwright.data.threads import Team, parts_of
 from rankwright.models.trees.binning import GROUP, MISSING
 from rankwright.models.trees.histogram import touch
 
@@ -52,6 +53,7 @@ SQUARED = RESIDUAL_ROOM - 30
 """Bits of residuals that are left out of their squares."""
 _HALF = 26  # bits of the lower part of a mantissa
 _BLOCK = 256  # rows
+_ROWS_A_THREAD = 1 << 16
 _FAR = 5  # rows apart, on average, from which words are read row by row
 
 
@@ -97,14 +99,24 @@ def _exponent(sums: Array) -> int:
     return max(total.bit_length() - 1075, _LEAST)
 
 
-def exact_sums(values: Array) -> Array:
+def exact_sums(values: Array, team: Team | None = None) -> Array:
     """Sums of |values| without any rounding: of the mantissas of every exponent, in two halves.
 
     Sums of arrays like this one belong to all their values together.
     """
-    sums = np.zeros((2, _EXPONENTS), np.int64)
-    _add_mantissas(np.ascontiguousarray(values, np.float64).view(np.int64), sums)
-    return sums
+    bits, team = np.ascontiguousarray(values, np.float64).view(np.int64), team or Team(1)
+
+    def sums_of(some: slice) -> Array:
+        sums = np.zeros((2, _EXPONENTS), np.int64)
+        _add_mantissas(bits[some], sums)
+        return sums
+
+    return np.sum(team.each(sums_of, _shares(len(bits), team)), axis=0)
+
+
+def _shares(n_rows: int, team: Team) -> list[tuple[slice]]:
+    """Rows of each thread, where each is read once."""
+    return [(slice(*share),) for share in parts_of(n_rows, min(team.threads, 1 + n_rows // _ROWS_A_THREAD))]
 
 
 @njit(cache=True, nogil=True)
@@ -121,10 +133,11 @@ def _add_mantissas(bits: Any, sums: Any) -> None:
         sums[1, exponent] += mantissa >> _HALF
 
 
-def pack_pairs(residuals: Array, curves: Array, units: Units) -> Array:
+def pack_pairs(residuals: Array, curves: Array, units: Units, team: Team | None = None) -> Array:
     """The pair of every row."""
-    pairs = np.empty((len(residuals), 2), np.int64)
-    _pack(residuals, curves, 2.0**-units.residual, 2.0**-units.curve, pairs)
+    pairs, team = np.empty((len(residuals), 2), np.int64), team or Team(1)
+    per = 2.0**-units.residual, 2.0**-units.curve
+    team.each(lambda some: _pack(residuals[some], curves[some], *per, pairs[some]), _shares(len(pairs), team))
     return pairs
 
 
