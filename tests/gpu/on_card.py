@@ -1,10 +1,12 @@
 """Runs a script on the GPU if there is one, else in numba's simulator: kernels get small data, and give arrays back.
 
 In the simulator nothing may be compiled, so a script has a process of its own; what it is compared with is computed by
-the caller, with compiled code. Simulated threads poll each other, so they must take turns quickly.
+the caller, with compiled code. Simulated threads poll each other, so they must take turns quickly. On a GPU, scripts
+run under the command in RANKWRIGHT_UNDER, such as ``compute-sanitizer --tool racecheck --error-exitcode 9``.
 """
 
 import os
+import shlex
 import subprocess
 import sys
 from functools import cache
@@ -35,10 +37,11 @@ def run_on_card(script, folder, **given):
         "import sys, numpy, importlib, simulated; simulated.hurry(); given = dict(numpy.load(sys.argv[2])); "
         "found = importlib.import_module(sys.argv[1]).main(given); numpy.savez(sys.argv[3], **found)"
     )
-    command = [sys.executable, "-c", code, script, folder / "given.npz", folder / "found.npz"]
+    under = shlex.split(os.environ.get("RANKWRIGHT_UNDER", "")) if has_gpu() else []
+    command = [*under, sys.executable, "-c", code, script, folder / "given.npz", folder / "found.npz"]
     done = subprocess.run(
         command, env=os.environ | simulated | {"PYTHONPATH": path}, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stderr[-3000:]
+    assert done.returncode == 0, f"{done.stdout[-2000:]}\n{done.stderr[-3000:]}"
     with np.load(folder / "found.npz") as found:
         return dict(found)
