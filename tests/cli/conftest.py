@@ -15,7 +15,7 @@ def nothing_said_of_compiling(monkeypatch):
     """Messages do not depend on what is compiled already."""
     for command in (training, adapt):
         monkeypatch.setattr(command, "told_of_compiling", lambda **_: nullcontext(lambda: False))
-    monkeypatch.setattr(train, "compiling_ahead", lambda method, _: nullcontext(Ahead(method, None)))
+    monkeypatch.setattr(train, "compiling_ahead", lambda method, *_: nullcontext(Ahead(method, None)))
 
 
 @pytest.fixture

@@ -227,3 +227,8 @@ def waited_for(found, seconds=60.0):
     while not (value := found()) and time.monotonic() < ends:
         time.sleep(0.02)
     return value
+
+
+def test_nothing_is_compiled_ahead_for_a_gpu():
+    with ahead.compiling_ahead("svm-map", lambda: pytest.fail("said that it compiles"), "cuda") as found:
+        assert not found.told

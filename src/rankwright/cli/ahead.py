@@ -84,14 +84,14 @@ class Ahead:
 
 
 @contextmanager
-def compiling_ahead(method: str, tell: Callable[[], Any]) -> Iterator[Ahead]:
+def compiling_ahead(method: str, tell: Callable[[], Any], device: str = "cpu") -> Iterator[Ahead]:
     """Start workers for a method that is not compiled yet, if there are cores to share with.
 
-    ``tell`` is called if so.
+    ``tell`` is called if so. For another device nothing is compiled ahead: it needs little of the code.
     """
     from rankwright.training.rehearsal import rehearsals
 
-    parts = rehearsals(method)
+    parts = rehearsals(method) if device == "cpu" else []
     workers = min(_cores() - 1, _MOST_WORKERS, len(parts))
     shared = None
     if workers >= 1 and sys.executable and keeps_code() and not all(part.is_compiled() for part in parts):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 import click
@@ -19,22 +19,31 @@ def announce() -> None:
 
 
 @contextmanager
-def told_of_compiling(what: str = COMPILING, *, told: bool = False) -> Iterator[Callable[[], bool]]:
+def told_of_compiling(
+    what: str = COMPILING, *, told: bool = False, device: str = "cpu"
+) -> Iterator[Callable[[], bool]]:
     """Say, unless ``told``, when numba compiles what its cache lacks; yields a function that tells whether it did."""
     from numba.core import event
 
-    class Teller(event.Listener):
-        did = False
+    began: list[Any] = []
 
-        def on_start(self, event: Any) -> None:
-            if not self.did:
-                self.did = True
-                if not told:
-                    click.echo(what, err=True)
+    def begin(_: Any) -> None:
+        if not began and not told:
+            click.echo(what, err=True)
+        began.append(True)
 
-        def on_end(self, event: Any) -> None:
-            pass
+    with ExitStack() as listening:
+        listening.enter_context(event.install_listener("numba:compile", _listener(event.Listener, begin)))
+        if device == "cuda":
+            with suppress(ImportError, ValueError):  # of other versions, which then compile in silence
+                from numba.cuda.core import event as of_card
 
-    teller = Teller()
-    with event.install_listener("numba:compile", teller):
-        yield lambda: teller.did
+                teller = _listener(of_card.Listener, begin)
+                listening.enter_context(of_card.install_listener("numba-cuda:compiler_lock", teller))
+        yield lambda: bool(began)
+
+
+def _listener(kind: Any, begin: Callable[[Any], None]) -> Any:
+    """A listener to events of numba, or of numba-cuda, that calls a function when something begins."""
+    methods = {"on_start": lambda self, event: begin(event), "on_end": lambda self, event: None}
+    return type("Teller", (kind,), methods)()

@@ -292,7 +292,7 @@ def _trained(
     from rankwright.cli.training import facts_of, notices, watched
     from rankwright.training.train import STARTING_MODEL, TRAINING, VALIDATION, held_out
 
-    with compiling_ahead(method, announce) as ahead:
+    with compiling_ahead(method, announce, getattr(decided.ranker, "device", "cpu")) as ahead:
         data, dropped = read(*training)
         checked, also = (None, None) if validation[0] is None else read(*validation)
         ahead.finish(data)

@@ -134,7 +134,7 @@ def watched(plan: Plan, train: Callable[..., Trained], *, starts: bool, told: bo
 
     ``train`` is called with a ``callback``. ``told``: that code is compiled was said already.
     """
-    with told_of_compiling(told=told) as compiled:
+    with told_of_compiling(told=told, device=getattr(plan.ranker, "device", "cpu")) as compiled:
         if not hasattr(plan.ranker, "callback"):
             return train(), compiled()
         watch = Watch(plan.costs, starts)
