@@ -27,6 +27,7 @@ import rankwright
 from rankwright.caching import VARIABLE, cache_refused, keeps_code, temporary_cache
 from rankwright.cli.compiling import told_of_compiling
 from rankwright.cli.printing import styled
+from rankwright.errors import InputError
 
 __all__ = ["EXTRAS", "Check", "command"]
 
@@ -192,6 +193,17 @@ def _threads() -> Check:
     return Check("threads", "ok", found)
 
 
+def _gpu() -> Check:
+    """Whether there is a GPU that ``--device cuda`` can use."""
+    from rankwright.gpu import card
+
+    try:
+        card.check_card()
+    except InputError as error:
+        return Check("gpu", "ok", f"not used: {error.message.removeprefix(card.NEEDED).partition(';')[0]}")
+    return Check("gpu", "ok", f"{card.name()}, {card.free_bytes() / _GB:.1f} GB free, for --device cuda")
+
+
 def _memory() -> Check:
     free, whole = _free_memory()
     if whole is None:
@@ -316,6 +328,7 @@ _CHECKS: dict[str, Any] = {
     "libraries": _libraries,
     "extras": _extras,
     "threads": _threads,
+    "gpu": _gpu,
     "memory": _memory,
     "this folder": _here,
     "temporary": _temporary,

@@ -23,6 +23,7 @@ from rankwright.data import sparse
 from rankwright.errors import InputError
 
 __all__ = [
+    "NEEDED",
     "blocks",
     "check_card",
     "download",
@@ -36,6 +37,8 @@ __all__ = [
 ]
 
 Array = npt.NDArray[Any]
+NEEDED = "device is 'cuda', but "
+"""How the error begins that says why there is no GPU."""
 _PIECE = 1 << 24  # bytes of a page-locked buffer
 _SMALL = 1 << 22  # bytes: smaller arrays go directly
 _LINE = 1 << 12  # bytes of what is copied as a row
@@ -60,7 +63,7 @@ def check_card() -> None:
     """
     problem = _problem()
     if problem:
-        raise InputError(f"device is 'cuda', but {problem}")
+        raise InputError(f"{NEEDED}{problem}")
 
 
 @cache
