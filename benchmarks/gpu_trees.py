@@ -17,10 +17,10 @@ from numba import cuda
 from bench_lambda_mart import BINS, LEAVES, MIN_ROWS, N_FEATURES, RATE, TRUNCATION
 from gpu_data import Limits, mark, measured, of_scores, timed
 from gpu_max_margin import room_for
-from rankwright import LambdaMART, RankingData
+from rankwright import AutoRanker, LambdaMART, RankingData
 from rankwright.gpu import card
 
-__all__ = ["measure_kinds", "measure_limited_trees", "measure_trees"]
+__all__ = ["measure_auto", "measure_kinds", "measure_limited_trees", "measure_trees"]
 
 Array = npt.NDArray[Any]
 PART, SMALL = 40_000, 240_000  # documents
@@ -189,6 +189,19 @@ def measure_kinds(data: RankingData, threads: int) -> None:
         n = min(len(there.feature), len(here.feature))
         alike = float(np.mean((there.feature[:n] == here.feature[:n]) & (there.threshold[:n] == here.threshold[:n])))
         print(f"    {name}: {times}; first tree the same: {same}; nodes alike: {alike:.1%}", flush=True)
+
+
+def measure_auto(data: RankingData, other: RankingData, threads: int) -> None:
+    """The committee on both, all choices included."""
+    few, warm = data.select(np.arange(500)), data.select(np.arange(20))
+    found = {}
+    for device in ("cuda", "cpu"):
+        AutoRanker(device=device, n_jobs=threads).fit_data(warm)
+        ranker = AutoRanker(device=device, n_jobs=threads)
+        found[device] = measured(partial(ranker.fit_data, few))[0], ranker
+    for device, (took, ranker) in found.items():
+        members = ", ".join(f"{one.name} {one.seconds:.1f}" for one in ranker.committee_.members)
+        print(f"auto, {few.n_docs:,} documents, {device}: {took:.1f} s ({members}); nDCG@10 {ndcg(ranker, other):.4f}")
 
 
 def measure_limited_trees(data: RankingData, other: RankingData, threads: int) -> None:

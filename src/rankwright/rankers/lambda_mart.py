@@ -84,8 +84,7 @@ class LambdaMART(TreeRanker, FromBackground):
     n_jobs : int, optional
         Threads; default 1, -1 for all cores. The model does not depend on it.
     device : {"cpu", "cuda"}
-        Where trees are grown; ``"cuda"``: on an NVIDIA GPU, the same trees but for rounding. There are no categories,
-        ``monotone``, ``randomize_nodes`` and positions of clicks there; data in parts is brought together.
+        Where trees are grown; ``"cuda"``: on an NVIDIA GPU, the same trees but for rounding, see the page On a GPU.
     callback : callable, optional
         Called with a :class:`~rankwright.solvers.boosting.Round` after every tree; returning True stops training.
 
