@@ -127,6 +127,7 @@ def on_the_cpu(data: RankingData, other: RankingData, args: Any) -> None:
     """Our CPU code: time on all data for a few trees, values after all trees on less."""
     first = int(np.searchsorted(data.indptr, SMALL))
     few = data.select(np.arange(min(first, data.n_queries)))
+    fitted("cpu", data.select(np.arange(50)), args.threads, 3)
     fits = {device: fitted(device, few, args.threads) for device in ("cpu", "cuda")}
     values = {device: ndcg(ranker, other) for device, (_, ranker) in fits.items()}
     times = ", ".join(f"{device} {ranker.path_[-1].seconds:.2f} s" for device, (_, ranker) in fits.items())
@@ -207,6 +208,7 @@ def measure_auto(data: RankingData, other: RankingData, threads: int) -> None:
 def measure_limited_trees(data: RankingData, other: RankingData, threads: int) -> None:
     """Trees over data of which a quarter of the bins may stay on the card, and over all of it in the same way."""
     size = -(-data.n_features // 16) * 16 * data.n_docs
+    over_parts(data.select(np.arange(50)), threads)
     for name, room in (("all bins", None), ("a quarter of the bins", size // 4)):
         with room_for(card.free_bytes() if room is None else room):
             took, ranker = fitted("cuda", data, threads, 5) if room else over_parts(data, threads)

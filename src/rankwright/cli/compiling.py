@@ -38,12 +38,19 @@ def told_of_compiling(
             with suppress(ImportError, ValueError):  # of other versions, which then compile in silence
                 from numba.cuda.core import event as of_card
 
-                teller = _listener(of_card.Listener, begin)
+                # Taken once to look for a kernel in the cache, and once more to compile it.
+                teller = _listener(of_card.Listener, begin, 2)
                 listening.enter_context(of_card.install_listener("numba-cuda:compiler_lock", teller))
         yield lambda: bool(began)
 
 
-def _listener(kind: Any, begin: Callable[[Any], None]) -> Any:
-    """A listener to events of numba, or of numba-cuda, that calls a function when something begins."""
-    methods = {"on_start": lambda self, event: begin(event), "on_end": lambda self, event: None}
-    return type("Teller", (kind,), methods)()
+def _listener(kind: Any, begin: Callable[[Any], None], deep: int = 1) -> Any:
+    """A listener to events of numba, or of numba-cuda, that calls a function when so many have begun within another."""
+    under_way: list[Any] = []
+
+    def on_start(_: Any, event: Any) -> None:
+        under_way.append(event)
+        if len(under_way) == deep:
+            begin(event)
+
+    return type("Teller", (kind,), {"on_start": on_start, "on_end": lambda _, event: under_way and under_way.pop()})()

@@ -90,13 +90,19 @@ class MaxMarginRanker(CostRanker):
         """The queries with something to learn from, their targets and weights; kept with the task."""
         known: tuple[RankingData, Sequence[Target], Array] | None = vars(task).get("_useful_part")
         if known is None:
-            data, useful = task.data, task.useful
-            targets, weights = self._targets(data, task.weights.winning), task.weights.queries
-            if not useful.all():
-                targets, weights = [target.of(useful, data) for target in targets], weights[useful]
-                data = some_queries(data, useful)
-            known = vars(task)["_useful_part"] = data, targets, weights
+            useful, weights = task.useful, task.weights.queries
+            if useful.all():
+                known = task.data, self._targets(task.data, task.weights.winning), weights
+            else:
+                data = some_queries(task.data, useful)
+                known = data, self._targets_of(task, data), weights[useful]
+            vars(task)["_useful_part"] = known
         return known
+
+    def _targets_of(self, task: Task, part: RankingData) -> Sequence[Target]:
+        """The targets of the queries with something to learn from, of which ``part`` consists."""
+        targets = self._targets(task.data, task.weights.winning)
+        return [target.of(task.useful, task.data) for target in targets]
 
     def _train(self, task: Task) -> Outcome:
         outcome = super()._train(task)
@@ -356,20 +362,18 @@ class StructuredSVM(MaxMarginRanker):
         self.start_ = None
         if self._bound() == HINGE:
             return super()._path(task)
-        start = self._initial(task.data)
+        start, part = self._initial(task.data), self._useful_part(task)
         if start is None:
             starter = self._starter()
             if task.choice is not None and task.choice.start is not None:
                 starter.C = task.choice.start.setting
-            if starter._useful(task.data).any():
-                weights = task.weights.queries
-                starter.fit_data(task.data, task.valid, weights=weights if np.ptp(weights) else None)
+            if starter._useful(part[0]).any():
+                starter.fit_data(part[0], task.valid, weights=part[2] if np.ptp(part[2]) else None)
                 self.start_, start = starter, starter.coef_
                 if starter.training_.interrupted:
                     return StartOnly(starter)
             else:  # grades, but all documents of a query are relevant, or none
                 start = learn_pairs(task.data, task.weights.queries, self._settings())
-        part = self._useful_part(task)
         pulled = self._pulled_to_start
         return RampProblem(*part, self._settings(), start, max_rounds=self.max_rounds, pulled_to_start=pulled)
 
@@ -411,6 +415,9 @@ class StructuredSVM(MaxMarginRanker):
 
     def _targets(self, data: RankingData, winning: Array | None = None) -> Sequence[Target]:
         return [loss.target(data, self.relevant_from) for loss in self._losses()]
+
+    def _targets_of(self, task: Task, part: RankingData) -> Sequence[Target]:
+        return self._targets(part)  # a query's labels are all that its target depends on
 
     def _useful(self, data: RankingData) -> Array:
         return np.any([loss.useful(data, self.relevant_from) for loss in self._losses()], axis=0)
