@@ -26,6 +26,7 @@ import sys
 import gpu_max_margin as margin
 import gpu_trees as trees
 from gpu_data import QUERIES, limits_of, make
+from rankwright.errors import InputError
 from rankwright.gpu import card
 
 PARTS = ("scoring", "max-margin", "trees", "long", "limited", "kinds", "auto")
@@ -42,7 +43,11 @@ def main() -> int:
     parser.add_argument("--no-cpu", dest="cpu", action="store_false", help="Leave out max-margin training on the CPU.")
     parser.add_argument("--cpu-trees", type=int, default=5, help="Trees that the CPU grows on all documents.")
     args = parser.parse_args()
-    card.check_card()
+    try:
+        card.check_card()
+    except InputError as error:
+        print(error.message)
+        return 0
     limits = limits_of()
     data, other = make(args.queries), make(HELD_OUT, 1)
     print(f"{card.name()}; {data.n_queries:,} queries, {data.n_docs:,} documents × {data.n_features} float32,")

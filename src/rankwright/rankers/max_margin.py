@@ -90,19 +90,13 @@ class MaxMarginRanker(CostRanker):
         """The queries with something to learn from, their targets and weights; kept with the task."""
         known: tuple[RankingData, Sequence[Target], Array] | None = vars(task).get("_useful_part")
         if known is None:
-            useful, weights = task.useful, task.weights.queries
-            if useful.all():
-                known = task.data, self._targets(task.data, task.weights.winning), weights
-            else:
-                data = some_queries(task.data, useful)
-                known = data, self._targets_of(task, data), weights[useful]
-            vars(task)["_useful_part"] = known
+            data, useful = task.data, task.useful
+            targets, weights = self._targets(data, task.weights.winning), task.weights.queries
+            if not useful.all():
+                targets, weights = [target.of(useful, data) for target in targets], weights[useful]
+                data = some_queries(data, useful)
+            known = vars(task)["_useful_part"] = data, targets, weights
         return known
-
-    def _targets_of(self, task: Task, part: RankingData) -> Sequence[Target]:
-        """The targets of the queries with something to learn from, of which ``part`` consists."""
-        targets = self._targets(task.data, task.weights.winning)
-        return [target.of(task.useful, task.data) for target in targets]
 
     def _train(self, task: Task) -> Outcome:
         outcome = super()._train(task)
@@ -415,9 +409,6 @@ class StructuredSVM(MaxMarginRanker):
 
     def _targets(self, data: RankingData, winning: Array | None = None) -> Sequence[Target]:
         return [loss.target(data, self.relevant_from) for loss in self._losses()]
-
-    def _targets_of(self, task: Task, part: RankingData) -> Sequence[Target]:
-        return self._targets(part)  # a query's labels are all that its target depends on
 
     def _useful(self, data: RankingData) -> Array:
         return np.any([loss.useful(data, self.relevant_from) for loss in self._losses()], axis=0)
