@@ -25,7 +25,7 @@ def parts(tmp_path, monkeypatch):
     """A folder of parts, to train on."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(training, "told_of_compiling", lambda **_: nullcontext(lambda: False))
-    monkeypatch.setattr(train, "compiling_ahead", lambda method, _: nullcontext(Ahead(method, None)))
+    monkeypatch.setattr(train, "compiling_ahead", lambda method, *_: nullcontext(Ahead(method, None)))
     write_letor(made_up(24), "t.txt")
     assert main(["convert", "t.txt", "--by-query", "3", "-o", "t.parts"]) == 0
 
