@@ -1,4 +1,4 @@
-"""Oracles that stay on the CPU, for scores from the card: `dorm` with a cutoff, and oracles of other packages."""
+"""Oracles that stay on the CPU, for scores from the card: `dorm` of many grades, and those of your own measures."""
 
 from __future__ import annotations
 
