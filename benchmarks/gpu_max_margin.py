@@ -48,8 +48,8 @@ def measure_scoring(X: Array, limits: Limits, repeat: int) -> None:
 
     there, rows = card.upload(X), card.upload(np.arange(len(X)))
     weights = card.upload(np.random.default_rng(0).standard_normal((X.shape[1],)))
-    scores, grid = cuda.device_array(len(X), np.float64), 16 * card.multiprocessors()
-    seconds = timed(lambda: products.score_rows[grid, products.SUMMING](there, rows, weights, scores), 10 * repeat)
+    scores = cuda.device_array(len(X), np.float64)
+    seconds = timed(lambda: products.launch_scores(0, there, rows, weights, scores), 10 * repeat)
     floor = X.nbytes / limits.bytes
     share = floor / seconds
     times = f"{seconds * 1e3:.2f} ms, floor {floor * 1e3:.2f} ms"

@@ -1,10 +1,13 @@
 """On the card: arrays there and back, and a kernel."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import scipy.sparse
 from numba import cuda
 
 from rankwright.gpu import card
+from rankwright.gpu.recorded import Recorded
 
 
 @cuda.jit
@@ -12,6 +15,30 @@ def _double(values):
     at = cuda.grid(1)
     if at < values.size:
         values[at] *= 2.0
+
+
+@cuda.jit
+def _count(values, by):
+    at = cuda.grid(1)
+    if at < values.size:
+        values[at] += by[0]
+
+
+def recorded():
+    """Two arrays to which 1 and 10 are added in turn, by launches that are repeated and by others."""
+    first, second, one, ten = (card.upload(np.full(n, value)) for n, value in ((5, 0.0), (5, 0.0), (1, 1.0), (1, 10.0)))
+    launches = Recorded(lambda stream, values, by: _count[128, 32, stream](values, by))
+    for values, by in [(first, one)] * 4 + [(second, one)] * 3 + [(first, ten)] * 3 + [(first, one)]:
+        launches(values, by)
+    launches.close()
+    launches(second, ten)
+    return np.stack([first.copy_to_host(), second.copy_to_host()])
+
+
+def together():
+    """The same from several threads."""
+    with ThreadPoolExecutor(4) as pool:
+        return list(pool.map(lambda _: recorded(), range(64)))
 
 
 def main(given):
@@ -31,4 +58,5 @@ def main(given):
         "doubled": values.copy_to_host(),
         "zeros": zeros.copy_to_host(),
         "free": np.array(card.free_bytes()),
+        "recorded": np.stack([recorded() for _ in range(2)] if card.is_simulated() else together()),
     }

@@ -9,7 +9,7 @@ from rankwright.errors import InputError
 from rankwright.gpu import card
 
 
-def test_arrays_travel(tmp_path):
+def test_arrays_travel_and_launches_are_repeated(tmp_path):
     values = np.arange(99.0).reshape(3, 33)
     rng = np.random.default_rng(0)
     large = rng.normal(size=(40_003 if has_gpu() else 7, 55)).astype(np.float32)  # 8.8 MB, not a multiple of anything
@@ -23,6 +23,7 @@ def test_arrays_travel(tmp_path):
     assert not found["zeros"].any()
     assert found["zeros"].shape == (2, 3)
     assert found["free"] > 0
+    assert (found["recorded"] == np.array([[35.0], [13.0]])).all()
 
 
 @pytest.mark.skipif(has_gpu(), reason="there is a GPU")

@@ -126,15 +126,21 @@ def dense(X):
 
 @pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("queries", [[0, 1, 2, 3, 4, 5], [1, 2, 4], [5, 0], [3], []])
-def test_parts_are_what_select_gives(form, queries, monkeypatch):
+@pytest.mark.parametrize("run", [0, 1000])  # labels are copied in runs, or one by one
+def test_parts_are_what_select_gives(form, queries, run, monkeypatch):
     monkeypatch.setattr(parts, "_BATCH_BYTES", 100)
+    monkeypatch.setattr(parts, "_RUN", run)
     rng = np.random.default_rng(4)
     sizes = [3, 1, 4, 2, 2, 5]
     X = rng.normal(size=(17, 5)) * (rng.random((17, 5)) < 0.5)
     names, ids = [f"f{i}" for i in range(5)], [f"d{i}" for i in range(17)]
     data = RankingData.from_arrays(form(X), rng.integers(0, 3, 17), group=sizes, doc_ids=ids, feature_names=names)
+    assert len(data.has_order) == len(data.has_both(1)) == 6  # known now, and taken over
     positions = np.array(queries, np.int64)
     part, copy = some_queries(data, positions), data.select(positions)
+    if queries:
+        assert np.array_equal(part.has_order, copy.has_order)
+        assert all(np.array_equal(part.has_both(label), copy.has_both(label)) for label in (1, 2))
     within = some_queries(part, np.arange(len(queries))[::-1])
     assert (part.n_docs, part.n_queries, part.n_features) == (copy.n_docs, copy.n_queries, copy.n_features)
     assert part.is_sparse == copy.is_sparse

@@ -22,6 +22,7 @@ __all__ = [
     "adjacent",
     "batches",
     "column_of",
+    "docs_of",
     "feature_bytes",
     "pieces",
     "rows_in",
@@ -35,6 +36,7 @@ __all__ = [
 
 Array = npt.NDArray[Any]
 _BATCH_BYTES = 1 << 20  # of values copied at a time
+_RUN = 256  # documents of a run, on average, from which on copying runs is faster than one by one
 
 
 class _Part(RankingData):
@@ -86,10 +88,9 @@ def some_queries(data: RankingData, queries: Array) -> RankingData:
     positions = np.flatnonzero(queries) if queries.dtype == bool else queries
     X, starts = stored(data)
     indptr = sizes_to_indptr(data.sizes[positions])
-    rows = rows_of(data.indptr[:-1][positions], indptr)
     part = object.__new__(_Part)
     values = {
-        "labels": data.labels[rows],
+        "labels": docs_of(data.labels, data, positions),
         "indptr": indptr,
         "query_ids": data.query_ids[positions],
     }
@@ -97,7 +98,31 @@ def some_queries(data: RankingData, queries: Array) -> RankingData:
         array.flags.writeable = False
     kept = {"feature_names": data.feature_names, "rows": None, "categories": data.categories}
     vars(part).update(values | kept | {"_source": (X, starts[positions]), "_ids_from": (data, positions)})
+    vars(part).update(_known_of(data, positions))
     return part
+
+
+def _known_of(data: RankingData, positions: Array) -> dict[str, Any]:
+    """What is known by now of the order in some queries, as a data set of these would find it."""
+    known = vars(data)
+    found = {"_has_both": {key: mask[positions] for key, mask in known.get("_has_both", {}).items()}}
+    return found | ({"has_order": known["has_order"][positions]} if "has_order" in known else {})
+
+
+def docs_of(values: Array, data: RankingData, positions: Array) -> Array:
+    """The values, one for each document of a data set, of the documents of some queries: a copy.
+
+    Examples
+    --------
+    >>> data = RankingData.from_arrays([[1.0], [2.0], [3.0]], [0, 1, 2], qid=["a", "a", "b"])
+    >>> docs_of(data.labels, data, np.array([1, 0])).tolist()
+    [2.0, 0.0, 1.0]
+    """
+    first, sizes = data.indptr[:-1][positions], data.sizes[positions]
+    starts, stops = adjacent(first, sizes)
+    if _RUN * len(starts) > len(values) or not len(starts):
+        return np.asarray(values[rows_of(first, sizes_to_indptr(sizes))])
+    return np.concatenate([values[start:stop] for start, stop in zip(starts.tolist(), stops.tolist(), strict=True)])
 
 
 def with_features(data: RankingData, X: Any) -> RankingData:

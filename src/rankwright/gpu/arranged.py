@@ -16,6 +16,7 @@ from rankwright.gpu import products
 from rankwright.gpu.card import blocks as blocks_of
 from rankwright.gpu.card import is_simulated, multiprocessors, upload
 from rankwright.gpu.query import NEAR, room_for
+from rankwright.gpu.recorded import Recorded
 from rankwright.objectives.sample import centred, drawn
 
 __all__ = ["Arranged", "Launch", "launches", "segments_of"]
@@ -25,7 +26,6 @@ _SEGMENT = 6 if is_simulated() else 512  # documents whose rows one block of thr
 _LONG = (1 if is_simulated() else 8) * _SEGMENT  # documents of a query that is cut into segments
 _SHARED = 80 if is_simulated() else 6100  # numbers of 8 bytes in shared memory
 _THREADS = (4, 4) if is_simulated() else (64, 256)
-_WAVES = 16  # blocks for each multiprocessor
 _PADDED = 16 if is_simulated() else 2048  # all queries longer than half of this have one launch
 
 
@@ -118,7 +118,9 @@ class Arranged:
         self.on_card = upload(self.indptr)
         self.scores, self.coef = cuda.device_array(n_docs, np.float64), cuda.device_array(n_docs, np.float64)
         self._weights = cuda.device_array(self.n_features, np.float64)
+        self._scoring, self._summing = Recorded(products.launch_scores), Recorded(products.launch_planes)
         self._segments: dict[int, tuple[Any, ...]] = {}
+        self._inverse: tuple[Array, Any] = (np.empty(0), None)
 
     @property
     def n_docs(self) -> int:
@@ -130,11 +132,16 @@ class Arranged:
         if self._scored is not None and np.array_equal(weights, self._scored):
             return
         self._weights.copy_to_device(np.ascontiguousarray(weights))
-        grid = blocks_of(min(-(-self.n_docs // products.ROWS), _WAVES * multiprocessors()))
-        products.score_rows[grid, products.SUMMING](self.X, self.rows, self._weights, self.scores)
+        self._scoring(self.X, self.rows, self._weights, self.scores)
         self._scored = weights.copy()
 
-    def planes(self, blocks: Array, inverse: Any) -> Array:
+    def _factors(self, inverse: Array) -> Any:
+        """Factors of the features, on the card; losses that share the arrangement have the same."""
+        if not np.array_equal(inverse, self._inverse[0]):
+            self._inverse = (inverse, upload(inverse))
+        return self._inverse[1]
+
+    def planes(self, blocks: Array, inverse: Array) -> Array:
         """Σ coef · row over each block of queries, times ``inverse``."""
         key = len(blocks)
         if key not in self._segments:
@@ -143,9 +150,13 @@ class Arranged:
             found = cuda.device_array((len(blocks) - 1, self.n_features), np.float64)
             self._segments[key] = (upload(bounds), upload(of_block), sums, found)
         bounds, of_block, sums, found = self._segments[key]
-        products.add_segments[blocks_of(len(bounds) - 1), products.SUMMING](self.X, self.rows, self.coef, bounds, sums)
-        products.add_to_blocks[blocks_of(len(blocks) - 1), products.SUMMING](sums, of_block, inverse, found)
+        self._summing(self.X, self.rows, self.coef, bounds, sums, of_block, self._factors(inverse), found)
         return np.asarray(found.copy_to_host())
+
+    def close(self) -> None:
+        """Forget what was recorded."""
+        self._scoring.close()
+        self._summing.close()
 
     def sample(self, inverse: Array, kept: Array, wanted: int) -> Array:
         """Features times ``inverse`` of about ``wanted`` documents, less their means: those of `centred_sample`."""

@@ -35,18 +35,27 @@ def worth(
 
 @cuda.jit(device=True)
 def fill(rows: int, columns: int, table: Any, best: Any, choice: Any) -> None:
-    """The programme, by one thread: row g is a good, column b the bads above it; choices take the place of worths."""
-    for b in range(columns + 1):
+    """The programme: row g is a good, column b the bads above it; choices take the place of worths.
+
+    A thread has a row, and is a column behind the row before: what that row left in ``best`` is then what it needs.
+    """
+    t, threads = cuda.threadIdx.x, cuda.blockDim.x
+    for b in range(t, columns + 1, threads):
         best[b] = 0.0
-    for g in range(rows):
+    cuda.syncthreads()
+    for first in range(0, rows, threads):
+        many = min(threads, rows - first)
         most, most_b = -float("inf"), 0
-        for b in range(columns + 1):
-            at = g * (columns + 1) + b
-            value = best[b] + table[at]
-            if value > most:
-                most, most_b = value, b
-            best[b] = most
-            choice[at] = most_b
+        for step in range(many + columns):
+            b = step - t
+            if t < many and 0 <= b <= columns:
+                at = (first + t) * (columns + 1) + b
+                value = best[b] + table[at]
+                if value > most:
+                    most, most_b = value, b
+                best[b] = most
+                choice[at] = most_b
+            cuda.syncthreads()
 
 
 @cuda.jit(device=True)
@@ -93,9 +102,9 @@ def ndcg_at(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
         fixed += sums[others[g]] - others[g] * ordered[g]
     fixed = add_up(fixed, part)
     worth(rows, columns, cutoff, parameters, ideal, unit, ordered, others, sums, table)
+    fill(rows, columns, table, best, choice)
     gained, bads = 0.0, 0
     if t == 0:
-        fill(rows, columns, table, best, choice)
         bads = last_column(rows, columns, n_good, fixed, unit, ordered, others, sums, best)
         whole(part)[0] = bads
     cuda.syncthreads()

@@ -5,6 +5,7 @@ Every query's loss and hinge, and every block's plane, come back; the solver and
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,12 +13,13 @@ import numpy.typing as npt
 from numba import cuda
 
 from rankwright.data.threads import Team
-from rankwright.gpu.arranged import Arranged, launches
+from rankwright.gpu.arranged import Arranged, Launch, launches
 from rankwright.gpu.card import blocks, is_simulated, upload
 from rankwright.gpu.clipped import further_room
 from rankwright.gpu.kernels import ATTAINED, ORACLES
 from rankwright.gpu.marking import mark_others
 from rankwright.gpu.positions import means_and_gains
+from rankwright.gpu.recorded import Recorded
 from rankwright.gpu.table import packed_grades
 from rankwright.objectives.sample import rows_wanted
 from rankwright.objectives.structured import Planes, StructuredHinge, _hard_queries
@@ -26,6 +28,13 @@ __all__ = ["CudaHinge"]
 
 Array = npt.NDArray[Any]
 _GRID = 4 if is_simulated() else 256  # threads that mark documents
+
+
+def _launch(kernel: Any, planned: list[Launch], stream: Any, *given: Any) -> None:
+    """Launch a kernel for queries of every length."""
+    data, found = given[:6], given[6:]
+    for one in planned:
+        kernel[one.grid, one.threads, stream, one.shared](one.queries, data, found, one.scratch, one.room)
 
 
 class CudaHinge(StructuredHinge):
@@ -43,7 +52,6 @@ class CudaHinge(StructuredHinge):
 
     X: Arranged
     labels: Any
-    _kernel: Any
 
     def __post_init__(self) -> None:
         self._longest = int(np.diff(self.indptr).max())
@@ -56,7 +64,7 @@ class CudaHinge(StructuredHinge):
         self._planes = Planes(np.empty(n_blocks), np.empty((n_blocks, len(self.scale))), np.empty(n_blocks))
         self._nothing = upload(np.empty(0))
         self._added = self._nothing
-        self._given, self._scaling = upload(self._parameters), upload(self._inverse)
+        self._given = upload(self._parameters)
         self._costs: tuple[Array, Any] = (np.empty(0), None)
         self._found = cuda.device_array((2, len(self.indptr) - 1), np.float64)
         self._of_queries = self._found[0], self._found[1]
@@ -82,14 +90,15 @@ class CudaHinge(StructuredHinge):
             elif (packed := packed_grades(labels, self.indptr, self._parameters, means, gains)) is not None:
                 name, further = "table", lambda n: 2 * packed[1]
                 self._kernel_labels = upload(packed[0])
-        self._kernel = ORACLES.get(name)
-        if self._kernel is None:
+        kernel, of_map = ORACLES.get(name), ATTAINED.get(self.oracle.feature_map)
+        if kernel is None:
             from rankwright.gpu.hosted import Hosted
 
             labels = self.labels.copy_to_host()
             hard = _hard_queries(self.oracle, labels, self.indptr, self.cost)
             self._hosted = Hosted(self.oracle, self._parameters, labels, self.indptr, hard, self._team)
-        self._launches = launches(np.diff(self.indptr), further)
+        planned = launches(np.diff(self.indptr), further)
+        self._violated, self._attained_by = (Recorded(partial(_launch, one, planned)) for one in (kernel, of_map))
 
     def share(self, sharing: int, scores: Any, orders: Any) -> None:
         """Scores are shared by the arrangement."""
@@ -109,26 +118,24 @@ class CudaHinge(StructuredHinge):
         planes.losses[:] = np.add.reduceat(weighed[0], blocks[:-1])
         planes.values[:] = np.add.reduceat(weighed[1], blocks[:-1])
         if planes.vectors.shape[1] == len(weights):
-            planes.vectors[:] = self.X.planes(blocks, self._scaling)
+            planes.vectors[:] = self.X.planes(blocks, self._inverse)
 
     def _found_for(self, cost: Array, attained: bool) -> Array:
         """Loss and hinge of every query with a cost; the coefficients of documents are left on the card."""
         there = self._cost_there(cost)
         added = self._nothing if attained else self._added
         if attained:
-            self._launch(ATTAINED[self.oracle.feature_map], self._map_labels, there, added)
+            self._launch(self._attained_by, self._map_labels, there, added)
         elif self._hosted is None:
-            self._launch(self._kernel, self._kernel_labels, there, added)
+            self._launch(self._violated, self._kernel_labels, there, added)
         else:
             return self._found_here(there, cost, added)
         found = self._found.copy_to_host()
         return np.where(cost != 0.0, found, 0.0)
 
-    def _launch(self, kernel: Any, labels: Any, cost: Any, added: Any) -> None:
-        data = (self.X.on_card, self.X.scores, labels, self._given, cost, added)
-        found = (self.X.coef, *self._of_queries)
-        for one in self._launches:
-            kernel[one.grid, one.threads, 0, one.shared](one.queries, data, found, one.scratch, one.room)
+    def _launch(self, recorded: Recorded, labels: Any, cost: Any, added: Any) -> None:
+        known = (self.X.on_card, self.X.scores, labels, self._given, cost, added)
+        recorded(*known, self.X.coef, *self._of_queries)
 
     def _found_here(self, there: Any, cost: Array, added: Any) -> Array:
         """The same, with an oracle of the CPU."""
@@ -145,9 +152,7 @@ class CudaHinge(StructuredHinge):
     def attained(self, w: Array) -> Array:
         """The coefficient of every document in Ψ(an ideal ranking) − Ψ(the ranking that the weights make)."""
         self.X.score(self.coefficients(w))
-        self._launch(
-            ATTAINED[self.oracle.feature_map], self._map_labels, upload((self.cost != 0.0) * 1.0), self._nothing
-        )
+        self._launch(self._attained_by, self._map_labels, upload((self.cost != 0.0) * 1.0), self._nothing)
         return np.asarray(self.X.coef.copy_to_host())
 
     def add(self, coef: Array) -> None:
@@ -180,3 +185,9 @@ class CudaHinge(StructuredHinge):
         """Loss, vector and value of the plane of one block at the weights ``w``: those of a whole pass."""
         planes = self.evaluate(w)
         return float(planes.losses[block]), planes.vectors[block], float(planes.values[block])
+
+    def close(self) -> None:
+        """Shut down the thread pool, and forget what was recorded."""
+        super().close()
+        for recorded in (self._violated, self._attained_by, self.X):
+            recorded.close()

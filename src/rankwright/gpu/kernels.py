@@ -11,74 +11,78 @@ from typing import Any
 from numba import cuda
 
 from rankwright.gpu import attained, oracles
+from rankwright.gpu.card import is_simulated
 from rankwright.gpu.clipped import ndcg_at
 from rankwright.gpu.query import each_query
 from rankwright.gpu.table import best_table
 
 __all__ = ["ATTAINED", "ORACLES"]
 
+_REGISTERS = 80  # of a thread: half as many queries again are on their way at a time as with the 108 it would take
+_kernel = cuda.jit(cache=True) if is_simulated() else cuda.jit(cache=True, max_registers=_REGISTERS)
 
-@cuda.jit(cache=True)
+
+@_kernel
 def _pairs(queries: Any, data: Any, found: Any, scratch: Any, room: int) -> None:
     each_query(oracles.pairs, queries, data, found, scratch, room)
 
 
-@cuda.jit(cache=True)
+@_kernel
 def _clicks(queries: Any, data: Any, found: Any, scratch: Any, room: int) -> None:
     each_query(oracles.clicks, queries, data, found, scratch, room)
 
 
-@cuda.jit(cache=True)
+@_kernel
 def _auc(queries: Any, data: Any, found: Any, scratch: Any, room: int) -> None:
     each_query(oracles.auc, queries, data, found, scratch, room)
 
 
-@cuda.jit(cache=True)
+@_kernel
 def _average_precision(queries: Any, data: Any, found: Any, scratch: Any, room: int) -> None:
     each_query(oracles.average_precision, queries, data, found, scratch, room)
 
 
-@cuda.jit(cache=True)
+@_kernel
 def _ndcg(queries: Any, data: Any, found: Any, scratch: Any, room: int) -> None:
     each_query(oracles.ndcg, queries, data, found, scratch, room)
 
 
-@cuda.jit(cache=True)
+@_kernel
 def _ndcg_at(queries: Any, data: Any, found: Any, scratch: Any, room: int) -> None:
     each_query(ndcg_at, queries, data, found, scratch, room)
 
 
-@cuda.jit(cache=True)
+@_kernel
 def _first_good(queries: Any, data: Any, found: Any, scratch: Any, room: int) -> None:
     each_query(oracles.first_good, queries, data, found, scratch, room)
 
 
-@cuda.jit(cache=True)
+@_kernel
 def _first_good_of_pairs(queries: Any, data: Any, found: Any, scratch: Any, room: int) -> None:
     each_query(oracles.first_good_of_pairs, queries, data, found, scratch, room)
 
 
-@cuda.jit(cache=True)
+@_kernel
 def _attained_pairs(queries: Any, data: Any, found: Any, scratch: Any, room: int) -> None:
     each_query(attained.attained_pairs, queries, data, found, scratch, room)
 
 
-@cuda.jit(cache=True)
+@_kernel
 def _attained_first(queries: Any, data: Any, found: Any, scratch: Any, room: int) -> None:
     each_query(attained.attained_first, queries, data, found, scratch, room)
 
 
-@cuda.jit(cache=True)
+@_kernel
 def _attained_positions(queries: Any, data: Any, found: Any, scratch: Any, room: int) -> None:
     each_query(attained.attained_positions, queries, data, found, scratch, room)
 
 
-@cuda.jit(cache=True)
+@_kernel
 def _sorted_positions(queries: Any, data: Any, found: Any, scratch: Any, room: int) -> None:
     each_query(attained.sorted_positions, queries, data, found, scratch, room)
 
 
-@cuda.jit(cache=True)
+@_kernel
 def _table(queries: Any, data: Any, found: Any, scratch: Any, room: int) -> None:
     each_query(best_table, queries, data, found, scratch, room)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -79,31 +80,29 @@ class CardLambdas:
         self._factors = (int(truncation), *((float(nearness), 1.0) if nearness else (1.0, 0.0)), bool(normalize))
         self._groups = _groups(sizes, 0 if is_sum else ROWS)
         self._gradients = (card.zeros(len(labels), np.float64), card.zeros(len(labels), np.float64))
-        self._scores: Any = None
-        self._launches = Recorded(self._launch)
+        self._launches = Recorded(partial(_launch, self._kernels, self._groups))
 
     def evaluate(self, scores: Any) -> tuple[Any, Any]:
         """The residual of every document, and its second derivative, at the given scores; all on the card.
 
         The next call overwrites them.
         """
-        if scores is not self._scores:
-            self.close()
-            self._scores, self._launches = scores, Recorded(self._launch)
-        self._launches()
+        self._launches(scores, self._data, self._factors, self._gradients)
         return self._gradients
-
-    def _launch(self, stream: Any) -> None:
-        for group in self._groups:
-            kernel = self._kernels[0 if group.is_short else 1]
-            known = (self._scores, self._data, self._factors)
-            given = (group.queries, group.blocks, *known, *group.space, *self._gradients)
-            kernel[card.blocks(group.blocks), group.threads, stream](*given)
 
     def close(self) -> None:
         """Forget the scores; what else is on the card goes with this object."""
         self._launches.close()
-        self._scores = None
+
+
+def _launch(
+    kernels: Any, groups: list[_Group], stream: Any, scores: Any, data: Any, factors: Any, gradients: Any
+) -> None:
+    """Launch the kernels for short and for long queries."""
+    for group in groups:
+        kernel = kernels[0 if group.is_short else 1]
+        given = (group.queries, group.blocks, scores, data, factors, *group.space, *gradients)
+        kernel[card.blocks(group.blocks), group.threads, stream](*given)
 
 
 class HostedLambdas:

@@ -10,9 +10,9 @@ from typing import Any
 
 from numba import cuda, float64, int64
 
-from rankwright.gpu.card import is_simulated
+from rankwright.gpu.card import blocks, is_simulated, multiprocessors
 
-__all__ = ["ROWS", "SUMMING", "add_segments", "add_to_blocks", "gather_rows", "score_rows"]
+__all__ = ["SUMMING", "add_segments", "gather_rows", "launch_planes", "launch_scores", "score_rows"]
 
 _DOCS = 4 if is_simulated() else 512  # documents whose coefficients are read together
 LANES, _WARPS = (2, 2) if is_simulated() else (32, 8)
@@ -20,24 +20,24 @@ SUMMING = LANES * _WARPS
 """Threads of a block."""
 _ACROSS = 5 * LANES  # columns at a time
 _TOTALS = (_WARPS, _ACROSS)
-ROWS = 4 if is_simulated() else 128
-"""Rows that a block of `score_rows` takes at a time, with `SUMMING` threads."""
-_PARTS = (ROWS, LANES + 1)
+_ROWS = 4 if is_simulated() else 128  # that a block of `score_rows` takes at a time
+_PARTS = (_ROWS, LANES + 1)
+_WAVES = 16  # blocks of `score_rows` for each multiprocessor
 
 
 @cuda.jit(cache=True)
 def score_rows(X: Any, rows: Any, weights: Any, scores: Any) -> None:
-    """``scores[i] = X[rows[i]] · weights``; a block takes `ROWS` of them at a time, and a warp reads a row at a time.
+    """``scores[i] = X[rows[i]] · weights``; a block takes `_ROWS` of them at a time, and a warp reads a row at a time.
 
     Features without a weight may be missing.
     """
     parts = cuda.shared.array(_PARTS, float64)
-    chosen = cuda.shared.array(ROWS, int64)
+    chosen = cuda.shared.array(_ROWS, int64)
     t, n, d = cuda.threadIdx.x, rows.size, X.shape[1]
     warp, lane = t // LANES, t % LANES
-    for first in range(cuda.blockIdx.x * ROWS, n, cuda.gridDim.x * ROWS):
-        many = min(ROWS, n - first)
-        if t < ROWS:
+    for first in range(cuda.blockIdx.x * _ROWS, n, cuda.gridDim.x * _ROWS):
+        many = min(_ROWS, n - first)
+        if t < _ROWS:
             chosen[t] = rows[min(first + t, n - 1)]  # what is read beyond the last row is not used
         cuda.syncthreads()
         for left in range(0, d, _ACROSS):
@@ -50,7 +50,7 @@ def score_rows(X: Any, rows: Any, weights: Any, scores: Any) -> None:
             e = weights[o] if at + 3 * LANES < d else 0.0
             f = weights[p] if at + 4 * LANES < d else 0.0
             for i in range(warp, many, 2 * _WARPS):  # two rows at a time: more is on its way
-                row, other = chosen[i], chosen[min(i + _WARPS, ROWS - 1)]
+                row, other = chosen[i], chosen[min(i + _WARPS, _ROWS - 1)]
                 q, r, s, u, v = X[row, j], X[row, k], X[row, m], X[row, o], X[row, p]
                 g, h, w, x, y = X[other, j], X[other, k], X[other, m], X[other, o], X[other, p]
                 total = q * a if a != 0.0 else 0.0
@@ -140,3 +140,17 @@ def gather_rows(X: Any, rows: Any, chosen: Any, found: Any) -> None:
         return
     for j in range(cuda.threadIdx.x, X.shape[1], cuda.blockDim.x):
         found[i, j] = X[rows[chosen[i]], j]
+
+
+def launch_scores(stream: Any, X: Any, rows: Any, weights: Any, scores: Any) -> None:
+    """Launch `score_rows`."""
+    grid = blocks(min(-(-rows.size // _ROWS), _WAVES * multiprocessors()))
+    score_rows[grid, SUMMING, stream](X, rows, weights, scores)
+
+
+def launch_planes(
+    stream: Any, X: Any, rows: Any, coef: Any, bounds: Any, sums: Any, of_block: Any, inverse: Any, planes: Any
+) -> None:
+    """Launch `add_segments`, and `add_to_blocks` of their sums."""
+    add_segments[blocks(bounds.size - 1), SUMMING, stream](X, rows, coef, bounds, sums)
+    add_to_blocks[blocks(planes.shape[0]), SUMMING, stream](sums, of_block, inverse, planes)

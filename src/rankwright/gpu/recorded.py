@@ -11,22 +11,25 @@ __all__ = ["Recorded"]
 
 
 class Recorded:
-    """Makes launches on the card; from the second time on, in one go.
+    """Makes launches on the card; from the second time on with the same arguments, in one go.
 
     Parameters
     ----------
     launch : callable
-        ``launch(stream)`` launches kernels, always the same ones on the same arrays, and waits for nothing.
+        ``launch(stream, *given)`` launches kernels, always the same ones for the same arguments, and waits for nothing.
+        It should not belong to an object that keeps this one: arrays on the card would stay until that cycle is found.
     """
 
-    def __init__(self, launch: Callable[[Any], None]) -> None:
-        self._launch, self._compiled, self._graph = launch, False, None
+    def __init__(self, launch: Callable[..., None]) -> None:
+        self._launch, self._graph = launch, None
+        self._given: tuple[Any, ...] | None = None
 
-    def __call__(self) -> None:
-        """Make the launches."""
-        if card.is_simulated() or not self._compiled:
-            self._launch(0)
-            self._compiled = True
+    def __call__(self, *given: Any) -> None:
+        """Make the launches; arguments are the same if they are the same objects."""
+        if card.is_simulated() or not self._knows(given):
+            self.close()
+            self._given = given
+            self._launch(0, *given)  # kernels are compiled on the way, which cannot be recorded
             return
         from numba.cuda.cudadrv.driver import binding as driver
 
@@ -34,33 +37,35 @@ class Recorded:
             self._graph = self._record(driver)
         _checked(driver.cuGraphLaunch(self._graph, driver.CUstream(0)))
 
+    def _knows(self, given: tuple[Any, ...]) -> bool:
+        known = self._given
+        return known is not None and all(one is other for one, other in zip(given, known, strict=True))
+
     def _record(self, driver: Any) -> Any:
         from numba import cuda
 
-        stream = cuda.stream()
-        handle = driver.CUstream(int(stream.handle))
+        assert self._given is not None
+        # A stream that the default one does not wait for: other threads may launch there meanwhile.
+        handle = _checked(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
         relaxed = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         _checked(driver.cuStreamBeginCapture(handle, relaxed))
         try:
-            self._launch(stream)
+            self._launch(cuda.external_stream(int(handle)), *self._given)
         finally:
             graph = _checked(driver.cuStreamEndCapture(handle))
+            _checked(driver.cuStreamDestroy(handle))
         made = _checked(driver.cuGraphInstantiate(graph, 0))
         _checked(driver.cuGraphDestroy(graph))
         return made
 
     def close(self) -> None:
-        """Forget the launches, and the arrays that they are for."""
-        self._launch = _launch_nothing
+        """Forget the arguments, and what was recorded for them."""
+        self._given = None
         if self._graph is not None:
             from numba.cuda.cudadrv.driver import binding as driver
 
             _checked(driver.cuGraphExecDestroy(self._graph))
             self._graph = None
-
-
-def _launch_nothing(stream: Any) -> None:
-    """What is launched after `Recorded.close`."""
 
 
 def _checked(result: Any) -> Any:

@@ -14,7 +14,7 @@ from numba import cuda
 from rankwright.data import sparse
 from rankwright.errors import InputError
 from rankwright.gpu import products
-from rankwright.gpu.card import blocks, is_simulated, multiprocessors, upload
+from rankwright.gpu.card import blocks, is_simulated, upload
 from rankwright.gpu.order import count_up
 from rankwright.gpu.trees.scores import forest_scores
 from rankwright.models.base import as_table
@@ -26,7 +26,7 @@ __all__ = ["OnCard", "linear_scores", "model_scores", "score_there", "weights_of
 
 Array = npt.NDArray[Any]
 _PART = 1 << 28  # bytes of features at a time
-_THREADS, _WAVES = (4 if is_simulated() else 128), 16
+_THREADS = 4 if is_simulated() else 128
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,7 @@ def linear_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None
 
 def score_there(X: Any, rows: Any, weights: Array, scores: Any) -> None:
     """``scores[i] = X[rows[i]] · weights``, all on the card but the weights."""
-    grid = blocks(min(-(-len(rows) // products.ROWS), _WAVES * multiprocessors()))
-    there = upload(np.ascontiguousarray(weights, np.float64))
-    products.score_rows[grid, products.SUMMING](X, rows, there, scores)
+    products.launch_scores(0, X, rows, upload(np.ascontiguousarray(weights, np.float64)), scores)
 
 
 def weights_of(model: Any, n_columns: int, feature_names: Sequence[str] | None) -> Array:

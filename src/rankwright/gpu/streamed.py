@@ -106,7 +106,7 @@ class Streamed(Arranged):
             score_there(*self._there(piece), weights, self.scores[piece.docs])
         self._scored = weights.copy()
 
-    def planes(self, blocks: Array, inverse: Any) -> Array:
+    def planes(self, blocks: Array, inverse: Array) -> Array:
         """Σ coef · row over each block of queries, times ``inverse``."""
         for piece in self._pieces:
             X, rows = self._there(piece)
@@ -115,7 +115,7 @@ class Streamed(Arranged):
                 X, rows, self.coef[piece.docs], bounds, self._sums[piece.first : piece.last]
             )
         products.add_to_blocks[blocks_of(len(self.blocks) - 1), products.SUMMING](
-            self._sums, self._block_bounds, inverse, self._found
+            self._sums, self._block_bounds, self._factors(inverse), self._found
         )
         return np.asarray(self._found.copy_to_host())
 

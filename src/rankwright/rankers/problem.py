@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import feature_bytes, stored
+from rankwright.data.parts import docs_of, feature_bytes, stored
 from rankwright.data.statistics import Statistics, statistics_of
 from rankwright.data.threads import Team
 from rankwright.engines.features import is_parted
@@ -68,7 +68,8 @@ class Target:
 
     def of(self, queries: Array, data: RankingData) -> Target:
         """The target for some of the queries of the data, a mask."""
-        return replace(self, labels=self.labels[np.repeat(queries, data.sizes)], useful=self.useful[queries])
+        labels = docs_of(self.labels, data, np.flatnonzero(queries))
+        return replace(self, labels=labels, useful=self.useful[queries])
 
 
 @dataclass(frozen=True)

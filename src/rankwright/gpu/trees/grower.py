@@ -140,7 +140,7 @@ class CardGrower:
             card.upload(np.array([salt], np.uint64).view(np.int64), self._salt)
 
     def launch(
-        self, residuals: Any, weights: Any, scores: Any, newton: bool, shrinkage: float, nodes: Nodes, stream: Any
+        self, stream: Any, residuals: Any, weights: Any, scores: Any, newton: bool, shrinkage: float, nodes: Nodes
     ) -> None:
         """Grow a tree and add the values of its leaves to ``scores``."""
         n = self.bins.n_rows

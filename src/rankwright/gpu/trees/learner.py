@@ -59,23 +59,14 @@ class CardTrees:
         self.trees: list[Tree] = []
         self._grower, self._shrinkage, self._newton, self._seed = grower, shrinkage, newton, seed
         self._nodes, self._valid = grower.nodes(), list(valid)
-        self._given: Any = None
-        self._launches = Recorded(self._launch)
+        self._launches = Recorded(grower.launch)
 
     def fit(self, residuals: Any, weights: Any, scores: Any) -> None:
         """Grow a tree and add its scores to ``scores``."""
         number = len(self.trees)
         self._grower.draw(np.random.default_rng([self._seed, number]), salts_of(self._seed, number)[1])
-        given = (residuals, weights, scores)
-        if self._given is None or any(one is not other for one, other in zip(given, self._given, strict=True)):
-            self.close()
-            self._given, self._launches = given, Recorded(self._launch)
-        self._launches()
+        self._launches(residuals, weights, scores, self._newton, self._shrinkage, self._nodes)
         self.trees.append(self._download())
-
-    def _launch(self, stream: Any) -> None:
-        residuals, weights, scores = self._given
-        self._grower.launch(residuals, weights, scores, self._newton, self._shrinkage, self._nodes, stream)
 
     def _download(self) -> Tree:
         """The tree as the host knows trees."""
@@ -121,4 +112,3 @@ class CardTrees:
     def close(self) -> None:
         """Forget the residuals and scores; what else is on the card goes with this object."""
         self._launches.close()
-        self._given = None
