@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from on_card import run_on_card
+from on_card import has_gpu, run_on_card
 
 from rankwright.measures import parse_measure
 from rankwright.objectives.lambdas import Lambdas
@@ -16,7 +16,7 @@ NEARNESS = [0.0, 0.03, 0.1, 0.03, 0.0, 0.03, 0.0, 0.5, 0.03]
 @pytest.fixture(scope="module")
 def data():
     rng = np.random.default_rng(5)
-    indptr = np.cumsum([0, 1, 9, 0, 17])
+    indptr = np.cumsum([0, 1, 9, 0, 17, *([600, 1100] if has_gpu() else [])])  # not in shared memory; sorted
     labels = rng.integers(0, 3, indptr[-1]).astype(float)
     scores = rng.normal(size=(len(MEASURES), len(labels)))
     scores[1::2] = np.round(scores[1::2], 1)  # some are tied

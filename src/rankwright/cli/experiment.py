@@ -27,7 +27,10 @@ __all__ = ["command"]
 
 _FILE = click.Path(path_type=Path)
 _DATA_HELP = "Folder for data files that are not next to FILE.  [default: the folder in RANKWRIGHT_DATA]"
-_THREADS_HELP = "Number of methods to train in parallel; the results do not depend on it.  [default: all cores]"
+_THREADS_HELP = (
+    "Number of methods to train in parallel; the results do not depend on it.  "
+    "[default: all cores; with --device cuda, at most 4]"
+)
 _INTERVAL = 0.2  # seconds between two updates of the line on a terminal
 _LOG_INTERVAL = 10.0  # and of lines in a log
 _SHOWN_FAILURES = 20
@@ -116,14 +119,15 @@ def run(
       rankwright experiment run exp.toml --device cuda
     """
     from rankwright.experiments.checks import load_experiment
-    from rankwright.experiments.running import cores, run_experiment
+    from rankwright.experiments.running import default_jobs, run_experiment
 
     experiment = load_experiment(file, data=data)
     line = _Line()
     began = time.monotonic()
     try:
+        n_jobs = threads or default_jobs(device)
         results = run_experiment(
-            experiment, n_jobs=threads or cores(), output=output, device=device, progress=line, command=_command()
+            experiment, n_jobs=n_jobs, output=output, device=device, progress=line, command=_command()
         )
     except KeyboardInterrupt:
         line.clear()

@@ -33,8 +33,9 @@ from rankwright.experiments.results import Results, write_results
 from rankwright.reports.results import MANIFEST
 from rankwright.training.methods import parse_method
 
-__all__ = ["Status", "cores", "run_experiment"]
+__all__ = ["Status", "cores", "default_jobs", "run_experiment"]
 
+_ON_A_CARD = 4  # processes that share a GPU: each starts its libraries, and has a copy of the features there
 _DIED = "its process died, perhaps out of memory; run again with fewer --threads"
 
 
@@ -303,3 +304,14 @@ def _begin_worker() -> None:
 def cores() -> int:
     """Number of cores available to this process."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def default_jobs(device: str | None = None) -> int:
+    """Number of cells to compute in parallel: one for each core, but a few where they share a GPU.
+
+    Examples
+    --------
+    >>> default_jobs("cuda") <= min(4, default_jobs())
+    True
+    """
+    return min(cores(), _ON_A_CARD) if device == "cuda" else cores()
