@@ -9,6 +9,7 @@ LOSSES = {
     "auc": ("auc", None),
     "ndcg": ("ndcg", None),
     "ndcg@3": ("ndcg@3", None),
+    "ndcg@6": ("ndcg@6", None),  # more rows than threads, simulated
     "mrr@4": ("mrr@4", "po"),
     "mrr": ("mrr", "mrr"),
     "dorm": ("dorm", None),

@@ -12,7 +12,7 @@ from numba import cuda, float64, int64
 
 from rankwright.gpu.card import blocks, is_simulated, multiprocessors
 
-__all__ = ["SUMMING", "add_segments", "gather_rows", "launch_planes", "launch_scores", "score_rows"]
+__all__ = ["SUMMING", "add_segments", "add_to_blocks", "gather_rows", "launch_planes", "launch_scores", "score_rows"]
 
 _DOCS = 4 if is_simulated() else 512  # documents whose coefficients are read together
 LANES, _WARPS = (2, 2) if is_simulated() else (32, 8)
