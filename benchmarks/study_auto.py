@@ -59,6 +59,8 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="folder for the results of every split, which are not run again")
     parser.add_argument("--markdown", type=Path, metavar="FILE", help="also write the tables to this file")
     args = parser.parse_args()
+    if AUTO[0] not in args.methods or set(args.methods) <= set(AUTO):
+        parser.error("--methods needs auto, and at least one single method to compare it with")
     root = Path(args.data or ".")
     missing = [name for name in NEEDED if not (root / name).is_dir()]
     if missing:
