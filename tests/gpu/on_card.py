@@ -1,8 +1,8 @@
 """Runs a script on the GPU if there is one, else in numba's simulator: kernels get small data, and give arrays back.
 
 In the simulator nothing may be compiled, so a script has a process of its own; what it is compared with is computed by
-the caller, with compiled code. Simulated threads poll each other, so they must take turns quickly. On a GPU, scripts
-run under the command in RANKWRIGHT_UNDER, such as ``compute-sanitizer --tool racecheck --error-exitcode 9``.
+the caller, with compiled code. On a GPU, scripts run under the command in RANKWRIGHT_UNDER, such as
+``compute-sanitizer --tool racecheck --error-exitcode 9``.
 """
 
 import os

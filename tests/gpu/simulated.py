@@ -10,13 +10,14 @@ from rankwright.gpu import card
 
 
 def hurry():
-    """Let threads switch often: those that wait for others hold them up otherwise. Nothing on a real card."""
+    """Let threads that wait for others sleep, and the others switch often. Nothing on a real card."""
     if card.is_simulated():
         from numba.cuda.simulator import kernel, kernelapi
 
         lock = threading.Lock()
         kernelapi.FakeCUDAShared.array = _shared_array(lock)
         kernel.swapped_cuda_module = _swapped(lock)
+        _wait_without_polling(kernel)
         sys.setswitchinterval(1e-5)
 
 
@@ -63,3 +64,54 @@ def _swapped(lock):
                     names.update(real)
 
     return swapped
+
+
+class _Meeting:
+    """Where the threads of a block wait for each other; those that have ended are not waited for."""
+
+    def __init__(self, threads):
+        self._condition, self._there, self._threads, self._times = threading.Condition(), 0, threads, 0
+
+    def wait(self):
+        with self._condition:
+            now = self._times
+            self._there += 1
+            self._go_on()
+            self._condition.wait_for(lambda: self._times != now)
+
+    def leave(self):
+        with self._condition:
+            self._threads -= 1
+            self._go_on()
+
+    def _go_on(self):
+        if self._there == self._threads:
+            self._there, self._times = 0, self._times + 1
+            self._condition.notify_all()
+
+
+def _wait_without_polling(kernel):
+    """The simulator's own asks all threads of a block again and again whether they wait."""
+    run_thread = kernel.BlockThread.run
+
+    def run(self):
+        try:
+            run_thread(self)
+        finally:
+            self.meeting.leave()
+
+    def run_block(self, grid_point, *args):
+        places = list(np.ndindex(*self._block_dim))
+        meeting = _Meeting(len(places))
+        threads = [kernel.BlockThread(lambda: self._f(*args), self, grid_point, place, self._debug) for place in places]
+        for thread in threads:
+            thread.meeting = meeting
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for thread in threads:
+            if thread.exception:
+                raise thread.exception[0].with_traceback(thread.exception[1])
+
+    kernel.BlockThread.run, kernel.BlockManager.run = run, run_block
+    kernel.BlockThread.syncthreads = lambda self: self.meeting.wait()
