@@ -104,7 +104,18 @@ def test_nothing_but_the_values_matters(dtype, monkeypatch):
 @settings(max_examples=60, deadline=None)
 @given(hnp.arrays(np.float64, st.tuples(st.integers(1, 6), st.just(2)), elements=st.floats(-TOP, TOP)), st.data())
 def test_any_numbers_in_any_parts(X, data):
-    cut = data.draw(st.integers(0, len(X)))
+    check_numbers(X, data.draw(st.integers(0, len(X))))
+
+
+@pytest.mark.parametrize("small", [-7.07578079e-299, 5e-324, 1e-160, 1e-130, 2.0**-450, 2.0**-451])
+def test_values_that_scaled_would_be_too_small_for_a_float(small):
+    large = -3.46720988e40
+    X = np.array([[small, large], [large, small], [large, large], [large, 2 * small]])
+    for cut in range(len(X) + 1):
+        check_numbers(X, cut)
+
+
+def check_numbers(X, cut):
     found = Statistics.of(X)
     assert bits(Statistics.of(X[cut:]).merge(Statistics.of(X[:cut]))) == bits(found)
     for column, mean, deviation in zip(X.T, found.means, found.deviations, strict=True):

@@ -30,6 +30,7 @@ _MOST = 512  # rows whose multiples are added in float64: 2^(53 − 44)
 _FIRST, _SECOND = 1.5 * 2.0**8, 1.5 * 2.0**-36  # y + M has a last bit of 2⁻⁴⁴, of 2⁻⁸⁸
 _SPLIT = 134217729.0  # 2²⁷ + 1, Veltkamp's
 _ERROR = 53  # the error of a product is below 2⁻⁵³ of it
+_TINY = 2.0**-450  # of the largest value; of smaller ones, squares and their errors would be too small for a float64
 _LEAST = -960  # power of two: features that stay below it are added one by one
 _MASK = (1 << DIGIT) - 1
 
@@ -163,9 +164,10 @@ def _add(X: Any, start: int, stop: int, factor: Any, kept: Any, left: Any) -> No
             kept[2, j] += first
             kept[3, j] += next_one
             left[j] += abs(rest - second) + abs(other - next_one)
-        if wide:  # squares of float32 have no error
+        if wide:  # squares of float32 have no error, and none is tiny
             for j in range(n):
                 y = X[i, j] * factor[j]
+                left[j] += 1.0 if abs(y) < _TINY and X[i, j] != 0.0 else 0.0
                 y = y if abs(y) < 1.0 else 0.0
                 error = _error(y, y * y) * 2.0**_ERROR
                 first = (error + _FIRST) - _FIRST
@@ -181,6 +183,10 @@ def _put_left(X: Any, start: int, stop: int, j: int, factor: float, power: int, 
     """Add what :func:`_add` leaves of a feature."""
     for i in range(start, stop):
         y = X[i, j] * factor
+        if abs(y) < _TINY:
+            if X[i, j] != 0.0:
+                _put_one(sums, squares, j, float(X[i, j]))
+            continue
         y = y if abs(y) < 1.0 else 0.0
         square = y * y
         for part in range(3):
