@@ -44,7 +44,7 @@ def limits_of() -> Limits:
     """Bandwidth of a copy, and rates from the clock."""
     clocks = 1e3 * cuda.get_current_device().CLOCK_RATE * card.multiprocessors()
     one, other = (cuda.device_array(1 << 30, np.float32) for _ in range(2))
-    bandwidth = 2 * one.nbytes / timed(lambda: other.copy_to_device(one), 10)
+    bandwidth = 2 * one.nbytes / timed(lambda: other.copy_to_device(one), 10, times=10)
     return Limits(bandwidth, LANES * clocks, DOUBLES * clocks)
 
 

@@ -46,14 +46,15 @@ def measure_scoring(X: Array, limits: Limits, repeat: int) -> None:
     """Linear scores of all rows, once they are on the card."""
     from rankwright.gpu import products
 
-    there, rows = card.upload(X), card.upload(np.arange(len(X)))
-    weights = card.upload(np.random.default_rng(0).standard_normal((X.shape[1],)))
+    rng, floor = np.random.default_rng(0), X.nbytes / limits.bytes
+    there, weights = card.upload(X), card.upload(rng.standard_normal((X.shape[1],)))
     scores = cuda.device_array(len(X), np.float64)
-    seconds = timed(lambda: products.launch_scores(0, there, rows, weights, scores), 3 * repeat, times=10)
-    floor = X.nbytes / limits.bytes
-    share = floor / seconds
-    times = f"{seconds * 1e3:.2f} ms, floor {floor * 1e3:.2f} ms"
-    print(f"scores: {times}: {share:.0%} of the bandwidth {mark(share >= SHARE)}")
+    for name, order in (("in order", np.arange(len(X))), ("shuffled", rng.permutation(len(X)))):
+        launch = partial(products.launch_scores, 0, there, card.upload(order), weights, scores)
+        seconds = timed(launch, 3 * repeat, times=10)
+        share = floor / seconds
+        times = f"{seconds * 1e3:.3f} ms, floor {floor * 1e3:.3f} ms"
+        print(f"scores, rows {name}: {times}: {share:.0%} of the bandwidth {mark(share >= SHARE)}")
 
 
 def forget(data: RankingData, *, features: bool) -> None:

@@ -1,10 +1,12 @@
 """What surrounds the hinges on the card: statistics, order by content, scores, and data that does not fit."""
 
+import math
+
 import hinge_cases
 import numpy as np
 import pytest
 import training_cases
-from on_card import run_on_card
+from on_card import has_gpu, run_on_card
 
 from rankwright import LinearModel
 from rankwright.data.order import rank_order
@@ -15,6 +17,9 @@ from rankwright.models.scoring import scores_of
 from rankwright.objectives.canonical import canonical_order
 
 DATA, WEIGHTS = training_cases.made()
+MANY_ROWS, MANY_COLUMNS = (  # around the numbers of rows and columns that threads take at a time
+    ((0, 1, 255, 256, 257, 900), (9, 1, 143, 144, 145, 700)) if has_gpu() else ((0, 1, 4, 5, 9), (3, 1, 6, 7, 20))
+)
 PARTS = {"all": DATA, "part": some_queries(DATA, np.array([1, 3, 4]))}
 
 
@@ -22,6 +27,7 @@ PARTS = {"all": DATA, "part": some_queries(DATA, np.array([1, 3, 4]))}
 def found(tmp_path_factory):
     given = hinge_cases.made()
     given["weights"] = given["weights"][:, : np.isfinite(given["scale"]).sum()]
+    given |= {"many_rows": MANY_ROWS, "many_columns": MANY_COLUMNS}
     return run_on_card("training_script", tmp_path_factory.mktemp("card"), **given)
 
 
@@ -58,6 +64,13 @@ def test_scores_and_ranks_are_those_of_the_cpu(name, found):
 
 def test_scores_of_rows_are_those_of_the_model(found):
     np.testing.assert_allclose(found["linear"], LinearModel(WEIGHTS).score(DATA.X), rtol=1e-12)
+
+
+def test_scores_do_not_depend_on_features_without_a_weight(found):
+    for at, (X, rows, weights) in enumerate(training_cases.scored(MANY_ROWS, MANY_COLUMNS)):
+        kept = weights != 0.0
+        wanted = [math.fsum(row) for row in X[rows][:, kept].astype(np.float64) * weights[kept]]
+        np.testing.assert_allclose(found[f"scored {at}"], wanted, rtol=1e-12, atol=1e-13, err_msg=str(X.shape))
 
 
 @pytest.mark.parametrize("room", ["0", "500", "sparse"])

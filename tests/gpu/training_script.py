@@ -9,9 +9,9 @@ from hinge_cases import asked, labels_of, oracle_of
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import some_queries
-from rankwright.gpu import statistics, training
+from rankwright.gpu import products, statistics, training
 from rankwright.gpu.arranged import Arranged
-from rankwright.gpu.card import upload
+from rankwright.gpu.card import download, upload
 from rankwright.gpu.hinge import CudaHinge
 from rankwright.gpu.scoring import linear_scores
 from rankwright.gpu.streamed import Streamed
@@ -47,6 +47,10 @@ def main(given):
     sparse = RankingData.from_arrays(scipy.sparse.csr_array(data.X), data.labels, group=data.sizes)
     found["sparse"] = np.array_equal(training.features_there(sparse).copy_to_host(), data.X)
     found["linear"] = linear_scores(LinearModel(weights), data.X)
+    for at, (X, rows, of_columns) in enumerate(training_cases.scored(given["many_rows"], given["many_columns"])):
+        scores = upload(np.full(len(rows), -1.0))
+        products.launch_scores(0, upload(X), upload(rows), upload(of_columns), scores)
+        found[f"scored {at}"] = download(scores)
     spread = np.array([[1.0, 1e-30], [1.0, 1.0]], np.float32)
     found["too fine"] = np.array(statistics.statistics_on(upload(spread), upload(np.arange(2)), summed=True) is None)
     kept = asked(
