@@ -11,10 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from numba import cuda
+from sklearn.base import clone
 
 from gpu_data import Limits, mark, measured, regrouped, timed
 from rankwright import RankingData, RankingSVM, StructuredSVM
 from rankwright.gpu import card, training
+from rankwright.rankers.problem import Problem
+from rankwright.rankers.ramp_problem import RAMP
 
 __all__ = ["measure_fits", "measure_limited", "measure_long_queries", "measure_scoring", "measure_upload"]
 
@@ -103,7 +106,7 @@ def beside_the_cpu(make_ranker: Any, data: RankingData, threads: int, ranker: An
 
 
 def measure_long_queries(data: RankingData, threads: int) -> None:
-    """Queries of 100,000 documents: a training on both."""
+    """Queries of 100,000 documents: a training on both, and what both compute for the weights of the card's."""
     few = regrouped(data, LONG, N_LONG)
     print(f"{few.n_queries} queries of {few.sizes[0]:,} documents:")
     for name, make_ranker in LONG_FITS.items():
@@ -116,12 +119,38 @@ def measure_long_queries(data: RankingData, threads: int) -> None:
             took, _ = measured(partial(ranker.fit_data, few))
             found[device] = (took, ranker)
         (took, there), (cpu, here) = found["cuda"], found["cpu"]
-        apart = abs(here.objective_ - there.objective_) / here.objective_
         last = there.path_[-1]
         each = f"{there.n_passes_total_} passes of {1e3 * (last.seconds - last.seconds_planes) / last.passes:.1f} ms"
         times = f"{took:.2f} s with upload, {each}; CPU, {threads} threads: {cpu:.2f} s"
-        print(f"    {name}: {times}; objectives differ by {apart:.1e} {mark(apart <= CLOSE)}", flush=True)
+        bounds = [bound_at(ranker, few, there.coef_) for ranker in (there, here)]
+        apart = abs(bounds[0] / bounds[1] - 1.0)
+        print(f"    {name}: {times}; bounds at the same weights differ by {apart:.1e} {mark(apart <= CLOSE)};")
+        tell_objectives(here, there, few)
         forget(few, features=True)
+
+
+def bound_at(ranker: Any, data: RankingData, coef: Array) -> float:
+    """What training minimises, without the term for the length of the weights; all queries must have an order."""
+    problem = Problem(data, ranker._targets(data), np.ones(data.n_queries), ranker._settings(), None)
+    try:
+        objective = problem._objective
+        w, slope = objective.weights(coef), 0.0
+        if ranker._bound() == RAMP:
+            slope = float(objective.turn(w).vector @ w)
+        return float(objective.value(w)) + slope
+    finally:
+        problem.close()
+
+
+def tell_objectives(here: Any, there: Any, data: RankingData) -> None:
+    """How far objectives are apart; if far, also how far two of the CPU's are whose C differs in its last bit."""
+    apart = abs(here.objective_ / there.objective_ - 1.0)
+    print(f"        gaps {here.gap_:.1e} and {there.gap_:.1e}, objectives differ by {apart:.1e}", flush=True)
+    if apart > CLOSE:
+        other = clone(here).set_params(C=np.nextafter(here.C, np.inf))
+        other.fit_data(data)
+        apart = abs(other.objective_ / here.objective_ - 1.0)
+        print(f"        CPU alone, C larger by {other.C - here.C:.0e}: they differ by {apart:.1e}", flush=True)
 
 
 @contextmanager
