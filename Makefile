@@ -36,7 +36,7 @@ demo: $(PACKAGE) ## from text to learned rankers, compared with BM25, in about a
 	@$(BIN)/rankwright demo -o demo
 
 test: $(STAMP) ## run the tests on all cores
-	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
+	@$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 lint: $(STAMP) ## format check, lint, types, import rules
 	$(BIN)/ruff format --check .

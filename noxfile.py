@@ -39,7 +39,8 @@ def lowest_pins() -> list[str]:
 
 def run_tests(session: nox.Session) -> None:
     """The tests, or those that follow `--` on the command line."""
-    session.run("python", "-m", "pytest", "-n", "auto", "--dist", "loadfile", *session.posargs)
+    parallel = ("-n", "auto", "--dist", "loadfile", "--no-loadscope-reorder")
+    session.run("python", "-m", "pytest", *parallel, *session.posargs)
 
 
 @nox.session(python=PYTHONS)

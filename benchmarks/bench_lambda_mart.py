@@ -213,7 +213,7 @@ def compare_data_sets(n_docs: int, n_held_out: int, n_trees: int, n_sets: int) -
 @contextmanager
 def watched(spent: dict[str, float]) -> Iterator[None]:
     """Add up the seconds spent in each part of training."""
-    from rankwright.models.trees import binning, grow
+    from rankwright.models.trees import binning, grow, local_histograms
     from rankwright.objectives import content_order, lambdas
     from rankwright.solvers import tree_learner
 
@@ -221,13 +221,13 @@ def watched(spent: dict[str, float]) -> Iterator[None]:
         (binning, "bin_features", "binning"),
         (content_order, "content_order", "tie order"),
         (lambdas.Lambdas, "evaluate", "gradients"),
-        (grow, "pack", "packing"),
-        (grow.Grower, "_gather", "gathering"),
-        (grow.Grower, "_run", "histograms, splits"),
-        (grow.Grower, "_choose", "counts"),
-        (grow, "partition", "partition"),
+        (local_histograms, "pack", "packing"),
+        (local_histograms.LocalHistograms, "_gather", "gathering"),
+        (local_histograms.LocalHistograms, "_run", "histograms, splits"),
+        (grow.Growth, "choose", "counts"),
+        (local_histograms, "divide_rows", "partition"),
         (grow.Grower, "grow", "growing"),
-        (tree_learner.TreeLearner, "fit", "trees"),
+        (tree_learner.LocalLearner, "fit", "trees"),
     ]
     kept = [(where, name, getattr(where, name)) for where, name, _ in places]
 

@@ -289,8 +289,9 @@ KINDS: dict[str, Kind] = {
 
 def _with_text(folder: Path) -> None:
     """text.parquet: the data of data.parquet with a column of text."""
-    from rankwright.data.parquet_read import read_parquet
-    from rankwright.data.tables import from_frame, to_frame, write_parquet
+    from rankwright.io.features import from_frame
+    from rankwright.io.frames import to_frame
+    from rankwright.io.parquet import read_parquet, write_parquet
 
     frame = to_frame(read_parquet(folder / "data.parquet"))
     frame["lang"] = [_WORDS[int(7 * value) % 4] for value in frame["f2"]]

@@ -303,10 +303,11 @@ class _Assigned(StructuredSVM):
     """DORM as in the paper: every most violated ranking is a linear assignment, solved by SciPy."""
 
     def _targets(self, data: RankingData, winning: Any = None) -> Sequence[Target]:
-        found = super()._targets(data)
-        return [
-            replace(one, oracle=replace(one.oracle, library=assignment, cheap=lambda labels: False)) for one in found
-        ]
+        return [replace(target, make_oracle=partial(_assigned, target)) for target in super()._targets(data)]
+
+
+def _assigned(target: Target) -> Any:
+    return replace(target.make_oracle(), library=assignment, cheap=lambda labels: False)
 
 
 def _trainings(data: dict[str, list[Fold]]) -> str:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +24,8 @@ from rankwright import LambdaMART, RankingData, build_index, evaluate
 from rankwright.datasets import python_docs
 from rankwright.exporting.feature_sets import engine_features
 from rankwright.text.index.index import Index
-from rankwright.text.search.columns import Columns, feature_parts
-from rankwright.text.search.functions import BM25, TFIDF, JelinekMercer
+from rankwright.text.search.columns import Columns
+from rankwright.text.search.functions import BM25, TFIDF, JelinekMercer, feature_parts, parse_feature
 
 Array = npt.NDArray[Any]
 _OTHERS = ("log-tf[porter+stop]", "jm[plain]", "tfidf[porter]")
@@ -46,14 +47,13 @@ def lucene_values(index: Index, name: str, query: str) -> Array:
     """A feature of all documents by Lucene's rules."""
     parts = feature_parts(name)
     assert parts is not None
-    function, analyzer, field = parts
-    view = index.view(analyzer, field)
-    terms, times, _ = view.query(query)
+    function, view = parse_feature(parts.function), index.view(parts.analyzer, parts.field)
+    words = Counter(view.terms[word] for word in view.analyze(query) if word in view.terms)
     indptr, docs, counts, lengths = view.arrays
     kept = kept_lengths(lengths).astype(np.float64)
     n_docs, total = int((lengths > 0).sum()), float(lengths.sum())
     scores = np.zeros(view.n_docs)
-    for term, repeated in zip(terms.tolist(), times.tolist(), strict=True):
+    for term, repeated in sorted(words.items()):
         place = slice(int(indptr[term]), int(indptr[term + 1]))
         own, c = docs[place], counts[place].astype(np.float64)
         df, cf = len(own), c.sum()

@@ -22,10 +22,10 @@ import numpy.typing as npt
 
 from rankwright import LambdaMART, RankingData, RankingSVM, TreeModel
 from rankwright.exporting import verify as verifying
-from rankwright.exporting.float32 import rounded_down
-from rankwright.exporting.form import Form, form_of
-from rankwright.exporting.target import Options, Scorer, Target
+from rankwright.exporting.ensemble import Ensemble, ensemble_of
+from rankwright.exporting.target import ExportTarget, Options, Scorer
 from rankwright.exporting.targets import TARGETS
+from rankwright.models.trees.float32 import rounded_down
 
 Array = npt.NDArray[Any]
 ROWS, FEATURES, MISSING, TRIED, ON_THRESHOLDS = 5_000, 136, 0.03, 10_000, 4_000
@@ -45,10 +45,10 @@ def made_up(rng: np.random.Generator) -> tuple[Array, Array]:
     return X.astype(np.float32).astype(np.float64), labels
 
 
-def tried_rows(form: Form, X: Array, target: Target, rng: np.random.Generator) -> Array:
+def tried_rows(ensemble: Ensemble, X: Array, target: ExportTarget, rng: np.random.Generator) -> Array:
     """Rows drawn from the data, 4,000 of them with every feature that trees use on a threshold or just above one."""
     rows = X[rng.integers(len(X), size=TRIED)].copy()
-    limits = [form.trees.threshold[(form.trees.feature == j)] for j in range(FEATURES)]
+    limits = [ensemble.trees.threshold[(ensemble.trees.feature == j)] for j in range(FEATURES)]
     for j, thresholds in enumerate(limits):
         finite = thresholds[np.isfinite(thresholds)]
         if not len(finite):
@@ -57,10 +57,10 @@ def tried_rows(form: Form, X: Array, target: Target, rng: np.random.Generator) -
         above = np.nextafter(on, target.dtype(np.inf))
         chosen = np.where(rng.random(ON_THRESHOLDS) < 0.5, on, above)
         rows[:ON_THRESHOLDS, j] = np.where(rng.random(ON_THRESHOLDS) < 0.3, chosen, rows[:ON_THRESHOLDS, j])
-    return target.seen(rows, form)
+    return target.seen(rows, ensemble)
 
 
-def compared(target: Target, scorer: Scorer, model: Any, rows: Array) -> tuple[float, int]:
+def compared(target: ExportTarget, scorer: Scorer, model: Any, rows: Array) -> tuple[float, int]:
     """The largest difference relative to the largest score, and the rows that are off."""
     expected = model.score(rows)
     difference = np.abs(scorer(rows, np.array([0, len(rows)])) - expected) / np.abs(expected).max()
@@ -69,24 +69,26 @@ def compared(target: Target, scorer: Scorer, model: Any, rows: Array) -> tuple[f
 
 def line(name: str, model: Any, X: Array, form_name: str = "auto", treelite: bool = False) -> str:
     """One target: who scored, largest difference, rows off."""
-    target, form = TARGETS[name], form_of(model)
+    target, ensemble = TARGETS[name], ensemble_of(model)
     zero = name in ZERO_ONLY or form_name == "ranklib"
     options = Options(form=form_name, missing_as_zero=zero)
-    form = form.zero_filled() if zero else form
-    why = target.refusal(form, options)
+    ensemble = ensemble.zero_filled() if zero else ensemble
+    why = target.refusal(ensemble, options)
     if why is not None:
         return f"cannot: {why}"
-    written = target.write(form, options)
-    rows = tried_rows(form, np.nan_to_num(X) if zero or form.has_weights else X, target, np.random.default_rng(1))
-    scorer, by = verifying._scorer(target, written.files, form.names)
+    written = target.write(ensemble, options)
+    rows = tried_rows(
+        ensemble, np.nan_to_num(X) if zero or ensemble.has_weights else X, target, np.random.default_rng(1)
+    )
+    scorer, by = verifying._scorer(target, written.files, ensemble.names)
     if treelite:
         scorer, by = treelite_scorer(name, written.files), "treelite"
     told = ""
-    if written.said is not None:
+    if written.representable is not None:
         _, off = compared(target, scorer, model, rows)
         note = next(note for note in written.notes if "thresholds" in note)
         told = f"; reported: {note.partition(':')[0]}, {off} rows"
-        model = TreeModel(len(form.names), None, written.said.trees)
+        model = TreeModel(len(ensemble.names), None, written.representable.trees)
     largest, off = compared(target, scorer, model, rows)
     return f"{largest:8.1e}  {off:5d} off   by {by}{told}"
 
@@ -126,9 +128,9 @@ def main() -> None:
     cases = [("trees", trees), ("linear", linear)]
     for kind, model in cases:
         for name, target in TARGETS.items():
-            for form in target.forms or ("auto",):
-                label = name if form == "auto" else f"{name} {form}"
-                print(f"{kind:7s} {label:20s} {line(name, model, X, form)}", flush=True)
+            for ensemble in target.forms or ("auto",):
+                label = name if ensemble == "auto" else f"{name} {ensemble}"
+                print(f"{kind:7s} {label:20s} {line(name, model, X, ensemble)}", flush=True)
     for name in ("lightgbm", "xgboost"):
         print(f"{'trees':7s} {name:20s} {line(name, trees, X, treelite=True)}")
     exporting = "rankwright.exporting"

@@ -28,7 +28,7 @@ from rankwright import InputWarning, evaluate_run, read_qrels, read_run
 from rankwright.data.order import rank_order
 from rankwright.evaluation.significance import p_value
 from rankwright.judging.order import ORDERS, planned, shuffled_queries
-from rankwright.judging.pool import Pool
+from rankwright.judging.pool import JudgingPool
 from rankwright.judging.records import Pair
 from rankwright.judging.stopping import Sequential
 
@@ -51,7 +51,7 @@ def top_of(path: Path, queries: set[str]) -> dict[str, list[str]]:
     }
 
 
-def judged(pool: Pool, names: tuple[str, str], order: str, grades: Grades, seed: int) -> tuple[int, str | None]:
+def judged(pool: JudgingPool, names: tuple[str, str], order: str, grades: Grades, seed: int) -> tuple[int, str | None]:
     """How many judgements it takes until a decision, or all there are; and who is better."""
     known: dict[Pair, float] = {}
     test = Sequential(pool, names, shuffled_queries(pool, seed), lambda query, one: known.get((query, one)), DEPTH)
@@ -64,17 +64,17 @@ def judged(pool: Pool, names: tuple[str, str], order: str, grades: Grades, seed:
     return len(known), None
 
 
-def exchanged(pool: Pool, names: tuple[str, str], rng: np.random.Generator) -> Pool:
+def exchanged(pool: JudgingPool, names: tuple[str, str], rng: np.random.Generator) -> JudgingPool:
     """The same two runs, a coin deciding for every query which one is the first: no difference but by chance."""
     tops: dict[str, dict[str, list[str]]] = {name: {} for name in names}
     for query in pool.queries:
         pair = names if rng.random() < 0.5 else names[::-1]
         for name, other in zip(names, pair, strict=True):
             tops[name][query] = list(pool.tops[other].get(query, ()))
-    return Pool(pool.depth, tops)
+    return JudgingPool(pool.depth, tops)
 
 
-def differences(pool: Pool, names: tuple[str, str], grades: Grades, pairs: Iterable[Pair]) -> Array:
+def differences(pool: JudgingPool, names: tuple[str, str], grades: Grades, pairs: Iterable[Pair]) -> Array:
     """The difference of nDCG@10 by query, if these are judged."""
     qrels: dict[str, dict[str, float]] = {}
     for query, document in pairs:
@@ -87,7 +87,7 @@ def differences(pool: Pool, names: tuple[str, str], grades: Grades, pairs: Itera
     return np.asarray(values[0] - values[1])
 
 
-def part_errors(pool: Pool, names: tuple[str, str], order: str, grades: Grades, n_orders: int) -> list[float]:
+def part_errors(pool: JudgingPool, names: tuple[str, str], order: str, grades: Grades, n_orders: int) -> list[float]:
     """The mean distance from the difference with everything judged, after each share of the judgements."""
     errors = np.zeros((n_orders, len(SHARES)))
     for seed in range(n_orders):
@@ -120,7 +120,7 @@ def main() -> None:
     print("|---|---|---|" + "---|" * len(ORDERS))
     for name in (one for one in tops if one != BASE):
         names = (name, BASE)
-        pool = Pool(DEPTH, {one: tops[one] for one in names})
+        pool = JudgingPool(DEPTH, {one: tops[one] for one in names})
         gains = differences(pool, names, grades, planned(pool, ORDERS[0]))
         gain, p = float(gains.mean()), p_value("t", gains)
         n_all = sum(len(pool.documents(query)) for query in pool.queries)
@@ -135,13 +135,13 @@ def main() -> None:
     print(f"\nerror of the difference from {BASE} after {shares} of the judgements\n")
     print("| ranker | " + " | ".join(ORDERS) + " |\n|---|" + "---|" * len(ORDERS))
     for name in (one for one in tops if one != BASE):
-        pool = Pool(DEPTH, {one: tops[one] for one in (name, BASE)})
+        pool = JudgingPool(DEPTH, {one: tops[one] for one in (name, BASE)})
         errors = [part_errors(pool, (name, BASE), order, grades, given.orders) for order in ORDERS]
         print(
             f"| {name} | " + " | ".join(", ".join(f"{one:.3f}" for one in cell) for cell in errors) + " |", flush=True
         )
     names, rng = (next(one for one in tops if one != BASE), BASE), np.random.default_rng(0)
-    pool = Pool(DEPTH, {one: tops[one] for one in names})
+    pool = JudgingPool(DEPTH, {one: tops[one] for one in names})
     for order in ORDERS:
         claims = [
             judged(exchanged(pool, names, rng), names, order, grades, seed)[1] is not None

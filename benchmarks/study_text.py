@@ -55,7 +55,7 @@ from rankwright import (
     read_qrels,
     read_queries,
 )
-from rankwright.evaluation.runs import Judgements
+from rankwright.evaluation.evaluate import Judgements
 from study_data import marked, p_text, run_study, signed, table
 
 Array = npt.NDArray[Any]

@@ -17,7 +17,7 @@ import numpy as np
 import pytrec_eval
 
 from rankwright import TrecTable, evaluate_run
-from rankwright.evaluation.runs import Judgements
+from rankwright.evaluation.evaluate import Judgements
 
 MEASURES = {
     "AP": "map", "nDCG": "ndcg", "nDCG@10": "ndcg_cut_10", "nDCG@20": "ndcg_cut_20", "RR": "recip_rank",

@@ -20,8 +20,7 @@ from rankwright import load_model, read_data, to_frame
 from rankwright.cli.main import main
 from rankwright.data.trec import TrecTable, write_qrels, write_run
 from rankwright.datasets import Collection
-from rankwright.judging.folder import update_qrels
-from rankwright.judging.records import Action, Judged, JudgeFile, read_actions
+from rankwright.judging.records import Action, JudgeFile, JudgeState, read_actions, update_qrels
 
 THINGS = 40
 WORDS = ["lift", "of", "a", "wing", "walk", "directory", "tree", "read", "file", "line", "by"]
@@ -160,7 +159,9 @@ class MadeUp:
 
         data = read_data(self.path("letor/train.txt"))
         table = lightgbm.Dataset(data.X, data.labels, group=np.diff(data.indptr))
-        lightgbm.train({"objective": "lambdarank", "verbose": -1, "num_leaves": 7}, table, 10).save_model(path)
+        lightgbm.train(
+            {"objective": "lambdarank", "verbose": -1, "num_leaves": 7, "num_threads": 1}, table, 10
+        ).save_model(path)
 
     def _logs(self, name: str, path: Path) -> None:
         """Create a log of clicks on documents of the collection, or what is made from it."""
@@ -282,7 +283,7 @@ def _judge(labels: dict[str, dict[str, int]], folder: Path) -> None:
         for action in actions:
             file.append(action)
         file.close()
-    update_qrels(folder, "ann", Judged.of(read_actions(folder / "ann.jsonl")))
+    update_qrels(folder, "ann", JudgeState.of(read_actions(folder / "ann.jsonl")))
 
 
 def seen_through_noise(labels: dict[str, dict[str, int]], noise: float) -> TrecTable:

@@ -7,6 +7,7 @@ import doctest
 import importlib
 import pkgutil
 import re
+from functools import cache
 
 import click
 import pytest
@@ -26,35 +27,61 @@ def test_the_measure_in_the_docs_is_the_real_file():
     assert shown[1] == (ROOT / "src" / "rankwright" / "measures" / "rbp.py").read_text()
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_links_lead_somewhere(document):
-    for target, anchor in re.findall(r"\]\(([^)#\s]*)#?([^)\s]*)\)", BLOCK.sub("", document.read_text())):
+def prose(text):
+    """The text with its blocks emptied, so that lines keep their numbers."""
+    return BLOCK.sub(lambda block: "\n" * block[0].count("\n"), text)
+
+
+def matches(pattern, documents=DOCUMENTS, text=lambda document: document.read_text()):
+    """Yield all that a pattern finds in the documents, each with its document and ``file:line``."""
+    for document in documents:
+        written = text(document)
+        for match in re.finditer(pattern, written, re.MULTILINE | re.DOTALL):
+            yield match, document, f"{name_of(document)}:{written.count(chr(10), 0, match.start()) + 1}"
+
+
+def report(problems):
+    """All offenders, one a line."""
+    return "\n" + "\n".join(problems)
+
+
+def test_links_lead_somewhere():
+    problems = []
+    links = matches(r"\]\(([^)#\s]*)#?([^)\s]*)\)", text=lambda document: prose(document.read_text()))
+    for link, document, place in links:
+        target, anchor = link.groups()
         if "://" not in target:
             path = document.parent / target if target else document
-            assert path.exists(), target
-            assert not anchor or anchor in anchors(path), f"{target}#{anchor}"
+            if not path.exists() or (anchor and anchor not in anchors(path)):
+                problems.append(f"{place}: {target}{anchor and '#'}{anchor}")
+    assert not problems, report(problems)
 
 
+@cache
 def anchors(path):
     """Return the anchors of a page's headings."""
-    headings = re.findall(r"^#+ (.+)$", BLOCK.sub("", text_of(path)), re.MULTILINE)
+    headings = re.findall(r"^#+ (.+)$", prose(text_of(path)), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_names_in_the_documents_exist(document):
-    text = document.read_text()
-    for name in re.findall(r"\brankwright\.([A-Za-z_]+)\(", text):
-        assert hasattr(rankwright, name), name
-    for path in re.findall(r"`((?:benchmarks|experiments|src|tests|docs)/[\w./-]+)`", text):
-        assert (ROOT / path).exists(), path
+def test_names_in_the_documents_exist():
+    names = matches(r"\brankwright\.([A-Za-z_]+)\(")
+    problems = [f"{place}: {name[0]}" for name, _, place in names if not hasattr(rankwright, name[1])]
+    paths = matches(r"`((?:benchmarks|experiments|src|tests|docs)/[\w./-]+)`")
+    problems += [f"{place}: {path[1]}" for path, _, place in paths if not (ROOT / path[1]).exists()]
+    assert not problems, report(problems)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_options_in_sentences_exist(document):
-    spans = re.findall(r"`(--?[a-zA-Z][^`]*)`", BLOCK.sub("", document.read_text()))
-    options = {option for span in spans for option in re.findall(r"(?<!\S)--[a-zA-Z][\w-]*", span)}
-    assert options <= known_options(cli) | {"--help"}
+def test_options_in_sentences_exist():
+    known = known_options(cli) | {"--help"}
+    spans = matches(r"`(--?[a-zA-Z][^`]*)`", text=lambda document: prose(document.read_text()))
+    problems = [
+        f"{place}: {option}"
+        for span, _, place in spans
+        for option in re.findall(r"(?<!\S)--[a-zA-Z][\w-]*", span[1])
+        if option not in known
+    ]
+    assert not problems, report(problems)
 
 
 def known_options(command):
@@ -154,12 +181,16 @@ def test_formulas_get_indices_and_exponents():
     ]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name_of)
-def test_formulas_are_converted_whole(page):
-    for block in re.findall(r"^```formula\n(.*?)^```$", page.read_text(), re.MULTILINE | re.DOTALL):
-        assert not re.search(r"[_^{}]", load_hook("formulas").table(block)), block
+def test_formulas_are_converted_whole():
+    hook = load_hook("formulas")
+    formulas = matches(r"^```formula\n(.*?)^```$", PAGES)
+    problems = [f"{place}: {block[1]}" for block, _, place in formulas if re.search(r"[_^{}]", hook.table(block[1]))]
+    assert not problems, report(problems)
 
 
-@pytest.mark.parametrize("name", MODULES)
-def test_examples_in_docstrings(name):
-    assert doctest.testmod(importlib.import_module(name)).failed == 0
+@pytest.mark.parametrize("room", sorted({name.split(".")[1] for name in MODULES}))
+def test_examples_in_docstrings(room):
+    names = [name for name in MODULES if name.split(".")[1] == room]
+    failed = {name: doctest.testmod(importlib.import_module(name)).failed for name in names}
+    problems = [f"{name}: {count} failed, see above" for name, count in failed.items() if count]
+    assert not problems, report(problems)

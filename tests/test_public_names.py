@@ -34,10 +34,14 @@ CONCRETE = sorted(
 )
 
 
-@pytest.mark.parametrize("kind", [*CONCRETE, *measure_classes().values()], ids=lambda kind: kind.__name__)
-def test_rankers_models_and_measures_can_be_imported(kind):
-    assert getattr(rankwright, kind.__name__) is kind
-    assert kind.__name__ in dir(rankwright)
+def test_rankers_models_and_measures_can_be_imported():
+    kinds = [*CONCRETE, *measure_classes().values()]
+    problems = [
+        f"{kind.__module__}: {kind.__name__}"
+        for kind in kinds
+        if getattr(rankwright, kind.__name__, None) is not kind or kind.__name__ not in dir(rankwright)
+    ]
+    assert not problems, "\n".join(problems)
 
 
 def test_there_are_some():
@@ -45,9 +49,9 @@ def test_there_are_some():
     assert names >= {"StructuredSVM", "LambdaMART", "LinearModel", "TreeModel", "SumModel"}
 
 
-@pytest.mark.parametrize("name", rankwright.__all__)
-def test_every_listed_name_is_there(name):
-    assert getattr(rankwright, name) is not None
+def test_every_listed_name_is_there():
+    missing = [name for name in rankwright.__all__ if getattr(rankwright, name, None) is None]
+    assert not missing
 
 
 def test_unknown_names_are_refused():
@@ -58,16 +62,32 @@ def test_unknown_names_are_refused():
 OTHER_WORDS = {"seed", "threads", "jobs", "n_threads", "rng"}  # for random_state and n_jobs
 
 
-def public_callables():
-    """Every public function, class and method with its parameters, by name."""
+def public_members():
+    """Every public function and class, and what a class defines for users: its full name, itself, its class."""
     for name in rankwright.__all__:
-        found = getattr(rankwright, name)
-        members = vars(found) if inspect.isclass(found) else {}
-        for part in [found, *(getattr(found, member) for member in members if not member.startswith("_"))]:
-            if callable(part) and not (inspect.isclass(part) and issubclass(part, Exception)):
-                yield name, part
+        thing = getattr(rankwright, name)
+        yield name, thing, None
+        for base in inspect.getmro(thing) if inspect.isclass(thing) else ():
+            if base.__module__.startswith("rankwright."):
+                for member in vars(base):
+                    if not member.startswith("_"):
+                        yield f"{name}.{member}", inspect.getattr_static(thing, member), thing
 
 
 def test_python_speaks_scikit_learn():
-    used = {name for name, part in public_callables() if OTHER_WORDS & set(inspect.signature(part).parameters)}
-    assert not used
+    problems = []
+    for name, thing, kind in public_members():
+        member = getattr(kind, name.rpartition(".")[2]) if kind else thing
+        if callable(member) and not (inspect.isclass(member) and issubclass(member, Exception)):
+            problems += [f"{name}: {word}" for word in OTHER_WORDS & set(inspect.signature(member).parameters)]
+    assert not problems, "\n".join(problems)
+
+
+def test_every_public_name_and_method_has_a_docstring():
+    problems = []
+    for name, thing, kind in public_members():
+        described = isinstance(thing, property | classmethod | staticmethod) or inspect.isroutine(thing)
+        member = getattr(kind, name.rpartition(".")[2]) if kind and not isinstance(thing, property) else thing
+        if (kind is None or described) and name != "__version__" and not inspect.getdoc(member):
+            problems.append(name)
+    assert not problems, "\n".join(problems)

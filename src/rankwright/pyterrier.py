@@ -19,8 +19,8 @@ from rankwright.errors import InputError
 from rankwright.models.saving import load_model
 from rankwright.text.index.index import Index
 from rankwright.text.search.columns import Columns, feature_set
-from rankwright.text.search.hits import Hits
 from rankwright.text.search.learned import LearnedSearch
+from rankwright.text.search.results import Hits
 from rankwright.text.search.scorer import Scorer, default_analyzer
 
 try:

@@ -7,9 +7,8 @@ import pytest
 
 import rankwright
 from rankwright import InputError, LambdaMART, RankingData, RankingSVM, evaluate, load_model
-from rankwright.adaptation.choice import adapt
-from rankwright.adaptation.methods import METHODS
 from rankwright.adaptation.robustness import learning_curve, robustness, write_curve
+from rankwright.adaptation.ways import METHODS, adapt
 from rankwright.errors import InputWarning
 from rankwright.models.linear import LinearModel
 

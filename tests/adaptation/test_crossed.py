@@ -5,10 +5,8 @@ import pytest
 from tests.adaptation.test_choice import NEW, RICH, domain, mean
 
 from rankwright import InputError, LambdaBoost, LambdaMART, RankingSVM, evaluate, load_model
-from rankwright.adaptation.choice import adapt
-from rankwright.adaptation.methods import METHODS
 from rankwright.adaptation.robustness import learning_curve
-from rankwright.adaptation.ways import Adaptation
+from rankwright.adaptation.ways import METHODS, Adaptation, adapt
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.cross_validation import cross_validate
 from rankwright.rankers.folds import Folds

@@ -82,7 +82,7 @@ def test_texts_of_queries_are_numbered(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--columns", "query"], "--columns has 'query'; expected NAME=COLUMN"),
+        (["--columns", "query"], "--columns is 'query'; expected ROLE=NAME"),
         (["--quantiles", "a"], "--quantiles is 'a'; expected numbers"),
         (["--quantiles", "0.5", "--thresholds", "0.5"], "both given"),
         (["--quantiles", "0.9,0.5"], "ascending"),

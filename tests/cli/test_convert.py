@@ -6,7 +6,7 @@ import pytest
 
 from rankwright import QueryScaler, RankingData, read_data, read_run
 from rankwright.cli.main import main
-from rankwright.data.formats import detect
+from rankwright.io.detect import detect
 
 pytest.importorskip("pyarrow")
 

@@ -81,7 +81,7 @@ def test_shuffled_features_of_a_model(folder, capsys):
 
 def test_a_sample_is_whole_queries_whatever_their_order(folder, capsys, monkeypatch):
     where, data = folder
-    monkeypatch.setattr("rankwright.cli.explain_features._SAMPLE", 25)
+    monkeypatch.setattr("rankwright.cli.explain._SAMPLE", 25)
     first = told(capsys, where / "trees.rkw", where / "f.rank", "--json").out
     assert json.loads(first)["explained"] == 30
     write_data(data.select(np.arange(12)[::-1]), where / "turned.rank")

@@ -121,7 +121,7 @@ def test_a_closed_pipe_is_no_error():
 
 
 def test_progress_is_shown_only_after_a_while_and_only_to_people(monkeypatch, capsys):
-    from rankwright.cli import progress as bars
+    from rankwright.cli import printing as bars
 
     clock = itertools.chain([0.0, 0.1, 5.0], itertools.count(6.0))  # rich looks at it, too
     monkeypatch.setattr(bars.time, "monotonic", lambda: next(clock))

@@ -171,4 +171,4 @@ def test_columns_of_every_command_that_reads_features(folder, capsys):
         run(capsys, "export", "b.rkw", "--to", "python", "-o", "o", *columns), "--columns is for the data of --verify"
     )
     run(capsys, "convert", "train.csv", "-o", "train.rank")
-    one_line(run(capsys, "rank", "b.rkw", "train.rank", *columns), "is not CSV; expected a table in text")
+    one_line(run(capsys, "rank", "b.rkw", "train.rank", *columns), "has no columns to name; expected CSV or Parquet")

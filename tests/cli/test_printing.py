@@ -12,7 +12,7 @@ from tests.reports.results_folder import write_results
 from rankwright import LinearModel, build_index
 from rankwright.cli import main as program
 from rankwright.cli.main import main
-from rankwright.cli.progress import progress
+from rankwright.cli.printing import progress
 from rankwright.errors import InputError
 from rankwright.models.saving import save_model
 
@@ -114,7 +114,7 @@ def test_streams_are_as_before():
 
 
 def test_the_name_of_a_file_is_no_markup_in_a_bar(monkeypatch):
-    from rankwright.cli import progress as module
+    from rankwright.cli import printing as module
 
     monkeypatch.setattr(module, "_PATIENCE", -1.0)
     err = Terminal()

@@ -1,6 +1,5 @@
 """Misspelt commands and options, and words of other programs: one line that says what was meant."""
 
-import importlib
 import re
 
 import pytest
@@ -45,7 +44,7 @@ def test_other_words_lead_to_what_exists():
         options = {opt for param in cli.params for opt in param.opts} | {"--help"}
         assert name in program._COMMANDS or name in options
         for word in rest if name in program._COMMANDS else ():
-            command = importlib.import_module(f"rankwright.cli.{program._MODULES.get(name, name)}").command
+            command = cli.get_command(None, name)
             known = {opt for param in command.params for opt in param.opts} | set(getattr(command, "commands", ()))
             assert word in known
     assert not set(program._OTHER_WORDS) & set(program._COMMANDS)

@@ -13,7 +13,7 @@ from tests.cli.training_files import facts_of, made, one_line, run
 
 from rankwright import RankingData, evaluate, read_data, read_run, write_data
 from rankwright.cli import training
-from rankwright.cli.compiling import told_of_compiling
+from rankwright.cli.ahead import told_of_compiling
 from rankwright.cli.main import main
 from rankwright.data.letor_write import write_letor
 from rankwright.models.saving import load_model

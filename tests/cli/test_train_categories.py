@@ -8,7 +8,7 @@ import pytest
 from tests.cli.training_files import one_line, run
 
 from rankwright import from_frame, read_data, write_data
-from rankwright.data.tables import write_parquet
+from rankwright.io.parquet import write_parquet
 from rankwright.models.saving import load_model
 
 FAST = ("--set", "n_trees=5", "--set", "min_rows=2", "--method", "lambdamart", "-o", "m.rkw")

@@ -12,9 +12,8 @@ from rankwright import InputError, QueryScaler, RankingData, from_frame, read_da
 from rankwright.data.categories import NO_CATEGORY, checked_categories, is_text, number_of
 from rankwright.data.cleaning import Cleaner
 from rankwright.data.folder import load_folder, save_folder
-from rankwright.data.parquet_read import read_parquet
 from rankwright.data.summary import summarize
-from rankwright.data.tables import write_parquet
+from rankwright.io.parquet import read_parquet, write_parquet
 
 LANG = ["de", "fr", None, "de", "en", "fr"]
 SITE = [7, 7, 9, 12, 9, 7]
@@ -179,8 +178,8 @@ def test_files_keep_the_categories(suffix, tmp_path):
 
 
 def test_parquet_in_batches_and_with_a_first_batch_of_missing_values(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwright.data.tables._WRITE_VALUES", 4)
-    monkeypatch.setattr("rankwright.data.parquet_read._READ_VALUES", 8)
+    monkeypatch.setattr("rankwright.io.parquet._WRITE_VALUES", 4)
+    monkeypatch.setattr("rankwright.io.parquet._READ_VALUES", 8)
     whole = data([None, None, None, "de", "fr", "no"])
     write_parquet(whole, tmp_path / "data.parquet")
     again = read_parquet(tmp_path / "data.parquet")

@@ -12,12 +12,13 @@ import numpy as np
 import pytest
 
 from rankwright import RankingData, read_data, read_queries, read_run, save_folder
-from rankwright.data import files, letor, parquet_read, pipes
+from rankwright.data import files, letor, pipes
 from rankwright.data.files import line_chunks, open_file
 from rankwright.data.letor import read_letor, read_letor_labels
 from rankwright.errors import InputError, InputWarning
 from rankwright.experiments.checks import read_text
 from rankwright.experiments.toml import parse_toml
+from rankwright.io import parquet as parquet_files
 from rankwright.text.reading.documents import read_documents
 
 LETOR = b"1 qid:1 1:0.5\n0 qid:1 1:2\n"
@@ -58,7 +59,7 @@ def test_documents_from_a_pipe(tmp_path):
 def test_a_pipe_without_a_writer_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(pipes, "_NO_WRITER", 0.05)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(InputError, match=r"pipe: is a pipe that nothing is written into"):
+    with pytest.raises(InputError, match=r"pipe: is a pipe without a writer; expected a file"):
         read_data(tmp_path / "pipe")
 
 
@@ -81,7 +82,7 @@ def test_a_silent_writer_is_waited_for_and_that_is_said(tmp_path, monkeypatch):
         with open_file(tmp_path / "pipe") as file:
             assert b"".join(file.chunks()) == LETOR
     writer.join()
-    assert told == [(f"{tmp_path / 'pipe'}: waiting for what is written into this pipe", InputWarning)]
+    assert told == [(f"{tmp_path / 'pipe'}: waiting for data from this pipe", InputWarning)]
 
 
 @pytest.mark.parametrize("size", [1, 7, 64, 1000])
@@ -189,7 +190,7 @@ class TestParquet:
             assert self.read(**{role: ids}).n_docs == 2
 
     def test_claims(self, monkeypatch):
-        monkeypatch.setattr(parquet_read, "_CLAIM_LEAST", 1000)
+        monkeypatch.setattr(parquet_files, "_CLAIM_LEAST", 1000)
         n = 1_000_000
         zeros = np.zeros(n, np.int8)
         self.pq.write_table(self.pa.table({"qid": zeros, "label": zeros, "f": zeros}), self.path)

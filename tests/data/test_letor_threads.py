@@ -11,9 +11,9 @@ from letor_files import put, same
 from rankwright.data import letor, unpacking
 from rankwright.data.ahead import map_ahead, read_ahead
 from rankwright.data.files import line_chunks
-from rankwright.data.formats import read_data
 from rankwright.data.letor import read_letor, read_letor_labels
 from rankwright.errors import InputError
+from rankwright.io.detect import read_data
 
 THREADS = (1, 2, 3, 8)
 

@@ -7,10 +7,10 @@ from scipy import sparse
 from sklearn.datasets import load_svmlight_file
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.formats import detect
 from rankwright.data.letor import read_letor
 from rankwright.data.letor_write import write_letor
 from rankwright.errors import InputError
+from rankwright.io.detect import detect
 
 
 @pytest.fixture(scope="module")

@@ -1,3 +1,4 @@
+import functools
 import hashlib
 
 import numpy as np
@@ -9,6 +10,7 @@ from rankwright.data import partition_inputs, partition_spill, partition_stored
 from rankwright.data.partition import MANIFEST, read_manifest
 from rankwright.data.partition_join import join_parts
 from rankwright.data.partition_spill import part_of, query_hash
+from rankwright.data.statistics import Statistics
 
 SPARSE = "2 qid:b 1:0.1 900:5 # docid = x\n0 qid:a 2:1 # docid = y\n1 qid:b 3:3 900:0\n0 qid:c\n"
 
@@ -18,9 +20,19 @@ def small(monkeypatch, held=1, batch=1, block=1, ids=1):
     monkeypatch.setattr(partition_spill, "_HELD_BYTES", held)
     monkeypatch.setattr(partition_inputs, "_BATCH_VALUES", batch)
     monkeypatch.setattr(partition_stored, "_ID_ROWS", ids)
-    monkeypatch.setattr("rankwright.data.parquet_read._READ_VALUES", batch)
+    monkeypatch.setattr("rankwright.io.parquet._READ_VALUES", batch)
     monkeypatch.setattr("rankwright.data.letor._CHUNK_BYTES", 16 * batch)
-    monkeypatch.setattr("rankwright.data.csv_features._BATCH_ROWS", batch)
+    monkeypatch.setattr("rankwright.io.features._BATCH_ROWS", batch)
+
+
+def total_of(manifest):
+    return functools.reduce(Statistics.merge, manifest.statistics)
+
+
+def assert_same_statistics(found, expected):
+    assert found.n_rows == expected.n_rows
+    for name in ("low", "high", "missing", "means", "deviations"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
 @pytest.fixture
@@ -52,7 +64,7 @@ class TestFormats:
         manifest = partition([path], n_parts, tmp_path / "x.parts", **options)
         assert_parts(manifest, expected, n_parts)
         manifest.verify()
-        assert {entry.name for entry in (tmp_path / "x.parts").iterdir()} >= {MANIFEST, "mean.npy"}
+        assert {entry.name for entry in (tmp_path / "x.parts").iterdir()} >= {MANIFEST, "sums.npy"}
         assert not list(tmp_path.glob(".*"))
 
     @pytest.mark.parametrize("name", ["x.txt", "x.txt.gz"])
@@ -106,9 +118,9 @@ class TestFormats:
         self.check(path, tmp_path, expected, 3)
         small(monkeypatch)  # the first missing texts come before anything says that they are texts
         self.check(path, tmp_path, expected, 3)
-        found = read_manifest(tmp_path / "x.parts").moments()
+        found = total_of(read_manifest(tmp_path / "x.parts"))
         assert found.missing.tolist() == [15, 15]
-        np.testing.assert_allclose(found.mean, [np.nanmean(expected.X[:, 0]), np.nan])
+        assert found.means[0] == np.nanmean(expected.X[:, 0])
         with pytest.raises(InputError, match=r"float32 cannot hold the categories of 'lang'"):
             partition([path], 3, tmp_path / "x.parts", dtype=np.float32)
 
@@ -138,10 +150,10 @@ class TestFormats:
         data = RankingData.from_arrays(**rows, allow_missing=True)
         save_folder(data, tmp_path / "x.rank")
         self.check(tmp_path / "x.rank", tmp_path, data)
-        found, X = read_manifest(tmp_path / "x.parts").moments(), data.X.toarray()
+        found, X = total_of(read_manifest(tmp_path / "x.parts")), data.X.toarray()
         np.testing.assert_array_equal(found.missing, np.isnan(X).sum(axis=0))
-        np.testing.assert_allclose(found.mean, np.nanmean(X, axis=0))
-        np.testing.assert_allclose(found.deviation, np.nanstd(X, axis=0))
+        np.testing.assert_allclose(found.means, np.nanmean(X, axis=0))
+        assert_same_statistics(found, Statistics.of(data))
 
     def test_parts_again(self, rows, tmp_path):
         data = RankingData.from_arrays(**rows)
@@ -197,27 +209,32 @@ def test_statistics_of_every_part_and_feature(rows, tmp_path):
     data = RankingData.from_arrays(**rows, allow_missing=True)
     save_folder(data, tmp_path / "x.rank")
     manifest = partition([tmp_path / "x.rank"], 4, tmp_path / "x.parts")
-    with np.errstate(invalid="ignore"):
-        for at, source in enumerate(manifest.sources):
-            X = source.load().X
-            known = [0, 1, 3]
-            for field, expected in (
-                ("least", np.nanmin(X[:, known], axis=0)),
-                ("largest", np.nanmax(X[:, known], axis=0)),
-                ("mean", np.nanmean(X[:, known], axis=0)),
-                ("deviation", np.nanstd(X[:, known], axis=0)),
-            ):
-                np.testing.assert_allclose(manifest.statistics[field][at][known], expected, rtol=1e-7)
-                assert np.isnan(manifest.statistics[field][at][2])
-            np.testing.assert_array_equal(manifest.statistics["missing"][at], np.isnan(X).sum(axis=0))
-            values, counts = np.unique(source.load().labels, return_counts=True)
-            assert manifest.parts[at].labels == [[v, c] for v, c in zip(values.tolist(), counts.tolist(), strict=True)]
-            folder = tmp_path / "x.parts" / source.name
-            assert manifest.parts[at].bytes == sum(file.stat().st_size for file in folder.iterdir())
-    total = manifest.moments()
-    np.testing.assert_allclose(total.mean[[0, 1, 3]], np.nanmean(data.X[:, [0, 1, 3]], axis=0))
-    np.testing.assert_allclose(total.deviation[[0, 1, 3]], np.nanstd(data.X[:, [0, 1, 3]], axis=0), rtol=1e-7)
-    assert total.missing.tolist() == np.isnan(data.X).sum(axis=0).tolist()
+    for source, entry, found in zip(manifest.sources, manifest.parts, manifest.statistics, strict=True):
+        part = source.load()
+        assert_same_statistics(found, Statistics.of(part))
+        assert np.isnan(found.means[2])
+        values, counts = np.unique(part.labels, return_counts=True)
+        assert entry.labels == [[v, c] for v, c in zip(values.tolist(), counts.tolist(), strict=True)]
+        folder = tmp_path / "x.parts" / source.name
+        assert entry.bytes == sum(file.stat().st_size for file in folder.iterdir())
+    total = total_of(manifest)
+    assert_same_statistics(total, Statistics.of(data))
+    np.testing.assert_allclose(total.deviations[[0, 1, 3]], np.nanstd(data.X[:, [0, 1, 3]], axis=0), rtol=1e-7)
+    for n_parts in (1, 9):  # sums are exact: no cut changes a bit
+        assert_same_statistics(total_of(partition([tmp_path / "x.rank"], n_parts, tmp_path / "y.parts")), total)
+
+
+def test_statistics_of_an_earlier_version_are_refused(rows, tmp_path):
+    save_folder(RankingData.from_arrays(**rows), tmp_path / "x.rank")
+    partition([tmp_path / "x.rank"], 2, tmp_path / "x.parts")
+    manifest = tmp_path / "x.parts" / MANIFEST
+    manifest.write_text(manifest.read_text().replace('"version": 2', '"version": 1', 1))
+    with pytest.raises(InputError, match=r"earlier version.*--by-query 2 -o NEW.parts"):
+        _ = read_manifest(tmp_path / "x.parts").statistics
+    partition([tmp_path / "x.parts"], 2, tmp_path / "x.parts")
+    assert_same_statistics(
+        total_of(read_manifest(tmp_path / "x.parts")), Statistics.of(RankingData.from_arrays(**rows))
+    )
 
 
 def test_too_many_labels_are_not_counted(tmp_path):

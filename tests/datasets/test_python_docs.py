@@ -19,13 +19,21 @@ from rankwright.datasets.python_docs import _parts, python_docs
 
 
 @pytest.fixture(scope="module")
-def collection():
-    return rankwright.datasets.python_docs()
+def everything():
+    """All that the standard library documents, which takes seconds to read."""
+    return list(standard_library())
 
 
 @pytest.fixture(scope="module")
-def items():
-    return {item.id: item for item in standard_library()}
+def collection(everything):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys.modules[python_docs.__module__], "standard_library", lambda *_: everything)
+        return rankwright.datasets.python_docs()
+
+
+@pytest.fixture(scope="module")
+def items(everything):
+    return {item.id: item for item in everything}
 
 
 def judgements(collection):

@@ -124,7 +124,7 @@ def test_another_training_is_not_resumed(tmp_path, capsys):
     killed_at(2, [*TRAIN, "--engine", "local"])
     other = [("1" if word == "10" else word) for word in TRAIN]
     assert main([*other, "--engine", "local", "--resume"]) == 2
-    assert "is of another training: C was 10.0 and is 1.0" in capsys.readouterr().err
+    assert "belongs to another training run: C was 10.0 and is 1.0" in capsys.readouterr().err
     assert (tmp_path / JOURNAL).exists()
     os.remove(JOURNAL)
 
@@ -135,7 +135,7 @@ def test_another_training_is_not_resumed(tmp_path, capsys):
         (["evaluate", "q.txt", "a.run", "--engine", "local"], "q.txt: contains judgements, without features"),
         ([*TRAIN, "--resume"], "--resume is for trainings with --engine"),
         ([*TRAIN, "--engine", "spark"], "the engine is 'spark'; expected local, processes"),
-        ([*TRAIN, "--engine", "local", "--resume"], f"{JOURNAL}: is not there, so there is nothing to resume"),
+        ([*TRAIN, "--engine", "local", "--resume"], f"{JOURNAL}: does not exist, so there is nothing to resume"),
         (["train", "t.txt", "-o", "m.rkw", "--engine", "local"], "convert t.txt --by-query 16 -o t.parts"),
         ([*TRAIN, "--engine", "local", "--group", "t.txt"], "this data has query ids"),
     ],

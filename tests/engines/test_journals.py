@@ -74,7 +74,9 @@ def test_a_damaged_record_ends_the_file(path):
 
 
 def test_another_training_is_refused(path):
-    with pytest.raises(InputError, match=r"a.journal: is of another training: C was 1.0 and is 10.0; expected"):
+    with pytest.raises(
+        InputError, match=r"a.journal: belongs to another training run: C was 1.0 and is 10.0; expected"
+    ):
         Journal(path, KEY | {"C": 10.0}, resume=True)
     assert read_key(path) == KEY
 

@@ -5,11 +5,12 @@ import pickle
 import numpy as np
 import pytest
 from tests.data.partitioned import assert_same, made, partition, shuffled
-from tests.in_parts import Several
+from tests.in_parts import Several, made_up
 
-from rankwright import InputError, LinearModel, RankingData, open_parts, read_data, save_folder
+from rankwright import InputError, LinearModel, RankingData, StructuredSVM, open_parts, read_data, save_folder
 from rankwright.data.partition_pieces import piece_sources
-from rankwright.engines.features import PartedFeatures, is_parted
+from rankwright.data.places import place_of
+from rankwright.engines.features import PartedFeatures, Reading
 
 
 @pytest.fixture
@@ -25,7 +26,7 @@ def joined(sources):
 def test_everything_but_the_features_is_here(parts):
     for data in (open_parts(parts.path), read_data(parts.path), open_parts(parts.path, engine=Several(2))):
         expected = joined(parts.sources)
-        assert is_parted(data)
+        assert place_of(data).is_partitioned
         assert data.X.fleet.n_parts == 4
         assert data.X.shape == expected.X.shape
         np.testing.assert_array_equal(data.labels, expected.labels)
@@ -145,3 +146,21 @@ class TestPieces:
         (tmp_path / "x.txt").write_text("1 qid:1 1:2\n")
         with pytest.raises(InputError, match=r"is not a folder of parts"):
             open_parts(tmp_path)
+
+
+def test_known_statistics_are_not_read_again(tmp_path, monkeypatch):
+    save_folder(made_up(), tmp_path / "x.rank")
+    partition([tmp_path / "x.rank"], 3, tmp_path / "x.parts")
+    expected = place_of(open_parts(tmp_path / "x.parts")).statistics()
+    data = open_parts(tmp_path / "x.parts")
+    vars(data.X)["_statistics"] = None  # so that features are read
+    read = place_of(data).statistics()
+    for name in ("n_rows", "low", "high", "missing", "means", "deviations"):
+        np.testing.assert_array_equal(getattr(expected, name), getattr(read, name))
+    fitted = StructuredSVM("map").fit(data).coef_
+    monkeypatch.setattr(Reading, "__init__", None)
+    X = made_up().X
+    known = place_of(open_parts(tmp_path / "x.parts")).statistics()
+    np.testing.assert_array_equal(known.high, X.max(axis=0))
+    monkeypatch.undo()
+    np.testing.assert_array_equal(StructuredSVM("map").fit(open_parts(tmp_path / "x.parts")).coef_, fitted)

@@ -11,8 +11,8 @@ from rankwright import LambdaRank, RankingData, open_parts, save_folder
 from rankwright.cli.main import main as run
 from rankwright.data import scratch
 from rankwright.data.parts import some_queries, stored
-from rankwright.engines import together as module
-from rankwright.engines.together import together
+from rankwright.data.places import place_of
+from rankwright.engines import features
 
 
 def cut(kind=np.asarray):
@@ -26,9 +26,9 @@ def cut(kind=np.asarray):
 @pytest.mark.parametrize("kind", [np.asarray, sparse.csr_array])
 @pytest.mark.parametrize("block", [1, 300, 1 << 23])
 def test_all_rows_arrive_in_their_places(monkeypatch, kind, block):
-    monkeypatch.setattr(module, "_BLOCK_BYTES", block)
+    monkeypatch.setattr(features, "_BLOCK_BYTES", block)
     whole, parts = cut(kind)
-    found = together(in_parts(parts, Several(2)))
+    found = place_of(in_parts(parts, Several(2))).together()
     X = stored(found)[0]
     assert type(X) is type(whole.X)
     np.testing.assert_array_equal(*(M.toarray() if sparse.issparse(M) else M for M in (X, whole.X)))
@@ -39,7 +39,7 @@ def test_all_rows_arrive_in_their_places(monkeypatch, kind, block):
 def test_some_queries_stay_these_queries():
     whole, parts = cut()
     chosen = np.array([1, 5, 12])
-    found = together(some_queries(in_parts(parts, Several(2)), chosen))
+    found = place_of(some_queries(in_parts(parts, Several(2)), chosen)).together()
     np.testing.assert_array_equal(found.X, whole.select(chosen).X)
 
 
@@ -55,10 +55,10 @@ def test_large_features_are_mapped_beside_their_parts_and_leave_nothing(tmp_path
     assert run(["convert", str(tmp_path / "x.rank"), "--by-query", "3", "-o", str(tmp_path / "x.parts")]) == 0
     before = sorted(path.name for path in (tmp_path / "x.parts").iterdir())
     parted = open_parts(tmp_path / "x.parts")
-    together(parted)
+    place_of(parted).together()
     assert made == [tmp_path / "x.parts"]
     assert sorted(path.name for path in (tmp_path / "x.parts").iterdir()) == before
-    together(in_parts(cut()[1], Several(2)))
+    place_of(in_parts(cut()[1], Several(2))).together()
     assert str(made[-1]) == tempfile.gettempdir()
 
 
@@ -72,4 +72,4 @@ def test_a_ranker_that_does_not_train_in_parts_learns_the_same():
 
 def test_data_in_one_place_is_left_alone():
     whole, _ = cut()
-    assert together(whole) is whole
+    assert place_of(whole).together() is whole

@@ -27,7 +27,7 @@ from rankwright import (
 )
 from rankwright.cli.main import main
 from rankwright.errors import InputError
-from rankwright.text.search.hits import Hits
+from rankwright.text.search.results import Hits
 
 EVIL = "<script>alert('x')</script>"
 NAMES = ("bm25", EVIL, "a&b", "price", "age", "clicks", "length", "pagerank")

@@ -87,8 +87,8 @@ def test_ir_measures():
 @pytest.mark.parametrize(
     ("run", "message"),
     [
-        (pd.DataFrame({"qid": ["1"], "score": [1.0]}), "no column of document ids; expected docno or doc_id"),
-        (pd.DataFrame({"qid": ["1"], "docno": ["a"], "label": [1]}), "no column of scores; expected score or scores"),
+        (pd.DataFrame({"qid": ["1"], "score": [1.0]}), "no column for docid (docid, doc_id, docno"),
+        (pd.DataFrame({"qid": ["1"], "docno": ["a"], "label": [1]}), "no column for score (score, scores); --columns"),
         (pd.DataFrame({"qid": ["1"], "docno": ["a"], "score": [np.nan]}), "'score' of the run has missing values"),
         (pd.DataFrame({"qid": ["1"], "docno": ["a"], "score": [np.inf]}), "contains nan or inf"),
         (pd.DataFrame({"qid": ["1"], "docno": ["a"], "score": ["x"]}), "non-numeric value; expected numbers"),

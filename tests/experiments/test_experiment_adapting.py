@@ -19,7 +19,7 @@ from tests.experiments.experiment_files import (
 from tests.experiments.test_experiment_runs import TIMES, counting, replaced, rows
 
 from rankwright import LambdaMART, RankingData, adapt, evaluate, read_data
-from rankwright.adaptation.methods import METHODS
+from rankwright.adaptation.ways import METHODS
 from rankwright.data.folder import save_folder
 from rankwright.data.letor_write import write_letor
 from rankwright.errors import InputError

@@ -8,10 +8,10 @@ from made_models import NAMES, random_trees
 
 from rankwright import BinnedModel, SumModel, export_model
 from rankwright.data.categories import number_of
-from rankwright.exporting.form import form_of
-from rankwright.exporting.rows import made_rows
+from rankwright.exporting.ensemble import ensemble_of
 from rankwright.exporting.target import Options
 from rankwright.exporting.targets import find_target
+from rankwright.exporting.verify import probe_rows
 
 MODELS = {
     "trees": random_trees(),
@@ -33,20 +33,20 @@ MODELS = {
 
 
 def exported(name, target, folder):
-    """Return the model's form, rows as the consumer sees them, and the scores of the model."""
+    """Return the ensemble of the model, rows as the consumer sees them, and the scores of the model."""
     model, consumer = MODELS[name], find_target(target)
     done = export_model(model, target, folder / "out")
-    assert done.made.off == done.made.unsayable == 0
-    form = form_of(model)
-    rows = consumer.seen(made_rows(form, consumer.dtype, seed=1), form)
-    return form, rows, model.score(rows, None if model.feature_names is None else model.names)
+    assert done.made.off == done.made.inexact == 0
+    ensemble = ensemble_of(model)
+    rows = consumer.seen(probe_rows(ensemble, consumer.dtype, seed=1), ensemble)
+    return ensemble, rows, model.score(rows, None if model.feature_names is None else model.names)
 
 
-def coded(form, rows, folder):
+def coded(ensemble, rows, folder):
     """Return rows with the numbers of categories.json, as a user of the library would make them."""
     file, rows = folder / "out" / "categories.json", rows.copy()
     for name, values in json.loads(file.read_text()).items() if file.exists() else ():
-        j = form.names.index(name)
+        j = ensemble.names.index(name)
         codes = {number_of(value): code for code, value in enumerate(values)}
         rows[:, j] = [codes.get(value, np.nan) for value in rows[:, j].tolist()]
     return rows
@@ -56,9 +56,9 @@ def coded(form, rows, folder):
 def test_lightgbm_gives_the_same_scores(name, tmp_path):
     import lightgbm
 
-    form, rows, expected = exported(name, "lightgbm", tmp_path)
+    ensemble, rows, expected = exported(name, "lightgbm", tmp_path)
     booster = lightgbm.Booster(model_file=str(tmp_path / "out" / "model.txt"))
-    found = booster.predict(coded(form, rows, tmp_path), num_threads=1)
+    found = booster.predict(coded(ensemble, rows, tmp_path), num_threads=1)
     if isinstance(MODELS[name], SumModel):
         np.testing.assert_allclose(found, expected, rtol=0, atol=1e-13)
     else:
@@ -69,12 +69,14 @@ def test_lightgbm_gives_the_same_scores(name, tmp_path):
 def test_xgboost_gives_the_same_scores(name, tmp_path):
     import xgboost
 
-    form, rows, expected = exported(name, "xgboost", tmp_path)
+    ensemble, rows, expected = exported(name, "xgboost", tmp_path)
     booster = xgboost.Booster(model_file=str(tmp_path / "out" / "model.json"))
-    types = ["c" if j in form.categories and form.trees.n_trees else "float" for j in range(len(form.names))]
+    types = [
+        "c" if j in ensemble.categories and ensemble.trees.n_trees else "float" for j in range(len(ensemble.names))
+    ]
     names = booster.feature_names
     data = xgboost.DMatrix(
-        coded(form, rows, tmp_path), feature_names=names, feature_types=types, enable_categorical=True
+        coded(ensemble, rows, tmp_path), feature_names=names, feature_types=types, enable_categorical=True
     )
     np.testing.assert_allclose(booster.predict(data), expected, rtol=0, atol=1e-6 * np.abs(expected).max(initial=1.0))
     assert len(set(names)) == len(names)
@@ -99,11 +101,11 @@ def test_treelite_gives_the_same_scores(name, target, tmp_path):
 @pytest.mark.parametrize("target", ["lightgbm", "xgboost"])
 def test_our_model_of_the_rule_is_that_of_the_package(name, target):
     """Without the package, our own reading of the file verifies it: it must give what the package gives."""
-    consumer, form = find_target(target), form_of(MODELS[name])
-    written = consumer.write(form, Options())
-    rows = consumer.seen(made_rows(form, consumer.dtype, seed=2), form)
-    theirs = consumer.consumer.read(written.files, form.names)(rows, None)
-    ours = consumer.read(written.files, form.names)(rows, None)
+    consumer, ensemble = find_target(target), ensemble_of(MODELS[name])
+    written = consumer.write(ensemble, Options())
+    rows = consumer.seen(probe_rows(ensemble, consumer.dtype, seed=2), ensemble)
+    theirs = consumer.consumer.read(written.files, ensemble.names)(rows, None)
+    ours = consumer.read(written.files, ensemble.names)(rows, None)
     np.testing.assert_allclose(ours, theirs, rtol=0, atol=1e-6 * np.abs(theirs).max(initial=1.0))
 
 

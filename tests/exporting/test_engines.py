@@ -13,9 +13,9 @@ import pytest
 from made_models import NAMES, random_trees
 
 from rankwright import BinnedModel, InputError, LinearModel, NetModel, SumModel, export_model
-from rankwright.exporting.form import form_of
-from rankwright.exporting.rows import made_rows
+from rankwright.exporting.ensemble import ensemble_of
 from rankwright.exporting.targets import find_target
+from rankwright.exporting.verify import probe_rows
 
 RNG = np.random.default_rng(3)
 USUAL = RNG.normal(size=60)
@@ -203,20 +203,20 @@ def compare(name, target, folder, score, *, dtype=np.float32, tolerance=2e-6, **
     model = MODELS[name]
     done = export_model(model, target, folder / "out", **options)
     assert done.made.off == 0
-    form = form_of(model)
+    ensemble = ensemble_of(model)
     zero = options.get("missing_as_zero", False)
-    X = find_target(target).seen(made_rows(form, dtype, missing=not zero, seed=4), form)[
+    X = find_target(target).seen(probe_rows(ensemble, dtype, missing=not zero, seed=4), ensemble)[
         :: 7 if name != "no trees" else 90
     ]
     expected = model.score(X, model.feature_names)
     golden = json.loads((folder / "out" / "golden.json").read_text())
-    rows = [{key: None if x != x else x for key, x in zip(form.names, row, strict=True)} for row in X.tolist()]
+    rows = [{key: None if x != x else x for key, x in zip(ensemble.names, row, strict=True)} for row in X.tolist()]
     rows += [row["features"] for row in golden["rows"]]
     expected = np.append(expected, [row["score"] for row in golden["rows"]])
     found = np.array([score(folder / "out", row) for row in rows])
     largest = np.abs(expected).max(initial=0.0) or 1.0
     off = np.abs(found - expected) > tolerance * largest
-    assert off.sum() <= done.made.unsayable, f"{off.sum()} of {len(off)} off, up to {np.abs(found - expected).max()}"
+    assert off.sum() <= done.made.inexact, f"{off.sum()} of {len(off)} off, up to {np.abs(found - expected).max()}"
     return done
 
 
@@ -272,7 +272,7 @@ def solr_score(folder, row):
 @pytest.mark.parametrize("name", [*TREES, "linear", "linear and constant", "net", "net with an unused feature"])
 def test_solr(name, tmp_path):
     done = compare(name, "solr", tmp_path, solr_score)
-    assert done.made.unsayable == 0 or name in ("trees", "sum", "odd names")
+    assert done.made.inexact == 0 or name in ("trees", "sum", "odd names")
 
 
 def test_solr_without_missing_values(tmp_path):
@@ -298,8 +298,8 @@ def test_the_slack_of_solr_moves_tiny_thresholds_only_and_says_so(tmp_path):
     done = export_model(random_trees(1), "solr", tmp_path / "out")
     (note,) = [note for note in done.notes if "thresholds are moved" in note]
     assert re.match(r"\d+ of 88 thresholds are moved, by up to \d\.\de-1\d", note)
-    assert done.made.unsayable > 0
-    assert json.loads((tmp_path / "out" / "export.json").read_text())["verified"]["unsayable"] == done.made.unsayable
+    assert done.made.inexact > 0
+    assert json.loads((tmp_path / "out" / "export.json").read_text())["verified"]["inexact"] == done.made.inexact
 
 
 @pytest.mark.parametrize("name", WITHOUT_FEATURES)

@@ -62,8 +62,8 @@ def test_trees_for_every_target_on_given_rows(target, models, capsys):
     [
         (
             ("linear.rkw", "--to", "lightgbm", "-o", "out"),
-            "linear.rkw: lightgbm cannot hold this model: it has linear weights, which trees cannot say exactly; these "
-            "can: opensearch, solr, vespa, ranklib, onnx, python, sql",
+            "linear.rkw: lightgbm cannot hold this model: it has linear weights, which trees cannot represent exactly; "
+            "these can: opensearch, solr, vespa, ranklib, onnx, python, sql",
         ),
         (("nothing.rkw", "--to", "solr", "-o", "out"), "nothing.rkw: cannot be read: No such file or directory"),
         (

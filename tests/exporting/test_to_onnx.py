@@ -12,11 +12,10 @@ from onnx.reference import ReferenceEvaluator
 from exporting.small_models import MODELS, N_FEATURES, SCALED, forest, with_categories
 from rankwright import InputError, LinearModel
 from rankwright.exporting import to_onnx
+from rankwright.exporting.ensemble import ensemble_of
 from rankwright.exporting.export import export_model
-from rankwright.exporting.form import form_of
-from rankwright.exporting.rows import made_rows
 from rankwright.exporting.target import Options
-from rankwright.exporting.verify import verify
+from rankwright.exporting.verify import probe_rows, verify
 from rankwright.models.trees.model import TreeModel
 
 HELD = [name for name in MODELS if name not in SCALED]
@@ -37,7 +36,7 @@ def test_onnxruntime_gives_our_scores(tmp_path, name, form):
     done = export_model(model, "onnx", tmp_path / "out", form=form)
     assert done.made.off == 0
     assert done.made.by.startswith("onnxruntime ")
-    X = made_rows(form_of(model), dtype).astype(dtype)
+    X = probe_rows(ensemble_of(model), dtype).astype(dtype)
     X = X[np.abs(np.nan_to_num(X)).max(axis=1) < 1e35]  # float32 can hold their products
     expected = model.score(X)
     scale = np.abs(expected).max() or 1.0
@@ -47,17 +46,17 @@ def test_onnxruntime_gives_our_scores(tmp_path, name, form):
 def test_thresholds_that_are_merely_cast_are_found(monkeypatch):
     """A negative control: rounding to the nearest float32 sends rows on thresholds the wrong way."""
     model = TreeModel(N_FEATURES, None, forest(8, n_trees=30))
-    form, options = form_of(model), Options()
-    assert verify(to_onnx.ONNX, to_onnx.ONNX.write(form, options), model, form, options).off == 0
+    ensemble, options = ensemble_of(model), Options()
+    assert verify(to_onnx.ONNX, to_onnx.ONNX.write(ensemble, options), model, ensemble, options).off == 0
     with np.errstate(over="ignore"):
         monkeypatch.setattr(to_onnx, "for_at_most", lambda t, dtype: np.clip(t, -3e38, 3e38).astype(dtype))
-        assert verify(to_onnx.ONNX, to_onnx.ONNX.write(form, options), model, form, options).off > 0
+        assert verify(to_onnx.ONNX, to_onnx.ONNX.write(ensemble, options), model, ensemble, options).off > 0
 
 
 def test_features_are_compared_in_double(tmp_path):
     """The form double tells values apart that are one float32."""
     model = MODELS["trees"]
-    X = made_rows(form_of(model), np.float64)
+    X = probe_rows(ensemble_of(model), np.float64)
     X = X[np.abs(np.nan_to_num(X)).max(axis=1) < 1e35]
     export_model(model, "onnx", tmp_path / "out", form="double")
     scores = run(tmp_path / "out" / "model.onnx", X)
@@ -71,9 +70,9 @@ def test_features_are_compared_in_double(tmp_path):
 def test_without_onnxruntime_our_reading_checks(monkeypatch, name, form):
     """Our reading agrees with onnxruntime, and in float32 with onnx's reference implementation."""
     model = MODELS[name]
-    parts, options = form_of(model), Options(form=form)
+    parts, options = ensemble_of(model), Options(form=form)
     written = to_onnx.ONNX.write(parts, options)
-    X = made_rows(parts, np.float32).astype(np.float32).astype(np.float64)[::5]
+    X = probe_rows(parts, np.float32).astype(np.float32).astype(np.float64)[::5]
     X = X[np.abs(np.nan_to_num(X)).max(axis=1) < 1e35]
     expected = model.score(X)
     scale = np.abs(expected).max() or 1.0

@@ -11,9 +11,9 @@ import pytest
 
 from exporting.small_models import EXACT, MODELS, ODD_NAMES, with_categories
 from rankwright import LinearModel
+from rankwright.exporting.ensemble import ensemble_of
 from rankwright.exporting.export import export_model
-from rankwright.exporting.form import form_of
-from rankwright.exporting.rows import made_rows
+from rankwright.exporting.verify import probe_rows
 
 ALONE = """
 import sys
@@ -46,7 +46,7 @@ def alone(folder, X, sizes):
 
 
 def rows_and_sizes(model):
-    X = made_rows(form_of(model), np.float64)
+    X = probe_rows(ensemble_of(model), np.float64)
     X = X[: len(X) // 10 * 10]
     return X, np.full(len(X) // 10, 10)
 

@@ -8,12 +8,11 @@ import pytest
 
 from exporting.small_models import EXPECTED_GRADES, MODELS, N_FEATURES, ODD_NAMES, SCALED, forest, with_categories
 from rankwright import InputError, LinearModel
+from rankwright.exporting.ensemble import ensemble_of
 from rankwright.exporting.export import export_model
-from rankwright.exporting.form import form_of
-from rankwright.exporting.rows import made_rows
 from rankwright.exporting.target import Options
 from rankwright.exporting.to_sql import SQL
-from rankwright.exporting.verify import verify
+from rankwright.exporting.verify import probe_rows, verify
 from rankwright.models.trees.model import TreeModel
 
 REFUSED = ("net", "with net", "same names", *SCALED, *EXPECTED_GRADES)
@@ -36,7 +35,7 @@ def test_sqlite_gives_our_scores_and_order(tmp_path, name):
     model = MODELS[name]
     done = export_model(model, "sql", tmp_path / "out")
     assert done.made.off == 0
-    X = made_rows(form_of(model), np.float64)
+    X = probe_rows(ensemble_of(model), np.float64)
     found = ask(tmp_path / "out", model.names, X)
     scores = np.array([score for _, score in sorted(found)])
     np.testing.assert_allclose(scores, model.score(X), rtol=1e-13, atol=1e-13)
@@ -58,11 +57,11 @@ def test_golden_rows(tmp_path):
 )
 def test_a_wrong_expression_is_found(old, new):
     model = MODELS["trees"]
-    form, options = form_of(model), Options()
-    written = SQL.write(form, options)
-    assert verify(SQL, written, model, form, options).off == 0
+    ensemble, options = ensemble_of(model), Options()
+    written = SQL.write(ensemble, options)
+    assert verify(SQL, written, model, ensemble, options).off == 0
     altered = type(written)({name: text.replace(old, new) for name, text in written.files.items()})
-    assert verify(SQL, altered, model, form, options).off > 0
+    assert verify(SQL, altered, model, ensemble, options).off > 0
 
 
 def test_missing_values_of_weights_are_null(tmp_path):

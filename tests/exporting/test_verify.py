@@ -11,9 +11,9 @@ from made_models import NAMES, random_trees
 
 from rankwright import InputError, LinearModel, NetModel, RankingData, SumModel, export_model
 from rankwright.exporting import targets
-from rankwright.exporting.form import form_of
-from rankwright.exporting.rows import made_rows
-from rankwright.exporting.target import Written
+from rankwright.exporting.ensemble import ensemble_of
+from rankwright.exporting.target import ExportFiles
+from rankwright.exporting.verify import probe_rows
 
 WIDE = tuple(f"x{j}" for j in range(80))  # so many that every split of a tree has its own, and can be reached
 USUAL = random_trees(1, n_trees=20, n_leaves=12, names=WIDE, thresholds=np.random.default_rng(0).lognormal(size=100))
@@ -47,7 +47,7 @@ def test_thresholds_merely_cast_are_caught(target, options, tmp_path, monkeypatc
 @pytest.mark.parametrize("target", ["ranklib", "solr"])
 def test_thresholds_rounded_to_the_nearest_are_caught(target, tmp_path, monkeypatch):
     monkeypatch.setattr(f"rankwright.exporting.to_{target}.for_at_most", cast)
-    monkeypatch.setattr("rankwright.exporting.float32.for_at_most", cast)
+    monkeypatch.setattr("rankwright.models.trees.float32.for_at_most", cast)
     assert "off their path" in refused(USUAL, target, tmp_path, missing_as_zero=True)
 
 
@@ -60,12 +60,12 @@ def spoilt(target, change):
     """Return a target whose files are changed after they were written."""
     plain = targets.find_target(target)
 
-    def write(form, options):
-        written = plain.write(form, options)
+    def write(ensemble, options):
+        written = plain.write(ensemble, options)
         name = next(iter(written.files))
         changed = change(written.files[name].decode())
         assert changed != written.files[name].decode()
-        return Written({**written.files, name: changed.encode()}, written.notes, written.said)
+        return ExportFiles({**written.files, name: changed.encode()}, written.notes, written.representable)
 
     return dataclasses.replace(plain, write=write)
 
@@ -114,9 +114,9 @@ def test_without_the_package_our_model_of_the_rule_verifies(target, tmp_path, mo
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_reach_every_split_on_both_sides(dtype):
     """Every split that a row can reach is met by a value on its threshold, one above and a missing one."""
-    form = form_of(USUAL)
-    X = made_rows(form, dtype).astype(dtype)
-    trees = form.trees
+    ensemble = ensemble_of(USUAL)
+    X = probe_rows(ensemble, dtype).astype(dtype)
+    trees = ensemble.trees
     met = {node: set() for node in np.flatnonzero(trees.feature >= 0).tolist()}
     for row in X:
         for root in trees.roots.tolist():
@@ -203,7 +203,7 @@ LINEAR = LinearModel([1.0] * 6, NAMES)
 @pytest.mark.parametrize(
     ("model", "target", "reason"),
     [
-        (LINEAR, "lightgbm", "it has linear weights, which trees cannot say exactly"),
+        (LINEAR, "lightgbm", "it has linear weights, which trees cannot represent exactly"),
         (LINEAR, "elasticsearch", "holds trees only"),
         (SumModel((LINEAR, USUAL), [1, 1]), "opensearch", "it has both linear weights and trees"),
         (SumModel((LINEAR, USUAL), [1, 1]), "solr", "it has both linear weights and trees"),

@@ -49,7 +49,7 @@ def main(given):
     zeros = card.zeros((2, 3), np.float32)
     large, rows = given["large"], given["rows"]
     known = {"large": card.upload(large).copy_to_host()}
-    card._sent_locked = lambda one, other: False  # as for memory that cannot be locked
+    card._copy_locked = lambda one, other: False  # as for memory that cannot be locked
     known["in pieces"] = card.upload(large).copy_to_host()
     for name, X in (("rows", large), ("sparse rows", scipy.sparse.csr_array(large))):
         there = cuda.device_array((len(rows), large.shape[1]), large.dtype)

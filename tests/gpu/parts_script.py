@@ -5,27 +5,39 @@ import numpy as np
 from rankwright.data.dataset import RankingData
 from rankwright.gpu import training
 from rankwright.objectives.canonical import Canonical
+from rankwright.rankers import parted_hinge
 from rankwright.rankers.max_margin import StructuredSVM
-from rankwright.rankers.parted_hinge import PartHinge, Wanted
+from rankwright.rankers.parted_hinge import HingeSettings, hinge_of_partition
+
+
+def in_their_own_order(data, labels, costs, *_):
+    rows = np.arange(data.n_docs)
+    return Canonical(rows, rows, data.indptr, np.arange(data.n_queries)), labels, costs
 
 
 def planes(given, device):
     """Losses, planes and values of two losses at some weights; documents in their own order, which needs no search."""
     data = RankingData.from_arrays(given["X"], given["labels"], group=given["sizes"])
     targets = StructuredSVM(["map", "auc"], bound="hinge")._targets(data)
-    wanted = Wanted(tuple(target.made_by for target in targets), "separate", standardize=True, device=device)
+    settings = HingeSettings(tuple(target.make_oracle for target in targets), "separate", device)
     queries, ones = np.arange(data.n_queries), np.ones(data.n_queries)
-    part = PartHinge(data, 1, queries, [target.labels for target in targets], ones, [ones, 0.5 * ones], wanted)
-    rows = np.arange(data.n_docs)
-    part._order = Canonical(rows, rows, data.indptr, queries)
-    part.build(2, given["scale"])
+    labels, ends = [target.labels for target in targets], (np.zeros(3), np.ones(3))
+    orders, parted_hinge.in_content_order = parted_hinge.in_content_order, in_their_own_order
     try:
-        return part.evaluate(given["w"])
+        objective = hinge_of_partition(
+            data, 1, queries, labels, ones, [ones, 0.5 * ones], 2, *ends, given["scale"], settings
+        )
     finally:
-        part.close()
+        parted_hinge.in_content_order = orders
+    try:
+        found = objective.evaluate(given["w"])
+        return found.losses, found.vectors, found.values
+    finally:
+        objective.close()
 
 
 def main(given):
+    training.in_content_order = in_their_own_order
     found = {f"resident {at}": array for at, array in enumerate(planes(given, "cuda"))}
     training.free_bytes = lambda: 0
     return found | {f"streamed {at}": array for at, array in enumerate(planes(given, "cuda"))}

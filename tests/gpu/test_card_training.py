@@ -11,9 +11,9 @@ from on_card import has_gpu, run_on_card
 from rankwright import LinearModel
 from rankwright.data.order import rank_order
 from rankwright.data.parts import some_queries, stored
+from rankwright.data.places import place_of
 from rankwright.data.statistics import Statistics
 from rankwright.data.threads import Team
-from rankwright.models.scoring import scores_of
 from rankwright.objectives.canonical import canonical_order
 
 DATA, WEIGHTS = training_cases.made()
@@ -36,6 +36,7 @@ def test_statistics_are_those_of_the_cpu_bit_for_bit(name, found):
     read = Statistics.of(PARTS[name])
     for key in ("low", "high", "means", "deviations"):
         assert np.array_equal(found[f"{name} {key}"], getattr(read, key)), key
+    assert found[f"{name} kept"]
 
 
 def test_values_of_too_many_powers_are_left_to_the_cpu(found):
@@ -56,10 +57,9 @@ def test_documents_and_queries_are_in_the_order_of_the_cpu(name, found):
 @pytest.mark.parametrize("name", PARTS)
 def test_scores_and_ranks_are_those_of_the_cpu(name, found):
     data = PARTS[name]
-    scores = scores_of(LinearModel(WEIGHTS), data)
+    scores = place_of(data).scores(LinearModel(WEIGHTS))
     np.testing.assert_allclose(found[f"{name} scores"], scores, rtol=1e-12)
-    places = found[f"{name} ranked"] + np.repeat(data.indptr[:-1], data.sizes)
-    assert np.array_equal(places, rank_order(scores, data.indptr, None))
+    assert np.array_equal(found[f"{name} ranked"], rank_order(scores, data.indptr, None))
 
 
 def test_scores_of_rows_are_those_of_the_model(found):

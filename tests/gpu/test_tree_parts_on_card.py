@@ -6,8 +6,8 @@ from on_card import run_on_card
 from tree_parts_script import NODES, asked, trained
 
 from rankwright.data.threads import Team
-from rankwright.models.trees.binning import bin_ends
-from rankwright.models.trees.parted_rows import Part, words_of
+from rankwright.models.trees.binning import bin_ends, words_of
+from rankwright.models.trees.parted_rows import Part
 from rankwright.models.trees.parted_sums import Layout, Units, exact_sums
 
 N, D = 90, 19

@@ -7,8 +7,9 @@ from on_card import run_on_card
 from rankwright.models.trees.binning import bin_features
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.grow import Grower
+from rankwright.models.trees.local_histograms import LocalHistograms
 from rankwright.models.trees.predict import add_scores
-from rankwright.solvers.tree_learner import TreeLearner
+from rankwright.solvers.tree_learner import LocalLearner, tree_scores
 
 N_CATEGORIES = 7
 CASES = {  # newton, tree_rows, tree_features, node_share, trees, categories, directions
@@ -62,9 +63,10 @@ def grown(data, case):
     X, order, residuals, weights = data
     newton, tree_rows, tree_features, share, n_trees, _, ways = CASES[case]
     directions = {0: 1, 1: -1} if ways else {}
-    grower = Grower(bins_of(data, case), MAX_LEAVES, 5, share, share, directions=directions)
+    grower = Grower(LocalHistograms(bins_of(data, case)), MAX_LEAVES, 5, share, share, directions=directions)
     settings = {"newton": bool(newton), "tree_rows": tree_rows, "tree_features": tree_features, "seed": 1}
-    learner = TreeLearner(grower, X, order=order, shrinkage=0.1, X_valid=X[:9], **settings)
+    settings |= {"valid_scores": lambda tree: tree_scores(tree, X[:9])}
+    learner = LocalLearner(grower, X, order=order, shrinkage=0.1, **settings)
     scores, valid_scores = np.zeros(len(X)), np.ones(9)
     for _ in range(n_trees):
         learner.fit(residuals[order], weights[order], scores)

@@ -9,6 +9,7 @@ from hinge_cases import asked, labels_of, oracle_of
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import some_queries
+from rankwright.data.places import place_of
 from rankwright.gpu import products, statistics, training
 from rankwright.gpu.arranged import Arranged
 from rankwright.gpu.card import download, upload
@@ -33,13 +34,22 @@ def main(given):
         read = statistics.statistics_on(training.features_there(one), training._rows(one)[0], summed=True)
         found[f"{name} low"], found[f"{name} high"] = read.low, read.high
         found[f"{name} means"], found[f"{name} deviations"] = read.means, read.deviations
-        found[f"{name} ranked"] = training.ranked(one, weights)
-        found[f"{name} scores"] = training.card_scores(LinearModel(weights), one)
-        labels = [one.labels.astype(np.float64)]
-        oracles, costs = [oracle_of("clicks")], [np.ones(one.n_queries)]
+        place = place_of(one, "cuda")
+        kept = place.statistics()
+        found[f"{name} kept"] = np.array(
+            all(np.array_equal(kept.means, other.means) for other in (read, place.statistics()))
+        )
+        found[f"{name} ranked"] = place.orders(LinearModel(weights))(slice(0, one.n_docs), one.indptr)
+        found[f"{name} scores"] = place.scores(LinearModel(weights))
+        of_loss = (
+            [one.labels.astype(np.float64)],
+            [np.ones(one.n_queries)],
+            np.ones(one.n_queries),
+            read.low,
+            read.high,
+        )
         blocks = np.arange(one.n_queries + 1)
-        scale = np.ones(5)
-        hinge = training.make_hinges(one, labels, oracles, costs, np.ones(one.n_queries), read, scale, blocks, 1)[0]
+        hinge = training.hinges_there(one, [oracle_of("clicks")], *of_loss, np.ones(5), blocks, 1)[0]
         found[f"{name} rows"], found[f"{name} indptr"] = hinge.X.rows.copy_to_host(), hinge.indptr
         found[f"{name} labels"] = hinge.labels.copy_to_host()
     copied = pickle.loads(pickle.dumps(data))

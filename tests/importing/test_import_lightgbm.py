@@ -191,7 +191,7 @@ def test_what_cannot_be_held_is_refused(tmp_path):
 
 
 def test_zeros_that_would_take_too_many_nodes_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("rankwright.importing.lightgbm.MOST_NODES", 100)
+    monkeypatch.setattr("rankwright.importing.lightgbm.MAX_NODES", 100)
     path, _ = both_forms(trained(zero_as_missing=True), tmp_path)
     with pytest.raises(InputError, match=r"model.txt:\d+: tree \d+ \(from 0\): takes 0 for missing in so many splits"):
         rankwright.import_model(path)

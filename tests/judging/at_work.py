@@ -1,9 +1,8 @@
 """A judge's session over the small index of the tests."""
 
 from rankwright.judging.app import Texts
-from rankwright.judging.needs import read_needs
-from rankwright.judging.pool import Pool, make_pool
-from rankwright.judging.session import Plan, Session
+from rankwright.judging.pool import JudgingPool, make_pool, read_needs
+from rankwright.judging.session import JudgingPlan, Session
 from rankwright.serving.service import Service
 from rankwright.text.reading.queries import read_queries
 
@@ -17,7 +16,7 @@ def make_session(made, folder, *, judge="ann", order="depth", compare=None, dept
     queries = read_queries(made / "queries.jsonl")
     pool = make_pool(service.state.index, queries, service.state.rankers, {}, depth)
     pool = pool if compare is None else pool.only(compare)
-    session = Session(folder, judge, Plan(pool, order, 0, compare, depth))
+    session = Session(folder, judge, JudgingPlan(pool, order, 0, compare, depth))
     return session, Texts(service.state, dict(queries), read_needs(made / "queries.jsonl"))
 
 
@@ -28,5 +27,5 @@ def compared_session(made, folder, n_queries):
     good = {query: f"d{number:02}" for number, query in enumerate(texts)}
     bad = {query: f"d{number + n_queries:02}" for number, query in enumerate(texts)}
     tops = {name: {query: [one] for query, one in top.items()} for name, top in (("good", good), ("bad", bad))}
-    session = Session(folder, "ann", Plan(Pool(1, tops), "depth", 0, ("good", "bad"), 1))
+    session = Session(folder, "ann", JudgingPlan(JudgingPool(1, tops), "depth", 0, ("good", "bad"), 1))
     return session, Texts(service.state, texts, {}), good

@@ -18,7 +18,7 @@ class Client:
     def __init__(self, made, folder, **settings):
         self.session, shown = make_session(made, folder, **settings)
         self.log = []
-        self.app = make_judging_app(self.session, shown, TOKEN, tell=self.log.append, hosts=["localhost"])
+        self.app = make_judging_app(self.session, shown, TOKEN, notify=self.log.append, hosts=["localhost"])
 
     def ask(self, path, method="GET", token=TOKEN, **options):
         async def within():

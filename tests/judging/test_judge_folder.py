@@ -5,12 +5,11 @@ from tests.judging.at_work import make_session
 
 from rankwright.data.trec import read_qrels
 from rankwright.errors import InputError
-from rankwright.judging.folder import check_judge, grades_of, judge_path, merged, read_folder
-from rankwright.judging.records import Action, Judged
+from rankwright.judging.records import Action, JudgeState, check_judge, grades_of, judge_path, merged, read_folder
 
 
 def of(**grades):
-    return Judged(grades={("q", document): grade for document, grade in grades.items()})
+    return JudgeState(grades={("q", document): grade for document, grade in grades.items()})
 
 
 def test_the_median_of_several_judges():

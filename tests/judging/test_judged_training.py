@@ -9,7 +9,7 @@ from rankwright import InputError, LambdaMART, LambdaRank, RankingSVM, Structure
 from rankwright.cli.main import main
 from rankwright.judging.pool import make_pool
 from rankwright.judging.records import Action
-from rankwright.judging.session import Plan, Session
+from rankwright.judging.session import JudgingPlan, Session
 from rankwright.serving.service import Service
 from rankwright.text.reading.queries import read_queries
 
@@ -38,7 +38,7 @@ def judged(tmp_path_factory):
     wanted = dict(asked)
     titles = {one["id"]: one["title"] for one in documents}
     for judge in ("ann", "bob"):
-        session = Session(folder / "judgements", judge, Plan(pool))
+        session = Session(folder / "judgements", judge, JudgingPlan(pool))
         for at, (query, document) in enumerate(session.pairs):
             grade = 3 if titles[document].split()[0] in wanted[query] else int(document[1:]) % 2
             session.act(at, Action("grade", query, document, grade))

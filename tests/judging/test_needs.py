@@ -2,7 +2,7 @@
 
 import pytest
 
-from rankwright.judging.needs import read_needs
+from rankwright.judging.pool import read_needs
 
 TOPIC = "<top><num> Number: 7 <title> wings <desc> Description: How they lift. <narr> Narrative: Theory counts. </top>"
 

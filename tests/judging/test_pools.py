@@ -9,7 +9,7 @@ from tests.judging.at_work import make_session
 from rankwright.data.trec import TrecTable, write_run
 from rankwright.errors import InputError
 from rankwright.judging.order import disagreement, planned
-from rankwright.judging.pool import Pool, make_pool, read_runs
+from rankwright.judging.pool import JudgingPool, make_pool, read_runs
 from rankwright.serving.service import Service
 from rankwright.text.reading.queries import read_queries
 
@@ -21,7 +21,7 @@ def made_up(n_queries=30, depth=10, n_docs=40, seed=0):
         ranker: {f"q{query}": rng.permutation(names)[:depth].tolist() for query in range(n_queries)}
         for ranker in ("a", "b", "c")
     }
-    return Pool(depth, tops)
+    return JudgingPool(depth, tops)
 
 
 @pytest.mark.parametrize("order", ["depth", "disagreement"])
@@ -37,9 +37,9 @@ def test_everything_once(order):
 @pytest.mark.parametrize("order", ["depth", "disagreement"])
 def test_the_order_does_not_tell_who_found_a_document(order):
     pool = made_up()
-    other = Pool(pool.depth, dict(zip(("c", "a", "b"), pool.tops.values(), strict=True)))
+    other = JudgingPool(pool.depth, dict(zip(("c", "a", "b"), pool.tops.values(), strict=True)))
     assert sorted(planned(other, order)) == sorted(planned(pool, order))
-    assert planned(Pool(pool.depth, dict(reversed(pool.tops.items()))), order)[:5] == planned(pool, order)[:5]
+    assert planned(JudgingPool(pool.depth, dict(reversed(pool.tops.items()))), order)[:5] == planned(pool, order)[:5]
     found = planned(pool, order)
     first = {name: [] for name in pool.tops}
     for query in pool.queries:
@@ -69,12 +69,12 @@ def test_queries_stay_together():
 
 def test_disagreement_comes_first():
     tops = {"a": {"q": list("uvwxyz")}, "b": {"q": list("uvzxyw")}}
-    pool = Pool(6, tops)
+    pool = JudgingPool(6, tops)
     differing = disagreement(pool, "q")
     assert differing["u"] == differing["v"] == differing["x"] == differing["y"] == 0.0
     assert differing["w"] == differing["z"] == pytest.approx(1 / 2 - 1 / np.log2(7))
     assert {one for _, one in planned(pool, "disagreement")[:4]} >= {"w", "z"}
-    only_a = Pool(1, {"a": {"q": ["u"]}, "b": {"q": []}})
+    only_a = JudgingPool(1, {"a": {"q": ["u"]}, "b": {"q": []}})
     assert disagreement(only_a, "q") == {"u": 1.0}
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from rankwright.errors import InputError
 from rankwright.judging import records
-from rankwright.judging.records import Action, Judged, JudgeFile, read_actions
+from rankwright.judging.records import Action, JudgeFile, JudgeState, read_actions
 
 
 def grade(document, value, query="q"):
@@ -40,7 +40,7 @@ def test_actions_are_read_as_they_were_written(tmp_path):
 
 
 def test_what_actions_amount_to():
-    judged = Judged.of([grade("a", 1), grade("a", 3), Action("skip", "q", "b"), Action("cannot tell", "q", "b")])
+    judged = JudgeState.of([grade("a", 1), grade("a", 3), Action("skip", "q", "b"), Action("cannot tell", "q", "b")])
     assert judged.grades == {("q", "a"): 3}
     assert judged.open == {("q", "b"): "cannot tell"}
     assert judged.last == ("q", "b")

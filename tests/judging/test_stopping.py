@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from rankwright import evaluate_run
-from rankwright.judging.pool import Pool
+from rankwright.judging.pool import JudgingPool
 from rankwright.judging.stopping import Sequential, bounds, largest_capital
 
 NAMES = ("a", "b")
@@ -59,7 +59,7 @@ def drawn(n_queries, rng, gain=0.0, depth=10):
         for ranker, pull in (("a", 0.5 + gain), ("b", 0.5)):
             order = np.argsort(-(pull * worth + rng.normal(size=25)))
             tops[ranker][f"q{number}"] = [names[at] for at in order[:depth]]
-    return Pool(depth, tops), grades
+    return JudgingPool(depth, tops), grades
 
 
 def test_with_all_grades_the_differences_are_those_of_compare():

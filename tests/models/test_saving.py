@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import rankwright
 from rankwright import InputError
 from rankwright.data.container_write import write_file
-from rankwright.data.formats import detect
+from rankwright.io.detect import detect
 from rankwright.models.kinds import MODEL
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import SavedModel, load_model, save_model

@@ -65,7 +65,7 @@ def spread(scores, worth):
     return np.array(sorted(range(len(scores)), key=lambda at: (-scores[at], down[at], worth[at])), dtype=int)
 
 
-def queries(seed, sizes=(1, 2, 7, 12, 30), ties=False, top=4):
+def queries(seed, sizes=(1, 2, 7, 12, 17), ties=False, top=4):
     rng = np.random.default_rng(seed)
     indptr = np.concatenate([[0], np.cumsum(sizes)])
     labels = rng.integers(0, top + 1, indptr[-1]).astype(float)
@@ -215,11 +215,10 @@ def test_nothing_but_scores_and_labels_decides_ties(measure, scores):
         "zeros of both signs": np.where(rng.random(len(labels)) < 0.5, -0.0, 0.0),
     }[scores]
     first = Lambdas(labels, indptr, measure, 9).evaluate(values)
-    for _ in range(3):
-        rows = np.concatenate([start + rng.permutation(stop - start) for start, stop in pairwise(indptr)])
-        order = np.lexsort((rng.random(len(rows)), np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))))
-        second = Lambdas(labels[rows], indptr, measure, 9, order=order).evaluate(values[rows])
-        assert [part[rows].tobytes() for part in first] == [part.tobytes() for part in second]
+    rows = np.concatenate([start + rng.permutation(stop - start) for start, stop in pairwise(indptr)])
+    order = np.lexsort((rng.random(len(rows)), np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))))
+    second = Lambdas(labels[rows], indptr, measure, 9, order=order).evaluate(values[rows])
+    assert [part[rows].tobytes() for part in first] == [part.tobytes() for part in second]
 
 
 @pytest.mark.parametrize("measure", ["nDCG", "AP", "ERR", "P@3", "RR"])

@@ -11,7 +11,7 @@ from rankwright.rankers.base import Ranker
 
 # Class name → settings with which it trains in a moment; those it has by itself otherwise.
 QUICK = {
-    "AutoRanker": {"members": ["svm-map", "rank-svm"]},
+    "AutoRanker": {"members": ["svm-map", "rank-svm"], "cv": 2},
     "LambdaBoost": {"n_rounds": 100},
     "LambdaRank": {"epochs": 40},
     "RankNet": {"epochs": 40},

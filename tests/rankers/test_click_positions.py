@@ -82,7 +82,7 @@ def test_lambda_gradients_are_those_of_every_click_alone(measure):
     labels, winning = np.array([0.0, 1, 1, 0, 2, 0]), rng.uniform(0.5, 3, 6)
     scores, indptr = rng.normal(size=6), np.array([0, 6])
     found = None if measure is None else parse_measure(measure).resolve("letor")
-    gradients = ClickLambdas(labels, indptr, found, query_weights=np.array([3.0]), winning=winning)
+    gradients = ClickLambdas(Lambdas, labels, indptr, found, query_weights=np.array([3.0]), winning=winning)
     expected, order = np.zeros(6), np.argsort(-scores)
     for i in np.flatnonzero(labels):
         alone = np.zeros(6)
@@ -121,7 +121,7 @@ def test_on_average_gradients_are_those_of_users_who_look_at_everything():
     measure = parse_measure("ndcg").resolve("letor")
 
     def gradients(labels, winning):
-        return ClickLambdas(labels, indptr, measure, query_weights=one, winning=winning).evaluate(scores)[0]
+        return ClickLambdas(Lambdas, labels, indptr, measure, query_weights=one, winning=winning).evaluate(scores)[0]
 
     mean = sum(chance * gradients(labels, 1 / LOOKS) for labels, chance in patterns())
     np.testing.assert_allclose(mean, gradients(np.ones(3), ATTRACTION), atol=1e-12)

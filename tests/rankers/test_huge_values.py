@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from contract import bits, make
+from contract import QUICK, all_rankers, bits, make
 from scipy import sparse
 from sklearn.base import clone
 
@@ -22,13 +22,19 @@ HUGE = {
 FORMS = {"dense": np.asarray, "csr": sparse.csr_array, "frame": lambda X: pd.DataFrame(X, columns=list("abcde"))}
 
 
-@pytest.fixture(params=["as it is", "raw"])
-def quick(ranker, request):
+RAW = {"standardize": False, "scale": False}
+KINDS = [(cls, {}) for cls in all_rankers()] + [
+    (cls, RAW) for cls in all_rankers() if RAW.keys() & set(cls().get_params())
+]
+
+
+@pytest.fixture(params=KINDS, ids=lambda kind: kind[0].__name__ + ", raw" * bool(kind[1]))
+def quick(request):
     """Every ranker, with its features scaled in training and, where this can be switched off, as they are."""
+    cls, raw = request.param
     few = {"n_trees": 5, "n_rounds": 8, "epochs": 3, "members": ["lambdamart-4"]}
-    if request.param == "raw":
-        few |= {"standardize": False, "scale": False}
-    return ranker.set_params(**{name: value for name, value in few.items() if hasattr(ranker, name)})
+    ranker = cls(**QUICK.get(cls.__name__, {}))
+    return ranker.set_params(**{name: value for name, value in (few | raw).items() if hasattr(ranker, name)})
 
 
 def outcome(use):

@@ -159,7 +159,7 @@ SETTINGS = [
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_the_same_bits_for_any_number_of_threads(settings, monkeypatch, tmp_path):
-    monkeypatch.setattr("rankwright.models.trees.grow._WORTH_A_THREAD", 1000)
+    monkeypatch.setattr("rankwright.models.trees.local_histograms._WORTH_A_THREAD", 1000)
     monkeypatch.setattr("rankwright.objectives.lambdas._TASK_DOCS", 60)
     train, valid = make(), make(seed=1)
     for n_jobs in (None, 2, 3, -1):
@@ -344,7 +344,7 @@ def test_labels_that_are_not_numbers_and_too_many_documents(monkeypatch):
     X, _, qid = make(5)
     with pytest.raises(InputError, match=r"could not convert|must be numbers"):
         LambdaMART(**QUICK).fit(X, ["good", "bad", "ugly"] * 25, qid)
-    monkeypatch.setattr(tree_ranker, "_MOST_ROWS", 74)
+    monkeypatch.setattr(tree_ranker, "_MOST_LOCAL_ROWS", 74)
     with pytest.raises(InputError, match="75 documents; trees can be grown on at most 74"):
         LambdaMART(**QUICK).fit(X, qid % 2, qid)
 

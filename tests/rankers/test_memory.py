@@ -27,9 +27,9 @@ from rankwright import (
 from rankwright.data import parts, scratch
 from rankwright.data.folder import load_folder, save_folder
 from rankwright.data.parts import batches, feature_bytes, pieces, some_queries, stored
+from rankwright.data.statistics import statistics_of
 from rankwright.models.trees import binning
 from rankwright.rankers import accuracy
-from rankwright.rankers.scales import ends
 
 SIZE, N_QUERIES = 50, 160
 BESIDES = 100 * SIZE * N_QUERIES + (5 << 20)  # bytes: some numbers per document, and what does not grow with the data
@@ -155,8 +155,9 @@ def test_parts_are_what_select_gives(form, queries, run, monkeypatch):
     assert np.array_equal(np.vstack([np.empty((0, 5)), *(dense(one) for one, _ in split)]), dense(copy.X))
     assert sum(len(indptr) - 1 for _, indptr in split) == len(queries)
     if queries:
-        for found, expected in zip(ends(part), (dense(copy.X).min(axis=0), dense(copy.X).max(axis=0)), strict=True):
-            assert np.array_equal(found, expected)
+        found = statistics_of(part, summed=False)
+        assert np.array_equal(found.low, dense(copy.X).min(axis=0))
+        assert np.array_equal(found.high, dense(copy.X).max(axis=0))
     assert "X" not in vars(part)
     assert np.array_equal(dense(within.X), dense(data.select(positions[::-1]).X))
     assert np.array_equal(dense(part.X), dense(copy.X))
@@ -180,15 +181,16 @@ FAMILIES = {
 }
 
 
-@pytest.fixture
-def folder(tmp_path):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
     """Features of 20 MB as a folder, a query without an order among them; all else that training takes is smaller."""
     rng = np.random.default_rng(5)
     X = rng.random((20_800, 240), dtype=np.float32)
     labels = np.digitize(X[:, :4].sum(axis=1), [2.0, 2.5])
     labels[40:80] = 1
-    save_folder(RankingData.from_arrays(X, labels, group=np.full(520, 40)), tmp_path / "data.rank")
-    return tmp_path / "data.rank"
+    path = tmp_path_factory.mktemp("mapped") / "data.rank"
+    save_folder(RankingData.from_arrays(X, labels, group=np.full(520, 40)), path)
+    return path
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -273,7 +275,7 @@ def test_scratch_is_beside_the_data_and_leaves_nothing(tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []  # it has no name
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
     with pytest.raises(
-        InputError, match=r"a temporary file of 8 MB could not be made in .*TMPDIR to name a folder"
+        InputError, match=r"a temporary file of 8 MB cannot be created in .*TMPDIR to name a folder"
     ) as e:
         scratch.scratch((1 << 20,), np.uint64, tmp_path / "missing")
     assert "\n" not in str(e.value)

@@ -1,11 +1,14 @@
 """Max-margin training over parts: the same bits for any number of hosts, and after hosts were lost."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from in_parts import Several, cut, in_parts, made_up
 from rankwright import RankingSVM, StructuredSVM
 from rankwright.errors import InputError
+from rankwright.rankers.parted_hinge import _blocks_of_partitions
 
 LOSSES = ["map", "auc", "ndcg", "ndcg@10", "mrr@10", "dorm@10", ["map", "ndcg@10"]]
 
@@ -74,6 +77,19 @@ def test_more_parts_than_blocks_share_planes():
     whole = StructuredSVM("map").fit(data)
     assert found[0].gap_ <= 1e-3
     assert found[0].objective_ == pytest.approx(whole.objective_, rel=3e-3)
+
+
+def test_more_parts_than_blocks_of_very_unequal_sizes():
+    data = made_up(60)
+    bounds = [0, 50, *range(51, 61)]
+    parts = [data.select(np.arange(first, last)) for first, last in pairwise(bounds)]
+    for settings in ({"solver": "one-slack-cutting-plane"}, {}):
+        parted = StructuredSVM("map", **settings).fit(in_parts(parts, Several(3)))
+        assert parted.gap_ <= 1e-3
+        assert parted.objective_ == pytest.approx(StructuredSVM("map", **settings).fit(data).objective_, rel=3e-3)
+    sizes = np.array([50, *[1] * 9, 0])
+    assert _blocks_of_partitions(sizes, 5).tolist() == [1] * 10 + [0]
+    assert _blocks_of_partitions(sizes, 20).tolist() == [16, *[1] * 9, 0]
 
 
 def test_predictions_over_parts_are_those_of_the_rows():

@@ -58,7 +58,7 @@ def fitted(data, n_parts=3, transport=None, settings=None, **given):
 @pytest.fixture
 def sums_only(monkeypatch):
     """Rows of small nodes stay where they are."""
-    monkeypatch.setattr("rankwright.models.trees.parted_grow._BIN", 0)
+    monkeypatch.setattr("rankwright.models.trees.partition_histograms._BIN", 0)
 
 
 @pytest.mark.parametrize("settings", [*SETTINGS.values(), *DRAWN.values()], ids=[*SETTINGS, *DRAWN])

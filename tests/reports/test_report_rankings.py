@@ -46,7 +46,7 @@ def test_rows_may_come_in_any_order(tmp_path):
 
 
 def test_the_hardest_and_the_most_different_queries_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(rankings, "_MOST", 20)
+    monkeypatch.setattr(rankings, "_MAX_QUERIES", 20)
     (one,) = data_of(tmp_path, data=("a",), n_queries=60, empty=(0, 7))
     values = one["values"][0]
     means = {q: sum(row[q] for row in values) / len(values) for q in range(60)}

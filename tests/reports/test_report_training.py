@@ -10,7 +10,7 @@ from results_folder import GRID, write_results
 from test_report import Page
 
 from rankwright.reports import write_report
-from rankwright.reports.results import Run
+from rankwright.reports.results import RunRow
 from rankwright.reports.tables import notes_list
 
 
@@ -144,7 +144,7 @@ def test_files_are_a_table(tmp_path):
 
 def test_notes_share_a_line_where_only_numbers_differ_whatever_characters_they_have():
     runs = [
-        Run("d", "1", "m", {}, 0.5, 0.5, 1.0, 1.0, 10, note) for note in ("C = 1 is low", "C = 10 is low", "a\0b 3")
+        RunRow("d", "1", "m", {}, 0.5, 0.5, 1.0, 1.0, 10, note) for note in ("C = 1 is low", "C = 10 is low", "a\0b 3")
     ]
     shown = re.sub(r"<a[^>]*>|</a>", "", notes_list(runs))
     assert "m: C = 1 to 10 is low (2 runs)" in shown

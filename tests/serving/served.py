@@ -63,8 +63,8 @@ class Client:
         self.log: list[dict] = []
         files = [folder / f"{name}.rkw" for name in models]
         where = folder / "docs.index" if index else None
-        self.service = Service(where, files, functions if index else (), tell=self.log.append)
-        self.app = make_app(self.service, limits or Limits(), tell=self.log.append, hosts=hosts)
+        self.service = Service(where, files, functions if index else (), notify=self.log.append)
+        self.app = make_app(self.service, limits or Limits(), notify=self.log.append, hosts=hosts)
         self._runner = asyncio.Runner()
 
     def close(self) -> None:

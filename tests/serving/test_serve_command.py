@@ -2,7 +2,7 @@
 
 import json
 import os
-import select
+import selectors
 import signal
 import socket
 import subprocess
@@ -34,7 +34,9 @@ def started(folder):
         pipe = subprocess.PIPE
         process = subprocess.Popen(words, stdout=pipe, stderr=pipe, text=True, cwd=folder, env=environment)
         processes.append(process)
-        ready, _, _ = select.select([process.stdout], [], [], 120)
+        with selectors.DefaultSelector() as selector:  # select.select refuses what is opened after 1,024 files
+            selector.register(process.stdout, selectors.EVENT_READ)
+            ready = selector.select(120)
         line = process.stdout.readline() if ready else ""
         assert line.startswith("listening at http://"), process.stderr.read() if process.poll() is not None else line
         return process, line.split()[-1]

@@ -29,6 +29,9 @@ def test_a_stuck_request_is_given_up(made, monkeypatch):
     refused(response, 503, "longer than 0.2 seconds")
     assert response.headers["retry-after"] == "1"
     assert client.get("/health").status_code == 200
+    stuck = [thread for thread in threading.enumerate() if thread.name == "rankwright-serve"]
+    assert stuck
+    assert all(thread.daemon for thread in stuck)  # it does not keep the service from ending
     free.set()
     client.close()
 
@@ -61,7 +64,7 @@ def test_too_many_at_a_time_are_turned_away(made, monkeypatch):
     async def many(http):
         stuck = [asyncio.create_task(http.get("/search", params={"q": "stuck"})) for _ in range(5)]
         await asyncio.sleep(0)
-        while len(waiting(client)) < 3:
+        while waiting(client) < 3:
             await asyncio.sleep(0.01)
         turned_away = await http.get("/search", params={"q": "wing"})
         alive = await http.get("/health")
@@ -77,7 +80,7 @@ def test_too_many_at_a_time_are_turned_away(made, monkeypatch):
 
 
 def waiting(client):
-    """The requests that wait for a thread."""
+    """The number of requests that wait for a thread."""
     inside = [cell.cell_contents for cell in client.app.routes[3].endpoint.__closure__]
     return next(one for one in inside if hasattr(one, "work")).work._waiting
 

@@ -8,12 +8,13 @@ import pytest
 from rankwright.models.trees.binning import bin_features
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.grow import Grower
+from rankwright.models.trees.local_histograms import LocalHistograms
 from rankwright.models.trees.model import TreeModel
 from rankwright.objectives.classes import Grades
 from rankwright.objectives.lambdas import Lambdas
 from rankwright.objectives.ranknet import ranknet_cost
 from rankwright.solvers.boosting import boost
-from rankwright.solvers.tree_learner import TreeLearner, TreesPerClass
+from rankwright.solvers.tree_learner import LocalLearner, TreesPerClass, tree_scores
 
 
 class Plain:
@@ -59,8 +60,10 @@ def make(n=400, d=5, seed=0):
     return X, np.nan_to_num(np.sin(3 * X[:, 0]) + X[:, 1] * X[:, 2])
 
 
-def learner_of(X, shrinkage=0.3, max_leaves=8, **settings):
-    return TreeLearner(Grower(bin_features(X), max_leaves, min_rows=10), X, shrinkage=shrinkage, **settings)
+def learner_of(X, shrinkage=0.3, max_leaves=8, X_valid=None, **settings):
+    grower = Grower(LocalHistograms(bin_features(X)), max_leaves, min_rows=10)
+    by_tree = None if X_valid is None else lambda tree: tree_scores(tree, X_valid)
+    return LocalLearner(grower, X, shrinkage=shrinkage, valid_scores=by_tree, **settings)
 
 
 def test_without_validation_all_rounds_are_kept():

@@ -9,11 +9,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rankwright import Analyzer, InputError
-from rankwright.text.analysis.analyzers import BUILT_IN, analyzer, recalled, recorded, with_one_tokenizer
-from rankwright.text.analysis.stop_words import SNOWBALL, STOP_WORDS
+from rankwright.text.analysis.analyzers import (
+    BUILT_IN,
+    MARK,
+    SNOWBALL,
+    START,
+    STOP_WORDS,
+    analyzer,
+    character_classes,
+    prepared,
+    recalled,
+    recorded,
+    split_words,
+    with_one_tokenizer,
+)
 from rankwright.text.analysis.tokenizer import LINES, Lexicon
-from rankwright.text.analysis.words import MARK, START, character_classes, prepared, split_words
-from rankwright.text.index.vocabulary import Vocabulary, as_lines
+from rankwright.text.index.contents import Vocabulary, as_lines
 from rankwright.text.index.writer import _encoded
 
 ODD = "aAbBzZ019_- .'\n\t\0éÉßẞİıΣσςñ\u0303\u0301Åŉहिन्दीไทย漢字あǅ²½٣Ⅷ\ufe0f❤😀𝒜𐐀𐐨\u200d\U000e0100\U00020000"

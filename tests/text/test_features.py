@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from toy_documents import WORDS, make_documents
 
-import rankwright.text.search.feature_blocks as feature_blocks
 from rankwright import (
     Columns,
     InputError,
@@ -18,7 +17,8 @@ from rankwright import (
     read_document_table,
     read_queries,
 )
-from rankwright.text.search.features import DocumentTable
+from rankwright.text.search import features as features_module
+from rankwright.text.search.columns import DocumentTable
 
 QUERIES = {"q1": "running wings", "q2": "the of", "q3": "nowhere", "q4": "café x1", "ü5": "漢字 winged"}
 NAMES = ["bm25[porter+stop]", "dirichlet[plain,title]", "log-tf[porter]"]
@@ -130,7 +130,7 @@ def test_threads_and_blocks_change_nothing(index, threads, monkeypatch):
     qrels = TrecTable.from_dict({f"q{i}": {f"d{i}": 1, f"d{2 * i}": 2} for i in range(0, 60, 2)})
     names = [*feature_set("base", index.fields), *feature_set("sigir06")]
     one = make_features(index, queries, features=names, qrels=qrels, depth=5)
-    monkeypatch.setattr(feature_blocks, "_BLOCK", 7)
+    monkeypatch.setattr(features_module, "_BLOCK", 7)
     calls = []
     other = make_features(
         index, queries, features=names, qrels=qrels, depth=5, n_jobs=threads, progress=lambda *at: calls.append(at)
@@ -221,13 +221,13 @@ def test_a_table_of_documents(index, tmp_path):
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([], "table.tsv:1: expected a header line: id, then a unique name for each column"),
-        (["id"], "table.tsv:1: expected a header line"),
+        ([], "table.tsv: is empty; expected a header line"),
+        (["id"], "table.tsv:1: expected a header line: id, then a unique name for each column"),
         (["d0\t0.5"], "table.tsv:1: expected a header line"),
-        (["id\ta\ta"], "table.tsv:1: expected a header line"),
+        (["id\ta\ta"], "table.tsv:1: 2 columns are called 'a'; expected unique names"),
         (["id\ta\t"], "table.tsv:1: expected a header line"),
         (["id\ta", "d0\t1\t2"], "table.tsv:2: 3 cells; expected 2, as in the header"),
-        (["id\ta", "d0"], "table.tsv:2: 1 cells; expected 2, as in the header"),
+        (["id\ta", "d0"], "table.tsv:2: 1 cell; expected 2, as in the header"),
         (["id\ta", "", "d0\tmany"], "table.tsv:3: non-numeric value 'many'; expected numbers after the id"),
         (["id\ta", "d0\t"], "table.tsv:2: non-numeric value ''"),
         (["id\ta", "d0\tnan"], "table.tsv:2: nan is not finite in single precision"),
@@ -246,5 +246,5 @@ def test_a_table_that_cannot_be_read(index, tmp_path):
     with pytest.raises(InputError, match="cannot be read"):
         read_document_table(tmp_path / "none.tsv", index)
     (tmp_path / "latin.tsv").write_bytes(b"id\tyear\n\xe9\t3\n")
-    with pytest.raises(InputError, match=r"latin.tsv:2: the byte 0xe9 is not valid UTF-8"):
+    with pytest.raises(InputError, match=r"latin.tsv:2: byte 0xe9 is not valid UTF-8"):
         read_document_table(tmp_path / "latin.tsv", index)

@@ -229,7 +229,7 @@ def test_data_frames_that_cannot_be_used(index):
     import pandas
 
     with pytest.raises(InputError, match="the data frame has no column id"):
-        index.set_numbers(pandas.DataFrame({"doc": ["a"], "price": [1]}))
+        index.set_numbers(pandas.DataFrame({"sku": ["a"], "price": [1]}))
     with pytest.raises(InputError, match=r"the column 'id' has no value in row 1 \(from 0\)"):
         index.set_numbers(pandas.DataFrame({"id": ["a", None], "price": [1, 2]}))
     with pytest.raises(InputError, match="duplicate document 'a' in the data frame"):

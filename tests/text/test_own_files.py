@@ -10,8 +10,7 @@ import pandas
 import pytest
 
 from rankwright import InputError, build_index, read_queries
-from rankwright.text.reading.documents import read_documents
-from rankwright.text.reading.sources import DocumentFiles
+from rankwright.text.reading.documents import DocumentFiles, read_documents
 
 DOCS = {"d1": {"title": "A", "text": 'one, "two"\nthree'}, "d2": {"title": "B", "text": "four"}}
 ROWS = [{"id": key, **fields} for key, fields in DOCS.items()]
@@ -108,7 +107,7 @@ def test_html_in_a_field(tmp_path):
     [
         ("a.csv", "", "a.csv: contains no documents"),
         ("a.csv", "id,text\n", "a.csv: contains no documents"),
-        ("a.csv", "sku,text\n1,x\n", "a.csv:1: has the columns 'sku', 'text'; expected one for the id (id, _id"),
+        ("a.csv", "sku,text\n1,x\n", "a.csv:1: has the columns 'sku', 'text'; expected one for id (id, _id"),
         ("a.csv", "id,text\n1,x,y\n", "a.csv:2: 3 cells; expected 2"),
         ("a.csv", "id,text\n,x\n", "a.csv:2: empty document id"),
         ("a.csv", "id,text\na b,x\n", "a.csv:2: the document id 'a b' contains whitespace"),

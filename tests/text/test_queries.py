@@ -102,7 +102,7 @@ def test_no_text_is_told_once(tmp_path):
         (b"1\ta\n2\t\xff\n", 2, "byte 0xff is not valid UTF-8"),
         ('{"id": 1, "text": "a"}\n{"id": 2,\n', 2, "invalid JSON ("),
         ('{"id": 1, "text": "a"}\n[1]\n', 2, "a JSON value that is not an object; expected one object per line"),
-        ("{}", 1, "has the columns none; expected one for the query (query, text) and one for its id"),
+        ("{}", 1, "has the columns none; expected one for the query (query, query_text, "),
         ('{"id": 1}', 1, "has the columns 'id'; expected one for the query"),
         ('{"id": 1.5, "text": "a"}', 1, "the id of a query is 1.5; expected a string"),
         ('{"id": true, "text": "a"}', 1, "the id of a query is True; expected a string"),

@@ -7,9 +7,9 @@ from toy_documents import WORDS, make_documents
 from rankwright import Columns, build_index, feature_set
 from rankwright.models.linear import LinearModel
 from rankwright.text.search import columns as columns_module
-from rankwright.text.search.column_kernel import flag_best
 from rankwright.text.search.learned import LearnedSearch
 from rankwright.text.search.scorer import Scorer
+from rankwright.text.search.scorer_kernel import flag_best
 
 FIELDS = ("title", "text")
 FUNCTIONS = (

@@ -14,7 +14,7 @@ import pytest
 
 from rankwright import InputError, RankingData, RankingSVM, StructuredSVM, TrainingHealth, evaluate, training_health
 from rankwright.training import health as module
-from rankwright.training.health_fit import FitHealth
+from rankwright.training.health import FitHealth
 
 GRID = (0.01, 1.0, 100.0)
 
@@ -350,8 +350,8 @@ def test_other_formats_are_refused(tmp_path, name):
 def test_png_is_whole_and_matplotlib_loaded_late_and_left_as_it_was(tmp_path):
     code = f"""
 import sys
-from rankwright.training.health_fit import FitHealth
-from rankwright.training.health_table import TrainingHealth
+from rankwright.training.health import FitHealth
+from rankwright.training.health import TrainingHealth
 import rankwright.training.health
 assert "matplotlib" not in sys.modules
 import matplotlib

@@ -8,8 +8,7 @@ import pytest
 import rankwright
 from rankwright.errors import InputError
 from rankwright.experiments.checks import check_text
-from rankwright.training.methods import METHODS, parse_method
-from rankwright.training.other_methods import _NEAREST, _OTHER, _OUR_CLASSES, _SAME, counterpart
+from rankwright.training.methods import _NEAREST, _OTHER, _OUR_CLASSES, _SAME, METHODS, counterpart, parse_method
 
 
 @pytest.mark.parametrize(

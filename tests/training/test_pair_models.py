@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from rankwright import InputError, RankingData, RankingSVM, pair_models
-from rankwright.training.pair_plane import plane_of
+from rankwright.training.pair_models import plane_of
 
 
 def some_data(seed=0, n_queries=10):

@@ -57,8 +57,8 @@ class Augmentation:
     def __str__(self) -> str:
         total = sum(there for _, there in self.by_label.values())
         labels = ", ".join(f"{label:g}: {taken:,} of {there:,}" for label, (taken, there) in self.by_label.items())
-        what = f"{len(self.rows):,} of {total:,} documents from {len(self.taken):,} queries"
-        return f"{what} (cosine distance up to {self.distance:.4g} to {len(self.seeds):,} queries); by label: {labels}"
+        sizes = f"{len(self.rows):,} of {total:,} documents from {len(self.taken):,} queries"
+        return f"{sizes} (cosine distance up to {self.distance:.4g} to {len(self.seeds):,} queries); by label: {labels}"
 
 
 def label_entropy(data: RankingData) -> Array:
@@ -105,8 +105,8 @@ def augment(
     if distance is not None and not 0 <= distance <= 2:
         raise InputError(f"distance is {distance!r}; expected a cosine distance from 0 to 2")
     if background.n_features != in_domain.n_features:
-        what = f"background data of {background.n_features:,} features, in-domain data of {in_domain.n_features:,}"
-        raise InputError(f"{what}; expected the same features")
+        problem = f"background data of {background.n_features:,} features, in-domain data of {in_domain.n_features:,}"
+        raise InputError(f"{problem}; expected the same features")
     in_domain.check_numbers("augment", "adapt in another way")
     seeds = _least_noisy(in_domain, share)
     chosen = in_domain.select(seeds)
@@ -116,8 +116,8 @@ def augment(
     points = _directions(chosen.X, mean, scale)
     if distance is None:
         blocks = [points[start : start + _BLOCK] for start in range(0, len(points), _BLOCK)]
-        own = np.concatenate([_nearest(block, points, neighbours + 1)[0][:, -1] for block in blocks])
-        distance = float(np.median(1.0 - own))
+        own_distances = np.concatenate([_nearest(block, points, neighbours + 1)[0][:, -1] for block in blocks])
+        distance = float(np.median(1.0 - own_distances))
     rows = _near_rows(background, points, chosen.labels, mean, scale, neighbours, distance, progress)
     return _taken(background, in_domain, rows, seeds, distance)
 
@@ -167,10 +167,10 @@ def _nearest(block: Array, points: Array, count: int) -> tuple[Array, Array]:
     best = np.full((len(block), extra), -np.inf, np.float32)
     which = np.zeros((len(block), extra), np.int64)
     for start in range(0, len(points), _SEEDS):
-        found = small @ many[start : start + _SEEDS].T
-        keep = min(extra, found.shape[1])
-        top = np.argpartition(-found, keep - 1, axis=1)[:, :keep]
-        both = np.concatenate([best, np.take_along_axis(found, top, axis=1)], axis=1)
+        cosines = small @ many[start : start + _SEEDS].T
+        keep = min(extra, cosines.shape[1])
+        top = np.argpartition(-cosines, keep - 1, axis=1)[:, :keep]
+        both = np.concatenate([best, np.take_along_axis(cosines, top, axis=1)], axis=1)
         places = np.concatenate([which, top + start], axis=1)
         order = np.argpartition(-both, extra - 1, axis=1)[:, :extra]
         best, which = np.take_along_axis(both, order, axis=1), np.take_along_axis(places, order, axis=1)

@@ -11,8 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.evaluation.evaluate import Evaluation
 from rankwright.evaluation.significance import bootstrap_interval, p_value
-from rankwright.evaluation.table import Evaluation
 from rankwright.measures import Measure
 from rankwright.models.saving import save_model
 from rankwright.rankers.facts import Fitted, Notice
@@ -65,13 +65,13 @@ class Candidate:
 
     @property
     def facts(self) -> dict[str, Any]:
-        """What was chosen or found in training, as plain values."""
-        found: dict[str, Any] = {}
+        """Choices and figures of training, as plain values."""
+        facts: dict[str, Any] = {}
         if self.training is not None and self.training.C is not None:
-            found = {"C": float(self.training.C), "queries": self.training.n_queries}
+            facts = {"C": float(self.training.C), "queries": self.training.n_queries}
         if self.training is not None and self.training.rounds is not None:
-            found[self.training.rounds.unit] = self.training.rounds.kept
-        return found | dict(self.details)
+            facts[self.training.rounds.unit] = self.training.rounds.kept
+        return facts | dict(self.details)
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,8 +127,8 @@ class Adapted:
 
     def differences(self, name: str, to: str = "background") -> tuple[float, tuple[float, float], float]:
         """Mean difference of two candidates on validation data, its 95 % interval, and p of the paired t-test."""
-        found = {candidate.name: candidate.evaluation.values[:, 0] for candidate in self.candidates}
-        apart = found[name] - found[to]
+        values = {candidate.name: candidate.evaluation.values[:, 0] for candidate in self.candidates}
+        apart = values[name] - values[to]
         return float(apart.mean()), bootstrap_interval(apart), p_value("t", apart)
 
 

@@ -22,8 +22,6 @@ from rankwright.rankers.facts import Fitted
 from rankwright.rankers.folds import Folds
 from rankwright.rankers.interpolation import Interpolation
 
-__all__ = ["CrossedSum", "best_point", "cross_sum", "folds_of", "whole", "with_neighbours"]
-
 Array = npt.NDArray[Any]
 
 
@@ -31,16 +29,16 @@ def folds_of(train: RankingData, cv: int, seed: int) -> Folds:
     """The folds of the training data, used without validation data."""
     folds = Folds.draw(train, cv, seed=seed) if train.n_queries else None
     if folds is None:
-        what = "nothing can be held out to choose by: fewer than two training queries have an order"
-        raise InputError(f"{what}; expected more queries, or validation data")
+        problem = "nothing can be held out to choose by: fewer than two training queries have an order"
+        raise InputError(f"{problem}; expected more queries, or validation data")
     return folds
 
 
-def whole(found: CrossValidation) -> CrossValidation:
-    """Half a cross-validation is none."""
-    if found.interrupted:
+def completed(crossed: CrossValidation) -> CrossValidation:
+    """Reject a cross-validation that was interrupted."""
+    if crossed.interrupted:
         raise KeyboardInterrupt
-    return found
+    return crossed
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,7 +87,10 @@ def cross_sum(
         Its folds; all queries are held out once.
     """
     rows = folds.of_query[train.query_of_row()]
-    columns = [_on_one_scale(one, rows, train) if own else one for one, own in zip(scores, learnt, strict=True)]
+    columns = [
+        _on_one_scale(column, rows, train) if is_learnt else column
+        for column, is_learnt in zip(scores, learnt, strict=True)
+    ]
     stacked = dataclasses.replace(train, X=np.column_stack(columns), feature_names=None)
     crossed, parts = np.empty(train.n_docs), []
     for number in range(folds.n_held_out):
@@ -100,9 +101,9 @@ def cross_sum(
             part = make(list(models), fold.weights_.tolist())
             part.fit_data(train.select(folds.of_query != number))
             parts.append(part.model_)
-    whole = make(None, None)
-    facts = whole.fit_data(stacked)
-    joined = make(list(models), whole.weights_.tolist())
+    on_all = make(None, None)
+    facts = on_all.fit_data(stacked)
+    joined = make(list(models), on_all.weights_.tolist())
     joined.fit_data(train)
     return CrossedSum(joined, facts, crossed, tuple(parts))
 
@@ -118,7 +119,7 @@ def _on_one_scale(scores: Array, folds: Array, data: RankingData) -> Array:
     return scaled
 
 
-def best_point(found: Sequence[CrossValidation], folds: Folds, train: RankingData) -> tuple[int, Array]:
+def best_point(candidates: Sequence[CrossValidation], folds: Folds, train: RankingData) -> tuple[int, Array]:
     """The point of a grid with the highest mean, and out-of-fold scores: each fold's by the best point of the others.
 
     Parameters
@@ -128,14 +129,14 @@ def best_point(found: Sequence[CrossValidation], folds: Folds, train: RankingDat
     folds, train
         As for :func:`cross_sum`.
     """
-    best = int(np.argmax([max(one.means) for one in found]))
-    values = np.array([one.query_values for one in found])
+    best = int(np.argmax([max(candidate.means) for candidate in candidates]))
+    values = np.array([candidate.query_values for candidate in candidates])
     scores = np.empty(train.n_docs)
     for number in range(folds.n_held_out):
         mine = folds.of_query == number
         point = int(np.argmax(np.nan_to_num(values[:, ~mine]).mean(axis=1)))
         rows = np.repeat(mine, train.sizes)
-        scores[rows] = found[point].scores[rows]
+        scores[rows] = candidates[point].scores[rows]
     return best, scores
 
 

@@ -14,9 +14,9 @@ from rankwright.adaptation.candidates import Adapted
 from rankwright.adaptation.ways import Adaptation
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
-from rankwright.evaluation.render import Table, draw
+from rankwright.evaluation.evaluate import evaluate
+from rankwright.evaluation.render import TextTable, draw
 from rankwright.evaluation.significance import p_value
-from rankwright.evaluation.table import evaluate
 from rankwright.measures import Measure, parse_reported
 
 __all__ = ["CurvePoint", "RobustnessReport", "Row", "learning_curve", "robustness", "write_curve"]
@@ -79,7 +79,7 @@ class RobustnessReport:
         """The tables, as terminal text, Markdown or LaTeX."""
         return "\n".join(draw(table, kind) for table in self.tables())
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[TextTable]:
         """One table of the rows, and one of the curve."""
         header = ("test", "method", self.measure, "diff", "w/t/l", "harm", "p t-test")
         lines, rules, before = [], set(), ""
@@ -108,14 +108,16 @@ class RobustnessReport:
             "differences from the background ranker; * p < 0.05, not corrected",
             f"harm: share of queries whose {self.measure} drops by more than {self.harm_from:g}",
         )
-        tables = [Table(header, tuple(lines), notes, 2, frozenset(rules))]
+        tables = [TextTable(header, tuple(lines), notes, 2, frozenset(rules))]
         if self.curve:
             sizes = sorted({point.n_queries for point in self.curve})
             by_key = {(point.method, point.n_queries): point for point in self.curve}
             methods = list(dict.fromkeys(point.method for point in self.curve))
             cells = [(name, *(_shown(by_key.get((name, size))) for size in sizes)) for name in methods]
             head = ("in-domain queries", *(str(size) for size in sizes))
-            tables.append(Table(head, tuple(cells), (f"{self.measure}: mean (lowest–highest) of repeated samples",)))
+            tables.append(
+                TextTable(head, tuple(cells), (f"{self.measure}: mean (lowest–highest) of repeated samples",))
+            )
         return tables
 
 
@@ -142,12 +144,12 @@ def robustness(
     wanted = parse_reported(measure) if measure is not None else adapted.chosen.evaluation.measures[0]
     rows = []
     for test, data in tests.items():
-        found = {
-            one.name: evaluate(data, one.model.predict(data), measures=[wanted]).values[:, 0]
-            for one in adapted.candidates
+        evaluations = {
+            candidate.name: evaluate(data, candidate.model.predict(data), measures=[wanted]).values[:, 0]
+            for candidate in adapted.candidates
         }
-        start = found["background"]
-        for name, values in found.items():
+        start = evaluations["background"]
+        for name, values in evaluations.items():
             apart = values - start
             wins, losses = int((apart > 0).sum()), int((apart < 0).sum())
             counts = (wins, len(apart) - wins - losses, losses)
@@ -201,7 +203,10 @@ def learning_curve(
             done += 1
             if progress is not None:
                 progress(done, total)
-    points = [CurvePoint(*key, float(np.mean(some)), min(some), max(some)) for key, some in values.items()]
+    points = [
+        CurvePoint(*key, float(np.mean(sample_values)), min(sample_values), max(sample_values))
+        for key, sample_values in values.items()
+    ]
     order = {name: at for at, name in enumerate(("background", *methods))}
     return tuple(sorted(points, key=lambda point: (order[point.method], point.n_queries)))
 

@@ -1,6 +1,6 @@
-"""The ways to use background rankers in a new domain, each trained once, through `training.train`.
+"""The ways to use background rankers in a new domain, each trained once, and `adapt`, which chooses one.
 
-What users should know comes back as notices.
+Training goes through `training.train`. What users should know comes back as notices.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import time
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -18,12 +19,11 @@ import numpy.typing as npt
 
 from rankwright.adaptation.augment import augment
 from rankwright.adaptation.candidates import Adapted, Candidate, choose
-from rankwright.adaptation.crossed import best_point, cross_sum, folds_of, whole, with_neighbours
-from rankwright.adaptation.methods import IN_DOMAIN, METHODS, NEED_DATA
+from rankwright.adaptation.crossed import best_point, completed, cross_sum, folds_of, with_neighbours
 from rankwright.data.dataset import RankingData
 from rankwright.data.overlap import shared_queries
-from rankwright.errors import InputError
-from rankwright.evaluation.table import Evaluation, evaluate
+from rankwright.errors import InputError, InputWarning
+from rankwright.evaluation.evaluate import Evaluation, evaluate
 from rankwright.measures import Measure, Rankings, parse_goal, parse_measure
 from rankwright.rankers.background import background_model, background_scores, compare_features
 from rankwright.rankers.cross_validation import CrossValidation
@@ -33,9 +33,24 @@ from rankwright.rankers.interpolation import Interpolation
 from rankwright.training.methods import parse_method
 from rankwright.training.train import Plan, plan
 
-__all__ = ["Adaptation"]
-
 Array = npt.NDArray[Any]
+METHODS = {
+    "background": "the background ranker unchanged; of several, their interpolation",
+    "in-domain": "a ranker trained on the in-domain data alone",
+    "interpolate": "backgrounds and in-domain ranker, interpolated",
+    "augment": "a ranker trained on the in-domain data and its neighbours in the background data",
+    "interpolate-3": "backgrounds, in-domain and augmented ranker, interpolated",
+    "lambdaboost": "LambdaBoost starting from the background",
+    "lambdamart": "LambdaMART starting from the background",
+}
+"""The ways to adapt, the simplest first."""
+
+NEED_DATA = ("augment", "interpolate-3")
+"""Those that take neighbours from the background data."""
+
+IN_DOMAIN = "rank-svm"
+"""How the in-domain ranker is trained unless something else is asked for."""
+
 _BACKGROUND = "background"
 
 
@@ -117,25 +132,27 @@ class Adaptation:
         measure = parse_measure(self.measure)
         judged = self.train if self.valid is None else self.valid
         if not measure.resolve("letor").has_relevant(Rankings(judged.labels, judged.indptr)).any():
-            what = "training" if self.valid is None else "validation"
-            raise InputError(f"the {what} data has no query with a relevant document, so nothing can be chosen on it")
+            data_name = "training" if self.valid is None else "validation"
+            raise InputError(
+                f"the {data_name} data has no query with a relevant document, so nothing can be chosen on it"
+            )
         notices = self._features_notices() + self._shared()
         candidates: list[Candidate] = []
         failures: dict[str, str] = {}
         trainings = [len(self._boosting_plans(name)) if name.startswith("lambda") else 1 for name in names]
-        tell = progress or (lambda *_: None)
+        notify = progress or (lambda *_: None)
         for at, name in enumerate(names):
             before, total = sum(trainings[:at]), sum(trainings)
             try:
-                candidates.append(self.candidate(name, partial(_further, tell, before, total)))
+                candidates.append(self.candidate(name, partial(_further, notify, before, total)))
             except InputError as error:
                 failures[name] = error.message
-            tell(before + trainings[at], total)
+            notify(before + trainings[at], total)
         notices += _other_notices(candidates)
         if method in failures:
             raise InputError(f"the method {method} cannot be used here: {failures[method]}")
         n_alone = len(self._alone())
-        candidates[:n_alone] = sorted(candidates[:n_alone], key=lambda one: -one.value)  # equally simple
+        candidates[:n_alone] = sorted(candidates[:n_alone], key=lambda candidate: -candidate.value)  # equally simple
         chosen, reason = candidates[-1], "as requested"
         if method == "auto":
             kind = "validation" if self.folds is None else "held-out"
@@ -145,7 +162,7 @@ class Adaptation:
         return Adapted(chosen, tuple(candidates), failures, reason, notices, self.folds)
 
     def _named(self, text: str, name: str) -> str:
-        """What is said of a background model, with its name if there are several."""
+        """A notice about a background model, with its name if there are several."""
         which = f"the background model {name}" if len(self.backgrounds) > 1 else "the background model"
         return text.replace("the background model", which, 1)
 
@@ -159,14 +176,14 @@ class Adaptation:
 
     def _shared(self) -> tuple[Notice, ...]:
         """Validation queries, or those to be held out, that are also in other data."""
-        found = shared_notices(self.train, self.valid)
+        notices = shared_notices(self.train, self.valid)
         judged, kind = (self.train, "training") if self.valid is None else (self.valid, "validation")
         parts: Any = self.background_data
         alike = [part for part in parts if part.feature_names == judged.feature_names]
         if alike and len({part.n_features for part in alike}) == 1:
             shared = shared_queries(judged, _joined(alike), kind, "background")
-            found += () if shared is None else (Notice(Kind.SHARED_QUERIES, shared.text),)
-        return found
+            notices += () if shared is None else (Notice(Kind.SHARED_QUERIES, shared.text),)
+        return notices
 
     def candidate(self, name: str, step: Callable[[int], Any] | None = None) -> Candidate:
         """Train and evaluate one way, once; InputError if it cannot be used, KeyboardInterrupt if interrupted.
@@ -180,29 +197,29 @@ class Adaptation:
         """
         if name not in self._tried:
             began = time.perf_counter()
-            made = self._train(name, step)
-            if made.facts is not None:
-                _check_facts(made.facts, nothing=name == _BACKGROUND)
+            trained = self._train(name, step)
+            if trained.facts is not None:
+                _check_facts(trained.facts, nothing=name == _BACKGROUND)
             seconds = time.perf_counter() - began
-            found = self._evaluated(made, name)
-            kept = (made.facts, made.details, made.tried, made.scores)
-            self._tried[name] = Candidate(name, made.model, found, seconds, *kept)
+            candidate = self._evaluated(trained, name)
+            kept = (trained.facts, trained.details, trained.tried, trained.scores)
+            self._tried[name] = Candidate(name, trained.model, candidate, seconds, *kept)
         return self._tried[name]
 
-    def _evaluated(self, made: _Made, name: str = "") -> Evaluation:
+    def _evaluated(self, trained: _Made, name: str = "") -> Evaluation:
         if self.valid is not None:
-            return evaluate(self.valid, made.model.predict(self.valid), measures=[self.measure], name=name)
-        assert made.scores is not None
-        return evaluate(self.train, self.train.to_caller_order(made.scores), measures=[self.measure], name=name)
+            return evaluate(self.valid, trained.model.predict(self.valid), measures=[self.measure], name=name)
+        assert trained.scores is not None
+        return evaluate(self.train, self.train.to_caller_order(trained.scores), measures=[self.measure], name=name)
 
     def _names(self, method: str) -> list[str]:
         """What to try, the simplest first."""
-        known = [name for name in METHODS if self.background_data or name not in NEED_DATA]
+        usable = [name for name in METHODS if self.background_data or name not in NEED_DATA]
         if method not in ("auto", *METHODS):
             raise InputError(f"method is {method!r}; expected auto or one of {', '.join(METHODS)}")
-        if method != "auto" and method not in known:
+        if method != "auto" and method not in usable:
             raise InputError(f"the method {method} takes neighbours from the background data; expected background_data")
-        wanted = known if method == "auto" else dict.fromkeys((_BACKGROUND, method))
+        wanted = usable if method == "auto" else dict.fromkeys((_BACKGROUND, method))
         return [*self._alone(), *wanted]
 
     def _alone(self) -> dict[str, str]:
@@ -210,7 +227,6 @@ class Adaptation:
         return {f"{_BACKGROUND} ({name})": name for name in self.backgrounds} if len(self.backgrounds) > 1 else {}
 
     def _train(self, name: str, step: Callable[[int], Any] | None) -> _Made:
-        """A way by name."""
         match name:
             case "background":
                 (first, *others) = self.backgrounds.values()
@@ -231,7 +247,6 @@ class Adaptation:
         return self._unchanged(self.backgrounds[alone], **{_BACKGROUND: alone})
 
     def _unchanged(self, model: Any, **details: Any) -> _Made:
-        """A background model."""
         return _Made(
             model, details=details, scores=None if self.folds is None else background_scores(model, self.train)
         )
@@ -245,8 +260,8 @@ class Adaptation:
     def _in_domain_plan(self) -> Plan:
         if _BACKGROUND in self.in_domain_settings:
             raise InputError("the in-domain ranker has a background; expected one trained on the in-domain data alone")
-        own = {"measure": self.measure} if "measure" in parse_method(self.in_domain).defaults() else {}
-        return self._plan(self.in_domain, own | dict(self.in_domain_settings))
+        parameters = {"measure": self.measure} if "measure" in parse_method(self.in_domain).defaults() else {}
+        return self._plan(self.in_domain, parameters | dict(self.in_domain_settings))
 
     def _in_domain(self, data: RankingData, crossed: tuple[RankingData, Folds] | None = None, **details: Any) -> _Made:
         """Train on data, after cross-validation, where that is asked for, with these folds of this data."""
@@ -254,10 +269,10 @@ class Adaptation:
         if crossed is None:
             trained = planned.train(data, self.valid)
             return _Made(trained.model, trained.facts, {"in_domain": trained.method, **details})
-        found = whole(planned.cross_validate(*crossed))
-        trained = planned.train(data, choice=found)
+        crossed_path = completed(planned.cross_validate(*crossed))
+        trained = planned.train(data, choice=crossed_path)
         kept = {"in_domain": trained.method, **details}
-        return _Made(trained.model, trained.facts, kept, scores=found.scores[: self.train.n_docs])
+        return _Made(trained.model, trained.facts, kept, scores=crossed_path.scores[: self.train.n_docs])
 
     def _crossed(self) -> tuple[RankingData, Folds] | None:
         return None if self.folds is None else (self.train, self.folds)
@@ -268,15 +283,15 @@ class Adaptation:
         keys = {"leaves": "max_leaves", "rate": "learning_rate", "randomize_nodes": "randomize_nodes"}
         keys = keys if grows else {"rate": "learning_rate"}
         grid = {key: _listed(key, getattr(self, key)) for key in keys}
-        most = {"n_trees" if grows else "n_rounds": self.trees} if self.trees is not None else {}
-        found = []
+        limit = {"n_trees" if grows else "n_rounds": self.trees} if self.trees is not None else {}
+        plans = []
         for values in itertools.product(*grid.values()):
             point = dict(zip(grid, values, strict=True))
             settings = {keys[key]: value for key, value in point.items() if value is not None}
-            own = {key: value for key, value in point.items() if len(grid[key]) > 1}
+            varied = {key: value for key, value in point.items() if len(grid[key]) > 1}
             shared = {_BACKGROUND: background, "measure": self.measure}
-            found.append((own, self._plan(name, settings | most | shared)))
-        return found
+            plans.append((varied, self._plan(name, settings | limit | shared)))
+        return plans
 
     def _boosted(self, name: str, step: Callable[[int], Any] | None) -> _Made:
         """The settings that are best on the validation data, the first of equal ones."""
@@ -302,26 +317,26 @@ class Adaptation:
     ) -> _Made:
         """The settings that are best on held-out queries; the background of a fold has not seen its labels either."""
         folds = dataclasses.replace(folds, own=tuple({_BACKGROUND: model} for model in self._fold_starts))
-        found: list[CrossValidation] = []
+        validations: list[CrossValidation] = []
         for _, planned in plans:
-            if found and step is not None:
-                step(len(found))
-            found.append(whole(planned.cross_validate(self.train, folds)))
-        best, scores = best_point(found, folds, self.train)
+            if validations and step is not None:
+                step(len(validations))
+            validations.append(completed(planned.cross_validate(self.train, folds)))
+        best, scores = best_point(validations, folds, self.train)
         point, planned = plans[best]
-        trained = planned.train(self.train, choice=found[best])
-        tried = [(point, max(one.means)) for (point, _), one in zip(plans, found, strict=True)]
+        trained = planned.train(self.train, choice=validations[best])
+        tried = [(point, max(validation.means)) for (point, _), validation in zip(plans, validations, strict=True)]
         return _Made(trained.model, trained.facts, point, tuple(tried) if len(tried) > 1 else (), scores)
 
     def _augmented(self) -> _Made:
         ours = self.train
         rich = _joined(self._rich(ours))
-        found = augment(rich, ours)
-        if not found.data.n_docs:
+        augmentation = augment(rich, ours)
+        if not augmentation.data.n_docs:
             raise InputError("no background document is close enough to the in-domain documents")
-        both = RankingData.concatenate([ours, found.data])
+        both = RankingData.concatenate([ours, augmentation.data])
         crossed = None if self.folds is None else with_neighbours(rich, ours, self.folds)
-        return self._in_domain(both, crossed, **{"documents taken": int(found.data.n_docs)})
+        return self._in_domain(both, crossed, **{"documents taken": int(augmentation.data.n_docs)})
 
     def _rich(self, ours: RankingData) -> list[RankingData]:
         """The background data with the columns of the in-domain data."""
@@ -332,22 +347,22 @@ class Adaptation:
     def _interpolated(self, *others: str) -> _Made:
         names = [*(self.backgrounds if len(self.backgrounds) > 1 else [_BACKGROUND]), *others]
         parts = [*self.backgrounds.values(), *(self.candidate(name).model for name in others)]
-        own: dict[str, Any] = {"in_domain": self.candidate(others[0]).details["in_domain"]} if others else {}
+        details: dict[str, Any] = {"in_domain": self.candidate(others[0]).details["in_domain"]} if others else {}
         scores = None
         if self.valid is not None:
             joined = self._sum(parts, None)
             facts = joined.fit_data(self.valid)
         else:
             assert self.folds is not None
-            known = [background_scores(model, self.train) for model in self.backgrounds.values()]
-            known += [np.asarray(self.candidate(name).scores) for name in others]
+            background_columns = [background_scores(model, self.train) for model in self.backgrounds.values()]
+            background_columns += [np.asarray(self.candidate(name).scores) for name in others]
             learnt = [False] * len(self.backgrounds) + [True] * len(others)
-            found = cross_sum(self._sum, parts, known, learnt, self.train, self.folds)
-            joined, facts, scores = found.joined, found.facts, found.scores
+            crossed = cross_sum(self._sum, parts, background_columns, learnt, self.train, self.folds)
+            joined, facts, scores = crossed.joined, crossed.facts, crossed.scores
             if not others:
-                self._fold_starts[:] = found.models
+                self._fold_starts[:] = crossed.models
         weights = {name: float(weight) for name, weight in zip(names, joined.weights_, strict=True)}
-        return _Made(joined.model_, facts, {**own, "weights": weights}, scores=scores)
+        return _Made(joined.model_, facts, {**details, "weights": weights}, scores=scores)
 
     def _sum(self, parts: Sequence[Any] | None, weights: Any) -> Interpolation:
         """An interpolation of models with weights; None: of features, with weights that are searched for."""
@@ -363,11 +378,11 @@ def _models(background: Any) -> dict[str, Any]:
     """The background models by name."""
     if not isinstance(background, Mapping):
         several = list(background) if isinstance(background, list | tuple) else [background]
-        background = {_BACKGROUND if len(several) == 1 else str(n): one for n, one in enumerate(several, 1)}
+        background = {_BACKGROUND if len(several) == 1 else str(n): ranker for n, ranker in enumerate(several, 1)}
     if not background or None in background.values():
-        what = "background is None" if background else "there is no background"
-        raise InputError(f"{what}; expected a fitted ranker, a model, or what load_model gives")
-    models = {str(name): background_model(one) for name, one in background.items()}
+        problem = "background is None" if background else "there is no background"
+        raise InputError(f"{problem}; expected a fitted ranker, a model, or what load_model gives")
+    models = {str(name): background_model(ranker) for name, ranker in background.items()}
     if len(set(map(id, models.values()))) < len(models):
         raise InputError("a background model is given twice; expected different ones")
     for name in models:
@@ -381,7 +396,7 @@ def _listed(key: str, value: Any) -> list[Any]:
     values = list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else [value]
     if not values:
         raise InputError(f"{key} is empty; expected at least one value")
-    return [one for at, one in enumerate(values) if one not in values[:at]]
+    return [item for at, item in enumerate(values) if item not in values[:at]]
 
 
 def _joined(parts: Sequence[RankingData]) -> RankingData:
@@ -390,12 +405,12 @@ def _joined(parts: Sequence[RankingData]) -> RankingData:
         return parts[0]
     ids = [np.char.add(f"{number}-", part.query_ids.astype(str)) for number, part in enumerate(parts, 1)]
     return RankingData.concatenate(
-        [dataclasses.replace(part, query_ids=some) for part, some in zip(parts, ids, strict=True)]
+        [dataclasses.replace(part, query_ids=part_ids) for part, part_ids in zip(parts, ids, strict=True)]
     )
 
 
 def _check_facts(facts: Fitted, *, nothing: bool = False) -> None:
-    """Half a training is no candidate, and neither is one with nothing to learn from, unless that is accepted."""
+    """Reject interrupted training, and training with nothing to learn from unless that is accepted."""
     if facts.interrupted:
         raise KeyboardInterrupt
     for notice in facts.notices:
@@ -404,6 +419,93 @@ def _check_facts(facts: Fitted, *, nothing: bool = False) -> None:
 
 
 def _other_notices(candidates: Sequence[Candidate]) -> tuple[Notice, ...]:
-    """The notices of all trainings; what they say of the background's features is known already."""
-    found = [notice for one in candidates if one.training is not None for notice in one.training.notices]
-    return tuple(notice for notice in found if notice.kind is not Kind.OTHER_FEATURES)
+    """The notices of all training runs but those on the background's features, which are known already."""
+    notices = [
+        notice for candidate in candidates if candidate.training is not None for notice in candidate.training.notices
+    ]
+    return tuple(notice for notice in notices if notice.kind is not Kind.OTHER_FEATURES)
+
+
+def adapt(
+    background: Any,
+    train: RankingData,
+    valid: RankingData | None = None,
+    *,
+    background_data: RankingData | Sequence[RankingData] | None = None,
+    method: str = "auto",
+    in_domain: str = IN_DOMAIN,
+    in_domain_settings: Mapping[str, Any] | None = None,
+    weights: str = "powell",
+    measure: str | Measure = "ndcg@10",
+    leaves: int | Sequence[int] = 10,
+    rate: float | Sequence[float] | None = None,
+    trees: int | None = None,
+    randomize_nodes: bool | Sequence[bool] = True,
+    random_state: int = 0,
+    n_jobs: int | None = None,
+    cv: int = FOLDS,
+    progress: Callable[[int, int], Any] | None = None,
+) -> Adapted:
+    """Adapt a ranker, or several, to a new domain.
+
+    Parameters
+    ----------
+    background : fitted ranker, model or SavedModel, or several of them
+        Trained on the rich domain. Several, in a list or in a dictionary by name: interpolations have each of them as
+        a component, and what needs a single one starts from their interpolation.
+    train, valid : RankingData
+        The little data of the new domain: to train on, and to choose by. Without ``valid``, everything is chosen by
+        cross-validation over the queries of ``train``, and then trained on all of them.
+    background_data : RankingData or sequence of RankingData, optional
+        Data of the rich domains, from which neighbours of the in-domain documents are taken.
+    method : {"auto", "interpolate", "lambdaboost", "lambdamart", "augment", "in-domain", "interpolate-3"}
+        How to adapt; ``"auto"`` tries every way and prefers the simplest that is not significantly worse than the best
+        on ``valid``, or on held-out queries (paired t-test, p < .05).
+    in_domain : str
+        How the in-domain ranker is trained, and the one with neighbours: any method of `rankwright train`.
+    in_domain_settings : mapping, optional
+        Its parameters, such as ``{"hidden": 15}`` for ``"lambdarank"``.
+    weights : {"powell", "lambdarank"}
+        How the weights of interpolations are fitted, see :class:`Interpolation`.
+    measure : str or Measure
+        Measure to optimise and to choose by.
+    leaves, rate, randomize_nodes : int, float, bool, or a sequence
+        Of boosting from the background: leaves of LambdaMART's trees, shrinkage, and random nodes. Several values: the
+        combination that is best on ``valid``, the first of equal ones. ``rate=None``: the default of each method.
+    trees : int, optional
+        Most trees, or rounds of LambdaBoost. How many are kept is chosen on ``valid``.
+    random_state : int
+        Random seed.
+    n_jobs : int, optional
+        Number of threads; the result does not depend on it.
+    cv : int
+        Folds of cross-validation, without ``valid``.
+    progress : callable, optional
+        Called with (trainings done, trainings in total).
+
+    Examples
+    --------
+    >>> found = adapt(ranker, train, valid, method="auto")  # doctest: +SKIP
+    >>> found.chosen.name, found.reason  # doctest: +SKIP
+    """
+    adaptation = Adaptation(
+        background,
+        train,
+        valid,
+        background_data=background_data,
+        in_domain=in_domain,
+        in_domain_settings=in_domain_settings or {},
+        weights=weights,
+        measure=measure,
+        leaves=leaves,
+        rate=rate,
+        trees=trees,
+        randomize_nodes=randomize_nodes,
+        random_state=random_state,
+        n_jobs=n_jobs,
+        cv=cv,
+    )
+    adapted = adaptation.run(method, progress)
+    for notice in adapted.notices:
+        warnings.warn(notice.text, InputWarning, stacklevel=2)
+    return adapted

@@ -11,23 +11,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.adaptation.methods import IN_DOMAIN, METHODS
-from rankwright.cli.cleaning import clean_data, clean_options, cleaner_alone, relevant_option
-from rankwright.cli.compiling import told_of_compiling
+from rankwright.adaptation.ways import IN_DOMAIN, METHODS
+from rankwright.cli.ahead import told_of_compiling
+from rankwright.cli.cleaning import clean_data, cleaner_alone
 from rankwright.cli.files import check_target, read_features
 from rankwright.cli.options import (
     FILE,
     MISSING_AS_ZERO,
+    Whole,
     assigned,
+    clean_options,
+    columns_option,
+    json_option,
     missing_option,
     numbers,
+    output_option,
+    relevant_option,
     seed_option,
     threads_option,
     whole_numbers,
 )
-from rankwright.cli.progress import progress
-from rankwright.cli.tables import columns_option
-from rankwright.cli.whole import Whole
+from rankwright.cli.printing import progress
 from rankwright.errors import InputError
 from rankwright.training.methods import LISTED, parse_method
 
@@ -36,14 +40,12 @@ if TYPE_CHECKING:
     from rankwright.adaptation.robustness import RobustnessReport
     from rankwright.data.cleaning import Cleaner
     from rankwright.data.dataset import RankingData
-    from rankwright.data.roles import Columns
+    from rankwright.io.roles import Columns
     from rankwright.models.saving import SavedModel
-
-__all__ = ["command"]
 
 _TESTS = {"closed": "test", "open": "open test"}
 _OTHERS = {"train": "training", "valid": "validation", "rich": "background"}
-_NOT_SET = ("background", "callback", "cv", "eval_measure", "n_jobs", "random_state", "warm_start")
+_NOT_SET = ("background", "cv", "random_state")  # and what Python alone, or the command, sets
 _IN_DOMAIN_HELP = f"What to train on FEATURES: {LISTED}."
 _SET_HELP = "A parameter of the --in-domain method, such as hidden=15; an unknown name lists them all."
 _VALID_HELP = "In-domain validation data, to choose by; without it, cross-validation over the queries of FEATURES."
@@ -83,7 +85,7 @@ _TREES_HELP = "Most trees, or rounds of LambdaBoost; how many are kept is chosen
     show_default=True,
     help="How weights of interpolations are found: by exact line search, or by a linear LambdaRank.",
 )
-@click.option("-o", "--output", "target", required=True, type=FILE, metavar="FILE", help="Model file, such as m.rkw.")
+@output_option("Model file, such as m.rkw.")
 @click.option(
     "-m",
     "--measure",
@@ -111,9 +113,9 @@ _TREES_HELP = "Most trees, or rounds of LambdaBoost; how many are kept is chosen
 @clean_options
 @relevant_option
 @missing_option
-@seed_option
+@seed_option()
 @threads_option()
-@click.option("--json", "as_json", is_flag=True, help="Print the outcome as one JSON object.")
+@json_option("Print the outcome as one JSON object.")
 def command(
     backgrounds: tuple[Path, ...],
     features: Path,
@@ -152,8 +154,8 @@ def command(
       rankwright adapt web.rkw train.txt --valid valid.txt --test test.txt --open-test later.txt \\
           --curve 10,20,50,100 --plot curve.png -o adapted.rkw
     """
-    from rankwright.adaptation.choice import adapt
     from rankwright.adaptation.robustness import learning_curve, robustness, write_curve
+    from rankwright.adaptation.ways import adapt
 
     sizes = _sizes(curve, plot, closed)
     read = partial(_prepared, columns=columns, cleaner=cleaner_alone(options), threads=options["threads"])
@@ -195,7 +197,8 @@ def _shared(settings: Sequence[str], measure: str, seed: int, threads: int, **ot
     from rankwright.measures import parse_measure
 
     in_domain = others["in_domain"]
-    known = [name for name in parse_method(in_domain).defaults() if name not in _NOT_SET]
+    parameters = parse_method(in_domain).parameters()
+    known = [name for name, one in parameters.items() if name not in _NOT_SET and not one.instead]
     found = assigned(settings, known)
     if isinstance(found.get("losses"), str):
         found["losses"] = [loss.strip() for loss in found["losses"].split(",")]
@@ -204,7 +207,6 @@ def _shared(settings: Sequence[str], measure: str, seed: int, threads: int, **ot
 
 
 def _folds(cv: int | None, valid: Path | None) -> dict[str, Any]:
-    """The setting that says how to choose without validation data."""
     if cv is not None and valid is not None:
         raise InputError("--cv chooses without validation data; expected either --cv or --valid")
     return {} if cv is None else {"cv": cv}
@@ -313,7 +315,7 @@ def _sizes(curve: str | None, plot: Path | None, closed: Path | None) -> list[in
 
 
 def _show(found: Adapted, judged: Path) -> None:
-    from rankwright.evaluation.render import Table, draw
+    from rankwright.evaluation.render import TextTable, draw
 
     measure = str(found.chosen.evaluation.measures[0])
     rows = []
@@ -335,11 +337,10 @@ def _show(found: Adapted, judged: Path) -> None:
         weights = [f"{weight:.3g} {name}" for name, weight in found.chosen.details["weights"].items()]
         notes.append(f"weights of scaled scores: {' + '.join(weights).replace('+ -', '- ')}")
     header = ("method", measure, "diff", "95% interval", "p t-test", "time")
-    click.echo(draw(Table(header, tuple(rows), tuple(notes))).rstrip())
+    click.echo(draw(TextTable(header, tuple(rows), tuple(notes))).rstrip())
 
 
 def _tuned(one: Candidate, measure: str, where: str) -> str:
-    """The settings that were chosen, and from how many."""
     said = [f"{name} {value}" for name, value in one.details.items()]
     if one.training is not None and one.training.rounds is not None:
         said.append(f"{one.training.rounds.kept} {one.training.rounds.unit}")

@@ -19,9 +19,11 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import click
 
 import rankwright
 from rankwright.caching import keeps_code
@@ -29,14 +31,13 @@ from rankwright.caching import keeps_code
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
 
-__all__ = ["Ahead", "compiling_ahead"]
-
 _MODULE = "rankwright.cli.ahead"
 _MOST_WORKERS = 3  # a method has hardly more parts of equal length
 _LONGEST = 300.0  # seconds that a worker may take: then something is wrong with it
 _LOAD = Path("/proc/loadavg")
 _FORM = "form"  # the file that says how features are stored
 _OBJECTS = (200_000, 50, 1000)  # thresholds of garbage collection
+COMPILING = "compiling the training code, once on this machine: 5 to 40 seconds …"
 
 
 class Ahead:
@@ -194,3 +195,46 @@ def _work(method: str, folder: str) -> None:
 
 if __name__ == "__main__":
     _work(*sys.argv[1:])
+
+
+def announce() -> None:
+    """Say that code is compiled."""
+    click.echo(COMPILING, err=True)
+
+
+@contextmanager
+def told_of_compiling(
+    what: str = COMPILING, *, told: bool = False, device: str = "cpu"
+) -> Iterator[Callable[[], bool]]:
+    """Say, unless ``told``, when numba compiles what its cache lacks; yields a function that tells whether it did."""
+    from numba.core import event
+
+    began: list[Any] = []
+
+    def begin(_: Any) -> None:
+        if not began and not told:
+            click.echo(what, err=True)
+        began.append(True)
+
+    with ExitStack() as listening:
+        listening.enter_context(event.install_listener("numba:compile", _listener(event.Listener, begin)))
+        if device == "cuda":
+            with suppress(ImportError, ValueError):  # of other versions, which then compile in silence
+                from numba.cuda.core import event as of_card
+
+                # Taken once to look for a kernel in the cache, and once more to compile it.
+                teller = _listener(of_card.Listener, begin, 2)
+                listening.enter_context(of_card.install_listener("numba-cuda:compiler_lock", teller))
+        yield lambda: bool(began)
+
+
+def _listener(kind: Any, begin: Callable[[Any], None], deep: int = 1) -> Any:
+    """A listener to events of numba, or of numba-cuda, that calls a function when so many have begun within another."""
+    under_way: list[Any] = []
+
+    def on_start(_: Any, event: Any) -> None:
+        under_way.append(event)
+        if len(under_way) == deep:
+            begin(event)
+
+    return type("Teller", (kind,), {"on_start": on_start, "on_end": lambda _, event: under_way and under_way.pop()})()

@@ -1,4 +1,4 @@
-"""``--clean`` and what belongs to it, for commands that read features; and missing values filled."""
+"""Data cleaned as ``--clean`` and what belongs to it say, and missing values filled."""
 
 from __future__ import annotations
 
@@ -12,32 +12,6 @@ from rankwright.errors import InputError
 if TYPE_CHECKING:
     from rankwright.data.cleaning import Cleaner, Cleaning
     from rankwright.data.dataset import RankingData
-
-__all__ = ["clean_data", "clean_options", "cleaner_alone", "cleaner_of", "filled", "relevant_option"]
-
-_CLEAN_HELP = (
-    "Drop documents whose features are all 0, and relevant and other documents of a query that look the same, as "
-    "KDD'08 did; reports how many."
-)
-_ABOVE_HELP = "With --clean: documents look the same if the cosine of their features is above this.  [default: 0.99]"
-_SCALED_HELP = "With --clean: decide by features scaled to 0 … 1 within each query; the features stay unchanged."
-
-
-def clean_options(function: Any) -> Any:
-    """``--clean``, ``--clean-above`` and ``--clean-scaled``."""
-    for option in (
-        click.option("--clean-scaled", is_flag=True, help=_SCALED_HELP),
-        click.option("--clean-above", type=float, metavar="COSINE", help=_ABOVE_HELP),
-        click.option("--clean", is_flag=True, help=_CLEAN_HELP),
-    ):
-        function = option(function)
-    return function
-
-
-relevant_option = click.option(
-    "--relevant-from", type=float, metavar="LABEL", help="With --clean: lowest relevant label.  [default: 1]"
-)
-"""Of commands where it is for cleaning only."""
 
 
 def cleaner_alone(options: dict[str, Any]) -> Cleaner | None:

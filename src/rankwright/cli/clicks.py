@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankwright.cli.files import check_target
-from rankwright.cli.options import FILE
-from rankwright.cli.whole import Whole
+from rankwright.cli.options import FILE, Whole, output_option
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.clicks.estimates import ClickEstimates
     from rankwright.clicks.log import ClickLog
     from rankwright.clicks.training import ClickPages
-
-__all__ = ["command"]
 
 _MODEL_HELP = (
     "pbm: position-based; coec: clicks over expected clicks; cascade, sdbn, dbn: users who read from the top, which "
@@ -48,18 +45,14 @@ def _parts(_: click.Context, param: click.Parameter, text: str | None) -> list[f
 
 
 def _columns(_: click.Context, param: click.Parameter, text: str | None) -> dict[str, str]:
-    found = {}
-    for part in (text or "").split(",") if text else ():
-        name, equals, column = part.partition("=")
-        if not equals or not column:
-            raise InputError(f"--columns has {part!r}; expected NAME=COLUMN, separated by commas")
-        found[name.strip()] = column.strip()
-    return found
+    from rankwright.io.roles import CLICKS, parse_columns
+
+    return parse_columns(text, CLICKS) or {}
 
 
 @click.command("clicks")
 @click.argument("log", metavar="LOG", type=FILE)
-@click.option("-o", "--output", "target", required=True, type=FILE, metavar="FILE", help="Judgements to write.")
+@output_option("Judgements to write.")
 @click.option(
     "--model",
     type=click.Choice(["pbm", "coec", "cascade", "sdbn", "dbn"]),
@@ -96,7 +89,7 @@ def command(log: Path, target: Path, **options: Any) -> None:
       rankwright clicks log.csv -o qrels.txt --features f.rank --write-pages pages.rank --write-propensities p.csv
       rankwright train pages.rank --method lambdamart --position position --pair pair --propensities p.csv -o m.rkw
     """
-    from rankwright.cli.progress import reading
+    from rankwright.cli.printing import reading
     from rankwright.clicks.filters import drop_sessions
     from rankwright.clicks.models import click_model
     from rankwright.clicks.reading import read_clicks
@@ -163,13 +156,12 @@ def _check_pages(options: dict[str, Any]) -> None:
         missing, present = sorted(given, key=lambda name: given[name])
         raise InputError(f"{present} is given without {missing}; expected both")
     if options["pages"] is not None:
-        from rankwright.data.formats import check_suffix
+        from rankwright.io.detect import check_suffix
 
         check_suffix(options["pages"])
 
 
 def _pages(path: Path, log: ClickLog, names: list[str], features: Path) -> ClickPages:
-    """The pages of the log with their features."""
     from rankwright.cli.files import read_features
     from rankwright.clicks.training import click_pages
 
@@ -182,7 +174,7 @@ def _pages(path: Path, log: ClickLog, names: list[str], features: Path) -> Click
 
 def _write_pages(pages: ClickPages, path: Path) -> str:
     """Write the pages; what to say of them."""
-    from rankwright.data.formats import write_data
+    from rankwright.io.detect import write_data
 
     data, table = pages.data, pages.table
     write_data(table, path)
@@ -202,7 +194,6 @@ def _write_queries(log: ClickLog, names: list[str], path: Path) -> None:
 
 
 def _propensities(path: Path) -> Any:
-    """Propensities from CSV with the columns position and propensity."""
     from rankwright.clicks.reading import read_propensities
 
     return read_propensities(path)

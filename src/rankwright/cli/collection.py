@@ -7,23 +7,14 @@ from pathlib import Path
 
 import click
 
-from rankwright.cli.progress import progress
+from rankwright.cli.options import output_option
+from rankwright.cli.printing import progress
 from rankwright.errors import InputError
-
-__all__ = ["command"]
 
 
 @click.command("collection")
 @click.argument("name", metavar="NAME", type=click.Choice(["python-docs"]))
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="FOLDER",
-    help="Folder for docs.jsonl, queries.jsonl and qrels.txt; other files in it are kept.",
-)
+@output_option("Folder for docs.jsonl, queries.jsonl and qrels.txt; other files in it are kept.", metavar="FOLDER")
 def command(name: str, target: Path) -> None:
     """Write the documents, queries and judgements of the collection NAME to a folder.
 

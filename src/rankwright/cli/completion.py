@@ -6,13 +6,8 @@ that is completed loads numba.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import click
-from click.shell_completion import CompletionItem, ShellComplete, get_completion_class
-
-__all__ = ["command", "complete_measure", "complete_method", "completed"]
+from click.shell_completion import ShellComplete, get_completion_class
 
 _PROGRAM = "rankwright"
 _VARIABLE = "_RANKWRIGHT_COMPLETE"
@@ -63,28 +58,3 @@ def _of_shell(cli: click.Command, shell: str) -> ShellComplete:
     kind = get_completion_class(shell)
     assert kind is not None
     return kind(cli, {}, _PROGRAM, _VARIABLE)
-
-
-def _names(find: Callable[[], list[str]]) -> Any:
-    """The ``shell_complete`` of an option that takes one of some names, upper or lower case."""
-
-    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-        return [CompletionItem(name) for name in find() if name.lower().startswith(incomplete.lower())]
-
-    return complete
-
-
-def _methods() -> list[str]:
-    from rankwright.training.methods import NAMES
-
-    return list(NAMES)
-
-
-def _measures() -> list[str]:
-    from rankwright.measures import measure_classes
-
-    return sorted(measure_classes(), key=str.lower)
-
-
-complete_method, complete_measure = _names(_methods), _names(_measures)
-"""``shell_complete`` of ``--method`` and ``--measure``."""

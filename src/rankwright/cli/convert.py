@@ -9,19 +9,26 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from rankwright.cli.cleaning import clean_data, clean_options, cleaner_alone, filled, relevant_option
+from rankwright.cli.cleaning import clean_data, cleaner_alone, filled
 from rankwright.cli.files import check_missing
+from rankwright.cli.options import (
+    FILE,
+    Whole,
+    clean_options,
+    columns_option,
+    group_option,
+    negative_option,
+    output_option,
+    relevant_option,
+)
 from rankwright.cli.parts import joined, partition
-from rankwright.cli.tables import columns_option, read_judgements, tell_doubt, tell_layout
-from rankwright.cli.whole import Whole
+from rankwright.cli.tables import read_judgements, tell_doubt, tell_layout
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.data.cleaning import Cleaner
-    from rankwright.data.formats import Detected
-    from rankwright.data.roles import Columns
-
-__all__ = ["command"]
+    from rankwright.io.detect import Detected
+    from rankwright.io.roles import Columns
 
 _RUN_COLUMNS = ("query", "Q0", "document", "rank", "score", "tag")
 _TREC_SUFFIXES = {"run": (".run", ".trec", ".txt"), "qrels": (".qrels", ".txt")}
@@ -29,28 +36,15 @@ _FILL_HELP = "Put this number where a feature is missing; do the same to all dat
 
 
 @click.command("convert")
-@click.argument("sources", metavar="INPUT...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="OUTPUT",
-    help="File or folder to write.",
-)
+@click.argument("sources", metavar="INPUT...", nargs=-1, required=True, type=FILE)
+@output_option("File or folder to write.", metavar="OUTPUT")
 @click.option(
     "--dtype",
     type=click.Choice(["float32", "float64"]),
     help="Type of the features.  [default: float64 for text, otherwise unchanged]",
 )
-@click.option(
-    "--group",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Documents per query, for text without qid.",
-)
-@click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
+@group_option
+@negative_option
 @click.option("--sparse/--dense", default=None, help="Store the features sparse or dense.  [default: unchanged]")
 @click.option(
     "--scale",
@@ -109,7 +103,7 @@ def command(
       rankwright convert big/*.parquet --by-query 64 -o big.parts
       rankwright convert big.parts -o big.rank
     """
-    from rankwright.data.formats import FEATURE_FORMATS, detected
+    from rankwright.io.detect import FEATURE_FORMATS, detected
 
     cleaner = cleaner_alone(options)
     negative: Literal["error", "zero"] = "zero" if negative_as_zero else "error"
@@ -155,11 +149,11 @@ def _features(
     columns: Columns | None,
 ) -> Callable[[], str]:
     """Read features; the result writes them and returns a summary."""
-    from rankwright.cli.progress import reading
-    from rankwright.data.formats import check_suffix, read_data, suffix_of, write_data
+    from rankwright.cli.printing import reading
+    from rankwright.io.detect import FORMATS, check_suffix, read_data, suffix_of, write_data
 
     check_suffix(target)
-    if dtype is None and found.kind in ("letor", "csv"):
+    if dtype is None and FORMATS[found.kind].is_text:
         dtype = "float64"
     tell_layout(found, columns)
     tell_doubt(found)
@@ -187,10 +181,10 @@ def _features(
 
 def _trec(found: Detected, target: Path, negative_as_zero: bool, columns: Columns | None) -> Callable[[], str]:
     """Read judgements or a run; the result writes them and returns a summary."""
-    from rankwright.cli.progress import reading
+    from rankwright.cli.printing import reading
     from rankwright.data.columns import read_columns
-    from rankwright.data.formats import suffix_of
     from rankwright.data.trec import read_run, write_qrels, write_run
+    from rankwright.io.detect import suffix_of
 
     is_run = found.kind == "run"
     if suffix_of(target) not in _TREC_SUFFIXES[found.kind]:
@@ -199,10 +193,12 @@ def _trec(found: Detected, target: Path, negative_as_zero: bool, columns: Column
         raise InputError(f"{found.path} is {what}; expected the output to end in {expected} (also with .gz)", target)
     if is_run:
         with reading(found.path) as progress:
-            table = read_run(found.source, progress)
+            table = read_run(found.source, progress, columns=columns)
     else:
         table = read_judgements(found.source, columns)
-    tag = next(read_columns(found.source, _RUN_COLUMNS, ("tag",))).fields["tag"][0] if is_run else b""
+    tag = b"rankwright"
+    if is_run and not table.layout:  # not a table with a header
+        tag = next(read_columns(found.source, _RUN_COLUMNS, ("tag",))).fields["tag"][0]
     if negative_as_zero and not is_run:
         table = replace(table, values=table.values.clip(0))
 

@@ -8,23 +8,27 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.cli.cleaning import clean_data, clean_options, cleaner_alone, relevant_option
-from rankwright.cli.compiling import COMPILING
+from rankwright.cli.ahead import COMPILING
+from rankwright.cli.cleaning import clean_data, cleaner_alone
 from rankwright.cli.files import check_plots, naming_files, read_features
-from rankwright.cli.options import FILE, numbers
-from rankwright.cli.progress import progress
-from rankwright.cli.tables import columns_option
+from rankwright.cli.options import (
+    FILE,
+    Whole,
+    clean_options,
+    json_option,
+    numbers,
+    relevant_option,
+    training_data_options,
+)
+from rankwright.cli.printing import progress
 from rankwright.cli.training import must_compile
-from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
-    from rankwright.data.roles import Columns
-    from rankwright.training.health_table import TrainingHealth
+    from rankwright.io.roles import Columns
+    from rankwright.training.health import TrainingHealth
     from rankwright.training.pair_models import PairModels
-
-__all__ = ["command"]
 
 _OUTSIDE_BRACKETS = re.compile(r",(?![^(]*\))")
 _DEFAULT_LOSSES = "map,ndcg@10,mrr@10,auc,pairs"
@@ -53,13 +57,10 @@ _TOL_HELP = "Train until the objective is proved to be this close to the optimum
 @click.option("--no-standardize", is_flag=True, help="Train on the raw features, as the papers do.")
 @click.option("--tol", type=float, default=1e-3, show_default=True, help=_TOL_HELP)
 @click.option("--max-passes", type=Whole(1), default=200, show_default=True, help="Passes over the data, per fit.")
-@click.option("--group", type=FILE, metavar="FILE", help="Documents per query, for text without qid.")
-@click.option("--valid-group", type=FILE, metavar="FILE", help="The same for the validation data.")
-@click.option("--negative-as-zero", is_flag=True, help="Treat labels below 0 as not relevant; otherwise an error.")
-@columns_option
+@training_data_options
 @clean_options
 @relevant_option
-@click.option("--json", "as_json", is_flag=True, help="Print the table and the findings as one JSON object.")
+@json_option("Print the table and the findings as one JSON object.")
 @click.option("--pairs", is_flag=True, help=_PAIRS_HELP)
 @click.option("--query", "queries", multiple=True, metavar="ID", help=_QUERY_HELP)
 def command(
@@ -156,7 +157,6 @@ def _check_pairs(pairs: bool, C_grid: list[float] | None, queries: tuple[str, ..
 
 
 def _losses(text: str) -> list[Any]:
-    """The losses of a list."""
     chosen: list[Any] = []
     for part in _OUTSIDE_BRACKETS.split(text):
         names = [name.strip() for name in part.split("+")]

@@ -25,11 +25,10 @@ import click
 
 import rankwright
 from rankwright.caching import VARIABLE, cache_refused, keeps_code, temporary_cache
-from rankwright.cli.compiling import told_of_compiling
+from rankwright.cli.ahead import told_of_compiling
+from rankwright.cli.options import json_option
 from rankwright.cli.printing import styled
 from rankwright.errors import InputError
-
-__all__ = ["EXTRAS", "Check", "command"]
 
 _GB = 1e9
 _LITTLE_MEMORY, _LITTLE_SPACE = 1.0, 0.5  # GB
@@ -74,7 +73,7 @@ class Check:
 
 
 @click.command("doctor")
-@click.option("--json", "as_json", is_flag=True, help="Print the checks as one JSON object.")
+@json_option("Print the checks as one JSON object.")
 def command(as_json: bool) -> None:
     """Check that this installation works: versions, extras, folders, memory, and a small training.
 

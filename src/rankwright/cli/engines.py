@@ -17,35 +17,11 @@ if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
     from rankwright.engines.fleet import Transport
     from rankwright.engines.journal import Journal
+    from rankwright.io.roles import Columns
 
-__all__ = [
-    "Course",
-    "engine_option",
-    "engine_started",
-    "open_parted",
-    "resume_option",
-    "tell_of_copies",
-    "training_course",
-]
-
-_ENGINE_HELP = (
-    "Where data in parts is used, or features are made: local, processes, processes:4, dask://host:port, dask://local "
-    "or dask://local:4. The result does not depend on it."
-)
-_RESUME_HELP = "Go on with a training that was interrupted: the same command with --resume."
-_NOT_DECIDING = {"target", "threads", "engine", "resume", "as_json", "features", "valid", "start", "background"}
+_NOT_DECIDING = {"target", "threads", "engine", "resume", "as_json"}  # options of train that leave the model as it is
 _LITTLE = 100_000_000  # values, rows × features: see docs/howto/scale.md
 _CHUNK = 1 << 22
-
-
-def engine_option(function: Any) -> Any:
-    """``--engine``, of commands that can use data in parts."""
-    return click.option("--engine", metavar="ENGINE", help=_ENGINE_HELP)(function)
-
-
-def resume_option(function: Any) -> Any:
-    """``--resume``, of commands that train."""
-    return click.option("--resume", is_flag=True, help=_RESUME_HELP)(function)
 
 
 @contextmanager
@@ -67,20 +43,22 @@ def engine_started(name: str | None) -> Iterator[Transport | None]:
         logging.disable(logging.NOTSET)
 
 
-def open_parted(path: Path, transport: Transport, group: Path | None = None) -> RankingData:
+def open_parted(
+    path: Path, transport: Transport, group: Path | None = None, columns: Columns | None = None
+) -> RankingData:
     """The data of a folder, its parts with an engine."""
-    from rankwright.data.formats import detected
     from rankwright.engines.local import Local
     from rankwright.engines.opening import open_parts
+    from rankwright.io.detect import detected
 
-    with detected(path) as found:
+    with detected(path, columns) as found:
         kind = found.kind
     if kind not in ("parts", "folders") and not (kind == "parquet" and Path(path).is_dir()):
         how = f"rankwright convert {path} --by-query 16 -o {path.stem}.parts"
         raise InputError(f"is not in parts, which --engine needs; make them: {how}", path)
     if group is not None:
         raise InputError("group sizes are for LETOR text without qid; this data has query ids", path)
-    data = open_parts(path, transport)
+    data = open_parts(path, transport, columns=columns)
     values = data.n_docs * data.n_features
     if values < _LITTLE and not isinstance(transport, Local):
         what = f"{path} has {values:,} values (rows × features)"
@@ -91,9 +69,10 @@ def open_parted(path: Path, transport: Transport, group: Path | None = None) -> 
 def tell_of_copies(ranker: Any, method: str, *given: RankingData | None) -> None:
     """Say that features in parts are brought together for a ranker that does not train in parts."""
     from rankwright.data.parts import feature_bytes
-    from rankwright.engines.features import is_parted
+    from rankwright.data.places import place_of
 
-    parted = [data for data in given if data is not None and is_parted(data) and not ranker.trains_in_parts(data)]
+    some = [data for data in given if data is not None and place_of(data).is_partitioned]
+    parted = [data for data in some if not ranker.trains_in_parts(data)]
     if parted:
         size = sum(map(feature_bytes, parted)) / 1e6
         what = f"{method} trains in one place; the features are copied there from their parts"
@@ -124,13 +103,11 @@ class Course:
 
     def follow(self, *parts: RankingData | None) -> None:
         """Keep the results of what is computed with these data."""
-        from rankwright.data.parts import stored
-        from rankwright.engines.features import PartedFeatures
+        from rankwright.data.places import place_of
 
         for data in parts:
-            X = None if data is None else stored(data)[0]
-            if isinstance(X, PartedFeatures):
-                X.fleet.journal = self.journal
+            if data is not None:
+                place_of(data).record_to(self.journal)
 
     def finish(self, whole: bool) -> None:
         """The model is saved: the journal is removed, unless the training was stopped on the way."""
@@ -146,14 +123,14 @@ class Course:
 
 
 @contextmanager
-def training_course(engine: str | None, resume: bool, target: Path, **files: Path | None) -> Iterator[Course | None]:
+def training_course(engine: str | None, resume: bool, target: Path) -> Iterator[Course | None]:
     """The course of a training with an engine; None without one. An error says how to go on."""
     if engine is None:
         if resume:
             raise InputError("--resume is for trainings with --engine; expected --engine, too")
         yield None
         return
-    course = Course(target, _key(files), resume)
+    course = Course(target, _key(), resume)
     try:
         yield course
     except InputError as error:
@@ -167,17 +144,18 @@ def training_course(engine: str | None, resume: bool, target: Path, **files: Pat
             course.journal.remove()  # there is nothing to go on from
 
 
-def _key(files: Mapping[str, Path | None]) -> dict[str, Any]:
+def _key() -> dict[str, Any]:
     """What decides a training: version, options, and the content of files."""
     from rankwright import __version__
 
     options = click.get_current_context().params
     given = {name: _text(value) for name, value in sorted(options.items()) if name not in _NOT_DECIDING}
-    content = {name: None if path is None else _fingerprint(path) for name, path in files.items()}
-    return {"version": __version__, **given, **content}
+    return {"version": __version__, **given}
 
 
 def _text(value: Any) -> Any:
+    if isinstance(value, Path):
+        return _fingerprint(value)
     return value if value is None or isinstance(value, bool | int | float) else str(value)
 
 

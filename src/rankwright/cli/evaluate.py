@@ -1,23 +1,95 @@
-"""`rankwright evaluate`: means of measures, or the values of every query."""
+"""`rankwright evaluate` and `rankwright compare`: measures of systems, and their differences from a baseline.
+
+The first file contains judgements: TREC qrels, or a feature file with labels. The others are the systems: TREC runs, or
+files with one score per document of the feature file.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
 
 import click
+import numpy as np
 
-from rankwright.cli.engines import engine_option, engine_started
-from rankwright.cli.printing import print_data
-from rankwright.cli.systems import evaluate_files, measure_options
-from rankwright.evaluation.render import render
+from rankwright.cli.engines import engine_started, open_parted
+from rankwright.cli.files import check_plots
+from rankwright.cli.options import (
+    FILE,
+    Whole,
+    columns_option,
+    complete_measure,
+    engine_option,
+    json_option,
+    seed_option,
+    together,
+)
+from rankwright.cli.printing import print_data, progress, reading
+from rankwright.cli.tables import matched, read_judgements, tell_doubt, tell_layout, tell_queries
+from rankwright.data.columns import read_columns
+from rankwright.data.dataset import RankingData
+from rankwright.data.letor import read_letor_labels
+from rankwright.data.trec import TrecTable, read_run
+from rankwright.engines.fleet import Transport
+from rankwright.errors import InputError
+from rankwright.evaluation.comparison import compare
+from rankwright.evaluation.curves import curve_measures, query_curves
+from rankwright.evaluation.evaluate import DEFAULT_MEASURES, Evaluation, Judgements, evaluate, evaluate_run
+from rankwright.evaluation.render import FORMATS, render
+from rankwright.evaluation.significance import CORRECTIONS, TESTS
+from rankwright.io.detect import Detected, detected, read_data
+from rankwright.io.roles import Columns
+from rankwright.measures import Measure, parse_measure
 
-__all__ = ["command"]
+_MEASURE_HELP = (
+    "AP, nDCG@10, RR@10, P(rel=2)@5, R@100, AUC, ERR@20, Success@5, Bpref, Rprec, …; repeat for several.  "
+    f"[default: {', '.join(DEFAULT_MEASURES)}]"
+)
+_CONVENTION_HELP = "Default gain of nDCG: rel (trec; default for qrels) or 2^rel−1 (letor; default for feature files)."
+_EMPTY_HELP = "Value of a query without a relevant document."
+_MISSING_HELP = "Value of a judged query that is missing from a run."
+_GROUP_HELP = "Documents per query, one number per line, for a feature file without qid."
+_QUERIES_HELP = "The queries, for judgements that name them by their text instead of their id."
+_SUBTOPICS_HELP = "The second column of the qrels is the subtopic, for alpha_nDCG and ERR_IA."
+_FORMAT_HELP = "Output format."
+_STRATA_HELP = "The qrels have five columns, the fourth of them the stratum, for xinfAP."
+_PLOT_HELP = "Plot the systems by depth of the ranking and by query into a .png or .svg file; may be repeated."
+_POWER_HELP = "Show how many queries would be needed to see each difference with this probability, such as 0.8."
+_RBO_HELP = "Show how alike each run is to the baseline: rank-biased overlap, for example with P 0.9."
+_QUERY_HELP = "Draw the curves of this query, too; may be repeated, up to 12 queries."
+
+_measure_options = together(
+    click.option(
+        "-m",
+        "--measure",
+        "measures",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=complete_measure,
+        help=_MEASURE_HELP,
+    ),
+    click.option("--convention", type=click.Choice(["trec", "letor"]), help=_CONVENTION_HELP),
+    click.option("--empty", type=click.Choice(["0", "1", "skip"]), default="0", show_default=True, help=_EMPTY_HELP),
+    click.option("--missing", type=click.Choice(["0", "skip"]), default="0", show_default=True, help=_MISSING_HELP),
+    click.option("--group", type=click.Path(), metavar="FILE", help=_GROUP_HELP),
+    click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 in a feature file as 0."),
+    click.option("--subtopics", is_flag=True, help=_SUBTOPICS_HELP),
+    click.option("--strata", is_flag=True, help=_STRATA_HELP),
+    click.option("--queries", "queries_file", type=click.Path(), metavar="FILE", help=_QUERIES_HELP),
+    columns_option,
+    click.option(
+        "--format", "kind", type=click.Choice(FORMATS), default="text", show_default=True, help="Output format."
+    ),
+    json_option("Same as --format json."),
+)
 
 
 @click.command("evaluate")
 @click.argument("judgements", metavar="QRELS|FEATURES", type=click.Path())
 @click.argument("systems", metavar="RUN|SCORES...", nargs=-1, required=True, type=click.Path())
-@measure_options
+@_measure_options
 @engine_option
 @click.option("-q", "--per-query", is_flag=True, help="Show every query, not just the means.")
 def command(
@@ -47,3 +119,269 @@ def command(
         print_data(text)
     else:
         click.echo(text, nl=False)
+
+
+def evaluate_files(
+    judgements: str,
+    systems: Sequence[str],
+    measures: Sequence[str | Measure],
+    convention: str | None,
+    empty: str,
+    missing: str,
+    group: str | None,
+    negative_as_zero: bool,
+    queries_file: str | None = None,
+    columns: Columns | None = None,
+    engine: Transport | None = None,
+    subtopics: bool = False,
+    strata: bool = False,
+) -> list[Evaluation]:
+    """Evaluate every system file against the judgements; each file is opened once."""
+    asked = [parse_measure(measure) for measure in measures or DEFAULT_MEASURES]
+    options: dict[str, Any] = {"measures": asked, "empty": _number(empty)}
+    data = None
+    judged = _pooled(judgements, subtopics, strata, queries_file)
+    if judged is None:
+        with detected(judgements, columns) as source:
+            _check_judgements(source, engine)
+            if source.kind == "qrels":
+                judged = Judgements(_matched(read_judgements(source.source, columns), queries_file, judgements))
+            else:
+                data = _labelled(source, group, negative_as_zero, columns, engine)
+    options["convention"] = convention or ("trec" if data is None else "letor")
+    evaluations: list[Evaluation] = []
+    listed: dict[int, Any] = {}  # scores, by the place of their system
+    for system, name in zip(systems, _names(systems), strict=True):
+        with detected(system) as file, reading(system) as progress:
+            _check_system(file, data)
+            if file.kind == "scores":
+                assert data is not None
+                listed[len(evaluations)] = scores = _read_scores(file, data, judgements, progress)
+                evaluations.append(evaluate(data, scores, name=name, **options))
+                continue
+            if judged is None:
+                assert data is not None
+                judged = _as_judgements(data, judgements)
+            run = read_run(file.source, progress)
+            evaluations.append(evaluate_run(judged, run, missing=_number(missing), name=name, **options))
+    if judged is not None and data is not None:  # beside a run, scores are one: by the same rule for ties
+        for place, scores in listed.items():
+            run = _as_run(data, scores, name := evaluations[place].name)
+            evaluations[place] = evaluate_run(judged, run, missing=_number(missing), name=name, **options)
+    return evaluations
+
+
+def _check_judgements(source: Detected, engine: Transport | None) -> None:
+    wrong = {"run": "TREC run", "scores": "file of scores", "model": "model"}.get(source.kind)
+    if wrong is not None:
+        raise InputError(f"is a {wrong}; expected qrels or a feature file as the first argument", source.path)
+    if source.kind == "qrels" and engine is not None:
+        raise InputError("contains judgements, without features; --engine is for data in parts", source.path)
+
+
+def _pooled(path: str, subtopics: bool, strata: bool, queries: str | None) -> Judgements | None:
+    """Judgements by subtopic or with strata; None if they are neither."""
+    if subtopics and strata:
+        raise InputError("--subtopics and --strata are for different files; expected one of them")
+    if not subtopics and not strata:
+        return None
+    from rankwright.data.pooled_qrels import read_strata, read_subtopics
+
+    with reading(path) as progress:
+        table = read_subtopics(path, progress) if subtopics else read_strata(path, progress)
+    return Judgements(_matched(table, queries, path))
+
+
+def _matched(table: TrecTable, queries: str | None, path: str) -> TrecTable:
+    """Judgements with the ids of a file of queries, if there is one."""
+    if queries is None:
+        return table
+    from rankwright.text.reading.queries import read_queries
+
+    asked = read_queries(queries)
+    tell_queries(asked, queries)
+    return matched(table, asked, Path(path))
+
+
+def _check_system(file: Detected, data: RankingData | None) -> None:
+    if file.kind == "model":
+        raise InputError("is a model; expected the run or scores that `rankwright rank` makes with it", file.path)
+    if file.kind not in ("run", "scores"):
+        raise InputError("neither a TREC run (6 columns) nor a file of scores (1 column)", file.path)
+    if file.kind == "scores" and data is None:
+        raise InputError("contains scores without document ids; expected a TREC run to go with qrels", file.path)
+
+
+def _number(text: str) -> Any:
+    return text if text == "skip" else int(text)
+
+
+def _names(systems: Sequence[str]) -> list[str]:
+    """File names without folder and common suffixes; whole paths if those are not unique."""
+    names = []
+    for system in systems:
+        name = Path(system).name.removesuffix(".gz")
+        stem, dot, end = name.rpartition(".")
+        names.append(stem if dot and stem and end in ("run", "txt", "scores", "trec", "res") else name)
+    return names if len(set(names)) == len(names) else [str(system) for system in systems]
+
+
+def _labelled(
+    file: Detected, group: str | None, negative_as_zero: bool, columns: Columns | None, engine: Transport | None
+) -> RankingData:
+    """The labels of a feature file; features of LETOR text are skipped, which needs no numba."""
+    if engine is not None:
+        return open_parted(Path(file.path), engine, columns=columns)
+    negative: Literal["zero", "error"] = "zero" if negative_as_zero else "error"
+    tell_layout(file, columns)
+    tell_doubt(file)
+    with reading(file.path) as progress:
+        if file.kind != "letor":
+            return read_data(file, group=group, negative=negative, columns=columns, progress=progress)
+        labels, qid, doc_ids = read_letor_labels(file.source, group=group, negative=negative, progress=progress)
+    return RankingData.from_arrays(np.empty((len(labels), 0)), labels, qid, doc_ids=doc_ids)
+
+
+def _as_judgements(data: RankingData, path: str) -> Judgements:
+    if data.doc_ids is None:
+        raise InputError(
+            "has no document ids, which runs need; expected `# docid = …` in every line, or score files", path
+        )
+    table = TrecTable.from_columns(data.qid, data.doc_ids, data.labels, Path(path).name)
+    return Judgements(table)
+
+
+def _as_run(data: RankingData, scores: Any, name: str) -> TrecTable:
+    assert data.doc_ids is not None
+    return TrecTable.from_columns(data.qid, data.doc_ids, scores if data.rows is None else scores[data.rows], name)
+
+
+def _read_scores(file: Detected, data: RankingData, features: str, progress: Any) -> Any:
+    chunks = list(read_columns(file.source, ("score",), ("score",), progress))
+    scores = np.concatenate([chunk.numbers("score") for chunk in chunks])
+    if len(scores) != data.n_docs:
+        raise InputError(
+            f"{len(scores)} scores, but {features} has {data.n_docs} documents; expected one score per document",
+            file.path,
+        )
+    return scores
+
+
+@click.command("compare")
+@click.argument("judgements", metavar="QRELS|FEATURES", type=click.Path())
+@click.argument("baseline", metavar="BASELINE", type=click.Path())
+@click.argument("systems", metavar="RUN|SCORES...", nargs=-1, required=True, type=click.Path())
+@_measure_options
+@click.option(
+    "--test",
+    "tests",
+    multiple=True,
+    type=click.Choice(list(TESTS)),
+    help="Significance test; repeat for several.  [default: all]",
+)
+@click.option(
+    "--correction",
+    type=click.Choice(CORRECTIONS),
+    default="holm",
+    show_default=True,
+    help="Correction for the number of systems compared on a measure.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    default=0.95,
+    show_default=True,
+    help="Confidence level of the bootstrap intervals.",
+)
+@click.option(
+    "--resamples",
+    type=Whole(1),
+    default=9999,
+    show_default=True,
+    help="Resamples of the randomisation test and the bootstrap.",
+)
+@seed_option()
+@click.option("--power", type=click.FloatRange(0.05, 1, min_open=True, max_open=True), metavar="P", help=_POWER_HELP)
+@click.option("-q", "--per-query", is_flag=True, help="Show every query, too: all values, and differences.")
+@click.option("--rbo", type=click.FloatRange(0, 1, min_open=True, max_open=True), metavar="P", help=_RBO_HELP)
+@click.option("--plot", "plots", multiple=True, type=FILE, metavar="FILE", help=_PLOT_HELP)
+@click.option("--plot-query", "queries", multiple=True, metavar="ID", help=_QUERY_HELP)
+def compare_command(
+    judgements: str,
+    baseline: str,
+    systems: tuple[str, ...],
+    tests: tuple[str, ...],
+    correction: str,
+    confidence: float,
+    resamples: int,
+    seed: int,
+    power: float | None,
+    plots: tuple[Path, ...],
+    queries: tuple[str, ...],
+    per_query: bool,
+    rbo: float | None,
+    kind: str,
+    as_json: bool,
+    **options: Any,
+) -> None:  # fmt: skip
+    """Compare runs or score files with a baseline: differences, wins and losses, intervals, significance.
+
+    \b
+    Examples:
+      rankwright compare qrels.txt bm25.run mine.run yours.run -m nDCG@10
+      rankwright compare test.txt old.scores new.scores --test wilcoxon --format latex
+      rankwright compare test.txt old.scores new.scores -m nDCG@10 --plot curves.png --plot-query 12
+
+    Queries are matched by id. p-values are two-tailed and corrected for the number of systems. --plot draws the first
+    measure with a cutoff (or else nDCG@10): its mean by cutoff, and its difference from the baseline on every query.
+    """
+    if queries and not plots:
+        raise InputError("--plot-query adds a query to the plot; expected --plot FILE with it")
+    if rbo is not None and not all(Path(path).is_file() for path in (baseline, *systems)):
+        raise InputError("--rbo reads the runs twice; expected files, not pipes")
+    check_plots(plots, plots, [Path(path) for path in (judgements, baseline, *systems)])
+    asked = [parse_measure(measure) for measure in options.pop("measures") or DEFAULT_MEASURES]
+    drawn = next((measure for measure in asked if measure.cutoff is not None), parse_measure("nDCG@10"))
+    measures = dict.fromkeys([*asked, *(curve_measures(drawn) if plots else ())])
+    evaluations = evaluate_files(judgements, (baseline, *systems), measures=list(measures), **options)
+    curves = query_curves(evaluations, drawn) if plots else None
+    if curves is not None:
+        curves.places(queries)  # unknown ones are rejected before anything is computed
+    evaluations = [evaluation.only(asked) for evaluation in evaluations]
+    with progress("comparing") as moved:
+        result = compare(
+            evaluations,
+            tests=tests or tuple(TESTS),
+            correction=correction,
+            confidence=confidence,
+            n_resamples=resamples,
+            random_state=seed,
+            power=power,
+            progress=moved,
+        )
+    if rbo is not None:
+        result = replace(result, notes=(*result.notes, *_overlaps(baseline, systems, rbo, evaluations)))
+    if curves is not None:
+        for plot in plots:
+            curves.plot(plot, queries)
+    text = render(result, "json" if as_json else kind, compared=evaluations if per_query else ())
+    if kind == "csv" and not as_json:
+        print_data(text)
+    else:
+        click.echo(text, nl=False)
+    for plot in plots:
+        click.echo(f"wrote {plot}", err=True)
+
+
+def _overlaps(baseline: str, systems: Sequence[str], p: float, evaluations: Sequence[Evaluation]) -> list[str]:
+    """A note for each run on how alike it is to the baseline."""
+    from rankwright.data.trec import read_run
+    from rankwright.evaluation.agreement import rank_biased_overlap
+
+    base, notes = read_run(baseline), []
+    for system, evaluation in zip(systems, evaluations[1:], strict=True):
+        found = rank_biased_overlap(read_run(system), base, p=p)
+        queries = "1 query" if len(found.values) == 1 else f"{len(found.values):,} queries"
+        what = f"RBO of {evaluation.name} with {evaluations[0].name}: {found.mean:.4f}"
+        notes.append(f"{what} (p {p:g}, extrapolated, mean of {queries})")
+    return notes

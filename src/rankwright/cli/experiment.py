@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from rankwright.cli.options import device_option
+from rankwright.cli.options import FILE, SuggestingGroup, Whole, device_option, output_option
 from rankwright.cli.printing import RETURN, print_data
-from rankwright.cli.suggestions import SuggestingGroup
-from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
@@ -23,9 +21,6 @@ if TYPE_CHECKING:
     from rankwright.experiments.results import Results
     from rankwright.experiments.running import Status
 
-__all__ = ["command"]
-
-_FILE = click.Path(path_type=Path)
 _DATA_HELP = "Folder for data files that are not next to FILE.  [default: the folder in RANKWRIGHT_DATA]"
 _THREADS_HELP = (
     "Number of methods to train in parallel; the results do not depend on it.  "
@@ -51,7 +46,7 @@ def command() -> None:
 
 
 @command.command("init")
-@click.argument("file", metavar="[FILE]", type=_FILE, default=Path("experiment.toml"))
+@click.argument("file", metavar="[FILE]", type=FILE, default=Path("experiment.toml"))
 def init(file: Path) -> None:
     """Write a commented example, ready to run, to FILE (default: experiment.toml).
 
@@ -70,8 +65,8 @@ def init(file: Path) -> None:
 
 
 @command.command("check")
-@click.argument("file", metavar="FILE", type=_FILE)
-@click.option("--data", type=_FILE, metavar="FOLDER", help=_DATA_HELP)
+@click.argument("file", metavar="FILE", type=FILE)
+@click.option("--data", type=FILE, metavar="FOLDER", help=_DATA_HELP)
 @click.pass_context
 def check(ctx: click.Context, file: Path, data: Path | None) -> None:
     """Find the mistakes in FILE before anything runs, each with its line.
@@ -95,10 +90,10 @@ def check(ctx: click.Context, file: Path, data: Path | None) -> None:
 
 
 @command.command("run")
-@click.argument("file", metavar="FILE", type=_FILE)
+@click.argument("file", metavar="FILE", type=FILE)
 @click.option("--threads", type=Whole(1), metavar="N", help=_THREADS_HELP)
-@click.option("--data", type=_FILE, metavar="FOLDER", help=_DATA_HELP)
-@click.option("-o", "--output", type=_FILE, metavar="FOLDER", help="Results folder, instead of the output in FILE.")
+@click.option("--data", type=FILE, metavar="FOLDER", help=_DATA_HELP)
+@click.option("-o", "--output", type=FILE, metavar="FOLDER", help="Results folder, instead of the output in FILE.")
 @device_option
 @click.pass_context
 def run(
@@ -151,7 +146,7 @@ def run(
 
 
 @command.command("table")
-@click.argument("folder", metavar="FOLDER", type=_FILE)
+@click.argument("folder", metavar="FOLDER", type=FILE)
 @click.option(
     "--kind",
     type=click.Choice(["means", "criterion", "times"]),
@@ -189,15 +184,10 @@ def table(folder: Path, kind: str, form: str) -> None:
 
 
 @command.command("report")
-@click.argument("folder", metavar="FOLDER", type=_FILE)
-@click.argument("other", metavar="[FOLDER2]", type=_FILE, required=False)
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    type=_FILE,
-    metavar="FILE",
-    help="[default: report.html in FOLDER; of two folders comparison.html in FOLDER2]",
+@click.argument("folder", metavar="FOLDER", type=FILE)
+@click.argument("other", metavar="[FOLDER2]", type=FILE, required=False)
+@output_option(
+    "[default: report.html in FOLDER; of two folders comparison.html in FOLDER2]", metavar="FILE", required=False
 )
 @click.option("--title", metavar="TEXT", help="Heading.  [default: the name of the experiment, or of the two folders]")
 def report(folder: Path, other: Path | None, target: Path | None, title: str | None) -> None:
@@ -211,7 +201,7 @@ def report(folder: Path, other: Path | None, target: Path | None, title: str | N
       rankwright experiment report python-docs-results
       rankwright experiment report results-old results-new -o comparison.html
     """
-    from rankwright.cli.progress import progress
+    from rankwright.cli.printing import progress
     from rankwright.reports import write_comparison, write_report
 
     with progress("comparing") as update:
@@ -230,7 +220,7 @@ def _command() -> str:
 
 def _show_cleaning_of(experiment: Experiment) -> None:
     """Show what will be dropped from the data sets that are cleaned; they are read for it."""
-    from rankwright.experiments.reading import read_source
+    from rankwright.experiments.preparing import read_source
     from rankwright.experiments.running import Status
 
     line = _Line()

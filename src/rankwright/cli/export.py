@@ -8,16 +8,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from rankwright.cli.files import check_target, naming_files, read_features
-from rankwright.cli.options import FILE, MISSING_AS_ZERO
-from rankwright.cli.tables import columns_option
+from rankwright.cli.options import FILE, MISSING_AS_ZERO, columns_option, output_option
 from rankwright.errors import InputError
 from rankwright.exporting.targets import TARGETS
 
 if TYPE_CHECKING:
-    from rankwright.data.roles import Columns
     from rankwright.exporting.verify import Verification
-
-__all__ = ["command"]
+    from rankwright.io.roles import Columns
 
 _FORMS = "; ".join(f"{', '.join(target.forms)} for {name}" for name, target in TARGETS.items() if target.forms)
 
@@ -25,7 +22,7 @@ _FORMS = "; ".join(f"{', '.join(target.forms)} for {name}" for name, target in T
 @click.command("export")
 @click.argument("model", metavar="MODEL", type=FILE)
 @click.option("--to", "target", required=True, type=click.Choice([*TARGETS]), help="Who reads it.")
-@click.option("-o", "--output", "folder", metavar="FOLDER", required=True, type=FILE, help="Folder to write.")
+@output_option("Folder to write.", "folder", "FOLDER")
 @click.option("--form", default="auto", show_default=True, help=f"Format, where there are several: {_FORMS}.")
 @click.option("--name", help="Name of the model at the engine.  [default: the name of FOLDER]")
 @click.option("--feature-set", help="Name of the engine's feature set or store.  [default: NAME_features]")
@@ -54,7 +51,7 @@ def command(
     FOLDER gets the model in the target's format, golden rows (inputs and expected scores) to check an installation
     with, example requests for an engine, and the figures of the check in export.json. What was written is read back
     and compared with MODEL on rows made from it: on every threshold, just above, just below, missing. A model that the
-    target cannot say exactly is refused, and nothing is written.
+    target cannot represent exactly is refused, and nothing is written.
 
     \b
     Example:
@@ -87,11 +84,10 @@ def command(
 
 
 def _tell(found: Verification, where: str) -> None:
-    """Print the figures of a comparison."""
     size = "the same scores" if found.largest == 0 else f"largest difference {found.largest:.1e} of the largest score"
     click.echo(f"verified on {found.rows:,} {where}: {found.off:,} off their path, {size}; by {found.by}", err=True)
-    if found.unsayable:
-        click.echo(f"warning: {found.unsayable:,} rows differ by thresholds that the target cannot say", err=True)
+    if found.inexact:
+        click.echo(f"warning: {found.inexact:,} rows differ by thresholds that the target cannot represent", err=True)
     if found.rounded:
         click.echo(f"warning: {found.rounded:,} rows differ by rounding alone: large terms cancel there", err=True)
     if found.moved_off:

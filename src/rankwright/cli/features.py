@@ -9,24 +9,30 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from rankwright.cli.engines import engine_option, engine_started
+from rankwright.cli.engines import engine_started
 from rankwright.cli.files import check_missing, check_target
-from rankwright.cli.tables import columns_option, matched, read_judgements, tell_queries
-from rankwright.cli.whole import Whole
+from rankwright.cli.options import (
+    FILE,
+    Whole,
+    columns_option,
+    engine_option,
+    normalize_option,
+    output_option,
+    part_option,
+    threads_option,
+)
+from rankwright.cli.tables import matched, read_judgements, tell_queries
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
-    from rankwright.data.roles import Columns
     from rankwright.data.trec import TrecTable
+    from rankwright.io.roles import Columns
     from rankwright.text.index.index import Index
     from rankwright.text.search.features import MadeFeatures
 
-__all__ = ["command"]
-
 _NUMBERS = "numbers"
 _SETS = ("base", "sigir06", _NUMBERS)
-_FILE = click.Path(path_type=Path)
 _NAMED = 5
 _OF_AN_INDEX = {
     "sets": "--set",
@@ -51,35 +57,23 @@ _CANDIDATES_HELP = "Documents of a query: the top ones of every function, the ju
 
 
 @click.command("features")
-@click.argument("sources", metavar="INDEX QUERIES", nargs=-1, required=True, type=_FILE)
-@click.option("-o", "--output", "target", required=True, type=_FILE, metavar="FILE", help="The feature file.")
-@click.option("--qrels", type=_FILE, metavar="FILE", help="Relevance judgements, for the labels.")
+@click.argument("sources", metavar="INDEX QUERIES", nargs=-1, required=True, type=FILE)
+@output_option("The feature file.")
+@click.option("--qrels", type=FILE, metavar="FILE", help="Relevance judgements, for the labels.")
 @click.option("--set", "sets", multiple=True, type=click.Choice(_SETS), help=_SET_HELP)
 @click.option("--feature", "names", multiple=True, metavar="NAME", help=_FEATURE_HELP)
 @click.option("--per-field", is_flag=True, help="Add the sets for each field of the documents.")
 @click.option(
-    "--table", type=_FILE, metavar="FILE", help="Features of documents: a header line, then rows of id, TAB, numbers."
+    "--table", type=FILE, metavar="FILE", help="Features of documents: a header line, then rows of id, TAB, numbers."
 )
 @click.option("--candidates", default="union", metavar="union|judged|RUN", show_default=True, help=_CANDIDATES_HELP)
 @click.option("--depth", type=Whole(1), default=1000, show_default=True, help="Documents taken from each function.")
-@click.option(
-    "--part",
-    default="title",
-    show_default=True,
-    metavar="NAME",
-    help="Part of a TREC topic to use: title, description, narrative, or several joined by +.",
-)
-@click.option("--threads", type=Whole(1), default=1, show_default=True, help="Does not affect the output.")
+@part_option
+@threads_option(1, "Does not affect the output.")
 @engine_option
 @columns_option
 @click.option("--runs", is_flag=True, help="Make features from TREC runs, given as arguments.")
-@click.option(
-    "--normalize",
-    type=click.Choice(["minmax", "zscore", "sum", "none"]),
-    default="minmax",
-    show_default=True,
-    help="With --runs: normalisation of the scores of a query.",
-)
+@normalize_option("With --runs: normalisation of the scores of a query.")
 def command(
     sources: tuple[Path, ...],
     target: Path,
@@ -104,7 +98,7 @@ def command(
       rankwright features docs.index queries.tsv --engine processes:2 -o test.txt
       rankwright features --runs bm25.run dense.run --qrels qrels.txt -o fusion.txt
     """
-    from rankwright.data.formats import write_data
+    from rankwright.io.detect import write_data
 
     _check_usage(sources, runs)
     read = [*sources, *(path for path in (qrels, options["table"]) if path is not None)]
@@ -127,7 +121,6 @@ def command(
 
 
 def _check_usage(sources: Sequence[Path], runs: bool) -> None:
-    """Refuse arguments and options that do not go together."""
     context = click.get_current_context()
     given = {name for name in context.params if context.get_parameter_source(name) is not ParameterSource.DEFAULT}
     if not runs:
@@ -147,7 +140,7 @@ def _check_usage(sources: Sequence[Path], runs: bool) -> None:
 def _check_target(target: Path, sources: Sequence[Path]) -> None:
     """Refuse an output that could not be written before doing the work."""
     from rankwright.data.folder import HEADER
-    from rankwright.data.formats import check_suffix, suffix_of
+    from rankwright.io.detect import check_suffix, suffix_of
 
     check_suffix(target)
     if suffix_of(target) == ".qrels":
@@ -174,7 +167,7 @@ def _from_index(
     threads: int,
     engine: str | None,
 ) -> MadeFeatures:
-    from rankwright.cli.progress import progress, reading
+    from rankwright.cli.printing import progress, reading
     from rankwright.data.trec import read_run
     from rankwright.text.index.index import Index
     from rankwright.text.reading.queries import read_queries
@@ -211,7 +204,6 @@ def _from_index(
 
 
 def _set_of(name: str, index: Index, fields: Sequence[str]) -> list[str]:
-    """The features of a set."""
     from rankwright.text.search.columns import feature_set
 
     if name != _NUMBERS:
@@ -222,7 +214,7 @@ def _set_of(name: str, index: Index, fields: Sequence[str]) -> list[str]:
 
 
 def _from_runs(sources: Sequence[Path], judgements: TrecTable | None, normalize: str) -> RankingData:
-    from rankwright.cli.progress import reading
+    from rankwright.cli.printing import reading
     from rankwright.data.run_features import runs_to_data
     from rankwright.data.trec import read_run
 
@@ -237,7 +229,6 @@ def _from_runs(sources: Sequence[Path], judgements: TrecTable | None, normalize:
 
 
 def _notes(made: MadeFeatures) -> list[str]:
-    """What was left out, in words."""
     notes = [
         f"{_counted(len(queries), 'query', 'queries')} left out: {why} ({_first(queries)})"
         for queries, why in (

@@ -9,16 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from rankwright.cli.engines import open_parted
-from rankwright.cli.progress import reading
+from rankwright.cli.printing import reading
 from rankwright.cli.tables import tell_layout
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
-    from rankwright.data.roles import Columns
     from rankwright.engines.fleet import Transport
-
-__all__ = ["check_missing", "check_plots", "check_target", "naming_files", "read_features", "ways_to_fill"]
+    from rankwright.io.roles import Columns
 
 
 def read_features(
@@ -31,10 +29,10 @@ def read_features(
     engine: Transport | None = None,
 ) -> RankingData:
     """The feature data of a file, with a line on what the columns of a table are taken for; parts with an engine."""
-    from rankwright.data.formats import detected, read_data
+    from rankwright.io.detect import detected, read_data
 
     if engine is not None:
-        return open_parted(path, engine, group)
+        return open_parted(path, engine, group, columns)
     with detected(path, columns) as found:
         tell_layout(found, columns)
         with reading(path) as update:
@@ -98,7 +96,7 @@ def check_missing(data: RankingData, target: Path, remedy: str = "") -> None:
     """Refuse missing numbers in a file that cannot be read with them; a remedy may name the feature, ``{name}``."""
     import numpy as np
 
-    from rankwright.data.formats import suffix_of
+    from rankwright.io.detect import suffix_of
 
     if suffix_of(target) in (".rank", ".qrels") or data.is_sparse:
         return

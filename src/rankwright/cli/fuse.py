@@ -8,23 +8,18 @@ from typing import TYPE_CHECKING
 import click
 
 from rankwright.cli.files import check_target
-from rankwright.cli.options import FILE
-from rankwright.cli.whole import Whole
+from rankwright.cli.options import FILE, Whole, normalize_option, output_option
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.data.trec import TrecTable
 
-__all__ = ["command"]
-
 _CHOOSE_HELP = "For rrf: choose k by these judgements, of other queries than those to test on."
 
 
 @click.command("fuse")
-@click.argument("sources", metavar="RUN...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", "target", required=True, type=click.Path(path_type=Path), metavar="FILE", help="Run to write."
-)
+@click.argument("sources", metavar="RUN...", nargs=-1, required=True, type=FILE)
+@output_option("Run to write.")
 @click.option(
     "--method",
     type=click.Choice(["rrf", "isr", "logisr", "rbc", "borda", "condorcet", "combsum", "combmnz"]),
@@ -38,13 +33,7 @@ _CHOOSE_HELP = "For rrf: choose k by these judgements, of other queries than tho
 @click.option("--choose-k", "qrels", type=FILE, metavar="QRELS", help=_CHOOSE_HELP)
 @click.option("-m", "--measure", metavar="NAME", help="What --choose-k chooses by.  [default: nDCG@10]")
 @click.option("--phi", type=click.FloatRange(0, 1), default=0.8, show_default=True, help="For rbc: patience of a user.")
-@click.option(
-    "--normalize",
-    type=click.Choice(["minmax", "zscore", "sum", "none"]),
-    default="minmax",
-    show_default=True,
-    help="For combsum and combmnz: how scores are normalised within a query.",
-)
+@normalize_option("For combsum and combmnz: how scores are normalised within a query.")
 @click.option("--depth", type=Whole(1), default=1000, show_default=True, help="Maximum number of documents per query.")
 def command(
     sources: tuple[Path, ...],
@@ -73,7 +62,7 @@ def command(
       rankwright fuse bm25.run dirichlet.run -o combmnz.run --method combmnz
       rankwright compare qrels.txt bm25.run rrf.run combmnz.run
     """
-    from rankwright.cli.progress import reading
+    from rankwright.cli.printing import reading
     from rankwright.data.fusion import fuse
     from rankwright.data.trec import read_run, write_run
 
@@ -92,7 +81,6 @@ def command(
 
 
 def _check(method: str, k: float | None, qrels: Path | None, measure: str | None) -> None:
-    """Reject options that do not go together, before anything is read."""
     if qrels is not None and method != "rrf":
         raise InputError(f"--choose-k is for rrf, not {method}; expected --method rrf with it")
     if qrels is not None and k is not None:

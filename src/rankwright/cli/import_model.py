@@ -8,12 +8,10 @@ from typing import TYPE_CHECKING
 import click
 
 from rankwright.cli.files import check_target
-from rankwright.cli.whole import Whole
+from rankwright.cli.options import FILE, Whole, output_option
 
 if TYPE_CHECKING:
     from rankwright.models.base import Model
-
-__all__ = ["command"]
 
 _KINDS = ["lightgbm", "xgboost", "catboost", "ranklib", "svmrank", "liblinear"]
 _FIRST = (
@@ -23,10 +21,8 @@ _FIRST = (
 
 
 @click.command("import")
-@click.argument("source", metavar="FILE", type=click.Path(path_type=Path))
-@click.option(
-    "-o", "--output", "target", required=True, type=click.Path(path_type=Path), metavar="MODEL", help="Model to write."
-)
+@click.argument("source", metavar="FILE", type=FILE)
+@output_option("Model to write.", metavar="MODEL")
 @click.option("--from", "kind", type=click.Choice(_KINDS), help="Library of FILE.  [default: found by content]")
 @click.option("--first-feature", type=Whole(0), metavar="N", help=_FIRST)
 @click.option(
@@ -76,7 +72,6 @@ def command(
 
 
 def _summary(model: Model) -> str:
-    """What a model is, in a few words."""
     from rankwright.models.net import NetModel
     from rankwright.models.sum import SumModel
     from rankwright.models.trees.model import TreeModel

@@ -8,30 +8,21 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from rankwright.cli.tables import columns_option, tell_documents
+from rankwright.cli.options import FILE, columns_option, output_option
+from rankwright.cli.tables import tell_documents
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.data.roles import Columns
+    from rankwright.io.roles import Columns
     from rankwright.text.index.index import Index
-    from rankwright.text.reading.sources import DocumentFiles
-
-__all__ = ["command"]
+    from rankwright.text.reading.documents import DocumentFiles
 
 _ANALYZERS = ("plain", "porter", "porter+stop")
 
 
 @click.command("index")
-@click.argument("documents", metavar="DOCS...", nargs=-1, type=click.Path(path_type=Path))
-@click.option(
-    "-o",
-    "--output",
-    "target",
-    required=True,
-    type=click.Path(path_type=Path),
-    metavar="INDEX",
-    help="The index folder.",
-)
+@click.argument("documents", metavar="DOCS...", nargs=-1, type=FILE)
+@output_option("The index folder.", metavar="INDEX")
 @click.option("--add", is_flag=True, help="Add the documents to INDEX instead of replacing it.")
 @click.option(
     "--fields", metavar="NAME,NAME…", help="Fields to index, in this order.  [default: all, in the order of appearance]"
@@ -46,7 +37,7 @@ _ANALYZERS = ("plain", "porter", "porter+stop")
 @click.option(
     "--set-numbers",
     "table",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="TABLE",
     help="Set numbers of documents in INDEX, without DOCS: CSV, tab-separated or JSON lines, with a column id.",
 )
@@ -117,7 +108,7 @@ def command(
         return
     if not documents:
         raise click.UsageError("Missing argument 'DOCS...'.")
-    from rankwright.text.reading.sources import DocumentFiles
+    from rankwright.text.reading.documents import DocumentFiles
 
     files = DocumentFiles(documents, columns, () if html is None else _names(html))
     if not add:
@@ -154,7 +145,7 @@ def _names(text: str) -> list[str]:
 
 
 def _build(documents: DocumentFiles, target: Path, **options: Any) -> Index:
-    from rankwright.cli.progress import progress
+    from rankwright.cli.printing import progress
     from rankwright.text.index.index import build_index
 
     with progress(f"indexing {documents.paths[0].name}") as update:
@@ -162,7 +153,7 @@ def _build(documents: DocumentFiles, target: Path, **options: Any) -> Index:
 
 
 def _add(documents: DocumentFiles, path: Path, **options: Any) -> tuple[Index, int]:
-    from rankwright.cli.progress import progress
+    from rankwright.cli.printing import progress
     from rankwright.text.index.index import Index, IndexChanged
 
     while True:

@@ -13,38 +13,25 @@ import click
 import numpy as np
 
 from rankwright.cli.files import check_plots
-from rankwright.cli.folders import show_index, verify_folder
+from rankwright.cli.options import FILE, feature_options, json_option
 from rankwright.cli.parts import show_parts
-from rankwright.cli.printing import bar, escape, new_console
-from rankwright.cli.tables import columns_option, read_judgements, tell_doubt, tell_layout
+from rankwright.cli.printing import bar, escape, new_console, styled
+from rankwright.cli.tables import read_judgements, tell_doubt, tell_layout
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from rankwright.data.dataset import RankingData
-    from rankwright.data.formats import Detected
     from rankwright.data.pairs import PairSummary
-    from rankwright.data.roles import Columns
     from rankwright.data.summary import FeatureSummary, QrelsSummary, RunSummary, ScoresSummary, Spread
     from rankwright.data.trec import TrecTable
+    from rankwright.io.detect import Detected
+    from rankwright.io.roles import Columns
     from rankwright.models.saving import SavedModel
 
     Summary = FeatureSummary | QrelsSummary | RunSummary | ScoresSummary
 
-__all__ = ["command"]
-
-_TITLES = {
-    "letor": "LETOR text",
-    "csv": "table in text",
-    "parquet": "Parquet table",
-    "folder": "Rankwright data folder",
-    "folders": "folder of data folders",
-    "qrels": "judgements",
-    "run": "TREC run",
-    "scores": "scores, one per line",
-    "model": "Rankwright model",
-}
 _MARGIN = 17
 _BAR = 30
 _SHOWN = 12  # names listed; --json lists all
@@ -54,22 +41,16 @@ _SHOWN_WEIGHTS = 10
 _SHOWN_CATEGORIES = 8
 _PAIRS_HELP = "Features and judgements: count the pairs of documents with different labels, by labels and by query."
 _PLOT_HELP = "Plot the pairs into a .png or .svg file; may be repeated."
+_INDEX_MARGIN = 13
 
 
 @click.command("info")
-@click.argument("path", metavar="FILE", type=click.Path(path_type=Path))
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option(
-    "--group",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Documents per query, for text without qid.",
-)
-@click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
-@columns_option
+@click.argument("path", metavar="FILE", type=FILE)
+@json_option()
+@feature_options
 @click.option("--verify", is_flag=True, help="Parts and data folders: read everything and compare all checksums.")
 @click.option("--pairs", "with_pairs", is_flag=True, help=_PAIRS_HELP)
-@click.option("--plot", "plots", multiple=True, type=click.Path(path_type=Path), metavar="FILE", help=_PLOT_HELP)
+@click.option("--plot", "plots", multiple=True, type=FILE, metavar="FILE", help=_PLOT_HELP)
 def command(
     path: Path,
     as_json: bool,
@@ -95,8 +76,8 @@ def command(
       rankwright info train.txt.gz --pairs --plot pairs.png
       rankwright info model.rkw
     """
-    from rankwright.data.formats import detected, read_data
     from rankwright.data.partition import is_parts
+    from rankwright.io.detect import detected, read_data
 
     check_plots(plots, plots, [path])
     wants_pairs = with_pairs or bool(plots)
@@ -160,23 +141,23 @@ def _summary(
     columns: Columns | None,
     with_pairs: bool,
 ) -> tuple[Summary, PairSummary | None]:
-    from rankwright.cli.progress import reading
+    from rankwright.cli.printing import reading
     from rankwright.data import summary as summaries
     from rankwright.data.columns import read_columns
-    from rankwright.data.formats import read_data
     from rankwright.data.trec import read_run
+    from rankwright.io.detect import FORMATS, read_data
 
     if file.kind == "qrels":
         table = read_judgements(file.source, columns)
         return summaries.summarize_qrels(table), _pairs(table, with_pairs)
     with reading(file.path) as progress:
         if file.kind == "run":
-            return summaries.summarize_run(read_run(file.source, progress)), None
+            return summaries.summarize_run(read_run(file.source, progress, columns=columns)), None
         if file.kind == "scores":
             chunks = [part.numbers("score") for part in read_columns(file.source, ("score",), ("score",), progress)]
             return summaries.summarize_scores(np.concatenate(chunks)), None
         # Text is read as float64: float32 could make two features or two values look the same.
-        dtype = "float64" if file.kind in ("letor", "csv") else None
+        dtype = "float64" if FORMATS[file.kind].is_text else None
         data = read_data(file, dtype=dtype, group=group, negative=negative, columns=columns, progress=progress)
     return summaries.summarize(data), _pairs(data, with_pairs)
 
@@ -191,9 +172,10 @@ def _pairs(data: RankingData | TrecTable, wanted: bool) -> PairSummary | None:
 
 def _show(console: Console, path: Path, kind: str, found: Summary | SavedModel) -> None:
     from rankwright.data.summary import FeatureSummary, QrelsSummary, RunSummary, ScoresSummary
+    from rankwright.io.detect import FORMATS
     from rankwright.models.saving import SavedModel
 
-    console.print(f"[bold]{escape(str(path))}[/]  [dim]{_TITLES[kind]}[/]\n")
+    console.print(f"[bold]{escape(str(path))}[/]  [dim]{FORMATS[kind].title}[/]\n")
     if isinstance(found, SavedModel):
         _show_model(console, found)
         return
@@ -380,3 +362,44 @@ def _listed(names: Sequence[str]) -> str:
         return "none"
     more = f" and {len(names) - _SHOWN:,} more (--json lists all)" if len(names) > _SHOWN else ""
     return f"{len(names):,}: {', '.join(names[:_SHOWN])}{more}"
+
+
+def show_index(path: Path, as_json: bool) -> None:
+    """Describe an index, all of which is read."""
+    from rankwright.text.index.index import Index
+
+    index = Index.open(path)
+    index.verify()
+    facts = {
+        "documents": index.n_docs,
+        "tokens": index.n_tokens,
+        "terms": len(index.terms),
+        "fields": list(index.fields),
+        **({"numbers": list(index.numbers)} if index.numbers else {}),
+        "analysers": list(index.analyzers),
+        "texts kept": index.has_text,
+        "bytes": index.n_bytes,
+    }
+    if as_json:
+        click.echo(json.dumps({"path": str(path), "format": "index", **facts}, ensure_ascii=False))
+        return
+    click.echo(f"{styled(str(path), bold=True)}  Rankwright index\n")
+    for name, value in facts.items():
+        shown = (
+            ", ".join(value)
+            if isinstance(value, list)
+            else ("yes" if value else "no")
+            if value in (True, False)
+            else f"{value:,}"
+        )
+        click.echo(f"  {name:<{_INDEX_MARGIN}}{shown}")
+
+
+def verify_folder(file: Detected) -> None:
+    """Read all of a data folder and compare its checksums."""
+    from rankwright.data.container import Container
+    from rankwright.data.folder import FOLDER
+
+    if file.kind != "folder":
+        raise InputError("has no checksums; expected parts or a data folder with --verify", file.path)
+    Container.open(Path(file.path), FOLDER).verify()

@@ -1,28 +1,42 @@
-"""`rankwright judge`: a page to judge documents with, and files that hold every judgement."""
+"""`rankwright judge`: a page to judge documents with, and files that hold every judgement; `rankwright agreement`."""
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import math
 import secrets
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.cli.compiling import told_of_compiling
-from rankwright.cli.options import FILE, MISSING_AS_ZERO
+from rankwright.cli.ahead import told_of_compiling
+from rankwright.cli.options import (
+    FILE,
+    MISSING_AS_ZERO,
+    Whole,
+    analyzer_option,
+    columns_option,
+    index_missing_option,
+    json_option,
+    output_option,
+    part_option,
+    port_option,
+    seed_option,
+)
 from rankwright.cli.serve import check_installed
-from rankwright.cli.tables import columns_option, tell_queries
-from rankwright.cli.whole import Whole
+from rankwright.cli.tables import read_judgements, tell_queries
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.data.roles import Columns
+    from rankwright.io.roles import Columns
     from rankwright.judging.app import Texts
-    from rankwright.judging.session import Plan, Session
+    from rankwright.judging.session import JudgingPlan, Session
     from rankwright.serving.service import Service
     from rankwright.text.reading.queries import Queries
-
-__all__ = ["command"]
 
 _FUNCTIONS = ("bm25", "dirichlet", "tfidf")
 _COMPILING = "compiling the search code, once on this machine: 20 to 60 seconds …"
@@ -36,7 +50,6 @@ _ORDER_HELP = (
 _COMPARE_HELP = "Pool these two rankers only, and stop once one is better by nDCG@k, k being --depth."
 _LATE = "--compare needs whole pools to decide; --order depth gets there with fewer judgements than disagreement"
 _TRY_HELP = "Read everything, pool, say what there is to judge, and end."
-_PART_HELP = "Part of a TREC topic to search with: title, description, narrative, or several joined by +."
 _LONGEST_TOKEN = 18  # bytes
 _SECONDS = 30.0
 
@@ -44,7 +57,7 @@ _SECONDS = 30.0
 @click.command("judge")
 @click.argument("index", metavar="INDEX", type=FILE)
 @click.argument("queries", metavar="QUERIES", type=FILE)
-@click.option("-o", "--output", "folder", required=True, type=FILE, metavar="FOLDER", help="Where judgements are kept.")
+@output_option("Where judgements are kept.", "folder", "FOLDER")
 @click.option("--judge", default="judge", show_default=True, metavar="NAME", help="Your name; each has a file.")
 @click.option("--function", "functions", multiple=True, metavar="NAME", help=_FUNCTION_HELP)
 @click.option("--model", "models", multiple=True, type=FILE, metavar="FILE", help="Model to pool; may be repeated.")
@@ -52,12 +65,12 @@ _SECONDS = 30.0
 @click.option("--depth", type=Whole(1), default=10, show_default=True, help="Documents from the top of each ranker.")
 @click.option("--order", type=click.Choice(["depth", "disagreement"]), default="depth", help=_ORDER_HELP)
 @click.option("--compare", nargs=2, metavar="A B", help=_COMPARE_HELP)
-@click.option("--seed", type=Whole(0), default=0, show_default=True, help="Of the random order of what is shown.")
-@click.option("--analyzer", metavar="NAME", help="Analyser of --function.  [default: porter+stop if INDEX has it]")
-@click.option(MISSING_AS_ZERO, is_flag=True, help="Take features of a model that INDEX cannot give as 0.")
-@click.option("--part", default="title", show_default=True, metavar="NAME", help=_PART_HELP)
+@seed_option("Of the random order of what is shown.")
+@analyzer_option
+@index_missing_option
+@part_option
 @columns_option
-@click.option("--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="0 for any free one.")
+@port_option(0)
 @click.option("--try", "only_try", is_flag=True, help=_TRY_HELP)
 def command(
     index: Path,
@@ -97,8 +110,8 @@ def command(
     check_installed("judge")
     from rankwright.data.matching import MissingFeaturesError
     from rankwright.judging.app import Texts
-    from rankwright.judging.folder import check_judge
-    from rankwright.judging.needs import read_needs
+    from rankwright.judging.pool import read_needs
+    from rankwright.judging.records import check_judge
     from rankwright.serving.service import Service
     from rankwright.text.reading.queries import read_queries
 
@@ -127,9 +140,9 @@ def _plan(
     order: str,
     compare: tuple[str, str] | None,
     seed: int,
-) -> Plan:
+) -> JudgingPlan:
     from rankwright.judging.pool import make_pool, read_runs
-    from rankwright.judging.session import Plan
+    from rankwright.judging.session import JudgingPlan
 
     state = service.state
     assert state.index is not None
@@ -159,10 +172,10 @@ def _plan(
         click.echo(f"note: {pool.absent:,} documents of runs are not in the index and cannot be shown", err=True)
     if not state.index.has_text:
         click.echo("note: the index holds no texts; the page can show ids only", err=True)
-    return Plan(pool, order, seed, compare, depth)
+    return JudgingPlan(pool, order, seed, compare, depth)
 
 
-def _session(folder: Path, judge: str, plan: Plan) -> Session:
+def _session(folder: Path, judge: str, plan: JudgingPlan) -> Session:
     from rankwright.judging.session import Session
 
     session = Session(folder, judge, plan)
@@ -176,11 +189,11 @@ def _serve(session: Session, texts: Texts, port: int) -> None:
     from rankwright.serving.http import local_names
     from rankwright.serving.server import bind, json_lines, serve
 
-    token, host, tell = secrets.token_urlsafe(_LONGEST_TOKEN), "127.0.0.1", json_lines(quiet=True)
+    token, host, notify = secrets.token_urlsafe(_LONGEST_TOKEN), "127.0.0.1", json_lines(quiet=True)
     with bind(host, port) as bound:
-        app = make_judging_app(session, texts, token, tell=tell, hosts=local_names(host))
+        app = make_judging_app(session, texts, token, notify=notify, hosts=local_names(host))
         try:
-            serve(app, None, bound, tell, ready=lambda at: _tell_address(f"{at}{token}/"), seconds=_SECONDS)
+            serve(app, None, bound, notify, ready=lambda at: _tell_address(f"{at}{token}/"), seconds=_SECONDS)
         finally:
             session.close()
     judged, folder = session.judged, session.folder
@@ -190,3 +203,71 @@ def _serve(session: Session, texts: Texts, port: int) -> None:
 def _tell_address(address: str) -> None:
     click.echo(f"judge at {address}")
     click.echo("Ctrl-C ends; every judgement is kept at once", err=True)
+
+
+@click.command("agreement")
+@click.argument("sources", metavar="FOLDER|FILE...", nargs=-1, required=True, type=FILE)
+@click.option("--show", type=Whole(0), default=20, show_default=True, help="Documents to list, widest apart first.")
+@columns_option
+@json_option("Print one JSON object, with all documents that differ.")
+def agreement_command(sources: tuple[Path, ...], show: int, columns: Columns | None, as_json: bool) -> None:
+    """Show how far judges agree: Cohen's kappa of every two, Fleiss' kappa of all, and where grades differ.
+
+    FOLDER is one that `rankwright judge` fills, with a file per judge. A FILE is such a file, or judgements in
+    any other form (TREC, CSV, JSON): of another judge, of clicks, of a language model.
+
+    \b
+    Example:
+      rankwright agreement judgements
+      rankwright agreement qrels.txt others.qrels
+    """
+    from rankwright.evaluation.agreement import agreement
+    from rankwright.judging.records import grades_of
+
+    read = partial(read_judgements, columns=columns)
+    grades: dict[str, Mapping[tuple[str, str], float]] = {}
+    for source in sources:
+        for name, one in grades_of(source, read).items():
+            key = name if name not in grades else str(source)
+            if key in grades:
+                raise InputError("is given twice; expected different judges", source)
+            grades[key] = one
+    found = agreement(grades)
+    if as_json:
+        click.echo(json.dumps(_plain(dataclasses.asdict(found)), indent=2, ensure_ascii=False))
+        return
+    for name, count in found.judges.items():
+        click.echo(f"{name}: {count:,} documents")
+    width = max((len(" – ".join(pair.judges)) for pair in found.pairs), default=0)
+    if found.pairs:
+        click.echo(f"\n{'':{width}}  documents   same  kappa  linear  quadratic")
+    for pair in found.pairs:
+        kappas = f"{_two(pair.kappa):>5}  {_two(pair.linear):>6}  {_two(pair.quadratic):>9}"
+        click.echo(f"{' – '.join(pair.judges):{width}}  {pair.documents:>9,}  {pair.same:>5.0%}  {kappas}")
+    if not found.pairs:
+        click.echo("\nno document was graded by two of them")
+    if len(grades) > 2:
+        click.echo(f"\nFleiss' kappa: {_two(found.fleiss)} on {found.documents:,} documents that all have graded")
+    _list(found.disagreements, show)
+
+
+def _list(apart: tuple[tuple[str, str, dict[str, float]], ...], show: int) -> None:
+    if not apart or not show:
+        return
+    click.echo(f"\ndifferent grades: {len(apart):,} documents" + (f", {show} of them:" if len(apart) > show else ":"))
+    for query, document, given in apart[:show]:
+        told = ", ".join(f"{name} {grade:g}" for name, grade in given.items())
+        click.echo(f"  {query}  {document}  {told}")
+
+
+def _two(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.2f}"
+
+
+def _plain(value: Any) -> Any:
+    """Values of JSON: no nan."""
+    if isinstance(value, dict):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return None if isinstance(value, float) and math.isnan(value) else value

@@ -22,11 +22,9 @@ from click.shell_completion import CompletionItem
 
 import rankwright
 from rankwright.caching import VARIABLE, keeps_code, temporary_cache
+from rankwright.cli.options import SuggestingGroup, unknown_option
 from rankwright.cli.printing import harmless
-from rankwright.cli.suggestions import SuggestingGroup, unknown_option
 from rankwright.errors import InputError, InputWarning
-
-__all__ = ["cli", "main", "program"]
 
 _DEBUG = "RANKWRIGHT_DEBUG"
 _COMPLETE = "_RANKWRIGHT_COMPLETE"  # set by the script of `rankwright completion`
@@ -68,7 +66,7 @@ _TASKS = {
     },
 }
 _COMMANDS = {name: text for commands in _TASKS.values() for name, text in commands.items()}
-_MODULES = {"import": "import_model"}  # of commands whose names are words of Python
+_MODULES = {"import": "import_model", "compare": "evaluate", "agreement": "judge"}  # of other names than the command
 
 _OTHER_WORDS = {
     "fit": "train", "learn": "train", "tune": "train", "predict": "rank", "score": "rank", "rerank": "rank",
@@ -94,8 +92,8 @@ class _LazyGroup(SuggestingGroup):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in _COMMANDS:
             return None
-        module = _MODULES.get(cmd_name, cmd_name)
-        command: click.Command = importlib.import_module(f"rankwright.cli.{module}").command
+        module = importlib.import_module(f"rankwright.cli.{_MODULES.get(cmd_name, cmd_name)}")
+        command: click.Command = getattr(module, f"{cmd_name}_command", None) or module.command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -232,11 +230,13 @@ def _run(args: list[str] | None) -> int:
 
 def _tell_cache() -> None:
     """Say where compiled code is kept if numba found no place of its own."""
+    folder, kept = temporary_cache(), keeps_code()
+    if folder is None and kept:
+        return
     ours = [module for name, module in list(sys.modules.items()) if name.startswith("rankwright.")]
     if not any("njit" in vars(module) for module in ours):
         return  # nothing that is compiled was used
-    folder = temporary_cache()
-    if not keeps_code():
+    if not kept:
         why = "no folder for it can be written"
         click.echo(
             f"note: compiled code is not kept ({why}), so every run compiles; {VARIABLE} names a folder", err=True

@@ -1,72 +1,69 @@
-"""Options that several commands share, and the options of `rankwright train` as settings of a method."""
+"""Options that commands share, each declared once, and those of `rankwright train` that the methods declare.
+
+Also here: the classes of commands. :class:`MethodCommand` has an option for every parameter of a method that declares
+one (see `rankwright.rankers.parameters`) and lists them in sections; :class:`SuggestingGroup` says which command was
+probably meant, :func:`unknown_option` which option.
+"""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping, Sequence
+import difflib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
-from rankwright.cli.whole import Whole
 from rankwright.errors import InputError
-from rankwright.rankers.other_names import hint
-from rankwright.training.methods import METHODS, Method
+from rankwright.io.roles import TABLES, parse_columns
 
-__all__ = [
-    "FILE",
-    "MISSING_AS_ZERO",
-    "assigned",
-    "device_option",
-    "missing_option",
-    "numbers",
-    "positive",
-    "seed_option",
-    "settings_of",
-    "threads_option",
-    "whole_numbers",
-]
+if TYPE_CHECKING:
+    from rankwright.io.roles import Columns
+    from rankwright.rankers.parameters import Parameter
+    from rankwright.training.methods import Method
 
 FILE = click.Path(path_type=Path)
 MISSING_AS_ZERO = "--missing-as-zero"
-_NOT_SET = (
-    "C",
-    "C_grid",
-    "background",
-    "bins",
-    "callback",
-    "cv",
-    "device",
-    "eval_measure",
-    "losses",
-    "n_jobs",
-    "random_state",
-    "warm_start",
+_LARGEST = 2**31 - 1
+_COLUMNS_HELP = (
+    f"Columns of a table where their names do not tell; roles are {', '.join(TABLES[:-1])} and {TABLES[-1]}."
 )
+_ENGINE_HELP = (
+    "Where data in parts is used, or features are made: local, processes, processes:4, dask://host:port, dask://local "
+    "or dask://local:4. The result does not depend on it."
+)
+_CLEAN_HELP = (
+    "Drop documents whose features are all 0, and relevant and other documents of a query that look the same, as "
+    "KDD'08 did; reports how many."
+)
+_ABOVE_HELP = "With --clean: documents look the same if the cosine of their features is above this.  [default: 0.99]"
+_SCALED_HELP = "With --clean: decide by features scaled to 0 … 1 within each query; the features stay unchanged."
+_POSITION_HELP = (
+    "rank-svm, lambdamart: labels are clicks, queries are pages, and this column says where a document was shown, from "
+    "1. Clicks weigh by inverse propensity, in --valid too if it has the column."
+)
+_PAIR_HELP = (
+    "With --position: column with a number for each query and document, the same on all pages.  [default: pair, if "
+    "there is such a column]"
+)
+_PROPENSITIES_HELP = "With --position: CSV with position and propensity, as `rankwright clicks` writes it."
 
 
-def seed_option(function: Any) -> Any:
-    """``--seed``, of commands that draw something."""
-    return click.option("--seed", type=Whole(0), default=0, show_default=True, help="Random seed.")(function)
+class Whole(click.IntRange):
+    """A whole number from a minimum up to what 32 bits hold: no array could be indexed by larger ones."""
 
+    def __init__(self, minimum: int) -> None:
+        super().__init__(minimum)
 
-def missing_option(function: Any) -> Any:
-    """``--missing-as-zero``, of commands that apply a model to feature data."""
-    what = "Take features of the model that the data lacks as 0, which text leaves out; otherwise an error."
-    return click.option(MISSING_AS_ZERO, "missing_as_zero", is_flag=True, help=what)(function)
-
-
-def threads_option(default: int = 1) -> Any:
-    """``--threads``, of commands whose result does not depend on it."""
-    what = "Number of threads; the result does not depend on it."
-    return click.option("--threads", type=Whole(1), default=default, show_default=True, help=what)
-
-
-def device_option(function: Any) -> Any:
-    """``--device``, of commands that can use a GPU."""
-    what = "cuda: compute on an NVIDIA GPU, with pip install 'rankwright[gpu]'.  [default: cpu]"
-    return click.option("--device", type=click.Choice(["cpu", "cuda"]), help=what)(function)
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """The number of a text."""
+        number = super().convert(value, param, ctx)
+        if number > _LARGEST:
+            self.fail(f"{number} is not in the range {self._describe_range()} up to {_LARGEST}.", param, ctx)
+        return number
 
 
 def positive(text: str, option: str, expected: str) -> float:
@@ -95,8 +92,274 @@ def whole_numbers(_: click.Context, param: click.Parameter, text: str) -> list[i
     return [int(part) for part in parts]
 
 
+def _columns(_: click.Context, __: click.Parameter, text: str | None) -> Columns | None:
+    return parse_columns(text)
+
+
+def _names(find: Callable[[], list[str]]) -> Any:
+    """The ``shell_complete`` of an option that takes one of some names, upper or lower case."""
+
+    def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        return [CompletionItem(name) for name in find() if name.lower().startswith(incomplete.lower())]
+
+    return complete
+
+
+def _methods() -> list[str]:
+    from rankwright.training.methods import NAMES
+
+    return list(NAMES)
+
+
+def _measures() -> list[str]:
+    from rankwright.measures import measure_classes
+
+    return sorted(measure_classes(), key=str.lower)
+
+
+complete_method, complete_measure = _names(_methods), _names(_measures)
+"""``shell_complete`` of ``--method`` and ``--measure``."""
+
+
+def together(*options: Any) -> Any:
+    """One decorator for several options, which the help lists in this order."""
+
+    def decorate(function: Any) -> Any:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def output_option(what: str, name: str = "target", metavar: str = "FILE", required: bool = True) -> Any:
+    """``--output``, of commands that write a file or a folder."""
+    return click.option("-o", "--output", name, required=required, type=FILE, metavar=metavar, help=what)
+
+
+def json_option(what: str = "Print one JSON object.") -> Any:
+    """``--json``."""
+    return click.option("--json", "as_json", is_flag=True, help=what)
+
+
+def seed_option(what: str = "Random seed.") -> Any:
+    """``--seed``, of commands that draw something."""
+    return click.option("--seed", type=Whole(0), default=0, show_default=True, help=what)
+
+
+def threads_option(default: int = 1, what: str = "Number of threads; the result does not depend on it.") -> Any:
+    """``--threads``."""
+    return click.option("--threads", type=Whole(1), default=default, show_default=True, help=what)
+
+
+def normalize_option(what: str) -> Any:
+    """``--normalize``, of commands that combine scores of several systems."""
+    kinds = click.Choice(["minmax", "zscore", "sum", "none"])
+    return click.option("--normalize", type=kinds, default="minmax", show_default=True, help=what)
+
+
+def port_option(default: int) -> Any:
+    """``--port``, of commands that serve a page."""
+    ports = click.IntRange(0, 65535)
+    return click.option("--port", type=ports, default=default, show_default=True, help="0 for any free one.")
+
+
+device_option = click.option(
+    "--device",
+    type=click.Choice(["cpu", "cuda"]),
+    help="cuda: compute on an NVIDIA GPU, with pip install 'rankwright[gpu]'.  [default: cpu]",
+)
+missing_option = click.option(
+    MISSING_AS_ZERO,
+    "missing_as_zero",
+    is_flag=True,
+    help="Take features of the model that the data lacks as 0, which text leaves out; otherwise an error.",
+)
+index_missing_option = click.option(
+    MISSING_AS_ZERO, is_flag=True, help="Take features of a model that INDEX cannot give as 0."
+)
+analyzer_option = click.option(
+    "--analyzer", metavar="NAME", help="Analyser of --function.  [default: porter+stop if INDEX has it]"
+)
+part_option = click.option(
+    "--part",
+    default="title",
+    show_default=True,
+    metavar="NAME",
+    help="Part of a TREC topic to use: title, description, narrative, or several joined by +.",
+)
+engine_option = click.option("--engine", metavar="ENGINE", help=_ENGINE_HELP)
+resume_option = click.option(
+    "--resume", is_flag=True, help="Go on with a training that was interrupted: the same command with --resume."
+)
+columns_option = click.option("--columns", metavar="ROLE=NAME,…", callback=_columns, help=_COLUMNS_HELP)
+group_option = click.option("--group", type=FILE, metavar="FILE", help="Documents per query, for text without qid.")
+valid_group_option = click.option("--valid-group", type=FILE, metavar="FILE", help="The same for the validation data.")
+negative_option = click.option(
+    "--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error."
+)
+training_negative_option = click.option(
+    "--negative-as-zero", is_flag=True, help="Treat labels below 0 as not relevant; otherwise an error."
+)
+feature_options = together(group_option, negative_option, columns_option)
+"""Of commands that read one file of features."""
+
+training_data_options = together(group_option, valid_group_option, training_negative_option, columns_option)
+"""Of commands that train on one file and validate on another."""
+
+clean_options = together(
+    click.option("--clean", is_flag=True, help=_CLEAN_HELP),
+    click.option("--clean-above", type=float, metavar="COSINE", help=_ABOVE_HELP),
+    click.option("--clean-scaled", is_flag=True, help=_SCALED_HELP),
+)
+relevant_option = click.option(
+    "--relevant-from", type=float, metavar="LABEL", help="With --clean: lowest relevant label.  [default: 1]"
+)
+"""Of commands where it is for cleaning only."""
+
+position_options = together(
+    click.option("--position", metavar="COLUMN", help=_POSITION_HELP),
+    click.option("--pair", metavar="COLUMN", help=_PAIR_HELP),
+    click.option("--propensities", type=FILE, metavar="FILE", help=_PROPENSITIES_HELP),
+)
+
+
+class FunctionOption(click.Option):
+    """An option that takes a retrieval function: ``{functions}`` in its help is read from the registry when shown."""
+
+    @property
+    def help(self) -> str:
+        """The help text."""
+        from rankwright.text.search.functions import function_names  # loads numpy
+
+        return self._help.format(functions=function_names())
+
+    @help.setter
+    def help(self, text: str) -> None:
+        self._help = text
+
+
+class MethodCommand(click.Command):
+    """A command with an option for every parameter of a method that declares one, and with sections in its help.
+
+    Parameters
+    ----------
+    sections : mapping
+        Title of each section, and the names of the command's own options in it. Those of methods are added before them,
+        or after the option that they name. Options that are in none are listed last.
+    """
+
+    def __init__(self, *args: Any, sections: Mapping[str, Sequence[str]], **settings: Any) -> None:
+        self._own: list[click.Parameter] = []
+        super().__init__(*args, **settings)
+        self._sections = sections
+
+    @property
+    def params(self) -> list[click.Parameter]:
+        """The command's own parameters, and those of the methods: these import the estimators."""
+        from rankwright.training.methods import METHODS
+
+        own = [param for param in self._own if not isinstance(param, _MethodOption)]
+        self._own[:] = [*_method_options(tuple(METHODS)), *own]  # in place: click adds to this list and takes from it
+        return self._own
+
+    @params.setter
+    def params(self, own: list[click.Parameter]) -> None:
+        self._own = own
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, section by section."""
+        options = [param for param in self.get_params(ctx) if isinstance(param, click.Option)]
+        records = {str(option.name): option.get_help_record(ctx) for option in options}
+        sections = _with_methods(self._sections)
+        placed = {name for names in sections.values() for name in names}
+        rest = [name for name in records if name not in placed]
+        for title, names in {**sections, "Other options": rest}.items():
+            shown = [record for name in names if (record := records.get(name)) is not None]
+            if shown:
+                with formatter.section(title):
+                    formatter.write_dl(shown)
+
+
+class _MethodOption(click.Option):
+    pass
+
+
+def _with_methods(sections: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """The names of options by section, with those of the methods."""
+    from rankwright.training.methods import declared_options
+
+    options = {name: one.option for name, one in declared_options().items() if one.option is not None}
+    known = {name for names in sections.values() for name in names} | options.keys()
+    followers: dict[str, list[str]] = {}
+    placed: dict[str, list[str]] = {title: [] for title in sections}
+    for name, option in options.items():
+        if option.after in known:
+            followers.setdefault(option.after, []).append(name)
+        else:
+            placed.setdefault(option.section, []).append(name)
+
+    def followed(names: Iterable[str]) -> list[str]:
+        return [one for name in names for one in (name, *followed(followers.get(name, ())))]
+
+    return {title: followed([*names, *sections.get(title, ())]) for title, names in placed.items()}
+
+
+@cache
+def _method_options(_: tuple[str, ...]) -> list[_MethodOption]:
+    """The options that the methods of these names declare."""
+    from rankwright.training.methods import declared_options
+
+    return [_click_option(name, parameter) for name, parameter in declared_options().items()]
+
+
+def _click_option(name: str, parameter: Parameter) -> _MethodOption:
+    """An option of the type that the rules say."""
+    option, rules = parameter.option, parameter.rules
+    assert option is not None
+    kinds = [rule.kind for rule in rules]
+    choices = option.choices or tuple(dict.fromkeys(name for rule in rules for name in rule.names))
+    minimum = next((rule.least for rule in rules if rule.least is not None), None)
+    spelt = option.names or (f"--{name.replace('_', '-')}",)
+    settings: dict[str, Any] = {}
+    if option.read is Path:
+        settings = {"type": FILE}
+    elif option.read is not None:  # by settings_of, as what is read may be None
+        settings = {"type": click.Choice(choices)} if choices else {}
+    elif bool in kinds:
+        turned = not parameter.default
+        spelt = spelt if turned else (f"--no-{spelt[0].removeprefix('--')}",)
+        settings = {"is_flag": True, "callback": lambda _, __, given: turned if given else None}
+    elif list in kinds:
+        settings = {"callback": numbers}
+    elif float in kinds and choices:
+        settings = {"callback": _number_or_auto}
+    elif choices:
+        settings = {"type": click.Choice(choices)}
+    elif minimum is not None:
+        settings = {"type": Whole(minimum)}
+    elif float in kinds:
+        settings = {"type": float}
+    default = _shown_default(parameter) if option.default is None else option.default
+    told = f"{option.help}  [default: {default}]" if default else option.help
+    return _MethodOption([*spelt, name], metavar=option.metavar, help=told, **settings)
+
+
+def _number_or_auto(_: click.Context, param: click.Parameter, text: str | None) -> float | str | None:
+    if text is None or text.strip().lower() == "auto":
+        return text and "auto"
+    return positive(text, param.opts[0], "a number above 0, or auto")
+
+
+def _shown_default(parameter: Parameter) -> str:
+    value = parameter.default
+    if value is None or isinstance(value, bool):
+        return ""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else f"{value}"
+
+
 def settings_of(method: Method, options: Mapping[str, Any], settings: Sequence[str]) -> dict[str, Any]:
-    """The settings that options and ``--set`` give a method; an option the method does not have is an error.
+    """The parameters that options and ``--set`` give a method; an option that the method does not have is an error.
 
     Parameters
     ----------
@@ -105,45 +368,25 @@ def settings_of(method: Method, options: Mapping[str, Any], settings: Sequence[s
     settings : sequence of str
         ``NAME=VALUE``.
     """
-    known = method.defaults()
+    from rankwright.training.methods import METHODS
+
+    known = method.parameters()
     given = {name: value for name, value in options.items() if value is not None}
     for name in given:
         if name not in known:
-            suited = ", ".join(other.name for other in METHODS.values() if name in other.defaults())
+            suited = ", ".join(other.name for other in METHODS.values() if name in other.parameters())
             raise InputError(f"{_option(name)} does not go with the method {method.name}; it is for {suited}")
-    for name, read in _READ.items():
-        if name in given:
-            given[name] = read(given[name])
+        read = getattr(known[name].option, "read", None)
+        given[name] = given[name] if read is None else read(given[name])
     if "losses" in known:
-        if len(given.get("losses", known["losses"])) < 2:
+        if len(given.get("losses", known["losses"].default)) < 2:
             raise InputError(
                 f"{method.name} needs at least two losses; expected --losses with them, such as map,mrr@10"
             )
         if "feature_map" in given:
             maps = [part.strip() for part in given["feature_map"].split(",")]
             given["feature_map"] = [None if part in ("", "-") else part for part in maps]
-    return given | assigned(settings, [name for name in known if name not in _NOT_SET])
-
-
-_READ = {
-    "losses": lambda text: [part.strip() for part in text.split(",") if part.strip()],
-    "rank_weights": lambda text: None if text == "none" else text,
-    "query_weights": lambda text: text == "pairs",
-    "categorical": lambda text: [_feature(part) for part in text.split(",") if part.strip()],
-    "monotone": lambda text: dict(_direction(part) for part in text.split(",") if part.strip()),
-}
-
-
-def _feature(text: str) -> str:
-    """A feature by its name, or of LETOR text without names by its number, from 1."""
-    return f"f{text.strip()}" if text.strip().isdecimal() else text.strip()
-
-
-def _direction(text: str) -> tuple[str, int]:
-    name, equals, way = text.rpartition("=")
-    if not equals or way.strip() not in ("1", "+1", "-1"):
-        raise InputError(f"--monotone is {text.strip()!r}; expected NAME=+1 (rising) or NAME=-1 (falling)")
-    return _feature(name), int(way)
+    return given | assigned(settings, [name for name, parameter in known.items() if parameter.is_assigned])
 
 
 def _option(parameter: str) -> str:
@@ -154,6 +397,8 @@ def _option(parameter: str) -> str:
 
 def assigned(settings: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
     """``NAME=VALUE`` settings; a value is a Python number, True, False or None, otherwise text."""
+    from rankwright.rankers.other_names import hint
+
     values = {}
     for setting in settings:
         name, equals, text = setting.partition("=")
@@ -167,3 +412,83 @@ def assigned(settings: Sequence[str], known: Sequence[str]) -> dict[str, Any]:
         except (ValueError, SyntaxError):
             values[name] = text.strip()
     return values
+
+
+_CUTOFF = 0.6  # of difflib: `serach` and `search` have 0.83
+_SIMILAR = 0.1  # further names are told if they are about as near
+_OTHER_OPTIONS = {
+    "--metric": "--measure",
+    "--metrics": "--measure",
+    "--jobs": "--threads",
+    "--n-jobs": "--threads",
+    "--random-state": "--seed",
+    "--validation": "--valid",
+    "--top": "-k",
+    "--save": "--output",
+}
+
+
+class SuggestingGroup(click.Group):
+    """A group of commands that says which one was probably meant.
+
+    Attributes
+    ----------
+    other_words : mapping
+        Commands that people may look for, and what does that here.
+    """
+
+    other_words: Mapping[str, str] = {}
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """The command that the arguments begin with."""
+        name = str(args[0])
+        if self.get_command(ctx, name) is None and not name.startswith("-"):
+            other = self.other_words.get(name.lower().strip("-"))
+            meant = f"that is: {ctx.command_path} {other}" if other else _meant(name, self.list_commands(ctx))
+            ctx.fail(f"No such command {name!r}" + (f"; {meant}" if meant else ""))
+        return super().resolve_command(ctx, args)
+
+
+def unknown_option(error: click.NoSuchOption) -> str:
+    """What to say of an option that does not exist: `--num-leaves` is a setting."""
+    name, command = error.option_name, None if error.ctx is None else error.ctx.command
+    options = [opt for param in getattr(command, "params", ()) for opt in _spellings(param)]
+    spelt = name.replace("_", "-")
+    by_case = {option.lower(): option for option in options}
+    meant = by_case.get(spelt.lower()) or by_case.get(_OTHER_OPTIONS.get(spelt.lower(), ""))
+    told = f"did you mean {meant}?" if meant else _setting(name, command) or _meant(name, [*options, "--help"])
+    return f"No such option {name!r}" + (f"; {told}" if told else "")
+
+
+def _spellings(param: click.Parameter) -> list[str]:
+    return [*param.opts, *param.secondary_opts] if isinstance(param, click.Option) else []
+
+
+def _setting(name: str, command: Any) -> str:
+    """A parameter of a method that was given as an option, by our name or another library's."""
+    setting = next((param for param in getattr(command, "params", ()) if param.name == "assigned"), None)
+    if setting is None or not name.startswith("--"):
+        return ""
+    from rankwright.rankers.other_names import hint
+    from rankwright.training.methods import METHODS
+
+    known = METHODS["lambdamart"].parameters() | METHODS["lambdarank"].parameters()
+    word = name.lstrip("-").replace("-", "_")
+    own = word if word in known else hint(word, known).partition(" is ")[2].split(" ")[0]
+    options = {param.name: param.opts[0] for param in command.params}
+    options |= {name: parameter.set_by for name, parameter in known.items() if parameter.set_by}
+    return f"that is: {options.get(own, f'{setting.opts[0]} {own}=VALUE')}" if own else ""
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """The known names that are near, as a question; empty if there are none."""
+    near = difflib.get_close_matches(name, list(dict.fromkeys(known)), n=3, cutoff=_CUTOFF)
+    best = _likeness(name, near[0]) if near else 0.0
+    near = [one for one in near if best - _likeness(name, one) < _SIMILAR]
+    return f"did you mean {' or '.join(near)}?" if near else ""
+
+
+def _likeness(name: str, other: str) -> float:
+    return difflib.SequenceMatcher(None, other, name).ratio()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,9 +17,7 @@ from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.data.partition import Manifest
-    from rankwright.data.roles import Columns
-
-__all__ = ["joined", "partition", "show_parts"]
+    from rankwright.io.roles import Columns
 
 _SUFFIX = ".parts"
 _MOST_PARTS = 100_000
@@ -37,10 +36,10 @@ def partition(
     columns: Columns | None,
 ) -> str:
     """Write the queries of all inputs into parts; a summary."""
-    from rankwright.cli.progress import progress
-    from rankwright.data.formats import detected
+    from rankwright.cli.printing import progress
     from rankwright.data.partition_inputs import LetorInput, ParquetInput, Settings, inputs_of
     from rankwright.data.partition_write import write_parts
+    from rankwright.io.detect import detected
 
     if n_parts > _MOST_PARTS:
         raise InputError(f"--by-query {n_parts:,}; expected at most {_MOST_PARTS:,} parts")
@@ -73,9 +72,9 @@ def partition(
 def joined(source: Path, target: Path, options: Sequence[str]) -> Callable[[], str]:
     """Join parts; the result writes them and returns a summary."""
     from rankwright.data.folder import load_folder
-    from rankwright.data.formats import check_suffix, suffix_of, write_data
     from rankwright.data.partition import read_manifest
     from rankwright.data.partition_join import join_parts
+    from rankwright.io.detect import check_suffix, suffix_of, write_data
 
     check_suffix(target)
     if options:
@@ -134,7 +133,7 @@ def _lines(manifest: Manifest, verified: bool) -> list[tuple[str, str]]:
         total = max(1, manifest.n_docs)
         shown = [f"{label:g}: {count:,} ({count / total:.1%})" for label, count in labels[:_SHOWN]]
         lines.append(("labels", ", ".join(shown) + (", …" if len(labels) > _SHOWN else "")))
-    missing = int(manifest.moments().missing.sum())
+    missing = sum(int(of_part.missing.sum()) for of_part in manifest.statistics)
     if missing:
         lines.append(("missing", f"{missing / (manifest.n_docs * manifest.n_features):.1%} of the values"))
     lines += [("checksums", "all compared: no difference")] if verified else []
@@ -164,12 +163,7 @@ def _labels(manifest: Manifest) -> list[tuple[float, int]] | None:
 def _as_dict(manifest: Manifest, verified: bool) -> dict[str, Any]:
     from rankwright.data.matching import default_names
 
-    total = manifest.moments().stored()
     names = manifest.names or default_names(manifest.n_features)
-    statistics = [
-        {"feature": name, **{field: _number(values[at]) for field, values in total.items()}}
-        for at, name in enumerate(names)
-    ]
     facts = {key: manifest.header.get(key) for key in ("kind", "dtype", "document_ids", "categorical")}
     return {
         "path": str(manifest.path),
@@ -182,11 +176,20 @@ def _as_dict(manifest: Manifest, verified: bool) -> dict[str, Any]:
         "labels": _labels(manifest),
         "verified": verified,
         "parts": [vars(part) for part in manifest.parts],
-        "statistics": statistics,
+        "statistics": [{"feature": name, **row} for name, row in zip(names, _statistics(manifest), strict=True)],
     }
 
 
-def _number(value: Any) -> float | int | None:
-    """A number that JSON can hold."""
-    plain = value.item()
-    return None if plain != plain else plain
+def _statistics(manifest: Manifest) -> list[dict[str, float | int | None]]:
+    """The statistics of every feature over all parts; None where no value is there, and of categories."""
+    from rankwright.data.statistics import Statistics
+
+    total = reduce(Statistics.merge, manifest.statistics)
+    columns = {"least": total.low, "largest": total.high, "mean": total.means, "deviation": total.deviations}
+    unknown = total.missing == total.n_rows
+    unknown[manifest.header["categorical"]] = True
+    rows = []
+    for at, missing in enumerate(total.missing.tolist()):
+        values = {name: None if unknown[at] else float(column[at]) for name, column in columns.items()}
+        rows.append(values | {"missing": missing})
+    return rows

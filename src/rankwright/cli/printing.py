@@ -12,25 +12,14 @@ from __future__ import annotations
 import math
 import re
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from rich.console import Console
-
-__all__ = [
-    "ERASE",
-    "RETURN",
-    "bar",
-    "decimals",
-    "escape",
-    "harmless",
-    "new_console",
-    "print_columns",
-    "print_data",
-    "styled",
-]
 
 RETURN, ERASE = "\ufdd0", "\ufdd1"
 """Marks: to the start of the line; erase the rest of it."""
@@ -39,6 +28,8 @@ _BOLD, _DIM, _PLAIN = "\ufdd2", "\ufdd3", "\ufdd4"
 _CODES = {RETURN: "\r", ERASE: "\x1b[K", _BOLD: "\x1b[1m", _DIM: "\x1b[2m", _PLAIN: "\x1b[0m"}
 _MARK = re.compile("[\ufdd0-\ufdd4]")
 _CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+_PATIENCE = 2.0
+_INTERVAL = 0.2
 
 
 class _Filter:
@@ -144,3 +135,42 @@ def _write(stream: Any, text: str) -> None:
 
 def _code_point(found: re.Match[str]) -> str:
     return f"\\u{ord(found[0]):04x}"
+
+
+@contextmanager
+def progress(label: str) -> Iterator[Any]:
+    """Yield a function ``(done, total)`` that moves a bar; silent when stderr is not a terminal."""
+    began = time.monotonic()
+    shown = 0.0
+    bar: Any = None
+    task: Any = None
+
+    def update(done: int, total: int) -> None:
+        nonlocal bar, task, shown
+        now = time.monotonic()
+        if now - began < _PATIENCE or now - shown < _INTERVAL or not sys.stderr.isatty():
+            return
+        shown = now
+        if bar is None:
+            from rich.console import Console
+            from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+            from rankwright.cli.printing import escape
+
+            columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+            out = Console(file=getattr(sys.stderr, "unfiltered", sys.stderr))
+            bar = Progress(*columns, console=out, transient=True)
+            bar.start()
+            task = bar.add_task(escape(label), total=total)
+        bar.update(task, completed=done, total=total)
+
+    try:
+        yield update
+    finally:
+        if bar is not None:
+            bar.stop()
+
+
+def reading(path: str | Path) -> Any:
+    """A progress bar for reading a file."""
+    return progress(f"reading {Path(path).name}")

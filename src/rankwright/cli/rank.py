@@ -10,21 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.cli.engines import engine_option, engine_started
+from rankwright.cli.engines import engine_started
 from rankwright.cli.files import check_target, read_features, ways_to_fill
-from rankwright.cli.options import MISSING_AS_ZERO, device_option, missing_option
+from rankwright.cli.options import (
+    FILE,
+    MISSING_AS_ZERO,
+    device_option,
+    engine_option,
+    feature_options,
+    missing_option,
+)
 from rankwright.cli.printing import print_data
-from rankwright.cli.tables import columns_option
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
     from rankwright.data.dataset import RankingData
-    from rankwright.data.roles import Columns
     from rankwright.data.trec import TrecTable
     from rankwright.engines.fleet import Transport
+    from rankwright.io.roles import Columns
     from rankwright.models.saving import SavedModel
-
-__all__ = ["command", "scored"]
 
 _KINDS = {".run": "trec", ".trec": "trec", ".csv": "csv"}
 _FORMAT_HELP = (
@@ -37,8 +41,8 @@ _ECHO = 1 << 20
 
 
 @click.command("rank")
-@click.argument("model", metavar="MODEL", type=click.Path(path_type=Path))
-@click.argument("features", metavar="FEATURES", type=click.Path(path_type=Path))
+@click.argument("model", metavar="MODEL", type=FILE)
+@click.argument("features", metavar="FEATURES", type=FILE)
 @click.option(
     "-o",
     "--output",
@@ -55,14 +59,7 @@ _ECHO = 1 << 20
     help=_FORMAT_HELP,
 )
 @click.option("--tag", metavar="NAME", help="Last column of a TREC run.  [default: the method of the model]")
-@click.option(
-    "--group",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help="Documents per query, for text without qid.",
-)
-@click.option("--negative-as-zero", is_flag=True, help="Read labels below 0 as 0 instead of reporting an error.")
-@columns_option
+@feature_options
 @missing_option
 @device_option
 @engine_option
@@ -94,7 +91,7 @@ def command(
       rankwright rank model.rkw test.txt --device cuda -o test.run
       rankwright rank model.rkw big.parts --engine processes:4 -o big.scores
     """
-    from rankwright.data.formats import suffix_of
+    from rankwright.io.detect import suffix_of
     from rankwright.models.saving import load_model
 
     kind = kind or _KINDS.get(suffix_of(target), "scores")
@@ -140,7 +137,7 @@ def scored(
 ) -> tuple[RankingData, Any]:
     """The data of a feature file, and the score of each of its rows in the order of the data."""
     from rankwright.data.matching import MissingFeaturesError
-    from rankwright.engines.features import PartedFeatures
+    from rankwright.data.places import place_of
     from rankwright.models.base import MissingValueError
 
     data = read_features(features, group, negative_as_zero=negative_as_zero, columns=columns, engine=engine)
@@ -150,14 +147,11 @@ def scored(
 
         model = OnCard(saved.model)
     try:
-        if isinstance(data.X, PartedFeatures):
-            saved.model.check_text(data.feature_names, data.categories)
-            return data, data.X.scores(model, data, missing_as_zero)
-        if missing_as_zero:
+        if missing_as_zero and not place_of(data).is_partitioned:  # explanations look at the features, too
             X, names = saved.model.with_missing(data.X, data.feature_names)
             data = dataclasses.replace(data, X=X, feature_names=names)
         saved.model.check_text(data.feature_names, data.categories)
-        return data, model.score(data.X, data.feature_names, data.indptr)
+        return data, place_of(data).scores(model, missing_as_zero)
     except MissingFeaturesError as error:
         raise error.or_use(MISSING_AS_ZERO, features) from None
     except MissingValueError as error:

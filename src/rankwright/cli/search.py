@@ -11,21 +11,27 @@ from typing import TYPE_CHECKING, Any, Protocol
 import click
 
 from rankwright.cli.files import check_target
-from rankwright.cli.options import MISSING_AS_ZERO
+from rankwright.cli.options import (
+    FILE,
+    MISSING_AS_ZERO,
+    FunctionOption,
+    Whole,
+    columns_option,
+    json_option,
+    output_option,
+    part_option,
+    threads_option,
+)
 from rankwright.cli.printing import styled
-from rankwright.cli.tables import columns_option, tell_queries
-from rankwright.cli.whole import Whole
+from rankwright.cli.tables import tell_queries
 from rankwright.errors import InputError
 
 if TYPE_CHECKING:
-    from rankwright.data.roles import Columns
+    from rankwright.io.roles import Columns
     from rankwright.text.index.index import Index
     from rankwright.text.index.view import View
     from rankwright.text.reading.queries import Queries
-    from rankwright.text.search.hits import Hits
-    from rankwright.text.search.snippets import QueryWords, Snippet
-
-__all__ = ["Engine", "command"]
+    from rankwright.text.search.results import Hits, QueryWords, Snippet
 
 _FEW, _MANY = 10, 1000
 _INDENT = 4
@@ -51,12 +57,13 @@ class Engine(Protocol):
 
 
 @click.command("search")
-@click.argument("folder", metavar="INDEX", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="INDEX", type=FILE)
 @click.argument("query", metavar="QUERY|QUERIES", nargs=-1, required=True)
 @click.option(
     "--function",
+    cls=FunctionOption,
     metavar="NAME",
-    help="bm25, tfidf, cosine, dirichlet or jm, with or without parameters: 'bm25(k1=0.9,b=0.4)'.  [default: bm25]",
+    help="{functions}, with or without parameters: 'bm25(k1=0.9,b=0.4)'.  [default: bm25]",
 )
 @click.option("--analyzer", metavar="NAME", help="Analyser to use.  [default: porter+stop if INDEX has it]")
 @click.option("--field", metavar="NAME", help="Field to search.  [default: all]")
@@ -68,7 +75,7 @@ class Engine(Protocol):
 )
 @click.option(
     "--model",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="Rank with a model trained on output of `rankwright features`.",
 )
@@ -77,24 +84,16 @@ class Engine(Protocol):
 )
 @click.option(
     "--table",
-    type=click.Path(path_type=Path),
+    type=FILE,
     metavar="FILE",
     help="With --model: features of documents, as for `rankwright features --table`.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-@click.option(
-    "-o", "--output", "target", type=click.Path(path_type=Path), metavar="RUN", help="Write a run of the file QUERIES."
-)
-@click.option(
-    "--part",
-    default="title",
-    show_default=True,
-    metavar="NAME",
-    help="Part of a TREC topic to use: title, description, narrative, or several joined by +.",
-)
+@json_option()
+@output_option("Write a run of the file QUERIES.", metavar="RUN", required=False)
+@part_option
 @columns_option
 @click.option("--tag", metavar="NAME", help="Last column of the run.  [default: the function or model]")
-@click.option("--threads", type=Whole(1), default=1, show_default=True, help="Does not affect the run.")
+@threads_option(1, "Does not affect the run.")
 def command(
     folder: Path,
     query: tuple[str, ...],
@@ -126,7 +125,7 @@ def command(
       rankwright search docs.index queries.jsonl -o bm25.run
       rankwright evaluate qrels.txt bm25.run
     """
-    from rankwright.cli.progress import reading
+    from rankwright.cli.printing import reading
     from rankwright.text.index.index import Index
     from rankwright.text.reading.queries import read_queries
     from rankwright.text.search.functions import parse_function
@@ -193,7 +192,7 @@ def _answer(
     index: Index, view: View, engine: Engine, text: str, k: int, facts: dict[str, Any] | None, field: str | None
 ) -> None:
     """Print the results of one query: for people or, given facts to go before them, as JSON."""
-    from rankwright.text.search.snippets import query_words, title_and_snippet
+    from rankwright.text.search.results import query_words, title_and_snippet
 
     words = query_words(view, text)
     docs, scores = engine.search(text, k)
@@ -217,7 +216,7 @@ def _answer(
 
 
 def _print_result(rank: int, score: float, doc_id: str, title: str, part: Snippet, width: int) -> None:
-    from rankwright.text.search.snippets import shorten
+    from rankwright.text.search.results import shorten
 
     start = f"{rank:>{_INDENT - 2}}. {score:.4f}  {doc_id}"
     room = width - len(start) - 2
@@ -242,7 +241,7 @@ def _tell_words(words: QueryWords, is_found: bool) -> None:
 def _write_run(index: Index, engine: Engine, asked: Queries, k: int, threads: int, target: Path, tag: str) -> None:
     import numpy as np
 
-    from rankwright.cli.progress import progress
+    from rankwright.cli.printing import progress
     from rankwright.data.trec import TrecTable, write_run
 
     with progress("searching") as update:

@@ -7,17 +7,24 @@ from pathlib import Path
 
 import click
 
-from rankwright.cli.compiling import told_of_compiling
-from rankwright.cli.options import FILE, MISSING_AS_ZERO, positive
-from rankwright.cli.whole import Whole
+from rankwright.cli.ahead import told_of_compiling
+from rankwright.cli.options import (
+    FILE,
+    MISSING_AS_ZERO,
+    FunctionOption,
+    Whole,
+    analyzer_option,
+    index_missing_option,
+    port_option,
+    positive,
+    threads_option,
+)
 from rankwright.errors import InputError
-
-__all__ = ["check_installed", "command"]
 
 _COMPILING = "compiling the search code, once on this machine: 20 to 60 seconds …"
 _NEEDED = ("starlette", "uvicorn")
 _MODEL_HELP = "Model file; may be repeated. Requests name it by its stem."
-_FUNCTION_HELP = "Retrieval function to serve beside the models; may be repeated.  [default: bm25]"
+_FUNCTION_HELP = "Retrieval function to serve beside the models: {functions}; may be repeated.  [default: bm25]"
 _ALLOW_HELP = "Further name that requests may use for this machine, such as that of a reverse proxy; may be repeated."
 _RELOAD_HELP = "How often to look for new files of the same names; 0 for only at SIGHUP."
 _TRY_HELP = "Load everything, answer one request of each kind, and end."
@@ -26,13 +33,13 @@ _TRY_HELP = "Load everything, answer one request of each kind, and end."
 @click.command("serve")
 @click.argument("index", metavar="[INDEX]", required=False, type=FILE)
 @click.option("--model", "models", multiple=True, type=FILE, metavar="FILE", help=_MODEL_HELP)
-@click.option("--function", "functions", multiple=True, metavar="NAME", help=_FUNCTION_HELP)
-@click.option("--analyzer", metavar="NAME", help="Analyser of --function.  [default: porter+stop if INDEX has it]")
-@click.option(MISSING_AS_ZERO, is_flag=True, help="Take features of a model that INDEX cannot give as 0.")
+@click.option("--function", "functions", cls=FunctionOption, multiple=True, metavar="NAME", help=_FUNCTION_HELP)
+@analyzer_option
+@index_missing_option
 @click.option("--host", default="127.0.0.1", show_default=True, metavar="NAME", help="Address to listen at.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="0 for any free one.")
+@port_option(8080)
 @click.option("--allow-host", "further", multiple=True, metavar="NAME", help=_ALLOW_HELP)
-@click.option("--threads", type=Whole(1), default=2, show_default=True, help="Requests computed at a time.")
+@threads_option(2, "Requests computed at a time.")
 @click.option("--waiting", type=Whole(0), default=32, show_default=True, help="Requests that may wait for a thread.")
 @click.option("--seconds", default="10", show_default=True, metavar="N", help="Time for a request, waiting included.")
 @click.option("--most-documents", type=Whole(1), default=10_000, show_default=True, help="Documents of one request.")
@@ -86,10 +93,10 @@ def command(
         raise click.UsageError("nothing to serve; expected INDEX, --model, or both")
     time = positive(seconds, "--seconds", "a number above 0")
     limits = Limits(most_bytes, most_documents, most_results, seconds=time, threads=threads, waiting=waiting)
-    tell = json_lines(quiet)
+    notify = json_lines(quiet)
     chosen = functions or (("bm25",) if index is not None else ())
     try:
-        service = Service(index, models, chosen, analyzer=analyzer, missing_as_zero=missing_as_zero, tell=tell)
+        service = Service(index, models, chosen, analyzer=analyzer, missing_as_zero=missing_as_zero, notify=notify)
     except MissingFeaturesError as error:
         raise InputError(f"{error.message}; to take them as 0, use {MISSING_AS_ZERO}", error.path) from None
     bound = bind(host, port)
@@ -105,8 +112,8 @@ def command(
         if only_try:
             return
         service.watch(every or None)
-        app = make_app(service, limits, tell=tell, hosts=names)
-        serve(app, service, bound, tell, ready=lambda at: click.echo(f"listening at {at}"), seconds=time)
+        app = make_app(service, limits, notify=notify, hosts=names)
+        serve(app, service, bound, notify, ready=lambda at: click.echo(f"listening at {at}"), seconds=time)
         service.close()
     click.echo("ended", err=True)
 

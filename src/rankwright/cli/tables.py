@@ -1,65 +1,31 @@
-"""What commands that read tables share: `--columns`, and a line on what the columns of each table were taken for."""
+"""What commands that read tables share: a line on what the columns of each table were taken for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from rankwright.errors import InputError
-
 if TYPE_CHECKING:
     from rankwright.data.files import Source
-    from rankwright.data.formats import Detected
-    from rankwright.data.roles import Columns
     from rankwright.data.trec import TrecTable
+    from rankwright.io.detect import Detected
+    from rankwright.io.roles import Columns
+    from rankwright.text.reading.documents import DocumentFiles
     from rankwright.text.reading.queries import Queries
-    from rankwright.text.reading.sources import DocumentFiles
-
-__all__ = [
-    "columns_option",
-    "matched",
-    "read_judgements",
-    "tell_documents",
-    "tell_doubt",
-    "tell_layout",
-    "tell_queries",
-]
-
-_HELP = (
-    "Columns of a table where their names do not tell; roles are id, title, text, qid, query, docid, label, feature, "
-    "skip and categorical."
-)
-
-
-def columns_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """``--columns``, of commands that read tables."""
-    return click.option("--columns", metavar="ROLE=NAME,…", callback=_parsed, help=_HELP)(function)
-
-
-def _parsed(_: click.Context, __: click.Parameter, text: str | None) -> Columns | None:
-    from rankwright.data.roles import parse_columns
-
-    return parse_columns(text)
 
 
 def tell_layout(found: Detected, columns: Columns | None = None) -> None:
-    """Say what the columns of feature data in text are taken for."""
-    if found.kind != "csv":
-        return
-    from rankwright.data.csv_features import feature_layout
-    from rankwright.data.delimited import HEADER_BYTES, open_table, utf8_lines
-    from rankwright.data.files import OpenFile
+    """Say what the columns of a table of features are taken for."""
+    from rankwright.io.detect import layout_of
 
-    assert isinstance(found.source, OpenFile)
-    try:
-        header = open_table(utf8_lines(found.source, size=HEADER_BYTES), found.path)
-        layout = feature_layout(header.names, columns)
-    except InputError:  # reading it will say what is wrong
+    layout = layout_of(found, columns)
+    if layout is None:
         return
-    if layout is not None:
+    as_written = (layout.qid, layout.label) == ("qid", "label") and layout.docid in (None, "docid")
+    if found.kind == "csv" or layout.skipped or not as_written:  # not of what Rankwright itself writes
         click.echo(f"reading {found.path}: {layout}", err=True)
 
 
@@ -88,13 +54,13 @@ def tell_queries(queries: Queries, path: str | Path) -> None:
 
 def tell_doubt(found: Detected) -> None:
     """Say that a table could hold features as well as judgements, where either will do."""
-    if found.kind == "csv" and found.doubt:
+    if found.kind in ("csv", "parquet") and found.doubt:
         click.echo(f"note: {found.path}: {found.doubt}", err=True)
 
 
 def read_judgements(source: Source, columns: Columns | None = None) -> TrecTable:
     """The judgements of a file, with a line on what the columns of a table were taken for."""
-    from rankwright.cli.progress import reading
+    from rankwright.cli.printing import reading
     from rankwright.data.files import OpenFile
     from rankwright.data.trec import read_qrels
 

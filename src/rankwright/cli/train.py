@@ -1,29 +1,42 @@
 """`rankwright train`: a ranker trained on a feature file, with the proof of how good it is, saved as one model file.
 
-What is known after the training is one dictionary of facts: ``--json`` prints it, people get it in words. Ctrl-C ends
-the training after the current pass, and the best model so far is saved.
+The options of the methods are those that the estimators declare, see `rankwright.rankers.parameters`. What is known
+after the training is one dictionary of facts: ``--json`` prints it, people get it in words. Ctrl-C ends the training
+after the current pass, and the best model so far is saved.
 """
 
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from rankwright.cli.ahead import compiling_ahead
-from rankwright.cli.cleaning import clean_data, clean_options, cleaner_of
-from rankwright.cli.compiling import announce
-from rankwright.cli.completion import complete_measure, complete_method
-from rankwright.cli.engines import engine_option, engine_started, resume_option, tell_of_copies, training_course
+from rankwright.cli.ahead import announce, compiling_ahead
+from rankwright.cli.cleaning import clean_data, cleaner_of
+from rankwright.cli.engines import engine_started, tell_of_copies, training_course
 from rankwright.cli.files import check_target, naming_files, read_features
-from rankwright.cli.options import FILE, device_option, numbers, positive, seed_option, settings_of, threads_option
-from rankwright.cli.positions import Shown, position_options
-from rankwright.cli.sections import Sectioned
-from rankwright.cli.tables import columns_option
-from rankwright.cli.whole import Whole
+from rankwright.cli.options import (
+    FILE,
+    MethodCommand,
+    Whole,
+    clean_options,
+    complete_measure,
+    complete_method,
+    device_option,
+    engine_option,
+    json_option,
+    output_option,
+    position_options,
+    resume_option,
+    seed_option,
+    settings_of,
+    threads_option,
+    training_data_options,
+)
 from rankwright.errors import InputError
 from rankwright.training.methods import parse_method
 
@@ -31,137 +44,60 @@ if TYPE_CHECKING:
     from rankwright.cli.engines import Course
     from rankwright.data.cleaning import Cleaner
     from rankwright.data.dataset import RankingData
-    from rankwright.data.roles import Columns
     from rankwright.engines.fleet import Transport
+    from rankwright.io.roles import Columns
     from rankwright.models.saving import SavedModel
-    from rankwright.training.train import Plan
+    from rankwright.training.methods import Method
+    from rankwright.training.train import Plan, Trained
 
-__all__ = ["command"]
-
-_METHOD_HELP = "What to train, one of those above.  [default: auto]"
-_EXPLAINABLE_HELP = "Linear members only, so that the model is one weight per feature."
-_MINUTES_HELP = "Stop after about so many minutes, with the members finished by then."
-_C_HELP = (
-    "Weight of ranking errors against large weights; auto: the value of --C-grid that is best on --valid, or by "
-    "cross-validation.  [default: auto; with --cv 0 and no --valid 1]"
-)
 _CV_HELP = (
     "Without --valid: choose C, or the number of rounds, by cross-validation with K folds of queries, then train on "
     "all; 0: choose nothing.  [default: 5 where anything is open, one of them held out from 500 queries on]"
-)
-_GRID_HELP = "Values of C that auto tries.  [default: 0.0001, 0.001, … 1000; with the ramp bound 0.1, 1, 10]"
-_BOUND_HELP = (
-    "hinge: the papers' convex problem; ramp: closer to the measure, from the weights of svm-map on.  "
-    "[default: hinge for svm-map, svm-auc and svm-ndcg-nc, ramp for the others]"
 )
 _MEASURE_HELP = (
     "Measure to choose by on --valid, and to report.  [default: what the method is trained for, for svm-combo its "
     "first loss; AP for svm-acc; nDCG@10 for the others]"
 )
-_MAP_HELP = (
-    "Feature map of a ranking: po or mrr for svm-mrr; dorm:log2, dorm:sqrt, dorm:sqrt@30 … for dorm; for svm-combo one "
-    "per loss, - for the default."
-)
-_LOSSES_HELP = "svm-combo: the losses to train for at once.  [default: map,mrr@10,ndcg@10]"
 _SET_HELP = "Any other parameter of the method, such as n_trees=500 or hidden=15; an unknown name lists them all."
-_RANK_WEIGHTS_HELP = "Weight of a pair by its labels: ndcg@K, the loss of swapping them, or none.  [rsvm-ir: ndcg@1]"
-_QUERY_WEIGHTS_HELP = "Weight of a query: pairs, one over its number of pairs, or none.  [rsvm-ir: pairs]"
-_TOL_HELP = "Stop when the objective is proved to be this close to the optimum (0.001 is 0.1 %).  [default: 0.001]"
 _CONTINUE_HELP = "Start from the weights of a saved model, and its C unless --C or --valid is given."
-_BINS_HELP = (
-    "Cut every feature into up to N 0/1 features, value ≥ threshold, as SIGIR'07 did with 50; linear methods only."
-)
-_SOLVER_HELP = (
-    "bundle and one-slack-cutting-plane find the same model; n-slack-cutting-plane is Algorithm 1 of SIGIR'07, which "
-    "stops by --epsilon; gd, for rank-svm and rsvm-ir, is gradient descent.  [default: bundle]"
-)
-_RATE_HELP = (
-    "Learning rate of trees and nets; with --solver gd the η of SIGIR'06: steps are η times the gradient of "
-    "λ‖w‖² + Σ hinges.  [default: the method's own; gd: line search]"
-)
-_CATEGORICAL_HELP = (
-    "lambdamart, mcrank: features that are categories, by name, or without names by number, besides text of Parquet."
-)
-_MONOTONE_HELP = "lambdamart, mcrank-ordinal: features in which scores must rise (+1) or fall (-1)."
-_EPSILON_HELP = "--solver n-slack-cutting-plane: largest violation of a constraint at which it stops.  [default: 0.01]"
 _SECTIONS = {
     "What and where": (
         "target", "method", "valid", "cv", "measure", "seed", "threads", "device", "engine", "resume", "as_json",
     ),
-    "Method auto": ("explainable", "minutes"),
-    "Data": (
-        "group", "valid_group", "negative_as_zero", "columns", "categorical", "clean", "clean_scaled", "clean_above",
-    ),
+    "Method auto": (),
+    "Data": ("group", "valid_group", "negative_as_zero", "columns", "clean", "clean_scaled", "clean_above"),
     "Clicks": ("position", "pair", "propensities"),
-    "Linear methods": (
-        "C", "C_grid", "relevant_from", "standardize", "bins", "start", "bound", "losses", "loss_weights", "slack",
-        "feature_map", "rank_weights", "query_weights", "lam", "tol", "max_passes", "solver", "epsilon",
-    ),
-    "Trees and nets": ("monotone", "background", "learning_rate", "assigned"),
+    "Linear methods": ("start",),
+    "Trees and nets": ("assigned",),
 }  # fmt: skip
-_SOLVERS = ["bundle", "one-slack-cutting-plane", "n-slack-cutting-plane", "gd"]
+_PAIR = "pair"
+_HOW = "over clicks: each as the only relevant document of its page, weighted by inverse propensity"
 
 
-def _cost(_: click.Context, param: click.Parameter, text: str | None) -> float | str | None:
-    if text is None or text.strip().lower() == "auto":
-        return text and "auto"
-    return positive(text, param.opts[0], "a number above 0, or auto")
-
-
-@click.command("train", cls=Sectioned, sections=_SECTIONS)
+@click.command("train", cls=MethodCommand, sections=_SECTIONS)
 @click.argument("features", metavar="FEATURES", type=FILE)
-@click.option("--method", default="auto", metavar="METHOD", shell_complete=complete_method, help=_METHOD_HELP)
-@click.option("-o", "--output", "target", required=True, type=FILE, metavar="FILE", help="Model file, such as m.rkw.")
-@click.option("--C", "C", metavar="NUMBER|auto", callback=_cost, help=_C_HELP)
-@click.option("--C-grid", "C_grid", metavar="0.01,0.1,1", callback=numbers, help=_GRID_HELP)
+@click.option(
+    "--method",
+    default="auto",
+    metavar="METHOD",
+    shell_complete=complete_method,
+    help="What to train, one of those above.  [default: auto]",
+)
+@output_option("Model file, such as m.rkw.")
 @click.option("--valid", type=FILE, metavar="FILE", help="Validation data.")
 @click.option("--cv", type=Whole(0), metavar="K", help=_CV_HELP)
 @click.option("-m", "--measure", metavar="NAME", shell_complete=complete_measure, help=_MEASURE_HELP)
-@click.option("--explainable", is_flag=True, callback=lambda _, __, given: given or None, help=_EXPLAINABLE_HELP)
-@click.option("--minutes", type=float, metavar="N", help=_MINUTES_HELP)
-@click.option("--relevant-from", type=float, metavar="LABEL", help="Lowest relevant label.  [default: 1]")
 @click.option("--continue", "start", type=FILE, metavar="MODEL", help=_CONTINUE_HELP)
-@click.option(
-    "--no-standardize",
-    "standardize",
-    is_flag=True,
-    callback=lambda _, __, given: False if given else None,
-    help="Train on the raw features, as the papers do.",
-)
-@click.option("--bins", type=Whole(1), metavar="N", help=_BINS_HELP)
-@click.option("--bound", type=click.Choice(["auto", "ramp", "hinge"]), help=_BOUND_HELP)
-@click.option("--losses", metavar="map,dorm@10", help=_LOSSES_HELP)
-@click.option(
-    "--loss-weights", metavar="1,0.5", callback=numbers, help="svm-combo: a weight for each loss.  [default: 1]"
-)
-@click.option(
-    "--slack", type=click.Choice(["separate", "shared"]), help="svm-combo: sum the losses, or take the largest."
-)
-@click.option("--feature-map", metavar="MAP", help=_MAP_HELP)
-@click.option("--rank-weights", metavar="ndcg@K|none", help=_RANK_WEIGHTS_HELP)
-@click.option("--query-weights", type=click.Choice(["pairs", "none"]), help=_QUERY_WEIGHTS_HELP)
-@click.option("--lambda", "lam", type=float, help="rank-svm, rsvm-ir: the paper's λ instead of --C.")
-@click.option("--tol", type=float, help=_TOL_HELP)
-@click.option("--max-passes", type=Whole(1), help="Passes over the data, per C.  [default: 200]")
-@click.option("--solver", type=click.Choice(_SOLVERS), help=_SOLVER_HELP)
-@click.option("--epsilon", type=float, help=_EPSILON_HELP)
-@click.option("--learning-rate", "--eta", "learning_rate", type=float, help=_RATE_HELP)
 @click.option("--set", "assigned", multiple=True, metavar="NAME=VALUE", help=_SET_HELP)
-@click.option("--background", type=FILE, metavar="MODEL", help="lambdamart, lambdaboost: start from this model.")
-@click.option("--categorical", metavar="lang,3", help=_CATEGORICAL_HELP)
-@click.option("--monotone", metavar="bm25=+1,spam=-1", help=_MONOTONE_HELP)
-@seed_option
+@seed_option()
 @threads_option()
 @device_option
 @engine_option
 @resume_option
-@click.option("--group", type=FILE, metavar="FILE", help="Documents per query, for text without qid.")
-@click.option("--valid-group", type=FILE, metavar="FILE", help="The same for the validation data.")
-@click.option("--negative-as-zero", is_flag=True, help="Treat labels below 0 as not relevant; otherwise an error.")
-@columns_option
+@training_data_options
 @clean_options
 @position_options
-@click.option("--json", "as_json", is_flag=True, help="Print everything known about the training as one JSON object.")
+@json_option("Print everything known about the training as one JSON object.")
 def command(
     features: Path,
     method: str,
@@ -261,10 +197,10 @@ def command(
         settings = _folds(settings, cv) | settings
     decided = plan(chosen, settings, measure=measure, validated=valid is not None, random_state=seed, n_jobs=threads)
     read = partial(_read, negative_as_zero=negative_as_zero, columns=columns, cleaner=cleaner, threads=threads)
-    files = {"features": features, "valid": valid, "start": start, "background": options["background"]}
-    with engine_started(engine) as started, training_course(engine, resume, target, **files) as course:
+    with engine_started(engine) as started, training_course(engine, resume, target) as course:
         inputs = (features, group), (valid, valid_group), (start, saved)
-        facts = _trained(decided, method.strip().lower(), partial(read, engine=started), *inputs, target, course, shown)
+        read = partial(read, engine=started)
+        trained, facts = _trained(decided, method.strip().lower(), read, *inputs, target, course, shown)
         if course is not None:
             course.finish(whole=not facts["interrupted"])
     paths = {"model": str(target), "features": str(features), "valid": None if valid is None else str(valid)}
@@ -272,7 +208,7 @@ def command(
     if as_json:
         click.echo(json.dumps(facts, ensure_ascii=False))
     else:
-        show(facts)
+        show(trained, facts)
     if facts["interrupted"]:
         raise click.Abort
 
@@ -287,7 +223,7 @@ def _trained(
     target: Path,
     course: Course | None,
     shown: Shown,
-) -> dict[str, Any]:
+) -> tuple[Trained, dict[str, Any]]:
     """Read the data, train and save the model; what is known then. Data are given by their file and that of groups."""
     from rankwright.cli.training import facts_of, notices, watched
     from rankwright.training.train import STARTING_MODEL, TRAINING, VALIDATION, held_out
@@ -309,7 +245,8 @@ def _trained(
         trained, compiled = watched(decided, train, starts=continued[1] is not None, told=ahead.told)
         notices(trained)
     trained.save(target)
-    return shown.described(facts_of(trained, compiled)) | {"cleaning": {"training": dropped, "validation": also}}
+    facts = shown.described(facts_of(trained, compiled))
+    return trained, facts | {"cleaning": {"training": dropped, "validation": also}}
 
 
 def _read(
@@ -322,7 +259,6 @@ def _read(
     threads: int,
     engine: Transport | None = None,
 ) -> tuple[RankingData, dict[str, Any] | None]:
-    """The data of a file, and what cleaning dropped from it."""
     options: dict[str, Any] = {"negative_as_zero": negative_as_zero, "columns": columns, "threads": threads}
     read = read_features(path, group, engine=engine, **options)
     data, found = clean_data(cleaner, read, path, threads)
@@ -364,3 +300,98 @@ def _folds(settings: dict[str, Any], cv: int | None) -> dict[str, Any]:
         given = settings.get("lam") is not None or settings.get("C", "auto") != "auto"
         return {} if given else {"cv": "auto"}
     return {"cv": cv} if cv else {}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the options say: the columns, and how likely positions are looked at."""
+
+    position: str | None
+    pair: str | None
+    propensities: Any
+
+    @classmethod
+    def of(cls, options: dict[str, Any], method: Method, engine: str | None = None) -> Shown:
+        """Take them out of the options, checked."""
+        position, pair, known = (options.pop(name) for name in ("position", "pair", "propensities"))
+        if position is None:
+            used = "--pair" if pair is not None else "--propensities" if known is not None else None
+            if used is not None:
+                raise InputError(f"{used} is for --position, which is not given")
+            return cls(None, None, None)
+        if known is None:
+            raise InputError("--position needs the propensities of positions; expected --propensities FILE")
+        if method.name not in ("rank-svm", "lambdamart"):
+            raise InputError(f"{method.name} takes no --position; expected --method rank-svm or lambdamart")
+        if engine is not None:
+            raise InputError("--position does not go with --engine; expected one of the two")
+        from rankwright.clicks.reading import read_propensities
+
+        return cls(position, pair, read_propensities(Path(known)))
+
+    def apart(
+        self, data: RankingData, valid: RankingData | None
+    ) -> tuple[RankingData, RankingData | None, dict[str, Any]]:
+        """The data without these columns, and the weights of clicks as an argument of a training, if there are any."""
+        if self.position is None:
+            return data, valid, {}
+        from rankwright.rankers.positions import clicks_of
+        from rankwright.training.train import TRAINING, VALIDATION, about
+
+        known = self.pair is None and data.feature_names is not None and _PAIR in data.feature_names
+        wanted = [name for name in (self.position, _PAIR if known else self.pair) if name is not None]
+        with about(TRAINING):
+            places = [_column(data, name) for name in wanted]
+            position, *pair = (data.to_caller_order(_values(data, at)) for at in places)
+            data = _without(data, places)
+        shown = None
+        with about(VALIDATION):
+            if valid is not None and _has(valid, self.position):
+                at = [_column(valid, name) for name in wanted if _has(valid, name)]
+                shown = valid.to_caller_order(_values(valid, at[0]))
+                valid = _without(valid, at)
+        with about(TRAINING):
+            found = clicks_of(data, valid, position, self.propensities, pair[0] if pair else None, shown)
+        for notice in found.notices:
+            click.echo(f"warning: {notice.text}", err=True)
+        return data, valid, {"clicks": found}
+
+    def described(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """The facts of a training, with what their values mean where labels are clicks."""
+        return facts if self.position is None else facts | {"definitions": [_HOW]}
+
+
+def _has(data: RankingData, name: str) -> bool:
+    known = range(1, data.n_features + 1)
+    return name in data.feature_names if data.feature_names is not None else name in map(str, known)
+
+
+def _column(data: RankingData, name: str) -> int:
+    """A column by its name, or without names by its number from 1."""
+    if not _has(data, name):
+        names = data.feature_names
+        expected = f"a number from 1 to {data.n_features}" if names is None else f"one of {', '.join(names[-5:])}"
+        more = " (the last columns)" if names is not None and len(names) > 5 else ""
+        raise InputError(f"has no column {name!r}; expected {expected}{more}")
+    return int(name) - 1 if data.feature_names is None else data.feature_names.index(name)
+
+
+def _values(data: RankingData, at: int) -> Any:
+    return data.X[:, [at]].toarray()[:, 0] if data.is_sparse else data.X[:, at]
+
+
+def _without(data: RankingData, places: list[int]) -> RankingData:
+    """The data without some columns; without names those that are not the last become 0, so that numbers stay."""
+    import numpy as np
+
+    kept = [at for at in range(data.n_features) if at not in places]
+    if not kept:
+        raise InputError("has no features besides these columns; expected some")
+    if data.feature_names is not None:
+        return data.matched_to(len(kept), [data.feature_names[at] for at in kept])
+    ones = np.ones(kept[-1] + 1)
+    ones[[at for at in places if at <= kept[-1]]] = 0.0
+    X = data.X[:, : len(ones)]
+    return data.with_features(
+        X.multiply(ones).tocsr() if data.is_sparse else np.where(ones > 0, X, 0.0).astype(X.dtype)
+    )

@@ -7,35 +7,33 @@ events ``click``; one on a result that was never shown counts as shown where the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from rankwright.clicks.log import ClickLog
 from rankwright.errors import InputError, shown
-
-__all__ = ["is_ubi", "ubi_log"]
+from rankwright.io.tables import NamedRow
 
 _IMPRESSIONS, _CLICKS = ("impression", "view"), ("click",)
 
 
-def is_ubi(found: Mapping[str, Any]) -> bool:
-    """Whether this is an event of UBI."""
-    return "action_name" in found
+def is_ubi(names: Collection[str]) -> bool:
+    """Whether these are the keys of an event of UBI."""
+    return "action_name" in names
 
 
 def ubi_log(
     path: str | Path,
-    head: tuple[dict[str, Any], int],
-    rest: Iterator[tuple[dict[str, Any], int]],
-    queries: Iterable[tuple[dict[str, Any], int, str | Path]] | None,
+    events: Iterable[NamedRow],
+    queries: Iterable[tuple[NamedRow, str | Path]] | None,
 ) -> ClickLog:
     """The log of some events, and of the queries that they belong to."""
     text, users, hits = _queries(queries or ())
     shown_at: dict[str, dict[str, tuple[Any, int]]] = {}
     clicked: dict[str, dict[str, tuple[Any, int]]] = {}
     n_events, n_other = 0, 0
-    for event, line in (head, *rest):
+    for line, event in events:
         n_events += 1
         action, search = event.get("action_name"), event.get("query_id")
         if action not in (*_IMPRESSIONS, *_CLICKS):
@@ -88,11 +86,11 @@ def _object(event: Mapping[str, Any], path: str | Path, line: int) -> tuple[str,
 
 
 def _queries(
-    queries: Iterable[tuple[dict[str, Any], int, str | Path]],
+    queries: Iterable[tuple[NamedRow, str | Path]],
 ) -> tuple[dict[str, str], dict[str, str], dict[str, list[str]]]:
     """Text, user and results of every search."""
     text, users, hits = {}, {}, {}
-    for found, line, path in queries:
+    for (line, found), path in queries:
         search = found.get("query_id")
         if not isinstance(search, str) or not search:
             raise InputError(f"query_id is {shown(search)}; expected the id of a search", path, line)

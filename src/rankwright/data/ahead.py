@@ -1,6 +1,6 @@
-"""Work done ahead of its use, in threads: what comes out, and in which order, does not depend on them.
+"""Prefetching in threads: neither results nor their order depend on the threads.
 
-An error comes where its item would have come, after all items before it.
+An error is raised where its item would have come, after all items before it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _END: Any = object()
 
 
 def read_ahead(items: Iterator[Item], n_ahead: int) -> Generator[Item, None, None]:
-    """The same items, up to ``n_ahead`` of them taken in advance by another thread.
+    """The same items, up to ``n_ahead`` of them prefetched by another thread.
 
     Examples
     --------
@@ -40,7 +40,7 @@ def map_ahead(
 ) -> Generator[Result, None, None]:
     """``function`` of every item, in order; threads compute up to ``n_ahead`` results besides the one in use.
 
-    With one thread it is this one, and nothing is done ahead.
+    With one thread nothing is computed ahead.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Query blocks: the rows of a query brought together, whatever their order and type of query id."""
+"""Query blocks: gathers the rows of each query, whatever their order and type of query id."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def as_ids(values: Any) -> Array:
 
 
 def join_ids(parts: Sequence[Array]) -> Array:
-    """Ids of several arrays in one; different types stay apart, as in :func:`as_ids`."""
+    """Ids of several arrays in one; types stay distinct, as in :func:`as_ids`."""
     if len({part.dtype.kind for part in parts}) == 1:
         return np.concatenate(parts)
     return np.concatenate([part.astype(object) for part in parts])
@@ -57,10 +57,10 @@ def gather_queries(qid: Array) -> tuple[Array | None, Array, Array]:
     heads = qid[starts]
     # Only the head of each run of equal ids is looked up: a sorted file costs one lookup per query.
     if qid.dtype.kind == "O":
-        seen: dict[Any, int] = {}
-        codes = np.fromiter((seen.setdefault(_checked_id(head), len(seen)) for head in heads), np.int64, len(heads))
-        query_ids = np.empty(len(seen), object)
-        query_ids[:] = list(seen)
+        index: dict[Any, int] = {}
+        codes = np.fromiter((index.setdefault(_checked_id(head), len(index)) for head in heads), np.int64, len(heads))
+        query_ids = np.empty(len(index), object)
+        query_ids[:] = list(index)
     else:
         missing = heads != heads
         if missing.any():
@@ -84,21 +84,20 @@ def _checked_id(head: Any) -> Any:
 
 
 def sizes_to_indptr(sizes: Array) -> Array:
-    """Turn the number of documents per query into query boundaries."""
+    """Query boundaries from the number of documents per query."""
     indptr = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=indptr[1:])
     return indptr
 
 
 def as_bounds(places: Array) -> Array:
-    """Boundaries or starts of queries, read-only: a kernel is compiled anew for what can be written to."""
+    """Read-only boundaries or starts of queries: kernels would be compiled anew for writable ones."""
     view = np.ascontiguousarray(places, np.int64).view()
     view.flags.writeable = False
     return view
 
 
 def query_of_row(indptr: Array) -> Array:
-    """The query index of every position."""
     return np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
 
 

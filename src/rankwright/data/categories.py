@@ -59,7 +59,7 @@ def number_of(value: str | float) -> float:
 
 
 def is_text(numbers: Array) -> Array:
-    """Which numbers stand for text."""
+    """Mask of the numbers that stand for text."""
     return np.asarray((numbers >= _TEXT) & (numbers < NO_CATEGORY))
 
 
@@ -73,17 +73,17 @@ def category_numbers(values: Iterable[Any], what: str) -> tuple[tuple[Any, ...],
     what : str
         Where they are, for messages.
     """
-    found = tuple(_plain(value) for value in values)
-    texts = [isinstance(value, str) for value in found]
-    if (any(texts) and not all(texts)) or not all(is_category(value) for value in found):
-        odd = next((one for one in found if not is_category(one)), found[0])
-        held = "both strings and numbers" if is_category(odd) else ascii(odd)[:40]
-        raise InputError(f"{what} has the categories {held}; expected strings, or finite numbers below 2^52")
-    return found, np.array([number_of(value) for value in found])
+    plain = tuple(_plain(value) for value in values)
+    texts = [isinstance(value, str) for value in plain]
+    if (any(texts) and not all(texts)) or not all(is_category(value) for value in plain):
+        odd = next((text for text in plain if not is_category(text)), plain[0])
+        content = "both strings and numbers" if is_category(odd) else ascii(odd)[:40]
+        raise InputError(f"{what} has the categories {content}; expected strings, or finite numbers below 2^52")
+    return plain, np.array([number_of(value) for value in plain])
 
 
 def is_category(value: Any) -> bool:
-    """Whether it can be a category: a string of characters, or a finite number that is not taken for a text."""
+    """Whether a value can be a category: a string, or a finite number that cannot be mistaken for a text."""
     if isinstance(value, str):
         return not any("\ud800" <= character <= "\udfff" for character in value)  # halves of a pair
     number = isinstance(value, int | float) and not isinstance(value, bool)
@@ -91,7 +91,7 @@ def is_category(value: Any) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """A value of numpy or pandas as one of Python; whole numbers as int."""
+    """A numpy or pandas value as a Python one; whole numbers as int."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool) or (isinstance(value, float) and value.is_integer()):
         return int(value)
@@ -99,7 +99,7 @@ def _plain(value: Any) -> Any:
 
 
 def codes_of(column: Array, values: Sequence[Any]) -> Array:
-    """The places among ``values`` of the categories that a column of numbers stands for; −1 where there is none."""
+    """Index in ``values`` of each category that the column's numbers stand for; −1 where it is missing."""
     numbers = np.array([number_of(value) for value in values])
     if not len(numbers):
         return np.full(len(column), -1)
@@ -108,13 +108,13 @@ def codes_of(column: Array, values: Sequence[Any]) -> Array:
     return np.where(numbers[at] == column, at, -1)
 
 
-def checked_categories(found: Any, n_features: int) -> dict[int, tuple[Any, ...]]:
-    """Categories as a file has them: lists of strings or of numbers, by the number of a column as text."""
-    listed = found.items() if isinstance(found, dict) else [("", None)]
+def checked_categories(stored: Any, n_features: int) -> dict[int, tuple[Any, ...]]:
+    """Check categories read from a file: lists of strings or numbers, by column number as text."""
+    listed = stored.items() if isinstance(stored, dict) else [("", None)]
     if not all(isinstance(values, list) and _is_column(key, n_features) for key, values in listed):
         expected = "a list of values for each categorical feature, by its number from 0"
-        raise InputError(f"its categories are {shown(found)}; expected {expected}")
-    return {int(key): category_numbers(found[key], f"feature {key} (from 0)")[0] for key in sorted(found, key=int)}
+        raise InputError(f"its categories are {shown(stored)}; expected {expected}")
+    return {int(key): category_numbers(stored[key], f"feature {key} (from 0)")[0] for key in sorted(stored, key=int)}
 
 
 def _is_column(key: str, n_features: int) -> bool:
@@ -122,7 +122,6 @@ def _is_column(key: str, n_features: int) -> bool:
 
 
 def given_categories(categories: Categories, n_features: int) -> dict[int, tuple[Any, ...]]:
-    """Categories as a caller gives them, checked."""
     for column in categories:
         if not isinstance(column, int | np.integer) or not 0 <= column < n_features:
             raise InputError(f"categories of column {column!r}; expected one of {n_features} columns, from 0")
@@ -132,31 +131,29 @@ def given_categories(categories: Categories, n_features: int) -> dict[int, tuple
 def joined(parts: Sequence[Any]) -> dict[int, tuple[Any, ...]]:
     """The categories of several data sets with the same columns."""
     columns = {column for part in parts for column in part.categories}
-    found = {}
+    categories = {}
     for column in sorted(columns):
         name = parts[0].names[column]
         if any(column not in part.categories for part in parts):
-            what = f"the column {name!r} is categorical in some data sets, but not in all"
-            raise InputError(f"{what}; data sets with different columns cannot be joined")
+            problem = f"the column {name!r} is categorical in some data sets, but not in all"
+            raise InputError(f"{problem}; data sets with different columns cannot be joined")
         values = dict.fromkeys(value for part in parts for value in part.categories[column])
-        found[column] = category_numbers(values, f"the column {name!r}")[0]
-    return found
+        categories[column] = category_numbers(values, f"the column {name!r}")[0]
+    return categories
 
 
 def check_holds(data: Any, dtype: npt.DTypeLike) -> None:
-    """Reject a type of features that is too small for the categories of a data set."""
+    """Reject a dtype that is too small for the categories of a data set."""
     if data.categories and np.dtype(dtype) != np.float64:
         columns = named(data.names[column] for column in sorted(data.categories))
         raise InputError(f"{np.dtype(dtype)} cannot hold the categories of {columns}; expected float64")
 
 
 def named(names: Iterable[str]) -> str:
-    """A few columns by name, for messages."""
     listed = [repr(name) for name in names]
     more = f" and {len(listed) - _LISTED:,} more" if len(listed) > _LISTED else ""
     return ", ".join(listed[:_LISTED]) + more
 
 
 def shown_category(value: Any) -> str:
-    """A category as people read it."""
     return value if isinstance(value, str) else f"{value:g}" if isinstance(value, float) else str(value)

@@ -1,7 +1,7 @@
 """Cleaning as in KDD'08, section 4.1: without documents that are all zero, and without contradictions.
 
 A relevant and another document of one query contradict each other if the cosine of their features is above a
-threshold; both are dropped. What a score cannot tell apart can only be ranked by breaking ties.
+threshold; both are dropped. Documents that a score cannot tell apart can only be ranked by breaking ties.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from rankwright.errors import InputError, shown
 __all__ = ["Cleaner", "Cleaning", "Unclean"]
 
 Array = npt.NDArray[Any]
-_CHUNK_VALUES = 1 << 20  # values of a task, and scaled at a time; a query stays whole
+_CHUNK_VALUES = 1 << 20  # values per task and per scaling step; queries stay whole
 _COUNTED = ("documents", "all_zero", "relevant", "others", "pairs", "queries_emptied", "queries_without_order")
 _MUCH = 0.5  # of the documents
 
 
 @dataclass(frozen=True)
 class Cleaning:
-    """What cleaning dropped; see :class:`Cleaner`.
+    """Counts of what cleaning dropped; see :class:`Cleaner`.
 
     Attributes
     ----------
@@ -96,7 +96,7 @@ class Cleaning:
 
 @dataclass(frozen=True, eq=False)
 class Unclean:
-    """What a data set would lose.
+    """The documents that a data set would lose.
 
     Attributes
     ----------
@@ -111,13 +111,12 @@ class Unclean:
     _counts: Array
 
     def report(self, queries: Array | None = None) -> Cleaning:
-        """The numbers, of all queries or of those in a mask."""
         counts = self._counts if queries is None else self._counts[queries]
         sums = dict(zip(_COUNTED, counts.sum(axis=0).tolist(), strict=True))
         return Cleaning(**dataclasses.asdict(self.cleaner), queries=len(counts), **sums)
 
     def apply(self, data: RankingData) -> tuple[RankingData, Cleaning]:
-        """The data without it, and the numbers; an error if nothing would be left."""
+        """The cleaned data and the counts; an error if nothing would be left."""
         report = self.report()
         if not self.kept.any():
             raise InputError(f"cleaning leaves nothing: it drops {report.text}")
@@ -170,7 +169,7 @@ class Cleaner:
             raise InputError(f"scaled of cleaning is {shown(self.scaled)}; expected True or False")
 
     def clean(self, data: RankingData, *, n_jobs: int | None = None) -> tuple[RankingData, Cleaning]:
-        """The clean data, and what was dropped; an error if nothing would be left.
+        """The clean data, and counts of what was dropped; an error if nothing would be left.
 
         Parameters
         ----------
@@ -181,15 +180,15 @@ class Cleaner:
         """
         return self.find(data, n_jobs=n_jobs).apply(data)
 
-    def advice(self, data: RankingData, found: Cleaning) -> str:
+    def advice(self, data: RankingData, report: Cleaning) -> str:
         """What to do if most documents were dropped because of features of different size; otherwise empty."""
-        if self.scaled or found.dropped <= _MUCH * found.documents or not _is_beyond_one(data.without_categories().X):
+        if self.scaled or report.dropped <= _MUCH * report.documents or not _is_beyond_one(data.without_categories().X):
             return ""
-        what = "more than half of the documents were dropped, as large features dominate the cosine"
-        return f"{what}; scaled features are compared"
+        problem = "more than half of the documents were dropped, as large features dominate the cosine"
+        return f"{problem}; scaled features are compared"
 
     def find(self, data: RankingData, *, n_jobs: int | None = None) -> Unclean:
-        """Find what :meth:`clean` would drop.
+        """Find the documents that :meth:`clean` would drop.
 
         Parameters
         ----------
@@ -211,12 +210,11 @@ class Cleaner:
         contradicting = marks == CONTRADICTING
         by_row = (np.ones_like(kept), marks == ALL_ZERO, contradicting & relevant, contradicting & ~relevant)
         sums = [_per_query(rows, data.indptr) for rows in by_row]
-        left = _per_query(kept, data.indptr)
-        lost = data.has_order & (left > 0) & ~_has_order(data, kept) if data.n_docs else np.zeros(0, bool)
-        return Unclean(kept, self, np.column_stack([*sums, pairs, left == 0, lost]).astype(np.int64))
+        n_kept = _per_query(kept, data.indptr)
+        lost = data.has_order & (n_kept > 0) & ~_has_order(data, kept) if data.n_docs else np.zeros(0, bool)
+        return Unclean(kept, self, np.column_stack([*sums, pairs, n_kept == 0, lost]).astype(np.int64))
 
     def _mark(self, data: RankingData, relevant: Array, first: int, last: int, marks: Array, pairs: Array) -> None:
-        """Mark the rows of some queries."""
         from rankwright.data.cleaning_kernel import mark_dense, mark_sparse
 
         start, stop = data.indptr[first], data.indptr[last]
@@ -232,7 +230,7 @@ class Cleaner:
 
 
 def _number(value: Any) -> float:
-    """The number that a setting is; NaN if it is none."""
+    """A setting as a number; NaN if it is not one."""
     try:
         return float(value) if isinstance(value, int | float | np.number) and not isinstance(value, bool) else math.nan
     except OverflowError:
@@ -240,7 +238,7 @@ def _number(value: Any) -> float:
 
 
 def _is_beyond_one(X: Any) -> bool:
-    """Whether features are not scaled to 0 … 1."""
+    """Whether features are outside 0 … 1."""
     values = X.data if sparse.issparse(X) else X
     return bool(values.size) and bool(values.min() < 0 or values.max() > 1)
 
@@ -258,13 +256,12 @@ def _chunks(data: RankingData) -> Iterator[tuple[int, int]]:
 
 
 def _per_query(rows: Array, indptr: Array) -> Array:
-    """The number of marked rows of every query."""
     sums = np.concatenate([[0], np.cumsum(rows, dtype=np.int64)])
     return np.asarray(sums[indptr[1:]] - sums[indptr[:-1]])
 
 
 def _has_order(data: RankingData, kept: Array) -> Array:
-    """For every query whether the rows that stay have at least two different labels."""
+    """Mask of the queries whose remaining rows have at least two different labels."""
     low = np.minimum.reduceat(np.where(kept, data.labels, np.inf), data.indptr[:-1])
     high = np.maximum.reduceat(np.where(kept, data.labels, -np.inf), data.indptr[:-1])
     return np.asarray(low < high)

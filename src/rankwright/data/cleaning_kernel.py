@@ -21,7 +21,7 @@ Array = npt.NDArray[Any]
 KEPT, ALL_ZERO, CONTRADICTING = 0, 1, 2
 _MANY = 256  # relevant rows at a time
 _WIDE = 32  # other rows at a time, side by side: the sums of all of them are one vectorised loop
-_STEP = 8  # features between two looks at the sums
+_STEP = 8  # features between checks of the sums
 _LAST = np.iinfo(np.int64).max
 
 
@@ -85,9 +85,9 @@ def mark_dense(X: Array, relevant: Array, indptr: Array, limit: float, marks: Ar
 
 @njit(cache=True, nogil=True)
 def _mark_block(good: Array, good_rows: Array, bad: Array, bad_rows: Array, limit: float, marks: Array) -> int:
-    """Compare unit rows with unit columns; the number of contradicting pairs."""
+    """Compare unit rows with unit columns; returns the number of contradicting pairs."""
     distances = np.empty(_WIDE)
-    n_features, n_bad, found = len(bad), len(bad_rows), 0
+    n_features, n_bad, n_pairs = len(bad), len(bad_rows), 0
     for i in range(len(good_rows) if n_bad else 0):
         for k in range(_WIDE):
             distances[k] = 0.0
@@ -104,9 +104,9 @@ def _mark_block(good: Array, good_rows: Array, bad: Array, bad_rows: Array, limi
                 near |= distances[k] < limit
         for k in range(n_bad if near else 0):
             if distances[k] < limit:
-                found += 1
+                n_pairs += 1
                 marks[good_rows[i]] = marks[bad_rows[k]] = CONTRADICTING
-    return found
+    return n_pairs
 
 
 @njit(cache=True, nogil=True)
@@ -121,10 +121,10 @@ def mark_sparse(
     pairs: Array,
 ) -> None:
     """The same for canonical CSR: ``values``, ``columns`` and ``starts`` are its three arrays."""
-    most = 0
+    longest = 0
     for q in range(len(indptr) - 1):
-        most = max(most, starts[indptr[q + 1]] - starts[indptr[q]])
-    unit = np.empty(most)
+        longest = max(longest, starts[indptr[q + 1]] - starts[indptr[q]])
+    unit = np.empty(longest)
     for q in range(len(indptr) - 1):
         first, stop = indptr[q], indptr[q + 1]
         zero = starts[first]
@@ -133,20 +133,20 @@ def mark_sparse(
                 marks[at] = ALL_ZERO
         for at in range(first, stop):
             if relevant[at] and marks[at] != ALL_ZERO:
-                here = slice(starts[at], starts[at + 1])
+                own_values = slice(starts[at], starts[at + 1])
                 ours = slice(starts[at] - zero, starts[at + 1] - zero)
                 for other in range(first, stop):
                     if not relevant[other] and marks[other] != ALL_ZERO:
-                        there = slice(starts[other], starts[other + 1])
+                        other_values = slice(starts[other], starts[other + 1])
                         theirs = slice(starts[other] - zero, starts[other + 1] - zero)
-                        if _are_near(columns[here], unit[ours], columns[there], unit[theirs], limit):
+                        if _are_near(columns[own_values], unit[ours], columns[other_values], unit[theirs], limit):
                             pairs[q] += 1
                             marks[at] = marks[other] = CONTRADICTING
 
 
 @njit(cache=True, nogil=True)
 def _are_near(columns: Array, unit: Array, other_columns: Array, other_unit: Array, limit: float) -> bool:
-    """Whether two sparse rows are closer than the limit: their columns merged, in order."""
+    """Whether two sparse rows are closer than the limit, by merging their columns."""
     distance = 0.0
     i, k = 0, 0
     while distance < limit and (i < len(columns) or k < len(other_columns)):

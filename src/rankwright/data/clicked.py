@@ -1,10 +1,10 @@
-"""Clicks taken apart: a page with several clicks as one page for each, on which nothing else is clicked.
+"""Clicks, one page each: a page with k clicks becomes k pages on which nothing else is clicked.
 
-A click says that its document should be above all others of the page, whatever else was clicked there. What is summed
-over clicks, each with the inverse propensity of its position, is on average what it would be if everything had been
-looked at (Agarwal, Takatsu, Zaitsev and Joachims: A general framework for counterfactual learning-to-rank, 2019). Pairs
-of a clicked document and one that was *not* clicked do not have this property: which others were clicked depends on
-where they were shown. Neither has a measure that is normalised by the number of clicks of a page.
+A click says that its document should be above all others of the page, whatever else was clicked there. A sum over
+clicks, each weighted by the inverse propensity of its position, is unbiased: its mean is what it would be if everything
+had been looked at (Agarwal, Takatsu, Zaitsev and Joachims: A general framework for counterfactual learning-to-rank,
+2019). Pairs of a clicked document and one that was *not* clicked do not have this property: which others were clicked
+depends on where they were shown. Nor does a measure normalised by the number of clicks of a page.
 """
 
 from __future__ import annotations
@@ -59,6 +59,6 @@ class Clicked:
         of_row, sizes = query_of_row(indptr), np.diff(indptr)
         clicks = np.flatnonzero((labels > 0) & (sizes[of_row] > 1))
         query = of_row[clicks]
-        own = sizes_to_indptr(sizes[query])
-        rows = np.arange(own[-1]) + np.repeat(indptr[query] - own[:-1], sizes[query])
-        return cls(clicks, query, rows, (rows == np.repeat(clicks, sizes[query])).astype(np.float64), own)
+        bounds = sizes_to_indptr(sizes[query])
+        rows = np.arange(bounds[-1]) + np.repeat(indptr[query] - bounds[:-1], sizes[query])
+        return cls(clicks, query, rows, (rows == np.repeat(clicks, sizes[query])).astype(np.float64), bounds)

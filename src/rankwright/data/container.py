@@ -7,8 +7,7 @@ writes both.
 
 The header names the format and its version and describes each array by type, shape, size on disk and CRC-32 of its
 values; in a folder it is written last. Reading takes numbers and text only and never runs code: array headers are
-matched by a pattern, because numpy's own reader evaluates them. Everything else raises an :class:`InputError` of one
-line.
+matched by a pattern, because numpy's own reader evaluates them. Anything else raises a one-line :class:`InputError`.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ _NPY = re.compile(
 )
 _HEAD_BYTES = 10 + (1 << 16)
 _BLOCK_BYTES = 1 << 22
-_CHEAP_BYTES = 1 << 18  # arrays of a folder whose checksums are compared when they are read
+_CHEAP_BYTES = 1 << 18  # arrays of a folder whose checksums are verified on reading
 _MOST_SIDES = 8
 _LOOKS = 5
 _LAST_CHARACTER = 0x10FFFF
@@ -85,11 +84,11 @@ class Format:
     version: int = 1
 
     def damaged(self, path: Path, what: str) -> InputError:
-        """The error for a container that cannot be used."""
+        """The error for a damaged container."""
         return InputError(f"damaged {self.what}: {what}", path)
 
     def foreign(self, path: Path, why: str) -> InputError:
-        """The error for something else."""
+        """The error for a file that is not such a container."""
         return InputError(f"not a Rankwright {self.what}: {why}; expected one written by {self.written_by}", path)
 
 
@@ -123,7 +122,7 @@ class Container:
 
     @classmethod
     def open(cls, source: Source, format: Format) -> Container:
-        """Open a folder or read a file; of a folder that is replaced meanwhile, the old one or the new one."""
+        """Open a folder or read a file; while a folder is being replaced, either the old or the new one."""
         path = Path(source.path if isinstance(source, OpenFile) else source)
         if not format.is_folder:
             _check_exists(path)
@@ -145,7 +144,6 @@ class Container:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """The names of the arrays."""
         return tuple(self._described)
 
     def array(
@@ -167,9 +165,9 @@ class Container:
         if name not in self._described:
             raise self.damaged(f"{name}.npy is missing")
         buffer, start, array = self._parsed(name)
-        wanted = types if isinstance(types, tuple) else (types,)
-        if not any(np.issubdtype(array.dtype, one) for one in wanted):
-            expected = " or ".join(one.__name__ for one in wanted)
+        kinds = types if isinstance(types, tuple) else (types,)
+        if not any(np.issubdtype(array.dtype, kind) for kind in kinds):
+            expected = " or ".join(kind.__name__ for kind in kinds)
             raise self.damaged(f"{name}.npy holds {array.dtype}; expected {expected}")
         if shape is not None and not _fits(array.shape, shape):
             expected = ", ".join("any" if n is None else str(n) for n in shape)
@@ -191,12 +189,11 @@ class Container:
             self._check_sum(name, buffer[start:])
 
     def damaged(self, what: str) -> InputError:
-        """The error for a container that cannot be used."""
         return self.format.damaged(self.path, what)
 
     @contextmanager
     def understood(self) -> Iterator[None]:
-        """Report anything that goes wrong while the header is interpreted in one line."""
+        """Report any failure to interpret the header in one line."""
         try:
             yield
         except InputError as error:
@@ -205,7 +202,7 @@ class Container:
             raise self.damaged(f"{self.format.header} is incomplete ({error!r})") from None
 
     def _parsed(self, name: str) -> tuple[Array, int, Array]:
-        """The bytes of an array's file, where its values start, and the values."""
+        """The bytes of an array's file, the offset of its values, and the values."""
         file = f"{name}.npy"
         try:
             buffer = self._members.map(file)
@@ -224,9 +221,9 @@ class Container:
         return buffer, start, buffer[start:].view(dtype).reshape(shape)
 
     def _check_sum(self, name: str, values: Array) -> None:
-        found, expected = checksum(values), self._described[name]["crc32"]
-        if found != expected:
-            raise self.damaged(f"the checksum of {name}.npy is {found}; expected {expected}")
+        actual, expected = checksum(values), self._described[name]["crc32"]
+        if actual != expected:
+            raise self.damaged(f"the checksum of {name}.npy is {actual}; expected {expected}")
 
 
 class _File:
@@ -263,15 +260,13 @@ class _File:
             raise format.damaged(path, f"its entries claim more than the {size:,} bytes of the file")
 
     def size(self, name: str) -> int | None:
-        """Bytes of an entry; None if there is no such entry."""
+        """Bytes of an entry; None if it is missing."""
         return len(self._entries[name]) if name in self._entries else None
 
     def read(self, name: str) -> bytes:
-        """All of an entry."""
         return self._entries[name]
 
     def map(self, name: str) -> Array:
-        """The bytes of an entry."""
         return np.frombuffer(self._entries[name], np.uint8)
 
 
@@ -279,7 +274,7 @@ _Members = Folder | _File
 
 
 def _check_exists(path: Path) -> None:
-    for _ in range(_LOOKS):  # one run after another may be between the two steps of replacing it
+    for _ in range(_LOOKS):  # another process may be between the two steps of replacing it
         if path.exists():
             return
         recover(path)
@@ -317,30 +312,29 @@ def _checked_header(path: Path, format: Format, text: bytes) -> dict[str, Any]:
 
 
 def parse_npy(buffer: Array) -> tuple[int, np.dtype[Any], tuple[int, ...]] | None:
-    """Where the values of an .npy file start, their type and shape; None for anything but a plain array."""
+    """Offset, type and shape of the values of an .npy file; None for anything but a plain array."""
     head = buffer[:_HEAD_BYTES].tobytes()
-    found = _NPY.match(head)
-    if found is None or found.end() != 10 + int.from_bytes(head[8:10], "little"):
+    header = _NPY.match(head)
+    if header is None or header.end() != 10 + int.from_bytes(head[8:10], "little"):
         return None
     try:
-        shape = tuple(int(side) for side in found[2].split(b",") if side.strip())
-        dtype = np.dtype(found[1].decode())
+        shape = tuple(int(side) for side in header[2].split(b",") if side.strip())
+        dtype = np.dtype(header[1].decode())
     except (TypeError, ValueError, OverflowError):
         return None
     sound = len(shape) <= _MOST_SIDES and max(shape, default=0) < 1 << 48
-    return (found.end(), dtype, shape) if sound else None
+    return (header.end(), dtype, shape) if sound else None
 
 
-def _fits(found: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
-    return len(found) == len(shape) and all(n in (None, m) for n, m in zip(shape, found, strict=True))
+def _fits(actual: tuple[int, ...], shape: tuple[int | None, ...]) -> bool:
+    return len(actual) == len(shape) and all(n in (None, m) for n, m in zip(shape, actual, strict=True))
 
 
 def checksum(values: Array) -> str:
-    """CRC-32 of bytes."""
-    found = 0
+    crc = 0
     for at in range(0, values.size, _BLOCK_BYTES):
-        found = zlib.crc32(values[at : at + _BLOCK_BYTES].data, found)
-    return f"{found:08x}"
+        crc = zlib.crc32(values[at : at + _BLOCK_BYTES].data, crc)
+    return f"{crc:08x}"
 
 
 def reason(error: BaseException) -> str:

@@ -63,13 +63,13 @@ def write_folder(path: Path, format: Format) -> Iterator[FolderWriter]:
     """
     if (path / format.header).is_file():
         try:
-            own = {format.header, *(f"{name}.npy" for name in Container.open(path, format).names)}
+            names = {format.header, *(f"{name}.npy" for name in Container.open(path, format).names)}
         except InputError:
-            own = {format.header, *(entry.name for entry in path.glob("*.npy"))}
-        others = sorted({entry.name for entry in path.iterdir()} - own)
-        if others:
+            names = {format.header, *(entry.name for entry in path.glob("*.npy"))}
+        foreign = sorted({entry.name for entry in path.iterdir()} - names)
+        if foreign:
             raise InputError(
-                f"contains files that are not part of the {format.what} ({others[0]}); expected a new name", path
+                f"contains files that are not part of the {format.what} ({foreign[0]}); expected a new name", path
             )
     with replace_folder(path, format.header) as folder:
         yield FolderWriter(folder, path, format)
@@ -93,17 +93,16 @@ class FolderWriter:
         self._described: dict[str, Any] = {}
 
     def open(self, name: str, dtype: npt.DTypeLike) -> ArrayFile:
-        """Start an array that is written in parts."""
+        """Start an array that is written piece by piece."""
         return ArrayFile(self, name, dtype)
 
     def save(self, name: str, array: Array) -> None:
-        """Write a whole array."""
         values = _storable(name, array)
         with ArrayFile(self, name, values.dtype, values.shape) as file:
             file.append(values)
 
     def link(self, name: str, stored: Container) -> None:
-        """Take an array of another folder unchanged: its file gets a second name, or is copied where it cannot."""
+        """Take over another folder's array unchanged: a hard link, or a copy where links are impossible."""
         source, target = stored.path / f"{name}.npy", self.folder / f"{name}.npy"
         with writing(self.shown):
             try:
@@ -121,7 +120,6 @@ class FolderWriter:
         return np.asarray(buffer[parsed[0] :].view(parsed[1]).reshape(parsed[2]))
 
     def part(self, name: str) -> FolderWriter:
-        """A subfolder for temporary arrays."""
         folder = self.folder / name
         with writing(self.shown):
             folder.mkdir()
@@ -151,7 +149,6 @@ class ArrayFile:
             self._write_head((0,) if shape is None else shape)  # numpy leaves room there for the length to grow
 
     def append(self, part: Array | bytes) -> None:
-        """Write more items at the end."""
         array = np.frombuffer(part, self._dtype) if isinstance(part, bytes) else np.ascontiguousarray(part, self._dtype)
         values = _bytes(array)
         with writing(self._writer.shown):
@@ -162,7 +159,6 @@ class ArrayFile:
         self._length += array.size
 
     def close(self) -> None:
-        """Finish the file."""
         if self._file.closed:
             return
         shape = (self._length,) if self._shape is None else self._shape
@@ -216,7 +212,7 @@ def _header_text(format: Format, facts: Mapping[str, Any], described: Mapping[st
 
 @contextmanager
 def writing(shown: Path) -> Iterator[None]:
-    """Turn an error of the system, such as a full disk, into one line that names what is being written."""
+    """Turn a system error, such as a full disk, into one line that names the target."""
     try:
         yield
     except OSError as error:

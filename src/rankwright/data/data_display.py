@@ -1,4 +1,4 @@
-"""How data sets, judgements and runs show themselves: first documents as a table, and a plot of labels or scores."""
+"""Display of data sets, judgements and runs: first documents as a table, and a plot of labels or scores."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ class DisplayedData(Displayed):
         data: Any = self
         n, ids = min(_ROWS, data.n_docs), data.doc_ids is not None
         queries = data.query_ids[np.searchsorted(data.indptr, np.arange(n), side="right") - 1]
-        columns = {"query": [cell(one) for one in queries.tolist()]}
+        columns = {"query": [cell(query) for query in queries.tolist()]}
         if ids:
-            columns["document"] = [_decoded(one) for one in data.doc_ids[:n].tolist()]
+            columns["document"] = [_decoded(document) for document in data.doc_ids[:n].tolist()]
         columns["label"] = [f"{label:g}" for label in data.labels[:n].tolist()]
         columns |= _first_features(data, n)
         rows = tuple(zip(*columns.values(), strict=True))
@@ -38,7 +38,7 @@ class DisplayedData(Displayed):
 
     def to_frame(self) -> Any:
         """All documents as a pandas data frame; see :func:`rankwright.to_frame`."""
-        return importlib.import_module("rankwright.data.tables").to_frame(self)
+        return importlib.import_module("rankwright.io.frames").to_frame(self)
 
     def _drawing(self) -> Callable[[], Any]:
         data: Any = self
@@ -55,9 +55,10 @@ class DisplayedTable(Displayed):
         table: Any = self
         n = min(_ROWS, table.n_docs)
         queries, values = self._query_of_rows()[:n].tolist(), table.values[:n].tolist()
-        documents = [_decoded(one) for one in table.doc_ids[:n].tolist()]
-        whole = bool((table.values == np.rint(table.values)).all())
-        rows = tuple(zip(queries, documents, [f"{one:g}" if whole else cell(one) for one in values], strict=True))
+        documents = [_decoded(document) for document in table.doc_ids[:n].tolist()]
+        integers = bool((table.values == np.rint(table.values)).all())
+        texts = [f"{value:g}" if integers else cell(value) for value in values]
+        rows = tuple(zip(queries, documents, texts, strict=True))
         few = len(np.unique(table.values)) <= _LABELS
         ends = "" if few else f"from {cell(float(table.values.min()))} to {cell(float(table.values.max()))}"
         notes = (*_left(table.n_docs - n), f"values: {_counted(table.values) if few else ends}")
@@ -66,7 +67,7 @@ class DisplayedTable(Displayed):
     def to_frame(self) -> Any:
         """All rows as a pandas data frame with the columns query, document and value."""
         table: Any = self
-        documents = [_decoded(one) for one in table.doc_ids.tolist()]
+        documents = [_decoded(document) for document in table.doc_ids.tolist()]
         columns = {"query": self._query_of_rows(), "document": documents, "value": table.values}
         return importlib.import_module("pandas").DataFrame(columns)
 
@@ -88,20 +89,20 @@ class DisplayedTable(Displayed):
 
 
 def _first_features(data: Any, n: int) -> dict[str, list[str]]:
-    """The first features of the first documents; none of features that are in parts."""
+    """The first features of the first documents; none for partitioned features."""
     if not hasattr(data.X, "toarray") and not isinstance(data.X, np.ndarray):
         return {}
     X = data.X[:n]
     X = X[:, :_FEATURES].toarray() if data.is_sparse else X[:, :_FEATURES]
     columns: dict[str, list[str]] = {}
     for at, name in enumerate(data.names[:_FEATURES]):
-        known = {number_of(value): shown_category(value) for value in data.categories.get(at, ())}
-        columns[_unused(name, columns)] = [known.get(value) or cell(value) for value in X[:, at].astype(float).tolist()]
+        texts = {number_of(value): shown_category(value) for value in data.categories.get(at, ())}
+        columns[_unused(name, columns)] = [texts.get(value) or cell(value) for value in X[:, at].astype(float).tolist()]
     return columns
 
 
 def _unused(name: str, columns: dict[str, list[str]]) -> str:
-    """A name for a column that no other has: features may be called label, too."""
+    """A name no other column has: features may be called label, too."""
     return name if name not in ("query", "document", "label", *columns) else f"{name} (feature)"
 
 
@@ -110,17 +111,16 @@ def _left(n: int) -> list[str]:
 
 
 def _labels(labels: Any) -> list[tuple[float, int]]:
-    """How many documents have each label."""
-    found, counts = np.unique(labels, return_counts=True)
-    return list(zip(found.tolist(), counts.tolist(), strict=True))
+    distinct, counts = np.unique(labels, return_counts=True)
+    return list(zip(distinct.tolist(), counts.tolist(), strict=True))
 
 
 def _counted(labels: Any) -> str:
     return ", ".join(f"{label:g} × {count:,}" for label, count in _labels(labels)[:_LABELS])
 
 
-def _decoded(one: Any) -> str:
-    return one.decode("utf-8", "replace") if isinstance(one, bytes) else str(one)
+def _decoded(name: Any) -> str:
+    return name.decode("utf-8", "replace") if isinstance(name, bytes) else str(name)
 
 
 def draw_values(labels: Any, indptr: Any, what: str) -> Any:

@@ -79,7 +79,7 @@ class RankingData(DisplayedData):
         categories: Categories | None = None,
         check_finite: bool = True,
     ) -> RankingData:
-        """Check arrays and bring the rows of each query together.
+        """Check arrays and gather the rows of each query.
 
         Parameters
         ----------
@@ -201,19 +201,19 @@ class RankingData(DisplayedData):
 
     def has_both(self, relevant_from: float) -> Array:
         """For each query, whether it has both documents with labels of at least ``relevant_from`` and others."""
-        known: dict[float, Array] = vars(self).setdefault("_has_both", {})
-        if relevant_from not in known:
+        cache: dict[float, Array] = vars(self).setdefault("_has_both", {})
+        if relevant_from not in cache:
             n_relevant = np.add.reduceat(self.labels >= relevant_from, self.indptr[:-1], dtype=np.int64)
-            known[relevant_from] = _read_only(np.asarray((n_relevant > 0) & (n_relevant < self.sizes)))
-        return known[relevant_from]
+            cache[relevant_from] = _read_only(np.asarray((n_relevant > 0) & (n_relevant < self.sizes)))
+        return cache[relevant_from]
 
     def to_caller_order(self, values: Array) -> Array:
         """Put one value per row into the caller's order."""
         if self.rows is None:
             return values
-        given = np.empty_like(values)
-        given[self.rows] = values
-        return given
+        reordered = np.empty_like(values)
+        reordered[self.rows] = values
+        return reordered
 
     def select(self, queries: Iterable[int] | Array) -> RankingData:
         """The data of some queries, given by their positions in ``query_ids``, in that order."""
@@ -247,7 +247,6 @@ class RankingData(DisplayedData):
         return self._take(rows, sizes_to_indptr(sizes[sizes > 0]), self.query_ids[sizes > 0])
 
     def _take(self, rows: Array, indptr: Array, query_ids: Array) -> RankingData:
-        """Some rows, in new query blocks."""
         return RankingData(
             _read_only(self.X[rows]),
             _read_only(self.labels[rows]),
@@ -268,19 +267,19 @@ class RankingData(DisplayedData):
             if feature_names is not None:
                 raise InputError(f"{X.shape[1]} features but {len(names)} feature names")
             names = None
-        kept = {} if names is None and X.shape[1] != self.n_features else self._categories_of(names, X.shape[1])
-        return dataclasses.replace(self, X=_read_only(X), feature_names=names, categories=kept)
+        categories = {} if names is None and X.shape[1] != self.n_features else self._categories_of(names, X.shape[1])
+        return dataclasses.replace(self, X=_read_only(X), feature_names=names, categories=categories)
 
     def _categories_of(self, names: tuple[str, ...] | None, n_features: int) -> Categories:
-        """The categories of other columns: matched by name, or else by position."""
+        """Categories of other columns, matched by name or else by position."""
         if names is None or self.feature_names is None or names == self.feature_names:
             return {column: values for column, values in self.categories.items() if column < n_features}
-        place = {name: at for at, name in enumerate(names)}
-        known = ((place.get(self.feature_names[column]), values) for column, values in self.categories.items())
-        return {column: values for column, values in known if column is not None}
+        position = {name: index for index, name in enumerate(names)}
+        matched = ((position.get(self.feature_names[column]), values) for column, values in self.categories.items())
+        return {column: values for column, values in matched if column is not None}
 
     def without_categories(self, further: Sequence[int] = ()) -> RankingData:
-        """The same documents with 0 in the columns of categories, which are then columns of numbers like all others.
+        """The same documents with 0 in categorical columns, which become ordinary columns of numbers.
 
         Parameters
         ----------
@@ -315,8 +314,8 @@ class RankingData(DisplayedData):
             return self
         names = self.feature_names
         if names is not None and names != default_names(self.n_features):
-            what = f"the data has {self.n_features:,} named features"
-            raise InputError(f"{what}; expected the same {n_features:,} features as the other data")
+            problem = f"the data has {self.n_features:,} named features"
+            raise InputError(f"{problem}; expected the same {n_features:,} features as the other data")
         return self._with_columns(widen(self.X, n_features), None if names is None else default_names(n_features))
 
     def matched_to(
@@ -349,8 +348,8 @@ class RankingData(DisplayedData):
         [[3.0, 1.0]]
         """
         names = None if feature_names is None else tuple(feature_names)
-        given = (self.n_features, self.feature_names)
-        columns = find_columns(*given, n_features, names, what, zeros_left_out=zeros_left_out)
+        original = (self.n_features, self.feature_names)
+        columns = find_columns(*original, n_features, names, what, zeros_left_out=zeros_left_out)
         return self._with_columns(widen(pick_columns(self.X, columns), n_features), names)
 
     def _with_columns(self, X: Any, names: tuple[str, ...] | None) -> RankingData:
@@ -358,8 +357,8 @@ class RankingData(DisplayedData):
         if X is self.X and names == self.feature_names:
             return self
         X = X if sparse.issparse(X) else np.ascontiguousarray(X)
-        kept = self._categories_of(names, X.shape[1])
-        return dataclasses.replace(self, X=_read_only(X), feature_names=names, categories=kept)
+        categories = self._categories_of(names, X.shape[1])
+        return dataclasses.replace(self, X=_read_only(X), feature_names=names, categories=categories)
 
     def with_labels(self, labels: npt.ArrayLike) -> RankingData:
         """The same documents with other labels, in this data's own order."""

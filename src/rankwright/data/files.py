@@ -28,7 +28,7 @@ Progress = Callable[[int, int], None]
 
 CHUNK_BYTES = 1 << 23
 LONGEST_LINE = 1 << 26
-_PACKED_LEAST, _PACKED_MOST = 1 << 24, 100  # a gzip file may unpack to so many bytes, and so many times its size more
+_PACKED_LEAST, _PACKED_MOST = 1 << 24, 100  # a gzip file may unpack to this many bytes plus this many times its size
 
 
 @dataclass(frozen=True)
@@ -47,16 +47,15 @@ class OpenFile:
     raw: IO[bytes]
 
     def start(self, size: int) -> bytes:
-        """The first bytes on disk."""
         self.raw.seek(0)
         return self.raw.read(size)
 
     def chunks(self, progress: Progress | None = None, size: int = CHUNK_BYTES) -> Iterator[bytes]:
-        """The uncompressed bytes from the start, in pieces of about ``size`` that end with a line."""
+        """The uncompressed bytes from the start, in pieces of about ``size`` bytes that end with a line."""
         is_gzip = self.is_gzip
         plain = self._plain()
         total = os.fstat(self.raw.fileno()).st_size
-        rest: list[bytes] = []  # of a line that has not ended
+        unfinished: list[bytes] = []  # of a line that has not ended
         n_rest = n_bytes = 0
         while True:
             piece = self._read(plain, size)
@@ -66,27 +65,26 @@ class OpenFile:
                 break
             n_bytes += len(piece)
             if is_gzip and n_bytes > _PACKED_LEAST + _PACKED_MOST * plain.tell():
-                what = f"unpacks to more than {_PACKED_MOST} times its size"
-                raise InputError(f"{what}; expected text, or the unpacked file", self.path)
+                problem = f"unpacks to more than {_PACKED_MOST} times its size"
+                raise InputError(f"{problem}; expected text, or the unpacked file", self.path)
             first, end = piece.find(b"\n") + 1, piece.rfind(b"\n") + 1
             if n_rest + (first or len(piece)) > LONGEST_LINE:
-                what = f"a line of more than {LONGEST_LINE:,} bytes; expected shorter lines"
-                raise InputError(what, self.path, self._n_lines(n_bytes - len(piece), size) + 1)
+                problem = f"a line of more than {LONGEST_LINE:,} bytes; expected shorter lines"
+                raise InputError(problem, self.path, self._n_lines(n_bytes - len(piece), size) + 1)
             if end:
-                yield b"".join([*rest, memoryview(piece)[:end]])
-                rest, n_rest = [], 0
-            rest.append(piece[end:])
+                yield b"".join([*unfinished, memoryview(piece)[:end]])
+                unfinished, n_rest = [], 0
+            unfinished.append(piece[end:])
             n_rest += len(piece) - end
         if n_rest:
-            yield b"".join(rest)
+            yield b"".join(unfinished)
 
     @property
     def is_gzip(self) -> bool:
-        """Whether the bytes on disk are gzip."""
         return self.start(2) == b"\x1f\x8b"
 
     def _plain(self) -> IO[bytes] | Unpacked:
-        """What the uncompressed bytes are read from, at the start."""
+        """The stream of uncompressed bytes, from the start."""
         plain = Unpacked(self.raw) if self.is_gzip else self.raw
         self.raw.seek(0)
         return plain
@@ -96,13 +94,13 @@ class OpenFile:
             return plain.read(size)
         except (EOFError, zlib.error) as error:
             reason = str(error).rstrip(".")
-            what = f"damaged or truncated gzip file ({reason}); expected a complete one"
-            raise InputError(what, self.path) from None
+            problem = f"damaged or truncated gzip file ({reason}); expected a complete one"
+            raise InputError(problem, self.path) from None
         except OSError as error:
             raise InputError(f"cannot be read: {error.strerror or error}", self.path) from None
 
     def _n_lines(self, n_bytes: int, size: int) -> int:
-        """How many lines end within so many bytes; they are read again, as only a message needs to know."""
+        """Number of lines in the first ``n_bytes`` bytes; they are read again, as only messages need it."""
         plain, n_lines = self._plain(), 0
         while n_bytes > 0:
             piece = self._read(plain, min(size, n_bytes))
@@ -149,10 +147,10 @@ def replace_file(path: str | Path) -> Iterator[IO[bytes]]:
         with _opened(path, path) as out:
             yield out
         return
-    with claim_file(path) as (part, descriptor):
+    with claim_file(path) as (temporary, descriptor):
         with _opened(os.dup(descriptor), path) as out:
             yield out
-        put_file(part, path)
+        put_file(temporary, path)
 
 
 @contextmanager
@@ -163,16 +161,16 @@ def replace_folder(path: str | Path, marker: str) -> Iterator[Path]:
     of the same folder waits for the first.
     """
     path = Path(path)
-    with claim_folder(path) as part:
+    with claim_folder(path) as temporary:
         recover(path)
         if path.exists() and not (path / marker).is_file():
             raise InputError(f"exists and is not a Rankwright folder (no {marker} in it); expected a new name", path)
-        yield part
-        put_folder(part, path)
+        yield temporary
+        put_folder(temporary, path)
 
 
 class _Raw(io.FileIO):
-    """A file whose errors name its target; those of the system name no file."""
+    """A file whose errors name its target; the system's errors name none."""
 
     def __init__(self, file: Path | int, target: Path) -> None:
         self._target = target
@@ -182,7 +180,6 @@ class _Raw(io.FileIO):
             raise InputError(f"cannot be written: {error.strerror or error}", target) from None
 
     def write(self, data: Any) -> int:
-        """Write some bytes."""
         try:
             return super().write(data)
         except BrokenPipeError:  # the reader of a pipe is gone

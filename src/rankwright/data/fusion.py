@@ -12,8 +12,8 @@ Over the runs that retrieved a document d, with ranks from 1:
     combmnz    number of those runs · Σ score(d)         Fox and Shaw 1994
 
 with scores normalised within each query. For ``combsum`` a run that did not retrieve d contributes its lowest score in
-the query if that is below 0, so that a document never gains by not being found. For ``borda`` n is the number of
-documents of the query in all runs; the points that a run has left are shared by the documents that it did not retrieve.
+the query if that is below 0, so that a document never gains by not being retrieved. For ``borda`` n is the number of
+documents of the query in all runs; a run's remaining points are shared by the documents that it did not retrieve.
 For ``condorcet`` documents that a run did not retrieve are below those that it did; where votes are equal the order of
 ``borda`` decides, and of a cycle every document is placed so that no neighbour below it beats it.
 """
@@ -95,30 +95,30 @@ def fuse(
 def _by_score(pool: Pool, tables: Sequence[TrecTable], method: str, normalize: str) -> Array:
     """Sums of scores, times the number of runs for ``combmnz``."""
     totals, counts = np.zeros(len(pool.keys)), np.zeros(len(pool.keys))
-    for at, table in enumerate(tables):
-        places, rows = pool.places(at)
+    for number, table in enumerate(tables):
+        places, rows = pool.places(number)
         scores = normalized(table, normalize)
         if method == "combmnz" and (scores < 0).any():
-            what = f"scores below 0 (normalize is {normalize!r}), which combmnz cannot multiply"
-            raise InputError(f"{table.name or 'a run'} has {what}; expected minmax or sum")
-        own = pool.floors(at, scores)[pool.query]
-        own[places] = scores[rows]
-        totals += own
+            problem = f"scores below 0 (normalize is {normalize!r}), which combmnz cannot multiply"
+            raise InputError(f"{table.name or 'a run'} has {problem}; expected minmax or sum")
+        floors = pool.floors(number, scores)[pool.query]
+        floors[places] = scores[rows]
+        totals += floors
         counts[places] += 1.0
     return totals * counts if method == "combmnz" else totals
 
 
 def _ranks(pool: Pool, tables: Sequence[TrecTable]) -> Array:
-    """The rank of every pair in every run, from 1; inf if it was not retrieved."""
-    found = np.full((len(tables), len(pool.keys)), np.inf)
-    for at, table in enumerate(tables):
-        places, rows = pool.places(at)
-        found[at, places] = ranks(table)[rows]
-    return found
+    """Rank of every pair in every run, from 1; inf if it was not retrieved."""
+    ranked = np.full((len(tables), len(pool.keys)), np.inf)
+    for number, table in enumerate(tables):
+        places, rows = pool.places(number)
+        ranked[number, places] = ranks(table)[rows]
+    return ranked
 
 
 def _by_rank(pool: Pool, rank: Array, method: str, k: float, phi: float) -> Array:
-    """What each pair gets for its ranks."""
+    """Score of each pair by its ranks."""
     if method == "rrf":
         return np.asarray((1.0 / (k + rank)).sum(axis=0))
     if method == "rbc":
@@ -134,16 +134,16 @@ def _by_rank(pool: Pool, rank: Array, method: str, k: float, phi: float) -> Arra
 def _borda(pool: Pool, rank: Array) -> Array:
     sizes = np.bincount(pool.query, minlength=len(pool.queries))
     totals = np.zeros(len(pool.keys))
-    for own in rank:
-        retrieved = np.isfinite(own)
-        found = np.bincount(pool.query[retrieved], minlength=len(pool.queries))
-        left = ((sizes - found + 1.0) / 2.0)[pool.query]  # the mean of the points that the run has left
-        totals += np.where(retrieved, sizes[pool.query] + 1.0 - own, left)
+    for run_ranks in rank:
+        retrieved = np.isfinite(run_ranks)
+        n_retrieved = np.bincount(pool.query[retrieved], minlength=len(pool.queries))
+        remaining = ((sizes - n_retrieved + 1.0) / 2.0)[pool.query]  # mean of the run's remaining points
+        totals += np.where(retrieved, sizes[pool.query] + 1.0 - run_ranks, remaining)
     return totals
 
 
 def _condorcet(pool: Pool, rank: Array, start: Array) -> Array:
-    """One document above another if more runs have it above; the score is the place from the end."""
+    """A document is above another if more runs rank it above; the score is the position from the end."""
     bounds = np.searchsorted(pool.query, np.arange(len(pool.queries) + 1)).tolist()
     scores = np.zeros(len(pool.keys))
     for first, last in pairwise(bounds):
@@ -160,12 +160,12 @@ def _condorcet(pool: Pool, rank: Array, start: Array) -> Array:
 
 
 def _as_run(pool: Pool, scores: Array, name: str, depth: int | None) -> TrecTable:
-    """The pairs of a pool with their scores, at most the top ``depth`` of each query."""
+    """The pairs of a pool with their scores, at most ``depth`` per query."""
     query_ids, documents = np.array(pool.queries, dtype=str), pool.documents[pool.document]
     sizes = np.bincount(pool.query, minlength=len(query_ids))
     table = TrecTable(query_ids, sizes_to_indptr(sizes), documents, scores, name)
     if depth is None:
         return table
-    kept = np.flatnonzero(ranks(table) <= depth)
+    top = np.flatnonzero(ranks(table) <= depth)
     indptr = sizes_to_indptr(np.minimum(sizes, depth))
-    return TrecTable(query_ids, indptr, documents[kept], scores[kept], name)
+    return TrecTable(query_ids, indptr, documents[top], scores[top], name)

@@ -33,7 +33,7 @@ __all__ = ["is_commented", "names_in", "parsed_lines", "read_letor", "read_letor
 
 Array = npt.NDArray[Any]
 
-_CHUNK_BYTES = 1 << 20  # small enough that a chunk and what is parsed from it stay in the cache
+_CHUNK_BYTES = 1 << 20  # a chunk and its parsed arrays stay in the cache
 _UNPACKED_AHEAD = 4  # chunks
 NAMES = b"# features:\t"
 """The start of a first line with feature names, which tabs separate."""
@@ -95,9 +95,9 @@ def read_letor(
     from rankwright.data.letor_kernel import MAX_ID
     from rankwright.data.letor_table import FeatureTable
 
-    wanted, threads = np.dtype(dtype), threads_of(n_jobs)
-    if wanted not in (np.dtype(np.float32), np.dtype(np.float64)):
-        raise InputError(f"dtype is {wanted}; expected float32 or float64")
+    target, threads = np.dtype(dtype), threads_of(n_jobs)
+    if target not in (np.dtype(np.float32), np.dtype(np.float64)):
+        raise InputError(f"dtype is {target}; expected float32 or float64")
     if n_features is not None and not 0 <= n_features <= MAX_ID:
         raise InputError(f"n_features is {n_features}; expected a number from 0 to {MAX_ID}")
     if not np.isfinite(null):
@@ -107,16 +107,16 @@ def read_letor(
         if names is not None and n_features not in (None, len(names)):
             raise InputError(f"names {len(names)} features; expected {n_features}", file.path, 1)
         n_features = n_features if names is None else len(names)
-        table, rows = FeatureTable(wanted, n_features), LetorRows(file.path, negative)
-        # The parsers' memory is freed when this ends, before the queries are put together.
-        for parsed, share in parsed_lines(file, rows, wanted, n_features, null, threads, progress):
+        table, rows = FeatureTable(target, n_features), LetorRows(file.path, negative)
+        # The parsers' memory is freed here, before the queries are gathered.
+        for parsed, share in parsed_lines(file, rows, target, n_features, null, threads, progress):
             table.add(parsed.counts, parsed.columns, parsed.values, share)
     labels, qid, doc_ids = rows.finish(group)
     return RankingData.from_arrays(table.finish(sparse), labels, qid, doc_ids=doc_ids, feature_names=names)
 
 
 def names_in(file: OpenFile) -> list[str] | None:
-    """The feature names in the first line, if it has any."""
+    """Feature names in the first line, if it has any."""
     first = next(file.chunks(size=_CHUNK_BYTES), b"").removeprefix(b"\xef\xbb\xbf").partition(b"\n")[0]
     if not first.startswith(NAMES):
         return None
@@ -135,7 +135,7 @@ def parsed_lines(
     threads: int,
     progress: Progress | None,
 ) -> Generator[tuple[Parsed, float], None, None]:
-    """Lines, many at once, with the share of the file read so far; all but their features is added to ``rows``."""
+    """Parsed lines with the share of the file read so far; everything but features is added to ``rows``."""
     from rankwright.data.letor_kernel import LineParser
 
     parsers = [LineParser(dtype, n_features, null) for _ in range(1 if threads == 1 else 2 * threads + 1)]
@@ -153,10 +153,10 @@ def parsed_lines(
                 width, widest_line = int(parsed.columns.max()) + 1, first_line + int(parsed.lines[row])
             yield parsed, share
             first_line += parsed.n_lines
-    most = most_features(n_bytes)
-    if n_features is None and width > most:
-        what = f"feature id {width}; expected at most {most:,} in {n_bytes:,} bytes of text"
-        raise InputError(f"{what} (n_features allows more)", file.path, widest_line)
+    limit = most_features(n_bytes)
+    if n_features is None and width > limit:
+        problem = f"feature id {width}; expected at most {limit:,} in {n_bytes:,} bytes of text"
+        raise InputError(f"{problem} (n_features allows more)", file.path, widest_line)
 
 
 def _parsed_chunks(
@@ -164,7 +164,7 @@ def _parsed_chunks(
 ) -> Generator[tuple[bytes, Parsed, float], None, None]:
     """Chunks and what is parsed from them, in order: the same for any number of threads.
 
-    A parser is used again when all others have been: what it gave before is no longer needed then.
+    Parsers take turns, and each reuses its memory: by then its previous chunk has been consumed.
     """
 
     def parse(numbered: tuple[int, tuple[bytes, float]]) -> tuple[bytes, Parsed, float]:
@@ -212,13 +212,13 @@ def read_letor_labels(
 
 
 def read_letor_queries(path: Source, progress: Progress | None = None) -> dict[str, str] | None:
-    """Read the texts of queries from comments such as ``# 7555 rambo``; None if the comments are something else."""
+    """Query texts from comments such as ``# 7555 rambo``; None if comments have another form."""
     with open_file(path) as file:
         return _light_rows(file, "zero", progress).query_texts
 
 
 def _light_rows(file: OpenFile, negative: Negative, progress: Progress | None) -> LetorRows:
-    """All rows without their features."""
+    """All rows, without their features."""
     rows = LetorRows(file.path, negative)
     first_line = 1
     with closing(_text_chunks(file, progress)) as chunks:
@@ -230,14 +230,14 @@ def _light_rows(file: OpenFile, negative: Negative, progress: Progress | None) -
 
 
 def is_commented(file: OpenFile) -> bool:
-    """Whether the comments of all lines are a document id and the text of the query; few bytes a line are kept."""
+    """Whether every comment is a document id and the text of the query; keeps a few bytes a line."""
     look = CommentedQueriesLook()
     rows, first_line = LetorRows(file.path, "zero", look), 1
     with closing(_text_chunks(file, None)) as chunks:
         for chunk, _ in chunks:
             try:
                 rows.add_text(chunk, first_line)
-            except InputError:  # which the lines' parser reports, unless something is wrong before
+            except InputError:  # reported by the parser of lines, unless an earlier line is wrong
                 return False
             if not look.may_fit:
                 return False
@@ -261,7 +261,7 @@ def _text_chunks(file: OpenFile, progress: Progress | None) -> Generator[tuple[b
     is_first = True
     with closing(read_ahead(chunks(), _UNPACKED_AHEAD) if file.is_gzip else chunks()) as pieces:
         for chunk, done, total in pieces:
-            if progress is not None:  # here, and not where it is read: in the caller's thread
+            if progress is not None:  # raised here, in the caller's thread, and not by the reading one
                 progress(done, total)
             if is_first:
                 chunk = chunk.removeprefix(b"\xef\xbb\xbf")

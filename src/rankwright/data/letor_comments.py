@@ -1,6 +1,6 @@
 """Comments of LETOR lines that hold a document id and the text of the query, such as ``# 7555 rambo``.
 
-Any comment of two words has this form. It counts only where the whole file bears it out: every line has such a comment,
+Any comment of two words has this form. It counts only if the whole file agrees: every line has such a comment,
 the text is the same in all lines of a query, no id occurs twice in a query, and some query has several lines.
 """
 
@@ -21,7 +21,7 @@ _FORM = re.compile(rb"\s*([^\s#;=]+);?\s+([^\s#=][^#=]*)")
 
 
 class CommentedQueries:
-    """Document ids and query texts from comments, while all of them have the form."""
+    """Document ids and query texts from comments, as long as all comments have that form."""
 
     def __init__(self) -> None:
         self._is_borne_out = True
@@ -31,7 +31,6 @@ class CommentedQueries:
         self._ids: list[bytes] = []
 
     def add(self, comments: Iterable[bytes] | None, qids: Iterable[bytes | None]) -> None:
-        """Add the comments of some lines and their query ids."""
         if self._is_borne_out and (comments is None or not self._fits(comments, qids)):
             self._is_borne_out = False
             self._seen, self._texts, self._ids = set(), {}, []
@@ -48,7 +47,7 @@ class CommentedQueries:
         return True
 
     def _keep(self, qid: bytes, document: bytes) -> bool:
-        """Keep a document of a query; False if it was there before."""
+        """Keep a document of a query; False if it is a duplicate."""
         if (qid, document) in self._seen:
             return False
         self._seen.add((qid, document))
@@ -56,16 +55,16 @@ class CommentedQueries:
         return True
 
     def doc_ids(self) -> list[str] | None:
-        """The document of each line, or None if the comments are something else."""
+        """The document of each line; None if comments have another form."""
         if not (self._is_borne_out and self._has_several):
             return None
         try:
-            return [one.decode() for one in self._ids]
+            return [document.decode() for document in self._ids]
         except UnicodeDecodeError:
             return None
 
     def query_texts(self) -> dict[str, str] | None:
-        """The text of each query, or None if the comments are something else."""
+        """The text of each query; None if comments have another form."""
         if self.doc_ids() is None:
             return None
         texts = {qid.decode("utf-8", "replace"): text.decode("utf-8", "replace") for qid, text in self._texts.items()}
@@ -73,7 +72,7 @@ class CommentedQueries:
 
 
 class CommentedQueriesLook(CommentedQueries):
-    """Looks at comments in the same way and keeps 8 bytes of each: whether they have the form, not what they say."""
+    """Tests whether comments have that form, keeping 8 bytes of each and no text."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -81,11 +80,10 @@ class CommentedQueriesLook(CommentedQueries):
 
     @property
     def may_fit(self) -> bool:
-        """Whether all comments so far have the form."""
         return self._is_borne_out
 
     def fits(self) -> bool:
-        """Whether the comments have the form, now that all have been seen; sorts the hashes in place."""
+        """Whether all comments have the form; sorts the hashes in place."""
         hashes = np.frombuffer(self._hashes, np.uint64) if self._hashes else np.empty(0, np.uint64)
         hashes.sort()
         return self._is_borne_out and self._has_several and not bool((hashes[1:] == hashes[:-1]).any())
@@ -101,6 +99,6 @@ class CommentedQueriesLook(CommentedQueries):
 
 
 def commented_id(comment: bytes) -> bytes:
-    """The document id of a comment that has the form; empty for others."""
+    """The document id of a comment of that form; empty for others."""
     match = _FORM.fullmatch(comment)
     return b"" if match is None else match[1]

@@ -41,8 +41,8 @@ class Groups:
             names = [f"{path}.query", f"{str(path).removesuffix('.gz')}.query"]
             group = next((name for name in names if Path(name).is_file()), None)
             if group is None:
-                what = f"no qid, and no group sizes: expected qid:Q after the label, the file {names[-1]}, or group="
-                raise InputError(what, path, line)
+                problem = f"no qid, and no group sizes: expected qid:Q after the label, the file {names[-1]}, or group="
+                raise InputError(problem, path, line)
         if isinstance(group, str | Path):
             self._source = group
             sizes = _read_group_sizes(group)
@@ -55,10 +55,10 @@ class Groups:
         self._stops = np.cumsum(sizes[sizes > 0].astype(np.float64))  # whole numbers, or inf
 
     def qid(self, start: int, stop: int, *, is_all: bool = False) -> Array:
-        """Query ids of some rows; ``is_all`` says that there are no others after them."""
+        """Query ids of some rows; ``is_all`` promises that no others follow."""
         if stop > self._n_rows or (is_all and stop != self._n_rows):
-            found = f"{stop} documents" if is_all else "more documents"
-            raise InputError(f"group sizes add up to {self._n_rows:.0f} but {self._path} has {found}", self._source)
+            count = f"{stop} documents" if is_all else "more documents"
+            raise InputError(f"group sizes add up to {self._n_rows:.0f} but {self._path} has {count}", self._source)
         number = np.searchsorted(self._stops, np.arange(start, stop), side="right") + 1
         return number.astype(str)
 
@@ -67,8 +67,10 @@ def _read_group_sizes(path: str | Path) -> Array:
     parts = []
     for columns in read_columns(path, ["size"], ["size"]):
         sizes = columns.numbers("size")
-        bad = np.flatnonzero((sizes < 0) | (sizes != np.floor(sizes)))
-        if len(bad):
-            raise InputError(f"group size {sizes[bad[0]]:g}; expected a whole number", path, int(columns.lines[bad[0]]))
+        wrong = np.flatnonzero((sizes < 0) | (sizes != np.floor(sizes)))
+        if len(wrong):
+            raise InputError(
+                f"group size {sizes[wrong[0]]:g}; expected a whole number", path, int(columns.lines[wrong[0]])
+            )
         parts.append(sizes)
     return np.concatenate(parts)

@@ -35,7 +35,7 @@ _N_ROW_FIELDS = 7
 
 _EXACT_DIGITS = 18  # more may not fit an int64
 _EXACT_POWER = 22  # 10**22 is the largest power of ten that is a float64
-_MAX_POWER = 250  # further out, parts of the double-length product could overflow or lose bits
+_MAX_POWER = 250  # beyond, parts of the double-length product could overflow or lose bits
 _SPLIT = 2.0**27 + 1.0
 _DOUBT = 2.0**-100  # more than the relative error of the double-length product
 
@@ -94,7 +94,7 @@ def _scaled(digits: int, power: int) -> tuple[float, bool]:
 
 @njit(**INNER)
 def decimal(text: Bytes, at: Position, end: int) -> tuple[float, Position, bool, bool]:
-    """Value, where it stops, whether it is a number, whether the value is certain (else: ask Python).
+    """A number's value and end, whether it is a number, and whether its rounding is certain (else Python parses it).
 
     White space, ``#`` or ``end`` must follow it.
     """
@@ -200,7 +200,7 @@ def _features(
 
 @njit(**INNER)
 def _query(text: Bytes, at: Position, rows: Array, row: int) -> tuple[int, Position]:
-    """Store the span of ``qid:Q`` if there is one here, and whether it differs from the previous row."""
+    """Store the span of ``qid:Q`` if there is one here, and whether it differs from the previous row's."""
     rows[row, _QID], rows[row, _QID_STOP], rows[row, _QID_NEW] = -1, -1, row == 0 or rows[row - 1, _QID] >= 0
     if text[at] != 113 or text[at + _ONE] != 105 or text[at + _TWO] != 100 or text[at + _THREE] != _COLON:  # qid:
         return OK, at
@@ -262,7 +262,7 @@ def _parse_lines(
 
 @dataclass(frozen=True)
 class Fault:
-    """What stopped the parser: a code, the line in the chunk (from 0), the position and the previous feature id."""
+    """Where and why the parser stopped: code, line in the chunk (from 0), position, previous feature id."""
 
     code: int
     line: int
@@ -291,7 +291,7 @@ class Parsed:
 
 
 class LineParser:
-    """Parses chunks of lines, reusing its memory from one chunk to the next."""
+    """Parses chunks of lines and reuses its memory."""
 
     def __init__(self, dtype: np.dtype[Any], max_id: int | None, null: float) -> None:
         # Half a step above the largest float32 is where rounding begins to give infinity.
@@ -342,7 +342,7 @@ class LineParser:
         )
 
     def _ask_python(self, chunk: bytes, n_slow: int) -> Fault | None:
-        """Read the numbers whose rounding the kernel was not certain of."""
+        """Parse the numbers whose rounding the kernel could not certify."""
         for row, entry, start, stop in self._slow[:n_slow].tolist():
             value = float(chunk[start:stop].rpartition(b":")[2])
             if not abs(value) < (np.inf if entry < 0 else self._rules[2]):

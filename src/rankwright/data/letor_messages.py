@@ -1,4 +1,4 @@
-"""What is wrong with a line of LETOR text, in words."""
+"""Error messages for lines of LETOR text."""
 
 from __future__ import annotations
 
@@ -17,18 +17,16 @@ _TOKEN = re.compile(rb"[^\s#]*")
 
 
 def shown(text: bytes | None) -> str:
-    """A piece of the file for a message, short and printable."""
+    """A piece of the file for a message: short and printable."""
     text = text or b""
     return repr((text[:40] + b"..." if len(text) > 40 else text).decode("utf-8", "replace"))
 
 
 def bad_label(token: bytes) -> str:
-    """What is wrong with a label."""
     return f"label {shown(token)} is not a finite number; expected label qid:Q id:value ..."
 
 
 def explain(chunk: bytes, fault: Fault, n_features: int | None, dtype: np.dtype[Any]) -> str:
-    """The kernel's fault in words."""
     from rankwright.data import letor_kernel as kernel
 
     token = _TOKEN.match(chunk, fault.at)[0]  # type: ignore[index]  # it matches the empty string

@@ -73,16 +73,16 @@ class LetorRows:
         heads: list[int] = []
         qids: list[bytes | None] = []
         comments: list[bytes] = []
-        known: dict[bytes, float] = {}
+        labels_read: dict[bytes, float] = {}
         fault = ""
         for line, text in enumerate(chunk.split(b"\n"), first_line):
             content, _, comment = text.partition(b"#")
             fields = content.split(None, 2)
             if not fields:
                 continue
-            if fields[0] not in known:
-                known[fields[0]] = float(fields[0]) if _NUMBER.fullmatch(fields[0]) else np.nan
-            label = known[fields[0]]
+            if fields[0] not in labels_read:
+                labels_read[fields[0]] = float(fields[0]) if _NUMBER.fullmatch(fields[0]) else np.nan
+            label = labels_read[fields[0]]
             qid = fields[1][4:] if len(fields) > 1 and fields[1].startswith(b"qid:") else None
             if not abs(label) < np.inf or qid == b"":
                 fault = NO_QID if abs(label) < np.inf else bad_label(fields[0])
@@ -108,14 +108,14 @@ class LetorRows:
         below = np.flatnonzero(labels < 0)
         mixed = heads[[(qid is not None) != self._has_qid for qid in qids]]
         if len(mixed) and not (len(below) and self._negative == "error" and below[0] < mixed[0]):
-            found = "no qid" if self._has_qid else "a qid"
-            what = f"has {found}, unlike the lines before; expected qid:Q in all lines or in none"
-            raise InputError(what, self._path, int(lines[mixed[0]]))
+            present = "no qid" if self._has_qid else "a qid"
+            problem = f"has {present}, unlike the lines before; expected qid:Q in all lines or in none"
+            raise InputError(problem, self._path, int(lines[mixed[0]]))
         if len(below) and self._negative == "error":
             label = labels[below[0]]
             remedy = '--negative-as-zero or negative="zero" reads it as 0'
-            what = f"label {label:g} is negative; expected a number of at least 0 ({remedy})"
-            raise InputError(what, self._path, int(lines[below[0]]))
+            problem = f"label {label:g} is negative; expected a number of at least 0 ({remedy})"
+            raise InputError(problem, self._path, int(lines[below[0]]))
         labels[below] = 0
         self._labels.append(labels)
         if self._has_qid:
@@ -135,12 +135,12 @@ class LetorRows:
         if self._commented is True:
             ids = [*map(commented_id, comments)]
         else:
-            found = map(_DOC_ID.search, comments)
-            ids = [b"" if match is None else match[match.lastindex or 0] for match in found]
+            matches = map(_DOC_ID.search, comments)
+            ids = [b"" if match is None else match[match.lastindex or 0] for match in matches]
         if max(map(len, ids)) <= MAX_FIELD:
             with suppress(UnicodeDecodeError):
                 return np.array(b"\n".join(ids).decode().split("\n"))
-        # One by one, to name the line.
+        # one by one, to name the line
         return np.array([*map(self._decode, ids, repeat("document id"), lines.tolist())])
 
     def _decode(self, text: bytes | None, what: str, line: int) -> str:
@@ -153,7 +153,7 @@ class LetorRows:
 
     @property
     def first_line(self) -> int:
-        """The line of the first row; 0 while there is none."""
+        """Line of the first row; 0 while there is none."""
         return self._first_line
 
     def take(self) -> tuple[Array, Array | None, Array]:
@@ -164,11 +164,9 @@ class LetorRows:
         return labels, qid, doc_ids
 
     def forget(self) -> None:
-        """Forget the rows added."""
         self._texts, self._heads, self._labels, self._runs, self._doc_ids = {}, [], [], [], []
 
     def finish(self, group: str | Path | npt.ArrayLike | None) -> tuple[Array, Array, Array | None]:
-        """Labels, query ids and document ids of all rows."""
         if self._has_qid is None:
             raise InputError(f"has no documents; {EXPECTED}", self._path)
         labels = np.concatenate(self._labels)
@@ -179,12 +177,12 @@ class LetorRows:
         else:
             qid = np.repeat(np.array(self._heads), np.concatenate(self._runs))
         doc_ids = np.concatenate(self._doc_ids)
-        others = None if isinstance(self._commented, bool) else self._commented.doc_ids()
-        if others is not None:
-            doc_ids = np.array(others)
+        documents = None if isinstance(self._commented, bool) else self._commented.doc_ids()
+        if documents is not None:
+            doc_ids = np.array(documents)
         return labels, qid, doc_ids if (doc_ids != "").any() else None
 
     @property
     def query_texts(self) -> dict[str, str] | None:
-        """Texts of queries from comments, if they have the form ``# document text``."""
+        """Query texts from comments of the form ``# document text``."""
         return None if isinstance(self._commented, bool) else self._commented.query_texts()

@@ -27,7 +27,7 @@ class _Growing:
         self.size = 0
 
     def extend(self, items: Array, share: float) -> None:
-        """Append; ``share`` is the share of the file that has been read, these items included."""
+        """Append; ``share`` is the share of the file read so far, including these items."""
         end = self.size + len(items)
         if self.size == 0:
             self._array = np.empty(int(end / share * 1.05), self._array.dtype)
@@ -37,7 +37,7 @@ class _Growing:
         self.size = end
 
     def take(self) -> Array:
-        """The items, with little spare room; the object is empty afterwards."""
+        """The items, trimmed; the object is empty afterwards."""
         if len(self._array) > self.size * 9 // 8:  # from numpy 2.5 on this copies
             self._array.resize(self.size, refcheck=False)
         items, self._array, self.size = self._array[: self.size], np.empty(0, self._array.dtype), 0
@@ -60,7 +60,6 @@ class FeatureTable:
 
     @property
     def width(self) -> int:
-        """Number of columns so far."""
         return self._width
 
     def add(self, counts: Array, columns: Array, values: Array, share: float) -> None:
@@ -102,8 +101,8 @@ class FeatureTable:
             try:
                 return self._take_dense() if self._is_dense else self._take_sparse_as_dense(self._width)
             except MemoryError:
-                what = f"a dense array of {self._n_rows} × {self._width} does not fit in memory; expected sparse=True"
-                raise InputError(what) from None
+                text = f"a dense array of {self._n_rows} × {self._width} does not fit in memory; expected sparse=True"
+                raise InputError(text) from None
         if self._is_dense:
             self._set_sparse(self._take_dense())
         values, columns = self._values.take(), self._columns.take()
@@ -116,11 +115,11 @@ class FeatureTable:
         return n_rows * width * item, max(self._n_written * (item + 4) + n_rows * 4, self._TINY)
 
     def _extend_sparse(self, counts: Array, columns: Array, values: Array) -> None:
-        kept = values.astype(self._dtype) != 0  # the smallest float64 are 0 in float32
-        if not kept.all():
+        nonzero = values.astype(self._dtype) != 0  # the smallest float64 are 0 in float32
+        if not nonzero.all():
             rows = np.repeat(np.arange(len(counts)), counts)
-            counts = np.bincount(rows[kept], minlength=len(counts))
-            columns, values = columns[kept], values[kept]
+            counts = np.bincount(rows[nonzero], minlength=len(counts))
+            columns, values = columns[nonzero], values[nonzero]
         self._counts.extend(counts, self._share)
         self._columns.extend(columns, self._share)
         self._values.extend(values, self._share)

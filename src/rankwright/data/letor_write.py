@@ -99,28 +99,28 @@ def _feature_texts(data: RankingData, rows: slice) -> list[str]:
 
 
 def _shortest(values: Array) -> list[Any]:
-    """Python numbers whose ``repr`` is the shortest text that reads back as the value: int if that is the same."""
+    """Python numbers whose ``repr`` is the shortest text that reads back as the same value; int where possible."""
     exact = values.astype(np.float64)
-    whole = (exact == np.rint(exact)) & (np.abs(exact) < 1e16)
+    integers = (exact == np.rint(exact)) & (np.abs(exact) < 1e16)
     if values.dtype == np.float32:
-        exact[~whole] = _short_decimals(exact[~whole])
+        exact[~integers] = _short_decimals(exact[~integers])
     numbers = exact.astype(object)
-    numbers[whole] = exact[whole].astype(np.int64)
+    numbers[integers] = exact[integers].astype(np.int64)
     return numbers.tolist()
 
 
 def _short_decimals(values: Array) -> Array:
-    """The float64 nearest to the shortest decimal that is each value in float32."""
+    """The float64 nearest to the shortest decimal of each float32 value."""
     values = values.copy()
-    left = np.arange(len(values))
+    unresolved = np.arange(len(values))
     for n_digits in range(6, 10):  # float32 keeps any 6 digits, and 9 tell any two float32 apart
-        x = values[left]
+        x = values[unresolved]
         shift = n_digits - 1 - np.floor(np.log10(np.abs(x)))
         # With an exact power there is one rounding only: this is the float64 nearest to a short decimal.
         power = 10.0 ** np.clip(np.abs(shift), 0, 22)
         short = np.where(shift >= 0, np.rint(x * power) / power, np.rint(x / power) * power)
-        found = (np.abs(shift) <= 22) & (short.astype(np.float32) == x)
-        values[left[found]] = short[found]
-        left = left[~found]
-    values[left] = [float(str(x)) for x in values[left].astype(np.float32)]
+        exact = (np.abs(shift) <= 22) & (short.astype(np.float32) == x)
+        values[unresolved[exact]] = short[exact]
+        unresolved = unresolved[~exact]
+    values[unresolved] = [float(str(x)) for x in values[unresolved].astype(np.float32)]
     return values

@@ -2,7 +2,7 @@
 
 A model is never applied to data that lacks some of its features, unless the caller says that they are 0. Text leaves
 out features that are 0, so data without names (or with the names f1, f2, … that converting gives them) may rightly be
-narrower than the data it belongs to: within one training its last columns may be missing and are 0.
+narrower than the data it belongs to: within one training run its last columns may be missing and are 0.
 """
 
 from __future__ import annotations
@@ -32,23 +32,23 @@ _MOST_FEATURES, _FEATURES_PER_BYTE = 1 << 20, 8
 
 
 class MissingFeaturesError(InputError):
-    """Data that lacks features; whoever can take them as 0 says how, by ``or_use``."""
+    """Data that lacks features; callers that can take them as 0 say how, by ``or_use``."""
 
     def or_use(self, option: str, path: Any = None) -> InputError:
-        """The same error, with the option that takes the missing features as 0."""
+        """The same error, naming the option that takes missing features as 0."""
         how = f"to take missing features as 0, which text leaves out, use {option}"
         return InputError(f"{self.message}; {how}", path or self.path)
 
 
 def default_names(n_features: int) -> tuple[str, ...]:
-    """The names f1, f2, … of features without names."""
+    """Names f1, f2, … of unnamed features."""
     return tuple(f"f{number}" for number in range(1, n_features + 1))
 
 
 def most_features(n_bytes: int) -> int:
-    """The most columns that sparse data of so many bytes may have.
+    """The largest number of columns allowed for sparse data of ``n_bytes`` bytes.
 
-    What is computed for every feature, used or not, then stays in proportion to the data.
+    Work done for every feature, used or not, then stays in proportion to the data.
     """
     return _MOST_FEATURES + _FEATURES_PER_BYTE * n_bytes
 
@@ -62,7 +62,7 @@ def find_columns(
     *,
     zeros_left_out: bool = False,
 ) -> Array | None:
-    """Where the wanted features are among the columns of a data set; None if they are its first columns.
+    """Columns of the wanted features in a data set; None if they are its first columns.
 
     Raises MissingFeaturesError if the data lacks some.
 
@@ -95,8 +95,8 @@ def add_missing(
 ) -> tuple[Any, tuple[str, ...] | None]:
     """A table, dense or CSR, and its names, with columns of 0 added for the wanted features that it lacks.
 
-    They are found by name where both sides have names; otherwise the last ones are missing. Columns that have names
-    are not matched by position: which ones are missing is not known then.
+    Features are matched by name where both sides have names; otherwise the last ones are missing. Named columns are not
+    matched by position, as that would not tell which ones are missing.
     """
     names = _checked(names, X.shape[1])
     if names is not None and wanted is not None:
@@ -115,22 +115,22 @@ def _checked(names: Sequence[str] | None, n_columns: int) -> tuple[str, ...] | N
 
 
 def _places(names: tuple[str, ...], wanted: tuple[str, ...], what: str) -> Array:
-    for some, whose in ((names, "the data"), (wanted, what)):
-        if len(set(some)) < len(some):
-            raise InputError(f"{whose} has two features of the same name; expected different names to match by")
-    place = {name: at for at, name in enumerate(names)}
-    missing = [name for name in wanted if name not in place]
+    for listed, owner in ((names, "the data"), (wanted, what)):
+        if len(set(listed)) < len(listed):
+            raise InputError(f"{owner} has two features of the same name; expected different names to match by")
+    position = {name: index for index, name in enumerate(names)}
+    missing = [name for name in wanted if name not in position]
     if missing:
         shown = ", ".join(repr(name) for name in missing[:_NAMED])
         more = f" and {len(missing) - _NAMED:,} more" if len(missing) > _NAMED else ""
         raise MissingFeaturesError(
             f"the data lacks {len(missing):,} of {what}'s {len(wanted):,} features: {shown}{more}"
         )
-    return np.array([place[name] for name in wanted], np.int64)
+    return np.array([position[name] for name in wanted], np.int64)
 
 
 def pick_columns(X: Any, columns: Array | None) -> Any:
-    """Some columns of a dense or CSR table; None: all of them."""
+    """Some columns of a dense or CSR table; None for all."""
     if columns is None:
         return X
     picked = X[:, columns]
@@ -140,7 +140,7 @@ def pick_columns(X: Any, columns: Array | None) -> Any:
 
 
 def widen(X: Any, n_columns: int) -> Any:
-    """A dense or CSR table with columns of 0 added at the end; unchanged if it is wide enough."""
+    """Append columns of 0 to a dense or CSR table; unchanged if it is wide enough."""
     if X.shape[1] >= n_columns:
         return X
     if sparse.issparse(X):

@@ -1,4 +1,4 @@
-"""How much memory is left to this process, as far as the system says."""
+"""Memory left to this process, as far as the system reports it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _CGROUP = Path("/sys/fs/cgroup")
 
 
 def free_memory() -> int | None:
-    """Bytes that can still be taken: by the system, the limits of the process and its control group; None if unknown.
+    """Bytes still available by the system, the limits of the process and its control group; None if unknown.
 
     Examples
     --------
@@ -24,24 +24,24 @@ def free_memory() -> int | None:
     >>> free is None or free > 0
     True
     """
-    known = [_entry(_SYSTEM, "MemAvailable:"), *_of_limits(), *_of_groups()]
-    return min((max(0, free) for free in known if free is not None), default=None)
+    limits = [_entry(_SYSTEM, "MemAvailable:"), *_of_limits(), *_of_groups()]
+    return min((max(0, free) for free in limits if free is not None), default=None)
 
 
 def _of_limits() -> list[int | None]:
     if resource is None:
         return []
-    found: list[int | None] = []
+    free: list[int | None] = []
     for kind, used in (("RLIMIT_DATA", "VmData:"), ("RLIMIT_AS", "VmSize:")):
         limit = resource.getrlimit(getattr(resource, kind))[0] if hasattr(resource, kind) else resource.RLIM_INFINITY
         in_use = _entry(_STATUS, used)
-        found.append(None if limit == resource.RLIM_INFINITY or in_use is None else limit - in_use)
-    return found
+        free.append(None if limit == resource.RLIM_INFINITY or in_use is None else limit - in_use)
+    return free
 
 
 def _of_groups() -> list[int | None]:
-    """What the control group of the process leaves, in either version of these; pages of files can be given back."""
-    found: list[int | None] = []
+    """Memory left to the process by its control group, version 1 or 2; page cache counts as free."""
+    free: list[int | None] = []
     for line in _text(_GROUPS).splitlines():
         _, controllers, place = line.split(":", 2)
         if controllers == "":
@@ -55,14 +55,14 @@ def _of_groups() -> list[int | None]:
             files = "total_cache"
         else:
             continue
-        most, in_use = _text(folder / limit).strip(), _text(folder / used).strip()
-        if most.isdecimal() and in_use.isdecimal():
-            found.append(int(most) - int(in_use) + (_entry(folder / "memory.stat", f"{files} ", 1) or 0))
-    return found
+        bound, in_use = _text(folder / limit).strip(), _text(folder / used).strip()
+        if bound.isdecimal() and in_use.isdecimal():
+            free.append(int(bound) - int(in_use) + (_entry(folder / "memory.stat", f"{files} ", 1) or 0))
+    return free
 
 
 def _entry(path: Path, name: str, unit: int = 1024) -> int | None:
-    """The number of one line."""
+    """The number on the line that starts with ``name``."""
     for line in _text(path).splitlines():
         if line.startswith(name):
             return int(line.split()[1]) * unit

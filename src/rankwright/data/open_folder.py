@@ -1,6 +1,7 @@
 """An open folder: its files stay the same even if another folder takes its name.
 
-All files are opened when the folder is, relative to it and not to its path, and mapped into memory when they are used.
+All files are opened with the folder, relative to its descriptor and not to its path, and mapped into memory on first
+use, so a reader never mixes two versions.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from rankwright.errors import InputError
 __all__ = ["Folder", "map_bytes"]
 
 Array = npt.NDArray[Any]
-_MOST_FILES = 100  # held open; the others are opened when they are used
+_MOST_FILES = 100  # files held open; others are opened on use
 _FLAGS = os.O_RDONLY | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _IS_RELATIVE = os.open in os.supports_dir_fd
 
@@ -57,7 +58,7 @@ class Folder:
 
     @property
     def is_replaced(self) -> bool:
-        """Whether the path leads to another folder by now, or nowhere."""
+        """Whether the path now leads to another folder, or nowhere."""
         try:
             about = os.stat(self.path)
         except FileNotFoundError:
@@ -67,12 +68,12 @@ class Folder:
         return _IS_RELATIVE and stat.S_ISDIR(about.st_mode) and about.st_ino != self._inode
 
     def open_all(self, names: Iterable[str]) -> None:
-        """Open files now, rather than when they are used."""
+        """Open files now rather than on first use."""
         for name in names:
             self.size(name)
 
     def size(self, name: str) -> int | None:
-        """Bytes of a file; None if there is no such file."""
+        """Bytes of a file; None if it is missing."""
         if name not in self._sizes:
             try:
                 descriptor = self._opened(name)
@@ -88,12 +89,10 @@ class Folder:
         return self._sizes[name]
 
     def read(self, name: str) -> bytes:
-        """All of a file."""
         with self._file(name) as file:
             return file.read()
 
     def map(self, name: str) -> Array:
-        """The bytes of a file, mapped into memory."""
         if name not in self._maps:
             with self._file(name) as file:
                 self._maps[name] = map_bytes(file)
@@ -105,8 +104,8 @@ class Folder:
         return os.open(name, _FLAGS, dir_fd=self._folder)
 
     def _file(self, name: str) -> IO[bytes]:
-        held = self._open.pop(name, None)
-        descriptor = self._opened(name) if held is None else held
+        opened = self._open.pop(name, None)
+        descriptor = self._opened(name) if opened is None else opened
         return open(self.path / name, "rb", opener=lambda _, __: descriptor)
 
 
@@ -116,5 +115,4 @@ def _close(descriptors: dict[str, int]) -> None:
 
 
 def map_bytes(file: IO[bytes]) -> Array:
-    """The bytes of an open file, mapped into memory."""
     return np.memmap(file, np.uint8, "r")

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import stored
+from rankwright.data.places import place_of
 
 __all__ = ["Fingerprints", "Overlap", "query_hashes", "shared_queries"]
 
@@ -46,17 +46,16 @@ class Overlap:
 
     @property
     def text(self) -> str:
-        """One line about it."""
         several = self.n_shared > 1
         queries = "query" if self.n_queries == 1 else "queries"
-        what = f"{self.n_shared:,} of {self.n_queries:,} {self.part} {queries} {'are' if several else 'is'}"
-        what += f" also in the {self.whose} data ({'first: ' if several else ''}{self.first})"
-        return f"{what}: results on {'them' if several else 'it'} are too good"
+        shared = f"{self.n_shared:,} of {self.n_queries:,} {self.part} {queries} {'are' if several else 'is'}"
+        shared += f" also in the {self.whose} data ({'first: ' if several else ''}{self.first})"
+        return f"{shared}: results on {'them' if several else 'it'} are too good"
 
 
 @dataclass(frozen=True, eq=False)
 class Fingerprints:
-    """What tells the queries of a data set apart.
+    """Hashes that identify the queries of a data set.
 
     Attributes
     ----------
@@ -74,30 +73,27 @@ class Fingerprints:
 
     @classmethod
     def of(cls, data: RankingData) -> Fingerprints:
-        """Those of a data set."""
         return cls(query_hashes(data), np.asarray(data.query_ids).astype(str), data.has_order)
 
     @classmethod
     def join(cls, parts: Sequence[Fingerprints]) -> Fingerprints:
-        """Those of several data sets, or of parts of them."""
         names = ("hashes", "ids", "has_order")
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
     def select(self, queries: Sequence[int]) -> Fingerprints:
-        """Those of some queries, given by position."""
-        at = np.asarray(queries, np.int64)
-        return Fingerprints(self.hashes[at], self.ids[at], self.has_order[at])
+        positions = np.asarray(queries, np.int64)
+        return Fingerprints(self.hashes[positions], self.ids[positions], self.has_order[positions])
 
     def shared_with(self, other: Fingerprints, part: str, whose: str) -> Overlap | None:
-        """The queries that are also in other data; None if there are none. The last two are words for people."""
-        same = np.isin(self.hashes, other.hashes, kind="sort") & (self.has_order | np.isin(self.ids, other.ids))
-        if not same.any():
+        """Queries shared with other data, None if there are none; ``part`` and ``whose`` word the message."""
+        matched = np.isin(self.hashes, other.hashes, kind="sort") & (self.has_order | np.isin(self.ids, other.ids))
+        if not matched.any():
             return None
-        return Overlap(int(same.sum()), len(same), str(self.ids[int(np.argmax(same))]), part, whose)
+        return Overlap(int(matched.sum()), len(matched), str(self.ids[int(np.argmax(matched))]), part, whose)
 
 
 def shared_queries(data: RankingData, other: RankingData, part: str, whose: str) -> Overlap | None:
-    """Which queries of ``data`` are also in ``other``; None if there are none.
+    """The queries of ``data`` that are also in ``other``; None if there are none.
 
     Parameters
     ----------
@@ -117,9 +113,10 @@ def shared_queries(data: RankingData, other: RankingData, part: str, whose: str)
 
 def query_hashes(data: RankingData) -> Array:
     """A 64-bit number for each query, equal for equal queries."""
-    whole = stored(data)[0]
-    if hasattr(whole, "per_query"):  # features in parts
-        return np.asarray(whole.per_query(query_hashes, data))
+    return place_of(data).per_query(_hashes_here)
+
+
+def _hashes_here(data: RankingData) -> Array:
     keys = np.random.default_rng(_SEED).integers(0, 1 << 64, size=data.n_features + 1, dtype=np.uint64)
     rows = keys[0] * (_bits(data.labels) + np.uint64(1))  # a row of zeros counts, too
     if data.is_sparse:

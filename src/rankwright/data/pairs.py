@@ -1,7 +1,7 @@
-"""Pairs of documents of one query with different labels: how many there are, between which labels and in which queries.
+"""Pairs of documents of one query with different labels, counted by labels and by query.
 
-A ranker of pairs learns from these, so labels and queries with many pairs decide what it learns: Ranking SVM for IR
-(SIGIR'06, Section 4 and Figures 5 and 8) starts from this look at the data. No pair is listed, documents are counted.
+Pairwise rankers learn from these, so labels and queries with many pairs dominate: Ranking SVM for IR (SIGIR'06, Section
+4 and Figures 5 and 8) starts from this view of the data. Pairs are counted, never listed.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ _COUNTED = 1024  # labels below this are counted, not sorted
 _AT_A_TIME = 1 << 16  # labels, which stay in cache
 _MOST_RANGES = 12  # of equal width
 _MOST_BARS = 20  # rank pairs in the plot
-_MOST_PARTS = 6  # rank pairs told apart in the plot of every query's pairs
-_USUAL = 0.9  # share of the queries that these ranges hold, at least
+_MOST_PARTS = 6  # rank pairs distinguished in the plot by query
+_USUAL = 0.9  # minimum share of queries in these ranges
 _TOP = 0.1  # of the queries
 
 
 @dataclass(frozen=True)
 class RankPair:
-    """The pairs of documents of one label with documents of a lower one, and the number of queries that have some."""
+    """Number of pairs of documents with one label above another, and of queries that have some."""
 
     higher: float
     lower: float
@@ -53,7 +53,7 @@ class RankPair:
 
 @dataclass(frozen=True)
 class PairRange:
-    """The number of queries with ``low`` to ``high`` pairs."""
+    """Number of queries with ``low`` to ``high`` pairs."""
 
     low: int
     high: int
@@ -151,7 +151,7 @@ def pair_summary(data: RankingData | TrecTable) -> PairSummary:
 
 
 def pairs_of_queries(labels: Array, indptr: Array) -> Array:
-    """The number of pairs of every query: n² less the squares of the numbers of equal labels, halved."""
+    """Number of pairs of every query: n² less the squares of the numbers of equal labels, halved."""
     query = query_of_row(indptr)
     order = np.lexsort((labels, query))
     labels, query = labels[order], query[order]
@@ -174,12 +174,12 @@ def distinct(labels: Array) -> tuple[Array, Array]:
     if values is None:
         values, index = np.unique(labels, return_inverse=True)
         return values, index
-    whole = labels.astype(np.int64)
+    integers = labels.astype(np.int64)
     if len(values) and values[-1] >= len(values):
         places = np.zeros(int(values[-1]) + 1, np.int64)
         places[values.astype(np.int64)] = np.arange(len(values))
-        whole = places[whole]
-    return values, whole
+        integers = places[integers]
+    return values, integers
 
 
 def whole_values(labels: Array) -> Array | None:
@@ -190,17 +190,17 @@ def whole_values(labels: Array) -> Array | None:
     >>> whole_values(np.array([4.0, 0.0, 4.0])), whole_values(np.array([0.5]))
     (array([0., 4.]), None)
     """
-    found = np.zeros(_COUNTED, np.bool_)
+    present = np.zeros(_COUNTED, np.bool_)
     for start in range(0, len(labels), _AT_A_TIME):
         part = labels[start : start + _AT_A_TIME]
         if part.min() < 0 or part.max() >= _COUNTED or (part != np.rint(part)).any():
             return None
-        found |= np.bincount(part.astype(np.int64), minlength=_COUNTED) > 0
-    return np.flatnonzero(found).astype(labels.dtype)
+        present |= np.bincount(part.astype(np.int64), minlength=_COUNTED) > 0
+    return np.flatnonzero(present).astype(labels.dtype)
 
 
 def label_counts(labels: Array, indptr: Array) -> tuple[Array, Array]:
-    """The distinct labels, lowest first, and how many documents of each query have each."""
+    """The distinct labels, lowest first, and the number of documents of each in each query."""
     values, grades = distinct(labels)
     n_queries = len(indptr) - 1
     cells = query_of_row(indptr) * len(values) + grades
@@ -208,22 +208,24 @@ def label_counts(labels: Array, indptr: Array) -> tuple[Array, Array]:
 
 
 def _by_labels(labels: Array, indptr: Array) -> tuple[tuple[RankPair, ...], Array]:
-    """Pairs by their two labels: in all, and of every query."""
+    """Pairs by their two labels: in total, and per query."""
     if len(distinct(labels)[0]) > _MOST_LABELS:
         return (), np.zeros((len(indptr) - 1, 0), np.int64)
     values, counts = label_counts(labels, indptr)
-    both = [(a, b) for a in range(len(values) - 1, 0, -1) for b in range(a - 1, -1, -1)]
-    by_query = np.array([counts[:, a] * counts[:, b] for a, b in both], np.int64).reshape(len(both), len(indptr) - 1).T
+    pairs = [(a, b) for a in range(len(values) - 1, 0, -1) for b in range(a - 1, -1, -1)]
+    by_query = (
+        np.array([counts[:, a] * counts[:, b] for a, b in pairs], np.int64).reshape(len(pairs), len(indptr) - 1).T
+    )
     rank_pairs = tuple(
         RankPair(float(values[a]), float(values[b]), int(column.sum()), int((column > 0).sum()))
-        for (a, b), column in zip(both, by_query.T, strict=True)
+        for (a, b), column in zip(pairs, by_query.T, strict=True)
     )
     return rank_pairs, by_query
 
 
 def _ranges(of_query: Array) -> tuple[PairRange, ...]:
-    """Queries by number of pairs, in ranges as wide as 1, 2 or 5 times a power of ten; the last one takes the rest."""
-    most = int(of_query.max(initial=0))
+    """Queries by number of pairs, in ranges 1, 2 or 5 times a power of ten wide; the last one is open."""
+    largest = int(of_query.max(initial=0))
     usual = int(np.quantile(of_query, _USUAL)) if len(of_query) else 0
     width = next(
         width
@@ -231,9 +233,9 @@ def _ranges(of_query: Array) -> tuple[PairRange, ...]:
         for width in (10**power, 2 * 10**power, 5 * 10**power)
         if usual // width < _MOST_RANGES
     )
-    last = min(most // width, _MOST_RANGES)
+    last = min(largest // width, _MOST_RANGES)
     counts = np.bincount(np.minimum(of_query // width, last)).tolist()
-    highest = [*range(width - 1, last * width, width), max(most, (last + 1) * width - 1)]
+    highest = [*range(width - 1, last * width, width), max(largest, (last + 1) * width - 1)]
     return tuple(PairRange(at * width, high, n) for at, (high, n) in enumerate(zip(highest, counts, strict=True)))
 
 
@@ -241,7 +243,6 @@ def _ranges(of_query: Array) -> tuple[PairRange, ...]:
 
 
 def _draw(summary: PairSummary) -> Any:
-    """Draw three panels into a new figure."""
     n_bars = min(_MOST_BARS, len(summary.rank_pairs))
     above = max(2.2, 0.22 * n_bars + 0.8)
     figure = new_figure(above + 2.7)
@@ -254,16 +255,14 @@ def _draw(summary: PairSummary) -> Any:
 
 
 def _name(pair: RankPair) -> str:
-    """A rank pair in words."""
     return f"{pair.higher:g} over {pair.lower:g}"
 
 
 def _draw_labels(axis: Any, summary: PairSummary) -> None:
-    """A bar for every two labels."""
     axis.set_title("Pairs by labels")
     if not summary.rank_pairs:
-        what = "too many labels to count pairs by" if summary.pairs else "no pairs: all labels of a query are equal"
-        axis.text(0.5, 0.5, what, ha="center", va="center", transform=axis.transAxes)
+        reason = "too many labels to count pairs by" if summary.pairs else "no pairs: all labels of a query are equal"
+        axis.text(0.5, 0.5, reason, ha="center", va="center", transform=axis.transAxes)
         axis.set_axis_off()
         return
     rows = sorted(summary.rank_pairs, key=lambda pair: -pair.pairs)[:_MOST_BARS]
@@ -271,18 +270,18 @@ def _draw_labels(axis: Any, summary: PairSummary) -> None:
     places = np.arange(len(rows))[::-1]
     counts = [pair.pairs for pair in rows]
     axis.barh(places, counts, 0.7, color=look(0)["color"])
-    most = max(1, *counts)
+    largest = max(1, *counts)
     for place, count in zip(places, counts, strict=True):
         percent = 100 * count / max(1, summary.pairs)
         share = f"{count:,} ({f'{percent:.0f}' if percent >= 1 or not count else '<1'} %)"
-        inside = count > 0.6 * most
+        inside = count > 0.6 * largest
         axis.text(
-            count + (-0.01 if inside else 0.01) * most, place, share, va="center",
+            count + (-0.01 if inside else 0.01) * largest, place, share, va="center",
             ha="right" if inside else "left", color="white" if inside else "black",
         )  # fmt: skip
     axis.set_yticks(places, [_name(pair) for pair in rows])
     axis.set_ylabel("labels")
-    axis.set_xlim(0, 1.02 * most)
+    axis.set_xlim(0, 1.02 * largest)
     axis.grid(False, axis="y")
     _counts(axis.xaxis)
     axis.set_xlabel("pairs")
@@ -304,7 +303,7 @@ def _draw_ranges(axis: Any, summary: PairSummary) -> None:
 
 
 def _draw_queries(figure: Any, summary: PairSummary) -> None:
-    """The pairs of every query, the query with most pairs first, split by labels."""
+    """The pairs of every query, most pairs first, split by labels."""
     axis = figure.subplots()
     share = f"{100 * summary.top_share:.0f} %"
     axis.set_title(f"Pairs of every query; the tenth of the queries with most pairs has {share} of all pairs")
@@ -335,7 +334,7 @@ def _draw_queries(figure: Any, summary: PairSummary) -> None:
 
 
 def _counts(axis: Any) -> None:
-    """Whole numbers, in thousands with commas."""
+    """Format an axis with integers, thousands separated by commas."""
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axis.set_major_locator(MaxNLocator(5, integer=True))

@@ -1,8 +1,8 @@
 """Parts: a folder of data folders, each with whole queries, and a manifest that describes them.
 
 ``big.parts/manifest.json`` has the format and its version, sizes and checksums of every part, and what all have in
-common; the statistics of the features are arrays beside it, one row for each part. A part is a data folder like any
-other: it is mapped into memory where it is used.
+common; the statistics of the features are arrays beside it, one row for each part, with sums in the digits of
+`rankwright.data.statistics.Sums`. A part is a data folder like any other: it is mapped into memory where it is used.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import zlib
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, reduce
 from pathlib import Path
 from typing import Any
 
@@ -20,16 +20,18 @@ import numpy.typing as npt
 from rankwright.data.container import Container, Format, reason
 from rankwright.data.dataset import RankingData
 from rankwright.data.folder import FOLDER, HEADER, load_folder
-from rankwright.data.partition_statistics import FIELDS, Moments
+from rankwright.data.statistics import Statistics, Sums
 from rankwright.errors import InputError
-
-__all__ = ["MANIFEST", "PARTS", "Manifest", "PartEntry", "PartSource", "is_parts", "read_manifest"]
 
 Array = npt.NDArray[Any]
 PARTS = Format(
-    "rankwright-parts", "manifest.json", "folder of parts", "`rankwright convert --by-query`", is_folder=True
+    "rankwright-parts", "manifest.json", "folder of parts", "`rankwright convert --by-query`", is_folder=True, version=2
 )
 MANIFEST = PARTS.header
+STATISTICS = ("least", "largest", "missing", "sums", "squares")
+"""Arrays beside the manifest: parts × features, those of sums parts × digits × features."""
+
+_LARGEST_POWER = 1 << 12  # of two: no square of a float64 needs more
 
 
 @dataclass(frozen=True)
@@ -140,18 +142,29 @@ class Manifest:
                 raise InputError("the sizes of its parts do not add up")
 
     @cached_property
-    def statistics(self) -> dict[str, Array]:
-        """Statistics by name, each with one row for each part and one column for each feature."""
+    def statistics(self) -> list[Statistics]:
+        """The statistics of each part; of categories, only how many are missing means anything."""
+        if self.header["version"] < 2:
+            what = "was written by an earlier version, whose statistics have no exact sums; expected parts made anew"
+            raise InputError(
+                f"{what}: rankwright convert {self.path} --by-query {len(self.parts)} -o NEW.parts", self.path
+            )
         shape = (len(self.parts), self.n_features)
-        return {name: self._stored.array(name, (np.float64, np.int64), shape) for name in FIELDS}
+        low, high = (self._stored.array(name, np.float64, shape) for name in STATISTICS[:2])
+        missing = self._stored.array("missing", np.int64, shape)
+        digits = [self._stored.array(name, np.int64, (shape[0], None, shape[1])) for name in STATISTICS[3:]]
+        with self._stored.understood():
+            powers = [_power(self.header["powers"][name]) for name in STATISTICS[3:]]
+        return [
+            Statistics(part.documents, *ends, *(Sums(own, power) for own, power in zip(sums, powers, strict=True)))
+            for part, *ends, sums in zip(self.parts, low, high, missing, zip(*digits, strict=True), strict=True)
+        ]
 
-    def moments(self) -> Moments:
-        """Statistics of all parts together."""
-        total = Moments.none(self.n_features)
-        for row, part in enumerate(self.parts):
-            own = {name: values[row] for name, values in self.statistics.items()}
-            total = total.plus(Moments.from_stored(part.documents, own))
-        return total
+    def total(self) -> Statistics | None:
+        """The statistics of the features of all parts, as reading them gives them; None where they are not known."""
+        if self.header["version"] < 2 or self.header["categorical"]:
+            return None
+        return reduce(Statistics.merge, self.statistics)
 
     @property
     def sources(self) -> list[PartSource]:
@@ -205,6 +218,12 @@ def _entry(found: Any) -> PartEntry:
                 raise InputError("a label is not a number")
             _count(count, f"documents with the label {label:g}")
     return entry
+
+
+def _power(number: Any) -> int:
+    if not isinstance(number, int) or isinstance(number, bool) or abs(number) > _LARGEST_POWER:
+        raise InputError("the powers of the sums are not integers")
+    return number
 
 
 def _is_list(found: Any, kind: type, length: int | None = None) -> bool:

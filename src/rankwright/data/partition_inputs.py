@@ -19,16 +19,15 @@ import numpy.typing as npt
 from rankwright.data import sparse
 from rankwright.data.blocks import query_chunks
 from rankwright.data.categories import check_holds
-from rankwright.data.csv_features import TableRows, opened_table
 from rankwright.data.files import Progress, open_file
 from rankwright.data.folder import load_folder
-from rankwright.data.formats import FEATURE_FORMATS, detected
-from rankwright.data.parquet_read import ParquetTable
 from rankwright.data.partition import read_manifest
 from rankwright.data.pieces import pieces_of
-from rankwright.data.roles import Columns
-from rankwright.data.rows import Rows
 from rankwright.errors import InputError
+from rankwright.io.detect import FEATURE_FORMATS, FORMATS, detected
+from rankwright.io.features import CellRows, Rows, opened_table
+from rankwright.io.parquet import ParquetTable
+from rankwright.io.roles import Columns
 
 __all__ = ["CsvInput", "FolderInput", "Input", "LetorInput", "ParquetInput", "Settings", "inputs_of"]
 
@@ -102,14 +101,14 @@ def inputs_of(path: Path, columns: Columns | None = None) -> list[Input]:
         kind = found.kind
     if kind not in FEATURE_FORMATS:
         raise InputError("contains no features; expected LETOR lines, CSV, Parquet or a data folder", path)
-    if columns is not None and kind != "csv":
-        raise InputError("is not CSV; expected a table in text for the columns that are named", path)
+    if columns is not None and not FORMATS[kind].has_columns:
+        raise InputError("has no columns to name; expected CSV or Parquet with --columns", path)
     if kind == "letor":
         return [LetorInput(path)]
     if kind == "csv":
         return [CsvInput(path, columns)]
     if kind == "parquet":
-        return [ParquetInput(path)]
+        return [ParquetInput(path, columns)]
     if kind == "parts":
         return [FolderInput(path / source.name) for source in read_manifest(path).sources]
     return [FolderInput(piece.path) for piece in pieces_of(path)] if kind == "folders" else [FolderInput(path)]
@@ -118,9 +117,9 @@ def inputs_of(path: Path, columns: Columns | None = None) -> list[Input]:
 class ParquetInput(Input):
     """A Parquet file or a folder of them."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, columns: Columns | None = None) -> None:
         self.path = path
-        self.table = ParquetTable(path)
+        self.table = ParquetTable(path, columns=columns)
         self.dtype = self.table.dtype
         self.names = tuple(self.table.features)
         self.width, self.n_bytes = len(self.names), self.table.n_bytes
@@ -239,9 +238,10 @@ class CsvInput(Input):
     def rows(self, settings: Settings, progress: Progress | None) -> Iterator[Rows]:
         """All rows, some at a time."""
         with open_file(self.path) as file:
-            found = TableRows(*opened_table(file, self._columns, progress), settings.dtype, settings.negative)
-            yield from found
-            self.categories = found.categories
+            table, layout = opened_table(file, self._columns, progress)
+            cells = CellRows(layout, file.path, settings.negative)
+            yield from cells.rows(table, settings.dtype)
+            self.categories = {at: dict.fromkeys(texts) for at, texts in cells.categories.items()}
 
 
 def _groups(path: Path, group: Path | None, line: int) -> Any:

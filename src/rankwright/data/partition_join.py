@@ -16,8 +16,6 @@ from rankwright.data.folder import FOLDER, folder_facts
 from rankwright.data.partition import Manifest
 from rankwright.errors import InputError
 
-__all__ = ["join_parts"]
-
 Array = npt.NDArray[Any]
 _BLOCK_BYTES = 1 << 22
 

@@ -16,10 +16,8 @@ import numpy.typing as npt
 from rankwright.data import sparse
 from rankwright.data.container_write import writing
 from rankwright.data.folder import storable_ids
-from rankwright.data.rows import Rows
 from rankwright.errors import InputError
-
-__all__ = ["Spill", "part_of", "query_hash"]
+from rankwright.io.features import Rows
 
 Array = npt.NDArray[Any]
 _HELD_BYTES = 1 << 24  # in memory before they are written

@@ -15,8 +15,6 @@ from rankwright.data.partition_spill import Spill
 from rankwright.data.parts import rows_of
 from rankwright.errors import InputError
 
-__all__ = ["StoredPart"]
-
 Array = npt.NDArray[Any]
 _ID_ROWS = 1 << 16  # ids copied at a time
 _BLOCK_VALUES = 1 << 17  # features copied at a time
@@ -153,7 +151,6 @@ class _Numbers:
         self._numbers, self.dtype = numbers, numbers.dtype
 
     def at(self, rows: Array) -> Array:
-        """The ids of some rows."""
         return np.asarray(self._numbers[rows])
 
 
@@ -166,7 +163,6 @@ class _Texts:
         self.dtype = np.dtype(f"<U{self._width}")
 
     def at(self, rows: Array) -> Array:
-        """The ids of some rows."""
         starts, sizes = self._bounds[rows], self._bounds[rows + 1] - self._bounds[rows]
         found = np.zeros((len(rows), self._width), np.uint32)
         found[np.arange(self._width) < sizes[:, None]] = self._characters[rows_of(starts, sizes_to_indptr(sizes))]

@@ -6,6 +6,7 @@ rows in the same order give the same bytes.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,18 +21,17 @@ from rankwright.data.container_write import ArrayFile, FolderWriter, writing
 from rankwright.data.files import Progress, replace_folder
 from rankwright.data.folder import FOLDER, folder_facts
 from rankwright.data.matching import most_features
-from rankwright.data.partition import MANIFEST, PARTS, PartEntry, header_sum, is_parts, read_manifest
+from rankwright.data.partition import MANIFEST, PARTS, STATISTICS, PartEntry, header_sum, is_parts, read_manifest
 from rankwright.data.partition_inputs import Input, Settings
 from rankwright.data.partition_spill import Spill
-from rankwright.data.partition_statistics import FIELDS, LabelCounts, Moments
 from rankwright.data.partition_stored import StoredPart
-from rankwright.data.rows import Rows
+from rankwright.data.statistics import Statistics, StatisticsBuilder, Sums
 from rankwright.errors import InputError
-
-__all__ = ["Written", "write_parts"]
+from rankwright.io.features import Rows
 
 Array = npt.NDArray[Any]
 _SPARSE_BYTES = 4  # of a column's number, and of a row's boundary
+_MOST_LABELS = 1000
 
 
 @dataclass(frozen=True)
@@ -98,24 +98,29 @@ def write_parts(
         digits = max(4, len(str(n_parts - 1)))
         manifest = FolderWriter(folder, path, PARTS)
         parts: list[PartEntry] = []
-        statistics: list[Moments] = []
+        statistics: list[Statistics] = []
         for number in range(n_parts):
             if spill.path(number, "labels").exists():
                 name = f"part-{number:0{digits}}.rank"
-                entry, moments = _write_part(StoredPart(spill, number), folder, path, name, form)
+                entry, of_part = _write_part(StoredPart(spill, number), folder, path, name, form)
                 parts.append(entry)
-                statistics.append(moments)
+                statistics.append(of_part)
         with writing(path):
             spill.folder.rmdir()
-        stored = [moments.stored() for moments in statistics]
-        for field in FIELDS:
-            dtype = np.int64 if field == "missing" else np.float64
-            with ArrayFile(manifest, field, dtype, (len(parts), form.n_features)) as file:
-                for found in stored:
-                    file.append(found[field])
         written = Written(form, parts)
-        manifest.finish(_facts(written, n_parts))
+        manifest.finish(_facts(written, n_parts) | {"powers": _save_statistics(manifest, statistics)})
     return written
+
+
+def _save_statistics(manifest: FolderWriter, statistics: Sequence[Statistics]) -> dict[str, int]:
+    """Write the statistics of all parts; the powers of two of their sums' first digits."""
+    for name, field in zip(STATISTICS, ("low", "high", "missing"), strict=False):
+        manifest.save(name, np.stack([getattr(of_part, field) for of_part in statistics]))
+    powers = {}
+    for name in STATISTICS[3:]:
+        digits, powers[name] = Sums.stacked([getattr(of_part, name) for of_part in statistics])
+        manifest.save(name, digits)
+    return powers
 
 
 def check_replaceable(path: Path) -> None:
@@ -129,8 +134,12 @@ def check_replaceable(path: Path) -> None:
         manifest = read_manifest(path)
     except InputError:
         raise InputError(what, path) from None
-    own = {MANIFEST, *(f"{field}.npy" for field in FIELDS), *(part.name for part in manifest.parts)}
-    others = sorted({entry.name for entry in path.iterdir()} - own)
+    written = {
+        MANIFEST,
+        *(f"{name}.npy" for name in manifest.header["arrays"]),
+        *(part.name for part in manifest.parts),
+    }
+    others = sorted({entry.name for entry in path.iterdir()} - written)
     if others:
         raise InputError(f"contains files that are not part of it ({others[0]}); expected a new name", path)
 
@@ -202,7 +211,7 @@ def _categories(inputs: Sequence[Input], dtype: np.dtype[Any]) -> dict[int, tupl
     return found
 
 
-def _write_part(part: StoredPart, folder: Path, shown: Path, name: str, form: Form) -> tuple[PartEntry, Moments]:
+def _write_part(part: StoredPart, folder: Path, shown: Path, name: str, form: Form) -> tuple[PartEntry, Statistics]:
     with writing(shown):
         (folder / name).mkdir()
     writer = FolderWriter(folder / name, shown, FOLDER)
@@ -218,18 +227,38 @@ def _write_part(part: StoredPart, folder: Path, shown: Path, name: str, form: Fo
         with writer.open("doc_ids", dtype) as file:
             for block in blocks:
                 file.append(block)
-    moments = _write_features(part, writer, form)
+    statistics = _write_features(part, writer, form)
     size = (part.n_docs, part.n_queries, form.n_features)
     writer.finish(folder_facts(*size, form.is_sparse, form.names, form.categories))
     part.remove()
     with writing(shown):
         n_bytes = sum(file.stat().st_size for file in (folder / name).iterdir())
         entry = PartEntry(name, part.n_queries, part.n_docs, n_bytes, header_sum(folder / name), counts.stored())
-    return entry, moments
+    return entry, statistics
 
 
-def _write_features(part: StoredPart, writer: FolderWriter, form: Form) -> Moments:
-    total = Moments.none(form.n_features)
+class LabelCounts:
+    """How often each label occurs, while there are at most a thousand different ones."""
+
+    def __init__(self) -> None:
+        self._counts: Counter[float] | None = Counter()
+
+    def add(self, labels: Array) -> None:
+        """Add labels."""
+        if self._counts is None:
+            return
+        values, counts = np.unique(labels, return_counts=True)
+        self._counts.update(dict(zip(values.tolist(), counts.tolist(), strict=True)))
+        if len(self._counts) > _MOST_LABELS:
+            self._counts = None
+
+    def stored(self) -> list[list[float]] | None:
+        """Labels and counts, ascending; None if there are too many."""
+        return None if self._counts is None else [[label, count] for label, count in sorted(self._counts.items())]
+
+
+def _write_features(part: StoredPart, writer: FolderWriter, form: Form) -> Statistics:
+    statistics = StatisticsBuilder(form.n_features)
     blocks = part.blocks(form.n_features, form.dtype, form.is_sparse)
     if not form.is_sparse:
         with ArrayFile(writer, "X", form.dtype, (part.n_docs, form.n_features)) as file:
@@ -237,16 +266,16 @@ def _write_features(part: StoredPart, writer: FolderWriter, form: Form) -> Momen
                 for column in form.categories:  # missing while it was not known that these are categories
                     X[np.isnan(X[:, column]), column] = NO_CATEGORY
                 file.append(X)
-                total = total.plus(_moments(X, form))
-        return total
+                statistics.add(_without_codes(X, form))
+        return statistics.finish()
     n_stored = part.n_stored(form.n_features)
-    whole = np.int32 if n_stored < 2**31 else np.int64
+    index = np.int32 if n_stored < 2**31 else np.int64
     with (
         writer.open("X_data", form.dtype) as values,
-        writer.open("X_indices", whole) as columns,
-        writer.open("X_indptr", whole) as bounds,
+        writer.open("X_indices", index) as columns,
+        writer.open("X_indptr", index) as bounds,
     ):
-        bounds.append(np.zeros(1, whole))
+        bounds.append(np.zeros(1, index))
         done = 0
         for X in blocks:
             X.data[np.isnan(X.data) & np.isin(X.indices, list(form.categories))] = NO_CATEGORY
@@ -254,21 +283,21 @@ def _write_features(part: StoredPart, writer: FolderWriter, form: Form) -> Momen
             columns.append(X.indices)
             bounds.append(X.indptr[1:].astype(np.int64) + done)
             done += X.nnz
-            total = total.plus(_moments(X, form))
-    return total
+            statistics.add(_without_codes(X, form))
+    return statistics.finish()
 
 
-def _moments(X: Any, form: Form) -> Moments:
-    """Statistics of a block; of categories, only how many are missing."""
+def _without_codes(X: Any, form: Form) -> Any:
+    """A block whose missing categories are missing values."""
     if not form.categories:
-        return Moments.of(X)
-    seen = X.copy()
-    values = seen.data if form.is_sparse else seen
-    values[values == NO_CATEGORY] = np.nan
-    found, columns = Moments.of(seen), list(form.categories)
-    for stored in (found.least, found.largest, found.mean, found.squares):
-        stored[columns] = np.nan
-    return found
+        return X
+    X, columns = X.copy(), list(form.categories)
+    if form.is_sparse:
+        X.data[(X.data == NO_CATEGORY) & np.isin(X.indices, columns)] = np.nan
+    else:
+        codes = X[:, columns]
+        X[:, columns] = np.where(codes == NO_CATEGORY, np.nan, codes)
+    return X
 
 
 def _facts(written: Written, n_parts: int) -> dict[str, Any]:

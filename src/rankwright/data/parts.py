@@ -18,22 +18,6 @@ from rankwright.data import sparse
 from rankwright.data.blocks import query_chunks, sizes_to_indptr
 from rankwright.data.dataset import RankingData
 
-__all__ = [
-    "adjacent",
-    "batches",
-    "column_of",
-    "docs_of",
-    "feature_bytes",
-    "pieces",
-    "rows_in",
-    "rows_of",
-    "segments",
-    "some_queries",
-    "source_of",
-    "stored",
-    "with_features",
-]
-
 Array = npt.NDArray[Any]
 _BATCH_BYTES = 1 << 20  # of values copied at a time
 _RUN = 256  # documents of a run, on average, from which on copying runs is faster than one by one

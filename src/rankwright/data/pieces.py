@@ -13,8 +13,8 @@ from typing import Literal
 from urllib.parse import unquote
 
 from rankwright.data.folder import HEADER
-from rankwright.data.named_rows import PARQUET
 from rankwright.errors import InputError
+from rankwright.io.tables import PARQUET
 
 __all__ = ["Piece", "keys_of", "pieces_of"]
 

@@ -1,8 +1,8 @@
-"""What is not a plain file: a pipe is read to its end into a temporary file; devices and sockets are refused.
+"""Inputs that are not plain files: pipes are copied to a temporary file; devices and sockets are refused.
 
 A pipe, such as ``<(zcat runs.gz)`` of a shell, cannot be read twice, and every format is detected before it is read. A
-device need not end at all. A pipe that nobody has opened to write into is refused after two seconds; one whose writer
-is silent is waited for, which a warning says.
+device may never end. A pipe without a writer is refused after two seconds; a silent writer is waited for, with a
+warning.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PIECE = 1 << 20
 
 
 def open_plain(path: str | Path) -> IO[bytes]:
-    """Open a file to read from and to seek in.
+    """Open a file for reading and seeking.
 
     Raises
     ------
@@ -49,19 +49,19 @@ def open_plain(path: str | Path) -> IO[bytes]:
 
 
 def _whole_pipe(path: str | Path) -> IO[bytes]:
-    """The content of a pipe, in a temporary file."""
+    """Copy a pipe into a temporary file."""
     pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
-        whole = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+        content = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
         try:
-            _copy(pipe, whole, path)
+            _copy(pipe, content, path)
         except BaseException:
-            whole.close()
+            content.close()
             raise
     finally:
         os.close(pipe)
-    whole.seek(0)
-    return whole
+    content.seek(0)
+    return content
 
 
 def _copy(pipe: int, whole: IO[bytes], path: str | Path) -> None:
@@ -69,9 +69,9 @@ def _copy(pipe: int, whole: IO[bytes], path: str | Path) -> None:
     while True:
         try:
             piece = os.read(pipe, _PIECE)
-        except BlockingIOError:  # somebody has it open to write, but has not
+        except BlockingIOError:  # a writer has it open but has written nothing
             if not select.select([pipe], [], [], _SILENCE)[0] and not has_writer:
-                warnings.warn(f"{path}: waiting for what is written into this pipe", InputWarning, stacklevel=2)
+                warnings.warn(f"{path}: waiting for data from this pipe", InputWarning, stacklevel=2)
             has_writer = True
             continue
         if piece:
@@ -80,6 +80,6 @@ def _copy(pipe: int, whole: IO[bytes], path: str | Path) -> None:
         elif has_writer:
             return
         elif time.monotonic() - began > _NO_WRITER:
-            raise InputError("is a pipe that nothing is written into; expected a file, or a pipe with a writer", path)
+            raise InputError("is a pipe without a writer; expected a file, or a pipe with a writer", path)
         else:
             time.sleep(0.02)

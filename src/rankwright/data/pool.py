@@ -72,35 +72,32 @@ class Pool:
 
     @cached_property
     def query(self) -> Array:
-        """The query of every pair."""
         return self.keys // max(1, len(self.documents))
 
     @property
     def document(self) -> Array:
-        """The document of every pair."""
         return self.keys % max(1, len(self.documents))
 
     def only(self, places: Array) -> Pool:
-        """Some of the pairs."""
         return Pool(self.queries, self.documents, self.keys[np.sort(places)], self.rows)
 
     def places(self, table: int) -> tuple[Array, Array]:
-        """The positions in the pool of the rows of a table that are in it, and these rows."""
-        wanted = self.rows[table]
-        found = np.minimum(np.searchsorted(self.keys, wanted), max(0, len(self.keys) - 1))
-        known = np.flatnonzero(self.keys[found] == wanted) if len(self.keys) else np.zeros(0, np.int64)
-        return found[known], known
+        """Positions in the pool of a table's rows, and the rows that have one."""
+        row_keys = self.rows[table]
+        positions = np.minimum(np.searchsorted(self.keys, row_keys), max(0, len(self.keys) - 1))
+        rows = np.flatnonzero(self.keys[positions] == row_keys) if len(self.keys) else np.zeros(0, np.int64)
+        return positions[rows], rows
 
     def floors(self, table: int, scores: Array) -> Array:
         """For every query the table's lowest score if it is below 0, else 0."""
         lowest = np.zeros(len(self.queries))
-        known = self.rows[table] >= 0
-        np.minimum.at(lowest, self.rows[table][known] // len(self.documents), scores[known])
+        is_pooled = self.rows[table] >= 0
+        np.minimum.at(lowest, self.rows[table][is_pooled] // len(self.documents), scores[is_pooled])
         return lowest
 
 
 def _distinct(ordered: Array) -> Array:
-    """Sorted numbers, each once; much faster than np.unique for this many."""
+    """Sorted numbers without duplicates; much faster than np.unique for this many."""
     if not len(ordered):
         return ordered
     return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])]
@@ -117,13 +114,13 @@ def _numbered(tables: Sequence[TrecTable]) -> tuple[Array, list[Array]]:
     _, first, code = np.unique(hashes, return_index=True, return_inverse=True)
     ids = np.empty(len(first), np.result_type(*(table.doc_ids.dtype for table in tables)))
     for table, start, stop in zip(tables, starts[:-1], starts[1:], strict=True):
-        here = np.flatnonzero((first >= start) & (first < stop))
-        ids[here] = table.doc_ids[first[here] - start]
+        in_chunk = np.flatnonzero((first >= start) & (first < stop))
+        ids[in_chunk] = table.doc_ids[first[in_chunk] - start]
     order = np.argsort(ids)
     documents, place = ids[order], np.empty(len(order), np.int64)
     place[order] = np.arange(len(order))
     codes = np.split(place[code], starts[1:-1])
-    if all((documents[own] == table.doc_ids).all() for table, own in zip(tables, codes, strict=True)):
+    if all((documents[numbers] == table.doc_ids).all() for table, numbers in zip(tables, codes, strict=True)):
         return documents, codes
     return _numbered_one_by_one(tables)
 
@@ -136,7 +133,7 @@ def _numbered_one_by_one(tables: Sequence[TrecTable]) -> tuple[Array, list[Array
 
 
 def _hashes(ids: Array) -> Array:
-    """A number for each id: the sum of its 8-byte words times odd numbers; padding zeros add nothing."""
+    """A hash of each id: its 8-byte words times odd numbers, summed; padding zeros add nothing."""
     n_words = -(-ids.dtype.itemsize // 8)
     words = np.ascontiguousarray(ids.astype(f"S{8 * n_words}")).view(np.uint64).reshape(len(ids), n_words)
     hashes, factor = np.zeros(len(ids), np.uint64), _FACTOR

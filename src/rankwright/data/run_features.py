@@ -84,21 +84,21 @@ def runs_to_data(
         if documents == "judged":
             pool = pool.only(pool.places(len(tables))[0])
             labels = np.zeros(len(pool.keys))
-        places, known = pool.places(len(tables))
-        labels[places] = np.maximum(qrels.values[known], 0.0)
+        places, rows = pool.places(len(tables))
+        labels[places] = np.maximum(qrels.values[rows], 0.0)
     X = np.zeros((len(pool.keys), 2 * len(tables)), np.float32)
-    for at, table in enumerate(tables):
+    for number, table in enumerate(tables):
         scores = normalized(table, normalize)
-        places, known = pool.places(at)
+        places, rows = pool.places(number)
         if missing == "nan":
-            X[:, 2 * at : 2 * at + 2] = np.nan
+            X[:, 2 * number : 2 * number + 2] = np.nan
         else:
-            floors = pool.floors(at, scores)
+            floors = pool.floors(number, scores)
             if floors.any():
-                X[:, 2 * at] = floors[pool.query]
-        X[places, 2 * at] = scores[known]
-        X[places, 2 * at + 1] = 1.0 / ranks(table)[known]
-    names = [f"{name}:{what}" for name in runs for what in ("score", "rr")]
+                X[:, 2 * number] = floors[pool.query]
+        X[places, 2 * number] = scores[rows]
+        X[places, 2 * number + 1] = 1.0 / ranks(table)[rows]
+    names = [f"{name}:{column}" for name in runs for column in ("score", "rr")]
     return RankingData.from_arrays(
         X,
         labels,
@@ -110,7 +110,7 @@ def runs_to_data(
 
 
 def normalized(table: TrecTable, how: str) -> Array:
-    """The scores of a run, normalised within each query: see :func:`runs_to_data`."""
+    """A run's scores, normalised within each query: see :func:`runs_to_data`."""
     _check_choice("normalize", how, NORMALIZATIONS)
     if how == "none" or not table.n_docs:
         return table.values.astype(np.float64)
@@ -134,11 +134,10 @@ def normalized(table: TrecTable, how: str) -> Array:
 
 
 def ranks(table: TrecTable) -> Array:
-    """The rank of every row in its query, from 1, by the tie rule."""
     order = rank_order(table.values, table.indptr, table.doc_ids)
-    found = np.empty(table.n_docs)
-    found[order] = np.arange(table.n_docs) - np.repeat(table.indptr[:-1], np.diff(table.indptr)) + 1
-    return found
+    rank = np.empty(table.n_docs)
+    rank[order] = np.arange(table.n_docs) - np.repeat(table.indptr[:-1], np.diff(table.indptr)) + 1
+    return rank
 
 
 def _decoded(documents: Array) -> Array:
@@ -149,17 +148,17 @@ def _decoded(documents: Array) -> Array:
 
 
 def _warn_left_out(tables: Sequence[TrecTable], qrels: TrecTable, documents: str) -> None:
-    judged, found = (
+    judged, retrieved = (
         set(qrels.query_ids.tolist()),
         set(chain.from_iterable(table.query_ids.tolist() for table in tables)),
     )
-    if not judged & found:
+    if not judged & retrieved:
         raise InputError("the runs and the judgements have no query in common")
-    if found - judged:
-        warnings.warn(f"left out {len(found - judged):,} queries without judgements", InputWarning, stacklevel=3)
-    if judged - found and documents != "either":
-        what = f"left out {len(judged - found):,} judged queries that no run has"
-        warnings.warn(what, InputWarning, stacklevel=3)
+    if retrieved - judged:
+        warnings.warn(f"left out {len(retrieved - judged):,} queries without judgements", InputWarning, stacklevel=3)
+    if judged - retrieved and documents != "either":
+        problem = f"left out {len(judged - retrieved):,} judged queries that no run has"
+        warnings.warn(problem, InputWarning, stacklevel=3)
 
 
 def _check_choice(name: str, value: Any, choices: Sequence[str]) -> None:

@@ -16,10 +16,11 @@ import numpy.typing as npt
 from rankwright.data import sparse
 from rankwright.data.blocks import query_of_row
 from rankwright.data.dataset import RankingData
+from rankwright.data.statistics import Statistics
 from rankwright.data.values import checked_features
 from rankwright.errors import InputError
 
-__all__ = ["QueryScaler", "Standardizer", "column_sums"]
+__all__ = ["QueryScaler", "Standardizer"]
 
 Array = npt.NDArray[Any]
 _NO_CATEGORIES = ("scaling", "train on features that are not scaled")
@@ -153,11 +154,10 @@ class _Interval:
         return cls(low, high * shrink - low, shrink)
 
     def share(self, values: Array) -> Array:
-        """The position of values in their interval, from 0 to 1; 0 in an interval of one point."""
+        """Position of values in their interval, 0 to 1; 0 in an interval of one point."""
         return (values * self.shrink - self.low) / np.where(self.span > 0, self.span, 1.0)
 
     def pick(self, which: Array) -> _Interval:
-        """Some of the intervals, repeated if asked for."""
         return _Interval(self.low[which], self.span[which], self.shrink[which])
 
 
@@ -193,11 +193,9 @@ class Standardizer:
         X = data.X if isinstance(data, RankingData) else checked_features(data)
         if X.shape[0] == 0:
             raise InputError("no rows to fit a standardizer on")
-        low, high, mean, deviation = _sparse_moments(X) if sparse.issparse(X) else _dense_moments(X)
-        unit = _Interval.between(low, high)
-        centre = np.zeros(X.shape[1]) if sparse.issparse(X) else low * (1.0 - mean) + high * mean
-        scale = deviation / unit.shrink * unit.span
-        return Standardizer(centre, np.where(scale > 0, scale, 1.0))
+        statistics = Statistics.of(X)
+        mean, deviations = np.zeros(X.shape[1]) if sparse.issparse(X) else statistics.means, statistics.deviations
+        return Standardizer(mean, np.where(deviations > 0, deviations, 1.0))
 
     def transform(self, data: Any) -> Any:
         """Apply to a RankingData or an array (dense or scipy sparse); returns the same type."""
@@ -224,60 +222,12 @@ class Standardizer:
 
 def _within_type(values: Array, scale: Array, dtype: npt.DTypeLike | None = None) -> Array:
     """``values / scale``, at most the largest number of the type."""
-    wanted = values.dtype if dtype is None else np.dtype(dtype)
-    largest = np.finfo(wanted).max
+    target = values.dtype if dtype is None else np.dtype(dtype)
+    largest = np.finfo(target).max
     with np.errstate(over="ignore"):
-        return np.clip(values / scale, -largest, largest).astype(wanted)
+        return np.clip(values / scale, -largest, largest).astype(target)
 
 
 def _row_chunks(X: Array) -> Iterator[slice]:
     step = max(1, _CHUNK_VALUES // max(1, X.shape[1]))
     return (slice(start, start + step) for start in range(0, X.shape[0], step))
-
-
-def _dense_moments(X: Array) -> tuple[Array, Array, Array, Array]:
-    """Minimum and maximum of each column; mean and deviation of its values' positions between the two."""
-    low, high = X.min(axis=0).astype(np.float64), X.max(axis=0).astype(np.float64)
-    unit = _Interval.between(low, high)
-    mean, variance = np.zeros(X.shape[1]), np.zeros(X.shape[1])
-    for rows in _row_chunks(X):
-        mean += unit.share(X[rows]).sum(axis=0)
-    mean /= X.shape[0]
-    for rows in _row_chunks(X):
-        variance += ((unit.share(X[rows]) - mean) ** 2).sum(axis=0)
-    return low, high, mean, np.sqrt(variance / X.shape[0])
-
-
-def _sparse_moments(X: Any) -> tuple[Array, Array, Array, Array]:
-    """The same for CSR: zeros that are not stored are counted, not created."""
-    n_rows, n_columns = X.shape
-    unstored = np.full(n_columns, n_rows, np.int64)
-    for values in _value_chunks(X):
-        unstored -= np.bincount(X.indices[values], minlength=n_columns)
-    low, high = np.where(unstored > 0, 0.0, np.inf), np.where(unstored > 0, 0.0, -np.inf)
-    for values in _value_chunks(X):
-        np.minimum.at(low, X.indices[values], X.data[values])
-        np.maximum.at(high, X.indices[values], X.data[values])
-    unit = _Interval.between(low, high)
-    zero = unit.share(np.where(unstored > 0, 0.0, low))  # outside the interval if every value is stored
-    mean = (column_sums(X, lambda columns, values: unit.pick(columns).share(values)) + unstored * zero) / n_rows
-
-    def square(columns: Array, values: Array) -> Array:
-        return np.asarray((unit.pick(columns).share(values) - mean[columns]) ** 2)
-
-    squares = column_sums(X, square) + unstored * (zero - mean) ** 2
-    return low, high, mean, np.sqrt(squares / n_rows)
-
-
-def column_sums(X: Any, function: Callable[[Array, Array], Array] | None = None) -> Array:
-    """Sums over the stored values of every column of CSR, in their order; of a function of (columns, values)."""
-    sums = np.zeros(X.shape[1])
-    for part in _value_chunks(X):
-        columns, values = X.indices[part], X.data[part]
-        np.add.at(sums, columns, values if function is None else function(columns, values))
-    return sums
-
-
-def _value_chunks(X: Any) -> Iterator[slice]:
-    step = max(_CHUNK_VALUES, X.shape[1])
-    return (slice(start, start + step) for start in range(0, len(X.data), step))

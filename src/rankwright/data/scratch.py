@@ -1,8 +1,9 @@
-"""Arrays on disk for a while: mapped files without a name, for what a training makes of data larger than memory.
+"""Temporary arrays on disk: mapped files without a name, for what training derives from data larger than memory.
 
-The file is made beside the data it comes from: that disk holds the features, so it has room of their order, while the
-folder for temporary files is often held in memory. Where nothing can be written there, it is made in that folder
-(``TMPDIR``). It is unlinked at once, so that its room is free again when the array is, whatever ends the process.
+The file is made beside its source data: that disk holds the features, so it has room of their order, while the folder
+for temporary files (``TMPDIR``) often is in memory and is only the fallback. The file is unlinked at once, so its room
+is freed with the array, however the process ends; and allocated in full, so that a full disk is an error and not a
+signal.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from rankwright.errors import InputError
 __all__ = ["beside", "scratch"]
 
 Array = npt.NDArray[Any]
-LARGE = 1 << 24  # bytes from which an array that comes from mapped features is put on disk
+LARGE = 1 << 24  # arrays derived from mapped features go to disk from this many bytes
 
 
 def beside(X: Any) -> Path | None:
@@ -42,20 +43,20 @@ def beside(X: Any) -> Path | None:
 
 
 def scratch(shape: tuple[int, ...], dtype: npt.DTypeLike, folder: Path | None) -> Array:
-    """An array whose values are not set: in memory, or, if a folder is given and it is large, in a file there."""
+    """An uninitialised array: in memory, or, if it is large and a folder is given, in a file there."""
     kind = np.dtype(dtype)
     size = int(np.prod(shape, dtype=np.int64)) * kind.itemsize
     if folder is None or size < LARGE:
         return np.empty(shape, kind)
     problem: OSError | None = None
-    for place in (folder, None):  # None: where temporary files go
+    for parent in (folder, None):  # None: where temporary files go
         try:
-            return np.frombuffer(_mapped(place, size), kind).reshape(shape)
+            return np.frombuffer(_mapped(parent, size), kind).reshape(shape)
         except OSError as error:
             problem = error
     assert problem is not None
-    what = f"a temporary file of {size / 1e6:,.0f} MB could not be made in {folder} or where temporary files go"
-    raise InputError(f"{what} ({problem.strerror or problem}); expected room there, or TMPDIR to name a folder with it")
+    text = f"a temporary file of {size / 1e6:,.0f} MB cannot be created in {folder} or the folder for temporary files"
+    raise InputError(f"{text} ({problem.strerror or problem}); expected room there, or TMPDIR to name a folder with it")
 
 
 def _mapped(folder: Path | None, size: int) -> mmap.mmap:

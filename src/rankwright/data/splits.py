@@ -7,6 +7,7 @@ splitters follow scikit-learn's protocol and work as ``cv=`` in its searches.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterator, Sequence, Sized
 from dataclasses import KW_ONLY, dataclass
 from itertools import combinations
@@ -17,14 +18,13 @@ import numpy.typing as npt
 
 from rankwright.data.blocks import as_ids, gather_queries, query_of_row
 from rankwright.data.dataset import RankingData
-from rankwright.data.frames import split_qid
 from rankwright.errors import InputError
 
 __all__ = ["QueryKFold", "QueryShuffleSplit", "QuerySplit", "QueryTrials", "letor_folds"]
 
 Array = npt.NDArray[Any]
 _TRAIN, _VALID, _TEST, _UNUSED = range(4)
-_TRADE_ROUNDS = 20  # each trial trades once a round; a few rounds leave nothing of the regular start
+_TRADE_ROUNDS = 20  # each trial trades once a round; a few rounds randomise the regular start
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +72,7 @@ class _QuerySplitter:
     def split(
         self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None
     ) -> Iterator[tuple[Array, Array]]:
-        """Split rows into training and test, whole queries only; validation queries are in neither.
+        """Split rows into training and test sets of whole queries; validation queries are in neither.
 
         Parameters
         ----------
@@ -244,9 +244,9 @@ class QueryTrials(_QuerySplitter):
     random_state: int = 0
 
     def __post_init__(self) -> None:
-        for name, least in (("n_trials", 1), ("train", 1), ("valid", 0), ("test", 1)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name} is {getattr(self, name)}; expected at least {least}")
+        for name, minimum in (("n_trials", 1), ("train", 1), ("valid", 0), ("test", 1)):
+            if getattr(self, name) < minimum:
+                raise InputError(f"{name} is {getattr(self, name)}; expected at least {minimum}")
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None, *, qid: Any = None) -> int:
         """The number of trials."""
@@ -264,10 +264,10 @@ class QueryTrials(_QuerySplitter):
         roles = _balanced_roles(self.n_trials, sizes, rng)
         for _ in range(_TRADE_ROUNDS):
             pairs = rng.permutation(self.n_trials)
-            for one, other in zip(pairs[::2], pairs[1::2], strict=False):
-                _trade(roles[one], roles[other], rng)
+            for first, second in zip(pairs[::2], pairs[1::2], strict=False):
+                _trade(roles[first], roles[second], rng)
         for role in roles:
-            yield QuerySplit(*(np.flatnonzero(role == which) for which in (_TRAIN, _VALID, _TEST)))
+            yield QuerySplit(*(np.flatnonzero(role == chosen) for chosen in (_TRAIN, _VALID, _TEST)))
 
 
 def _balanced_roles(n_trials: int, sizes: Sequence[int], rng: np.random.Generator) -> Array:
@@ -282,15 +282,15 @@ def _balanced_roles(n_trials: int, sizes: Sequence[int], rng: np.random.Generato
     return np.repeat(np.arange(4), sizes)[(circle - turns[:, None]) % n_queries]
 
 
-def _trade(one: Array, other: Array, rng: np.random.Generator) -> None:
+def _trade(a: Array, b: Array, rng: np.random.Generator) -> None:
     """Re-deal, in place, the queries whose roles in two trials are the same up to their order.
 
     Each query keeps its pair of roles and each trial its number of queries per role, so all counts stay.
     """
     for first, second in combinations(range(4), 2):
-        crossed = (one == first) & (other == second) | (one == second) & (other == first)
-        dealt = rng.permutation(one[crossed])
-        one[crossed], other[crossed] = dealt, first + second - dealt
+        crossed = (a == first) & (b == second) | (a == second) & (b == first)
+        dealt = rng.permutation(a[crossed])
+        a[crossed], b[crossed] = dealt, first + second - dealt
 
 
 def letor_folds(parts: Sequence[RankingData]) -> Iterator[tuple[RankingData, RankingData, RankingData]]:
@@ -330,13 +330,15 @@ def letor_folds(parts: Sequence[RankingData]) -> Iterator[tuple[RankingData, Ran
 
 
 def _query_of_given_row(X: Any, groups: Any, qid: Any) -> tuple[Array, int]:
-    """The query position of every row in the caller's order, and the number of queries."""
+    """The query index of every row in the caller's order, and the number of queries."""
     if isinstance(X, RankingData):
         if qid is not None or groups is not None:
             raise InputError("a RankingData has its queries; leave out qid and groups")
         return X.to_caller_order(X.query_of_row()), X.n_queries
     if qid is not None and groups is not None:
         raise InputError("give the query id of every row, as either qid or groups")
+    # By name: files and frames are a layer above data.
+    split_qid = importlib.import_module("rankwright.io.frames").split_qid
     X, given = split_qid(X, groups if qid is None else qid)
     if given is None:
         raise InputError("give the query id of every row, as either qid or groups")

@@ -1,14 +1,16 @@
 """Statistics of features in one reading: smallest and largest values, what is missing, exact means and deviations.
 
-Sums of values and of squares are whole numbers of many digits, so nothing is rounded before the end. The same numbers
-come out, bit for bit, for any order of the rows, any number of threads, any cut into parts that are merged, dense and
-CSR, float32 and float64.
+Sums of values and of squares are integers of many digits, so nothing is rounded before the end. The same numbers come
+out, bit for bit, for any order of the rows, any number of threads, any cut into partitions that are merged, dense and
+CSR, float32 and float64, on the CPU and on a GPU (`rankwright.gpu.statistics`).
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -19,11 +21,11 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.parts import segments, stored
 from rankwright.data.threads import Team
 
-__all__ = ["Statistics", "Sums", "statistics_of"]
-
 Array = npt.NDArray[Any]
 _RUN_VALUES = 1 << 20  # values, at least, that a thread reads at a time
 _RUNS_A_THREAD = 4
+_NO_SPREAD = 1e-10  # share of the largest value: a feature that varies less counts as constant
+_LEAST_SPREAD = 1e-290  # and so does one that varies less than this: dividing by it would overflow
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,23 +58,30 @@ class Sums:
         return cls(kept, power + DIGIT * first)
 
     def __add__(self, other: Sums) -> Sums:
+        digits, power = Sums.stacked([self, other])
+        return Sums.trimmed(digits.sum(axis=0), power)
+
+    @staticmethod
+    def stacked(sums: Sequence[Sums]) -> tuple[Array, int]:
+        """Several sums as one array of sums × digits × features, and the power of two of the first digit."""
         from rankwright.data.statistics_kernel import DIGIT
 
-        power = min(self.power, other.power)
-        places = [(sums, (sums.power - power) // DIGIT) for sums in (self, other)]
-        digits = np.zeros((max(at + len(sums.digits) for sums, at in places), self.digits.shape[1]), np.int64)
-        for sums, at in places:
-            digits[at : at + len(sums.digits)] += sums.digits
-        return Sums.trimmed(digits, power)
+        power = min(each.power for each in sums)
+        offsets = [(each.power - power) // DIGIT for each in sums]
+        n_digits = max(offset + len(each.digits) for each, offset in zip(sums, offsets, strict=True))
+        digits = np.zeros((len(sums), n_digits, sums[0].digits.shape[1]), np.int64)
+        for row, each, offset in zip(digits, sums, offsets, strict=True):
+            row[offset : offset + len(each.digits)] = each.digits
+        return digits, power
 
-    def whole(self) -> list[int]:
+    def integers(self) -> list[int]:
         """The sums in units of 2^power."""
         from rankwright.data.statistics_kernel import DIGIT
 
-        found = [0] * self.digits.shape[1]
+        totals = [0] * self.digits.shape[1]
         for digits in self.digits[::-1].tolist():
-            found = [(total << DIGIT) + digit for total, digit in zip(found, digits, strict=True)]
-        return found
+            totals = [(total << DIGIT) + digit for total, digit in zip(totals, digits, strict=True)]
+        return totals
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,15 +128,22 @@ class Statistics:
             Whether means and deviations are wanted.
         """
         if isinstance(X, RankingData):
-            (matrix, _), (starts, stops) = stored(X), segments(X)
-        else:
-            matrix, starts, stops = X, np.array([0]), np.array([X.shape[0]])
+            return cls.of_rows(stored(X)[0], *segments(X), team, summed=summed)
+        return cls.of_rows(X, np.array([0]), np.array([X.shape[0]]), team, summed=summed)
+
+    @classmethod
+    def of_rows(
+        cls, X: Any, starts: Array, stops: Array, team: Team | None = None, *, summed: bool = True
+    ) -> Statistics:
+        """Read the rows ``starts[i]:stops[i]`` of a matrix, for every i."""
         team = team or Team(1)
-        parts = team.each(lambda first, last: _read(matrix, first, last, summed), _runs(matrix, starts, stops, team))
-        found = parts[0]
-        for part in parts[1:]:
-            found = found.merge(part)
-        return found
+
+        def read(first: Array, last: Array) -> Statistics:
+            builder = StatisticsBuilder(X.shape[1], summed=summed)
+            builder.add(X, first, last)
+            return builder.finish()
+
+        return reduce(cls.merge, team.each(read, _runs(X, starts, stops, team)))
 
     def merge(self, other: Statistics) -> Statistics:
         """The statistics of both together."""
@@ -149,13 +165,23 @@ class Statistics:
         return bool((self.low > -np.inf).all() and (self.high < np.inf).all()) if self.n_rows else True
 
     @property
+    def varies(self) -> Array:
+        """Which features differ somewhere; a missing value differs from all others."""
+        return (self.low < self.high) | ((self.missing > 0) & (self.missing < self.n_rows))
+
+    @property
+    def largest(self) -> Array:
+        """The largest absolute value of each feature."""
+        return np.maximum(np.abs(self.low), np.abs(self.high))
+
+    @property
     def means(self) -> Array:
         """The mean of each feature over the rows that have it, rounded once; nan if there are none."""
         assert self.sums is not None
         power = self.sums.power
         counts = (self.n_rows - self.missing).tolist()
-        found = [_quotient(total, n, power) for total, n in zip(self.sums.whole(), counts, strict=True)]
-        return self._known(np.array(found, np.float64))
+        means = [_quotient(total, n, power) for total, n in zip(self.sums.integers(), counts, strict=True)]
+        return self._where_finite(means)
 
     @property
     def deviations(self) -> Array:
@@ -165,28 +191,84 @@ class Statistics:
         shift = 2 * self.sums.power - self.squares.power  # n Σ x² − (Σ x)² in one unit, 2^power
         power = min(2 * self.sums.power, self.squares.power)
         counts = (self.n_rows - self.missing).tolist()
-        found = []
-        for total, squares, n in zip(self.sums.whole(), self.squares.whole(), counts, strict=True):
+        deviations = []
+        for total, squares, n in zip(self.sums.integers(), self.squares.integers(), counts, strict=True):
             spread = (n * squares << max(-shift, 0)) - (total * total << max(shift, 0))
-            found.append(_root(spread, n, power))
-        return self._known(np.array(found, np.float64))
+            deviations.append(_root(spread, n, power))
+        return self._where_finite(deviations)
 
-    def _known(self, values: Array) -> Array:
-        """The values of features that are finite; nan for others."""
+    @property
+    def scale(self) -> Array:
+        """Deviations to divide by; inf, which leaves a feature out, where it varies by no more than rounding."""
+        deviations = self.deviations
+        varies = (self.low < self.high) & (deviations > np.maximum(_NO_SPREAD * self.largest, _LEAST_SPREAD))
+        return np.where(varies, deviations, np.inf)
+
+    def shift_and_scale(self, standardize: bool) -> tuple[Array, Array]:
+        """What features are shifted and divided by: 0 and 1 unless they are standardised; inf for constant ones."""
+        scale = self.scale
+        if standardize:
+            return self.means, scale
+        return np.zeros(len(scale)), np.where(np.isfinite(scale), 1.0, np.inf)
+
+    def _where_finite(self, values: list[float]) -> Array:
         return np.where((self.low > -np.inf) & (self.high < np.inf), values, np.nan)
+
+
+class StatisticsBuilder:
+    """Statistics of rows that come a block at a time."""
+
+    def __init__(self, n_features: int, *, summed: bool = True) -> None:
+        from rankwright.data import statistics_kernel as kernel
+
+        n, self._summed = n_features, summed
+        self._n_rows = self._n_sparse = 0
+        self._low, self._high = np.full(n, np.inf), np.full(n, -np.inf)
+        self._missing, self._stored = np.zeros(n, np.int64), np.zeros(n, np.int64)
+        self._sums = np.zeros((kernel.N_DIGITS if summed else 1, n), np.int64)
+        self._squares = np.zeros((kernel.N_DIGITS_SQUARES if summed else 1, n), np.int64)
+
+    def add(self, X: Any, starts: Array | None = None, stops: Array | None = None) -> None:
+        """Read all rows of a block, dense or CSR, or those from ``starts`` to ``stops``."""
+        from rankwright.data import statistics_kernel as kernel
+
+        if starts is None or stops is None:
+            starts, stops = np.array([0]), np.array([X.shape[0]])
+        n_rows = int((stops - starts).sum())
+        self._n_rows += n_rows
+        ends, sums = (self._low, self._high), (self._missing, self._sums, self._squares)
+        if not sparse.issparse(X):
+            kernel.dense_rows(X, starts, stops, self._summed, *ends, *sums)
+            return
+        self._n_sparse += n_rows
+        for first, last in zip(X.indptr[starts].tolist(), X.indptr[stops].tolist(), strict=True):
+            stored = X.data[first:last], X.indices[first:last]
+            kernel.sparse_rows(*stored, self._summed, *ends, self._stored, *sums)
+
+    def finish(self) -> Statistics:
+        """The statistics of all rows."""
+        from rankwright.data import statistics_kernel as kernel
+
+        has_zero = self._stored < self._n_sparse  # zeros that sparse rows leave out
+        low = np.where(has_zero, np.minimum(self._low, 0.0), self._low) + 0.0  # −0 is 0
+        high = np.where(has_zero, np.maximum(self._high, 0.0), self._high) + 0.0
+        if not self._summed:
+            return Statistics(self._n_rows, low, high, self._missing, None, None)
+        sums = Sums.trimmed(self._sums, kernel.BOTTOM), Sums.trimmed(self._squares, kernel.BOTTOM_SQUARES)
+        return Statistics(self._n_rows, low, high, self._missing, *sums)
 
 
 def statistics_of(data: RankingData, threads: int = 1, *, summed: bool = True) -> Statistics:
     """The statistics of a data set, which are kept with it: its features are read for them once."""
-    found: Statistics | None = vars(data).get("_statistics")
-    if found is None or (summed and found.sums is None):
+    kept: Statistics | None = vars(data).get("_statistics")
+    if kept is None or (summed and kept.sums is None):
         team = Team(threads)
         try:
-            found = Statistics.of(data, team, summed=summed)
+            kept = Statistics.of(data, team, summed=summed)
         finally:
             team.close()
-        vars(data)["_statistics"] = found
-    return found
+        vars(data)["_statistics"] = kept
+    return kept
 
 
 def _quotient(total: int, n: int, power: int) -> float:
@@ -210,11 +292,11 @@ def _root(spread: int, n: int, power: int) -> float:
 
 def _scaled(total: int, n: int, power: int) -> float:
     """The float64 next to total · 2^power / n; inf only where it is out of range."""
-    whole = total // n
-    extra = max(0, whole.bit_length() - 64)  # the last of 64 bits says whether anything follows
-    whole = whole >> extra | bool(whole & ((1 << extra) - 1) or total % n)
+    integer = total // n
+    extra = max(0, integer.bit_length() - 64)  # the last of 64 bits says whether anything follows
+    integer = integer >> extra | bool(integer & ((1 << extra) - 1) or total % n)
     try:
-        return math.ldexp(float(whole), power + extra)
+        return math.ldexp(float(integer), power + extra)
     except OverflowError:
         return math.inf
 
@@ -224,37 +306,10 @@ def _runs(X: Any, starts: Array, stops: Array, team: Team) -> list[tuple[Array, 
     n_rows, n_values = int((stops - starts).sum()), X.data.size if sparse.issparse(X) else X.size
     n_runs = max(1, min(n_values // _RUN_VALUES, _RUNS_A_THREAD * team.threads)) if team.threads > 1 else 1
     before = np.append(0, np.cumsum(stops - starts))  # rows before each piece
-    found = []
+    runs = []
     for run in range(n_runs):
         first, last = n_rows * run // n_runs, n_rows * (run + 1) // n_runs
         pieces = slice(int(np.searchsorted(before, first, "right")) - 1, int(np.searchsorted(before, last, "left")))
         shift = starts[pieces] - before[:-1][pieces]
-        of_run = np.maximum(before[:-1][pieces], first) + shift, np.minimum(before[1:][pieces], last) + shift
-        found.append(of_run)
-    return found
-
-
-def _read(X: Any, starts: Array, stops: Array, summed: bool) -> Statistics:
-    """The statistics of some pieces of rows."""
-    from rankwright.data import statistics_kernel as kernel
-
-    n = X.shape[1]
-    low, high, missing = np.full(n, np.inf), np.full(n, -np.inf), np.zeros(n, np.int64)
-    sums = np.zeros((kernel.N_DIGITS if summed else 1, n), np.int64)
-    squares = np.zeros((kernel.N_DIGITS_SQUARES if summed else 1, n), np.int64)
-    n_rows = int((stops - starts).sum())
-    if sparse.issparse(X):
-        counts = np.zeros(n, np.int64)
-        for first, last in zip(X.indptr[starts].tolist(), X.indptr[stops].tolist(), strict=True):
-            kernel.sparse_rows(
-                X.data[first:last], X.indices[first:last], summed, low, high, counts, missing, sums, squares
-            )
-        has_zero = counts < n_rows
-        low, high = np.where(has_zero, np.minimum(low, 0.0), low), np.where(has_zero, np.maximum(high, 0.0), high)
-    else:
-        kernel.dense_rows(X, starts, stops, summed, low, high, missing, sums, squares)
-    low, high = low + 0.0, high + 0.0  # −0 is 0
-    if not summed:
-        return Statistics(n_rows, low, high, missing, None, None)
-    exact = Sums.trimmed(sums, kernel.BOTTOM), Sums.trimmed(squares, kernel.BOTTOM_SQUARES)
-    return Statistics(n_rows, low, high, missing, *exact)
+        runs.append((np.maximum(before[:-1][pieces], first) + shift, np.minimum(before[1:][pieces], last) + shift))
+    return runs

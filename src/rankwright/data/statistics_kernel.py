@@ -17,8 +17,6 @@ from numba import njit
 
 from rankwright.caching import INNER
 
-__all__ = ["BOTTOM", "BOTTOM_SQUARES", "DIGIT", "N_DIGITS", "N_DIGITS_SQUARES", "carry", "dense_rows", "sparse_rows"]
-
 DIGIT = 32  # bits
 BOTTOM, BOTTOM_SQUARES = (
     -1184,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,20 +16,10 @@ import numpy.typing as npt
 from rankwright.data.blocks import query_of_row
 from rankwright.data.cleaning import Cleaner, Cleaning
 from rankwright.data.dataset import RankingData
-from rankwright.data.trec import TrecTable
+from rankwright.data.statistics import statistics_of
 
-__all__ = [
-    "FeatureSummary",
-    "QrelsSummary",
-    "RunSummary",
-    "ScoresSummary",
-    "Spread",
-    "spread_of",
-    "summarize",
-    "summarize_qrels",
-    "summarize_run",
-    "summarize_scores",
-]
+if TYPE_CHECKING:
+    from rankwright.data.trec import TrecTable
 
 Array = npt.NDArray[Any]
 _CHUNK_VALUES = 1 << 21
@@ -37,8 +27,6 @@ _CHUNK_VALUES = 1 << 21
 
 @dataclass(frozen=True)
 class Spread:
-    """Minimum, median, mean and maximum."""
-
     min: float
     median: float
     mean: float
@@ -47,7 +35,7 @@ class Spread:
 
 class _Summary:
     def to_dict(self) -> dict[str, Any]:
-        """The same in the types of JSON."""
+        """The same in JSON types."""
         return _plain(self)
 
 
@@ -125,8 +113,10 @@ def summarize(data: RankingData) -> FeatureSummary:
     (('f2',), (('f1', 'f3'),), ((0.0, 1), (1.0, 1)))
     """
     names = data.names
-    low, high, filled, missing, prints = _scan(data)
-    constant = ((low == high) & (missing == 0)) | (low > high)
+    statistics = statistics_of(data, summed=False)
+    low, high, missing = statistics.low, statistics.high, statistics.missing
+    filled, prints = _filled_and_prints(data)
+    constant = ~statistics.varies
     numbers = ~np.isin(np.arange(data.n_features), list(data.categories)) & (low <= high)
     without_relevant, without_non_relevant = _one_sided(data.labels, data.indptr)
     return FeatureSummary(
@@ -155,7 +145,7 @@ def summarize(data: RankingData) -> FeatureSummary:
 
 
 def _cleaning_scaled(data: RankingData, low: Array, high: Array) -> Cleaning | None:
-    """None if all features are between 0 and 1, or some values are missing, which cannot be scaled."""
+    """Cleaning of min–max-scaled features; None if all are in 0 … 1 already, or some values are missing."""
     if np.isnan(low).any() or ((low >= 0).all() and (high <= 1).all()):
         return None
     return Cleaner(scaled=True).find(data).report()
@@ -175,12 +165,12 @@ def summarize_qrels(table: TrecTable) -> QrelsSummary:
 
 
 def summarize_run(table: TrecTable) -> RunSummary:
-    """Summarise a run; the tied share is that of documents with the same score as another one of their query."""
+    """Summarise a run; a document is tied if another one of its query has the same score."""
     query = query_of_row(table.indptr)
     order = np.lexsort((table.values, query))
     scores, query = table.values[order], query[order]
-    same = (scores[1:] == scores[:-1]) & (query[1:] == query[:-1])
-    tied = np.append(same, False) | np.append(False, same)
+    equals_previous = (scores[1:] == scores[:-1]) & (query[1:] == query[:-1])
+    tied = np.append(equals_previous, False) | np.append(False, equals_previous)
     return RunSummary(
         queries=table.n_queries,
         documents=table.n_docs,
@@ -192,7 +182,6 @@ def summarize_run(table: TrecTable) -> RunSummary:
 
 
 def summarize_scores(scores: Array) -> ScoresSummary:
-    """Summarise scores."""
     return ScoresSummary(documents=len(scores), scores=spread_of(scores), distinct=len(np.unique(scores)))
 
 
@@ -209,49 +198,32 @@ def _counts(labels: Array) -> tuple[tuple[float, int], ...]:
 
 
 def _one_sided(labels: Array, indptr: Array) -> tuple[int, int]:
-    """The numbers of queries without relevant and without non-relevant documents."""
+    """Numbers of queries without relevant and without non-relevant documents."""
     relevant = np.add.reduceat(labels > 0, indptr[:-1], dtype=np.int64) if len(indptr) > 1 else np.zeros(0)
     return int((relevant == 0).sum()), int((relevant == np.diff(indptr)).sum())
 
 
 def _row_chunks(data: RankingData, width: int) -> Iterator[Any]:
-    """X in blocks of rows whose size is bounded, at ``width`` values per row."""
+    """X in blocks of rows of bounded size, at ``width`` values per row."""
     step = max(1, _CHUNK_VALUES // max(1, width))
     for start in range(0, data.n_docs, step):
         yield data.X[start : start + step]
 
 
-def _scan(data: RankingData) -> tuple[Array, Array, int, Array, Array]:
-    """The minimum and maximum of each column, the number of values that are not 0, and how many are missing by column.
-
-    Also a fingerprint of each column. A column of missing values only has a minimum above its maximum.
-    """
-    low, high = np.full(data.n_features, np.inf), np.full(data.n_features, -np.inf)
+def _filled_and_prints(data: RankingData) -> tuple[int, Array]:
+    """The number of values that are not 0, and a fingerprint of each column."""
     prints = np.zeros(data.n_features, np.uint64)
     keys = np.random.default_rng(0)
-    stored, missing = np.zeros(data.n_features, np.int64), np.zeros(data.n_features, np.int64)
     filled = 0
     for rows in _row_chunks(data, _stored_width(data)):
         key = keys.integers(1, 1 << 63, size=rows.shape[0], dtype=np.uint64)
         if data.is_sparse:
-            columns = rows.indices
             filled += int(np.count_nonzero(rows.data))
-            stored += np.bincount(columns, minlength=data.n_features)
-            missing += np.bincount(columns[np.isnan(rows.data)], minlength=data.n_features)
-            np.fmin.at(low, columns, rows.data.astype(np.float64))
-            np.fmax.at(high, columns, rows.data.astype(np.float64))
-            np.add.at(prints, columns, _mixed(rows.data) * np.repeat(key, np.diff(rows.indptr)))
+            np.add.at(prints, rows.indices, _mixed(rows.data) * np.repeat(key, np.diff(rows.indptr)))
         else:
             filled += int(np.count_nonzero(rows))
-            missing += np.isnan(rows).sum(axis=0)
-            np.fmin(low, np.fmin.reduce(rows, axis=0), out=low)
-            np.fmax(high, np.fmax.reduce(rows, axis=0), out=high)
             prints += (_mixed(rows) * key[:, None]).sum(axis=0, dtype=np.uint64)
-    if data.is_sparse:
-        has_zero = stored < data.n_docs
-        low[has_zero] = np.minimum(low[has_zero], 0)
-        high[has_zero] = np.maximum(high[has_zero], 0)
-    return low, high, filled, missing, prints
+    return filled, prints
 
 
 def _stored_width(data: RankingData) -> int:
@@ -259,7 +231,7 @@ def _stored_width(data: RankingData) -> int:
 
 
 def _mixed(values: Array) -> Array:
-    """The bits of values, spread over 64 bits; 0 stays 0, so values that a sparse row leaves out add nothing."""
+    """Hashes of values, 64 bits each; 0 stays 0, so values that a sparse row leaves out add nothing."""
     # + 0 turns -0.0 into 0.0, which is equal but has other bits.
     bits = (values + values.dtype.type(0)).view(f"u{values.itemsize}").astype(np.uint64)
     bits *= np.uint64(0x9E3779B97F4A7C15)
@@ -268,7 +240,7 @@ def _mixed(values: Array) -> Array:
 
 
 def _duplicates(data: RankingData, prints: Array, columns: Array) -> list[list[int]]:
-    """Groups of equal columns: those with equal fingerprints, compared value by value with the first of the group."""
+    """Groups of equal columns: equal fingerprints, then compared by value with the first of the group."""
     by_print: dict[int, list[int]] = {}
     for at in columns.tolist():
         by_print.setdefault(int(prints[at]), []).append(at)
@@ -282,18 +254,18 @@ def _duplicates(data: RankingData, prints: Array, columns: Array) -> list[list[i
             values = rows[:, members].toarray() if data.is_sparse else rows[:, members]
             equal &= (values == values[:, firsts]).all(axis=0)
     ends = np.cumsum(sizes).tolist()
-    found = [members[end - size : end][equal[end - size : end]].tolist() for end, size in zip(ends, sizes, strict=True)]
-    return sorted(group for group in found if len(group) > 1)
+    alike = [members[end - size : end][equal[end - size : end]].tolist() for end, size in zip(ends, sizes, strict=True)]
+    return sorted(group for group in alike if len(group) > 1)
 
 
 def _plain(summary: Any) -> dict[str, Any]:
-    found = asdict(summary)
-    if "labels" in found:
-        found["labels"] = [
+    facts = asdict(summary)
+    if "labels" in facts:
+        facts["labels"] = [
             {"label": int(label) if label == int(label) else label, "documents": count}
-            for label, count in found["labels"]
+            for label, count in facts["labels"]
         ]
     for key in ("constant_features", "duplicate_features"):
-        if key in found:
-            found[key] = [list(entry) if isinstance(entry, tuple) else entry for entry in found[key]]
-    return found
+        if key in facts:
+            facts[key] = [list(entry) if isinstance(entry, tuple) else entry for entry in facts[key]]
+    return facts

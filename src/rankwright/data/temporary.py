@@ -1,9 +1,9 @@
 """The temporary name beside a target: ``.NAME.part``, claimed by a lock, put in place of the target in one step.
 
-Who writes a target holds a lock on its temporary file or folder, so two cannot write it at once, and whatever lies
-there without a lock was left by a run that was killed: the next one that writes the same target removes it. A folder
-takes the place of an old one by an exchange of names, in one step. Where the system has no such step, the old folder is
-first renamed to ``.NAME.old``, and :func:`recover` takes it back should the run be killed in between.
+The writer of a target locks its temporary file or folder, so there is one writer at a time, and anything unlocked was
+left by a killed run: the next writer of the same target removes it. A folder takes the place of an old one by an
+exchange of names, in one step. Where the system has no such step, the old folder is first renamed to ``.NAME.old``, and
+:func:`recover` takes it back should the run be killed in between.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rankwright.errors import InputError
 
 try:
     import fcntl
-except ImportError:  # there are no such locks on this system
+except ImportError:  # this system has no such locks
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["claim_file", "claim_folder", "put_file", "put_folder", "recover", "remove_leftovers"]
@@ -38,37 +38,37 @@ _OPEN_LEFT = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOC
 
 @contextmanager
 def claim_file(target: Path) -> Iterator[tuple[Path, int]]:
-    """The temporary file of a target and a descriptor to write to it; removed at the end if it is still there."""
+    """The temporary file of a target and a descriptor to write to; removed at the end if still there."""
     with _writing(target):
-        part, descriptor = _claim(target, is_folder=False)
+        temporary, descriptor = _claim(target, is_folder=False)
     try:
-        yield part, descriptor
+        yield temporary, descriptor
     finally:
-        if _is_at(descriptor, part):
-            part.unlink()
+        if _is_at(descriptor, temporary):
+            temporary.unlink()
         os.close(descriptor)
 
 
 @contextmanager
 def claim_folder(target: Path) -> Iterator[Path]:
-    """The temporary folder of a target, empty; removed at the end if it is still there."""
+    """The empty temporary folder of a target; removed at the end if still there."""
     with _writing(target):
-        part, descriptor = _claim(target, is_folder=True)
-    inode = os.lstat(part).st_ino
+        temporary, descriptor = _claim(target, is_folder=True)
+    inode = os.lstat(temporary).st_ino
     try:
-        yield part
+        yield temporary
     finally:
-        if _inode(part) == inode:
-            _remove(part)
+        if _inode(temporary) == inode:
+            _remove(temporary)
         else:  # the old folder, if its removal was interrupted
             with suppress(OSError):
-                _remove_unclaimed(part)
+                _remove_unclaimed(temporary)
         if descriptor >= 0:
             os.close(descriptor)
 
 
 def put_file(part: Path, target: Path) -> None:
-    """Put a temporary file in the place of its target."""
+    """Rename a temporary file to its target."""
     with _writing(target):
         os.replace(part, target)
 
@@ -76,7 +76,7 @@ def put_file(part: Path, target: Path) -> None:
 def put_folder(part: Path, target: Path) -> None:
     """Put a temporary folder in the place of its target, and remove what was there.
 
-    Whoever opens the target at any time finds the old one or the new one.
+    Whoever opens the target finds either the old or the new one.
     """
     with _writing(target):
         if not os.path.lexists(target):
@@ -96,7 +96,7 @@ def put_folder(part: Path, target: Path) -> None:
 
 
 def recover(target: Path) -> None:
-    """Take back a folder that a killed run had renamed, or remove it if the new one is in its place."""
+    """Restore a folder that a killed run had renamed, or remove it if the new one is in its place."""
     old = _beside(target, _OLD)
     until = time.monotonic() + _PATIENCE
     while os.path.lexists(old) and not _recovered(old, target):
@@ -106,7 +106,7 @@ def recover(target: Path) -> None:
 
 
 def _recovered(old: Path, target: Path) -> bool:
-    """Settle what lies under the second temporary name; False while somebody holds its lock."""
+    """Settle the second temporary name; False while somebody holds its lock."""
     try:
         with _opened(old) as descriptor:
             if not (_lock(descriptor) and _is_at(descriptor, old)):
@@ -121,7 +121,7 @@ def _recovered(old: Path, target: Path) -> bool:
 
 
 def remove_leftovers(folder: Path) -> None:
-    """Remove the temporary files and folders in a folder that killed runs left there."""
+    """Remove temporary files and folders that killed runs left in a folder."""
     for entry in sorted(folder.glob(f".*{_PART}")):
         with suppress(OSError):
             _remove_unclaimed(entry)
@@ -132,50 +132,50 @@ def _beside(target: Path, suffix: str) -> Path:
 
 
 def _claim(target: Path, is_folder: bool) -> tuple[Path, int]:
-    """Make the temporary file or folder; its path, and the descriptor that holds the lock."""
-    part = _beside(target, _PART)
+    """Create the temporary file or folder; returns its path and the descriptor that holds the lock."""
+    temporary = _beside(target, _PART)
     until = time.monotonic() + _PATIENCE
     while True:
         try:
-            descriptor = _made(part, is_folder)
+            descriptor = _create(temporary, is_folder)
         except FileExistsError:
             try:
-                is_free = _remove_unclaimed(part)
+                is_free = _remove_unclaimed(temporary)
             except FileNotFoundError:
                 is_free = True
             except OSError:  # no locks here, or not ours to remove
                 return _unclaimed(target, is_folder)
         else:
             try:
-                if _lock(descriptor) and _is_at(descriptor, part):
-                    return part, descriptor
+                if _lock(descriptor) and _is_at(descriptor, temporary):
+                    return temporary, descriptor
             except OSError:
                 os.close(descriptor)
-                _remove(part)
+                _remove(temporary)
                 return _unclaimed(target, is_folder)
             os.close(descriptor)
             is_free = False
         if not is_free:
             if time.monotonic() > until:
-                raise InputError("is being changed by another process; expected to be the only one", target)
+                raise InputError("is being changed by another process; expected no other writer", target)
             time.sleep(_PAUSE)
 
 
 def _unclaimed(target: Path, is_folder: bool) -> tuple[Path, int]:
-    """A temporary file or folder of a name of its own, where there are no locks."""
+    """A temporary file or folder of a unique name, where locks are unavailable."""
     prefix = f".{target.name}."
     umask = os.umask(0)
     os.umask(umask)
     if is_folder:
-        part = Path(tempfile.mkdtemp(prefix=prefix, suffix=_PART, dir=target.parent))
-        part.chmod(0o777 & ~umask)
-        return part, -1
+        temporary = Path(tempfile.mkdtemp(prefix=prefix, suffix=_PART, dir=target.parent))
+        temporary.chmod(0o777 & ~umask)
+        return temporary, -1
     descriptor, name = tempfile.mkstemp(prefix=prefix, suffix=_PART, dir=target.parent)
     Path(name).chmod(0o666 & ~umask)  # mkstemp makes private files; give the permissions a plain open() would
     return Path(name), descriptor
 
 
-def _made(part: Path, is_folder: bool) -> int:
+def _create(part: Path, is_folder: bool) -> int:
     if is_folder:
         os.mkdir(part)
         try:
@@ -187,7 +187,7 @@ def _made(part: Path, is_folder: bool) -> int:
 
 
 def _remove_unclaimed(part: Path) -> bool:
-    """Remove a temporary file or folder unless somebody holds its lock; whether nobody does."""
+    """Remove a temporary file or folder unless it is locked; returns whether it is unlocked."""
     if part.is_symlink():
         part.unlink()
         return True
@@ -213,7 +213,7 @@ def _opened(path: Path) -> Iterator[int]:
 
 @contextmanager
 def _held(target: Path) -> Iterator[None]:
-    """Hold the lock of a folder, where there are locks."""
+    """Hold the lock of a folder, where locks are available."""
     try:
         descriptor = os.open(target, os.O_RDONLY)
     except OSError:
@@ -221,7 +221,7 @@ def _held(target: Path) -> Iterator[None]:
         return
     try:
         with suppress(OSError):
-            while not _lock(descriptor):  # the run before this one is about to end
+            while not _lock(descriptor):  # the previous writer is about to end
                 time.sleep(_PAUSE)
         yield
     finally:
@@ -229,7 +229,7 @@ def _held(target: Path) -> Iterator[None]:
 
 
 def _lock(descriptor: int) -> bool:
-    """Lock without waiting; whether that worked. The lock ends with the descriptor, or with the process."""
+    """Lock without waiting; returns whether that worked. The lock ends with the descriptor, or with the process."""
     if fcntl is None:
         raise OSError("no locks")
     try:
@@ -240,7 +240,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def _is_at(descriptor: int, path: Path) -> bool:
-    """Whether a path still leads to what was opened there."""
+    """Whether a path still leads to the file that was opened there."""
     return os.fstat(descriptor).st_ino == _inode(path)
 
 
@@ -258,9 +258,9 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _exchange(one: Path, two: Path) -> bool:
+def _exchange(first: Path, second: Path) -> bool:
     """Exchange two names in one step; False where that is not possible."""
-    names = os.fsencode(one), os.fsencode(two)
+    names = os.fsencode(first), os.fsencode(second)
     try:
         library = ctypes.CDLL(None, use_errno=True)
         if sys.platform == "darwin":

@@ -17,11 +17,11 @@ from rankwright.errors import InputError
 
 __all__ = ["Team", "end_with_parent", "parts_of", "runs_of", "threads_of"]
 
-_RUNS_A_THREAD = 4  # so that one slow run keeps the others waiting for a quarter of their time at most
+_RUNS_A_THREAD = 4  # one slow run delays the others by a quarter of their time at most
 
 
 def threads_of(n_jobs: int | None) -> int:
-    """How many threads ``n_jobs`` asks for: 1 for None, all cores for -1.
+    """The number of threads for ``n_jobs``: 1 for None, all cores for -1.
 
     Examples
     --------
@@ -36,56 +36,56 @@ def threads_of(n_jobs: int | None) -> int:
 
 
 class Team:
-    """Some threads, the caller's among them."""
+    """A pool of threads that includes the caller's."""
 
     def __init__(self, threads: int) -> None:
         self.threads = threads
         self._pool = ThreadPoolExecutor(threads - 1) if threads > 1 else None
 
     def each(self, function: Callable[..., Any], tasks: Iterable[tuple[Any, ...]]) -> list[Any]:
-        """The results of calls with the arguments of each task, in order; a thread that is free takes the next one."""
+        """Results of calling a function with the arguments of each task, in order; free threads take the next one."""
         tasks = list(tasks)
         if self._pool is None or len(tasks) < 2:
             return [function(*task) for task in tasks]
         results: list[Any] = [None] * len(tasks)
-        left = iter(range(len(tasks)))
+        numbers = iter(range(len(tasks)))
 
         def work() -> None:
-            for at in left:
-                results[at] = function(*tasks[at])
+            for number in numbers:
+                results[number] = function(*tasks[number])
 
         helpers = min(self.threads, len(tasks)) - 1
-        others = [self._pool.submit(work) for _ in range(helpers)]
+        futures = [self._pool.submit(work) for _ in range(helpers)]
         try:
             work()
         finally:
-            wait(others)
-        for other in others:
-            other.result()  # or its error
+            wait(futures)
+        for future in futures:
+            future.result()  # or its error
         return results
 
     def close(self) -> None:
-        """Shut down the other threads; the caller's does what is still asked for."""
+        """Shut down the other threads; the caller's does any later work."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None
 
 
 def parts_of(n: int, parts: int) -> list[tuple[int, int]]:
-    """0 … n cut into parts as equal as can be, as (start, stop).
+    """0 … n cut into nearly equal ranges (start, stop).
 
     Examples
     --------
     >>> parts_of(17, 3)
     [(0, 5), (5, 11), (11, 17)]
     """
-    return [(n * at // parts, n * (at + 1) // parts) for at in range(parts)]
+    return [(n * number // parts, n * (number + 1) // parts) for number in range(parts)]
 
 
 def runs_of(boundaries: Any, threads: int, least: int) -> list[tuple[int, int]]:
     """Runs of queries, as (first, stop), of about equal numbers of documents (``least`` or more), a few per thread.
 
-    ``boundaries`` are those of the queries. One run more costs a thread the time to get the interpreter's lock twice.
+    ``boundaries`` are those of the queries. Each further run costs a thread the interpreter's lock twice.
 
     Examples
     --------
@@ -101,7 +101,7 @@ def runs_of(boundaries: Any, threads: int, least: int) -> list[tuple[int, int]]:
 
 
 def end_with_parent() -> None:
-    """End this process, at once, when the one that started it ends, however that ends."""
+    """End this process as soon as its parent ends, however that happens."""
     parent = multiprocessing.parent_process()
     if parent is not None:
         threading.Thread(target=_end_after, args=(parent,), daemon=True).start()

@@ -1,7 +1,7 @@
-"""Reading gzip: one or more members, each checked against its sum.
+"""Reading gzip: one or more members, each checked against its checksum.
 
-Python's own reader takes its file in pieces of 8 KB (before 3.12) and copies what it unpacks more than once; given
-larger pieces, zlib alone decides how long it takes.
+Python's own reader reads 8 KB at a time (before 3.12) and copies its output more than once; with larger pieces, only
+zlib takes time.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ from typing import IO
 
 __all__ = ["Unpacked"]
 
-_PIECE = 1 << 19  # packed bytes at a time: zlib is called, and its output copied, less often than with few
+_PIECE = 1 << 19  # packed bytes at a time: few calls of zlib and few copies
 _GZIP = 31  # zlib's number for a gzip header and the largest window
 
 
 class Unpacked:
-    """The content of a gzip file, read from its start."""
+    """A gzip file's content, read from its start."""
 
     def __init__(self, raw: IO[bytes]) -> None:
         self._raw = raw
-        self._rest = b""  # packed bytes that were read but not yet unpacked
+        self._rest = b""  # packed bytes not yet unpacked
         self._member = zlib.decompressobj(_GZIP)
 
     def read(self, size: int) -> bytes:
@@ -33,25 +33,25 @@ class Unpacked:
         zlib.error
             If it is damaged.
         """
-        parts: list[bytes] = []
+        pieces: list[bytes] = []
         while size > 0:
             if self._member.eof and not self._next_member():
                 break
             packed = self._rest or self._raw.read(_PIECE)
-            part = self._member.decompress(packed, size)
+            piece = self._member.decompress(packed, size)
             self._rest = self._member.unconsumed_tail
-            if not (packed or part or self._member.eof):
+            if not (packed or piece or self._member.eof):
                 raise EOFError("it ends before its last byte")
-            parts.append(part)
-            size -= len(part)
-        return b"".join(parts)
+            pieces.append(piece)
+            size -= len(piece)
+        return b"".join(pieces)
 
     def tell(self) -> int:
-        """How many packed bytes it took so far."""
+        """Packed bytes read so far."""
         return self._raw.tell() - len(self._rest)
 
     def _next_member(self) -> bool:
-        """Start with what follows a member, if anything does; zeros fill the last block of a tape."""
+        """Start the next member, if there is one; zeros fill the last block of a tape."""
         rest = self._member.unused_data.lstrip(b"\0")
         while not rest:
             more = self._raw.read(_PIECE)

@@ -11,8 +11,6 @@ from rankwright.data.files import replace_file
 from rankwright.data.trec import TrecTable, write_qrels
 from rankwright.errors import InputError
 
-__all__ = ["Collection", "by_hash"]
-
 _SHARES = (0.5, 0.2)  # of the queries for training and validation; the rest are for testing
 
 
@@ -50,8 +48,8 @@ class Collection:
         for kind in sorted(set(self.kinds.values())):
             drawn = by_hash([query for query in self.queries if self.kinds[query] == kind], str(random_state))
             train, valid = (round(sum(_SHARES[:last]) * len(drawn)) for last in (1, 2))
-            for part, some in zip(parts, (drawn[:train], drawn[train:valid], drawn[valid:]), strict=True):
-                part.extend(some)
+            for part, ids in zip(parts, (drawn[:train], drawn[train:valid], drawn[valid:]), strict=True):
+                part.extend(ids)
         place = {query: at for at, query in enumerate(self.queries)}
         train_ids, valid_ids, test_ids = (sorted(part, key=place.__getitem__) for part in parts)
         return train_ids, valid_ids, test_ids

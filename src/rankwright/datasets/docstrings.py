@@ -17,8 +17,6 @@ from pathlib import Path
 
 from rankwright.errors import InputError
 
-__all__ = ["Documented", "split_summary", "standard_library", "summary_of_module"]
-
 _SKIPPED = {
     "test", "tests", "idlelib", "lib2to3", "site-packages", "dist-packages", "__pycache__", "lib-dynload",
     "encodings", "ensurepip", "pydoc_data", "turtledemo", "distutils",
@@ -82,7 +80,7 @@ def standard_library(folder: str | Path | None = None, progress: Progress | None
     """
     root = Path(folder if folder is not None else sysconfig.get_paths()["stdlib"])
     files = sorted(_sources(root))
-    found: dict[str, Documented] = {}
+    documented: dict[str, Documented] = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # about old syntax in the sources
         for done, (module, _, path) in enumerate(files, 1):
@@ -91,12 +89,12 @@ def standard_library(folder: str | Path | None = None, progress: Progress | None
             except (OSError, SyntaxError, ValueError):  # treat an unreadable source as missing
                 continue
             for item in _documented(tree, module):
-                found.setdefault(item.id, item)
+                documented.setdefault(item.id, item)
             if progress is not None:
                 progress(done, len(files))
-    if not any(item.kind != "module" for item in found.values()):
+    if not any(item.kind != "module" for item in documented.values()):
         raise InputError("contains no Python sources with docstrings; expected those of the standard library", root)
-    return sorted(found.values(), key=lambda item: item.id)
+    return sorted(documented.values(), key=lambda item: item.id)
 
 
 def _sources(root: Path) -> Iterator[tuple[str, bool, Path]]:
@@ -108,10 +106,10 @@ def _sources(root: Path) -> Iterator[tuple[str, bool, Path]]:
             stem, _, suffix = name.rpartition(".")
             if suffix != "py" or not stem.isidentifier():
                 continue
-            own = ".".join(package if stem == "__init__" else (*package, stem))
-            module = _STANDS_FOR.get(own, own)
+            dotted = ".".join(package if stem == "__init__" else (*package, stem))
+            module = _STANDS_FOR.get(dotted, dotted)
             if module and not any(part.startswith("_") for part in module.split(".")):
-                yield module, module != own, Path(folder, name)
+                yield module, module != dotted, Path(folder, name)
 
 
 def _documented(tree: ast.Module, module: str) -> Iterator[Documented]:
@@ -127,12 +125,12 @@ def _inside(body: list[ast.stmt], module: str, prefix: str, kind: str) -> Iterat
         if isinstance(node, _Definition):
             if node.name.startswith("_") or (kind == "function" and node.name in _PROGRAMS):
                 continue
-            own, is_class = f"{prefix}.{node.name}", isinstance(node, ast.ClassDef)
+            name, is_class = f"{prefix}.{node.name}", isinstance(node, ast.ClassDef)
             text = ast.get_docstring(node)
             if text:
-                yield Documented(own, module, "class" if is_class else kind, text, _arguments(node))
+                yield Documented(name, module, "class" if is_class else kind, text, _arguments(node))
             if is_class:
-                yield from _inside(node.body, module, own, "method")
+                yield from _inside(node.body, module, name, "method")
         elif isinstance(node, ast.If | ast.Try | ast.With):
             parts = [node.body, getattr(node, "orelse", []), getattr(node, "finalbody", [])]
             parts += [handler.body for handler in getattr(node, "handlers", [])]
@@ -143,8 +141,8 @@ def _inside(body: list[ast.stmt], module: str, prefix: str, kind: str) -> Iterat
 def _arguments(node: _Definition) -> tuple[str, ...]:
     """The parameters of a function, or of a class's constructor."""
     if isinstance(node, ast.ClassDef):
-        made = (part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__")
-        return next((_arguments(part) for part in made), ())
+        constructors = (part for part in node.body if isinstance(part, ast.FunctionDef) and part.name == "__init__")
+        return next((_arguments(part) for part in constructors), ())
     given = node.args
     every = [*given.posonlyargs, *given.args, given.vararg, *given.kwonlyargs, given.kwarg]
     return tuple(arg.arg for arg in every if arg is not None and arg.arg not in ("self", "cls"))
@@ -177,12 +175,11 @@ def split_summary(docstring: str, name: str = "") -> tuple[str, str]:
 def summary_of_module(item: Documented) -> str:
     """The first sentence of a module's docstring without the module's own name as a title."""
     name = re.escape(item.name)
-    whole = rf"(?:{re.escape(item.id)}|{name})(?:\.py)?"
+    module = rf"(?:{re.escape(item.id)}|{name})(?:\.py)?"
     lines = [line for line in item.docstring.splitlines() if not _UNDERLINE.fullmatch(line.strip())]
-    while lines and (not lines[0].strip() or re.fullmatch(rf"{whole}\.?", lines[0].strip(), re.IGNORECASE)):
+    while lines and (not lines[0].strip() or re.fullmatch(rf"{module}\.?", lines[0].strip(), re.IGNORECASE)):
         del lines[0]
     summary = split_summary("\n".join(lines))[0]
-    title = (
-        rf"(?:module\s+|the\s+)?[`'\"]?{whole}[`'\"]?(?:\s+(?:module|package))?\s*(?:(?:--?|—|:)\s+|(?=provides|helps))"
-    )
+    end = r"(?:\s+(?:module|package))?\s*(?:(?:--?|—|:)\s+|(?=provides|helps))"
+    title = rf"(?:module\s+|the\s+)?[`'\"]?{module}[`'\"]?{end}"
     return re.sub("^" + title, "", summary, flags=re.IGNORECASE)

@@ -35,8 +35,6 @@ from rankwright.datasets.collection import Collection, by_hash
 from rankwright.datasets.docstrings import Documented, Progress, split_summary, standard_library, summary_of_module
 from rankwright.errors import InputError
 
-__all__ = ["python_docs"]
-
 _LEAK = 5  # consecutive words
 _FEWEST_WORDS, _MOST_WORDS = 3, 30  # content words; all words
 _ANSWER_WORDS = 10
@@ -209,8 +207,8 @@ class _Clear:
         return not any(_overlap(words, self._content[other]) >= _ALIKE for other in others)
 
 
-def _overlap(one: frozenset[str], other: frozenset[str]) -> float:
-    return len(one & other) / len(one | other)
+def _overlap(words: frozenset[str], other: frozenset[str]) -> float:
+    return len(words & other) / len(words | other)
 
 
 def _runs(entry: _Entry) -> str:
@@ -225,10 +223,10 @@ def _leaks(query: _Query, runs: dict[str, str]) -> bool:
     return any(piece in runs[document] for document in query.grades for piece in pieces)
 
 
-def _drawn(usable: dict[str, _Query], most: dict[str, int]) -> dict[str, _Query]:
+def _drawn(usable: dict[str, _Query], limits: dict[str, int]) -> dict[str, _Query]:
     """The queries of the collection by id, sorted by the object or module they summarise."""
     chosen: dict[str, _Query] = {}
-    for kind, number in most.items():
+    for kind, number in limits.items():
         of_package: Counter[str] = Counter()
         drawn = []
         for id_ in by_hash([query.id for query in usable.values() if query.kind == kind], kind):

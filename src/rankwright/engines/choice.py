@@ -1,4 +1,4 @@
-"""Engines by name: ``local``, ``processes``, ``dask://…``, or the object itself."""
+"""Engines by name: ``local``, ``processes``, ``dask://…``; or the engine itself."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _DASK = "dask://"
 
 
 def engine_of(engine: Any = None) -> Transport:
-    """The engine of a name.
+    """The engine with a name.
 
     Parameters
     ----------
@@ -38,11 +38,11 @@ def engine_of(engine: Any = None) -> Transport:
     if is_client(engine):
         return DaskWorkers(engine)
     if is_transport(engine):
-        found: Transport = engine
-        return found
+        transport: Transport = engine
+        return transport
     if not isinstance(engine, str):
         raise InputError(f"the engine is {shown(engine)}; expected {ENGINES}, or a Dask Client")
-    kind, colon, rest = engine.strip().partition(":")
+    kind, colon, options = engine.strip().partition(":")
     if engine.strip().startswith(_DASK):
         address = engine.strip().removeprefix(_DASK).rstrip("/")
         where, _, number = address.rpartition(":")  # where may be [::1]
@@ -53,12 +53,11 @@ def engine_of(engine: Any = None) -> Transport:
     elif kind == "local" and not colon:
         return Local()
     elif kind == "processes":
-        return Processes(_count(engine, rest) if colon else None)
+        return Processes(_count(engine, options) if colon else None)
     raise InputError(f"the engine is {shown(engine)}; expected {ENGINES}")
 
 
 def is_transport(engine: Any) -> bool:
-    """Whether this is an engine already."""
     return all(callable(getattr(engine, name, None)) for name in ("hosts", "start", "close"))
 
 

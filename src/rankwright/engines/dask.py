@@ -27,14 +27,14 @@ from rankwright.errors import InputError
 
 __all__ = ["DaskHost", "DaskWorkers", "connect", "import_distributed", "is_client", "local_cluster"]
 
-_LOOK = 0.25  # seconds between two looks at the cluster while waiting
+_LOOK = 0.25  # seconds between checks of the cluster while waiting
 _PAUSE = 0.01
-_CONNECT = 5.0  # seconds in which a scheduler, or a worker, must be reached
-_STARTING = 120.0  # seconds that workers have to come, or to start a host
+_CONNECT = 5.0  # seconds to reach a scheduler or a worker
+_STARTING = 120.0  # seconds for workers to appear or to start a host
 
 
 class DaskHost:
-    """A host as an actor; what it is sent and what it answers are frames, as arrays of bytes."""
+    """A host as a Dask actor; requests and answers are frames, sent as arrays of bytes."""
 
     def __init__(self, threads: int, version: str) -> None:
         if version != rankwright.__version__:
@@ -42,7 +42,6 @@ class DaskHost:
         self._host = Host(threads)
 
     def run(self, frames: Sequence[Any]) -> list[Any]:
-        """Answer a message."""
         return _as_arrays(answer(self._host, frames))
 
 
@@ -55,7 +54,7 @@ def _as_arrays(frames: Sequence[Any]) -> list[Any]:
 
 
 def import_distributed() -> Any:
-    """Dask's library, or how to install it."""
+    """Dask's library; an error that says how to install it where it is missing."""
     try:
         import distributed
     except ImportError:
@@ -71,17 +70,17 @@ def is_client(engine: Any) -> bool:
 
 
 def connect(address: str) -> DaskWorkers:
-    """The workers of the scheduler at an address, ``host:port``."""
+    """The workers of a scheduler at ``host:port``."""
     distributed = import_distributed()
     try:
         client = distributed.Client(f"tcp://{address}", timeout=_CONNECT, set_as_default=False)
     except (OSError, ValueError):
-        raise InputError(f"no Dask scheduler answers at {address}; expected host:port of one that runs") from None
+        raise InputError(f"no Dask scheduler answers at {address}; expected host:port of a running one") from None
     return DaskWorkers(client, [client])
 
 
 def local_cluster(n: int | None = None) -> DaskWorkers:
-    """A cluster on this machine, of some workers (default: one for every core); ends with the engine."""
+    """A cluster of ``n`` workers on this machine (default: one per core); ends with the engine."""
     distributed = import_distributed()
     cores = os.cpu_count() or 1
     cluster = distributed.LocalCluster(
@@ -97,7 +96,7 @@ def local_cluster(n: int | None = None) -> DaskWorkers:
 
 
 class _Seat:
-    """A worker, and the actor on it."""
+    """A worker and the actor on it."""
 
     def __init__(self, number: int, address: str, actor: Any) -> None:
         self.number, self.address, self.actor = number, address, actor
@@ -118,23 +117,23 @@ class DaskWorkers:
         What is closed with the engine: a client, a cluster.
     """
 
-    def __init__(self, client: Any, own: Sequence[Any] = ()) -> None:
+    def __init__(self, client: Any, started: Sequence[Any] = ()) -> None:
         if client.asynchronous:
             raise InputError("the Dask client is asynchronous; expected one made with asynchronous=False")
         self.client = client
         self._seats: dict[str, _Seat] = {}
         self._numbers = itertools.count(1)
-        self._direct: bool | None = None  # whether workers can be reached from here; else by way of the scheduler
-        self._finish = weakref.finalize(self, _close, list(own), self._seats)
+        self._direct: bool | None = None  # whether workers can be reached directly; else through the scheduler
+        self._finish = weakref.finalize(self, _close, list(started), self._seats)
 
     def hosts(self) -> Sequence[Any]:
-        """The workers there are; waits for the first one."""
+        """The current workers; waits for the first one."""
         until = time.monotonic() + _STARTING
         while True:
             threads = self._threads()
-            for address in [one for one in self._seats if one not in threads]:
+            for address in [address for address in self._seats if address not in threads]:
                 self._leave(self._seats[address])
-            for address in [one for one in threads if one not in self._seats]:
+            for address in [address for address in threads if address not in self._seats]:
                 self._seats[address] = _Seat(next(self._numbers), address, self._actor(address, threads[address]))
             if self._seats:
                 return sorted(self._seats.values(), key=lambda seat: seat.number)
@@ -143,20 +142,17 @@ class DaskWorkers:
             time.sleep(_LOOK)
 
     def at(self, address: str) -> Any:
-        """The host at the address of a worker, or None."""
         return self._seats.get(address)
 
     def start(self, host: Any, method: str, *arguments: Any, **options: Any) -> Any:
-        """Call a method of a host."""
         self._make_ready(host)
-        return _Reply(self, host, self._sent(host, _as_arrays(pack((method, arguments, options)))))
+        return _Reply(self, host, self._send(host, _as_arrays(pack((method, arguments, options)))))
 
     def close(self) -> None:
         """Drop the hosts, and end what this engine started."""
         self._finish()
 
     def lose(self, seat: _Seat) -> HostLost:
-        """Count a host as lost."""
         self._leave(seat)
         return HostLost(str(seat))
 
@@ -166,11 +162,9 @@ class DaskWorkers:
             raise self.lose(seat)
 
     def gone(self) -> InputError:
-        """The error of a scheduler that is gone."""
         return InputError(f"the Dask scheduler at {self._where()} is gone; expected it to run until the end")
 
     def is_gone(self) -> bool:
-        """Whether the connection to the scheduler is lost."""
         return bool(self.client.status != "running")
 
     def _where(self) -> str:
@@ -184,8 +178,8 @@ class DaskWorkers:
 
     def _threads(self) -> dict[str, int]:
         """The addresses of all workers, with their threads."""
-        found: dict[str, int] = self._from_scheduler(self.client.scheduler.ncores())
-        return found
+        threads: dict[str, int] = self._from_scheduler(self.client.scheduler.ncores())
+        return threads
 
     def _from_scheduler(self, asked: Coroutine[Any, Any, Any]) -> Any:
         answered = self._run(asked)
@@ -239,7 +233,7 @@ class DaskWorkers:
                 self._direct = False
         seat.ready = True
 
-    def _sent(self, seat: _Seat, frames: list[Any]) -> Result[Any]:
+    def _send(self, seat: _Seat, frames: list[Any]) -> Result[Any]:
         from distributed.protocol import to_serialize
 
         message = {"function": "run", "actor": seat.actor.key, "args": [to_serialize(frames)], "kwargs": {}}
@@ -252,18 +246,16 @@ class DaskWorkers:
 
 
 class _Reply:
-    """An answer to come."""
-
     def __init__(self, workers: DaskWorkers, seat: _Seat, answered: Result[Any]) -> None:
         self._workers, self._seat, self._answered = workers, seat, answered
 
     def result(self) -> Any:
-        """Wait for it, with an eye on the cluster."""
+        """Wait for the answer while watching the cluster."""
         while True:
             try:
-                found = self._answered.result(_LOOK)
+                answer = self._answered.result(_LOOK)
                 break
-            except (KeyError, asyncio.CancelledError):  # the worker does not know the actor any more
+            except (KeyError, asyncio.CancelledError):  # the worker no longer knows the actor
                 raise self._workers.lose(self._seat) from None
             except OSError:  # TimeoutError among them
                 if self._workers.is_gone():
@@ -271,9 +263,9 @@ class _Reply:
                 if self._answered.done():
                     raise self._workers.lose(self._seat) from None
                 self._look()
-        if found["status"] != "OK":
-            raise found["exception"]
-        return result_of(found["result"])
+        if answer["status"] != "OK":
+            raise answer["exception"]
+        return result_of(answer["result"])
 
     def _look(self) -> None:
         try:
@@ -284,19 +276,19 @@ class _Reply:
 
 
 def _not_started(error: Any) -> Exception:
-    """Why there is no host on a worker, for people."""
+    """The message for a worker on which no host could be started."""
     if isinstance(error, InputError):
         return error
     if isinstance(error, ImportError) or "deserializ" in str(error):
-        what = "the Dask cluster cannot load Rankwright"
-        return InputError(f"{what}; expected scheduler and workers to have Rankwright {rankwright.__version__}")
+        problem = "the Dask cluster cannot load Rankwright"
+        return InputError(f"{problem}; expected scheduler and workers to have Rankwright {rankwright.__version__}")
     return InputError(f"no host could be started on a Dask worker: {type(error).__name__}: {error}")
 
 
-def _close(own: list[Any], seats: dict[str, _Seat]) -> None:
+def _close(started: list[Any], seats: dict[str, _Seat]) -> None:
     for seat in seats.values():
         if seat.actor.client.status == "running":
             seat.actor.release()
     seats.clear()
-    for one in own:
+    for one in started:
         one.close()

@@ -6,39 +6,28 @@ is computed with features is computed by crews (`rankwright.engines.fleet`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cached_property, reduce
+from pathlib import Path
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data import sparse
 from rankwright.data.blocks import join_ids, sizes_to_indptr
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import batches, feature_bytes, some_queries, stored
+from rankwright.data.parts import feature_bytes, stored, with_features
+from rankwright.data.places import Own, Place, Share, selected
+from rankwright.data.scratch import beside, scratch
+from rankwright.data.statistics import Statistics
+from rankwright.data.threads import Team
 from rankwright.engines.fleet import Crew, Fleet
 from rankwright.errors import InputError
 
-__all__ = ["PartedFeatures", "Share", "gather_parts", "is_parted"]
-
 Array = npt.NDArray[Any]
-
-
-@dataclass(frozen=True, eq=False)
-class Share:
-    """The queries of a selection that are in one part.
-
-    Attributes
-    ----------
-    chosen : ndarray
-        Which queries of the selection these are, ascending.
-    local : ndarray
-        The same as numbers within the part.
-    """
-
-    chosen: Array
-    local: Array
+_BLOCK_BYTES = 1 << 23  # of all parts, at a time, where features are brought together
 
 
 class FeaturesApart(InputError, AttributeError):
@@ -71,8 +60,9 @@ class PartedFeatures:
         dtype: Any,
         nbytes: int,
         joining: str = "rankwright convert FOLDER -o JOINED.rank",
+        statistics: Callable[[], Statistics | None] | None = None,
     ) -> None:
-        self.fleet, self._joining = fleet, joining
+        self.fleet, self._joining, self._statistics = fleet, joining, statistics
         self.starts, self.query_bounds = indptr[:-1], query_bounds
         self.shape, self.dtype, self.nbytes = (int(indptr[-1]), n_features), np.dtype(dtype), nbytes
 
@@ -101,35 +91,13 @@ class PartedFeatures:
             found.append(Share(chosen, numbers[chosen] - self.query_bounds[part]))
         return found
 
-    def scores(self, model: Any, data: RankingData, missing_as_zero: bool = False) -> Array:
-        """A model's scores of all or some of the queries, in their order."""
-        indptr, shares = data.indptr, self.shares(stored(data)[1])
-        found = self._scorers.ask("scores", model, missing_as_zero, own=[(share.local,) for share in shares])
-        scores = np.empty(int(indptr[-1]))
-        for share, own in zip(shares, found, strict=True):
-            at = 0
-            for query in share.chosen.tolist():
-                first, last = indptr[query], indptr[query + 1]
-                scores[first:last] = own[at : at + last - first]
-                at += last - first
-        return scores
+    def statistics(self) -> Statistics | None:
+        """The statistics of all rows, if they are known without reading these."""
+        return None if self._statistics is None else self._statistics()
 
-    def per_query(self, function: Any, data: RankingData) -> Array:
-        """What a function of a data set, found by its name everywhere, gives for all or some of the queries."""
-        shares = self.shares(stored(data)[1])
-        found = self._scorers.ask("applied", function, own=[(share.local,) for share in shares])
-        order = np.concatenate([share.chosen for share in shares])
-        return np.concatenate(found)[np.argsort(order)]
-
-    @property
-    def has_missing(self) -> bool:
-        """Whether some value is missing."""
-        return self._extremes[0]
-
-    @property
-    def largest(self) -> Array:
-        """The largest absolute value of every feature."""
-        return self._extremes[1]
+    def place_of(self, data: RankingData) -> Place:
+        """Where the features of all or some of the queries are."""
+        return Partitions(data)
 
     def doc_ids(self) -> Array | None:
         """The ids of all documents, in the order of the parts; None if some part has none."""
@@ -143,20 +111,97 @@ class PartedFeatures:
         return ids
 
     @cached_property
-    def _extremes(self) -> tuple[bool, Array]:
-        survey = self.fleet.make(Survey)
-        found = survey.ask("extremes")
-        survey.close()
-        return any(missing for missing, _ in found), np.max([largest for _, largest in found], axis=0)
-
-    @cached_property
-    def _scorers(self) -> Crew:
+    def scorers(self) -> Crew:
+        """What scores the documents of every part."""
         return self.fleet.make(Scorer)
 
 
-def is_parted(data: RankingData | None) -> bool:
-    """Whether the features of the data are in parts."""
-    return data is not None and isinstance(stored(data)[0], PartedFeatures)
+class Partitions(Place):
+    """Features in parts, with some or all queries of each."""
+
+    is_partitioned: ClassVar[bool] = True
+
+    def __init__(self, data: RankingData) -> None:
+        super().__init__(data)
+        self._X, self._starts = stored(data)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether a call to an actor costs no trip to another process."""
+        return bool(self._X.fleet.is_here)
+
+    @cached_property
+    def shares(self) -> list[Share]:
+        """The queries of every partition."""
+        shares: list[Share] = self._X.shares(self._starts)
+        return shares
+
+    def taken(self, values: Array, share: Share) -> Array:
+        """A value per document, for those of a share."""
+        return np.asarray(values[self.rows_of(share)])
+
+    def make(self, factory: Callable[..., Any], *shared: Any, own: Own = None, threads: int = 1) -> Crew:
+        """Put an object beside every partition."""
+        given = [()] * len(self.shares) if own is None else own
+        each = [(share.local, *mine) for share, mine in zip(self.shares, given, strict=True)]
+        crew: Crew = self._X.fleet.make(factory, *shared, own=each, threads=threads)
+        return crew
+
+    def recall(self, compute: Callable[[], Mapping[str, Array]]) -> dict[str, Array]:
+        """What ``compute`` gives, or has given before a training was interrupted."""
+        results: dict[str, Array] = self._X.fleet.recall(compute)
+        return results
+
+    def record_to(self, journal: Any) -> None:
+        """Keep what `recall` gives in a journal."""
+        self._X.fleet.journal = journal
+
+    def statistics(self, threads: int = 1, *, summed: bool = True) -> Statistics:
+        """The statistics of the features, read where they are and kept with the data."""
+        kept: Statistics | None = vars(self.data).get("_statistics")
+        if kept is None and len(self._starts) == len(self._X.starts):
+            kept = self._X.statistics()
+        if kept is None or (summed and kept.sums is None):
+            with self.made(Reading, threads=threads) as actors:
+                kept = reduce(Statistics.merge, actors.ask("statistics", summed))
+        vars(self.data)["_statistics"] = kept
+        return kept
+
+    def scores(self, model: Any, missing_as_zero: bool = False) -> Array:
+        """A model's scores in the data's own order."""
+        scores = np.empty(self.data.n_docs)
+        results = self._X.scorers.ask("scores", model, missing_as_zero, own=self._queries)
+        for share, of_share in zip(self.shares, results, strict=True):
+            scores[self.rows_of(share)] = of_share
+        return scores
+
+    def per_query(self, function: Callable[[RankingData], Array]) -> Array:
+        """What a function of a data set, found by its name everywhere, gives for every query."""
+        results = np.concatenate(self._X.scorers.ask("applied", function, own=self._queries))
+        return np.asarray(results[np.argsort(np.concatenate([share.chosen for share in self.shares]))])
+
+    def together(self) -> RankingData:
+        """The same data, with features that are here: in memory if they are few, otherwise in a file without a name.
+
+        The file lies beside the parts where these are on this machine, and in ``TMPDIR`` otherwise; it is gone when
+        the data is.
+        """
+        X = self._X
+        crew = X.fleet.make(Rows)
+        try:
+            forms = crew.ask("form")
+            place = next(
+                (Path(folder) for folder, _ in forms if folder and X.fleet.is_here), Path(tempfile.gettempdir())
+            )
+            sizes = [values for _, values in forms if values is not None]
+            features = _sparse_together(crew, X, place, sizes) if sizes else _dense_together(crew, X, place)
+        finally:
+            crew.close()
+        return with_features(self.data, features)
+
+    @property
+    def _queries(self) -> list[tuple[Array]]:
+        return [(share.local,) for share in self.shares]
 
 
 class Scorer:
@@ -167,21 +212,26 @@ class Scorer:
 
     def scores(self, queries: Array, model: Any, missing_as_zero: bool) -> Array:
         """Scores of some of the part's queries, in the order given."""
-        names = self._data.feature_names
-        some = self._some(queries)
-        found = []
-        for X, indptr in batches(some):
-            given = model.with_missing(X, names) if missing_as_zero else (X, names)
-            found.append(model.score(*given, indptr))
-        return np.concatenate(found, dtype=np.float64) if found else np.empty(0)
+        return Place(selected(self._data, queries)).scores(model, missing_as_zero)
 
     def applied(self, queries: Array, function: Any) -> Any:
         """A function of some of the part's queries."""
-        return function(self._some(queries))
+        return function(selected(self._data, queries))
 
-    def _some(self, queries: Array) -> RankingData:
-        whole = len(queries) == self._data.n_queries and bool((queries == np.arange(len(queries))).all())
-        return self._data if whole else some_queries(self._data, queries)
+
+class Reading:
+    """Reads the features of some queries of a part."""
+
+    def __init__(self, data: RankingData, threads: int, queries: Array) -> None:
+        self._data, self._threads = selected(data, queries), threads
+
+    def statistics(self, summed: bool) -> Statistics:
+        """Their statistics."""
+        team = Team(self._threads)
+        try:
+            return Statistics.of(self._data, team, summed=summed)
+        finally:
+            team.close()
 
 
 class Survey:
@@ -207,32 +257,73 @@ class Survey:
         """The ids of the documents."""
         return None if self._data.doc_ids is None else np.asarray(self._data.doc_ids)
 
-    def extremes(self) -> tuple[bool, Array]:
-        """Whether some value is missing, and the largest absolute value of every feature."""
-        largest, missing = np.zeros(self._data.n_features), False
-        for X in _chunks(self._data):
-            values = X.data if self._data.is_sparse else X
-            if not values.size:
-                continue
-            if self._data.is_sparse:
-                np.maximum.at(largest, X.indices, np.abs(np.nan_to_num(values, nan=0.0, posinf=np.inf, neginf=-np.inf)))
-            else:
-                ends = np.fmin.reduce(X, axis=0), np.fmax.reduce(X, axis=0)
-                largest = np.fmax(largest, np.maximum(np.abs(ends[0]), np.abs(ends[1])))
-            missing = missing or bool(np.isnan(values.min()))
-        return missing, largest
+
+class Rows:
+    """The features of a part, some rows at a time."""
+
+    def __init__(self, data: RankingData, threads: int) -> None:
+        self._data = data
+
+    def form(self) -> tuple[str | None, int | None]:
+        """The folder that the features are in, and how many values are stored; None if all are."""
+        X = self._data.X
+        folder = beside(X)
+        return None if folder is None else str(folder.parent), len(X.data) if sparse.issparse(X) else None
+
+    def block(self, first: int, last: int) -> Any:
+        """Some rows; of sparse ones, their values and columns."""
+        X = self._data.X
+        if not sparse.issparse(X):
+            return np.array(X[first:last])
+        start, stop = X.indptr[min(first, self._data.n_docs)], X.indptr[min(last, self._data.n_docs)]
+        return np.array(X.data[start:stop]), np.array(X.indices[start:stop])
+
+    def ends(self) -> Array:
+        """Where the rows of a sparse part end."""
+        return np.asarray(self._data.X.indptr[1:], np.int64)
 
 
-def _chunks(data: RankingData) -> Iterator[Any]:
-    step = max(1, (1 << 20) // max(1, data.n_features))
-    if data.is_sparse:
-        yield data.X
-        return
-    yield from (data.X[start : start + step] for start in range(0, data.n_docs, step))
+def _bounds(X: PartedFeatures) -> Array:
+    """The rows of every part."""
+    return np.append(X.starts, X.shape[0])[X.query_bounds]
+
+
+def _dense_together(crew: Crew, X: PartedFeatures, place: Path) -> Array:
+    whole = scratch(X.shape, X.dtype, place)
+    bounds = _bounds(X)
+    step = max(1, _BLOCK_BYTES // (X.fleet.n_parts * max(1, X.shape[1]) * X.dtype.itemsize))
+    for first in range(0, int(np.diff(bounds).max()), step):
+        for start, rows in zip(bounds.tolist(), crew.ask("block", first, first + step), strict=False):
+            whole[start + first : start + first + len(rows)] = rows
+    whole.flags.writeable = False
+    return whole
+
+
+def _sparse_together(crew: Crew, X: PartedFeatures, place: Path, many: list[int]) -> Any:
+    bounds, filled = _bounds(X), np.concatenate([[0], np.cumsum(many)]).astype(np.int64)
+    index = np.int32 if filled[-1] < 2**31 else np.int64
+    values, columns = scratch((int(filled[-1]),), X.dtype, place), scratch((int(filled[-1]),), index, place)
+    starts = [own + start for own, start in zip(crew.ask("ends"), filled.tolist(), strict=False)]
+    indptr = np.concatenate([[0], *starts]).astype(index)
+    at = filled[:-1].copy()
+    step = max(1, int(_BLOCK_BYTES // max(1, 16 * X.fleet.n_parts * max(1, int(filled[-1]) // max(1, X.shape[0])))))
+    for first in range(0, int(np.diff(bounds).max()), step):
+        for part, (own, places) in enumerate(crew.ask("block", first, first + step)):
+            values[at[part] : at[part] + len(own)] = own
+            columns[at[part] : at[part] + len(own)] = places
+            at[part] += len(own)
+    for array in (values, columns, indptr):
+        array.flags.writeable = False
+    return sparse.csr_array((values, columns, indptr), shape=X.shape)
 
 
 def gather_parts(
-    fleet: Fleet, place: str = "FOLDER", *, repair: str | None = None, joining: str | None = None
+    fleet: Fleet,
+    place: str = "FOLDER",
+    *,
+    repair: str | None = None,
+    joining: str | None = None,
+    statistics: Callable[[], Statistics | None] | None = None,
 ) -> RankingData:
     """The data of all parts, in their order; a query that is in two of them is refused.
 
@@ -245,6 +336,8 @@ def gather_parts(
     repair, joining : str, optional
         What brings the documents of every query together, and what makes one data set of the parts; default: commands
         for a folder.
+    statistics : callable, optional
+        Gives the statistics of the features of all parts, if they are known.
     """
     survey = fleet.make(Survey)
     facts = survey.ask("facts")
@@ -261,7 +354,9 @@ def gather_parts(
     _check_whole(ids, query_bounds, fleet, place, repair)
     indptr = sizes_to_indptr(np.concatenate([part["sizes"] for part in facts]))
     n_features, dtype, _ = facts[0]["form"]
-    X = PartedFeatures(fleet, indptr, query_bounds, n_features, dtype, sum(part["bytes"] for part in facts), joining)
+    X = PartedFeatures(
+        fleet, indptr, query_bounds, n_features, dtype, sum(part["bytes"] for part in facts), joining, statistics
+    )
     labels = np.concatenate([part["labels"] for part in facts])
     for array in (labels, indptr, ids):
         array.flags.writeable = False

@@ -1,7 +1,7 @@
-"""Dask DataFrames as data: each partition is a part, made by a task and used on the worker where it lies.
+"""Dask DataFrames as data: each partition is a part, made by a task and used on the worker that holds it.
 
-The driver keeps Dask's futures of the parts, so Dask makes a part that is lost with a worker again, from the tasks of
-the frame; nothing is ever sent from here.
+The driver keeps Dask's futures of the parts, so Dask recomputes a part lost with its worker from the frame's own tasks;
+the driver sends no data.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from functools import partial
 from typing import Any
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.tables import from_frame
 from rankwright.engines.dask import DaskWorkers, import_distributed
 from rankwright.engines.fleet import Fleet
 from rankwright.errors import InputError
+from rankwright.io.features import from_frame
 
 __all__ = ["FrameSource", "frame_fleet", "is_dask_frame"]
 
 _PAUSE = 0.01
-_LOOK = 0.25  # seconds between two looks at the cluster while waiting
+_LOOK = 0.25  # seconds between checks of the cluster while waiting
 
 
 class FrameSource:
-    """A part that a Dask task makes; another task, on the worker that is to use it, hands it over.
+    """A part made by a Dask task; a second task, pinned to the part's worker, hands it over to the actor there.
 
     Parameters
     ----------
@@ -44,25 +44,25 @@ class FrameSource:
         return FrameSource, (self.key, self.name)
 
     def bring(self, host: Any) -> None:
-        """Start to hand the part over to a host."""
+        """Start handing the part over to a host."""
         assert self._workers is not None
         submit = self._workers.client.submit
         self._brought = submit(_shelve, self.key, self._future, workers=[host.address], pure=False)
 
     def arrive(self, host: Any) -> None:
-        """Wait until the host can load it; HostLost if that host is gone."""
+        """Wait until the host can load the part; HostLost if that host is gone."""
         assert self._workers is not None
         _wait(self._brought, self.name, partial(self._workers.check, host))
         self._brought = None
 
     def load(self) -> RankingData:
-        """The part, which was handed over: the very object that Dask has on this worker."""
-        found: RankingData = _shelf().pop(self.key)
-        return found
+        """The part that was handed over: the very object that Dask has on this worker."""
+        data: RankingData = _shelf().pop(self.key)
+        return data
 
 
 def _shelf() -> dict[str, Any]:
-    """What was handed over to this Dask worker and has not been taken."""
+    """Parts handed over to this Dask worker and not yet taken."""
     shelf: dict[str, Any] = vars(import_distributed().get_worker()).setdefault("_rankwright_parts", {})
     return shelf
 
@@ -72,7 +72,7 @@ def _shelve(key: str, data: RankingData) -> None:
 
 
 def is_dask_frame(frame: Any) -> bool:
-    """Whether this is a Dask DataFrame; does not load Dask."""
+    """Test for a Dask DataFrame without loading Dask."""
     return type(frame).__module__.startswith(("dask.dataframe", "dask_expr")) and hasattr(frame, "to_delayed")
 
 
@@ -80,9 +80,9 @@ def frame_fleet(
     frame: Any,
     workers: DaskWorkers,
     *,
-    qid: str = "qid",
-    label: str = "label",
-    docid: str = "docid",
+    qid: str | None = None,
+    label: str | None = None,
+    docid: str | None = None,
     features: Sequence[str] | None = None,
     closes: bool = True,
 ) -> Fleet:
@@ -100,26 +100,26 @@ def frame_fleet(
         Whether closing the fleet closes the engine.
     """
     for name in (qid, label, *(features or ())):
-        if name not in frame.columns:
+        if name is not None and name not in frame.columns:
             raise InputError(f"the Dask DataFrame has no column {name!r}; it has {', '.join(map(str, frame.columns))}")
-    futures = _made(frame, workers, {"qid": qid, "label": label, "docid": docid, "features": features})
+    futures = _make_partitions(frame, workers, {"qid": qid, "label": label, "docid": docid, "features": features})
     client = workers.client
     sizes = client.gather([client.submit(_size, future, pure=False) for future in futures])
-    kept = [part for part, size in enumerate(sizes) if size]
-    if not kept:
+    filled = [part for part, size in enumerate(sizes) if size]
+    if not filled:
         raise InputError("the Dask DataFrame has no rows")
-    sources = [FrameSource(futures[part].key, f"partition {part}", workers, futures[part]) for part in kept]
-    where = client.who_has([futures[part] for part in kept])
+    sources = [FrameSource(futures[part].key, f"partition {part}", workers, futures[part]) for part in filled]
+    where = client.who_has([futures[part] for part in filled])
     workers.hosts()
     homes = {}
     for number, source in enumerate(sources):
-        found = [workers.at(address) for address in where.get(source.key, ())]
-        if any(found):
-            homes[number] = next(host for host in found if host is not None)
-    return Fleet(workers, sources, [sizes[part] for part in kept], homes=homes, closes=closes)
+        hosts = [workers.at(address) for address in where.get(source.key, ())]
+        if any(hosts):
+            homes[number] = next(host for host in hosts if host is not None)
+    return Fleet(workers, sources, [sizes[part] for part in filled], homes=homes, closes=closes)
 
 
-def _made(frame: Any, workers: DaskWorkers, columns: dict[str, Any]) -> list[Any]:
+def _make_partitions(frame: Any, workers: DaskWorkers, columns: dict[str, Any]) -> list[Any]:
     """Futures of all partitions as ranking data, done."""
     import dask
 
@@ -131,12 +131,12 @@ def _made(frame: Any, workers: DaskWorkers, columns: dict[str, Any]) -> list[Any
 
 
 def _wait(future: Any, name: str, look: Callable[[], Any]) -> None:
-    """Wait for a task, with an eye on the cluster; InputError if it fails."""
+    """Wait for a task while watching the cluster; InputError if it fails."""
     looked = time.monotonic()
-    while future.status in ("pending", "lost"):  # what was lost is made again
+    while future.status in ("pending", "lost"):  # Dask recomputes what was lost
         time.sleep(_PAUSE)
         if time.monotonic() - looked > _LOOK:
-            look()  # raises an error where waiting is in vain
+            look()  # raises an error where waiting is futile
             looked = time.monotonic()
     if future.status == "finished":
         return

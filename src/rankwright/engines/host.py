@@ -1,4 +1,4 @@
-"""What runs where the parts are: a host loads parts, keeps objects beside each of them, and calls their methods.
+"""The code that runs beside the data: a host loads parts, keeps objects beside each of them, and calls their methods.
 
 One host in this process, one in every worker process, one on every Dask worker: the code is the same, and what it
 computes depends on the part alone.
@@ -13,20 +13,20 @@ import numpy as np
 
 __all__ = ["Call", "Factory", "Host", "Key", "Source", "add_up"]
 
-Factory = Callable[..., Any]  # (data, threads, *arguments) -> object; found by its name wherever it runs
+Factory = Callable[..., Any]  # (data, threads, *arguments) -> object; pickled by name
 Call = tuple[str, tuple[Any, ...]]  # the name of a method, and its arguments
 Key = tuple[str, int]  # the name of a fleet, and the number of one of its parts, or of its crews
 
 
 class Source(Protocol):
-    """Where a part comes from; travels to the host that loads it.
+    """The origin of a part; travels to the host that loads it.
 
-    A source may also have ``bring(host)`` and ``arrive(host)``: they are called before the host is asked to load, where
-    the part has to be brought there; the second waits for that.
+    A source may also have ``bring(host)`` and ``arrive(host)``, called before the host loads: the first starts to send
+    the part there, the second waits for it.
     """
 
     def load(self) -> Any:
-        """The part: a RankingData, features left in their file where that is possible."""
+        """The part as RankingData, with features left in their file where possible."""
 
 
 class Host:
@@ -45,7 +45,6 @@ class Host:
         self._loads: dict[Key, int] = {}
 
     def load(self, part: Key, source: Source) -> None:
-        """Load a part, unless it is here."""
         if part not in self._data:
             self._data[part] = source.load()
             self._loads[part] = self._loads.get(part, 0) + 1
@@ -55,7 +54,6 @@ class Host:
         return dict(self._loads)
 
     def make(self, crew: Key, part: Key, factory: Factory, threads: int, arguments: tuple[Any, ...]) -> None:
-        """Put an object of a crew beside a part."""
         self.drop(crew, part)
         self._objects[crew, part] = factory(self._data[part], self._threads or threads, *arguments)
 
@@ -64,30 +62,28 @@ class Host:
     ) -> dict[Key, Any]:
         """Call a method of the crew's object beside each of some parts; ``shared`` arguments come after its own.
 
-        With ``summed`` the results are whole numbers, of which only the sum is asked for: it comes under the lowest
-        part.
+        With ``summed`` the results are integers of which only the sum is needed; it is returned under the lowest part.
         """
-        found: dict[Key, Any] = {}
+        results: dict[Key, Any] = {}
         for part in sorted(calls):
-            method, own = calls[part]
-            result = getattr(self._objects[crew, part], method)(*own, *shared)
-            if summed and found:
-                first = next(iter(found))
-                found[first] = add_up([found[first], result])
+            method, arguments = calls[part]
+            result = getattr(self._objects[crew, part], method)(*arguments, *shared)
+            if summed and results:
+                first = next(iter(results))
+                results[first] = add_up([results[first], result])
             else:
-                found[part] = result
-        return found
+                results[part] = result
+        return results
 
     def several(self, calls: Sequence[Call]) -> None:
-        """Call several methods of this host, one after the other: one message instead of many."""
+        """Several calls in one message, in order."""
         for method, arguments in calls:
             getattr(self, method)(*arguments)
 
     def drop(self, crew: Key, part: Key) -> None:
-        """Forget an object."""
-        gone = self._objects.pop((crew, part), None)
-        if hasattr(gone, "close"):
-            gone.close()
+        dropped = self._objects.pop((crew, part), None)
+        if hasattr(dropped, "close"):
+            dropped.close()
 
     def unload(self, part: Key) -> None:
         """Forget a part, and the objects beside it."""
@@ -96,19 +92,17 @@ class Host:
         self._data.pop(part, None)
 
     def leave(self, fleet: str) -> None:
-        """Forget all parts of a fleet, and the objects beside them."""
         for part in [part for part in self._data if part[0] == fleet]:
             self.unload(part)
 
     def close(self) -> None:
-        """Forget all objects and parts."""
         for crew, part in list(self._objects):
             self.drop(crew, part)
         self._data.clear()
 
 
 def add_up(results: Sequence[Any]) -> Any:
-    """The sum of whole numbers, of arrays of them, or of tuples of such: the same in any order.
+    """The sum of integers, of arrays of them, or of tuples of such: the same in any order.
 
     Examples
     --------

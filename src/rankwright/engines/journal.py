@@ -1,9 +1,9 @@
-"""The journal of a training: results in the order in which they came, in a file that outlives its writer.
+"""The journal of a training run: its results in order, in a file that outlives its writer.
 
-A file is a line that names the format, then records: length and CRC-32, then the record, which is JSON (length first)
-and the bytes of arrays. The first record is the key: everything that decides the training. Records are only appended.
-One that is cut short or damaged ends the file for its reader, who computes from there on and comes to the same results.
-Nothing in a file is ever run.
+A file is a line that names the format, then records: length and CRC-32, then JSON (length first) and the bytes of
+arrays. The first record is the key: everything that decides the result of training. Records are only appended. A
+truncated or damaged record ends the file for its reader, who computes from there on, with the same results. Reading
+never runs code.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from rankwright.errors import InputError, shown
 
 try:
     import fcntl
-except ImportError:  # there are no such locks on this system
+except ImportError:  # this system has no such locks
     fcntl = None  # type: ignore[assignment]
 
 __all__ = ["Journal", "read_key"]
@@ -35,7 +35,7 @@ _MAGIC = b"Rankwright journal 1\n"
 _HEAD = struct.Struct("<QI")  # bytes and CRC-32 of a record
 _LENGTH = struct.Struct("<I")  # bytes of its JSON
 _DTYPE = re.compile(r"[<|][biuf][1248]")
-_SYNC = 1.0  # seconds between two times that the disk must have it all
+_SYNC = 1.0  # seconds between syncs to disk
 
 
 class Journal:
@@ -73,32 +73,32 @@ class Journal:
         self.path = Path(path)
         self.recalled = self.recorded = 0
         self._synced = time.monotonic()
-        known = json.loads(json.dumps(key))
+        readable = json.loads(json.dumps(key))
         try:
             self._file: IO[bytes] = open(self.path, "r+b" if resume else "a+b")  # noqa: SIM115 - closed by close
         except FileNotFoundError:
-            raise InputError("is not there, so there is nothing to resume; leave out --resume", self.path) from None
+            raise InputError("does not exist, so there is nothing to resume; leave out --resume", self.path) from None
         except OSError as error:
             raise InputError(f"cannot be written: {error.strerror or error}", self.path) from None
         try:
             self._claim()
             self._replays = resume
             if resume:
-                _check_key(_first(self._file, self.path), known, self.path)
+                _check_key(_first(self._file, self.path), readable, self.path)
             else:
-                self._begin(known)
+                self._begin(readable)
         except BaseException:
             self._file.close()
             raise
 
     def recall(self, compute: Callable[[], Mapping[str, Any]]) -> dict[str, Array]:
-        """The next result of the file; where there is none, what ``compute`` gives, which is added to the file."""
+        """The next result of the file; where there is none, the result of ``compute``, which is appended."""
         if self._replays:
             start = self._file.tell()
-            found = _next_record(self._file)
-            if found is not None:
+            record = _next_record(self._file)
+            if record is not None:
                 self.recalled += 1
-                return found[1]
+                return record[1]
             self._replays = False
             self._file.seek(start)
             self._file.truncate()
@@ -108,13 +108,12 @@ class Journal:
         return arrays
 
     def close(self) -> None:
-        """Close the file, which stays."""
         if not self._file.closed:
             self._file.flush()
             self._file.close()
 
     def remove(self) -> None:
-        """Close the file and remove it: the work is done."""
+        """Close and remove the file: the work is done."""
         self.close()
         self.path.unlink(missing_ok=True)
 
@@ -151,7 +150,7 @@ class Journal:
             try:
                 fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                raise InputError("is being written by another training; expected to be the only one", self.path) from (
+                raise InputError("is being written by another training run; expected no other writer", self.path) from (
                     None
                 )
             except OSError:
@@ -159,7 +158,7 @@ class Journal:
 
 
 def read_key(path: str | Path) -> Any:
-    """What decides the training of a journal; None if there is no journal, or nothing in it."""
+    """The key that a journal was written for; None without a journal or if it is empty."""
     try:
         with open(path, "rb") as file:
             return _first(file, Path(path))
@@ -169,19 +168,21 @@ def read_key(path: str | Path) -> Any:
 
 def _first(file: IO[bytes], path: Path) -> Any:
     file.seek(0)
-    found = _next_record(file) if file.read(len(_MAGIC)) == _MAGIC else None
-    if found is None or "key" not in found[0]:
-        raise InputError("is not a journal that can be resumed; leave out --resume to start anew", path)
-    return found[0]["key"]
+    record = _next_record(file) if file.read(len(_MAGIC)) == _MAGIC else None
+    if record is None or "key" not in record[0]:
+        raise InputError("is not a journal that can be resumed; leave out --resume to start over", path)
+    return record[0]["key"]
 
 
 def _check_key(there: Any, here: Any, path: Path) -> None:
-    """Refuse the journal of another training, and say what differs."""
+    """Refuse the journal of a different training run, and say what differs."""
     if there == here:
         return
     names = [name for name in {**here, **there} if there.get(name) != here.get(name)]
     values = f"{names[0]} was {shown(there.get(names[0]))} and is {shown(here.get(names[0]))}"
-    raise InputError(f"is of another training: {values}; expected the same, or no --resume to start anew", path)
+    raise InputError(
+        f"belongs to another training run: {values}; expected the same, or no --resume to start over", path
+    )
 
 
 def _next_record(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, Array]] | None:
@@ -190,8 +191,8 @@ def _next_record(file: IO[bytes]) -> tuple[dict[str, Any], dict[str, Array]] | N
     if len(head) < _HEAD.size:
         return None
     length, total = _HEAD.unpack(head)
-    left = os.fstat(file.fileno()).st_size - file.tell()
-    record = file.read(length) if length <= left else b""
+    remaining = os.fstat(file.fileno()).st_size - file.tell()
+    record = file.read(length) if length <= remaining else b""
     if len(record) < max(length, _LENGTH.size) or zlib.crc32(record) != total:
         return None
     try:

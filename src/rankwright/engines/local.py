@@ -1,4 +1,4 @@
-"""The engine that is always there: one host, in this process."""
+"""The default engine: one host, in this process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Done:
 
 
 class Local:
-    """Everything here, one part after the other."""
+    """All parts in this process, one after the other."""
 
     is_here = True
 
@@ -28,13 +28,10 @@ class Local:
         self.host = Host()
 
     def hosts(self) -> Sequence[Any]:
-        """The one host."""
         return [0]
 
     def start(self, host: Any, method: str, *arguments: Any, **options: Any) -> _Done:
-        """Call a method now."""
         return _Done(getattr(self.host, method)(*arguments, **options))
 
     def close(self) -> None:
-        """Forget all."""
         self.host.close()

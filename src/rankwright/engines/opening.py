@@ -1,8 +1,8 @@
-"""Opening data in parts: a folder of parts, of Parquet files or of data folders, or a Dask DataFrame."""
+"""Opening partitioned data: a folder of Parquet files or of data folders, or a Dask DataFrame."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rankwright.data.dataset import RankingData
@@ -15,6 +15,8 @@ from rankwright.engines.fleet import Fleet
 from rankwright.engines.frames import frame_fleet, is_dask_frame
 from rankwright.engines.host import Source
 from rankwright.errors import InputError
+from rankwright.io.features import by_role
+from rankwright.io.roles import find_query
 
 __all__ = ["open_parts"]
 
@@ -25,10 +27,11 @@ def open_parts(
     source: Any,
     engine: Any = None,
     *,
-    qid: str = "qid",
-    label: str = "label",
-    docid: str = "docid",
+    qid: str | None = None,
+    label: str | None = None,
+    docid: str | None = None,
     features: Sequence[str] | None = None,
+    columns: Mapping[str, str] | None = None,
 ) -> RankingData:
     """Open data in parts; features stay where they are, labels, queries and ids come here.
 
@@ -42,7 +45,9 @@ def open_parts(
         Where parts are used: ``"processes"``, ``"dask://host:port"``, …; default: in this process, one after the other.
         A Dask DataFrame is used on the cluster of its client; default: the current one.
     qid, label, docid, features
-        The columns of a Dask DataFrame, as in :func:`rankwright.from_frame`.
+        The columns of a Dask DataFrame or of Parquet files, as in :func:`rankwright.from_frame`.
+    columns : mapping, optional
+        Columns of Parquet files by role, as :func:`rankwright.read_data` takes them.
 
     Returns
     -------
@@ -58,19 +63,21 @@ def open_parts(
     """
     if is_dask_frame(source):
         return _open_frame(source, engine, {"qid": qid, "label": label, "docid": docid, "features": features})
-    if (qid, label, docid, features) != ("qid", "label", "docid", None):
-        raise InputError("qid, label, docid and features name columns of a Dask DataFrame; a folder has its own")
+    roles = by_role(columns, qid, docid, label)
     sources: list[Source]
+    known = None
     if is_parts(source):
-        found = read_manifest(source)
-        sources, sizes = [*found.sources], [part.documents for part in found.parts]
+        if roles or features is not None:
+            raise InputError("has no columns to name; expected Parquet files or a Dask DataFrame", source)
+        manifest = read_manifest(source)
+        sources, sizes, known = [*manifest.sources], [part.documents for part in manifest.parts], manifest.total
     else:
-        pieces = piece_sources(source)
+        pieces = piece_sources(source, roles, features)
         sources, sizes = [*pieces], [piece.n_docs for piece in pieces]
     transport = engine_of(engine)
     closes = transport is not engine
     try:
-        return gather_parts(Fleet(transport, sources, sizes, closes=closes), str(source))
+        return gather_parts(Fleet(transport, sources, sizes, closes=closes), str(source), statistics=known)
     except BaseException:
         if closes:
             transport.close()
@@ -84,7 +91,7 @@ def _open_frame(frame: Any, engine: Any, columns: dict[str, Any]) -> RankingData
     closes = not is_transport(engine)
     try:
         fleet = frame_fleet(frame, workers, closes=closes, **columns)
-        repair = f"frame.shuffle({columns['qid']!r})"
+        repair = f"frame.shuffle({columns['qid'] or find_query(list(map(str, frame.columns)))!r})"
         return gather_parts(fleet, _FRAME, repair=repair, joining="rankwright.from_frame(frame.compute())")
     except BaseException:
         if closes:

@@ -1,7 +1,7 @@
 """Worker processes on this machine, started anew (never forked), each with one host.
 
-A worker that ends, however it does, is a lost host, and a new one takes its place. Workers are started when they are
-first asked for something, and end with this process.
+A worker that ends, for whatever reason, is a lost host, and a new one replaces it. Workers start on first use and end
+with this process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from rankwright.errors import InputError
 
 __all__ = ["Processes"]
 
-_PATIENCE = 5.0  # seconds that a worker has to end
+_PATIENCE = 5.0  # seconds for a worker to end
 _START = "import json, sys; sys.path[:] = json.loads(sys.argv[1]); from rankwright.engines.worker import main; main({})"
 
 
@@ -52,7 +52,7 @@ class Processes:
         self._finish = weakref.finalize(self, _end, self._workers)
 
     def hosts(self) -> Sequence[Any]:
-        """The workers that are alive, and new ones for those that are not."""
+        """The workers, those that died replaced by new ones."""
         lost = [worker for worker in self._workers if not worker.alive()]
         _end(lost)
         for worker in lost:
@@ -63,24 +63,22 @@ class Processes:
         return [worker.number for worker in self._workers]
 
     def start(self, host: Any, method: str, *arguments: Any, **options: Any) -> Any:
-        """Ask a worker for something."""
         for worker in self._workers:
             if worker.number == host:
                 return worker.ask((method, arguments, options))
         raise HostLost
 
     def pids(self) -> list[int]:
-        """The process ids of the workers that were started and are alive."""
+        """Process ids of the workers that are alive."""
         return [worker.process.pid for worker in self._workers if worker.process is not None and worker.alive()]
 
     def close(self) -> None:
-        """End the workers."""
         _end(self._workers)
         self._workers.clear()
 
 
 class _Worker:
-    """One process, and what it has been asked."""
+    """A worker process and the calls sent to it."""
 
     def __init__(self, number: int, threads: int) -> None:
         self.number = number
@@ -89,7 +87,7 @@ class _Worker:
         self._asked = 0
         self._broken = False
         self._awaited: weakref.WeakValueDictionary[int, _Answer] = weakref.WeakValueDictionary()
-        self._early: dict[int, list[Any]] = {}  # answers read while another one was waited for
+        self._early: dict[int, list[Any]] = {}  # answers read while waiting for another one
 
     def alive(self) -> bool:
         return not self._broken and (self.process is None or self.process.poll() is None)
@@ -105,26 +103,26 @@ class _Worker:
             self._during(write_message, self.process.stdin.fileno(), self._asked, frames)
         except (OSError, ValueError):  # ValueError: closed
             raise HostLost from None
-        self._awaited[self._asked] = found = _Answer(self, self._asked)
-        return found
+        self._awaited[self._asked] = answer = _Answer(self, self._asked)
+        return answer
 
     def wait(self, number: int) -> list[Any]:
-        """The answer of a number; others are kept if somebody will ask for them."""
+        """The answer with a number; others are kept if somebody will ask for them."""
         assert self.process is not None
         assert self.process.stdout is not None
         while number not in self._early:
             if self._broken:
                 raise HostLost
             try:
-                found, frames = self._during(read_message, self.process.stdout.fileno())
+                answered, frames = self._during(read_message, self.process.stdout.fileno())
             except (EOFError, OSError, ValueError):
                 raise HostLost from None
-            if found in self._awaited:
-                self._early[found] = frames
+            if answered in self._awaited:
+                self._early[answered] = frames
         return self._early.pop(number)
 
     def _during(self, work: Any, *arguments: Any) -> Any:
-        """Read or write; a message that was interrupted leaves a pipe that cannot be used."""
+        """Read or write; after an interrupted message the pipe is unusable."""
         try:
             return work(*arguments)
         except BaseException:
@@ -133,18 +131,15 @@ class _Worker:
 
 
 class _Answer:
-    """An answer to come."""
-
     def __init__(self, worker: _Worker, number: int) -> None:
         self._worker, self._number = worker, number
 
     def result(self) -> Any:
-        """Wait for it."""
         return result_of(self._worker.wait(self._number))
 
 
 def _end(workers: Sequence[_Worker]) -> None:
-    """End processes: their input ends, and they with it; what does not is killed."""
+    """End processes by closing their input; kill those that do not end."""
     started = [worker.process for worker in workers if worker.process is not None]
     for process in started:
         for pipe in (process.stdin, process.stdout):

@@ -1,6 +1,7 @@
 """Calls and answers as bytes: pickle protocol 5, with the memory of arrays beside it instead of copied into it.
 
-The arrays of what arrives can be written to, wherever it came from: code sees the same kind of array with any engine.
+Arrays arrive writable, so code sees the same kind of array with any engine. Pickling here rather than in Dask makes
+what a worker cannot load an error of the call, not a broken connection.
 """
 
 from __future__ import annotations
@@ -34,14 +35,13 @@ def pack(value: Any) -> list[Frame]:
 
 
 def unpack(frames: Sequence[Any]) -> Any:
-    """The value of frames."""
     head, *rest = frames
     writable = [bytearray(frame) if memoryview(frame).readonly else frame for frame in rest]
     return pickle.loads(head, buffers=writable)
 
 
 def answer(host: Host, frames: Sequence[Any]) -> list[Frame]:
-    """Do what frames ask of a host: its result, or the error, as frames."""
+    """Carry out the request in frames: its result, or the error, as frames."""
     try:
         method, arguments, options = unpack(frames)
         return pack((True, getattr(host, method)(*arguments, **options)))
@@ -50,15 +50,15 @@ def answer(host: Host, frames: Sequence[Any]) -> list[Frame]:
 
 
 def result_of(frames: Sequence[Any]) -> Any:
-    """What an answer says; raises the error if it is one."""
-    good, value = unpack(frames)
-    if good:
+    """The result in an answer; raises the error if it holds one."""
+    succeeded, value = unpack(frames)
+    if succeeded:
         return value
     raise value
 
 
 def _portable(error: Exception) -> Exception:
-    """An error that can be raised in another process, with what led to it."""
+    """An error with its traceback, in a form that another process can raise."""
     where = "".join(traceback.format_exception(error))
     try:
         error.add_note(f"Where it was raised:\n{where}")

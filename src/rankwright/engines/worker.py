@@ -1,7 +1,7 @@
-"""A worker process: one host, which is asked through the standard input and answers through the standard output.
+"""A worker process: one host that reads requests from standard input and writes answers to standard output.
 
 A message is a number, the number of its frames and their lengths, then the frames (`rankwright.engines.wire`). The
-process ends, in the middle of whatever it does, when its standard input ends, and with that when its parent does.
+process ends at once when its standard input does, and so when its parent ends.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from rankwright.engines.wire import Frame, answer
 __all__ = ["main", "read_message", "write_message"]
 
 _HEAD = struct.Struct("<QQ")  # the message's number, its frames
-_MOST = 1 << 30  # bytes a system writes at once, at least
+_MOST = 1 << 30  # bytes that every system writes at once
 
 
 def read_message(descriptor: int) -> tuple[int, list[bytearray]]:
-    """The next message; EOFError where the pipe ends."""
+    """The next message; EOFError at the end of the pipe."""
     number, n_frames = _HEAD.unpack(_read(descriptor, _HEAD.size))
     lengths = struct.unpack(f"<{n_frames}Q", _read(descriptor, 8 * n_frames))
     return number, [_read(descriptor, length) for length in lengths]
@@ -42,31 +42,31 @@ def write_message(descriptor: int, number: int, frames: Sequence[Frame]) -> None
 
 
 def _read(descriptor: int, length: int) -> bytearray:
-    found = bytearray(length)
-    view = memoryview(found)
+    message = bytearray(length)
+    view = memoryview(message)
     while view:
-        got = os.readv(descriptor, [view[:_MOST]]) if hasattr(os, "readv") else _read_into(descriptor, view)
-        if not got:
+        n_read = os.readv(descriptor, [view[:_MOST]]) if hasattr(os, "readv") else _read_into(descriptor, view)
+        if not n_read:
             raise EOFError
-        view = view[got:]
-    return found
+        view = view[n_read:]
+    return message
 
 
 def _read_into(descriptor: int, view: memoryview) -> int:
-    some = os.read(descriptor, min(len(view), 1 << 20))
-    view[: len(some)] = some
-    return len(some)
+    piece = os.read(descriptor, min(len(view), 1 << 20))
+    view[: len(piece)] = piece
+    return len(piece)
 
 
 def main(threads: int) -> None:
-    """Answer until the standard input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C in a terminal is for the parent
-    asked, answers = os.dup(0), os.dup(1)
-    with open(os.devnull, "rb") as nothing:
-        os.dup2(nothing.fileno(), 0)
-    os.dup2(2, 1)  # what is printed does not belong between the answers
+    """Answer requests until the standard input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent
+    requests, answers = os.dup(0), os.dup(1)
+    with open(os.devnull, "rb") as null:
+        os.dup2(null.fileno(), 0)
+    os.dup2(2, 1)  # output of print must not mix with the answers
     waiting: queue.SimpleQueue[tuple[int, list[Any]]] = queue.SimpleQueue()
-    threading.Thread(target=_receive, args=(asked, waiting), daemon=True).start()
+    threading.Thread(target=_receive, args=(requests, waiting), daemon=True).start()
     host = Host(threads)
     while True:
         number, frames = waiting.get()
@@ -74,7 +74,7 @@ def main(threads: int) -> None:
 
 
 def _receive(descriptor: int, waiting: queue.SimpleQueue[tuple[int, list[Any]]]) -> None:
-    """Take messages while the host works; end the process with the pipe."""
+    """Receive messages while the host works; end the process with the pipe."""
     while True:
         try:
             waiting.put(read_message(descriptor))

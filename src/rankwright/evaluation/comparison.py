@@ -11,12 +11,16 @@ import numpy.typing as npt
 
 from rankwright.errors import InputError
 from rankwright.evaluation.display import DisplayedComparison
-from rankwright.evaluation.power import queries_needed
-from rankwright.evaluation.significance import CORRECTIONS, TESTS, bootstrap_intervals, corrected, p_value
-from rankwright.evaluation.table import JUDGED, Evaluation, check_alike, shared_notes
+from rankwright.evaluation.evaluate import JUDGED, Evaluation, check_alike, shared_notes
+from rankwright.evaluation.significance import (
+    CORRECTIONS,
+    TESTS,
+    bootstrap_intervals,
+    corrected,
+    p_value,
+    queries_needed,
+)
 from rankwright.measures import Measure
-
-__all__ = ["Comparison", "Difference", "compare", "difference_of"]
 
 Array = npt.NDArray[Any]
 _TIE = 1e-12  # values closer than rounding are a tie
@@ -93,8 +97,8 @@ class Comparison(DisplayedComparison):
         )
 
     def _needed(self) -> str:
-        what = f"for {self.power:.0%} power of a two-tailed paired t-test at p < {self.alpha:.3g}"
-        return f"queries needed: {what}, if the true difference is the one seen"
+        condition = f"for {self.power:.0%} power of a two-tailed paired t-test at p < {self.alpha:.3g}"
+        return f"queries needed: {condition}, if the true difference is the one seen"
 
 
 def compare(
@@ -260,14 +264,16 @@ def _matched(system: Evaluation, base: Evaluation, measure: Measure, column: int
 def _unmatched(system: Evaluation, base: Evaluation) -> list[str]:
     ours, theirs = set(system.query_ids.tolist()), set(base.query_ids.tolist())
     pairs = ((system.name, base.name, len(ours - theirs)), (base.name, system.name, len(theirs - ours)))
-    return [f"queries of {one} not in {other}: {n}, left out" for one, other, n in pairs if n]
+    return [f"queries of {name} not in {other}: {n}, left out" for name, other, n in pairs if n]
 
 
 def _favoured(system: Evaluation, base: Evaluation) -> list[str]:
     """A warning if the judgements know one side's documents better: those without a judgement count as not relevant."""
-    shares = {one.name: float(one.facts[JUDGED]) for one in (base, system) if JUDGED in one.facts}
+    shares = {
+        evaluation.name: float(evaluation.facts[JUDGED]) for evaluation in (base, system) if JUDGED in evaluation.facts
+    }
     if len(shares) < 2 or abs(shares[base.name] - shares[system.name]) <= _CLEARLY:
         return []
     more, less = sorted(shares, key=shares.__getitem__, reverse=True)
-    told = f"{JUDGED} is {shares[more]:.2f} for {more} and {shares[less]:.2f} for {less}"
-    return [f"warning: {told}: the judgements favour {more}; judge more of the top of {less}"]
+    figures = f"{JUDGED} is {shares[more]:.2f} for {more} and {shares[less]:.2f} for {less}"
+    return [f"warning: {figures}: the judgements favour {more}; judge more of the top of {less}"]

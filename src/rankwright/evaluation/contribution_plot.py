@@ -53,31 +53,33 @@ def plot_contributions(
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     plot_contributions(f"{folder}/swarm.svg", found, X, ["bm25", "length", "links"])
     """
-    found = np.asarray(contributions, np.float64)
+    matrix = np.asarray(contributions, np.float64)
     values = X.toarray() if sparse.issparse(X) else np.asarray(X, np.float64)
-    if found.ndim != 2 or values.ndim != 2 or len(found) != len(values) or not len(found):
-        raise InputError(f"contributions of shape {found.shape}, values of shape {values.shape}; expected a row each")
-    if found.shape[1] not in (values.shape[1], values.shape[1] + 1):
-        raise InputError(f"contributions in {found.shape[1]} columns; expected {values.shape[1]} features, or one more")
+    if matrix.ndim != 2 or values.ndim != 2 or len(matrix) != len(values) or not len(matrix):
+        raise InputError(f"contributions of shape {matrix.shape}, values of shape {values.shape}; expected a row each")
+    if matrix.shape[1] not in (values.shape[1], values.shape[1] + 1):
+        raise InputError(
+            f"contributions in {matrix.shape[1]} columns; expected {values.shape[1]} features, or one more"
+        )
     names = default_names(values.shape[1]) if names is None else names
     if len(names) != values.shape[1]:
         raise InputError(f"{values.shape[1]} features but {len(names)} feature names")
-    order = np.argsort(-np.abs(found[:, : values.shape[1]]).mean(axis=0), kind="stable")[:n]
-    rows = np.linspace(0, len(found) - 1, min(_POINTS, len(found))).astype(np.int64)
-    some = found[np.ix_(rows, order)], values[np.ix_(rows, order)]
-    write_figure(path, lambda: _swarm(*some, [names[at] for at in order]))
+    order = np.argsort(-np.abs(matrix[:, : values.shape[1]]).mean(axis=0), kind="stable")[:n]
+    rows = np.linspace(0, len(matrix) - 1, min(_POINTS, len(matrix))).astype(np.int64)
+    drawn = matrix[np.ix_(rows, order)], values[np.ix_(rows, order)]
+    write_figure(path, lambda: _swarm(*drawn, [names[at] for at in order]))
 
 
-def _swarm(found: Array, values: Array, names: Sequence[str]) -> Any:
+def _swarm(contributions: Array, values: Array, names: Sequence[str]) -> Any:
     figure = new_figure(1.1 + 0.32 * len(names))
     axis = figure.subplots()
-    most = float(np.abs(found).max()) or 1.0
-    for line, (column, value) in enumerate(zip(found.T, values.T, strict=True)):
-        shades, known = _shares(value), ~np.isnan(value)
-        heights = -line + _spread(column, most)
-        axis.scatter(column[~known], heights[~known], s=7, color="0.75", linewidths=0, rasterized=True)
+    largest = float(np.abs(contributions).max()) or 1.0
+    for line, (column, value) in enumerate(zip(contributions.T, values.T, strict=True)):
+        shades, is_known = _shares(value), ~np.isnan(value)
+        heights = -line + _spread(column, largest)
+        axis.scatter(column[~is_known], heights[~is_known], s=7, color="0.75", linewidths=0, rasterized=True)
         points = axis.scatter(
-            column[known], heights[known], s=7, c=shades[known], cmap="cividis", vmin=0, vmax=1, linewidths=0,
+            column[is_known], heights[is_known], s=7, c=shades[is_known], cmap="cividis", vmin=0, vmax=1, linewidths=0,
             rasterized=True,
         )  # fmt: skip
     axis.axvline(0, color="0.4", lw=0.8)
@@ -94,16 +96,16 @@ def _swarm(found: Array, values: Array, names: Sequence[str]) -> Any:
 
 def _shares(values: Array) -> Array:
     """The share of values below each, from 0 to 1; equal values have equal shares."""
-    known = np.sort(values[~np.isnan(values)])
-    if not len(known) or known[0] == known[-1]:
+    ordered = np.sort(values[~np.isnan(values)])
+    if not len(ordered) or ordered[0] == ordered[-1]:
         return np.full(len(values), 0.5)
-    below = np.searchsorted(known, values, side="left").astype(np.float64)
-    return below / max(1, int(np.searchsorted(known, known[-1], side="left")))
+    below = np.searchsorted(ordered, values, side="left").astype(np.float64)
+    return below / max(1, int(np.searchsorted(ordered, ordered[-1], side="left")))
 
 
-def _spread(column: Array, most: float) -> Array:
+def _spread(column: Array, largest: float) -> Array:
     """How far from its line each point is drawn: the points of a bin take turns above and below."""
-    bins = np.floor((column / most + 1) / 2 * (_BINS - 1)).astype(np.int64)
+    bins = np.floor((column / largest + 1) / 2 * (_BINS - 1)).astype(np.int64)
     order = np.argsort(bins, kind="stable")  # not by contribution within a bin, which would draw stripes
     starts = np.searchsorted(bins[order], np.arange(_BINS))
     place = np.empty(len(column), np.int64)

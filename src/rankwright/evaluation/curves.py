@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from rankwright.data.figures import drawn, look, new_figure, shown, write_figure
 from rankwright.errors import InputError
-from rankwright.evaluation.table import Evaluation, check_alike
+from rankwright.evaluation.evaluate import Evaluation, check_alike
 from rankwright.measures import Measure, parse_measure
 
 __all__ = ["QueryCurves", "curve_measures", "query_curves"]
@@ -24,7 +24,7 @@ Array = npt.NDArray[Any]
 DEEPEST = 30
 _MARKED = (1, 5, 10, 15, 20, 25, 30)  # depths with a marker
 _A_ROW = 3  # queries
-_MOST_QUERIES = 12
+_MAX_QUERIES = 12
 _TIE = 1e-12
 _LEGEND_SIGNS = 120  # that fit in a row of the legend
 
@@ -74,21 +74,23 @@ class QueryCurves:
 
     def places(self, queries: Sequence[Any]) -> list[int]:
         """The places of some queries among ``query_ids``; at most 12 are drawn."""
-        if len(queries) > _MOST_QUERIES:
-            raise InputError(f"{len(queries)} queries to draw; expected at most {_MOST_QUERIES}")
-        known = {str(query): at for at, query in enumerate(self.query_ids.tolist())}
+        if len(queries) > _MAX_QUERIES:
+            raise InputError(f"{len(queries)} queries to draw; expected at most {_MAX_QUERIES}")
+        positions = {str(query): at for at, query in enumerate(self.query_ids.tolist())}
         for query in queries:
-            if str(query) not in known:
-                raise InputError(f"query {str(query)!r} is not among the {len(known):,} queries that all systems have")
-        return [known[str(query)] for query in queries]
+            if str(query) not in positions:
+                raise InputError(
+                    f"query {str(query)!r} is not among the {len(positions):,} queries that all systems have"
+                )
+        return [positions[str(query)] for query in queries]
 
 
 def curve_measures(measure: str | Measure = "nDCG@10", deepest: int = DEEPEST) -> list[Measure]:
     """The measures to evaluate for curves: one measure, and the same at every cutoff from 1 on."""
-    found = parse_measure(measure)
-    if not found.takes_cutoff:
-        raise InputError(f"{found} has no cutoff, so no curve; expected a measure such as nDCG@10")
-    return list(dict.fromkeys([found, *(replace(found, cutoff=k) for k in range(1, deepest + 1))]))
+    parsed = parse_measure(measure)
+    if not parsed.takes_cutoff:
+        raise InputError(f"{parsed} has no cutoff, so no curve; expected a measure such as nDCG@10")
+    return list(dict.fromkeys([parsed, *(replace(parsed, cutoff=k) for k in range(1, deepest + 1))]))
 
 
 def query_curves(evaluations: Sequence[Evaluation], measure: str | Measure = "nDCG@10") -> QueryCurves:
@@ -114,26 +116,26 @@ def query_curves(evaluations: Sequence[Evaluation], measure: str | Measure = "nD
         raise InputError("nothing to plot; expected at least one evaluation")
     first = evaluations[0]
     check_alike(evaluations, first)
-    columns = [one for one in first.measures if one.cutoff is not None and replace(wanted, cutoff=one.cutoff) == one]
-    columns.sort(key=lambda one: one.cutoff or 0)
+    columns = [m for m in first.measures if m.cutoff is not None and replace(wanted, cutoff=m.cutoff) == m]
+    columns.sort(key=lambda column: column.cutoff or 0)
     if len(columns) < 2:
         raise InputError(f"{wanted} was evaluated at fewer than two cutoffs; expected the measures of curve_measures")
-    known = [{query: at for at, query in enumerate(one.query_ids.tolist())} for one in evaluations]
-    queries = [query for query in first.query_ids.tolist() if all(query in places for places in known)]
-    rows = [[places[query] for query in queries] for places in known]
-    values = np.array([one.column(wanted)[at] for one, at in zip(evaluations, rows, strict=True)])
+    position_of = [{query: at for at, query in enumerate(e.query_ids.tolist())} for e in evaluations]
+    queries = [query for query in first.query_ids.tolist() if all(query in positions for positions in position_of)]
+    rows = [[positions[query] for query in queries] for positions in position_of]
+    values = np.array([e.column(wanted)[at] for e, at in zip(evaluations, rows, strict=True)])
     curves = np.array(
-        [[one.column(column)[at] for column in columns] for one, at in zip(evaluations, rows, strict=True)]
+        [[e.column(column)[at] for column in columns] for e, at in zip(evaluations, rows, strict=True)]
     ).transpose(0, 2, 1)
     counted = ~(np.isnan(values).any(axis=0) | np.isnan(curves).any(axis=(0, 2)))
     if not counted.any():
         raise InputError(f"the systems have no query in common on {wanted}")
     return QueryCurves(
         wanted,
-        tuple(one.name or f"system {number + 1}" for number, one in enumerate(evaluations)),
+        tuple(e.name or f"system {number + 1}" for number, e in enumerate(evaluations)),
         np.array(queries, dtype=object)[counted],
         values[:, counted],
-        tuple(one.cutoff or 0 for one in columns),
+        tuple(column.cutoff or 0 for column in columns),
         curves[:, counted],
     )
 
@@ -141,79 +143,79 @@ def query_curves(evaluations: Sequence[Evaluation], measure: str | Measure = "nD
 # The plot
 
 
-def _draw(found: QueryCurves, places: Sequence[int]) -> Any:
-    names = [f"{shown(name)}{told}" for name, told in zip(found.systems, _wins(found), strict=True)]
+def _draw(curves: QueryCurves, places: Sequence[int]) -> Any:
+    names = [f"{shown(name)}{counts}" for name, counts in zip(curves.systems, _wins(curves), strict=True)]
     n_fit = min(len(names), max(1, _LEGEND_SIGNS // (max(map(len, names)) + 10)))
     n_rows = -(-len(places) // _A_ROW)
     heights = [2.7 + 0.17 * -(-len(names) // n_fit), *([1.75 * n_rows] if n_rows else [])]
     figure = new_figure(sum(heights))
     parts = figure.subfigures(len(heights), 1, squeeze=False, height_ratios=heights).ravel()
     left, right = parts[0].subplots(1, 2)
-    n_queries = f"{len(found.query_ids):,} {'query' if len(found.query_ids) == 1 else 'queries'}"
-    _draw_curves(left, found, found.means)
-    left.set(title=f"Mean over {n_queries}", ylabel=f"{_family(found)}@N", xlabel="N, ranks counted")
-    _draw_queries(right, found)
+    n_queries = f"{len(curves.query_ids):,} {'query' if len(curves.query_ids) == 1 else 'queries'}"
+    _draw_curves(left, curves, curves.means)
+    left.set(title=f"Mean over {n_queries}", ylabel=f"{_family(curves)}@N", xlabel="N, ranks counted")
+    _draw_queries(right, curves)
     lines, _ = left.get_legend_handles_labels()
     parts[0].legend(lines, names, loc="outside upper center", ncols=n_fit, frameon=False, handlelength=3.2)
     if n_rows:
-        _draw_places(parts[1], found, places, n_rows)
+        _draw_places(parts[1], curves, places, n_rows)
     return figure
 
 
-def _draw_places(figure: Any, found: QueryCurves, places: Sequence[int], n_rows: int) -> None:
+def _draw_places(figure: Any, curves: QueryCurves, places: Sequence[int], n_rows: int) -> None:
     """The curves of single queries."""
     n_columns = max(2, min(_A_ROW, len(places)))
     axes = figure.subplots(n_rows, n_columns, sharex=True, sharey=True, squeeze=False)
     for axis, place in zip(axes.ravel(), places, strict=False):
-        axis.set_title(f"Query {shown(str(found.query_ids[place]))}")
-        _draw_curves(axis, found, found.curves[:, place])
+        axis.set_title(f"Query {shown(str(curves.query_ids[place]))}")
+        _draw_curves(axis, curves, curves.curves[:, place])
     for axis in axes.ravel()[len(places) :]:
         axis.set_visible(False)
-    axes[0, 0].set_ylim(-0.03, 1.03 * max(1.0, float(found.curves.max())))
+    axes[0, 0].set_ylim(-0.03, 1.03 * max(1.0, float(curves.curves.max())))
     for row in axes:
-        row[0].set_ylabel(f"{_family(found)}@N")
+        row[0].set_ylabel(f"{_family(curves)}@N")
     for axis in axes.ravel()[max(0, len(places) - n_columns) : len(places)]:
         axis.xaxis.set_tick_params(labelbottom=True)
         axis.set_xlabel("N, ranks counted")
 
 
-def _family(found: QueryCurves) -> str:
-    return str(found.measure).partition("@")[0]
+def _family(curves: QueryCurves) -> str:
+    return str(curves.measure).partition("@")[0]
 
 
-def _draw_curves(axis: Any, found: QueryCurves, rows: Array) -> None:
-    marked = [at for at, depth in enumerate(found.depths) if depth in _MARKED]
-    for number, (name, row) in enumerate(zip(found.systems, rows, strict=True)):
-        axis.plot(found.depths, row, label=shown(name), markevery=marked, **look(number))
-    axis.set_xticks([depth for depth in found.depths if depth in _MARKED])
+def _draw_curves(axis: Any, curves: QueryCurves, rows: Array) -> None:
+    marked = [at for at, depth in enumerate(curves.depths) if depth in _MARKED]
+    for number, (name, row) in enumerate(zip(curves.systems, rows, strict=True)):
+        axis.plot(curves.depths, row, label=shown(name), markevery=marked, **look(number))
+    axis.set_xticks([depth for depth in curves.depths if depth in _MARKED])
 
 
-def _draw_queries(axis: Any, found: QueryCurves) -> None:
+def _draw_queries(axis: Any, curves: QueryCurves) -> None:
     """Differences from the baseline, each system's largest gain first; the values themselves if there is but one."""
     from matplotlib.ticker import MaxNLocator
 
-    n_queries = len(found.query_ids)
+    n_queries = len(curves.query_ids)
     places = np.arange(1, n_queries + 1)
-    alone = len(found.systems) == 1
-    rows = found.values if alone else found.values[1:] - found.values[0]
+    alone = len(curves.systems) == 1
+    rows = curves.values if alone else curves.values[1:] - curves.values[0]
     every = max(1, n_queries // 10)
     for number, row in enumerate(rows, start=0 if alone else 1):
         style = look(number) | {"markevery": (min(number, every - 1), every)}
         axis.plot(places, np.sort(row)[::-1], drawstyle="steps-mid", **style)
     if alone:
-        axis.set_title(f"{found.measure} of every query")
+        axis.set_title(f"{curves.measure} of every query")
         axis.set_xlabel("queries, the best one first")
         axis.set_ylim(-0.03, 1.03 * max(1.0, float(rows.max())))
     else:
         axis.axhline(0.0, color="0.3", lw=0.8)
-        axis.set_title(f"{found.measure} of every query, minus {shown(found.systems[0], 20)}")
+        axis.set_title(f"{curves.measure} of every query, minus {shown(curves.systems[0], 20)}")
         axis.set_xlabel("queries, the largest gain first")
     axis.set_xlim(0.5, n_queries + 0.5)
     axis.xaxis.set_major_locator(MaxNLocator(6, integer=True))
 
 
-def _wins(found: QueryCurves) -> list[str]:
+def _wins(curves: QueryCurves) -> list[str]:
     """How many queries each system is better and worse on than the baseline, in words."""
-    apart = found.values[1:] - found.values[0]
-    told = [f" (better {(row > _TIE).sum():,}, worse {(row < -_TIE).sum():,})" for row in apart]
-    return [" (baseline)" if told else "", *told]
+    apart = curves.values[1:] - curves.values[0]
+    counts = [f" (better {(row > _TIE).sum():,}, worse {(row < -_TIE).sum():,})" for row in apart]
+    return [" (baseline)" if counts else "", *counts]

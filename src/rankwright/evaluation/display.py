@@ -12,10 +12,8 @@ import numpy as np
 from rankwright.data.display import Displayed
 from rankwright.data.figures import look, new_figure, shown
 
-__all__ = ["DisplayedComparison", "DisplayedEvaluation"]
-
 _RENDER = "rankwright.evaluation.render"  # imports what is shown here, so it is found by name
-_MOST_QUERIES = 200  # in a notebook
+_MAX_QUERIES = 200  # in a notebook
 _NO_NAME = "scores"
 _ROW = 0.3  # inches
 
@@ -38,10 +36,10 @@ class DisplayedEvaluation(Displayed):
         evaluation = self._named()
         n_queries = len(evaluation.query_ids)
         first = dataclasses.replace(
-            evaluation, query_ids=evaluation.query_ids[:_MOST_QUERIES], values=evaluation.values[:_MOST_QUERIES]
+            evaluation, query_ids=evaluation.query_ids[:_MAX_QUERIES], values=evaluation.values[:_MAX_QUERIES]
         )
         table = importlib.import_module(_RENDER).evaluation_table([first], per_query=True)
-        rows, more = table.rows[:-1], n_queries - _MOST_QUERIES  # the last row is the mean
+        rows, more = table.rows[:-1], n_queries - _MAX_QUERIES  # the last row is the mean
         notes = (f"and {more:,} more queries: to_frame() has all",) if more > 0 else ()
         return "query by query", dataclasses.replace(table, rows=rows, notes=notes, rules=frozenset())
 
@@ -68,13 +66,19 @@ class DisplayedComparison(Displayed):
         """A row per measure and system, with all digits, as a pandas data frame."""
         comparison: Any = self
         rows = []
-        for one in comparison.differences:
-            row: dict[str, Any] = {"measure": one.measure, "system": one.system, "baseline": comparison.baseline}
-            row |= {name: getattr(one, name) for name in ("queries", "mean", "baseline_mean", "difference")}
-            row["low"], row["high"] = one.interval
-            for kind, of in (("p", one.p), ("p_corrected", one.p_corrected)):
+        for difference in comparison.differences:
+            row: dict[str, Any] = {
+                "measure": difference.measure,
+                "system": difference.system,
+                "baseline": comparison.baseline,
+            }
+            row |= {name: getattr(difference, name) for name in ("queries", "mean", "baseline_mean", "difference")}
+            row["low"], row["high"] = difference.interval
+            for kind, of in (("p", difference.p), ("p_corrected", difference.p_corrected)):
                 row |= {f"{kind}_{test}": value for test, value in of.items()}
-            rows.append(row | {name: getattr(one, name) for name in ("wins", "ties", "losses", "queries_needed")})
+            rows.append(
+                row | {name: getattr(difference, name) for name in ("wins", "ties", "losses", "queries_needed")}
+            )
         return importlib.import_module("pandas").DataFrame(rows)
 
     def _drawing(self) -> Callable[[], Any]:
@@ -104,17 +108,20 @@ def _by_query(evaluation: Any) -> Any:
 def _intervals(comparison: Any) -> Any:
     """The mean difference from the baseline with its interval, for every measure and system."""
     measures = list(comparison.baseline_means)
-    rows = {measure: [one for one in comparison.differences if one.measure == measure] for measure in measures}
-    most = max((len(of) for of in rows.values()), default=1)
-    figure = new_figure(0.6 + (0.25 + _ROW * max(1, most)) * len(measures))
+    rows = {
+        measure: [difference for difference in comparison.differences if difference.measure == measure]
+        for measure in measures
+    }
+    max_rows = max((len(of) for of in rows.values()), default=1)
+    figure = new_figure(0.6 + (0.25 + _ROW * max(1, max_rows)) * len(measures))
     axes = figure.subplots(len(measures), 1, sharex=True, squeeze=False)[:, 0]
     for axis, measure in zip(axes, measures, strict=True):
-        for at, one in enumerate(rows[measure]):
-            low, high = one.interval
-            ends = [[one.difference - low], [high - one.difference]]
-            axis.errorbar([one.difference], [at], xerr=ends, capsize=3, **look(0) | {"linestyle": "none"})
+        for at, difference in enumerate(rows[measure]):
+            low, high = difference.interval
+            ends = [[difference.difference - low], [high - difference.difference]]
+            axis.errorbar([difference.difference], [at], xerr=ends, capsize=3, **look(0) | {"linestyle": "none"})
         axis.axvline(0, color="0.4", linewidth=0.8)
-        axis.set_yticks(range(len(rows[measure])), [shown(one.system) for one in rows[measure]])
+        axis.set_yticks(range(len(rows[measure])), [shown(difference.system) for difference in rows[measure]])
         axis.set_ylim(len(rows[measure]) - 0.5, -0.5)
         axis.grid(axis="y", visible=False)
         axis.set_title(f"{shown(measure)}: {shown(comparison.baseline)} has {comparison.baseline_means[measure]:.4f}")

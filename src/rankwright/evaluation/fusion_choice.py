@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from rankwright.data.fusion import fuse
 from rankwright.data.trec import TrecTable
 from rankwright.errors import InputError
-from rankwright.evaluation.runs import Judgements, evaluate_run
+from rankwright.evaluation.evaluate import Judgements, evaluate_run
 from rankwright.measures import Measure, parse_measure
 
 __all__ = ["CHOICES", "ChosenK", "choose_k"]
@@ -60,7 +60,7 @@ def choose_k(
     judged = qrels.select({query for table in shared for query in table.query_ids.tolist()})
     if not judged.n_queries:
         raise InputError("the runs and the judgements have no query in common")
-    wanted, known = parse_measure(measure), Judgements(judged)
-    means = {k: evaluate_run(known, fuse(shared, "rrf", k=k), [wanted]).means[str(wanted)] for k in choices}
+    wanted, judgements = parse_measure(measure), Judgements(judged)
+    means = {k: evaluate_run(judgements, fuse(shared, "rrf", k=k), [wanted]).means[str(wanted)] for k in choices}
     best = max(choices, key=lambda k: (means[k], k))
     return ChosenK(best, wanted, means, judged.n_queries)

@@ -20,7 +20,7 @@ from rankwright.data.blocks import query_of_row
 from rankwright.data.dataset import RankingData
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
-from rankwright.evaluation.table import evaluate, mean_of
+from rankwright.evaluation.evaluate import evaluate, mean_of
 from rankwright.measures import Measure, parse_reported
 
 __all__ = ["PermutationImportance", "permutation_importance"]
@@ -130,19 +130,19 @@ def permutation_importance(
 
     def drops(column: int) -> Array:
         """For every query the drop when a column is shuffled, averaged over the shuffles."""
-        found = [values(shuffled) for shuffled in _shuffled(data.X, column, sources)]
-        drops = whole - np.mean(found, axis=0) if found else np.zeros(data.n_queries)
+        shuffled_values = [values(shuffled) for shuffled in _shuffled(data.X, column, sources)]
+        drops = unshuffled - np.mean(shuffled_values, axis=0) if shuffled_values else np.zeros(data.n_queries)
         return np.asarray(drops[queries])
 
-    whole = values(data.X)
+    unshuffled = values(data.X)
     drop, error = np.zeros(model.n_features), np.zeros(model.n_features)
     with ThreadPoolExecutor(threads_of(n_jobs)) as pool:
-        for done, (at, one) in enumerate(zip(used, pool.map(drops, columns[used].tolist()), strict=True), 1):
-            drop[at] = one.mean()
-            error[at] = one.std(ddof=1) / np.sqrt(len(one)) if len(one) > 1 else np.nan
+        for done, (at, dropped) in enumerate(zip(used, pool.map(drops, columns[used].tolist()), strict=True), 1):
+            drop[at] = dropped.mean()
+            error[at] = dropped.std(ddof=1) / np.sqrt(len(dropped)) if len(dropped) > 1 else np.nan
             if progress is not None:
                 progress(done, len(used))
-    return PermutationImportance(model.names, wanted, mean_of(whole), drop, error, repeats)
+    return PermutationImportance(model.names, wanted, mean_of(unshuffled), drop, error, repeats)
 
 
 def _shuffles(data: RankingData, repeats: int, random_state: int) -> tuple[Array, list[Array]]:

@@ -8,7 +8,7 @@ import io
 import json
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,10 +16,7 @@ import numpy as np
 
 from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Comparison, Difference
-from rankwright.evaluation.query_differences import difference_records, differences_dict, query_differences
-from rankwright.evaluation.table import Evaluation, shared_notes
-
-__all__ = ["FORMATS", "Table", "comparison_table", "csv_text", "draw", "evaluation_table", "figure", "plain", "render"]
+from rankwright.evaluation.evaluate import Evaluation, shared_notes
 
 FORMATS = ("text", "markdown", "latex", "csv", "json")
 _ALPHA = 0.05
@@ -27,7 +24,7 @@ _SHORT = {"t": "t-test", "wilcoxon": "Wilcoxon", "sign": "sign", "randomization"
 
 
 @dataclass(frozen=True)
-class Table:
+class TextTable:
     """Rows of text under a header, with notes below; a line is drawn before each of the rows ``rules``.
 
     The cells ``best``, by row and column, are bold in LaTeX.
@@ -85,7 +82,7 @@ def render(
     return _DRAW[kind](evaluation_table(result, per_query))
 
 
-def evaluation_table(evaluations: Sequence[Evaluation], per_query: bool = False) -> Table:
+def evaluation_table(evaluations: Sequence[Evaluation], per_query: bool = False) -> TextTable:
     """One row per system (and per query on request), one column per measure."""
     measures = tuple(map(str, evaluations[0].measures))
     rows: list[tuple[str, ...]] = []
@@ -105,7 +102,7 @@ def evaluation_table(evaluations: Sequence[Evaluation], per_query: bool = False)
     header = ("system", "query", *measures) if per_query else ("system", *measures)
     n_names = 2 if per_query else 1
     best = [cell for column in range(n_names, len(header)) for cell in _best(rows, of_means, column)]
-    return Table(header, tuple(rows), notes, n_names, frozenset(rules - {0}), frozenset(best))
+    return TextTable(header, tuple(rows), notes, n_names, frozenset(rules - {0}), frozenset(best))
 
 
 def _counted(evaluation: Evaluation) -> list[tuple[Any, list[float]]]:
@@ -122,7 +119,7 @@ def _best(rows: Sequence[Sequence[str]], among: Sequence[int], column: int) -> l
     return [(at, column) for at, number in shown.items() if number == max(shown.values())]
 
 
-def comparison_table(comparison: Comparison) -> Table:
+def comparison_table(comparison: Comparison) -> TextTable:
     """For each measure, the row of the baseline, then a row per system."""
     tests = tuple(f"p {_SHORT[test]}" for test in comparison.tests)
     interval = f"{comparison.confidence:.0%} interval"
@@ -138,10 +135,10 @@ def comparison_table(comparison: Comparison) -> Table:
         best += _best(rows, range(first, len(rows)), 2)
     marks = f"* p < {_ALPHA:g}" + ("" if comparison.correction == "none" else " after the correction")
     notes = (*comparison.definitions, *comparison.method, marks, *comparison.notes)
-    return Table(header, tuple(rows), notes, 2, frozenset(rules - {0}), frozenset(best))
+    return TextTable(header, tuple(rows), notes, 2, frozenset(rules - {0}), frozenset(best))
 
 
-def _differences_table(evaluations: Sequence[Evaluation]) -> Table:
+def _differences_table(evaluations: Sequence[Evaluation]) -> TextTable:
     """For each measure a row per query: the values of all systems, and their differences from the baseline."""
     names = [evaluation.name for evaluation in evaluations]
     apart = [f"{name} − {names[0]}" if len(names) > 2 else "diff" for name in names[1:]]
@@ -152,7 +149,7 @@ def _differences_table(evaluations: Sequence[Evaluation]) -> Table:
         for query, values, gains in query_differences(evaluations, measure):
             shown = [*map(figure, values), *("–" if math.isnan(gain) else f"{gain:+.4f}" for gain in gains)]
             rows.append((measure, str(query), *shown))
-    return Table(("measure", "query", *names, *apart), tuple(rows), (), 2, frozenset(rules - {0}))
+    return TextTable(("measure", "query", *names, *apart), tuple(rows), (), 2, frozenset(rules - {0}))
 
 
 def _difference_row(row: Difference) -> tuple[str, ...]:
@@ -175,7 +172,7 @@ def _p(p: float) -> str:
     return shown + ("*" if p < _ALPHA else " ")
 
 
-def _text(table: Table) -> str:
+def _text(table: TextTable) -> str:
     columns = list(zip(table.header, *table.rows, strict=True))
     widths = [max(map(len, column)) for column in columns]
     lines = [_aligned(table.header, widths, table.text_columns), "─" * (sum(widths) + 2 * (len(widths) - 1))]
@@ -194,7 +191,7 @@ def _aligned(row: Sequence[str], widths: Sequence[int], text_columns: int) -> st
     return "  ".join(cells).rstrip()
 
 
-def _markdown(table: Table) -> str:
+def _markdown(table: TextTable) -> str:
     def escaped(text: str) -> str:
         return text.strip().replace("|", "\\|").replace("*", "\\*")
 
@@ -214,7 +211,7 @@ _LATEX = {
 _NEGATIVE = re.compile(r"(?<![\w.-])-(?=\d+\.\d)")
 
 
-def _latex(table: Table) -> str:
+def _latex(table: TextTable) -> str:
     def escaped(text: str) -> str:
         signed = _NEGATIVE.sub("−", text.strip())  # a hyphen is too short for a minus sign
         return "".join(_LATEX.get(character, character) for character in signed)
@@ -234,7 +231,7 @@ def _latex(table: Table) -> str:
 _DRAW = {"text": _text, "markdown": _markdown, "latex": _latex}
 
 
-def draw(table: Table, kind: str = "text") -> str:
+def draw(table: TextTable, kind: str = "text") -> str:
     """A table as terminal text, Markdown or LaTeX."""
     return _DRAW[kind](table)
 
@@ -294,3 +291,49 @@ def plain(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def query_differences(
+    evaluations: Sequence[Evaluation], measure: str
+) -> Iterator[tuple[Any, list[float], list[float]]]:
+    """The queries that count for the baseline, which comes first, and for at least one other system.
+
+    Yields
+    ------
+    query : object
+        Its id.
+    values : list of float
+        The value of every system; nan if it does not have the query.
+    gains : list of float
+        The difference of every system but the first from the first.
+    """
+    columns = [dict(zip(e.query_ids.tolist(), e.column(measure).tolist(), strict=True)) for e in evaluations]
+    for query in columns[0]:
+        values = [column.get(query, math.nan) for column in columns]
+        gains = [value - values[0] for value in values[1:]]
+        if not all(map(math.isnan, gains)):
+            yield query, values, gains
+
+
+def difference_records(evaluations: Sequence[Evaluation]) -> tuple[list[str], list[list[Any]]]:
+    """A header, and a record for every measure, query and system but the baseline."""
+    base, *others = evaluations
+    records = [
+        [str(measure), query, system.name, base.name, value, values[0], gain]
+        for measure in base.measures
+        for query, values, gains in query_differences(evaluations, str(measure))
+        for system, value, gain in zip(others, values[1:], gains, strict=True)
+    ]
+    return ["measure", "query", "system", "baseline", "value", "baseline_value", "difference"], records
+
+
+def differences_dict(evaluations: Sequence[Evaluation]) -> dict[str, dict[str, dict[str, float]]]:
+    """Values by measure, query and system."""
+    names = [evaluation.name for evaluation in evaluations]
+    return {
+        str(measure): {
+            str(query): dict(zip(names, values, strict=True))
+            for query, values, _ in query_differences(evaluations, str(measure))
+        }
+        for measure in evaluations[0].measures
+    }

@@ -1,11 +1,17 @@
-"""Paired two-tailed tests on per-query differences; corrections; bootstrap intervals.
+"""Paired two-tailed tests on per-query differences; corrections; bootstrap intervals; how many queries a test needs.
 
 Every test takes one difference per query (system minus baseline) and returns a p-value: 1 if all differences are 0.
 scipy.stats, which has most of them, takes a second to import: it is loaded by the first test that needs it.
+
+The number of queries needed is the smallest n for which a two-tailed paired t-test at level α rejects with probability
+1 − β, if differences have mean δ and standard deviation s: P(|T| > t) ≥ 1 − β, where T has the noncentral t
+distribution with n − 1 degrees of freedom and noncentrality √n·δ/s, and t is the critical value of the central one. For
+many queries that is about ((z_{1−α/2} + z_{1−β}) · s/δ)².
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,8 +19,6 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.errors import InputError
-
-__all__ = ["CORRECTIONS", "TESTS", "bootstrap_interval", "bootstrap_intervals", "corrected", "p_value"]
 
 Array = npt.NDArray[Any]
 CORRECTIONS = ("holm", "bonferroni", "none")
@@ -72,11 +76,11 @@ def _randomization(differences: Array, n_resamples: int, random_state: int) -> f
     size = np.abs(differences).sum()
     if not np.isfinite(size):
         return float("nan")
-    whole = np.rint(differences * min(_UNIT, _EXACT / size)).astype(np.int64)
-    few = len(whole) < 63 and 2 ** len(whole) <= n_resamples
-    sums = _sums_of_signs(whole[None])[0] if few else _random_sums(whole, n_resamples, random_state)
+    integers = np.rint(differences * min(_UNIT, _EXACT / size)).astype(np.int64)
+    few = len(integers) < 63 and 2 ** len(integers) <= n_resamples
+    sums = _sums_of_signs(integers[None])[0] if few else _random_sums(integers, n_resamples, random_state)
     seen, drawn = (0, len(sums)) if few else (1, len(sums) + 1)
-    tail = min(int((sums <= whole.sum()).sum()), int((sums >= whole.sum()).sum())) + seen
+    tail = min(int((sums <= integers.sum()).sum()), int((sums >= integers.sum()).sum())) + seen
     return min(1.0, 2.0 * tail / drawn)
 
 
@@ -88,10 +92,10 @@ def _sums_of_signs(rows: Array) -> Array:
     return sums
 
 
-def _random_sums(whole: Array, n_resamples: int, random_state: int) -> Array:
+def _random_sums(integers: Array, n_resamples: int, random_state: int) -> Array:
     """Sums with random signs: eight signs are one random byte, which picks one of the 256 sums of eight numbers."""
-    groups = np.zeros((-(-len(whole) // 8), 8), np.int64)
-    groups.flat[: len(whole)] = whole
+    groups = np.zeros((-(-len(integers) // 8), 8), np.int64)
+    groups.flat[: len(integers)] = integers
     rng = np.random.default_rng(random_state)
     sums = np.zeros(n_resamples, np.int64)
     step = max(1, _BATCH // max(n_resamples, 256))
@@ -189,14 +193,14 @@ def bootstrap_intervals(
     True
     """
     arrays = [np.asarray(column, np.float64) for column in columns]
-    found = [(float(array[0]),) * 2 if len(array) else (float("nan"),) * 2 for array in arrays]
+    intervals = [(float(array[0]),) * 2 if len(array) else (float("nan"),) * 2 for array in arrays]
     varying = [at for at, array in enumerate(arrays) if len(array) and np.ptp(array) > 0]
     for n in dict.fromkeys(len(arrays[at]) for at in varying):
         same = [at for at in varying if len(arrays[at]) == n]
         resampled = _resampled_means([arrays[at] for at in same], n_resamples, random_state)
         for at, means in zip(same, resampled, strict=True):
-            found[at] = _bias_corrected(arrays[at], means, confidence)
-    return found
+            intervals[at] = _bias_corrected(arrays[at], means, confidence)
+    return intervals
 
 
 def _resampled_means(columns: Sequence[Array], n_resamples: int, random_state: int) -> Array:
@@ -230,3 +234,61 @@ def _bias_corrected(differences: Array, means: Array, confidence: float) -> tupl
     shares = special.ndtr(bias + ends / (1 - acceleration * ends))
     low, high = np.percentile(means, 100 * shares)
     return float(low), float(high)
+
+
+MAX_QUERIES = 1_000_000
+"""Differences that would need more are not looked into."""
+
+
+def queries_needed(differences: npt.ArrayLike, *, power: float = 0.8, alpha: float = 0.05) -> int | None:
+    """Number of queries with which a paired t-test would find a difference as large as this one.
+
+    Parameters
+    ----------
+    differences : array-like
+        One number per query: system minus baseline. Their mean and standard deviation are taken as the true ones.
+    power : float
+        Probability of finding it.
+    alpha : float
+        Level of the two-tailed test.
+
+    Returns
+    -------
+    int or None
+        None if there is no difference, or a million queries would not do.
+
+    Examples
+    --------
+    >>> queries_needed([0.1, 0.0, 0.2, -0.1, 0.1, 0.0])
+    37
+    """
+    if not 0 < alpha < power < 1:
+        raise InputError(f"power is {power} and alpha {alpha}; expected 0 < alpha < power < 1")
+    values = np.asarray(differences, np.float64)
+    if len(values) < 2 or not np.isfinite(values).all() or abs(values.mean()) < 1e-12:
+        return None
+    deviation = float(values.std(ddof=1))
+    if deviation < 1e-12 * abs(values.mean()):
+        return 2
+    effect = abs(float(values.mean())) / deviation
+    if _power(MAX_QUERIES, effect, alpha) < power:
+        return None
+    low, high = 1, 2  # too few, enough
+    while _power(high, effect, alpha) < power:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _power(middle, effect, alpha) >= power else (middle, high)
+    return high
+
+
+def _power(n: int, effect: float, alpha: float) -> float:
+    """Probability that the test rejects with n queries; ``effect`` is the mean over the standard deviation."""
+    from scipy import special
+
+    noncentrality = math.sqrt(n) * effect
+    if noncentrality > 30:
+        return 1.0 if n > 3 else float(special.ndtr(noncentrality - special.stdtrit(n - 1, 1 - alpha / 2)))
+    critical = special.stdtrit(n - 1, 1 - alpha / 2)
+    below = special.nctdtr(n - 1, noncentrality, -critical)  # next to nothing where scipy cannot tell
+    return float(1.0 - special.nctdtr(n - 1, noncentrality, critical) + np.nan_to_num(below))

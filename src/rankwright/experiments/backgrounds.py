@@ -12,7 +12,7 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,49 +24,22 @@ from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.data.files import replace_file
 from rankwright.data.folder import load_folder, save_folder
-from rankwright.data.formats import read_data
 from rankwright.data.matching import MissingFeaturesError
 from rankwright.errors import InputError
-from rankwright.evaluation.table import evaluate
-from rankwright.experiments.config import ADAPT, BackgroundSource, DataSource, MethodSpec
-from rankwright.experiments.reading import Progress, code_version, file_hashes, joined
+from rankwright.evaluation.evaluate import evaluate
+from rankwright.experiments.config import ADAPT, Background, BackgroundSource, DataSource, MethodSpec
+from rankwright.experiments.preparing import Progress, code_version, file_hashes, joined
 from rankwright.experiments.tuning import Outcome, run_method, without_none
+from rankwright.io.detect import read_data
 from rankwright.models.saving import load_model
 
 if TYPE_CHECKING:
     from rankwright.adaptation.candidates import Adapted
 
-__all__ = ["Background", "prepare_background", "run_adapt", "settings_of"]
-
 _FACTS = "background.json"
 _MODEL = "background.rkw"
 _DATA = "background.rank"
 _AUTO = "auto"
-
-
-@dataclass(frozen=True)
-class Background:
-    """A background on disk.
-
-    Attributes
-    ----------
-    name : str
-        What methods call it.
-    model : Path
-        The ranker.
-    data : Path or None
-        All its feature data, including validation data, from which neighbours are taken.
-    content : str
-        Hash of everything that affects it.
-    facts : dict
-        For the manifest: name, hash, method, seconds of training, chosen parameters, sizes, files.
-    """
-
-    name: str
-    model: Path
-    data: Path | None
-    content: str
-    facts: dict[str, Any]
 
 
 def settings_of(spec: MethodSpec) -> dict[str, Any]:

@@ -3,70 +3,131 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from rankwright.adaptation.methods import METHODS
+from rankwright.adaptation.ways import IN_DOMAIN, METHODS, NEED_DATA
 from rankwright.data.pipes import open_plain
 from rankwright.errors import InputError, shown
+from rankwright.evaluation.evaluate import CONVENTIONS, DEFAULT_MEASURES
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
-from rankwright.evaluation.table import CONVENTIONS, DEFAULT_MEASURES
 from rankwright.experiments.config import (
     ADAPT,
     BACKGROUND,
+    BACKGROUNDS,
+    BEST_FEATURE,
+    FEATURE,
+    HINDSIGHT,
     BackgroundSource,
     DataSource,
     Experiment,
     MethodSpec,
     Protocol,
 )
-from rankwright.experiments.data_checks import Finder, check_data
-from rankwright.experiments.method_checks import check_measure, check_method
-from rankwright.experiments.toml import Place, Problems, parse_toml
+from rankwright.experiments.data_checks import Finder, check_data, find
+from rankwright.experiments.toml import (
+    ABOVE_0,
+    COUNT,
+    EMPTY,
+    NOT_NEGATIVE,
+    NUMBER,
+    PATHS,
+    SIZE,
+    SPLITS,
+    TABLE,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    Place,
+    Problems,
+    choice,
+    choices,
+    integer,
+    nearest,
+    parse_toml,
+)
+from rankwright.experiments.tuning import make_plan
 from rankwright.measures import Measure, parse_goal, parse_measure, parse_reported
-
-__all__ = ["check_text", "load_experiment", "read_text"]
+from rankwright.rankers.other_names import hint
+from rankwright.rankers.parameters import Rule
+from rankwright.training.methods import NAMES, Method, counterpart, parse_method, set_elsewhere
+from rankwright.training.train import Plan
 
 _DATA_VARIABLE = "RANKWRIGHT_DATA"
 _SECTIONS = ("experiment", "protocol", "data", "method")
 _EXPERIMENT = {
-    "name": "a string",
-    "seed": "an integer of at least 0",
-    "measures": "a list of strings",
-    "baseline": "a string",
-    "tests": "a list of strings",
-    "correction": "a string",
-    "output": "a string",
-    "save_models": "true or false",
-    "convention": "a string",
-    "empty": '0, 1 or "skip"',
-    "choose_by": "a string",
+    "name": TEXT,
+    "seed": NOT_NEGATIVE,
+    "measures": TEXTS,
+    "baseline": TEXT,
+    "tests": choices(TESTS),
+    "correction": choice(CORRECTIONS),
+    "output": TEXT,
+    "save_models": TRUTH,
+    "convention": choice(CONVENTIONS),
+    "empty": EMPTY,
+    "choose_by": TEXT,
 }
-_SIZE = "a number of queries, or a fraction such as 0.5"
-_PROTOCOL: dict[str, dict[str, str]] = {
-    "trials": {"trials": "an integer from 1 to 100000", "train": _SIZE, "valid": _SIZE, "test": _SIZE},
-    "folds": {"folds": "an integer from 1 to 100000", "valid_folds": "an integer of at least 0"},
-    "fixed": {"train": _SIZE, "valid": _SIZE, "test": _SIZE},
+_PROTOCOL: dict[str, dict[str, Rule]] = {
+    "trials": {"trials": SPLITS, "train": SIZE, "valid": SIZE, "test": SIZE},
+    "folds": {"folds": SPLITS, "valid_folds": NOT_NEGATIVE},
+    "fixed": {"train": SIZE, "valid": SIZE, "test": SIZE},
 }
 _OWN_SPLIT = ("parts", "folds", "fixed")
-_PATHS = "a string or a list of strings"
 _BACKGROUND = "[data.background]"
 _BACKGROUNDS = "[[data.background]]"
 _BACKGROUND_KEYS = {
-    "name": "a string",
-    "features": _PATHS,
-    "valid": _PATHS,
-    "model": "a string",
-    "method": "a string",
-    "parameters": "a table",
+    "name": TEXT,
+    "features": PATHS,
+    "valid": PATHS,
+    "model": TEXT,
+    "method": TEXT,
+    "parameters": TABLE,
 }
 # Keys that exclude a model file, and why.
 _TRAINING = {
     "method": "the model is used unchanged",
     "parameters": "the model is used unchanged",
     "valid": "there is nothing to choose; data for neighbours go under features",
+}
+
+_KEYS = {
+    "name": TEXT,
+    "method": TEXT,
+    "parameters": TABLE,
+    "grid": TABLE,
+    "random": TABLE,
+    "choose_by": TEXT,
+    "trained_for": TEXT,
+}
+_RANGE = {"low": NUMBER, "high": NUMBER, "log": TRUTH}
+_MOST_CHECKED = 1000  # points of a grid whose parameters are checked
+# Parameters of adaptations, and the adaptations that have them besides auto.
+_BOOSTING = {
+    "leaves": integer("an integer of at least 2", 2),
+    "rate": ABOVE_0,
+    "trees": COUNT,
+    "randomize_nodes": TRUTH,
+}
+_ADAPT_PARAMETERS = _BOOSTING | {
+    BACKGROUNDS: PATHS,
+    "in_domain": TEXT,
+    "in_domain_settings": TABLE,
+    "weights": choice(("powell", "lambdarank")),
+}
+_TRAIN_OWN = ("in-domain", "interpolate", "augment", "interpolate-3")
+_HAVE = {
+    "leaves": ("lambdamart",),
+    "rate": ("lambdamart", "lambdaboost"),
+    "trees": ("lambdamart", "lambdaboost"),
+    "randomize_nodes": ("lambdamart",),
+    BACKGROUNDS: ("background", "interpolate", "augment", "interpolate-3", "lambdaboost", "lambdamart"),
+    "in_domain": _TRAIN_OWN,
+    "in_domain_settings": _TRAIN_OWN,
+    "weights": ("background", "interpolate", "interpolate-3", "lambdaboost", "lambdamart"),
 }
 
 
@@ -177,22 +238,16 @@ def _data_folders(path: str | Path, data: str | Path | None) -> list[Path]:
 
 
 def _common(problems: Problems, table: Any) -> tuple[dict[str, Any], Measure | None]:
-    """The section [experiment], its measures parsed, and the measure to choose by."""
     place: Place = ("experiment",)
-    common = problems.table(table, place, _EXPERIMENT, "[experiment]")
+    common = problems.table(table, place, _EXPERIMENT, "[experiment]", {"tests": "test"})
     if "measures" in common:
         listed = enumerate(common["measures"])
         common["measures"] = [
             check_measure(problems, (*place, "measures", at), name, parse_reported) for at, name in listed
         ]
-    for number, test in enumerate(common.get("tests", [])):
-        problems.choice(test, (*place, "tests", number), TESTS, "test")
     for key, such_as in (("measures", "such as nDCG@10"), ("tests", f"of {', '.join(TESTS)}")):
         if common.get(key) == []:
             problems.add((*place, key), f"{key} is empty; expected at least one, {such_as}")
-    for key, known in (("correction", CORRECTIONS), ("convention", CONVENTIONS)):
-        if key in common:
-            problems.choice(common[key], (*place, key), known, key)
     choose_by = common.get("choose_by")
     return common, None if choose_by is None else check_measure(problems, (*place, "choose_by"), choose_by, parse_goal)
 
@@ -200,7 +255,6 @@ def _common(problems: Problems, table: Any) -> tuple[dict[str, Any], Measure | N
 def _data(
     problems: Problems, table: Any, place: Place, choose_by: Measure | None, folders: Sequence[Path]
 ) -> DataSource | None:
-    """One [[data]] entry, with its backgrounds."""
     source = check_data(problems, table, place, folders)
     given = table.get(BACKGROUND) if isinstance(table, dict) else None
     own = {} if source is None else source.files
@@ -322,7 +376,7 @@ def _protocol(problems: Problems, tables: dict[str, Any], sources: Sequence[Data
     kind = table["kind"]
     if not problems.choice(kind, (*place, "kind"), _PROTOCOL, "kind of protocol"):
         return None
-    found = problems.table(table, place, _PROTOCOL[kind] | {"kind": "a string"}, f"[protocol] of kind {kind}")
+    found = problems.table(table, place, _PROTOCOL[kind] | {"kind": TEXT}, f"[protocol] of kind {kind}")
     if kind == "trials" and "train" not in table:
         problems.add(place, "[protocol] has no train; expected the number of training queries of a trial")
     protocol = Protocol(**found)
@@ -359,3 +413,290 @@ def _check_names(problems: Problems, entries: Sequence[DataSource | MethodSpec |
         if entry.name in seen:
             problems.add((section, number, "name"), f"duplicate name {entry.name!r}; expected different names")
         seen.add(entry.name)
+
+
+def check_measure(
+    problems: Problems, place: Place, name: str, parse: Callable[[str], Measure] = parse_measure
+) -> Measure | None:
+    """The measure of a name; None, with the mistake recorded, if there is none."""
+    try:
+        return parse(name)
+    except InputError as error:
+        problems.add(place, error.message)
+        return None
+
+
+def check_method(
+    problems: Problems,
+    table: Any,
+    place: Place,
+    choose_by: Measure | None,
+    validated: bool,
+    folders: Sequence[Path],
+    data: Sequence[Any] = (),
+) -> MethodSpec | None:
+    """One entry; None, with the mistakes recorded, if it cannot be used.
+
+    Parameters
+    ----------
+    choose_by : Measure or None
+        The measure that chooses in the whole experiment.
+    validated : bool
+        Whether every data set has validation queries.
+    folders : sequence of Path
+        Where files are searched.
+    data : sequence of dict
+        The [[data]] entries of the file, whose backgrounds are adapted.
+    """
+    before = len(problems)
+    found = problems.table(table, place, _KEYS, "[[method]]")
+    if "method" not in found:
+        if not isinstance(table, dict) or "method" not in table:
+            problems.add(place, "[[method]] has no method; expected a name such as svm-map")
+        return None
+    text = found["method"]
+    if "choose_by" in found:
+        choose_by = check_measure(problems, (*place, "choose_by"), found["choose_by"], parse_goal)
+    spec = MethodSpec(
+        name=found.get("name", text),
+        method=text,
+        parameters=dict(found.get("parameters", {})),
+        grid=dict(found.get("grid", {})),
+        random=_random(problems, found, place),
+        trained_for=found.get("trained_for"),
+        **({} if choose_by is None else {"choose_by": choose_by}),
+    )
+    if spec.is_feature:
+        _check_feature(problems, found, place, validated)
+    elif text.startswith(ADAPT):
+        _check_adapt(problems, spec, place, validated, data)
+    else:
+        known = (*NAMES, BEST_FEATURE, HINDSIGHT, "feature:NAME", *_adapt_names())
+        method = _parsed(problems, text, (*place, "method"), known)
+        if method is None:
+            return None
+        _check_grid(problems, spec, place, validated)
+        not_set = set_elsewhere() | {"C_grid": "write the values under grid, as C"}
+        for section in ("parameters", "grid"):
+            _check_parameters(problems, getattr(spec, section), text, method, not_set, (*place, section))
+        spec = _with_background(problems, spec, place, folders)
+        if len(problems) == before:
+            spec = _completed(problems, spec, method, place, choose_by, validated)
+    return None if len(problems) > before else spec
+
+
+def _parsed(problems: Problems, text: str, place: Place, known: Sequence[str]) -> Method | None:
+    """The method of a name; None, with the mistake recorded, if there is none among the known."""
+    try:
+        return parse_method(text)
+    except InputError as error:
+        meant = counterpart(text) or nearest(text, known)
+        problems.add(place, error.message if "cutoff" in error.message else f"unknown method {text!r}; {meant}")
+        return None
+
+
+def _check_feature(problems: Problems, found: Mapping[str, Any], place: Place, validated: bool) -> None:
+    """A single feature has no settings."""
+    for key in ("parameters", "grid", "random"):
+        if key in found:
+            problems.add((*place, key), f"{found['method']} does not take {key}; a feature is used unchanged")
+    if found["method"] == FEATURE:
+        problems.add((*place, "method"), "which feature? expected a name or a number after feature:")
+    if found["method"] == BEST_FEATURE and not validated:
+        problems.add((*place, "method"), f"{BEST_FEATURE} is chosen on validation queries; not every data set has some")
+
+
+def _adapt_names() -> list[str]:
+    """The adaptations, and auto, as methods of an experiment."""
+    return [ADAPT + name for name in (*METHODS, "auto")]
+
+
+def _check_adapt(problems: Problems, spec: MethodSpec, place: Place, validated: bool, data: Sequence[Any]) -> None:
+    """An adaptation needs a background in every data set."""
+    text, name = spec.method, spec.method.removeprefix(ADAPT)
+    here = (*place, "method")
+    if not problems.choice(text, here, _adapt_names(), "method"):
+        return
+    known = {key: kind for key, kind in _ADAPT_PARAMETERS.items() if name == "auto" or name in _HAVE[key]}
+    kinds, title = {"weights": "kind of weights"}, f"the parameters of {text}"
+    given = problems.table(spec.parameters, (*place, "parameters"), known, title, kinds)
+    _check_in_domain(problems, given, (*place, "parameters"))
+    _check_adapt_grid(problems, spec, place, validated, [key for key in _BOOSTING if key in known and key != "trees"])
+    if not validated:
+        problems.add(here, f"{text} chooses on validation queries; not every data set has some")
+    for entry in (entry for entry in data if isinstance(entry, dict)):
+        _check_backgrounds(problems, spec, place, entry)
+
+
+def _check_backgrounds(problems: Problems, spec: MethodSpec, place: Place, entry: Mapping[str, Any]) -> None:
+    """A data set has the backgrounds that an adaptation uses."""
+    here, text, called = (*place, "method"), spec.method, entry.get("name", "[[data]]")
+    listed = entry.get(BACKGROUND)
+    tables = [one for one in (listed if isinstance(listed, list) else [listed]) if isinstance(one, dict)]
+    if not listed:
+        problems.add(here, f"{text} adapts a background ranker; {called} has none, expected [data.background]")
+        return
+    names = [one["name"] for one in tables if isinstance(one.get("name", BACKGROUND), str) and "name" in one]
+    names += [BACKGROUND] * any("name" not in one for one in tables)
+    wanted = spec.parameters.get(BACKGROUNDS, [])
+    for name in [wanted] if isinstance(wanted, str) else wanted if isinstance(wanted, list) else []:
+        if isinstance(name, str) and name not in names:
+            message = f"{called} has no background {name!r}; {nearest(name, names)}"
+            problems.add((*place, "parameters", BACKGROUNDS), message)
+    if wanted == [] and BACKGROUNDS in spec.parameters:
+        problems.add((*place, "parameters", BACKGROUNDS), "backgrounds is empty; expected at least one name")
+    used = [one for one in tables if spec.adapts(str(one.get("name", BACKGROUND)))]
+    if text.removeprefix(ADAPT) in NEED_DATA and used and not any("features" in one for one in used):
+        what = f"{text} takes neighbours from the background data; the background of {called} has no features"
+        problems.add(here, what)
+
+
+def _check_in_domain(problems: Problems, given: Mapping[str, Any], place: Place) -> None:
+    """The method of the in-domain ranker, and its parameters."""
+    text, settings = given.get("in_domain", IN_DOMAIN), given.get("in_domain_settings", {})
+    before = len(problems)
+    method = _parsed(problems, text, (*place, "in_domain"), NAMES)
+    if method is None:
+        return
+    place = (*place, "in_domain_settings")
+    not_set = set_elsewhere() | {"background": "it is trained on the in-domain data alone"}
+    _check_parameters(problems, settings, text, method, not_set, place)
+    if len(problems) == before:
+        try:
+            make_plan(MethodSpec(text, text, settings), {}, measure=None, validated=True)
+        except InputError as error:
+            problems.add(place, error.message)
+
+
+def _check_adapt_grid(
+    problems: Problems, spec: MethodSpec, place: Place, validated: bool, known: Sequence[str]
+) -> None:
+    """A grid of an adaptation has lists of the settings of boosting."""
+    if spec.random is not None:
+        problems.add((*place, "random"), f"{spec.method} does not take random; it tries every point of its grid")
+    if spec.grid and not known:
+        what = f"{spec.method} does not take grid; it chooses on validation queries by itself"
+        problems.add((*place, "grid"), what)
+        return
+    _check_grid(problems, spec, place, validated)
+    for key, values in spec.grid.items():
+        here = (*place, "grid")
+        if key not in known:
+            problems.add((*here, key), f"{spec.method} chooses no {key!r}; expected one of {', '.join(known)}")
+        elif isinstance(values, list):
+            for value in values:
+                problems.table({key: value}, here, _BOOSTING, f"the grid of {spec.method}")
+
+
+def _random(problems: Problems, found: Mapping[str, Any], place: Place) -> int | None:
+    if "random" not in found:
+        return None
+    place = (*place, "random")
+    table = problems.table(found["random"], place, {"n": COUNT}, "random")
+    if "n" not in found["random"]:
+        problems.add(place, "random has no n; expected the number of points to draw")
+    if "grid" not in found:
+        problems.add(place, "nothing to draw from; expected a grid with lists or ranges")
+    return table.get("n")
+
+
+def _check_grid(problems: Problems, spec: MethodSpec, place: Place, validated: bool) -> None:
+    """A grid consists of non-empty lists, or ranges."""
+    place = (*place, "grid")
+    if spec.grid and not validated:
+        problems.add(place, "a grid needs validation queries to choose on; not every data set has some")
+    for key, values in spec.grid.items():
+        here = (*place, key)
+        if isinstance(values, list):
+            if not values:
+                problems.add(here, f"the grid of {key} is empty; expected at least one value")
+        elif isinstance(values, dict):
+            table = problems.table(values, here, _RANGE, f"the range of {key}")
+            low, high = table.get("low"), table.get("high")
+            if low is None or high is None or not low < high:
+                problems.add(here, f"the range of {key} is from {low} to {high}; expected low below high")
+            elif table.get("log") and low <= 0:
+                problems.add(here, f"the range of {key} starts at {low}; expected a number above 0 for log")
+            if spec.random is None:
+                problems.add(here, f"the grid of {key} is a range; expected random = {{n = 20}} to draw from it")
+        else:
+            problems.add(here, f"the grid of {key} is {values!r}; expected a list of values, or a range")
+        if key in spec.parameters:
+            problems.add(here, f"{key} is also among the parameters; expected it once")
+
+
+def _check_parameters(
+    problems: Problems, names: Iterable[str], text: str, method: Method, not_set: Mapping[str, str], place: Place
+) -> None:
+    """Every parameter exists, and is not set elsewhere."""
+    known = [name for name in method.defaults() if name not in not_set]
+    for name in names:
+        if name in not_set:
+            problems.add((*place, name), f"{name} cannot be set here: {not_set[name]}")
+        elif name not in known:
+            meant = hint(name, known) or nearest(name, sorted(known))
+            problems.add((*place, name), f"{text} has no parameter {name!r}; {meant}")
+
+
+def _with_background(problems: Problems, spec: MethodSpec, place: Place, folders: Sequence[Path]) -> MethodSpec:
+    """The parameter background is the path of a model file."""
+    if "background" in spec.grid:
+        problems.add((*place, "grid", "background"), "background cannot be chosen; expected it among the parameters")
+    if "background" not in spec.parameters:
+        return spec
+    place, value = (*place, "parameters", "background"), spec.parameters["background"]
+    path = find(value, folders) if isinstance(value, str) else None
+    if path is None:
+        problems.add(place, f"background is {value!r}; expected an existing model file")
+        return spec
+    return dataclasses.replace(spec, parameters={**spec.parameters, "background": str(path)})
+
+
+def _completed(
+    problems: Problems, spec: MethodSpec, method: Method, place: Place, choose_by: Measure | None, validated: bool
+) -> MethodSpec:
+    """The entry with its defaults filled in, after every value of its grid was checked."""
+    first = {key: values[0] if isinstance(values, list) else values["low"] for key, values in spec.grid.items()}
+    planned = _planned(spec, {}, validated)
+    if not isinstance(planned, Plan):
+        alone = {key: dataclasses.replace(spec, parameters={key: spec.parameters[key]}) for key in spec.parameters}
+        key = next((key for key in alone if not isinstance(_planned(alone[key], {}, validated), Plan)), None)
+        problems.add((*place, "parameters", *([] if key is None else [key])), planned.message)
+        return spec
+    for key, value in _values(spec):
+        found = _planned(spec, {**first, key: value}, validated)
+        if not isinstance(found, Plan):
+            problems.add((*place, "grid", key), found.message)
+            return spec
+    goal = spec.trained_for or _trained_for(spec, method, planned)
+    return dataclasses.replace(spec, choose_by=choose_by or planned.measure, trained_for=goal)
+
+
+def _planned(spec: MethodSpec, point: Mapping[str, Any], validated: bool) -> Plan | InputError:
+    """The plan of a point, or what is wrong with its parameters."""
+    try:
+        return make_plan(spec, point, measure=None, validated=validated)
+    except InputError as error:
+        return error
+
+
+def _values(spec: MethodSpec) -> Iterator[tuple[str, Any]]:
+    listed = (
+        (key, value)
+        for key, values in spec.grid.items()
+        for value in (values if isinstance(values, list) else (values["low"], values["high"]))
+    )
+    return itertools.islice(listed, _MOST_CHECKED)
+
+
+def _trained_for(spec: MethodSpec, method: Method, planned: Plan) -> str | None:
+    """What a method is trained for, if that is a measure."""
+    if method.loss is not None:
+        return str(planned.measure)
+    losses = spec.parameters.get("losses", method.defaults().get("losses"))
+    if losses:
+        from rankwright.rankers.losses import parse_losses
+
+        return " + ".join(str(loss.measure) for loss in parse_losses(losses))
+    measure = getattr(planned.ranker, "measure", None)
+    return None if measure is None or "measure" in spec.grid else str(parse_measure(measure))

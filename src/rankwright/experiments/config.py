@@ -14,21 +14,6 @@ from typing import Any
 
 from rankwright.measures import Measure, parse_measure
 
-__all__ = [
-    "ADAPT",
-    "BACKGROUND",
-    "BACKGROUNDS",
-    "BEST_FEATURE",
-    "CHOOSE_BY",
-    "FEATURE",
-    "HINDSIGHT",
-    "BackgroundSource",
-    "DataSource",
-    "Experiment",
-    "MethodSpec",
-    "Protocol",
-]
-
 ADAPT = "adapt:"
 BACKGROUND = "background"
 BACKGROUNDS = "backgrounds"
@@ -88,6 +73,31 @@ class BackgroundSource:
     name: str
     files: Mapping[str, Path]
     spec: MethodSpec | None = None
+
+
+@dataclass(frozen=True)
+class Background:
+    """A background on disk.
+
+    Attributes
+    ----------
+    name : str
+        What methods call it.
+    model : Path
+        The ranker.
+    data : Path or None
+        All its feature data, including validation data, from which neighbours are taken.
+    content : str
+        Hash of everything that affects it.
+    facts : dict
+        For the manifest: name, hash, method, seconds of training, chosen parameters, sizes, files.
+    """
+
+    name: str
+    model: Path
+    data: Path | None
+    content: str
+    facts: dict[str, Any]
 
 
 @dataclass(frozen=True)

@@ -9,53 +9,64 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.data.cleaning import Cleaner
-from rankwright.data.formats import FEATURE_FORMATS, detect
 from rankwright.data.run_features import NORMALIZATIONS
 from rankwright.errors import InputError
 from rankwright.experiments.config import DataSource
-from rankwright.experiments.reading import OPEN
-from rankwright.experiments.toml import Place, Problems
-
-__all__ = ["PYTHON_DOCS", "Finder", "check_data", "find"]
+from rankwright.experiments.preparing import OPEN
+from rankwright.experiments.toml import (
+    COLUMNS,
+    COUNT,
+    NUMBER,
+    PATHS,
+    TABLES,
+    TEXT,
+    TEXTS,
+    TRUTH,
+    TRUTH_OR_TABLE,
+    Place,
+    Problems,
+    choice,
+)
+from rankwright.io.detect import FEATURE_FORMATS, detect
+from rankwright.rankers.parameters import Rule
 
 PYTHON_DOCS = "python-docs"
 _SOURCES = ("features", "folds", "train", "collection", "runs")
-_PATHS = "a string or a list of strings"
 _ANY = {
-    "name": "a string",
-    "queries": "a string",
-    "part": "a string",
-    "train_queries": "a positive integer",
-    "valid_queries": "a positive integer",
-    "open_test": _PATHS,
-    "missing_as_zero": "true or false",
-    "clean": "true, false or a table",
-    "without": "a list of names and numbers of features",
-    "without_best": "true or false",
-    "background": "a table or a list of tables",
+    "name": TEXT,
+    "queries": TEXT,
+    "part": TEXT,
+    "train_queries": COUNT,
+    "valid_queries": COUNT,
+    "open_test": PATHS,
+    "missing_as_zero": TRUTH,
+    "clean": TRUTH_OR_TABLE,
+    "without": COLUMNS,
+    "without_best": TRUTH,
+    "background": TABLES,
 }
-_KEYS: dict[str, dict[str, str]] = {
-    "features": {"features": _PATHS, "negative_as_zero": "true or false"},
-    "folds": {"folds": _PATHS, "negative_as_zero": "true or false"},
-    "train": {"train": "a string", "valid": "a string", "test": "a string", "negative_as_zero": "true or false"},
+_KEYS: dict[str, dict[str, Rule]] = {
+    "features": {"features": PATHS, "negative_as_zero": TRUTH},
+    "folds": {"folds": PATHS, "negative_as_zero": TRUTH},
+    "train": {"train": TEXT, "valid": TEXT, "test": TEXT, "negative_as_zero": TRUTH},
     "collection": {
-        "collection": "a string",
-        "qrels": "a string",
-        "feature_sets": "a list of strings",
-        "feature_names": "a list of strings",
-        "per_field": "true or false",
-        "depth": "a positive integer",
-        "candidates": "a string",
+        "collection": TEXT,
+        "qrels": TEXT,
+        "feature_sets": TEXTS,
+        "feature_names": TEXTS,
+        "per_field": TRUTH,
+        "depth": COUNT,
+        "candidates": choice(("union", "judged")),
     },
-    "runs": {"runs": _PATHS, "qrels": "a string", "normalize": "a string", "documents": "a string"},
+    "runs": {
+        "runs": PATHS,
+        "qrels": TEXT,
+        "normalize": choice(NORMALIZATIONS),
+        "documents": choice(("retrieved", "judged", "either")),
+    },
 }
-_CLEAN = {"threshold": "a number", "relevant_from": "a number", "scaled": "true or false"}
+_CLEAN = {"threshold": NUMBER, "relevant_from": NUMBER, "scaled": TRUTH}
 _NO_OPTIONS = ("name", "queries", "qrels", "train_queries", "valid_queries", "open_test", "without_best", "background")
-_CHOICES = {
-    "candidates": ("union", "judged"),
-    "normalize": NORMALIZATIONS,
-    "documents": ("retrieved", "judged", "either"),
-}
 _ROLES = {"train": "train", "vali": "valid", "test": "test"}
 _FOLD = re.compile(r"fold[-_ ]?\d+", re.IGNORECASE)
 _PART = re.compile(r"S\d+\b.*")
@@ -73,16 +84,13 @@ def check_data(problems: Problems, table: Any, place: Place, folders: Sequence[P
         what = f"has {' and '.join(sources)}" if sources else "names no source"
         problems.add(place, f"[[data]] {what}; expected one of {', '.join(_SOURCES)}")
         for key in (key for key in table if key not in known):
-            problems.table({key: None}, place, dict.fromkeys(sorted(known), "a string"), "[[data]]")
+            problems.table({key: None}, place, dict.fromkeys(sorted(known), TEXT), "[[data]]")
         return None
     source = sources[0]
     before = len(problems)
     found = problems.table(table, place, _ANY | _KEYS[source], f"[[data]] with {source}")
     if "name" not in table:
         problems.add(place, "[[data]] has no name; expected one for the results")
-    for key, choices in _CHOICES.items():
-        if key in found:
-            problems.choice(found[key], (*place, key), choices, key)
     if len(problems) > before:
         return None
     finder = Finder(problems, place, folders)
@@ -158,7 +166,6 @@ class Finder:
         return "parts", self._checked("folds", {str(n): path for n, path in enumerate(paths, 1)}, FEATURE_FORMATS)
 
     def _fold(self, folder: Path) -> dict[str, Path]:
-        """The three files of a fold."""
         files: dict[str, Path] = {}
         for start, role in _ROLES.items():
             here = sorted(path for path in folder.iterdir() if path.name.lower().startswith(start))
@@ -239,7 +246,6 @@ class Finder:
         return {} if path is None else {key: path}
 
     def _several(self, key: str, texts: str | list[str]) -> dict[str, Path]:
-        """Files by number."""
         files: dict[str, Path] = {}
         listed = [texts] if isinstance(texts, str) else texts
         if not listed:
@@ -273,7 +279,6 @@ class Finder:
 
 
 def _check_texts(problems: Problems, found: Mapping[str, Any], place: Place) -> None:
-    """The part of a topic that is used as the query."""
     from rankwright.text.reading.queries import PARTS
 
     for part in found.get("part", "title").split("+"):

@@ -24,25 +24,31 @@ import numpy as np
 import rankwright
 from rankwright.data.files import replace_file
 from rankwright.errors import InputError
-from rankwright.evaluation.comparison import Comparison, compare
-from rankwright.evaluation.render import Table
+from rankwright.evaluation.comparison import Comparison, Difference, compare
+from rankwright.evaluation.evaluate import Evaluation
+from rankwright.evaluation.render import TextTable, csv_text, draw, figure
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
-from rankwright.evaluation.table import Evaluation
 from rankwright.experiments.cells import Cell, Failure, read_cell
 from rankwright.experiments.config import Experiment
 from rankwright.experiments.preparing import Prepared
-from rankwright.experiments.tables import KINDS, make_table, render_table
 from rankwright.measures import Measure, parse_measure
 from rankwright.reports.results import COLUMNS, MANIFEST, Score, read_manifest, read_rows, read_scores
 from rankwright.reports.statistics import averaged
-
-__all__ = ["Results", "write_results"]
 
 _EXPERIMENT = "experiment.toml"
 _LIBRARIES = ("numpy", "scipy", "numba", "scikit-learn")
 _INTEGERS = ("split", "n_train_queries", "round", "passes", "rank", "relevant")
 _LATER = ("relevant",)  # columns that folders of earlier versions lack
 _HEALTH = COLUMNS["health"][3:]
+
+KINDS = ("means", "criterion", "times")
+FORMATS = ("text", "markdown", "latex", "csv")
+_ALPHA = 0.05
+_LETTERS = {"t": "ᵗ", "wilcoxon": "ʷ", "sign": "ˢ", "randomization": "ʳ"}
+_BEST = "•"
+# Delimiters of a best value in a table, and what each format replaces them by.
+_OPEN, _CLOSE = "\ue000", "\ue001"
+_MARKS = {"text": ("", _BEST), "markdown": ("**", "**"), "latex": (r"\textbf{", "}")}
 
 
 @dataclass(frozen=True, eq=False)
@@ -135,7 +141,6 @@ class Results:
 
     @cached_property
     def _scores(self) -> dict[tuple[str, str], list[Score]]:
-        """By data and method."""
         found: dict[tuple[str, str], list[Score]] = {}
         for score in read_scores(self.folder):
             found.setdefault((score.data, score.method), []).append(score)
@@ -191,7 +196,7 @@ class Results:
         means = {method: np.mean(found[method], axis=0).tolist() for method in self.methods if method in found}
         return {method: (train, tune) for method, (train, tune) in means.items()}
 
-    def tables(self) -> dict[str, Table]:
+    def tables(self) -> dict[str, TextTable]:
         """The tables by kind; ``criterion`` is there if a method says what it was trained for."""
         has_criteria = any(one.get("trained_for") for one in self.manifest["methods"])
         return {kind: make_table(self, kind) for kind in KINDS if kind != "criterion" or has_criteria}
@@ -365,7 +370,6 @@ def _tables(folder: Path, names: Iterable[str]) -> Iterator[dict[str, Any]]:
 
 
 def _manifest(experiment: Experiment, prepared: Sequence[Prepared], failures: Sequence[Failure]) -> dict[str, Any]:
-    """What was run, on which data, with which versions."""
     return {
         "format": 1,
         "name": experiment.name,
@@ -385,3 +389,210 @@ def _manifest(experiment: Experiment, prepared: Sequence[Prepared], failures: Se
         "platform": {"system": platform.platform(), "machine": platform.machine(), "cores": os.cpu_count()},
         "failures": [vars(failure) for failure in failures],
     }
+
+
+def render_table(results: Results, kind: str = "means", format: str = "text") -> str:
+    """One of the ``KINDS`` of tables in one of the ``FORMATS``."""
+    if format not in FORMATS:
+        raise InputError(f"unknown format {format!r}; expected one of {', '.join(FORMATS)}")
+    if format == "csv":
+        return _records(results, kind)
+    table = make_table(results, kind)
+    if format == "text":  # replaced before drawing, so that columns align
+        rows = [tuple(cell.replace(_OPEN, "").replace(_CLOSE, _BEST) for cell in row) for row in table.rows]
+        return draw(TextTable(table.header, tuple(rows), table.notes, table.text_columns, table.rules), "text")
+    drawn = draw(table, format)
+    for mark, shown in zip((_OPEN, _CLOSE), _MARKS[format], strict=True):
+        drawn = drawn.replace(mark, shown)
+    if format == "latex":
+        for letter, plain in zip(_LETTERS.values(), "twsr", strict=True):
+            drawn = drawn.replace(letter, f"$^{{{plain}}}$")
+    return drawn
+
+
+def make_table(results: Results, kind: str = "means") -> TextTable:
+    """One of the ``KINDS`` of tables; the best of a column is between two characters that drawing replaces."""
+    if kind not in KINDS:
+        raise InputError(f"unknown kind of table {kind!r}; expected one of {', '.join(KINDS)}")
+    return {"means": _means, "criterion": _criterion, "times": _times}[kind](results)
+
+
+def _means(results: Results) -> TextTable:
+    """Rows are methods, columns are measures, each with wins and losses against the baseline."""
+    rows: list[tuple[str, ...]] = []
+    rules, best = set(), set()
+    notes: list[str] = []
+    for data in results.data:
+        rules.add(len(rows))
+        evaluations = results.evaluations(data)
+        comparison = _compared(results, data, evaluations)
+        best |= {(len(rows) + at, column) for at, column in _best_means(results, evaluations)}
+        for evaluation in evaluations:
+            rows.append((data, *_means_row(results, evaluation, comparison)))
+        notes += [f"{data}: {len(evaluation.query_ids)} queries" for evaluation in evaluations[:1]]
+    header = ("data", "method", *(name for measure in results.measures for name in (str(measure), "w/l")))
+    every = (*notes, *_method(results), *_notes(results))
+    return TextTable(header, tuple(rows), every, 2, frozenset(rules - {0}), frozenset(best))
+
+
+def _best_means(results: Results, evaluations: Sequence[Evaluation]) -> list[tuple[int, int]]:
+    """The cells of a data set with the highest mean of their measure, as displayed; none if there is one method."""
+    found = []
+    for at, measure in enumerate(map(str, results.measures)):
+        means = [_shown(evaluation.means[measure]) for evaluation in evaluations]
+        if len(means) > 1 and max(means) > -math.inf:
+            found += [(row, 2 + 2 * at) for row, mean in enumerate(means) if mean == max(means)]
+    return found
+
+
+def _means_row(results: Results, evaluation: Evaluation, comparison: Comparison | None) -> list[str]:
+    is_baseline = evaluation.name == results.manifest["baseline"]
+    row = [f"{evaluation.name} (baseline)" if is_baseline else evaluation.name]
+    for measure, mean in evaluation.means.items():
+        difference = _difference(comparison, evaluation.name, measure)
+        marks = "" if difference is None else _significance(difference, results.manifest["tests"])
+        row += [figure(mean) + marks, "" if difference is None else f"{difference.wins}/{difference.losses}"]
+    return row
+
+
+def _compared(results: Results, data: str, evaluations: Sequence[Evaluation]) -> Comparison | None:
+    """None if there is nothing to compare with."""
+    names = [evaluation.name for evaluation in evaluations]
+    return results.compare(data) if len(names) > 1 and results.manifest["baseline"] in names else None
+
+
+def _difference(comparison: Comparison | None, method: str, measure: str) -> Difference | None:
+    rows = () if comparison is None else comparison.differences
+    return next((row for row in rows if (row.system, row.measure) == (method, measure)), None)
+
+
+def _significance(row: Difference, tests: Sequence[str]) -> str:
+    """A star for a single test; a letter for each of several, a space for those that are not significant."""
+    marks = ["*" if len(tests) == 1 else _LETTERS[test] for test in tests]
+    return "".join(mark if row.p_corrected[test] < _ALPHA else " " for test, mark in zip(tests, marks, strict=True))
+
+
+def _method(results: Results) -> list[str]:
+    from rankwright.evaluation.significance import TESTS
+
+    tests, correction = results.manifest["tests"], results.manifest["correction"]
+    after = "" if correction == "none" else f" after {correction.capitalize()}'s correction for the methods compared"
+    if len(tests) == 1:
+        marks = f"* p < {_ALPHA:g} by the two-tailed {TESTS[tests[0]][0]}{after}"
+    else:
+        listed = ", ".join(f"{_LETTERS[test]} {TESTS[test][0]}" for test in tests)
+        marks = f"p < {_ALPHA:g}{after}, two-tailed: {listed}"
+    averaged = "means: each query averaged over the splits that test it, then over queries"
+    return [
+        averaged,
+        f"w/l: number of queries on which a method is better and worse than {results.manifest['baseline']}",
+        marks,
+    ]
+
+
+def _notes(results: Results) -> list[str]:
+    """The definitions of the measures, with the names of the data sets if they differ, and what is missing."""
+    of_data: dict[str, list[str]] = {}
+    for data, lines in results.manifest["definitions"].items():
+        for line in lines:
+            of_data.setdefault(line, []).append(data)
+    n_data = len(results.manifest["definitions"])
+    notes = [line if len(data) == n_data else f"{', '.join(data)}: {line}" for line, data in of_data.items()]
+    total, done = results.manifest["cells"]["total"], results.manifest["cells"]["done"]
+    return notes if done == total else [*notes, f"{total - done} of {total} cells are missing"]
+
+
+def _criterion(results: Results) -> TextTable:
+    """Rows are the measures trained for, columns the measures tested on."""
+    goals = {one["name"]: one.get("trained_for") for one in results.manifest["methods"]}
+    if not any(goals.values()):
+        raise InputError("no method has trained_for; expected it in the experiment file")
+    rows: list[tuple[str, ...]] = []
+    rules = set()
+    for data in results.data:
+        rules.add(len(rows))
+        evaluations = [evaluation for evaluation in results.evaluations(data) if goals[evaluation.name]]
+        best = {
+            measure: max((_shown(e.means[measure]) for e in evaluations), default=math.nan)
+            for measure in map(str, results.measures)
+        }
+        for evaluation in evaluations:
+            cells = [_marked(mean, best[measure]) for measure, mean in evaluation.means.items()]
+            rows.append((data, str(goals[evaluation.name]), evaluation.name, *cells))
+    header = ("data", "trained for", "method", *map(str, results.measures))
+    notes = (f"{_OPEN}best{_CLOSE} of each column", *_method(results)[:1], *_notes(results))
+    return TextTable(header, tuple(rows), notes, 3, frozenset(rules - {0}))
+
+
+def _times(results: Results) -> TextTable:
+    """Rows are methods, columns are seconds: to train the chosen model, and to train everything that was tried."""
+    rows: list[tuple[str, ...]] = []
+    rules, before = set(), None
+    for data, method, *times in _seconds(results):
+        if data != before:
+            rules.add(len(rows))
+            before = data
+        name = f"{method} (baseline)" if method == results.manifest["baseline"] else method
+        rows.append((data, name, *(_time(value) for value in times)))
+    header = ("data", "method", "train", "ratio", "choose and train", "ratio")
+    notes = (
+        "seconds per split, mean over the splits: to train the chosen model, and to train everything that was tried",
+        "ratio: to the baseline; compile time is not counted; parallel processes slow each other down",
+    )
+    return TextTable(header, tuple(rows), notes, 2, frozenset(rules - {0}))
+
+
+def _seconds(results: Results) -> Iterator[tuple[Any, ...]]:
+    """Data, method, seconds to train, their ratio to the baseline's, seconds with choosing, their ratio."""
+    for data in results.data:
+        found = results.seconds(data)
+        base = found.get(results.manifest["baseline"], (math.nan, math.nan))
+        for method, both in found.items():
+            ratios = [value / one if one > 0 else math.nan for value, one in zip(both, base, strict=True)]
+            yield data, method, both[0], ratios[0], both[1], ratios[1]
+
+
+def _time(value: float) -> str:
+    if math.isnan(value):
+        return "–"
+    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}" if value >= 0.01 else f"{value:.2g}"
+
+
+def _shown(value: float) -> float:
+    """As displayed, so that values that look equal are equal; nan is never the best."""
+    return -math.inf if math.isnan(value) else round(value, 4)
+
+
+def _marked(value: float, best: float) -> str:
+    text = figure(value)
+    return f"{_OPEN}{text}{_CLOSE}" if _shown(value) == best and not math.isnan(value) else text
+
+
+def _records(results: Results, kind: str) -> str:
+    """All digits, one row per data set, method and measure."""
+    if kind not in KINDS:
+        raise InputError(f"unknown kind of table {kind!r}; expected one of {', '.join(KINDS)}")
+    if kind == "times":
+        header = ["data", "method", "seconds_train", "ratio_train", "seconds_tune", "ratio_tune"]
+        return csv_text(header, _seconds(results))
+    tests = results.manifest["tests"]
+    goals = {one["name"]: one.get("trained_for") or "" for one in results.manifest["methods"]}
+    compared = ("difference", "low", "high", "wins", "ties", "losses", "p", "p_corrected")
+    header = ["data", "method", "trained_for", "measure", "queries", "mean"]
+    if kind == "means":
+        header += compared[:6] + tuple(f"{name}_{test}" for name in compared[6:] for test in tests)
+    rows: list[Sequence[Any]] = []
+    for data in results.data:
+        evaluations = results.evaluations(data)
+        comparison = _compared(results, data, evaluations) if kind == "means" else None
+        for evaluation in evaluations:
+            goal = goals[evaluation.name]
+            for measure, mean in evaluation.means.items() if kind == "means" or goal else ():
+                row: list[Any] = [data, evaluation.name, goal, measure, len(evaluation.query_ids), mean]
+                difference = _difference(comparison, evaluation.name, measure)
+                if difference is not None:
+                    row += [difference.difference, *difference.interval]
+                    row += [difference.wins, difference.ties, difference.losses]
+                    row += [of[test] for of in (difference.p, difference.p_corrected) for test in tests]
+                rows.append(row + [""] * (len(header) - len(row)))
+    return csv_text(header, rows)

@@ -27,13 +27,10 @@ from rankwright.experiments.backgrounds import prepare_background
 from rankwright.experiments.cells import Cell, Failure, make_cell, run_cell
 from rankwright.experiments.checks import load_experiment
 from rankwright.experiments.config import ADAPT, HINDSIGHT, DataSource, Experiment, MethodSpec
-from rankwright.experiments.features import with_best
-from rankwright.experiments.preparing import Prepared, prepare, splits_of
+from rankwright.experiments.preparing import Prepared, prepare, splits_of, with_best
 from rankwright.experiments.results import Results, write_results
 from rankwright.reports.results import MANIFEST
 from rankwright.training.methods import parse_method
-
-__all__ = ["Status", "cores", "default_jobs", "run_experiment"]
 
 _ON_A_CARD = 4  # processes that share a GPU: each starts its libraries, and has a copy of the features there
 _DIED = "its process died, perhaps out of memory; run again with fewer --threads"

@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.errors import InputError, shown
-
-__all__ = ["Place", "Problems", "line_of", "nearest", "parse_toml"]
+from rankwright.rankers.parameters import Rule
 
 Place = tuple[str | int, ...]
 _TOKEN = re.compile(
@@ -87,39 +86,55 @@ def _is_integer(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _is_strings(value: Any) -> bool:
-    return isinstance(value, list) and all(map(_is_string, value))
-
-
-def _is_string(value: Any) -> bool:
+def _is_text(value: Any) -> bool:
     return isinstance(value, str) and "\0" not in value  # no file has such a name
 
 
-_KINDS: dict[str, Callable[[Any], bool]] = {
-    "a string": _is_string,
-    "an integer from 1 to 100000": lambda value: _is_integer(value) and 1 <= value <= 100_000,
-    "a positive integer": lambda value: _is_integer(value) and 1 <= value <= _MOST,
-    "an integer of at least 2": lambda value: _is_integer(value) and 2 <= value <= _MOST,
-    "an integer of at least 0": lambda value: _is_integer(value) and value >= 0,
-    "a number": _is_number,
-    "a number above 0": lambda value: _is_number(value) and 0 < value < float("inf"),
-    "true or false": lambda value: isinstance(value, bool),
-    "a list of strings": _is_strings,
-    "a string or a list of strings": lambda value: _is_string(value) or _is_strings(value),
-    "a list of names and numbers of features": lambda value: (
-        isinstance(value, list) and all(_is_string(one) or (_is_integer(one) and one > 0) for one in value)
-    ),
-    "a table": lambda value: isinstance(value, dict),
-    "true, false or a table": lambda value: isinstance(value, bool | dict),
-    "a table or a list of tables": lambda value: (
-        isinstance(value, dict) or (isinstance(value, list) and all(isinstance(one, dict) for one in value))
-    ),
-    "a number of queries, or a fraction such as 0.5": lambda value: (
-        _is_integer(value) or (_is_number(value) and 0 <= value < 1)
-    ),
-    '0, 1 or "skip"': lambda value: value in (0, 1, "skip") and not isinstance(value, bool | float),
-}
-"""The kinds of values a key can take, by their description in error messages."""
+def _is_list(value: Any, kind: Callable[[Any], bool]) -> bool:
+    return isinstance(value, list) and all(map(kind, value))
+
+
+def _is_table(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+def integer(expected: str, least: int, most: float = _MOST) -> Rule:
+    """Integers of a range."""
+    return Rule(expected, lambda value: _is_integer(value) and least <= value <= most)
+
+
+def choice(names: Iterable[str]) -> Rule:
+    """One of some names; the message of another text says which one was probably meant."""
+    return Rule("a string", _is_text, names=tuple(names))
+
+
+def choices(names: Iterable[str]) -> Rule:
+    """A list of some names."""
+    return Rule("a list of strings", lambda value: _is_list(value, _is_text), names=tuple(names))
+
+
+TEXT = choice(())
+TEXTS = choices(())
+PATHS = Rule("a string or a list of strings", lambda value: _is_text(value) or _is_list(value, _is_text))
+COUNT = integer("a positive integer", 1)
+SPLITS = integer("an integer from 1 to 100000", 1, 100_000)
+NOT_NEGATIVE = integer("an integer of at least 0", 0, float("inf"))
+NUMBER = Rule("a number", _is_number)
+ABOVE_0 = Rule("a number above 0", lambda value: _is_number(value) and 0 < value < float("inf"))
+TRUTH = Rule("true or false", lambda value: isinstance(value, bool))
+TABLE = Rule("a table", _is_table)
+TRUTH_OR_TABLE = Rule("true, false or a table", lambda value: isinstance(value, bool | dict))
+TABLES = Rule("a table or a list of tables", lambda value: _is_table(value) or _is_list(value, _is_table))
+COLUMNS = Rule(
+    "a list of names and numbers of features",
+    lambda value: _is_list(value, lambda one: _is_text(one) or (_is_integer(one) and one > 0)),
+)
+SIZE = Rule(
+    "a number of queries, or a fraction such as 0.5",
+    lambda value: _is_integer(value) or (_is_number(value) and 0 <= value < 1),
+)
+EMPTY = Rule('0, 1 or "skip"', lambda value: value in (0, 1, "skip") and not isinstance(value, bool | float))
+"""What the values of keys may be: rules as those of the parameters of methods."""
 
 
 class Problems:
@@ -141,19 +156,27 @@ class Problems:
         """Record a mistake."""
         self._found.append(InputError(message, self._path, line_of(self._lines, place)))
 
-    def table(self, value: Any, place: Place, kinds: Mapping[str, str], title: str) -> dict[str, Any]:
-        """The entries of a table that have a known key and a value of the right kind; records the others."""
+    def table(
+        self, value: Any, place: Place, rules: Mapping[str, Rule], title: str, names: Mapping[str, str] | None = None
+    ) -> dict[str, Any]:
+        """The entries of a table that have a known key and a value of the right kind; records the others.
+
+        A value that should be one of some names is kept whatever it is; ``names`` says what these are, if not the key.
+        """
         if not isinstance(value, dict):
             self.add(place, f"{title} is {shown(value)}; expected a table")
             return {}
         kept = {}
         for key, entry in value.items():
-            if key not in kinds:
-                self.add((*place, key), f"unknown key {shown(key)} in {title}; {nearest(key[:100], kinds)}")
-            elif not _KINDS[kinds[key]](entry):
-                self.add((*place, key), f"{key} is {shown(entry)}; expected {kinds[key]}")
+            if key not in rules:
+                self.add((*place, key), f"unknown key {shown(key)} in {title}; {nearest(key[:100], rules)}")
+            elif not rules[key].accepts(entry):
+                self.add((*place, key), f"{key} is {shown(entry)}; expected {rules[key].expected}")
             else:
                 kept[key] = entry
+                known, what = rules[key].names, (names or {}).get(key, key)
+                for number, one in enumerate(entry if isinstance(entry, list) else [entry]) if known else ():
+                    self.choice(one, (*place, key, number) if isinstance(entry, list) else (*place, key), known, what)
         return kept
 
     def choice(self, value: Any, place: Place, known: Iterable[str], what: str) -> bool:

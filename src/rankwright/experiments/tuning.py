@@ -25,15 +25,13 @@ import numpy.typing as npt
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
-from rankwright.evaluation.table import evaluate
+from rankwright.evaluation.evaluate import evaluate
 from rankwright.experiments.config import BEST_FEATURE, FEATURE, MethodSpec
 from rankwright.measures import Measure
 from rankwright.models.linear import LinearModel
 from rankwright.models.saving import load_model, save_model
 from rankwright.training.methods import parse_method
 from rankwright.training.train import Plan, Trained, plan
-
-__all__ = ["Outcome", "Point", "make_plan", "points", "run_method", "without_none"]
 
 Array = npt.NDArray[Any]
 Point = dict[str, Any]
@@ -211,7 +209,6 @@ def _fit(planned: Plan, train: RankingData, valid: RankingData | None) -> Traine
 
 
 def _trained(spec: MethodSpec, point: Point, planned: Plan, train: RankingData, valid: RankingData | None) -> Outcome:
-    """One point of a grid."""
     began = time.perf_counter()
     trained = _fit(planned, train, valid)
     seconds = time.perf_counter() - began
@@ -296,7 +293,6 @@ def _column(data: RankingData, feature: str) -> int:
 
 
 def _single(data: RankingData, column: int) -> LinearModel:
-    """One feature as a model."""
     coef = np.zeros(data.n_features)
     coef[column] = 1.0
     return LinearModel(coef, data.feature_names)

@@ -1,4 +1,4 @@
-"""What the name of a feature says about it, and what stands for the feature in a search engine.
+"""The origin of a feature by its name, and its counterpart in a search engine.
 
 Rankwright names the features that it makes from an index by function, analyser and field (``bm25[porter,title]``);
 every other name is taken for a number that documents carry (``field``). An engine can compute the same number
@@ -7,29 +7,15 @@ every other name is taken for a number that documents carry (``field``). An engi
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from rankwright.text.search.columns import feature_parts
-from rankwright.text.search.functions import BM25, Function
-
-__all__ = [
-    "ALL_FIELDS",
-    "KEPT_LENGTHS",
-    "Called",
-    "Counterpart",
-    "FeatureSet",
-    "Origin",
-    "Status",
-    "identifier",
-    "identifiers",
-    "one_line",
-    "origin_of",
-    "what_differs",
-]
+from rankwright.errors import InputError
+from rankwright.text.search.functions import BM25, Function, feature_parts, parse_feature
 
 Status = Literal["exact", "field", "approximate", "none"]
 ALL_FIELDS = "rankwright_all"
@@ -76,7 +62,7 @@ class Origin:
 
 
 def origin_of(name: str) -> Origin:
-    """What the name of a feature says.
+    """Read the origin of a feature from its name.
 
     Examples
     --------
@@ -89,8 +75,8 @@ def origin_of(name: str) -> Origin:
     """
     parts = feature_parts(name)
     if parts is not None:
-        function, analyzer, own = parts
-        return Origin(name, "text", function, analyzer, own)
+        with contextlib.suppress(InputError):
+            return Origin(name, "text", parse_feature(parts.function), parts.analyzer, parts.field)
     filled = _FILLED.fullmatch(name)
     if filled is not None and _is_finite(filled["fill"]):
         return Origin(name, "value", field=filled["name"], fill=float(filled["fill"]))
@@ -120,7 +106,7 @@ class Called:
 
 @dataclass(frozen=True)
 class Counterpart:
-    """What stands for one feature in an engine.
+    """The counterpart of one feature in an engine.
 
     Attributes
     ----------
@@ -161,7 +147,7 @@ class FeatureSet:
 
     def count(self, status: Status) -> int:
         """Number of features with this status."""
-        return sum(one.status == status for one in self.counterparts)
+        return sum(counterpart.status == status for counterpart in self.counterparts)
 
     def summary(self) -> str:
         """One line: how many features the engine computes exactly, approximately or not at all."""
@@ -171,8 +157,8 @@ class FeatureSet:
             (self.count("approximate"), "approximately the same"),
             (self.count("none"), "without a counterpart"),
         ]
-        said = ", ".join(f"{n:,} {what}" for n, what in parts if n) or "none"
-        return f"features in {self.engine}: {said}"
+        counts = ", ".join(f"{n:,} {label}" for n, label in parts if n) or "none"
+        return f"features in {self.engine}: {counts}"
 
     def report(self) -> str:
         """Every feature with its status and what differs, as text."""
@@ -184,21 +170,22 @@ class FeatureSet:
         }
         blocks = [f"{self.summary()}\n"]
         for status, title in titles.items():
-            own = [one for one in self.counterparts if one.status == status]
-            if own:
+            counterparts = [counterpart for counterpart in self.counterparts if counterpart.status == status]
+            if counterparts:
                 blocks.append(
-                    f"{title}\n\n" + "".join(_listed(note, own) for note in dict.fromkeys(o.note for o in own))
+                    f"{title}\n\n"
+                    + "".join(_listed(note, counterparts) for note in dict.fromkeys(o.note for o in counterparts))
                 )
         return "\n".join(blocks)
 
 
 def _listed(note: str, counterparts: Iterable[Counterpart]) -> str:
-    names = "".join(f"  {one_line(one.name)}\n" for one in counterparts if one.note == note)
+    names = "".join(f"  {one_line(counterpart.name)}\n" for counterpart in counterparts if counterpart.note == note)
     return f"{names}    {note}\n"
 
 
 def one_line(name: str) -> str:
-    """A name without control characters, for a text of lines."""
+    """A name without control characters, fit for a line of text."""
     return re.sub(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", "�", name)
 
 
@@ -222,24 +209,24 @@ def identifiers(texts: Iterable[str], taken: Iterable[str] = ()) -> dict[str, st
     >>> identifiers(["a b", "a-b", "a b"])
     {'a b': 'a_b', 'a-b': 'a_b_2'}
     """
-    found: dict[str, str] = {}
+    words: dict[str, str] = {}
     used = set(taken)
     for text in texts:
-        if text in found:
+        if text in words:
             continue
         word, number = identifier(text), 1
-        while (made := word if number == 1 else f"{word}_{number}") in used:
+        while (candidate := word if number == 1 else f"{word}_{number}") in used:
             number += 1
-        found[text] = made
-        used.add(made)
-    return found
+        words[text] = candidate
+        used.add(candidate)
+    return words
 
 
 def what_differs(origin: Origin, *, lengths: bool, statistics: str) -> str:
-    """What makes a Lucene score differ from ours although the formula is the same."""
-    said = [statistics]
+    """Why a Lucene score differs from ours although the formula is the same."""
+    differences = [statistics]
     if lengths:
-        said.append(f"fields of more than {KEPT_LENGTHS} words have their length rounded down by less than 1/8")
+        differences.append(f"fields of more than {KEPT_LENGTHS} words have their length rounded down by less than 1/8")
     if isinstance(origin.function, BM25) and origin.function.k3 != float("inf"):
-        said.append("a word that the query repeats counts in full, as with k3=inf")
-    return "same formula, but " + "; ".join(said)
+        differences.append("a word that the query repeats counts in full, as with k3=inf")
+    return "same formula, but " + "; ".join(differences)

@@ -17,10 +17,10 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.files import replace_folder
 from rankwright.data.matching import MissingFeaturesError
 from rankwright.errors import InputError, shown
-from rankwright.exporting.form import Form, form_of
-from rankwright.exporting.target import Options, Target, Written
+from rankwright.exporting.ensemble import Ensemble, ensemble_of
+from rankwright.exporting.target import ExportFiles, ExportTarget, Options
 from rankwright.exporting.targets import TARGETS, find_target
-from rankwright.exporting.verify import Rows, Verification, golden_rows, rows_made, verify
+from rankwright.exporting.verify import ScoredRows, Verification, golden_rows, scored_probe_rows, verify
 from rankwright.models.base import Model
 from rankwright.models.net import NetModel
 
@@ -74,7 +74,7 @@ def export_model(
 
     What was written is read back and scores rows made from the model: on every threshold, just above, just below and
     missing. The consumer itself does that where it is a Python package and installed, otherwise an exact model of its
-    rule. A model that the target cannot say exactly is refused, and nothing is written.
+    rule. A model that the target cannot represent exactly is refused, and nothing is written.
 
     Parameters
     ----------
@@ -121,9 +121,9 @@ def export_model(
     chosen, path = find_target(target), Path(path)
     options = Options(name or path.name, form, missing_as_zero, feature_set or f"{name or path.name}_features")
     if form != "auto" and form not in chosen.forms:
-        known = f"one of: auto, {', '.join(chosen.forms)}" if chosen.forms else "auto, as it has one form only"
-        raise InputError(f"the target {target} has no form {form!r}; expected {known}")
-    parts = form_of(model).zero_filled() if missing_as_zero else form_of(model)
+        expected = f"one of: auto, {', '.join(chosen.forms)}" if chosen.forms else "auto, as it has one form only"
+        raise InputError(f"the target {target} has no form {form!r}; expected {expected}")
+    parts = ensemble_of(model).zero_filled() if missing_as_zero else ensemble_of(model)
     _check_names(parts.names)
     refusal = _refusal(parts, chosen, options)
     if refusal is not None:
@@ -134,7 +134,7 @@ def export_model(
             instead += f"; or train one method that {target} holds, such as lambdamart"
         raise InputError(f"{target} cannot hold this model: {refusal}{instead}")
     written = chosen.write(parts, options)
-    rows = rows_made(chosen, model, parts, options)
+    rows = scored_probe_rows(chosen, model, parts, options)
     made, given = _verified(chosen, written, model, parts, options, rows, verify)
     files = {**written.files, **_beside(chosen, written, parts, options, rows)}
     facts = {
@@ -152,16 +152,16 @@ def export_model(
     return Export(path, (*files, _FACTS), written.notes, made, given)
 
 
-def _refusal(form: Form, target: Target, options: Options) -> str | None:
-    """Why a target cannot hold a form; None if it can."""
-    return target.refusal(form, options) or _out_of_range(form, target)
+def _refusal(ensemble: Ensemble, target: ExportTarget, options: Options) -> str | None:
+    """Why a target cannot hold an ensemble; None if it can."""
+    return target.refusal(ensemble, options) or _out_of_range(ensemble, target)
 
 
-def _out_of_range(form: Form, target: Target) -> str | None:
-    """Why the number type of a target cannot hold the leaves and weights of a form; None if it can."""
+def _out_of_range(ensemble: Ensemble, target: ExportTarget) -> str | None:
+    """Why the number type of a target cannot hold the leaves and weights of an ensemble; None if it can."""
     limits = np.finfo(target.dtype)
-    parts = [form.weights, form.trees.value, np.array([form.constant])]
-    for other in form.others:
+    parts = [ensemble.weights, ensemble.trees.value, np.array([ensemble.constant])]
+    for other in ensemble.others:
         if isinstance(other.model, NetModel):
             parts += [other.model.inner.ravel(), other.model.constants, other.weight * other.model.outer]
     sizes = np.abs(np.concatenate(parts))
@@ -177,63 +177,71 @@ def as_json(value: Any) -> bytes:
 
 
 def _verified(
-    target: Target, written: Written, model: Model, form: Form, options: Options, rows: Rows, data: RankingData | None
+    target: ExportTarget,
+    written: ExportFiles,
+    model: Model,
+    ensemble: Ensemble,
+    options: Options,
+    rows: ScoredRows,
+    data: RankingData | None,
 ) -> tuple[Verification, Verification | None]:
     """Compare on made rows and on given ones; raise if a row is off its path."""
-    made = verify(target, written, model, form, options, made=rows)
+    made = verify(target, written, model, ensemble, options, made=rows)
     given = None
     if data is not None:
-        given = _verified_on(target, written, model, form, options, data)
-    for found, where in ((made, "made rows"), (given, "rows of the data")):
-        if found is not None and found.off:
-            what = f"{found.off:,} of {found.rows:,} {where} are off their path"
-            size = f"scores differ by up to {found.largest:.2g} of the largest"
-            raise InputError(f"not exported: {what} in the files for {target.name}, {size}, by {found.by}")
+        given = _verified_on(target, written, model, ensemble, options, data)
+    for comparison, where in ((made, "made rows"), (given, "rows of the data")):
+        if comparison is not None and comparison.off:
+            problem = f"{comparison.off:,} of {comparison.rows:,} {where} are off their path"
+            size = f"scores differ by up to {comparison.largest:.2g} of the largest"
+            raise InputError(f"not exported: {problem} in the files for {target.name}, {size}, by {comparison.by}")
     return made, given
 
 
 def _verified_on(
-    target: Target, written: Written, model: Model, form: Form, options: Options, data: RankingData
+    target: ExportTarget, written: ExportFiles, model: Model, ensemble: Ensemble, options: Options, data: RankingData
 ) -> Verification:
-    """Compare on given rows; what is wrong with them is an error that names them."""
+    """Compare on given rows; errors in them name the data."""
     try:
         model.check_text(data.feature_names, data.categories)
         if options.missing_as_zero:
             X, names = model.with_missing(data.X, data.feature_names)
             data = dataclasses.replace(data, X=X, feature_names=names)
-        return verify(target, written, model, form, options, data)
+        return verify(target, written, model, ensemble, options, data)
     except MissingFeaturesError as error:
         raise error.or_use("missing_as_zero=True", DATA) from None
     except InputError as error:
         raise InputError(error.message, DATA) from None
 
 
-def _beside(target: Target, written: Written, form: Form, options: Options, made: Rows) -> dict[str, bytes]:
-    """The golden rows, and what the target adds: an example request, a feature set."""
-    chosen = golden_rows(written, form, made)
-    rows, scores = [_named_values(form, row) for row in chosen.X], chosen.scores
+def _beside(
+    target: ExportTarget, written: ExportFiles, ensemble: Ensemble, options: Options, made: ScoredRows
+) -> dict[str, bytes]:
+    """The files beside the model: golden rows, and what the target adds, such as an example request."""
+    chosen = golden_rows(written, ensemble, made)
+    rows, scores = [_named_values(ensemble, row) for row in chosen.X], chosen.scores
     golden: dict[str, Any] = {
-        "features": [*_keys(form).values()],
-        "columns": [*_keys(form)],
+        "features": [*_keys(ensemble).values()],
+        "columns": [*_keys(ensemble)],
         "tolerance": _CLOSE * (float(np.abs(scores).max(initial=0.0)) or 1.0),
         "rows": [{"features": row, "score": score} for row, score in zip(rows, scores.tolist(), strict=True)],
     }
-    if form.scales_queries:
+    if ensemble.scales_queries:
         golden["query_sizes"] = np.diff(chosen.bounds).tolist()
     files = {_GOLDEN: as_json(golden)}
     if target.request is not None:
-        files |= target.request(form, options, rows[0] if rows else {})
+        files |= target.request(ensemble, options, rows[0] if rows else {})
     return files
 
 
-def _named_values(form: Form, row: Array) -> dict[str, Any]:
+def _named_values(ensemble: Ensemble, row: Array) -> dict[str, Any]:
     """The used features of a row by name; a missing one is None, a category its value."""
     values: dict[str, Any] = {}
-    for j, key in _keys(form).items():
+    for j, key in _keys(ensemble).items():
         number = float(row[j])
-        if j in form.categories:
-            code = int(codes_of(np.array([number]), form.categories[j])[0])
-            values[key] = form.categories[j][code] if code >= 0 else None
+        if j in ensemble.categories:
+            code = int(codes_of(np.array([number]), ensemble.categories[j])[0])
+            values[key] = ensemble.categories[j][code] if code >= 0 else None
         else:
             values[key] = None if np.isnan(number) else number
     return values
@@ -248,7 +256,7 @@ def _check_names(names: tuple[str, ...]) -> None:
             raise InputError(f"the feature {shown(name)} has no name in UTF-8; expected text") from None
 
 
-def _keys(form: Form) -> dict[int, str]:
+def _keys(ensemble: Ensemble) -> dict[int, str]:
     """The used features by column, from 0: their names, with the number of the column where several share one."""
-    counts = Counter(form.names[j] for j in form.used)
-    return {j: f"{name}_{j + 1}" if counts[name := form.names[j]] > 1 else name for j in form.used.tolist()}
+    counts = Counter(ensemble.names[j] for j in ensemble.used)
+    return {j: f"{name}_{j + 1}" if counts[name := ensemble.names[j]] > 1 else name for j in ensemble.used.tolist()}

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 from rankwright.errors import InputError
-from rankwright.exporting.counterparts import Called, Counterpart, FeatureSet, Origin, identifiers, origin_of
+from rankwright.exporting.counterparts import Called, FeatureSet, Origin, identifiers, origin_of
+from rankwright.exporting.ensemble import Ensemble
 from rankwright.exporting.lucene_sets import elasticsearch_set, opensearch_set
-from rankwright.exporting.solr_set import solr_set
-from rankwright.exporting.vespa_set import RANK_FEATURE, vespa_set
-
-__all__ = ["ENGINES", "Counterpart", "FeatureSet", "engine_features", "engine_names"]
+from rankwright.exporting.target import Options
+from rankwright.exporting.to_solr import solr_set
+from rankwright.exporting.to_vespa import RANK_FEATURE, vespa_set
 
 ENGINES: Mapping[str, Callable[[Sequence[Origin], Called], FeatureSet]] = {
     "opensearch": opensearch_set,
@@ -26,7 +26,7 @@ _WORDS_ONLY = {"solr": (), "vespa": ("attribute", "bm25", "log", "max", "min", "
 
 
 def engine_names(engine: str, names: Sequence[str]) -> dict[str, str]:
-    """What the features of a model are called in an engine.
+    """The names of a model's features in an engine.
 
     Examples
     --------
@@ -78,3 +78,9 @@ def engine_features(
     chosen = list(names) if used is None else [names[at] for at in used]
     called = Called(model, feature_set, index, engine_names(engine, names))
     return ENGINES[engine]([origin_of(name) for name in chosen], called)
+
+
+def features_of(engine: str, ensemble: Ensemble, options: Options) -> FeatureSet:
+    """The features that an ensemble uses, in an engine; all of them where features go by number."""
+    used = None if options.form == "ranklib" else ensemble.used.tolist()
+    return engine_features(engine, ensemble.names, used=used, model=options.name, feature_set=options.feature_set)

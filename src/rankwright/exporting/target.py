@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.exporting.form import Form
+from rankwright.exporting.ensemble import Ensemble
 from rankwright.models.net import NetModel
 from rankwright.models.trees.model import GradeModel
 
-__all__ = ["Consumer", "Options", "Scorer", "Target", "Written", "refuse_all_but_trees", "refuse_others"]
-
 Array = npt.NDArray[Any]
 Scorer = Callable[[Array, Array], Array]
-"""Scores of rows by an exported file: called with X, the form's features as columns, and the query boundaries."""
+"""Scores of rows by an exported file: called with X, the ensemble's features as columns, and the query boundaries."""
 
 
 @dataclass(frozen=True)
@@ -43,7 +41,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Written:
+class ExportFiles:
     """The files of an export.
 
     Attributes
@@ -52,13 +50,14 @@ class Written:
         By name, the model first.
     notes : tuple of str
         What the user has to know, one line each.
-    said : Form, optional
-        What the files say where the target cannot say the form exactly; the difference is reported with numbers.
+    representable : Ensemble, optional
+        What the files represent where the target cannot represent the ensemble exactly; the difference is reported with
+        numbers.
     """
 
     files: dict[str, bytes]
     notes: tuple[str, ...] = ()
-    said: Form | None = None
+    representable: Ensemble | None = None
 
 
 @dataclass(frozen=True)
@@ -70,7 +69,7 @@ class Consumer:
     package : str
         The name it is imported and installed by.
     read : callable
-        Returns a scorer from the files and the names of the form's features.
+        Returns a scorer from the files and the names of the ensemble's features.
     """
 
     package: str
@@ -78,7 +77,7 @@ class Consumer:
 
 
 @dataclass(frozen=True)
-class Target:
+class ExportTarget:
     """A target of an export.
 
     Attributes
@@ -90,11 +89,11 @@ class Target:
     rule : str
         One line: how the consumer decides and adds.
     refusal : callable
-        Why a form cannot be held, in the words after "TARGET cannot hold this model: "; None if it can.
+        Why an ensemble cannot be held, in the words after "TARGET cannot hold this model: "; None if it can.
     write : callable
         Returns the files.
     read : callable
-        Returns a scorer from the files and the names of the form's features, by our own model of the rule. It sees
+        Returns a scorer from the files and the names of the ensemble's features, by our own model of the rule. It sees
         nothing but the files.
     dtype : type
         What the consumer holds features in: float32 or float64.
@@ -105,8 +104,8 @@ class Target:
     run_by : str, optional
         What runs the files in ``read``, where that is not our model of a rule: Python itself, SQLite.
     request : callable, optional
-        Further files that are not the model: an example request, a feature set. Called with the form, the options and
-        one golden row.
+        Further files that are not the model: an example request, a feature set. Called with the ensemble, the options
+        and one golden row.
     tiny : float
         Features up to this size are 0 to the consumer.
     tolerance : float
@@ -116,29 +115,29 @@ class Target:
     name: str
     about: str
     rule: str
-    refusal: Callable[[Form, Options], str | None]
-    write: Callable[[Form, Options], Written]
+    refusal: Callable[[Ensemble, Options], str | None]
+    write: Callable[[Ensemble, Options], ExportFiles]
     read: Callable[[Mapping[str, bytes], tuple[str, ...]], Scorer]
     dtype: Any = np.float32
     forms: tuple[str, ...] = ()
     consumer: Consumer | None = None
     run_by: str | None = None
-    request: Callable[[Form, Options, Mapping[str, float | None]], dict[str, bytes]] | None = None
+    request: Callable[[Ensemble, Options, Mapping[str, float | None]], dict[str, bytes]] | None = None
     tiny: float = 0.0
     tolerance: float = 1e-4
 
-    def seen(self, X: Array, form: Form) -> Array:
+    def seen(self, X: Array, ensemble: Ensemble) -> Array:
         """Rows as the consumer sees them: numbers in its type; categories stay."""
         X = X.copy()
-        plain = [j for j in range(X.shape[1]) if j not in form.categories]
+        plain = [j for j in range(X.shape[1]) if j not in ensemble.categories]
         with np.errstate(over="ignore", under="ignore", invalid="ignore"):
             X[:, plain] = X[:, plain].astype(self.dtype)
             X[np.abs(X) <= self.tiny] = 0.0
         return X
 
 
-def refuse_others(form: Form, *, nets: bool = False, categories: bool = False) -> str | None:
-    """Why a target of weights and trees cannot hold a form; None if nothing but weights and trees is in it.
+def refuse_others(ensemble: Ensemble, *, nets: bool = False, categories: bool = False) -> str | None:
+    """Why a target of weights and trees cannot hold an ensemble; None if nothing but weights and trees is in it.
 
     Parameters
     ----------
@@ -147,21 +146,21 @@ def refuse_others(form: Form, *, nets: bool = False, categories: bool = False) -
     categories : bool
         Whether splits on sets of categories are held.
     """
-    if form.scales_queries:
+    if ensemble.scales_queries:
         return "it scales features within each query, but documents are scored one by one there"
-    if any(isinstance(other.model, GradeModel) for other in form.others):
+    if any(isinstance(other.model, GradeModel) for other in ensemble.others):
         return "its score is an expected grade, a function of several sums of trees"
-    if any(isinstance(other.model, NetModel) for other in form.others):
-        alone = len(form.others) == 1 and not form.has_weights and not form.trees.n_trees
+    if any(isinstance(other.model, NetModel) for other in ensemble.others):
+        alone = len(ensemble.others) == 1 and not ensemble.has_weights and not ensemble.trees.n_trees
         if not (nets and alone):
             return "it adds a net to other parts" if nets else "it is a net"
-    if form.categories and not categories and (form.trees.subset >= 0).any():
+    if ensemble.categories and not categories and (ensemble.trees.subset >= 0).any():
         return "it splits on categories, not on thresholds only"
     return None
 
 
-def refuse_all_but_trees(form: Form, options: Options) -> str | None:
-    """Why a target of trees alone, on thresholds and sets of categories, cannot hold a form; None if it can."""
-    if form.has_weights:
-        return "it has linear weights, which trees cannot say exactly"
-    return refuse_others(form, categories=True)
+def refuse_all_but_trees(ensemble: Ensemble, options: Options) -> str | None:
+    """Why a target of trees alone, on thresholds and sets of categories, cannot hold an ensemble; None if it can."""
+    if ensemble.has_weights:
+        return "it has linear weights, which trees cannot represent exactly"
+    return refuse_others(ensemble, categories=True)

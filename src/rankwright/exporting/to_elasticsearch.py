@@ -12,58 +12,55 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.exporting.engine_files import features_of
-from rankwright.exporting.float32 import for_at_most
-from rankwright.exporting.form import Form
-from rankwright.exporting.naming import no_features, repeated_names
-from rankwright.exporting.target import Options, Scorer, Target, Written, refuse_others
-from rankwright.exporting.walk import Nodes, Rule, tree_scores
-
-__all__ = ["ELASTICSEARCH"]
+from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, tree_scores
+from rankwright.exporting.ensemble import Ensemble, no_features, repeated_names
+from rankwright.exporting.feature_sets import features_of
+from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others
+from rankwright.models.trees.float32 import for_at_most
 
 Array = npt.NDArray[Any]
 _MODEL = "model.json"
 
 
-def _refusal(form: Form, options: Options) -> str | None:
-    if form.has_weights:
+def _refusal(ensemble: Ensemble, options: Options) -> str | None:
+    if ensemble.has_weights:
         return "it has linear weights, and Elasticsearch's own learning to rank holds trees only"
-    return refuse_others(form) or repeated_names(form) or no_features(form)
+    return refuse_others(ensemble) or repeated_names(ensemble) or no_features(ensemble)
 
 
-def _write(form: Form, options: Options) -> Written:
-    used = form.used.tolist()
-    names = [form.names[j] for j in used]
+def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
+    used = ensemble.used.tolist()
+    names = [ensemble.names[j] for j in used]
     place = {j: at for at, j in enumerate(used)}
-    limits = for_at_most(form.trees.threshold, np.float64)
-    trees = [_structure(form, int(root), place, limits) for root in form.trees.roots]
-    if form.constant or not trees:
-        trees.append([{"node_index": 0, "leaf_value": form.constant}])
+    limits = for_at_most(ensemble.trees.threshold, np.float64)
+    trees = [_structure(ensemble, int(root), place, limits) for root in ensemble.trees.roots]
+    if ensemble.constant or not trees:
+        trees.append([{"node_index": 0, "leaf_value": ensemble.constant}])
     shape = {"target_type": "regression", "feature_names": names}
     models = [{"tree": {**shape, "tree_structure": tree}} for tree in trees]
-    ensemble = {**shape, "trained_models": models, "aggregate_output": {"weighted_sum": {}}}
-    extractors = json.loads(features_of("elasticsearch", form, options).files["feature_extractors.json"])
+    definition = {**shape, "trained_models": models, "aggregate_output": {"weighted_sum": {}}}
+    extractors = json.loads(features_of("elasticsearch", ensemble, options).files["feature_extractors.json"])
     body = {
         "inference_config": {"learning_to_rank": {"feature_extractors": extractors}},
         "input": {"field_names": names},
-        "definition": {"trained_model": {"ensemble": ensemble}},
+        "definition": {"trained_model": {"ensemble": definition}},
     }
-    return Written({_MODEL: (json.dumps(body, ensure_ascii=False) + "\n").encode()})
+    return ExportFiles({_MODEL: (json.dumps(body, ensure_ascii=False) + "\n").encode()})
 
 
-def _structure(form: Form, root: int, place: Mapping[int, int], limits: Array) -> list[dict[str, Any]]:
+def _structure(ensemble: Ensemble, root: int, place: Mapping[int, int], limits: Array) -> list[dict[str, Any]]:
     """The nodes of a tree, the root first."""
-    trees = form.trees
+    trees = ensemble.trees
     nodes: list[dict[str, Any]] = [{"node_index": 0}]
     todo = [(root, nodes[0])]
     while todo:
-        node, made = todo.pop()
+        node, fields = todo.pop()
         if trees.feature[node] < 0:
-            made["leaf_value"] = float(trees.value[node])
+            fields["leaf_value"] = float(trees.value[node])
             continue
         below = [{"node_index": len(nodes)}, {"node_index": len(nodes) + 1}]
         nodes += below
-        made |= {
+        fields |= {
             "decision_type": "lte",
             "split_feature": place[int(trees.feature[node])],
             "threshold": float(limits[node]),
@@ -77,24 +74,24 @@ def _structure(form: Form, root: int, place: Mapping[int, int], limits: Array) -
 
 
 def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
-    ensemble = json.loads(files[_MODEL])["definition"]["trained_model"]["ensemble"]
-    columns = [names.index(name) for name in ensemble["feature_names"]]
-    nodes = Nodes()
-    for model in ensemble["trained_models"]:
+    definition = json.loads(files[_MODEL])["definition"]["trained_model"]["ensemble"]
+    columns = [names.index(name) for name in definition["feature_names"]]
+    nodes = ConsumerTrees()
+    for model in definition["trained_models"]:
         structure = {node["node_index"]: node for node in model["tree"]["tree_structure"]}
-        todo = [(nodes.root(), structure[0])]
-        while todo:
-            node, found = todo.pop()
-            if "leaf_value" in found:
-                nodes.value[node] = found["leaf_value"]
-                continue
-            feature = columns[found["split_feature"]]
-            below = nodes.split(node, feature, found["threshold"], missing_left=found["default_left"])
-            todo += zip(below, (structure[found["left_child"]], structure[found["right_child"]]), strict=True)
-    return lambda X, _: tree_scores(nodes, X, Rule(dtype=np.float64))
+
+        def parse(at: int, structure: Mapping[int, Any] = structure) -> float | WrittenSplit:
+            fields = structure[at]
+            if "leaf_value" in fields:
+                return float(fields["leaf_value"])
+            feature, missing_left = columns[fields["split_feature"]], fields["default_left"]
+            return WrittenSplit(feature, fields["threshold"], missing_left, fields["left_child"], fields["right_child"])
+
+        nodes.add(0, parse)
+    return lambda X, _: tree_scores(nodes, X, ConsumerRule(dtype=np.float64))
 
 
-ELASTICSEARCH = Target(
+ELASTICSEARCH = ExportTarget(
     name="elasticsearch",
     about="Elasticsearch's own learning to rank: the body of PUT _ml/trained_models/NAME",
     rule="left if x <= threshold, in float64; missing values by split",

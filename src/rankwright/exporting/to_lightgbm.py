@@ -13,14 +13,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.exporting.coding import coded, coding_files, left_codes
-from rankwright.exporting.float32 import for_at_most
-from rankwright.exporting.form import Form
-from rankwright.exporting.naming import allowed_names
-from rankwright.exporting.target import Consumer, Options, Scorer, Target, Written, refuse_all_but_trees
-from rankwright.exporting.walk import Nodes, Rule, tree_scores
-
-__all__ = ["LIGHTGBM"]
+from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, tree_scores
+from rankwright.exporting.ensemble import Ensemble, allowed_names, coded, coding_files, left_codes
+from rankwright.exporting.target import Consumer, ExportFiles, ExportTarget, Options, Scorer, refuse_all_but_trees
+from rankwright.models.trees.float32 import for_at_most
 
 Array = npt.NDArray[Any]
 _MODEL = "model.txt"
@@ -30,12 +26,12 @@ _ZERO = 1.0000000180025095e-35  # values up to it are 0
 _WORD = 32  # bits
 
 
-def _write(form: Form, options: Options) -> Written:
-    names, notes = allowed_names(form.names, _NOT_IN_NAMES)
-    limits = for_at_most(form.trees.threshold, np.float64)
-    trees = [_tree(form, at, int(root), limits) for at, root in enumerate(form.trees.roots)]
-    if form.constant or not trees:
-        trees.append(_text_of_tree(len(trees), [form.constant], [], [], [], [], [], []))
+def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
+    names, notes = allowed_names(ensemble.names, _NOT_IN_NAMES)
+    limits = for_at_most(ensemble.trees.threshold, np.float64)
+    trees = [_tree(ensemble, at, int(root), limits) for at, root in enumerate(ensemble.trees.roots)]
+    if ensemble.constant or not trees:
+        trees.append(_text_of_tree(len(trees), [ensemble.constant], [], [], [], [], [], []))
     head = {
         "version": "v4", "num_class": 1, "num_tree_per_iteration": 1, "label_index": 0,
         "max_feature_idx": len(names) - 1, "objective": "lambdarank", "feature_names": " ".join(names),
@@ -44,15 +40,15 @@ def _write(form: Form, options: Options) -> Written:
     }  # fmt: skip
     text = "tree\n" + "".join(f"{key}={value}\n" for key, value in head.items()) + "\n" + "".join(trees)
     text += "end of trees\n\nfeature_importances:\n\nparameters:\nend of parameters\n\npandas_categorical:null\n"
-    files = {_MODEL: text.encode(), **coding_files(form)}
+    files = {_MODEL: text.encode(), **coding_files(ensemble)}
     if len(files) > 1:
         notes.append("categories are given as the numbers in categories.json, counted from 0; others as missing")
-    return Written(files, tuple(notes))
+    return ExportFiles(files, tuple(notes))
 
 
-def _tree(form: Form, at: int, root: int, limits: Array) -> str:
+def _tree(ensemble: Ensemble, at: int, root: int, limits: Array) -> str:
     """A tree, splits in the order that they are met and leaves from left to right."""
-    trees = form.trees
+    trees = ensemble.trees
     splits: list[int] = []
     leaves: list[float] = []
     children: dict[int, list[int]] = {}
@@ -71,7 +67,7 @@ def _tree(form: Form, at: int, root: int, limits: Array) -> str:
             sides = [int(trees.left[node]), int(trees.left[node]) + 1]
             missing_left = bool(trees.missing_left[node])
             if trees.subset[node] >= 0:
-                held, others = left_codes(form, node)
+                held, others = left_codes(ensemble, node)
                 if missing_left:  # unknown categories go right
                     held, sides = others, sides[::-1]
                 fields[number] = (str(len(sets)), _CATEGORICAL | _KNOWS_MISSING)
@@ -137,37 +133,36 @@ def _consume(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
 
 
 def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
-    nodes = Nodes()
+    nodes = ConsumerTrees()
     for part in files[_MODEL].decode().split("\nTree=")[1:]:
         _read_tree(
             nodes, dict(line.split("=", 1) for line in part.partition("end of trees")[0].splitlines() if "=" in line)
         )
-    return lambda X, _: tree_scores(nodes, coded(X, files, names), Rule(dtype=np.float64))
+    return lambda X, _: tree_scores(nodes, coded(X, files, names), ConsumerRule(dtype=np.float64))
 
 
-def _read_tree(nodes: Nodes, fields: dict[str, str]) -> None:
+def _read_tree(nodes: ConsumerTrees, fields: dict[str, str]) -> None:
     columns, decisions, lefts, rights = (
         [int(word) for word in fields[key].split()]
         for key in ("split_feature", "decision_type", "left_child", "right_child")
     )
     thresholds, leaves = ([float(word) for word in fields[key].split()] for key in ("threshold", "leaf_value"))
     bounds, words = ([int(word) for word in fields.get(key, "").split()] for key in ("cat_boundaries", "cat_threshold"))
-    todo = [(nodes.root(), 0 if columns else -1)]
-    while todo:
-        node, number = todo.pop()
+
+    def parse(number: int) -> float | WrittenSplit:
         if number < 0:
-            nodes.value[node] = leaves[-1 - number]
-            continue
-        kind = decisions[number]
-        missing_left = bool(kind & _MISSING_LEFT) and not kind & _CATEGORICAL
-        left, right = nodes.split(node, columns[number], thresholds[number], missing_left=missing_left)
-        if kind & _CATEGORICAL:
-            own = words[bounds[int(thresholds[number])] : bounds[int(thresholds[number]) + 1]]
-            nodes.sets[node] = frozenset(at for at in range(_WORD * len(own)) if (own[at // _WORD] >> (at % _WORD)) & 1)
-        todo += [(left, lefts[number]), (right, rights[number])]
+            return leaves[-1 - number]
+        feature, threshold, left, right = columns[number], thresholds[number], lefts[number], rights[number]
+        if not decisions[number] & _CATEGORICAL:
+            return WrittenSplit(feature, threshold, bool(decisions[number] & _MISSING_LEFT), left, right)
+        set_words = words[bounds[int(threshold)] : bounds[int(threshold) + 1]]
+        codes = (at for at in range(_WORD * len(set_words)) if (set_words[at // _WORD] >> (at % _WORD)) & 1)
+        return WrittenSplit(feature, threshold, False, left, right, frozenset(codes))
+
+    nodes.add(0 if columns else -1, parse)
 
 
-LIGHTGBM = Target(
+LIGHTGBM = ExportTarget(
     name="lightgbm",
     about="LightGBM's text model, for lightgbm.Booster(model_file=…) and what reads such files",
     rule="left if x <= threshold, in float64; missing values by split",

@@ -3,27 +3,28 @@
 The graph takes the features as one matrix, ``features``, and gives ``scores``, one row per document. Trees compare with
 ``x <= threshold`` in the type of the features, so thresholds of the form ``float`` are rounded down to float32. Their
 sum is float32 in both forms, as the operator's output is.
+
+Without onnxruntime, the few operators that an export writes run in numpy here. onnx's own reference implementation is
+not used, as it does not know trees whose thresholds are float64.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.frames import import_library
-from rankwright.exporting.float32 import for_at_most
-from rankwright.exporting.form import Form, Other
-from rankwright.exporting.onnx_reading import run_graph
-from rankwright.exporting.target import Consumer, Options, Scorer, Target, Written
+from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, tree_scores
+from rankwright.exporting.ensemble import Ensemble, Other
+from rankwright.exporting.target import Consumer, ExportFiles, ExportTarget, Options, Scorer
+from rankwright.io.frames import import_library
 from rankwright.models.net import NetModel
+from rankwright.models.trees.float32 import for_at_most
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import GradeModel
-
-__all__ = ["ONNX"]
 
 Array = npt.NDArray[Any]
 _MODEL = "model.onnx"
@@ -31,10 +32,10 @@ _OPSET, _ML_OPSET, _IR_VERSION = 18, 3, 8
 _INPUT, _OUTPUT = "features", "scores"
 
 
-def _refusal(form: Form, options: Options) -> str | None:
-    if form.scales_queries:
+def _refusal(ensemble: Ensemble, options: Options) -> str | None:
+    if ensemble.scales_queries:
         return "it scales features within each query, but documents are scored one by one there"
-    if form.categories:
+    if ensemble.categories:
         return "it splits on categories, not on thresholds only"
     return None
 
@@ -122,31 +123,35 @@ def _tree_lists(forests: Sequence[Forest], places: Array, dtype: Any) -> dict[st
     return lists
 
 
-def _write(form: Form, options: Options) -> Written:
+def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
     dtype = np.float64 if options.form == "double" else np.float32
     graph = _Graph(dtype)
     terms = []
-    if form.has_weights:
-        used = form.linear_features
+    if ensemble.has_weights:
+        used = ensemble.linear_features
         terms.append(
-            graph.add("MatMul", graph.columns(used.tolist()), graph.constant(form.weights[used][:, np.newaxis]))
+            graph.add("MatMul", graph.columns(used.tolist()), graph.constant(ensemble.weights[used][:, np.newaxis]))
         )
-    if form.trees.n_trees:
-        terms.append(graph.trees([form.trees], np.arange(len(form.names)), [0.0]))
-    terms += [_other(graph, other) for other in form.others]
-    if form.constant or not terms:
-        terms.append(_constant_column(graph, form.constant))
+    if ensemble.trees.n_trees:
+        terms.append(graph.trees([ensemble.trees], np.arange(len(ensemble.names)), [0.0]))
+    terms += [_other(graph, other) for other in ensemble.others]
+    if ensemble.constant or not terms:
+        terms.append(_constant_column(graph, ensemble.constant))
     total = terms[0]
     for term in terms[1:]:
         total = graph.add("Add", total, term)
     graph.nodes.append(graph.helper.make_node("Identity", [total], [_OUTPUT]))
-    return Written({_MODEL: _file(graph, form, options)}, _notes(form, dtype))
+    return ExportFiles({_MODEL: _file(graph, ensemble, options)}, _notes(ensemble, dtype))
 
 
-def _notes(form: Form, dtype: Any) -> tuple[str, ...]:
+def _notes(ensemble: Ensemble, dtype: Any) -> tuple[str, ...]:
     kind = np.dtype(dtype).name
-    notes = [f"{_MODEL}: the input {_INPUT!r} is a matrix of {kind}, {len(form.names):,} columns, NaN where missing"]
-    if dtype == np.float64 and (form.trees.n_trees or any(isinstance(o.model, GradeModel) for o in form.others)):
+    notes = [
+        f"{_MODEL}: the input {_INPUT!r} is a matrix of {kind}, {len(ensemble.names):,} columns, NaN where missing"
+    ]
+    if dtype == np.float64 and (
+        ensemble.trees.n_trees or any(isinstance(o.model, GradeModel) for o in ensemble.others)
+    ):
         notes.append(
             f"{_MODEL}: sums of trees are float32, as the operator's output is; features are compared as {kind}"
         )
@@ -177,15 +182,15 @@ def _other(graph: _Graph, other: Other) -> str:
     return graph.add("Add", above, graph.constant([other.weight * model.grades[0]]))
 
 
-def _file(graph: _Graph, form: Form, options: Options) -> bytes:
+def _file(graph: _Graph, ensemble: Ensemble, options: Options) -> bytes:
     helper, kinds = graph.helper, graph.onnx.TensorProto
     kind = kinds.DOUBLE if graph.dtype == np.float64 else kinds.FLOAT
-    inputs = [helper.make_tensor_value_info(_INPUT, kind, ["documents", len(form.names)])]
+    inputs = [helper.make_tensor_value_info(_INPUT, kind, ["documents", len(ensemble.names)])]
     outputs = [helper.make_tensor_value_info(_OUTPUT, kind, ["documents", 1])]
-    whole = helper.make_graph(graph.nodes, options.name or "model", inputs, outputs, graph.constants)
+    graph_proto = helper.make_graph(graph.nodes, options.name or "model", inputs, outputs, graph.constants)
     opsets = [helper.make_opsetid("", _OPSET), helper.make_opsetid("ai.onnx.ml", _ML_OPSET)]
-    model = helper.make_model(whole, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="rankwright")
-    helper.set_model_props(model, {"features": json.dumps(list(form.names), ensure_ascii=False)})
+    model = helper.make_model(graph_proto, opset_imports=opsets, ir_version=_IR_VERSION, producer_name="rankwright")
+    helper.set_model_props(model, {"features": json.dumps(list(ensemble.names), ensure_ascii=False)})
     graph.onnx.checker.check_model(model)
     return bytes(model.SerializeToString())
 
@@ -204,7 +209,7 @@ def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
     return lambda X, _: run_graph(files[_MODEL], X)[:, 0]
 
 
-ONNX = Target(
+ONNX = ExportTarget(
     name="onnx",
     about="an ONNX graph, for onnxruntime and other runtimes",
     rule="left if x <= threshold, in float32 (in float64 with the form double); missing values by split",
@@ -214,3 +219,72 @@ ONNX = Target(
     forms=("float", "double"),
     consumer=Consumer("onnxruntime", _consume),
 )
+
+
+def run_graph(file: bytes, X: Array) -> Array:
+    """The output of a graph for a matrix of features."""
+    onnx = import_library("onnx")
+    graph = onnx.load_from_string(file).graph
+    dtype = np.float64 if graph.input[0].type.tensor_type.elem_type == onnx.TensorProto.DOUBLE else np.float32
+    values: dict[str, Array] = {tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in graph.initializer}
+    values[graph.input[0].name] = X.astype(dtype)
+    for node in graph.node:
+        attributes = {attribute.name: _attribute(onnx, attribute) for attribute in node.attribute}
+        inputs = [values[name] for name in node.input]
+        operator = _trees if node.op_type == "TreeEnsembleRegressor" else _OPERATORS[node.op_type]
+        values[node.output[0]] = operator(*inputs, **attributes)
+    return values[graph.output[0].name]
+
+
+def _attribute(onnx: Any, attribute: Any) -> Any:
+    value = onnx.helper.get_attribute_value(attribute)
+    return onnx.numpy_helper.to_array(value) if isinstance(value, onnx.TensorProto) else value
+
+
+def _softmax(sums: Array, axis: int) -> Array:
+    powers = np.exp(sums - sums.max(axis=axis, keepdims=True))
+    return np.asarray(powers / powers.sum(axis=axis, keepdims=True))
+
+
+_OPERATORS: Mapping[str, Callable[..., Array]] = {
+    "Gather": lambda X, places, axis: np.take(X, places, axis=axis),
+    "MatMul": lambda a, b: a @ b,
+    "Add": lambda a, b: a + b,
+    "Tanh": np.tanh,
+    "Sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "Softmax": _softmax,
+    "Cast": lambda x, to: x.astype(np.float64),
+    "Identity": lambda x: x,
+    "Shape": lambda x, start, end: np.array(x.shape[start:end]),
+    "Concat": lambda *parts, axis: np.concatenate(parts, axis=axis),
+    "Expand": np.broadcast_to,
+}
+
+
+def _trees(X: Array, **lists: Any) -> Array:
+    """The sums of trees, one column per target, as float32."""
+    keys = ("nodes_values", "target_weights", "base_values")
+    thresholds, weights, base = (lists[key] if key in lists else lists[f"{key}_as_tensor"] for key in keys)
+    leaves: dict[tuple[int, int], tuple[int, float]] = {}
+    for tree, node, target, weight in zip(
+        *(lists[f"target_{key}"] for key in ("treeids", "nodeids", "ids")), weights, strict=True
+    ):
+        leaves[tree, node] = target, float(weight)
+    places = {key: at for at, key in enumerate(zip(lists["nodes_treeids"], lists["nodes_nodeids"], strict=True))}
+    sums = np.zeros((len(X), int(lists["n_targets"])))
+    for target in range(sums.shape[1]):
+        nodes = ConsumerTrees()
+        for root in (place for (_, node), place in places.items() if node == 0):
+            tree = lists["nodes_treeids"][root]
+
+            def parse(at: int, target: int = target, tree: int = tree) -> float | WrittenSplit:
+                if lists["nodes_modes"][at] == b"LEAF":
+                    leaf, value = leaves[tree, lists["nodes_nodeids"][at]]
+                    return value if leaf == target else 0.0
+                missing_left = bool(lists["nodes_missing_value_tracks_true"][at])
+                left, right = (places[tree, lists[f"nodes_{side}"][at]] for side in ("truenodeids", "falsenodeids"))
+                return WrittenSplit(lists["nodes_featureids"][at], float(thresholds[at]), missing_left, left, right)
+
+            nodes.add(root, parse)
+        sums[:, target] = tree_scores(nodes, X, ConsumerRule(dtype=X.dtype.type)) + base[target]
+    return sums.astype(np.float32)

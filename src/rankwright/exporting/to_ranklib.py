@@ -13,56 +13,52 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.exporting.float32 import for_at_most, number_text
-from rankwright.exporting.form import Form
-from rankwright.exporting.target import Options, Scorer, Target, Written, refuse_others
-from rankwright.exporting.walk import Nodes, Rule, linear_scores, tree_scores
-
-__all__ = ["RANKLIB", "ranklib_model", "ranklib_refusal", "ranklib_scorer"]
+from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, linear_scores, tree_scores
+from rankwright.exporting.ensemble import Ensemble
+from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others
+from rankwright.models.trees.float32 import for_at_most, number_text
 
 Array = npt.NDArray[Any]
 _MODEL = "model.txt"
 _WEIGHTS, _WITH_CONSTANT, _TREES = "## Coordinate Ascent", "## Linear Regression", "## LambdaMART"
 
 
-def ranklib_refusal(form: Form, options: Options) -> str | None:
-    """Why RankLib cannot hold a form."""
-    why = refuse_others(form)
-    if why is None and form.has_weights and form.trees.n_trees:
+def ranklib_refusal(ensemble: Ensemble, options: Options) -> str | None:
+    """Why RankLib cannot hold an ensemble; None if it can."""
+    why = refuse_others(ensemble)
+    if why is None and ensemble.has_weights and ensemble.trees.n_trees:
         return "it has both linear weights and trees"
     if why is None:
-        trees = form.trees
+        trees = ensemble.trees
         splits = trees.feature >= 0
         astray = int((splits & (trees.missing_left != (trees.threshold >= 0))).sum())
         if astray:
-            what = f"{astray:,} of {int(splits.sum()):,} splits send missing values another way than 0"
-            return f"{what}, but a missing value is 0 there; if it is 0 in your data, too, use --missing-as-zero"
+            problem = f"{astray:,} of {int(splits.sum()):,} splits send missing values another way than 0"
+            return f"{problem}, but a missing value is 0 there; if it is 0 in your data, too, use --missing-as-zero"
     return why
 
 
-def ranklib_model(form: Form) -> str:
-    """A model as RankLib saves it."""
-    if form.is_linear:
-        terms = [f"{j + 1}:{float(form.weights[j])!r}" for j in form.linear_features]
+def ranklib_model(ensemble: Ensemble) -> str:
+    """RankLib's text of a model."""
+    if ensemble.is_linear:
+        terms = [f"{j + 1}:{float(ensemble.weights[j])!r}" for j in ensemble.linear_features]
         terms = terms or ["1:0.0"]
-        if form.constant:
-            return f"{_WITH_CONSTANT}\n## Lambda = 1.0E-10\n0:{form.constant!r} {' '.join(terms)}\n"
+        if ensemble.constant:
+            return f"{_WITH_CONSTANT}\n## Lambda = 1.0E-10\n0:{ensemble.constant!r} {' '.join(terms)}\n"
         return f"{_WEIGHTS}\n## Restart = 1\n{' '.join(terms)}\n"
-    n_leaves = max(int((form.trees.feature[a:b] < 0).sum()) for a, b in _spans(form))
-    head = (
-        f"{_TREES}\n## No. of trees = {form.trees.n_trees}\n## No. of leaves = {n_leaves}\n## Learning rate = 1.0\n\n"
-    )
-    return head + "\n".join(_lines(form)) + "\n"
+    n_leaves = max(int((ensemble.trees.feature[a:b] < 0).sum()) for a, b in _spans(ensemble))
+    counts = f"## No. of trees = {ensemble.trees.n_trees}\n## No. of leaves = {n_leaves}"
+    return f"{_TREES}\n{counts}\n## Learning rate = 1.0\n\n" + "\n".join(_lines(ensemble)) + "\n"
 
 
-def _spans(form: Form) -> Iterator[tuple[int, int]]:
-    ends = [*form.trees.roots[1:].tolist(), len(form.trees.feature)]
-    yield from zip(form.trees.roots.tolist(), ends, strict=True)
+def _spans(ensemble: Ensemble) -> Iterator[tuple[int, int]]:
+    ends = [*ensemble.trees.roots[1:].tolist(), len(ensemble.trees.feature)]
+    yield from zip(ensemble.trees.roots.tolist(), ends, strict=True)
 
 
-def _lines(form: Form) -> Iterator[str]:
+def _lines(ensemble: Ensemble) -> Iterator[str]:
     """One element to a line: RankLib joins the lines, and takes other white space for a child."""
-    trees, limits = form.trees, for_at_most(form.trees.threshold)
+    trees, limits = ensemble.trees, for_at_most(ensemble.trees.threshold)
     yield "<ensemble>"
     for number, root in enumerate(trees.roots, 1):
         yield f'\t<tree id="{number}" weight="1.0">'
@@ -87,12 +83,12 @@ def _lines(form: Form) -> Iterator[str]:
 
 
 def ranklib_scorer(text: str) -> Scorer:
-    """Scores by a model as RankLib saves it."""
+    """A scorer of RankLib's text, by RankLib's rule."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     kind, body = lines[0], "".join(line for line in lines if not line.startswith("##"))
     if kind == _TREES:
         nodes = _nodes(body)
-        return lambda X, _: tree_scores(nodes, X, Rule(missing_as_zero=True))
+        return lambda X, _: tree_scores(nodes, X, ConsumerRule(missing_as_zero=True))
     pairs = [term.split(":") for term in body.split()]
     constant = sum(float(weight) for number, weight in pairs if number == "0")
     columns = [int(number) - 1 for number, _ in pairs if number != "0"]
@@ -104,31 +100,30 @@ def ranklib_scorer(text: str) -> Scorer:
     return scores
 
 
-def _nodes(body: str) -> Nodes:
-    nodes = Nodes()
+def _nodes(body: str) -> ConsumerTrees:
+    def parse(element: xml.etree.ElementTree.Element) -> float | WrittenSplit:
+        if element[0].tag == "output":
+            return float(str(element[0].text))
+        feature, threshold, left, right = element
+        return WrittenSplit(int(str(feature.text)) - 1, float(str(threshold.text)), False, left, right)
+
+    nodes = ConsumerTrees()
     for tree in xml.etree.ElementTree.fromstring(body):
-        todo = [(nodes.root(float(tree.attrib["weight"])), tree[0])]
-        while todo:
-            node, element = todo.pop()
-            if element[0].tag == "output":
-                nodes.value[node] = float(str(element[0].text))
-                continue
-            feature, threshold, left, right = element
-            below = nodes.split(node, int(str(feature.text)) - 1, float(str(threshold.text)))
-            todo += zip(below, (left, right), strict=True)
+        nodes.add(tree[0], parse, float(tree.attrib["weight"]))
     return nodes
 
 
-def _write(form: Form, options: Options) -> Written:
-    note = f"features are numbered from 1 to {len(form.names):,} in the order of the model, and all must be in the data"
-    return Written({_MODEL: ranklib_model(form).encode()}, (note,))
+def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
+    n = len(ensemble.names)
+    note = f"features are numbered from 1 to {n:,} in the order of the model, and all must be in the data"
+    return ExportFiles({_MODEL: ranklib_model(ensemble).encode()}, (note,))
 
 
 def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
     return ranklib_scorer(files[_MODEL].decode())
 
 
-RANKLIB = Target(
+RANKLIB = ExportTarget(
     name="ranklib",
     about="RankLib's model text: trees as LambdaMART, weights as Coordinate Ascent or Linear Regression",
     rule="left if x <= threshold, in float32; missing values are 0",

@@ -1,29 +1,41 @@
-"""Solr's model store: linear models, trees and nets, in float32.
+"""Solr: models for its model store, and the features that they need.
 
-``MultipleAdditiveTreesModel`` sends x left if ``x <= threshold + 1e-6f``: the slack is taken off what is written. Tiny
-thresholds may have no float32 that comes to them with it; such splits are counted and reported. ``LinearModel`` has no
-constant: weights with one become a net of one layer.
+``MultipleAdditiveTreesModel`` computes in float32 and sends x left if ``x <= threshold + 1e-6f``: the slack is taken
+off what is written. Tiny thresholds may have no float32 that comes to them with it; such splits are counted and
+reported. ``LinearModel`` has no constant: weights with one become a net of one layer.
+
+The feature set is field types and fields for the schema, a feature store, and requests. Words are asked for with the
+query parser ``dismax`` over a single field: ``field`` would make a phrase of them.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.exporting.float32 import SOLR_SLACK, for_at_most, for_slack, number_text
-from rankwright.exporting.form import Form
-from rankwright.exporting.naming import no_features, repeated_names
-from rankwright.exporting.target import Options, Scorer, Target, Written, refuse_others
+from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, linear_scores, tree_scores
+from rankwright.exporting.counterparts import (
+    ALL_FIELDS,
+    Called,
+    Counterpart,
+    FeatureSet,
+    Origin,
+    identifiers,
+)
+from rankwright.exporting.ensemble import Ensemble, no_features, repeated_names
+from rankwright.exporting.lucene_sets import WORDS, placeholder_note
+from rankwright.exporting.similarities import Similarity, similarities_of
+from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others
 from rankwright.exporting.to_xgboost import short
-from rankwright.exporting.walk import Nodes, Rule, linear_scores, tree_scores
 from rankwright.models.net import NetModel
-
-__all__ = ["SOLR"]
+from rankwright.models.trees.float32 import SOLR_SLACK, for_at_most, for_slack, number_text
+from rankwright.text.analysis.analyzers import BUILT_IN, STOP_WORDS
 
 Array = npt.NDArray[Any]
 _MODEL = "model.json"
@@ -33,45 +45,47 @@ _LINEAR, _TREES, _NET = (
 )
 
 
-def _refusal(form: Form, options: Options) -> str | None:
-    if form.has_weights and form.trees.n_trees:
+def _refusal(ensemble: Ensemble, options: Options) -> str | None:
+    if ensemble.has_weights and ensemble.trees.n_trees:
         return "it has both linear weights and trees"
-    return refuse_others(form, nets=True) or repeated_names(form) or no_features(form)
+    return refuse_others(ensemble, nets=True) or repeated_names(ensemble) or no_features(ensemble)
 
 
-def _write(form: Form, options: Options) -> Written:
-    used = form.used.tolist()
-    said, notes = None, []
+def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
+    used = ensemble.used.tolist()
+    representable, notes = None, []
     params: dict[str, Any]
-    if form.others:
-        kind, params = _NET, {"layers": _net_layers(form, used)}
-    elif form.is_linear and form.constant:
-        kind, params = _NET, {"layers": [_layer([form.weights[used]], [form.constant], "identity")]}
-    elif form.is_linear:
-        kind, params = _LINEAR, {"weights": {form.names[j]: short(form.weights[j]) for j in used}}
+    if ensemble.others:
+        kind, params = _NET, {"layers": _net_layers(ensemble, used)}
+    elif ensemble.is_linear and ensemble.constant:
+        kind, params = _NET, {"layers": [_layer([ensemble.weights[used]], [ensemble.constant], "identity")]}
+    elif ensemble.is_linear:
+        kind, params = _LINEAR, {"weights": {ensemble.names[j]: short(ensemble.weights[j]) for j in used}}
     else:
-        written, comes_to = for_slack(form.trees.threshold)
-        splits = form.trees.feature >= 0
-        inexact = splits & (comes_to != for_at_most(form.trees.threshold))
-        kind, params = _TREES, {"trees": _trees(form, written, options)}
+        written, comes_to = for_slack(ensemble.trees.threshold)
+        splits = ensemble.trees.feature >= 0
+        inexact = splits & (comes_to != for_at_most(ensemble.trees.threshold))
+        kind, params = _TREES, {"trees": _trees(ensemble, written, options)}
         if not options.missing_as_zero:
             params = {"isNullSameAsZero": False, **params}
             notes.append("for Solr versions that know isNullSameAsZero; --missing-as-zero does without")
         if inexact.any():
-            threshold = np.where(inexact, comes_to.astype(np.float64), form.trees.threshold)
-            said = dataclasses.replace(form, trees=dataclasses.replace(form.trees, threshold=threshold))
-            largest = float(np.abs(comes_to[inexact] - form.trees.threshold[inexact]).max())
-            what = f"{inexact.sum():,} of {splits.sum():,} thresholds are moved, by up to {largest:.1e}"
-            notes.append(f"{what}: Solr adds 1e-6 to thresholds, and no number comes to them with it")
-    features = [{"name": form.names[j]} for j in used]
+            threshold = np.where(inexact, comes_to.astype(np.float64), ensemble.trees.threshold)
+            representable = dataclasses.replace(
+                ensemble, trees=dataclasses.replace(ensemble.trees, threshold=threshold)
+            )
+            largest = float(np.abs(comes_to[inexact] - ensemble.trees.threshold[inexact]).max())
+            moved = f"{inexact.sum():,} of {splits.sum():,} thresholds are moved, by up to {largest:.1e}"
+            notes.append(f"{moved}: Solr adds 1e-6 to thresholds, and no number comes to them with it")
+    features = [{"name": ensemble.names[j]} for j in used]
     body = {"class": kind, "name": options.name, "store": options.feature_set, "features": features, "params": params}
-    return Written({_MODEL: (json.dumps(body, ensure_ascii=False) + "\n").encode()}, tuple(notes), said)
+    return ExportFiles({_MODEL: (json.dumps(body, ensure_ascii=False) + "\n").encode()}, tuple(notes), representable)
 
 
-def _trees(form: Form, written: Array, options: Options) -> list[dict[str, Any]]:
+def _trees(ensemble: Ensemble, written: Array, options: Options) -> list[dict[str, Any]]:
     """The trees; numbers are text, as Solr's examples write them."""
-    trees, made = form.trees, []
-    for root in form.trees.roots:
+    trees, made = ensemble.trees, []
+    for root in ensemble.trees.roots:
         top: dict[str, Any] = {}
         todo = [(int(root), top)]
         while todo:
@@ -81,7 +95,7 @@ def _trees(form: Form, written: Array, options: Options) -> list[dict[str, Any]]
                 continue
             below: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
             here |= {
-                "feature": form.names[trees.feature[node]],
+                "feature": ensemble.names[trees.feature[node]],
                 "threshold": number_text(np.float32(written[node])),
                 "left": below[0],
                 "right": below[1],
@@ -99,15 +113,15 @@ def _layer(matrix: Any, bias: Any, activation: str) -> dict[str, Any]:
     return {"matrix": rows, "bias": [short(value) for value in bias], "activation": activation}
 
 
-def _net_layers(form: Form, used: list[int]) -> list[dict[str, Any]]:
+def _net_layers(ensemble: Ensemble, used: list[int]) -> list[dict[str, Any]]:
     """The layers of a net over the used features."""
-    (other,) = form.others
+    (other,) = ensemble.others
     net = other.model
     assert isinstance(net, NetModel)
     place = {int(j): at for at, j in enumerate(other.places)}
     inner = net.inner[:, [place[j] for j in used]]
     outer = other.weight * net.outer
-    return [_layer(inner, net.constants, "tanh"), _layer([outer], [form.constant], "identity")]
+    return [_layer(inner, net.constants, "tanh"), _layer([outer], [ensemble.constant], "identity")]
 
 
 def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
@@ -120,7 +134,7 @@ def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
     if model["class"] == _NET:
         return lambda X, _: _net_scores(X[:, columns], params["layers"])
     nodes = _nodes(params["trees"], place)
-    rule = Rule(slack=float(SOLR_SLACK), missing_as_zero=params.get("isNullSameAsZero", True))
+    rule = ConsumerRule(slack=float(SOLR_SLACK), missing_as_zero=params.get("isNullSameAsZero", True))
     return lambda X, _: tree_scores(nodes, X, rule)
 
 
@@ -137,22 +151,20 @@ def _net_scores(X: Array, layers: list[dict[str, Any]]) -> Array:
     return values[:, 0].astype(np.float64)
 
 
-def _nodes(trees: list[dict[str, Any]], place: Mapping[str, int]) -> Nodes:
-    nodes = Nodes()
+def _nodes(trees: list[dict[str, Any]], place: Mapping[str, int]) -> ConsumerTrees:
+    def parse(fields: dict[str, Any]) -> float | WrittenSplit:
+        if "value" in fields:
+            return float(fields["value"])
+        feature, missing_left = place[fields["feature"]], fields.get("missing") == "left"
+        return WrittenSplit(feature, float(fields["threshold"]), missing_left, fields["left"], fields["right"])
+
+    nodes = ConsumerTrees()
     for tree in trees:
-        todo = [(nodes.root(float(tree["weight"])), tree["root"])]
-        while todo:
-            node, found = todo.pop()
-            if "value" in found:
-                nodes.value[node] = float(found["value"])
-                continue
-            missing_left = found.get("missing") == "left"
-            below = nodes.split(node, place[found["feature"]], float(found["threshold"]), missing_left=missing_left)
-            todo += [(below[0], found["left"]), (below[1], found["right"])]
+        nodes.add(tree["root"], parse, float(tree["weight"]))
     return nodes
 
 
-SOLR = Target(
+SOLR = ExportTarget(
     name="solr",
     about="Solr's model store (PUT /schema/model-store): linear models, trees, nets",
     rule="left if x <= threshold + 1e-6, or dot products, in float32; missing values by split, and 0 in dot products",
@@ -160,3 +172,127 @@ SOLR = Target(
     write=_write,
     read=_read,
 )
+
+_FEATURE = "org.apache.solr.ltr.feature"
+_STOP_FILE = "rankwright_stopwords.txt"
+_VALUE = "NaN where the document has no such field"
+
+
+def solr_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
+    """Files for Solr's module ``ltr``."""
+    fields = _fields(origins)
+    counterparts = [_counterpart(origin, fields) for origin in origins]
+    store = [
+        {
+            "store": called.feature_set,
+            "name": called.features[counterpart.name],
+            "class": f"{_FEATURE}.{kind}",
+            "params": params,
+        }
+        for counterpart in counterparts
+        for kind, params in [counterpart.definition]
+    ]
+    files = {
+        "schema.json": _json(_schema(origins, fields)),
+        "features.json": _json(store),
+        "log.json": _json(_log(called.feature_set)),
+        "search.json": _json(_search(origins, fields, called.model)),
+    }
+    if any(origin.analyzer == "porter+stop" for origin in origins):
+        files[_STOP_FILE] = "".join(f"{word}\n" for word in sorted(STOP_WORDS))
+    return FeatureSet("solr", tuple(counterparts), files)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def _view(origin: Origin) -> str:
+    return f"{ALL_FIELDS if origin.field is None else origin.field} {origin.key}"
+
+
+def _fields(origins: Sequence[Origin]) -> dict[str, str]:
+    """The field that holds each view, and each number."""
+    wanted = [_view(origin) if origin.kind == "text" else str(origin.field) for origin in origins]
+    return identifiers(wanted)
+
+
+def _counterpart(origin: Origin, fields: dict[str, str]) -> Counterpart:
+    if origin.kind != "text":
+        fill = "NaN" if origin.fill is None else repr(origin.fill)
+        definition = ("FieldValueFeature", {"field": fields[str(origin.field)], "defaultValue": fill})
+        if origin.kind == "value":
+            return Counterpart(origin.name, "field", _VALUE, definition)
+        return Counterpart(origin.name, "none", placeholder_note(origin), definition)
+    similarity = _similarity(origin)
+    note = similarity.note
+    note += "" if origin.field else "; schema.json copies every field ('*') into one: list the text fields instead"
+    query = f"{{!dismax qf={fields[_view(origin)]} mm=0}}${{text}}"
+    return Counterpart(origin.name, similarity.status, note, ("SolrFeature", {"q": query}))
+
+
+def _similarity(origin: Origin) -> Similarity:
+    similarity = similarities_of(origin).solr(origin)
+    if origin.analyzer not in BUILT_IN:
+        note = f"the analyser {origin.analyzer!r} is your own: define it in the field type"
+        return Similarity(similarity.settings, "none", note)
+    return similarity
+
+
+def _schema(origins: Sequence[Origin], fields: dict[str, str]) -> dict[str, Any]:
+    """Commands for the schema API."""
+    types: dict[str, Any] = {}
+    added: dict[str, Any] = {}
+    copied: dict[tuple[str, str], Any] = {}
+    for origin in origins:
+        if origin.kind == "value":
+            name = fields[str(origin.field)]
+            added[name] = {"name": name, "type": "pdouble", "indexed": False, "stored": True, "docValues": True}
+        if origin.kind != "text":
+            continue
+        name, kind = fields[_view(origin)], f"rankwright_{origin.key}"
+        types[kind] = {
+            "name": kind,
+            "class": "solr.TextField",
+            "analyzer": _analyzer(origin.analyzer),
+            "similarity": _similarity(origin).settings,
+        }
+        added[name] = {"name": name, "type": kind, "indexed": True, "stored": False, "multiValued": True}
+        source = "*" if origin.field is None else origin.field
+        copied[source, name] = {"source": source, "dest": name}
+    return {
+        "add-field-type": list(types.values()),
+        "add-field": list(added.values()),
+        "add-copy-field": list(copied.values()),
+    }
+
+
+def _analyzer(analyzer: str) -> dict[str, Any]:
+    filters: list[dict[str, Any]] = [{"class": "solr.LowerCaseFilterFactory"}]
+    if analyzer == "porter+stop":
+        filters.append({"class": "solr.StopFilterFactory", "words": _STOP_FILE})
+    if analyzer in ("porter", "porter+stop"):
+        filters.append({"class": "solr.SnowballPorterFilterFactory", "language": "Porter"})
+        filters.append({"class": "solr.LengthFilterFactory", "min": 1, "max": 1000000})  # the stem of "s" is empty
+    return {"tokenizer": {"class": "solr.PatternTokenizerFactory", "pattern": WORDS, "group": 0}, "filters": filters}
+
+
+def _log(store: str) -> dict[str, Any]:
+    """The features of some documents for a query."""
+    listed = f"id,[features store={_quoted(store)} efi.text='QUERY']"
+    return {"params": {"q": "id:(DOCUMENT)", "rows": 100, "fl": listed}}
+
+
+def _search(origins: Sequence[Origin], fields: dict[str, str], model: str) -> dict[str, Any]:
+    """A search whose first hundred results are reranked."""
+    views = [fields[_view(origin)] for origin in origins if origin.kind == "text"]
+    first = {"defType": "dismax", "mm": "0", "qf": " ".join(dict.fromkeys(views))} if views else {}
+    ranker = f"{{!ltr model={_quoted(model)} reRankDocs=100 efi.text='QUERY'}}"
+    return {"params": {"q": "QUERY", **first, "rq": ranker, "fl": "id,score,[features]"}}
+
+
+def _quoted(value: str) -> str:
+    """A local parameter."""
+    if re.fullmatch(r"\w+", value):
+        return value
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"

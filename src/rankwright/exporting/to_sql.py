@@ -14,22 +14,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.exporting.form import Form
-from rankwright.exporting.naming import repeated_names
-from rankwright.exporting.target import Options, Scorer, Target, Written, refuse_others
-
-__all__ = ["SQL", "quoted"]
+from rankwright.exporting.ensemble import Ensemble, repeated_names
+from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others
 
 Array = npt.NDArray[Any]
 _EXPRESSION, _QUERY = "score.sql", "query.sql"
-_MOST_LEAVES = 5000
-_MOST_FEATURES = 1000  # columns that SQLite and others allow in a table
+_MAX_LEAVES = 5000
+_MAX_FEATURES = 1000  # columns that SQLite and others allow in a table
 _GROUP = 40  # terms of a sum between brackets: long sums nest too deeply for some parsers
 _TABLE = "documents"
 
 
 def quoted(name: str) -> str:
-    """A name as an identifier.
+    """Quote a name as an identifier.
 
     Examples
     --------
@@ -39,16 +36,16 @@ def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'
 
 
-def _refusal(form: Form, options: Options) -> str | None:
-    others = refuse_others(form) or repeated_names(form)
+def _refusal(ensemble: Ensemble, options: Options) -> str | None:
+    others = refuse_others(ensemble) or repeated_names(ensemble)
     if others is not None:
         return others
-    names = [form.names[j] for j in form.used]
-    n_leaves = int((form.trees.feature < 0).sum())
-    if n_leaves > _MOST_LEAVES:
-        return f"it has {n_leaves:,} leaves, more than the {_MOST_LEAVES:,} that an expression should; use fewer trees"
-    if len(names) > _MOST_FEATURES:
-        return f"it uses {len(names):,} features, more than the {_MOST_FEATURES:,} columns of a table"
+    names = [ensemble.names[j] for j in ensemble.used]
+    n_leaves = int((ensemble.trees.feature < 0).sum())
+    if n_leaves > _MAX_LEAVES:
+        return f"it has {n_leaves:,} leaves, more than the {_MAX_LEAVES:,} that an expression should; use fewer trees"
+    if len(names) > _MAX_FEATURES:
+        return f"it uses {len(names):,} features, more than the {_MAX_FEATURES:,} columns of a table"
     if any("\0" in name or not name for name in names):
         return "a feature has no name, or one with the character NUL"
     folded: dict[str, str] = {}
@@ -59,19 +56,19 @@ def _refusal(form: Form, options: Options) -> str | None:
     return None
 
 
-def _write(form: Form, options: Options) -> Written:
-    terms = [f"{_number(form.weights[j])} * {quoted(form.names[j])}" for j in form.linear_features]
-    terms += [_case(form, int(root)) for root in form.trees.roots]
-    if form.constant or not terms:
-        terms.append(_number(form.constant))
+def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
+    terms = [f"{_number(ensemble.weights[j])} * {quoted(ensemble.names[j])}" for j in ensemble.linear_features]
+    terms += [_case(ensemble, int(root)) for root in ensemble.trees.roots]
+    if ensemble.constant or not terms:
+        terms.append(_number(ensemble.constant))
     expression = _sum(terms)
-    about = f"-- The score of a document; {len(form.used):,} features are columns, NULL where a value is missing.\n"
+    about = f"-- The score of a document; {len(ensemble.used):,} features are columns, NULL where a value is missing.\n"
     query = f"SELECT {quoted(_TABLE)}.*,\n{expression} AS score\nFROM {quoted(_TABLE)}\nORDER BY score DESC;\n"
     notes = [f"SQL: numbers are double precision; replace the table {quoted(_TABLE)} in {_QUERY} by yours"]
-    if form.has_weights:
+    if ensemble.has_weights:
         notes.append("SQL: the score is NULL where a feature with a weight is")
     files = {_EXPRESSION: f"{about}{expression}\n", _QUERY: query}
-    return Written({name: text.encode() for name, text in files.items()}, tuple(notes))
+    return ExportFiles({name: text.encode() for name, text in files.items()}, tuple(notes))
 
 
 def _number(value: Any) -> str:
@@ -88,9 +85,9 @@ def _sum(terms: list[str]) -> str:
     return "(" + "\n+ ".join(terms) + ")"
 
 
-def _case(form: Form, root: int) -> str:
+def _case(ensemble: Ensemble, root: int) -> str:
     """A tree as a list of leaves, each with the left turns that lead to it."""
-    trees = form.trees
+    trees = ensemble.trees
     lines: list[str] = []
     todo: list[tuple[int, tuple[str, ...]]] = [(root, ())]
     while todo:
@@ -99,7 +96,7 @@ def _case(form: Form, root: int) -> str:
         if trees.feature[node] < 0:
             lines.append(f"WHEN {' AND '.join(turns)} THEN {value}" if turns else f"ELSE {value}")
             continue
-        name = quoted(form.names[trees.feature[node]])
+        name = quoted(ensemble.names[trees.feature[node]])
         left = int(trees.left[node])
         turn = _left_turn(name, float(trees.threshold[node]), bool(trees.missing_left[node]))
         todo += [(left + 1, turns), (left, (*turns, turn))]
@@ -111,8 +108,8 @@ def _case(form: Form, root: int) -> str:
 def _left_turn(name: str, threshold: float, missing_left: bool) -> str:
     """A condition that is true of values that go left, and false or unknown of others."""
     if np.isfinite(threshold):
-        own = f"{name} <= {_number(threshold)}"
-        return f"({own} OR {name} IS NULL)" if missing_left else own
+        condition = f"{name} <= {_number(threshold)}"
+        return f"({condition} OR {name} IS NULL)" if missing_left else condition
     if threshold > 0:  # all values, as none is infinite
         return "1 = 1" if missing_left else f"{name} IS NOT NULL"
     return f"{name} IS NULL" if missing_left else "1 = 0"
@@ -121,7 +118,7 @@ def _left_turn(name: str, threshold: float, missing_left: bool) -> str:
 def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
     """Runs the expression in SQLite, on the features that it names."""
     expression = files[_EXPRESSION].decode()
-    used = [j for j, name in enumerate(names) if quoted(name) in expression][:_MOST_FEATURES]
+    used = [j for j, name in enumerate(names) if quoted(name) in expression][:_MAX_FEATURES]
 
     def scores(X: Array, _: Array) -> Array:
         columns = ", ".join(f"{quoted(names[j])} DOUBLE PRECISION" for j in used) or '"" DOUBLE PRECISION'
@@ -132,14 +129,14 @@ def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
                 f"INSERT INTO {quoted(_TABLE)} VALUES ({', '.join('?' * max(1, len(used)))})",
                 rows if used else [[None]] * len(X),
             )
-            found = base.execute(f"SELECT {expression} FROM {quoted(_TABLE)} ORDER BY rowid").fetchall()
+            records = base.execute(f"SELECT {expression} FROM {quoted(_TABLE)} ORDER BY rowid").fetchall()
         base.close()
-        return np.array([np.nan if score is None else score for (score,) in found], np.float64)
+        return np.array([np.nan if score is None else score for (score,) in records], np.float64)
 
     return scores
 
 
-SQL = Target(
+SQL = ExportTarget(
     name="sql",
     about="an expression of standard SQL for linear models and small trees",
     rule="CASE WHEN x <= threshold, in double precision; missing values are NULL",

@@ -1,28 +1,33 @@
-"""Vespa: weights as a rank expression, trees as a LightGBM JSON model; a sum of both is an expression with the model.
+"""Vespa: weights as a rank expression, trees as a LightGBM JSON model, their sum as both; and the features they need.
 
 Features and sums are float64. Vespa reads the splits of a LightGBM model as ``x < threshold``, or ``!(x >= threshold)``
 where missing values go left: what is written is the next number after each threshold. Names must be those of rank
 features or functions.
+
+The feature set is fields for the schema, a rank profile with a function per feature, and requests; see
+:mod:`rankwright.exporting.similarities` for what stands for a retrieval function.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.categories import named
-from rankwright.exporting.float32 import for_below
-from rankwright.exporting.form import Form
-from rankwright.exporting.naming import repeated_names
-from rankwright.exporting.target import Options, Scorer, Target, Written, refuse_others
-from rankwright.exporting.walk import Nodes, Rule, linear_scores, tree_scores
-
-__all__ = ["VESPA"]
+from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, linear_scores, tree_scores
+from rankwright.exporting.counterparts import Called, Counterpart, FeatureSet, Origin, Status, identifiers, one_line
+from rankwright.exporting.ensemble import Ensemble, repeated_names
+from rankwright.exporting.lucene_sets import placeholder_note
+from rankwright.exporting.similarities import RankFeature, similarities_of
+from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer, refuse_others
+from rankwright.models.trees.float32 import for_below
+from rankwright.text.analysis.analyzers import BUILT_IN
 
 Array = npt.NDArray[Any]
 _NAME = re.compile(r"[A-Za-z_][\w.]*(\([\w.,\"' -]*\)(\.[\w.]+)?)?")
@@ -30,20 +35,20 @@ _PROFILE = "rank-profile.txt"
 _TERM = re.compile(r"\(?(-?[\d.e+-]+)\)? \* (.+)")
 
 
-def _refusal(form: Form, options: Options) -> str | None:
-    odd = [form.names[j] for j in form.used if not _NAME.fullmatch(form.names[j])]
+def _refusal(ensemble: Ensemble, options: Options) -> str | None:
+    odd = [ensemble.names[j] for j in ensemble.used if not _NAME.fullmatch(ensemble.names[j])]
     if odd:
         return f"{named(odd)} is not the name of a rank feature or function of Vespa; expected one such as bm25(title)"
-    return refuse_others(form) or repeated_names(form)
+    return refuse_others(ensemble) or repeated_names(ensemble)
 
 
-def _write(form: Form, options: Options) -> Written:
-    files, terms = {}, [f"{_number(form.weights[j])} * {form.names[j]}" for j in form.linear_features]
-    if form.constant or not (terms or form.trees.n_trees):
-        terms.append(_number(form.constant))
-    if form.trees.n_trees:
+def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
+    files, terms = {}, [f"{_number(ensemble.weights[j])} * {ensemble.names[j]}" for j in ensemble.linear_features]
+    if ensemble.constant or not (terms or ensemble.trees.n_trees):
+        terms.append(_number(ensemble.constant))
+    if ensemble.trees.n_trees:
         model = f"{re.sub(r'[^A-Za-z0-9_-]', '_', options.name)}.json"
-        files[model] = (json.dumps(_lightgbm(form), ensure_ascii=False) + "\n").encode()
+        files[model] = (json.dumps(_lightgbm(ensemble), ensure_ascii=False) + "\n").encode()
         terms.append(f'lightgbm("{model}")')
     profile, features = (re.sub(r"\W", "_", name) for name in (options.name, options.feature_set))
     lines = " +\n                ".join(terms)
@@ -57,41 +62,41 @@ def _write(form: Form, options: Options) -> Written:
 }}
 """
     notes = ("a missing feature is 0 in Vespa unless its rank feature says otherwise: most default to 0",)
-    return Written({_PROFILE: text.encode(), **files}, notes if form.trees.n_trees else ())
+    return ExportFiles({_PROFILE: text.encode(), **files}, notes if ensemble.trees.n_trees else ())
 
 
 def _number(value: float) -> str:
     return f"({float(value)!r})" if value < 0 else repr(float(value))
 
 
-def _lightgbm(form: Form) -> dict[str, Any]:
+def _lightgbm(ensemble: Ensemble) -> dict[str, Any]:
     """A model as LightGBM's ``dump_model`` writes it, over the used features."""
-    used = form.tree_features.tolist()
+    used = ensemble.tree_features.tolist()
     place = {j: at for at, j in enumerate(used)}
-    trees, limits = [], for_below(form.trees.threshold, np.float64)
-    for at, root in enumerate(form.trees.roots):
-        structure, n_leaves = _structure(form, int(root), place, limits)
+    trees, limits = [], for_below(ensemble.trees.threshold, np.float64)
+    for at, root in enumerate(ensemble.trees.roots):
+        structure, n_leaves = _structure(ensemble, int(root), place, limits)
         facts = {"tree_index": at, "num_leaves": n_leaves, "num_cat": 0, "shrinkage": 1}
         trees.append({**facts, "tree_structure": structure})
     return {
         "name": "tree", "version": "v4", "num_class": 1, "num_tree_per_iteration": 1, "label_index": 0,
         "max_feature_idx": len(used) - 1, "objective": "lambdarank", "average_output": False,
-        "feature_names": [form.names[j] for j in used], "tree_info": trees, "pandas_categorical": [],
+        "feature_names": [ensemble.names[j] for j in used], "tree_info": trees, "pandas_categorical": [],
     }  # fmt: skip
 
 
-def _structure(form: Form, root: int, place: Mapping[int, int], limits: Array) -> tuple[dict[str, Any], int]:
-    trees = form.trees
+def _structure(ensemble: Ensemble, root: int, place: Mapping[int, int], limits: Array) -> tuple[dict[str, Any], int]:
+    trees = ensemble.trees
     top: dict[str, Any] = {}
     todo, n_splits, n_leaves = [(root, top)], 0, 0
     while todo:
-        node, made = todo.pop()
+        node, fields = todo.pop()
         if trees.feature[node] < 0:
-            made |= {"leaf_index": n_leaves, "leaf_value": float(trees.value[node])}
+            fields |= {"leaf_index": n_leaves, "leaf_value": float(trees.value[node])}
             n_leaves += 1
             continue
         below: tuple[dict[str, Any], dict[str, Any]] = ({}, {})
-        made |= {
+        fields |= {
             "split_index": n_splits,
             "split_feature": place[int(trees.feature[node])],
             "threshold": float(limits[node]),
@@ -112,7 +117,7 @@ def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
     place = {name: j for j, name in enumerate(names)}
     columns: list[int] = []
     weights: list[float] = []
-    constant, nodes = 0.0, Nodes()
+    constant, nodes = 0.0, ConsumerTrees()
     for term in (part.strip() for part in expression.split("+\n")):
         weighted = _TERM.fullmatch(term)
         if weighted is not None:
@@ -122,26 +127,24 @@ def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
             nodes = _nodes(json.loads(files[json.loads(term[len("lightgbm(") : -1])]), place)
         else:
             constant += float(term.strip("()"))
-    rule = Rule(strict=True, dtype=np.float64)
+    rule = ConsumerRule(strict=True, dtype=np.float64)
     return lambda X, _: linear_scores(X, columns, weights, np.float64, constant) + tree_scores(nodes, X, rule)
 
 
-def _nodes(model: dict[str, Any], place: Mapping[str, int]) -> Nodes:
-    nodes = Nodes()
+def _nodes(model: dict[str, Any], place: Mapping[str, int]) -> ConsumerTrees:
+    def parse(fields: dict[str, Any]) -> float | WrittenSplit:
+        if "leaf_value" in fields:
+            return float(fields["leaf_value"])
+        feature, missing_left = place[model["feature_names"][fields["split_feature"]]], fields["default_left"]
+        return WrittenSplit(feature, fields["threshold"], missing_left, fields["left_child"], fields["right_child"])
+
+    nodes = ConsumerTrees()
     for tree in model["tree_info"]:
-        todo = [(nodes.root(), tree["tree_structure"])]
-        while todo:
-            node, found = todo.pop()
-            if "leaf_value" in found:
-                nodes.value[node] = found["leaf_value"]
-                continue
-            feature = place[model["feature_names"][found["split_feature"]]]
-            below = nodes.split(node, feature, found["threshold"], missing_left=found["default_left"])
-            todo += [(below[0], found["left_child"]), (below[1], found["right_child"])]
+        nodes.add(tree["tree_structure"], parse)
     return nodes
 
 
-VESPA = Target(
+VESPA = ExportTarget(
     name="vespa",
     about="Vespa: a rank profile with weights as an expression, and trees as LightGBM JSON for models/",
     rule="left if x < threshold, and sums, in float64; missing values by split",
@@ -150,3 +153,118 @@ VESPA = Target(
     read=_read,
     dtype=np.float64,
 )
+
+RANK_FEATURE = re.compile(r"[A-Za-z_]\w*\([^()\[\]=\n]*\)(\.\w+)*")
+"""The name of one of Vespa's own rank features, such as ``fieldMatch(title).completeness``."""
+
+_WHOLE = "all_text"
+_VALUE = "an attribute; NaN where the document has none"
+
+
+def vespa_set(origins: Sequence[Origin], called: Called) -> FeatureSet:
+    """A part of the schema with a rank profile that computes the features, and requests for the query API."""
+    fields = _fields(origins)
+    counterparts = tuple(_counterpart(origin, fields) for origin in origins)
+    profiles = [re.sub(r"\W", "_", name) for name in (called.feature_set, called.model)]
+    files = {"schema.sd": _schema(origins, counterparts, fields, dataclasses.replace(called, feature_set=profiles[0]))}
+    for file, profile in zip(("log.json", "search.json"), profiles, strict=True):
+        request = {"yql": _yql(origins, fields, called.index), "q": "QUERY", "ranking": profile, "hits": 100}
+        files[file] = json.dumps(request, indent=2, ensure_ascii=False) + "\n"
+    return FeatureSet("vespa", counterparts, files)
+
+
+def _view(origin: Origin) -> str:
+    return f"{origin.field or _WHOLE} {origin.analyzer} {_rank_feature(origin).variant}".strip()
+
+
+def _rank_feature(origin: Origin) -> RankFeature:
+    return similarities_of(origin).vespa(origin)
+
+
+def _fields(origins: Sequence[Origin]) -> dict[str, str]:
+    sources = [str(origin.field) for origin in origins if origin.kind != "text" or origin.field]
+    return identifiers([*sources, *(_view(origin) for origin in origins if origin.kind == "text")])
+
+
+def _counterpart(origin: Origin, fields: dict[str, str]) -> Counterpart:
+    if RANK_FEATURE.fullmatch(origin.name):
+        return Counterpart(origin.name, "exact", "a rank feature of Vespa", origin.name)
+    if origin.kind != "text":
+        expression = f"attribute({fields[str(origin.field)]})"
+        if origin.fill is not None:
+            expression = f"if (isNan({expression}), {origin.fill!r}, {expression})"
+        status: Status = "field" if origin.kind == "value" else "none"
+        return Counterpart(origin.name, status, _VALUE if status == "field" else placeholder_note(origin), expression)
+    field, rank_feature = fields[_view(origin)], _rank_feature(origin)
+    if origin.analyzer not in BUILT_IN:
+        note = f"the analyser {origin.analyzer!r} is your own: make its words when documents are fed"
+        return Counterpart(origin.name, "none", note, f"bm25({field})")
+    expression = rank_feature.expression.format(field=field)
+    return Counterpart(origin.name, rank_feature.status, rank_feature.note, expression)
+
+
+def _schema(
+    origins: Sequence[Origin], counterparts: Sequence[Counterpart], fields: dict[str, str], called: Called
+) -> str:
+    values = [feature for feature in origins if feature.kind == "value" and not RANK_FEATURE.fullmatch(feature.name)]
+    attributes = dict.fromkeys(fields[str(feature.field)] for feature in values)
+    lines = ["# In the document block", ""] if attributes else []
+    for name in attributes:
+        lines += [f"field {name} type double {{", "    indexing: attribute | summary", "}", ""]
+    lines += ["# Outside of the document block", ""]
+    views = {_view(origin): origin for origin in origins if origin.kind == "text"}
+    for view, origin in views.items():
+        lines += [*_field(origin, fields, fields[view], origins), ""]
+    lines += [f"rank-profile {called.feature_set} {{"]
+    properties = [line for view, origin in views.items() for line in _properties(origin, fields[view])]
+    if properties:
+        lines += ["    rank-properties {", *properties, "    }"]
+    if views:
+        lines += ["    first-phase {", f"        expression: nativeRank({fields[next(iter(views))]})", "    }"]
+    for feature in counterparts:
+        if RANK_FEATURE.fullmatch(feature.name):
+            continue
+        lines += [
+            f"    # {one_line(feature.name)}: {feature.status}",
+            f"    function {called.features[feature.name]}() {{",
+        ]
+        lines += [f"        expression: {feature.definition}", "    }"]
+    lines += [
+        "    match-features {",
+        *(f"        {called.features[feature.name]}" for feature in counterparts),
+        "    }",
+        "}",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _field(origin: Origin, fields: dict[str, str], name: str, origins: Sequence[Origin]) -> list[str]:
+    sources = [fields[origin.field]] if origin.field else _sources(origins, fields)
+    read = (
+        f"input {sources[0]}"
+        if len(sources) == 1
+        else ' . " " . '.join(f'(input {source} || "")' for source in sources)
+    )
+    stemming = "none" if origin.analyzer == "plain" else "best"
+    rules = [f"    indexing: {read} | index", "    index: enable-bm25", f"    stemming: {stemming}"]
+    return [f"field {name} type string {{", *rules, "    normalizing: none", "}"]
+
+
+def _sources(origins: Sequence[Origin], fields: dict[str, str]) -> list[str]:
+    """The text fields of a whole document: those that features name, else one that the reader must replace."""
+    named = [fields[origin.field] for origin in origins if origin.kind == "text" and origin.field]
+    return list(dict.fromkeys(named)) or ["TEXT_FIELD"]
+
+
+def _properties(origin: Origin, field: str) -> list[str]:
+    settings = _rank_feature(origin).settings
+    return [f"        bm25({field}).{name}: {value!r}" for name, value in settings.items()]
+
+
+def _yql(origins: Sequence[Origin], fields: dict[str, str], index: str) -> str:
+    """All words in any field; only the first operand of ``rank`` decides which documents match."""
+    views = list(dict.fromkeys(fields[_view(origin)] for origin in origins if origin.kind == "text"))
+    asked = [f'({{defaultIndex:"{view}",grammar:"any"}}userInput(@q))' for view in views]
+    where = "userInput(@q)" if not asked else asked[0] if len(asked) == 1 else f"rank({', '.join(asked)})"
+    return f"select * from {index} where {where}"

@@ -8,20 +8,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.exporting.coding import coded, coding_files, left_codes
-from rankwright.exporting.float32 import for_below, number_text
-from rankwright.exporting.form import Form
-from rankwright.exporting.naming import allowed_names
-from rankwright.exporting.target import Consumer, Options, Scorer, Target, Written, refuse_all_but_trees
-from rankwright.exporting.walk import Nodes, Rule, tree_scores
-
-__all__ = ["XGBOOST", "raw_model", "raw_nodes", "short"]
+from rankwright.exporting.consumer_rules import ConsumerRule, ConsumerTrees, WrittenSplit, tree_scores
+from rankwright.exporting.ensemble import Ensemble, allowed_names, coded, coding_files, left_codes
+from rankwright.exporting.target import Consumer, ExportFiles, ExportTarget, Options, Scorer, refuse_all_but_trees
+from rankwright.models.trees.float32 import for_below, number_text
 
 Array = npt.NDArray[Any]
 _MODEL = "model.json"
@@ -38,17 +34,17 @@ _OBJECTIVE = {
 
 
 def short(value: Any) -> float:
-    """A float32 as the number of fewest digits that is read as the same, as float32 or as float64 first."""
+    """The number of fewest digits that is read as the same float32, directly or by way of float64."""
     with np.errstate(under="ignore"):
         return float(number_text(np.float32(value)))
 
 
-def raw_model(form: Form, names: list[str]) -> dict[str, Any]:
+def raw_model(ensemble: Ensemble, names: list[str]) -> dict[str, Any]:
     """A model as ``Booster.save_raw("json")`` writes it."""
-    limits = for_below(form.trees.threshold)
-    trees = [_tree(form, at, int(root), limits) for at, root in enumerate(form.trees.roots)]
-    if form.constant or not trees:
-        trees.append(_arrays(len(trees), [_leaf(form.constant, -1)], [], len(names)))
+    limits = for_below(ensemble.trees.threshold)
+    trees = [_tree(ensemble, at, int(root), limits) for at, root in enumerate(ensemble.trees.roots)]
+    if ensemble.constant or not trees:
+        trees.append(_arrays(len(trees), [_leaf(ensemble.constant, -1)], [], len(names)))
     n = len(trees)
     model = {
         "cats": {"enc": [], "feature_segments": [], "sorted_idx": []},
@@ -57,7 +53,9 @@ def raw_model(form: Form, names: list[str]) -> dict[str, Any]:
         "tree_info": [0] * n,
         "trees": trees,
     }
-    types = ["c" if j in form.categories and (form.trees.subset >= 0).any() else "float" for j in range(len(names))]
+    types = [
+        "c" if j in ensemble.categories and (ensemble.trees.subset >= 0).any() else "float" for j in range(len(names))
+    ]
     # XGBoost 3 writes "[0E0]", which 2.1 takes for 0.5; both read this.
     shape = {"base_score": "0E0", "boost_from_average": "0", "num_class": "0", "num_target": "1"}
     learner = {
@@ -83,38 +81,40 @@ def _leaf(value: float, parent: int) -> dict[str, Any]:
     }
 
 
-def _tree(form: Form, at: int, root: int, limits: Array) -> dict[str, Any]:
+def _tree(ensemble: Ensemble, at: int, root: int, limits: Array) -> dict[str, Any]:
     """A tree whose right children come right after the left ones: XGBoost's predictor counts on that."""
-    trees = form.trees
-    root = _without_empty_sets(form, root)
+    trees = ensemble.trees
+    root = _without_empty_sets(ensemble, root)
     nodes, todo = [_leaf(float(trees.value[root]), -1)], [(root, 0)]
     while todo:
         node, number = todo.pop()
         if trees.feature[node] < 0:
             continue
         missing_left, left = bool(trees.missing_left[node]), int(trees.left[node])
-        found: dict[str, Any] = {"feature": int(trees.feature[node]), "default": int(missing_left)}
+        fields: dict[str, Any] = {"feature": int(trees.feature[node]), "default": int(missing_left)}
         sides = (left, left + 1)
         if trees.subset[node] >= 0:
-            held, others = left_codes(form, node)
+            held, others = left_codes(ensemble, node)
             if not missing_left:  # unknown categories go left
                 others, sides = held, (left + 1, left)
-            found |= {"condition": 0.0, "set": others, "default": 1}
+            fields |= {"condition": 0.0, "set": others, "default": 1}
         else:
-            found["condition"] = short(limits[node])
-        sides = (_without_empty_sets(form, sides[0]), _without_empty_sets(form, sides[1]))
+            fields["condition"] = short(limits[node])
+        sides = (_without_empty_sets(ensemble, sides[0]), _without_empty_sets(ensemble, sides[1]))
         first = len(nodes)
-        nodes[number] |= found | {"left": first, "right": first + 1}
+        nodes[number] |= fields | {"left": first, "right": first + 1}
         nodes += [_leaf(float(trees.value[side]), number) for side in sides]
         todo += [(sides[0], first), (sides[1], first + 1)]
-    return _arrays(at, nodes, [number for number, node in enumerate(nodes) if node["set"] is not None], len(form.names))
+    return _arrays(
+        at, nodes, [number for number, node in enumerate(nodes) if node["set"] is not None], len(ensemble.names)
+    )
 
 
-def _without_empty_sets(form: Form, node: int) -> int:
+def _without_empty_sets(ensemble: Ensemble, node: int) -> int:
     """The first node from here on that sends something each way: XGBoost reads no split with an empty set."""
-    trees = form.trees
+    trees = ensemble.trees
     while trees.subset[node] >= 0:
-        held, others = left_codes(form, node)
+        held, others = left_codes(ensemble, node)
         if others if trees.missing_left[node] else held:
             break
         node = int(trees.left[node]) + (0 if trees.missing_left[node] else 1)
@@ -147,36 +147,42 @@ def _arrays(at: int, nodes: list[dict[str, Any]], with_sets: list[int], n_featur
     }  # fmt: skip
 
 
-def raw_nodes(model: Mapping[str, Any]) -> Nodes:
+def raw_nodes(model: Mapping[str, Any]) -> ConsumerTrees:
     """The nodes of a model as ``save_raw`` writes it."""
-    nodes = Nodes()
+    nodes = ConsumerTrees()
     for tree in model["learner"]["gradient_booster"]["model"]["trees"]:
-        starts = dict(zip(tree["categories_nodes"], tree["categories_segments"], strict=True))
-        sizes = dict(zip(tree["categories_nodes"], tree["categories_sizes"], strict=True))
-        todo = [(nodes.root(), 0)]
-        while todo:
-            node, at = todo.pop()
-            left, right = tree["left_children"][at], tree["right_children"][at]
-            if left < 0:
-                nodes.value[node] = tree["split_conditions"][at]
-                continue
-            if tree["split_type"][at]:  # the listed categories go right: as if they were the left ones of a mirror
-                left, right = right, left
-                nodes.sets[node] = frozenset(tree["categories"][starts[at] : starts[at] + sizes[at]])
-            missing_left = bool(tree["default_left"][at]) != bool(tree["split_type"][at])
-            condition, feature = tree["split_conditions"][at], tree["split_indices"][at]
-            below = nodes.split(node, feature, condition, missing_left=missing_left)
-            todo += zip(below, (left, right), strict=True)
+        nodes.add(0, _parser(tree))
     return nodes
 
 
-def _write(form: Form, options: Options) -> Written:
-    names, notes = allowed_names(form.names, _NOT_IN_NAMES)
-    text = json.dumps(raw_model(form, names), ensure_ascii=False, separators=(",", ":"))
-    codes = coding_files(form)
+def _parser(tree: Mapping[str, Any]) -> Callable[[int], float | WrittenSplit]:
+    starts, sizes = (
+        dict(zip(tree["categories_nodes"], tree[key], strict=True))
+        for key in ("categories_segments", "categories_sizes")
+    )
+
+    def parse(at: int) -> float | WrittenSplit:
+        left, right = tree["left_children"][at], tree["right_children"][at]
+        feature, condition = tree["split_indices"][at], tree["split_conditions"][at]
+        if left < 0:
+            return float(condition)
+        missing_left = bool(tree["default_left"][at])
+        if not tree["split_type"][at]:
+            return WrittenSplit(feature, condition, missing_left, left, right)
+        # The listed categories go right: as if they were the left ones of a mirror.
+        categories = frozenset(tree["categories"][starts[at] : starts[at] + sizes[at]])
+        return WrittenSplit(feature, condition, not missing_left, right, left, categories)
+
+    return parse
+
+
+def _write(ensemble: Ensemble, options: Options) -> ExportFiles:
+    names, notes = allowed_names(ensemble.names, _NOT_IN_NAMES)
+    text = json.dumps(raw_model(ensemble, names), ensure_ascii=False, separators=(",", ":"))
+    codes = coding_files(ensemble)
     if codes:
         notes.append("categories are given as the numbers in categories.json, counted from 0; others as missing")
-    return Written({_MODEL: text.encode(), **codes}, tuple(notes))
+    return ExportFiles({_MODEL: text.encode(), **codes}, tuple(notes))
 
 
 def _consume(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
@@ -196,10 +202,10 @@ def _consume(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
 
 def _read(files: Mapping[str, bytes], names: tuple[str, ...]) -> Scorer:
     nodes = raw_nodes(json.loads(files[_MODEL]))
-    return lambda X, _: tree_scores(nodes, coded(X, files, names), Rule(strict=True))
+    return lambda X, _: tree_scores(nodes, coded(X, files, names), ConsumerRule(strict=True))
 
 
-XGBOOST = Target(
+XGBOOST = ExportTarget(
     name="xgboost",
     about="XGBoost's JSON model, for xgboost.Booster(model_file=…) of XGBoost 2.1 and later",
     rule="left if x < threshold, in float32; missing values by split",

@@ -1,8 +1,10 @@
 """Whether an exported file scores as the model does: by its consumer where that is installed, else by its rule.
 
-The rows are made from the model, or given. They are first rounded to what the consumer holds features in, as the rows
-that it will see are, and the model scores the rounded rows. A row is off its path if its score differs by more than
-1e-4 of the largest score: rounding of sums is far below that, another leaf usually far above.
+Readers know nothing of the model: they parse the bytes written. The rows are given, or made from the model (probe
+rows): for every split one row on its threshold, one just above, one just below and one without a value, led to where
+the split is met. All rows are first rounded to what the consumer holds features in, as the rows that it will see are,
+and the model scores the rounded rows. A row is off its path if its score differs by more than 1e-4 of the largest
+score: rounding of sums is far below that, another leaf usually far above.
 """
 
 from __future__ import annotations
@@ -18,15 +20,16 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.blocks import query_chunks
+from rankwright.data.categories import number_of
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
-from rankwright.exporting.form import Form
-from rankwright.exporting.rows import made_rows, query_bounds
-from rankwright.exporting.target import Options, Scorer, Target, Written
+from rankwright.exporting.ensemble import Ensemble, placed
+from rankwright.exporting.target import ExportFiles, ExportTarget, Options, Scorer
 from rankwright.models.base import Model
-from rankwright.models.trees.model import TreeModel
-
-__all__ = ["Rows", "Verification", "golden_rows", "rows_made", "verify"]
+from rankwright.models.net import NetModel
+from rankwright.models.trees.float32 import rounded_down
+from rankwright.models.trees.forest import Forest
+from rankwright.models.trees.model import GradeModel, TreeModel
 
 Array = npt.NDArray[Any]
 _BLOCK_VALUES = 1 << 22
@@ -42,11 +45,11 @@ class Verification:
     rows : int
         Rows compared.
     off : int
-        Rows off their path: the file does not say what the model does. An export with any is refused.
+        Rows off their path: the file does not represent the model. An export with any is refused.
     largest : float
-        The largest difference of two scores, as a share of the largest score; without those of ``unsayable``.
-    unsayable : int
-        Rows that differ because the target has no way to say a threshold of the model.
+        The largest difference of two scores, as a share of the largest score; without those of ``inexact``.
+    inexact : int
+        Rows that differ because the target cannot represent a threshold of the model.
     rounded : int
         Rows of weights whose large terms cancel, so that the consumer's number type alone moves the score that far.
     by : str
@@ -60,7 +63,7 @@ class Verification:
     rows: int
     off: int
     largest: float
-    unsayable: int
+    inexact: int
     rounded: int
     by: str
     moved: int = 0
@@ -72,13 +75,13 @@ class Verification:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
-    """Rows in the consumer's number type, and what the model says of them.
+class ScoredRows:
+    """Rows in the consumer's number type, and their scores by the model.
 
     Attributes
     ----------
     X : ndarray
-        Features of the form.
+        Features of the ensemble.
     bounds : ndarray of int
         Query ``q`` owns the rows ``bounds[q]:bounds[q+1]``.
     scores : ndarray
@@ -94,86 +97,88 @@ class Rows:
 
 
 def verify(
-    target: Target,
-    written: Written,
+    target: ExportTarget,
+    written: ExportFiles,
     model: Model,
-    form: Form,
+    ensemble: Ensemble,
     options: Options,
     data: RankingData | None = None,
     *,
-    made: Rows | None = None,
+    made: ScoredRows | None = None,
 ) -> Verification:
     """Compare the scores of written files with those of a model.
 
     Parameters
     ----------
-    target : Target
+    target : ExportTarget
         What the files were written for.
-    written : Written
+    written : ExportFiles
         The files.
-    model, form : Model and Form
+    model, ensemble : Model and Ensemble
         What they should say.
     options : Options
         As given to the writer.
     data : RankingData, optional
         Rows to compare on; otherwise rows are made from the model.
-    made : Rows, optional
+    made : ScoredRows, optional
         Those rows, if they are there already.
     """
-    scorer, by = _scorer(target, written.files, form.names)
+    scorer, by = _scorer(target, written.files, ensemble.names)
     if data is not None:
-        blocks: Iterable[Rows] = _rows_given(target, model, form, options, data)
+        blocks: Iterable[ScoredRows] = _rows_given(target, model, ensemble, options, data)
     else:
-        blocks = [made or rows_made(target, model, form, options)]
+        blocks = [made or scored_probe_rows(target, model, ensemble, options)]
     columns: list[list[Array]] = [[], [], [], [], [], []]
     for part in blocks:
         expected = part.scores
         got = np.asarray(scorer(part.X, part.bounds), np.float64).reshape(-1)
-        said = expected if written.said is None else _said(written.said, part.X)
-        given = expected if part.given is None else _scores(model, form, part.given, part.bounds)
+        # What a target cannot represent is an ensemble of its own, which the files must match exactly; how it differs
+        # from the model is counted. So a bug is told from Solr's slack.
+        represented = expected if written.representable is None else _represented(written.representable, part.X)
+        given = expected if part.given is None else _scores(model, ensemble, part.given, part.bounds)
         changed = np.zeros(len(got), bool) if part.given is None else _changed(part.X, part.given)
-        found = (expected, got, said, _allowance(target, form, part.X), given, changed)
-        for column, values in zip(columns, found, strict=True):
+        block = (expected, got, represented, _allowance(target, ensemble, part.X), given, changed)
+        for column, values in zip(columns, block, strict=True):
             column.append(values)
     if not columns[0]:
         return Verification(0, 0, 0.0, 0, 0, by)
-    expected, got, said, allowance, given, changed = (np.concatenate(column) for column in columns)
+    expected, got, represented, allowance, given, changed = (np.concatenate(column) for column in columns)
     scale = float(np.abs(expected).max(initial=0.0)) or 1.0
-    most = target.tolerance * scale
-    beyond = ~(np.abs(got - said) <= most)
-    rounded = beyond & (np.abs(got - said) <= allowance)
+    tolerance = target.tolerance * scale
+    beyond = ~(np.abs(got - represented) <= tolerance)
+    rounded = beyond & (np.abs(got - represented) <= allowance)
     with np.errstate(invalid="ignore"):
-        differences = np.abs(got - said)
+        differences = np.abs(got - represented)
     return Verification(
         len(got),
         int((beyond & ~rounded).sum()),
         float(np.nan_to_num(differences, nan=np.inf).max(initial=0.0)) / scale,
-        int((np.abs(said - expected) > most).sum()),
+        int((np.abs(represented - expected) > tolerance).sum()),
         int(rounded.sum()),
         by,
         int(changed.sum()),
-        int((np.abs(given - expected) > most).sum()),
+        int((np.abs(given - expected) > tolerance).sum()),
     )
 
 
-def golden_rows(written: Written, form: Form, made: Rows) -> Rows:
+def golden_rows(written: ExportFiles, ensemble: Ensemble, made: ScoredRows) -> ScoredRows:
     """A few of the made rows, to check an installation with.
 
     Rows that the target has no way to score like the model are left out.
     """
     X, scores = made.X, made.scores
-    if form.scales_queries:
+    if ensemble.scales_queries:
         bounds = made.bounds[:3]
-        return Rows(X[: bounds[-1]], bounds, scores[: bounds[-1]])
-    said = scores if written.said is None else _said(written.said, X)
-    agreed = np.flatnonzero(np.abs(said - scores) <= 1e-12 * (np.abs(scores).max(initial=0.0) or 1.0))
-    most = min(_GOLDEN, len(agreed), max(1, _GOLDEN_VALUES // max(1, len(form.used))))
-    chosen = agreed[np.unique(np.linspace(0, len(agreed) - 1, most).astype(np.int64))]
-    return Rows(X[chosen], np.array([0, len(chosen)]), scores[chosen])
+        return ScoredRows(X[: bounds[-1]], bounds, scores[: bounds[-1]])
+    represented = scores if written.representable is None else _represented(written.representable, X)
+    agreed = np.flatnonzero(np.abs(represented - scores) <= 1e-12 * (np.abs(scores).max(initial=0.0) or 1.0))
+    n_golden = min(_GOLDEN, len(agreed), max(1, _GOLDEN_VALUES // max(1, len(ensemble.used))))
+    chosen = agreed[np.unique(np.linspace(0, len(agreed) - 1, n_golden).astype(np.int64))]
+    return ScoredRows(X[chosen], np.array([0, len(chosen)]), scores[chosen])
 
 
-def _scorer(target: Target, files: Mapping[str, bytes], names: tuple[str, ...]) -> tuple[Scorer, str]:
-    """What scores rows by the files, and its name."""
+def _scorer(target: ExportTarget, files: Mapping[str, bytes], names: tuple[str, ...]) -> tuple[Scorer, str]:
+    """A scorer of the files, and its name for the report."""
     consumer = target.consumer
     if consumer is None or importlib.util.find_spec(consumer.package) is None:
         return target.read(files, names), target.run_by or "our model of its rule"
@@ -185,14 +190,16 @@ def _scorer(target: Target, files: Mapping[str, bytes], names: tuple[str, ...]) 
         raise InputError(f"{by} does not read what was written for it: {reason}") from None
 
 
-def rows_made(target: Target, model: Model, form: Form, options: Options) -> Rows:
-    """Rows made from the model."""
-    X = target.seen(made_rows(form, target.dtype, missing=not options.missing_as_zero), form)
+def scored_probe_rows(target: ExportTarget, model: Model, ensemble: Ensemble, options: Options) -> ScoredRows:
+    """Probe rows with the model's scores."""
+    X = target.seen(probe_rows(ensemble, target.dtype, missing=not options.missing_as_zero), ensemble)
     bounds = query_bounds(len(X))
-    return Rows(X, bounds, _scores(model, form, X, bounds))
+    return ScoredRows(X, bounds, _scores(model, ensemble, X, bounds))
 
 
-def _rows_given(target: Target, model: Model, form: Form, options: Options, data: RankingData) -> Iterator[Rows]:
+def _rows_given(
+    target: ExportTarget, model: Model, ensemble: Ensemble, options: Options, data: RankingData
+) -> Iterator[ScoredRows]:
     """The rows of data, in blocks of whole queries."""
     bounds = data.indptr
     for first, last in query_chunks(bounds, max(2, _BLOCK_VALUES // max(1, model.n_features))):
@@ -200,17 +207,17 @@ def _rows_given(target: Target, model: Model, form: Form, options: Options, data
         given = Model.aligned(model, data.X[rows], data.feature_names)
         if options.missing_as_zero:
             given = np.nan_to_num(given, nan=0.0)
-        X, own = target.seen(given, form), bounds[first : last + 1] - bounds[first]
-        yield Rows(X, own, _scores(model, form, X, own), given)
+        X, block_bounds = target.seen(given, ensemble), bounds[first : last + 1] - bounds[first]
+        yield ScoredRows(X, block_bounds, _scores(model, ensemble, X, block_bounds), given)
 
 
-def _scores(model: Model, form: Form, X: Array, bounds: Array) -> Array:
-    return np.asarray(model.score(X, form.names if form.has_names else None, bounds), np.float64)
+def _scores(model: Model, ensemble: Ensemble, X: Array, bounds: Array) -> Array:
+    return np.asarray(model.score(X, ensemble.names if ensemble.has_names else None, bounds), np.float64)
 
 
-def _said(form: Form, X: Array) -> Array:
-    trees = TreeModel(len(form.names), None, form.trees, categories=form.categories)
-    return trees.score(X) + form.constant
+def _represented(ensemble: Ensemble, X: Array) -> Array:
+    trees = TreeModel(len(ensemble.names), None, ensemble.trees, categories=ensemble.categories)
+    return trees.score(X) + ensemble.constant
 
 
 def _changed(X: Array, given: Array) -> Array:
@@ -218,10 +225,168 @@ def _changed(X: Array, given: Array) -> Array:
     return np.asarray(((given != X) & ~(np.isnan(X) & np.isnan(given))).any(axis=1))
 
 
-def _allowance(target: Target, form: Form, X: Array) -> Array:
+def _allowance(target: ExportTarget, ensemble: Ensemble, X: Array) -> Array:
     """How far rounding alone may move each score of weights; 0 for anything else."""
-    if not form.is_linear:
+    if not ensemble.is_linear:
         return np.zeros(len(X))
-    terms = np.abs(np.nan_to_num(X[:, form.linear_features]) * form.weights[form.linear_features])
+    terms = np.abs(np.nan_to_num(X[:, ensemble.linear_features]) * ensemble.weights[ensemble.linear_features])
     steps = terms.shape[1] + 2
-    return np.asarray(steps * np.finfo(target.dtype).eps * (terms.sum(axis=1) + abs(form.constant)))
+    return np.asarray(steps * np.finfo(target.dtype).eps * (terms.sum(axis=1) + abs(ensemble.constant)))
+
+
+_RANDOM = 1000
+_MAX_CELLS = 5_000_000  # rows × trees, and rows × features
+_MAX_ROWS = 20_000
+_MISSING = 0.03
+_PER_SPLIT = 4
+_QUERY = 20  # rows
+_WIDEST = 1e3  # by how much features of large and small weights may differ
+
+
+def probe_rows(ensemble: Ensemble, dtype: Any = np.float32, *, missing: bool = True, seed: int = 0) -> Array:
+    """Rows of all features, of finite numbers of the type but not rounded to it; the same for the same ensemble.
+
+    Parameters
+    ----------
+    ensemble : Ensemble
+        The model.
+    dtype : type
+        float32 or float64: what "just above" means.
+    missing : bool
+        Whether features may be missing; those of weights and nets never are.
+    seed : int
+        Random seed.
+    """
+    rng = np.random.default_rng(seed)
+    forests = [ensemble.trees, *_inner_forests(ensemble)]
+    n_trees = sum(forest.n_trees for forest in forests)
+    max_rows = int(min(_MAX_ROWS, max(_PER_SPLIT, _MAX_CELLS // max(n_trees, len(ensemble.names), 1))))
+    splits = [(forest, int(node)) for forest in forests for node in np.flatnonzero(forest.feature >= 0)]
+    n_random = min(_RANDOM, max(_PER_SPLIT, max_rows // 5))
+    n_tried = min(len(splits), (max_rows - n_random) // _PER_SPLIT)
+    tried = [splits[at] for at in np.unique(np.linspace(0, len(splits) - 1, n_tried).astype(np.int64))]
+    X = _random_rows(ensemble, forests, n_random + _PER_SPLIT * len(tried), rng)
+    parents = {id(forest): _parents(forest) for forest in forests}
+    for at, (forest, node) in enumerate(tried):
+        rows = X[n_random + _PER_SPLIT * at :][:_PER_SPLIT]
+        _lead_to(ensemble, forest, parents[id(forest)], node, rows, rng)
+        j = int(forest.feature[node])
+        if forest.subset[node] >= 0:
+            numbers = [number_of(value) for value in ensemble.categories[j]]
+            rows[:, j] = [*rng.choice(numbers, _PER_SPLIT - 2), _unknown(ensemble.categories[j]), np.nan]
+        else:
+            rows[:, j] = [*_around(forest.threshold[node], dtype), np.nan]
+    with np.errstate(over="ignore", invalid="ignore"):
+        X[np.isinf(X.astype(dtype))] = 0.0
+    numeric = X[:, ensemble.numeric]
+    largest = 100 * np.max(np.abs(np.nan_to_num(numeric[:n_random])), axis=0, initial=1.0)
+    X[:, ensemble.numeric] = np.where(np.abs(numeric) > largest, 0.0, numeric)  # they would hide all others
+    # All features of a net, used or not: 0 times missing is missing.
+    nets = [other.places for other in ensemble.others if isinstance(other.model, NetModel)]
+    never_missing = np.concatenate([ensemble.numeric, *nets]) if missing else np.arange(len(ensemble.names))
+    X[:, never_missing] = np.nan_to_num(X[:, never_missing], nan=0.0)
+    return X
+
+
+def query_bounds(n_rows: int) -> Array:
+    """Boundaries that cut rows into made-up queries."""
+    return np.append(np.arange(0, n_rows, _QUERY), n_rows)
+
+
+def _inner_forests(ensemble: Ensemble) -> list[Forest]:
+    """The forests of expected grades, on the ensemble's features; steps on scaled features have no rows to try."""
+    forests = []
+    for other in ensemble.others:
+        for forest in other.model.forests if isinstance(other.model, GradeModel) else ():
+            forests.append(placed(forest, other.places))
+    return forests
+
+
+def _around(threshold: float, dtype: Any) -> list[float]:
+    """A threshold in a type, and its neighbours above and below; the extremes of the type stay."""
+    limits = np.finfo(dtype)
+    on = np.clip(rounded_down(threshold, dtype), limits.min, limits.max)
+    with np.errstate(over="ignore", under="ignore"):
+        ends = [np.nextafter(on, dtype(np.inf)), np.nextafter(on, dtype(-np.inf))]
+    return [float(np.clip(value, limits.min / 2, limits.max / 2)) for value in (on, *ends)]
+
+
+def _random_rows(ensemble: Ensemble, forests: list[Forest], n: int, rng: np.random.Generator) -> Array:
+    """Values around the thresholds of each feature; of others, the smaller the larger their weight."""
+    sizes = np.abs(ensemble.weights)
+    typical = float(np.median(sizes[sizes > 0])) if sizes.any() else 1.0
+    with np.errstate(over="ignore", under="ignore"):
+        scale = np.clip(typical / np.where(sizes > 0, sizes, typical), 1 / _WIDEST, _WIDEST)
+    X = rng.normal(size=(n, len(ensemble.names))) * scale  # so that every weight tells
+    limits: dict[int, list[float]] = {}
+    for forest in forests:
+        for node in np.flatnonzero((forest.feature >= 0) & (forest.subset < 0) & np.isfinite(forest.threshold)):
+            limits.setdefault(int(forest.feature[node]), []).append(float(forest.threshold[node]))
+    for j, thresholds in limits.items():
+        ends = np.clip(np.array(thresholds), -1e30, 1e30)
+        width = (ends.max() - ends.min()) or abs(ends[0]) or 1.0
+        X[:, j] = rng.choice(ends, n) + np.where(rng.random(n) < 0.3, 0.0, rng.normal(size=n) * width / 10)
+    for j, values in ensemble.categories.items():
+        numbers = [number_of(value) for value in values]
+        X[:, j] = rng.choice(numbers, n) if numbers else np.nan
+    X[rng.random(X.shape) < _MISSING] = np.nan
+    return X
+
+
+def _parents(forest: Forest) -> Array:
+    """The parent of every node, −1 for roots."""
+    parents = np.full(len(forest.feature), -1)
+    splits = np.flatnonzero(forest.feature >= 0)
+    parents[forest.left[splits]] = splits
+    parents[forest.left[splits] + 1] = splits
+    return parents
+
+
+def _lead_to(
+    ensemble: Ensemble, forest: Forest, parents: Array, node: int, rows: Array, rng: np.random.Generator
+) -> None:
+    """Set the features of some rows so that they reach a node, where there is such a row."""
+    bounds: dict[int, tuple[float, float, bool]] = {}  # above, up to, and whether all splits send missing values there
+    below, above = node, int(parents[node])
+    while above >= 0:
+        j, left = int(forest.feature[above]), below == forest.left[above]
+        if forest.subset[above] >= 0:
+            rows[:, j] = _category(ensemble, forest, above, left)
+        else:
+            low, high, missing = bounds.get(j, (-np.inf, np.inf, True))
+            threshold = float(forest.threshold[above])
+            low, high = (low, min(high, threshold)) if left else (max(low, threshold), high)
+            bounds[j] = (low, high, missing and bool(forest.missing_left[above]) == left)
+        below, above = above, int(parents[above])
+    for j, (low, high, missing) in bounds.items():
+        rows[:, j] = _between(low, high, len(rows), rng)
+        if low == np.inf or high == -np.inf or not low < high:
+            rows[:, j] = np.nan
+        elif missing:
+            rows[rng.random(len(rows)) < 0.2, j] = np.nan
+
+
+def _between(low: float, high: float, n: int, rng: np.random.Generator) -> Array:
+    """Values above ``low`` and up to ``high``, as far as float32 has such."""
+    if not np.isfinite(low) and not np.isfinite(high):
+        return rng.normal(size=n)
+    if not np.isfinite(low):
+        return high - np.abs(rng.normal(size=n)) * (abs(high) or 1.0)
+    if not np.isfinite(high):
+        return low + np.abs(rng.normal(size=n)) * (abs(low) or 1.0)
+    return low + (high - low) * rng.uniform(0.1, 0.9, n) if high - low < np.inf else np.zeros(n)
+
+
+def _unknown(values: tuple[Any, ...]) -> float:
+    if isinstance(values[0], str):
+        return number_of("".join(values) + " and more")
+    return float(np.floor(max(values)) + 1)
+
+
+def _category(ensemble: Ensemble, forest: Forest, node: int, left: bool) -> float:
+    """A category that goes to one side of a split; NaN if there is none."""
+    words = forest.sets[forest.subset[node]]
+    for code, value in enumerate(ensemble.categories[int(forest.feature[node])]):
+        if bool((int(words[code >> 6]) >> (code & 63)) & 1) == left:
+            return number_of(value)
+    return np.nan

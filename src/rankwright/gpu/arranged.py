@@ -19,10 +19,8 @@ from rankwright.gpu.query import NEAR, room_for
 from rankwright.gpu.recorded import Recorded
 from rankwright.objectives.sample import centred, drawn
 
-__all__ = ["Arranged", "Launch", "launches", "segments_of"]
-
 Array = npt.NDArray[Any]
-_SEGMENT = 6 if is_simulated() else 512  # documents whose rows one block of threads adds up, about
+_SEGMENT = 6 if is_simulated() else 512  # approximate number of documents summed by a block of threads
 _LONG = (1 if is_simulated() else 8) * _SEGMENT  # documents of a query that is cut into segments
 _SHARED = 80 if is_simulated() else 6100  # numbers of 8 bytes in shared memory
 _THREADS = (4, 4) if is_simulated() else (64, 256)
@@ -54,24 +52,24 @@ class Launch:
 
 
 def launches(sizes: Array, further: Any) -> list[Launch]:
-    """Launches for all queries, long ones first; ``further(n)``: what the oracle needs beyond the usual arrays.
+    """Launches for all queries, long ones first; ``further(n)``: memory of the oracle beyond the usual arrays.
 
     They come one after the other, so all long queries share their scratch.
     """
     padded = 1 << np.ceil(np.log2(np.maximum(sizes, 1))).astype(np.int64)
     padded = np.clip(padded, 2 * _THREADS[0], _PADDED)
-    planned, most = [], 0
+    planned, largest = [], 0
     for size in np.unique(padded)[::-1].tolist():
         queries = np.flatnonzero(padded == size)
         threads, longest = int(min(size // 2, _THREADS[1])), int(sizes[queries].max())
         room, grid = room_for(longest, threads, further(longest)), len(queries)
         if room > _SHARED:
             grid = min(grid, 2 * multiprocessors())
-            most = max(most, grid * room)  # blocks beyond that have no query
+            largest = max(largest, grid * room)  # further blocks have no query
         planned.append((queries, blocks_of(grid), threads, room))
-    nothing, scratch = cuda.device_array(0, np.float64), cuda.device_array(most, np.float64)
+    empty, scratch = cuda.device_array(0, np.float64), cuda.device_array(largest, np.float64)
     return [
-        Launch(upload(queries), grid, threads, *((8 * NEAR, scratch) if room > _SHARED else (8 * room, nothing)), room)
+        Launch(upload(queries), grid, threads, *((8 * NEAR, scratch) if room > _SHARED else (8 * room, empty)), room)
         for queries, grid, threads, room in planned
     ]
 
@@ -79,7 +77,7 @@ def launches(sizes: Array, further: Any) -> list[Launch]:
 def segments_of(indptr: Array, blocks: Array) -> tuple[Array, Array]:
     """Boundaries of segments of documents, and of the segments of each block of queries.
 
-    A segment has whole queries, or is a part of a long one; none reaches over the end of a block.
+    A segment is a run of whole queries or a piece of a long one, and never crosses the end of a block.
     """
     starts, sizes = indptr[:-1], np.diff(indptr)
     of_query = np.repeat(np.arange(len(blocks) - 1), np.diff(blocks))
@@ -124,19 +122,21 @@ class Arranged:
 
     @property
     def n_docs(self) -> int:
-        """Number of documents."""
         return int(self.indptr[-1])
 
     def score(self, weights: Array) -> None:
-        """Compute the scores of all documents, unless they are those of these weights already."""
+        """Compute the scores of all documents, unless these weights were the last ones scored."""
         if self._scored is not None and np.array_equal(weights, self._scored):
             return
-        self._weights.copy_to_device(np.ascontiguousarray(weights))
-        self._scoring(self.X, self.rows, self._weights, self.scores)
+        self._score(weights)
         self._scored = weights.copy()
 
+    def _score(self, weights: Array) -> None:
+        self._weights.copy_to_device(np.ascontiguousarray(weights))
+        self._scoring(self.X, self.rows, self._weights, self.scores)
+
     def _factors(self, inverse: Array) -> Any:
-        """Factors of the features, on the card; losses that share the arrangement have the same."""
+        """Factors of the features on the card, shared by losses with the same arrangement."""
         if not np.array_equal(inverse, self._inverse[0]):
             self._inverse = (inverse, upload(inverse))
         return self._inverse[1]
@@ -147,19 +147,18 @@ class Arranged:
         if key not in self._segments:
             bounds, of_block = segments_of(self.indptr, blocks)
             sums = cuda.device_array((len(bounds) - 1, self.n_features), np.float64)
-            found = cuda.device_array((len(blocks) - 1, self.n_features), np.float64)
-            self._segments[key] = (upload(bounds), upload(of_block), sums, found)
-        bounds, of_block, sums, found = self._segments[key]
-        self._summing(self.X, self.rows, self.coef, bounds, sums, of_block, self._factors(inverse), found)
-        return np.asarray(found.copy_to_host())
+            planes = cuda.device_array((len(blocks) - 1, self.n_features), np.float64)
+            self._segments[key] = (upload(bounds), upload(of_block), sums, planes)
+        bounds, of_block, sums, planes = self._segments[key]
+        self._summing(self.X, self.rows, self.coef, bounds, sums, of_block, self._factors(inverse), planes)
+        return np.asarray(planes.copy_to_host())
 
     def close(self) -> None:
-        """Forget what was recorded."""
         self._scoring.close()
         self._summing.close()
 
     def sample(self, inverse: Array, kept: Array, wanted: int) -> Array:
-        """Features times ``inverse`` of about ``wanted`` documents, less their means: those of `centred_sample`."""
+        """About ``wanted`` documents, features times ``inverse`` less their means: those of `centred_sample`."""
         if not wanted:
             return np.empty((0, len(kept)))
         parts = drawn(self.indptr, wanted)
@@ -167,7 +166,6 @@ class Arranged:
         return centred(self._rows_of(chosen)[:, kept] * inverse[kept], sizes)
 
     def _rows_of(self, chosen: Array) -> Array:
-        """Features of some documents."""
-        found = cuda.device_array((len(chosen), self.n_features), np.float64)
-        products.gather_rows[blocks_of(len(chosen)), _THREADS[0]](self.X, self.rows, upload(chosen), found)
-        return np.asarray(found.copy_to_host())
+        rows = cuda.device_array((len(chosen), self.n_features), np.float64)
+        products.gather_rows[blocks_of(len(chosen)), _THREADS[0]](self.X, self.rows, upload(chosen), rows)
+        return np.asarray(rows.copy_to_host())

@@ -1,4 +1,4 @@
-"""The rankings that scores make, on the card; most violated ones on the map of positions, where they are a sort."""
+"""The rankings given by the scores, on the card; most violated ones on the map of positions where they are a sort."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ __all__ = ["attained_first", "attained_pairs", "attained_positions", "sorted_pos
 
 
 @cuda.jit(device=True)
-def attained_pairs(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
-    """The map of pairs: every good with the bads above it."""
-    (_, n, start), (keys, places), (labels, _) = query, ranked, known
-    ordered, which, others, counts, part = room[0], whole(room[1]), whole(room[2]), whole(room[3]), room[4]
-    n_good = goods_first(n, start, labels, keys, places, ordered, which, others, counts, part)
-    set_coefficients(n, n_good, start, which, others, coef)
+def attained_pairs(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
+    """The map of pairs: every good document with the bads above it."""
+    (_, n, start), (keys, places), (labels, _) = query, ranked, setup
+    ordered, is_good, others, counts, part = room[0], whole(room[1]), whole(room[2]), whole(room[3]), room[4]
+    n_good = goods_first(n, start, labels, keys, places, ordered, is_good, others, counts, part)
+    set_coefficients(n, n_good, start, is_good, others, coef)
     return 0.0
 
 
 @cuda.jit(device=True)
-def attained_first(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
+def attained_first(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """The map of reciprocal rank: the topmost good with the bads above it."""
-    (_, n, start), places, labels, part = query, ranked[1], known[0], room[4]
+    (_, n, start), places, labels, part = query, ranked[1], setup[0], room[4]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     top = -1
     for k in range(t, n, threads):
@@ -35,9 +35,9 @@ def attained_first(query: Any, ranked: Any, known: Any, coef: Any, room: Any) ->
     top = best_of(-float(top), top, part)
     bads = 0.0
     for k in range(t, n, threads):
-        own = -1.0 if k < top and labels[start + places[k]] == 0.0 else 0.0
-        bads -= own
-        coef[start + places[k]] = own
+        coefficient = -1.0 if k < top and labels[start + places[k]] == 0.0 else 0.0
+        bads -= coefficient
+        coef[start + places[k]] = coefficient
     bads = add_up(bads, part)
     if t == 0:
         coef[start + places[top]] = bads
@@ -45,9 +45,9 @@ def attained_first(query: Any, ranked: Any, known: Any, coef: Any, room: Any) ->
 
 
 @cuda.jit(device=True)
-def attained_positions(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
-    """The map of positions: the mean weight of the places of its grade in ideal rankings, less that of its own."""
-    (_, n, start), places, (means, parameters) = query, ranked[1], known
+def attained_positions(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
+    """The map of positions: a document's mean weight in ideal rankings, less the weight at its own place."""
+    (_, n, start), places, (means, parameters) = query, ranked[1], setup
     decay = parameters[2:]
     for k in range(cuda.threadIdx.x, n, cuda.blockDim.x):
         at = start + places[k]
@@ -56,10 +56,10 @@ def attained_positions(query: Any, ranked: Any, known: Any, coef: Any, room: Any
 
 
 @cuda.jit(device=True)
-def sorted_positions(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
+def sorted_positions(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """Where positions weigh as they are discounted: sorted by score less gain; labels are mean weights, then gains."""
-    (_, n, start), (keys, places), (both, parameters) = query, ranked, known
-    means, gains, decay = both[: both.size // 2], both[both.size // 2 :], parameters[2:]
+    (_, n, start), (keys, places), (packed, parameters) = query, ranked, setup
+    means, gains, decay = (packed[: packed.size // 2], packed[packed.size // 2 :], parameters[2:])
     part, other, near = room[4], room[5], room[6]
     t, threads, size = cuda.threadIdx.x, cuda.blockDim.x, padded(n)
     for k in range(t, size, threads):

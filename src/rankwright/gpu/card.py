@@ -1,8 +1,8 @@
-"""The GPU: whether there is one, its memory, and arrays on their way to it.
+"""The GPU: detection, memory, and transfer of arrays.
 
-Nothing here is imported unless ``device="cuda"`` was asked for. Arrays travel from page-locked memory, which is several
-times as fast as from ordinary memory: their own, locked for the time of the copy, or where that cannot be (files that
-are mapped) buffers that several threads fill.
+Nothing here is imported unless ``device="cuda"`` was asked for. Arrays travel from page-locked memory, several times as
+fast as from ordinary memory: their own memory, locked during the copy, or, where it cannot be locked (mapped files),
+buffers that several threads fill.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ NEEDED = "device is 'cuda', but "
 """How the error begins that says why there is no GPU."""
 _PIECE = 1 << 24  # bytes of a page-locked buffer
 _SMALL = 1 << 22  # bytes: smaller arrays go directly
-_LINE = 1 << 12  # bytes of what is copied as a row
-_THREADS = 8  # that fill buffers
+_LINE = 1 << 12  # bytes copied as one row
+_THREADS = 8  # threads that fill buffers
 _LEAST_GRID = 128
-_SPARE = 1 << 29  # bytes of the card that are left alone
+_SPARE = 1 << 29  # bytes of the card left free
 
 
 def check_card() -> None:
-    """Raise an error of one line where there is no GPU that can be used.
+    """Raise a one-line error if there is no usable GPU.
 
     Examples
     --------
@@ -68,14 +68,14 @@ def check_card() -> None:
 
 @cache
 def _problem() -> str:
-    """What keeps the card from being used; empty if nothing does."""
+    """Why the card cannot be used; empty if it can."""
     if importlib.util.find_spec("numba_cuda") is None:
         return "numba-cuda is not installed; expected it, by: pip install 'rankwright[gpu]'"
-    from numba import cuda
-
     if is_simulated():
         return ""
     try:
+        from numba import cuda  # numba-cuda fails to load where CUDA's libraries are missing
+
         if cuda.is_available():
             cuda.current_context()
             return ""
@@ -91,22 +91,20 @@ def is_simulated() -> bool:
 
 
 def name() -> str:
-    """What the card is called."""
     from numba import cuda
 
-    found = "simulated" if is_simulated() else cuda.get_current_device().name
-    return found.decode() if isinstance(found, bytes) else str(found)
+    device_name = "simulated" if is_simulated() else cuda.get_current_device().name
+    return device_name.decode() if isinstance(device_name, bytes) else str(device_name)
 
 
 def multiprocessors() -> int:
-    """How many blocks of threads run at a time, at least."""
+    """A lower bound for the number of blocks that run at a time."""
     from numba import cuda
 
     return 2 if is_simulated() else int(cuda.get_current_device().MULTIPROCESSOR_COUNT)
 
 
 def free_bytes() -> int:
-    """Memory of the card that may still be used."""
     from numba import cuda
 
     if is_simulated():
@@ -115,7 +113,6 @@ def free_bytes() -> int:
 
 
 def zeros(shape: Any, dtype: Any) -> Any:
-    """An array of zeros on the card."""
     from numba import cuda
 
     return cuda.to_device(np.zeros(shape, dtype)) if is_simulated() else _filled(shape, dtype)
@@ -124,13 +121,13 @@ def zeros(shape: Any, dtype: Any) -> Any:
 def _filled(shape: Any, dtype: Any) -> Any:
     from numba import cuda
 
-    made = cuda.device_array(shape, dtype)
-    if made.size:
-        cuda.cudadrv.driver.device_memset(made, 0, made.nbytes)
-    return made
+    array = cuda.device_array(shape, dtype)
+    if array.size:
+        cuda.cudadrv.driver.device_memset(array, 0, array.nbytes)
+    return array
 
 
-Fill = Callable[[slice, Array], None]  # writes some rows, bytes, to a place for them
+Fill = Callable[[slice, Array], None]  # writes some rows as bytes to a buffer
 
 
 class _Staging:
@@ -145,7 +142,7 @@ class _Staging:
         self._pool = ThreadPoolExecutor(_THREADS)
 
     def send(self, fill: Fill, taken: Any) -> None:
-        """Fill an array of the card, rows of bytes; every thread has its own pieces."""
+        """Fill an array of the card with rows of bytes; every thread fills its own pieces."""
         with self._lock:
             list(self._pool.map(partial(self._pieces, fill, taken), range(_THREADS)))
 
@@ -153,12 +150,12 @@ class _Staging:
         at, (n, width) = 0, taken.shape
         step = max(1, min(_PIECE // width, -(-n // (2 * _THREADS))))
         for first in range(thread * step, n, _THREADS * step):
-            some = slice(first, min(first + step, n))
+            piece = slice(first, min(first + step, n))
             buffer, stream = self._buffers[thread][at], self._streams[thread][at]
-            stream.synchronize()  # until the card has read what the buffer held
-            own = buffer[: (some.stop - first) * width].reshape(-1, width)
-            fill(some, own)
-            taken[some].copy_to_device(own, stream=stream)
+            stream.synchronize()  # until the card has read the buffer
+            staged = buffer[: (piece.stop - first) * width].reshape(-1, width)
+            fill(piece, staged)
+            taken[piece].copy_to_device(staged, stream=stream)
             at = 1 - at
         for stream in self._streams[thread]:
             stream.synchronize()
@@ -170,7 +167,7 @@ def _staging() -> _Staging:
 
 
 def upload(array: Array, into: Any = None) -> Any:
-    """A copy on the card, in C order; ``into`` takes it if given.
+    """A copy on the card, in C order, written to ``into`` if given.
 
     Examples
     --------
@@ -188,7 +185,7 @@ def upload(array: Array, into: Any = None) -> Any:
         target.copy_to_device(array)
         return target
     given, taken = array.reshape(-1).view(np.uint8), target.reshape(array.size).view(np.uint8)
-    if not _sent_locked(given, taken):
+    if not _copy_locked(given, taken):
         lines, rest = given[: len(given) // _LINE * _LINE].reshape(-1, _LINE), len(given) // _LINE * _LINE
         _staging().send(lambda some, own: np.copyto(own, lines[some]), taken[:rest].reshape(lines.shape))
         if rest < len(given):
@@ -197,31 +194,31 @@ def upload(array: Array, into: Any = None) -> Any:
 
 
 def upload_rows(X: Any, rows: Array, into: Any) -> Any:
-    """Some rows of a matrix, dense or sparse, in their order: brought together in the memory that they travel from."""
+    """Upload rows of a dense or sparse matrix, gathered in page-locked memory."""
     is_sparse, (n, d), width = sparse.issparse(X), into.shape, into.shape[1] * into.dtype.itemsize
 
-    def fill(some: slice, own: Array) -> None:
-        place = own.view(X.dtype)
+    def fill(piece: slice, staged: Array) -> None:
+        place = staged.view(X.dtype)
         if is_sparse:
-            X[rows[some]].toarray(out=place)
+            X[rows[piece]].toarray(out=place)
         else:
-            np.take(X, rows[some], axis=0, out=place, mode="clip")
+            np.take(X, rows[piece], axis=0, out=place, mode="clip")
 
     if is_simulated() or not n or not 0 < width <= _PIECE:
-        found = np.empty((n, d), X.dtype)
-        fill(slice(0, n), found.view(np.uint8) if found.size else found)
-        return upload(found, into)
+        gathered = np.empty((n, d), X.dtype)
+        fill(slice(0, n), gathered.view(np.uint8) if gathered.size else gathered)
+        return upload(gathered, into)
     _staging().send(fill, into.reshape(n * d).view(np.uint8).reshape(n, width))
     return into
 
 
 def download(array: Any) -> Array:
-    """A copy of an array of the card, which may be empty."""
+    """A copy of a device array, which may be empty."""
     return np.asarray(array.copy_to_host()) if array.size else np.empty(array.shape, array.dtype)
 
 
-def _sent_locked(given: Array, taken: Any) -> bool:
-    """Lock the pages of an array where it is and copy it; whether that could be done, as for most memory."""
+def _copy_locked(given: Array, taken: Any) -> bool:
+    """Lock the pages of an array in place and copy it; False where memory cannot be locked."""
     from numba import cuda
 
     memory: Any = (ctypes.c_uint8 * given.nbytes).from_address(
@@ -230,11 +227,11 @@ def _sent_locked(given: Array, taken: Any) -> bool:
     try:
         with cuda.pinned(np.frombuffer(memory, np.uint8)):
             taken.copy_to_device(given)
-    except Exception:  # locked already, or of a kind that cannot be: the driver says no in many ways
+    except Exception:  # already locked, or not lockable: drivers refuse with various errors
         return False
     return True
 
 
 def blocks(wanted: int) -> int:
-    """A grid of at least so many blocks: numba warns of small ones, so kernels must skip blocks without work."""
+    """A grid of at least ``wanted`` blocks: numba warns of small ones, so kernels must skip blocks without work."""
     return wanted if is_simulated() else max(wanted, _LEAST_GRID)

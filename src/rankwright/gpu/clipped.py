@@ -14,7 +14,7 @@ __all__ = ["further_room", "ndcg_at"]
 
 
 def further_room(n: int, cutoff: int) -> int:
-    """Numbers of 8 bytes for the programme of a query of n documents."""
+    """Further 8-byte words for the programme of a query of n documents."""
     size = min(n, cutoff)
     return (size + 1) * (size + 1)
 
@@ -37,24 +37,25 @@ def worth(
 def fill(rows: int, columns: int, table: Any, best: Any, choice: Any) -> None:
     """The programme: row g is a good, column b the bads above it; choices take the place of worths.
 
-    A thread has a row, and is a column behind the row before: what that row left in ``best`` is then what it needs.
+    A thread has a row and runs a column behind the row before, along the diagonals, so it finds that row's result in
+    ``best``. One thread for the whole programme took 1 ms of a pass of 3.7.
     """
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     for b in range(t, columns + 1, threads):
         best[b] = 0.0
     cuda.syncthreads()
     for first in range(0, rows, threads):
-        many = min(threads, rows - first)
-        most, most_b = -float("inf"), 0
-        for step in range(many + columns):
+        n_rows = min(threads, rows - first)
+        best_value, best_b = -float("inf"), 0
+        for step in range(n_rows + columns):
             b = step - t
-            if t < many and 0 <= b <= columns:
+            if t < n_rows and 0 <= b <= columns:
                 at = (first + t) * (columns + 1) + b
                 value = best[b] + table[at]
-                if value > most:
-                    most, most_b = value, b
-                best[b] = most
-                choice[at] = most_b
+                if value > best_value:
+                    best_value, best_b = value, b
+                best[b] = best_value
+                choice[at] = best_b
             cuda.syncthreads()
 
 
@@ -62,7 +63,7 @@ def fill(rows: int, columns: int, table: Any, best: Any, choice: Any) -> None:
 def last_column(
     rows: int, columns: int, n_good: int, fixed: float, unit: float, ordered: Any, others: Any, sums: Any, best: Any
 ) -> int:
-    """The column in which the programme ends, with what the goods from ``rows`` on win there; by one thread."""
+    """The column in which the programme ends, with the gain from row ``rows`` on; by one thread."""
     last, last_value = 0, -float("inf")
     passed, passed_scores = 0, 0.0
     for b in range(columns + 1):
@@ -78,15 +79,15 @@ def last_column(
 
 
 @cuda.jit(device=True)
-def ndcg_at(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
+def ndcg_at(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """Clipped nDCG; ``parameters``: the cutoff k, then the discounts of the first k ranks."""
-    (_, n, start), (keys, places), (labels, parameters) = query, ranked, known
-    ordered, which, others, sums, part, left = room[0], whole(room[1]), whole(room[2]), room[3], room[4], room[5]
+    (_, n, start), (keys, places), (labels, parameters) = query, ranked, setup
+    ordered, is_good, others, sums, part, rest = room[0], whole(room[1]), whole(room[2]), room[3], room[4], room[5]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
-    n_good = goods_first(n, start, labels, keys, places, ordered, which, others, whole(sums), part)
+    n_good = goods_first(n, start, labels, keys, places, ordered, is_good, others, whole(sums), part)
     n_bad, cutoff = n - n_good, int(parameters[0])
     rows, columns = min(n_good, cutoff), min(n_bad, cutoff)
-    best, table = left[: columns + 1], left[columns + 1 : columns + 1 + rows * (columns + 1)]
+    best, table = rest[: columns + 1], rest[columns + 1 : columns + 1 + rows * (columns + 1)]
     choice = whole(table)
     for j in range(t, n_bad, threads):
         sums[j + 1] = ordered[n_good + j]
@@ -97,7 +98,7 @@ def ndcg_at(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
     unit, ideal = 2.0 / (n_good * n_bad), 0.0
     for r in range(rows):
         ideal += parameters[1 + r]
-    fixed = 0.0  # won by the goods below the programme where they are by their scores
+    fixed = 0.0  # gain of the goods below the programme at the places given by their scores
     for g in range(rows + t, n_good, threads):
         fixed += sums[others[g]] - others[g] * ordered[g]
     fixed = add_up(fixed, part)
@@ -119,5 +120,5 @@ def ndcg_at(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
     cuda.syncthreads()
     gained = add_up(gained, part)
     turn_round(others, 0, n_good, n_good, n)
-    set_coefficients(n, n_good, start, which, others, coef)
+    set_coefficients(n, n_good, start, is_good, others, coef)
     return 1.0 - gained / ideal

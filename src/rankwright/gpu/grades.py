@@ -13,8 +13,6 @@ from numba import cuda
 from rankwright.gpu import card
 from rankwright.objectives.classes import Grades
 
-__all__ = ["CardGrades"]
-
 Array = npt.NDArray[Any]
 _THREADS, _GRID = (4, 2) if card.is_simulated() else (256, 1024)
 _FARTHEST = 500.0

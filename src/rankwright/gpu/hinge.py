@@ -22,9 +22,7 @@ from rankwright.gpu.positions import means_and_gains
 from rankwright.gpu.recorded import Recorded
 from rankwright.gpu.table import packed_grades
 from rankwright.objectives.sample import rows_wanted
-from rankwright.objectives.structured import Planes, StructuredHinge, _hard_queries
-
-__all__ = ["CudaHinge"]
+from rankwright.objectives.structured import Planes, Scaled, StructuredHinge
 
 Array = npt.NDArray[Any]
 _GRID = 4 if is_simulated() else 256  # threads that mark documents
@@ -57,8 +55,7 @@ class CudaHinge(StructuredHinge):
         self._longest = int(np.diff(self.indptr).max())
         self._parameters = self.oracle.parameters(self._longest)
         self._own_labels = self.labels
-        self._inverse = 1.0 / self.scale
-        self._kept = np.flatnonzero(self._inverse)
+        Scaled.__init__(self, self.scale)
         self._team = Team(self.threads)
         n_blocks = len(self.blocks) - 1
         self._planes = Planes(np.empty(n_blocks), np.empty((n_blocks, len(self.scale))), np.empty(n_blocks))
@@ -74,7 +71,7 @@ class CudaHinge(StructuredHinge):
         """The kernel of the oracle, and labels in the form that it and that of the map take."""
         name, further = self.oracle.kernel.__name__, lambda n: 0
         self._kernel_labels = self._map_labels = self.labels
-        self._hosted = None
+        self._cpu_oracle: StructuredHinge | None = None
         if name == "ndcg_at":
             cutoff = int(self._parameters[0])
             further = lambda n: further_room(n, cutoff)  # noqa: E731
@@ -92,13 +89,17 @@ class CudaHinge(StructuredHinge):
                 self._kernel_labels = upload(packed[0])
         kernel, of_map = ORACLES.get(name), ATTAINED.get(self.oracle.feature_map)
         if kernel is None:
-            from rankwright.gpu.hosted import Hosted
-
-            labels = self.labels.copy_to_host()
-            hard = _hard_queries(self.oracle, labels, self.indptr, self.cost)
-            self._hosted = Hosted(self.oracle, self._parameters, labels, self.indptr, hard, self._team)
+            self._cpu_oracle = self._over_scores()
         planned = launches(np.diff(self.indptr), further)
         self._violated, self._attained_by = (Recorded(partial(_launch, one, planned)) for one in (kernel, of_map))
+
+    def _over_scores(self) -> StructuredHinge:
+        """The hinge on the CPU, with the scores as its only feature: for oracles that are not on the card."""
+        labels, n_docs = self.labels.copy_to_host(), len(self.rows)
+        labels.flags.writeable = False
+        every = np.array([0, len(self.indptr) - 1])
+        given = (self.indptr, self.oracle, self.cost, np.ones(1), every, self.threads)
+        return StructuredHinge(np.empty((n_docs, 1)), np.arange(n_docs), labels, *given)
 
     def share(self, sharing: int, scores: Any, orders: Any) -> None:
         """Scores are shared by the arrangement."""
@@ -126,10 +127,10 @@ class CudaHinge(StructuredHinge):
         added = self._nothing if attained else self._added
         if attained:
             self._launch(self._attained_by, self._map_labels, there, added)
-        elif self._hosted is None:
+        elif self._cpu_oracle is None:
             self._launch(self._violated, self._kernel_labels, there, added)
         else:
-            return self._found_here(there, cost, added)
+            return self._found_here(self._cpu_oracle, cost, added)
         found = self._found.copy_to_host()
         return np.where(cost != 0.0, found, 0.0)
 
@@ -137,15 +138,14 @@ class CudaHinge(StructuredHinge):
         known = (self.X.on_card, self.X.scores, labels, self._given, cost, added)
         recorded(*known, self.X.coef, *self._of_queries)
 
-    def _found_here(self, there: Any, cost: Array, added: Any) -> Array:
+    def _found_here(self, cpu_oracle: StructuredHinge, cost: Array, added: Any) -> Array:
         """The same, with an oracle of the CPU."""
-        assert self._hosted is not None
-        scores = self.X.scores.copy_to_host()
-        coef, losses = self._hosted.coefficients(scores, cost != 0.0)
+        scores = cpu_oracle.X[:, 0]
+        self.X.scores.copy_to_host(scores)
+        coef, losses = cpu_oracle.of_documents(np.ones(1), cost)
         if added.size:
             coef += added.copy_to_host()
-        starts = self.indptr[:-1]
-        margins = np.add.reduceat(coef * scores, starts)
+        margins = np.add.reduceat(coef * scores, self.indptr[:-1])
         self.X.coef.copy_to_device(coef * np.repeat(cost, np.diff(self.indptr)))
         return np.where(cost != 0.0, np.stack([losses, losses - margins]), 0.0)
 
@@ -189,5 +189,7 @@ class CudaHinge(StructuredHinge):
     def close(self) -> None:
         """Shut down the thread pool, and forget what was recorded."""
         super().close()
+        if self._cpu_oracle is not None:
+            self._cpu_oracle.close()
         for recorded in (self._violated, self._attained_by, self.X):
             recorded.close()

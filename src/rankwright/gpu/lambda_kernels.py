@@ -1,7 +1,7 @@
 """Lambda gradients of queries on the card, a block for each query; as :mod:`rankwright.objectives.lambdas` has them.
 
-A thread has documents of its own: it adds up the pairs of each with those above and with those below, in the order of
-ranks, so that sums have the same bits from run to run. Every pair is computed twice, once for each of its documents.
+Each thread owns documents: it adds up the pairs of each with those above and those below, in the order of ranks. Every
+pair is computed twice, once for each of its documents, so sums have a fixed order and the same bits in every run.
 Documents of a tie are given ranks, and share their gradients, as on the CPU.
 """
 
@@ -14,11 +14,9 @@ from typing import Any
 
 from numba import cuda, float64, int32
 
-__all__ = ["OF_DOCUMENT", "PLACES", "ROWS", "SHORT", "lambda_kernels"]
-
 _THREADS = 256  # of a block, at most
 _COUNTED = 1024  # documents up to which ranks are found by counting, otherwise by sorting
-_FARTHEST = 600.0  # difference of scores whose exponential, and its product with another number, is finite
+_FARTHEST = 600.0  # differences of scores up to this have finite exponentials, and finite products of them
 SHORT = 512
 """Documents of a query whose vectors fit shared memory."""
 ROWS = 128
@@ -56,9 +54,9 @@ def _sort(scores: Any, order: Any, n: int) -> None:
                 # The first step of a round compares from both ends, so that places beyond n never have to move.
                 j = i // size * size + size - 1 - i % size if step == size else i + step // 2
                 if j < n:
-                    one, two = order[i], order[j]
-                    if scores[two] > scores[one] or (scores[two] == scores[one] and two < one):
-                        order[i], order[j] = two, one
+                    first, second = order[i], order[j]
+                    if scores[second] > scores[first] or (scores[second] == scores[first] and second < first):
+                        order[i], order[j] = second, first
             cuda.syncthreads()
             step //= 2
         size *= 2
@@ -66,7 +64,7 @@ def _sort(scores: Any, order: Any, n: int) -> None:
 
 @cuda.jit(device=True, cache=True)
 def _end(values: Any, first: int, last: int, way: float) -> int:
-    """Where the run of equal values that begins at ``first`` ends, at most ``last``; values go up (1) or down (−1)."""
+    """End of the run of equal values that begins at ``first``, at most ``last``; values rise (1) or fall (−1)."""
     low, high, value = first + 1, last, values[first]
     while low < high:
         middle = (low + high) // 2
@@ -79,7 +77,7 @@ def _end(values: Any, first: int, last: int, way: float) -> int:
 
 @cuda.jit(device=True, cache=True)
 def _begin(values: Any, first: int, at: int, way: float) -> int:
-    """Where the run of equal values that ``at`` is in begins, at least ``first``."""
+    """Start of the run of equal values around ``at``, at least ``first``."""
     low, high, value = first, at, values[at]
     while low < high:
         middle = (low + high) // 2
@@ -98,25 +96,25 @@ def _rank_in_tie(placed: Any, first: int, last: int, at: int) -> int:
     while other < last:
         end = _end(placed, other, last, 1.0)
         if other != start:
-            way = (2 * (at - start) + 1) * (end - other) - (1 if other > start else 0)
-            rank += (way // m + 1) // 2
+            doubled = (2 * (at - start) + 1) * (end - other) - (1 if other > start else 0)
+            rank += (doubled // m + 1) // 2
         other = end
     return rank
 
 
 @cuda.jit(device=True, cache=True)
-def _rank(scores: Any, docs: Any, worth: Any, start: int, n: int, places: Any, own: Any) -> bool:
-    """Rank the documents of a query; whether there are ties."""
+def _rank(scores: Any, docs: Any, worth: Any, start: int, n: int, places: Any, vectors: Any) -> bool:
+    """Rank the documents of a query; returns whether there are ties."""
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     order, rank_of = places[_ORDER], places[_RANK]
-    ordered, placed = own[_ORDERED], own[_PLACED]
+    ordered, placed = vectors[_ORDERED], vectors[_PLACED]
     for i in range(t, n, threads):
-        own[_SCORE, i] = scores[docs[start + i]]
+        vectors[_SCORE, i] = scores[docs[start + i]]
     cuda.syncthreads()
-    _sort(own[_SCORE], order, n)
+    _sort(vectors[_SCORE], order, n)
     for at in range(t, n, threads):
-        ordered[at], placed[at] = own[_SCORE, order[at]], worth[start + order[at]]
-        own[_UP, at] = own[_CURVE, at] = 0.0
+        ordered[at], placed[at] = vectors[_SCORE, order[at]], worth[start + order[at]]
+        vectors[_UP, at] = vectors[_CURVE, at] = 0.0
     cuda.syncthreads()
     tie = 0
     for at in range(t, n, threads):
@@ -128,28 +126,28 @@ def _rank(scores: Any, docs: Any, worth: Any, start: int, n: int, places: Any, o
             if placed[first] != placed[last - 1]:
                 rank = _rank_in_tie(placed, first, last, at)
         rank_of[at] = rank
-        own[_RANKED, rank] = placed[at]
+        vectors[_RANKED, rank] = placed[at]
     return cuda.syncthreads_or(tie) != 0
 
 
 @cuda.jit(device=True, cache=True)
-def _raise_powers(own: Any, n: int) -> bool:
-    """e^s of all scores around their middle, and e^−s; False, and nothing, where they are too far apart."""
-    ordered = own[_ORDERED]
+def _raise_powers(vectors: Any, n: int) -> bool:
+    """e^s of all scores around their middle, and e^−s; False, with nothing written, where they are too far apart."""
+    ordered = vectors[_ORDERED]
     first, last = ordered[0], ordered[n - 1]
     together = first - last <= _FARTHEST
     if together:
         middle = last + (first - last) / 2
         for at in range(cuda.threadIdx.x, n, cuda.blockDim.x):
             power = math.exp(ordered[at] - middle)
-            own[_POWER, at], own[_INVERSE, at] = power, 1.0 / power
+            vectors[_POWER, at], vectors[_INVERSE, at] = power, 1.0 / power
     cuda.syncthreads()
     return together
 
 
 @cuda.jit(device=True, cache=True)
 def _pair(change: float, wins: bool, power: float, near_by: float) -> Any:
-    """How much the upper document of a pair should rise, the second derivative, and λ."""
+    """Gradient of the upper document of a pair, its second derivative, and λ."""
     inverse = 1.0 / ((1.0 + power) * near_by)
     won = abs(change) * inverse
     lost = won * power
@@ -157,24 +155,24 @@ def _pair(change: float, wins: bool, power: float, near_by: float) -> Any:
 
 
 @cuda.jit(device=True, cache=True)
-def _total(value: float, held: Any) -> float:
+def _total(value: float, sums: Any) -> float:
     """The sum over the threads of a block, in a fixed order."""
     t, step = cuda.threadIdx.x, cuda.blockDim.x // 2
-    held[0, t] = value
+    sums[0, t] = value
     cuda.syncthreads()
     while step > 0:
         if t < step:
-            held[0, t] += held[0, t + step]
+            sums[0, t] += sums[0, t + step]
         cuda.syncthreads()
         step //= 2
-    found = held[0, 0]
+    total = sums[0, 0]
     cuda.syncthreads()
-    return found
+    return total
 
 
 @cuda.jit(device=True, cache=True)
 def _write(
-    docs: Any, start: int, n: int, tied: bool, norm: float, weight: float, places: Any, own: Any, residuals: Any,
+    docs: Any, start: int, n: int, tied: bool, norm: float, weight: float, places: Any, vectors: Any, residuals: Any,
     curves: Any,
 ) -> None:  # fmt: skip
     """Gradients by rank, over the norm, to the documents; those alike in score and worth get their mean."""
@@ -183,133 +181,131 @@ def _write(
     for at in range(cuda.threadIdx.x, n, cuda.blockDim.x):
         if not tied:
             doc = docs[start + order[at]]
-            residuals[doc], curves[doc] = own[_UP, at] * factor * weight, own[_CURVE, at] * factor * weight
+            residuals[doc], curves[doc] = vectors[_UP, at] * factor * weight, vectors[_CURVE, at] * factor * weight
             continue
-        ordered, placed = own[_ORDERED], own[_PLACED]
+        ordered, placed = vectors[_ORDERED], vectors[_PLACED]
         if at > 0 and ordered[at - 1] == ordered[at] and placed[at - 1] == placed[at]:
             continue  # the first one does it
         last = at + 1
         while last < n and ordered[last] == ordered[at] and placed[last] == placed[at]:
             last += 1
-        up, curve = 0.0, 0.0
+        total, curve = 0.0, 0.0
         for other in range(at, last):
-            up += own[_UP, rank_of[other]]
-            curve += own[_CURVE, rank_of[other]]
-        up, curve = up / (norm * (last - at)) * weight, curve / (norm * (last - at)) * weight
+            total += vectors[_UP, rank_of[other]]
+            curve += vectors[_CURVE, rank_of[other]]
+        total, curve = total / (norm * (last - at)) * weight, curve / (norm * (last - at)) * weight
         for other in range(at, last):
             doc = docs[start + order[other]]
-            residuals[doc], curves[doc] = up, curve
+            residuals[doc], curves[doc] = total, curve
 
 
 @cuda.jit(device=True, cache=True)
-def _power(i: int, j: int, far: Any, own: Any) -> float:
+def _power(i: int, j: int, far: Any, vectors: Any) -> float:
     """e^(s_i − s_j); beyond a reach it makes no difference. ``far`` is None where scores are not far apart."""
     if far is None:
-        return own[_POWER, i] * own[_INVERSE, j]
-    return math.exp(min(own[_ORDERED, i] - own[_ORDERED, j], _FARTHEST))
+        return vectors[_POWER, i] * vectors[_INVERSE, j]
+    return math.exp(min(vectors[_ORDERED, i] - vectors[_ORDERED, j], _FARTHEST))
 
 
 @cuda.jit(device=True, cache=True)
-def _change(i: int, j: int, first: int, table: Any, own: Any) -> float:
+def _change(i: int, j: int, first: int, table: Any, vectors: Any) -> float:
     """The change if two documents swap, from the table of the ranks from ``first`` on; None: they swap discounts."""
     if table is None:
-        return (own[_RANKED, j] - own[_RANKED, i]) * (own[_DISCOUNT, i] - own[_DISCOUNT, j])
+        return (vectors[_RANKED, j] - vectors[_RANKED, i]) * (vectors[_DISCOUNT, i] - vectors[_DISCOUNT, j])
     return table[j, i - first]
 
 
 @cuda.jit(device=True, cache=True)
-def _below(first: int, stop: int, n: int, factors: Any, table: Any, far: Any, own: Any) -> None:
+def _below(first: int, stop: int, n: int, factors: Any, table: Any, far: Any, vectors: Any) -> None:
     """Pairs of every document with those above it, from ``first`` on; without branches: equal worths change nothing."""
-    ranked, ordered = own[_RANKED], own[_ORDERED]
+    ranked, ordered = vectors[_RANKED], vectors[_ORDERED]
     for at in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-        up, curve, worth, score = 0.0, 0.0, ranked[at], ordered[at]
+        gradient, curve, worth, score = 0.0, 0.0, ranked[at], ordered[at]
         for i in range(first, min(at, stop)):
             near_by = factors[0] + factors[1] * (ordered[i] - score)
-            change = _change(i, at, first, table, own)
-            rise, bend, _ = _pair(change, ranked[i] > worth, _power(i, at, far, own), near_by)
-            up -= rise
+            change = _change(i, at, first, table, vectors)
+            rise, bend, _ = _pair(change, ranked[i] > worth, _power(i, at, far, vectors), near_by)
+            gradient -= rise
             curve += bend
-        own[_UP, at] += up
-        own[_CURVE, at] += curve
+        vectors[_UP, at] += gradient
+        vectors[_CURVE, at] += curve
     cuda.syncthreads()
 
 
 @cuda.jit(device=True, cache=True)
-def _above(first: int, stop: int, n: int, factors: Any, table: Any, far: Any, own: Any, held: Any) -> float:
+def _above(first: int, stop: int, n: int, factors: Any, table: Any, far: Any, vectors: Any, sums: Any) -> float:
     """Pairs of documents from ``first`` on with those below, which threads to spare share; returns a thread's Σ λ."""
-    ranked, ordered = own[_RANKED], own[_ORDERED]
+    ranked, ordered = vectors[_RANKED], vectors[_ORDERED]
     rows, t = stop - first, cuda.threadIdx.x
     shares, forces = max(1, cuda.blockDim.x // max(rows, 1)), 0.0
     for item in range(t, rows * shares, cuda.blockDim.x):
         at = first + item % rows
-        up, curve, worth, score = 0.0, 0.0, ranked[at], ordered[at]
+        gradient, curve, worth, score = 0.0, 0.0, ranked[at], ordered[at]
         for j in range(at + 1 + item // rows, n, shares):
             near_by = factors[0] + factors[1] * (score - ordered[j])
-            change = _change(at, j, first, table, own)
-            rise, bend, force = _pair(change, worth > ranked[j], _power(at, j, far, own), near_by)
-            up += rise
+            change = _change(at, j, first, table, vectors)
+            rise, bend, force = _pair(change, worth > ranked[j], _power(at, j, far, vectors), near_by)
+            gradient += rise
             curve += bend
             forces += force
         if shares == 1:
-            own[_UP, at] += up
-            own[_CURVE, at] += curve
+            vectors[_UP, at] += gradient
+            vectors[_CURVE, at] += curve
         else:
-            held[0, t], held[1, t] = up, curve
+            sums[0, t], sums[1, t] = gradient, curve
     cuda.syncthreads()
     if shares > 1 and t < rows:
         for share in range(shares):
-            own[_UP, first + t] += held[0, t + share * rows]
-            own[_CURVE, first + t] += held[1, t + share * rows]
+            vectors[_UP, first + t] += sums[0, t + share * rows]
+            vectors[_CURVE, first + t] += sums[1, t + share * rows]
     cuda.syncthreads()
     return forces
 
 
 @cuda.jit(device=True, cache=True)
 def _add_pairs(
-    first: int, stop: int, n: int, together: bool, factors: Any, table: Any, own: Any, held: Any
+    first: int, stop: int, n: int, together: bool, factors: Any, table: Any, vectors: Any, sums: Any
 ) -> float:  # fmt: skip
-    """Add up the pairs whose upper rank is from ``first`` to ``stop − 1``; returns what a thread has of Σ λ."""
+    """Add up pairs whose upper rank is from ``first`` to ``stop − 1``; returns a thread's Σ λ."""
     if together:
-        _below(first, stop, n, factors, table, None, own)
-        return _above(first, stop, n, factors, table, None, own, held)
-    _below(first, stop, n, factors, table, 1, own)
-    return _above(first, stop, n, factors, table, 1, own, held)
+        _below(first, stop, n, factors, table, None, vectors)
+        return _above(first, stop, n, factors, table, None, vectors, sums)
+    _below(first, stop, n, factors, table, 1, vectors)
+    return _above(first, stop, n, factors, table, 1, vectors, sums)
 
 
 @cuda.jit(device=True, cache=True)
 def _norm(forces: float, norm: float, normalize: bool) -> float:
-    """What the gradients of a query are divided by."""
     forces *= 2.0 / norm
     return norm * (forces / math.log2(1.0 + forces)) if normalize and forces > 0.0 else norm
 
 
 @cuda.jit(device=True, cache=True)
 def _finish(
-    q: int, forces: float, tied: bool, data: Any, settings: Any, places: Any, own: Any, held: Any, residuals: Any,
+    q: int, forces: float, tied: bool, data: Any, settings: Any, places: Any, vectors: Any, sums: Any, residuals: Any,
     curves: Any,
 ) -> None:  # fmt: skip
-    """Divide by the norm of the query, and write."""
     docs, indptr, _, _, norms, weights, _ = data
-    norm = _norm(_total(forces, held), norms[q], settings[3])
+    norm = _norm(_total(forces, sums), norms[q], settings[3])
     start, n = indptr[q], indptr[q + 1] - indptr[q]
-    _write(docs, start, n, tied, norm, weights[q], places, own, residuals, curves)
+    _write(docs, start, n, tied, norm, weights[q], places, vectors, residuals, curves)
     cuda.syncthreads()
 
 
 @cuda.jit(device=True, cache=True)
 def _by_positions(
-    q: int, scores: Any, data: Any, settings: Any, places: Any, own: Any, held: Any, residuals: Any, curves: Any
+    q: int, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, sums: Any, residuals: Any, curves: Any
 ) -> None:  # fmt: skip
     """One query of a measure that is a sum over positions without credits; the parameters are its discounts."""
     docs, indptr, worth, _, _, _, parameters = data
     truncation, near, slope, _ = settings
     start, n = indptr[q], indptr[q + 1] - indptr[q]
-    tied = _rank(scores, docs, worth, start, n, places, own)
+    tied = _rank(scores, docs, worth, start, n, places, vectors)
     for r in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-        own[_DISCOUNT, r] = parameters[r]
-    together = _raise_powers(own, n)
-    forces = _add_pairs(0, min(truncation, n - 1), n, together, (near, slope), None, own, held)
-    _finish(q, forces, tied, data, settings, places, own, held, residuals, curves)
+        vectors[_DISCOUNT, r] = parameters[r]
+    together = _raise_powers(vectors, n)
+    forces = _add_pairs(0, min(truncation, n - 1), n, together, (near, slope), None, vectors, sums)
+    _finish(q, forces, tied, data, settings, places, vectors, sums, residuals, curves)
 
 
 @cuda.jit(cache=True)
@@ -317,12 +313,12 @@ def _short_by_positions(
     queries: Any, working: int, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any,
     tables: Any, residuals: Any, curves: Any,
 ) -> None:  # fmt: skip
-    held = cuda.shared.array((2, _THREADS), float64)
-    own = cuda.shared.array((OF_DOCUMENT, SHORT), float64)
+    sums = cuda.shared.array((2, _THREADS), float64)
+    vector = cuda.shared.array((OF_DOCUMENT, SHORT), float64)
     order = cuda.shared.array((PLACES, SHORT), int32)
     block = cuda.blockIdx.x
     for number in range(block, queries.size if block < working else 0, working):
-        _by_positions(queries[number], scores, data, settings, order, own, held, residuals, curves)
+        _by_positions(queries[number], scores, data, settings, order, vector, sums, residuals, curves)
 
 
 @cuda.jit(cache=True)
@@ -330,11 +326,11 @@ def _long_by_positions(
     queries: Any, working: int, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any,
     tables: Any, residuals: Any, curves: Any,
 ) -> None:  # fmt: skip
-    held = cuda.shared.array((2, _THREADS), float64)
+    sums = cuda.shared.array((2, _THREADS), float64)
     block = cuda.blockIdx.x
-    own, order = vectors[block % vectors.shape[0]], places[block % places.shape[0]]
+    vector, order = vectors[block % vectors.shape[0]], places[block % places.shape[0]]
     for number in range(block, queries.size if block < working else 0, working):
-        _by_positions(queries[number], scores, data, settings, order, own, held, residuals, curves)
+        _by_positions(queries[number], scores, data, settings, order, vector, sums, residuals, curves)
 
 
 @cache
@@ -350,17 +346,17 @@ def lambda_kernels(changes: Callable[..., None] | None, prepare: Callable[..., N
 
     @cuda.jit(device=True)
     def by_changes(
-        q: int, scores: Any, data: Any, settings: Any, places: Any, own: Any, held: Any, state: Any, table: Any,
+        q: int, scores: Any, data: Any, settings: Any, places: Any, vector: Any, sums: Any, state: Any, table: Any,
         residuals: Any, curves: Any,
     ) -> None:  # fmt: skip
-        docs, indptr, worth, known, _, _, parameters = data
+        docs, indptr, worth, judged, _, _, parameters = data
         truncation, near, slope, _ = settings
         start, n, t = indptr[q], indptr[q + 1] - indptr[q], cuda.threadIdx.x
-        tied = _rank(scores, docs, worth, start, n, places, own)
-        together = _raise_powers(own, n)
-        ranked = own[_RANKED, :n]
+        tied = _rank(scores, docs, worth, start, n, places, vector)
+        together = _raise_powers(vector, n)
+        ranked = vector[_RANKED, :n]
         if t == 0:
-            own_prepare(ranked, known[start : start + n], parameters, state)
+            own_prepare(ranked, judged[start : start + n], parameters, state)
         cuda.syncthreads()
         last, forces = min(truncation, n - 1), 0.0
         for first in range(0, last, ROWS):
@@ -368,32 +364,32 @@ def lambda_kernels(changes: Callable[..., None] | None, prepare: Callable[..., N
             for i in range(first + t, stop, cuda.blockDim.x):
                 own_changes(i, ranked, parameters, state, table[:n, i - first])
             cuda.syncthreads()
-            forces += _add_pairs(first, stop, n, together, (near, slope), table, own, held)
-        _finish(q, forces, tied, data, settings, places, own, held, residuals, curves)
+            forces += _add_pairs(first, stop, n, together, (near, slope), table, vector, sums)
+        _finish(q, forces, tied, data, settings, places, vector, sums, residuals, curves)
 
     @cuda.jit
     def short(
         queries: Any, working: int, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any,
         tables: Any, residuals: Any, curves: Any,
     ) -> None:  # fmt: skip
-        held = cuda.shared.array((2, _THREADS), float64)
-        own = cuda.shared.array((OF_DOCUMENT, SHORT), float64)
+        sums = cuda.shared.array((2, _THREADS), float64)
+        vector = cuda.shared.array((OF_DOCUMENT, SHORT), float64)
         order = cuda.shared.array((PLACES, SHORT), int32)
         block = cuda.blockIdx.x
-        given = (states[block % states.shape[0]], tables[block % tables.shape[0]], residuals, curves)
+        outputs = (states[block % states.shape[0]], tables[block % tables.shape[0]], residuals, curves)
         for number in range(block, queries.size if block < working else 0, working):
-            by_changes(queries[number], scores, data, settings, order, own, held, *given)
+            by_changes(queries[number], scores, data, settings, order, vector, sums, *outputs)
 
     @cuda.jit
     def long(
         queries: Any, working: int, scores: Any, data: Any, settings: Any, places: Any, vectors: Any, states: Any,
         tables: Any, residuals: Any, curves: Any,
     ) -> None:  # fmt: skip
-        held = cuda.shared.array((2, _THREADS), float64)
+        sums = cuda.shared.array((2, _THREADS), float64)
         block = cuda.blockIdx.x
-        own, order = vectors[block % vectors.shape[0]], places[block % places.shape[0]]
-        given = (states[block % states.shape[0]], tables[block % tables.shape[0]], residuals, curves)
+        vector, order = vectors[block % vectors.shape[0]], places[block % places.shape[0]]
+        outputs = (states[block % states.shape[0]], tables[block % tables.shape[0]], residuals, curves)
         for number in range(block, queries.size if block < working else 0, working):
-            by_changes(queries[number], scores, data, settings, order, own, held, *given)
+            by_changes(queries[number], scores, data, settings, order, vector, sums, *outputs)
 
     return short, long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -10,20 +11,19 @@ import numpy as np
 import numpy.typing as npt
 from numba import cuda
 
-from rankwright.data.blocks import as_bounds
+from rankwright.data.blocks import as_bounds, sizes_to_indptr
 from rankwright.data.threads import Team
 from rankwright.gpu import card
 from rankwright.gpu.lambda_kernels import OF_DOCUMENT, PLACES, ROWS, SHORT, lambda_kernels
 from rankwright.gpu.recorded import Recorded
 from rankwright.measures import Measure
 from rankwright.measures.forms import STATE
-from rankwright.objectives.arranged import by_worth
-
-__all__ = ["OF_GRADIENT", "CardLambdas", "DownloadedLambdas", "HostedLambdas"]
+from rankwright.objectives.lambdas import LambdaSetup
 
 Array = npt.NDArray[Any]
 _FEW, _MANY = 128, 256  # threads: more would have too few registers each
 _BLOCKS = 16  # of few threads, for every multiprocessor
+_THREADS, _GRID = (4, 2) if card.is_simulated() else (256, 1024)
 _ROOM = 1 << 32  # bytes of working memory, at most
 OF_GRADIENT = 64
 """Bytes of the card that the gradients of a document take, working memory apart."""
@@ -40,11 +40,50 @@ class _Group:
     space: tuple[Any, ...]
 
 
+class CardCopies:
+    """Rows that are copies of documents: their scores, and sums over the copies of each document, on the card."""
+
+    def __init__(self, rows: Array, n_docs: int) -> None:
+        order = np.argsort(rows, kind="stable")  # so that sums have the order of the CPU's
+        starts = sizes_to_indptr(np.bincount(rows, minlength=n_docs))
+        self._rows, self._order, self._starts = card.upload(rows), card.upload(order), card.upload(starts)
+        self._scores = card.zeros(len(rows), np.float64)
+        self._sums = (card.zeros(n_docs, np.float64), card.zeros(n_docs, np.float64))
+
+    def take(self, scores: Any) -> Any:
+        """The scores of the rows; the next call overwrites them."""
+        _take_copies[_GRID, _THREADS](scores, self._rows, self._scores)
+        return self._scores
+
+    def sums(self, gradients: Sequence[Any]) -> tuple[Any, ...]:
+        """Sums over the rows of each document; the next call overwrites them."""
+        for of_rows, of_docs in zip(gradients, self._sums, strict=True):
+            _sum_copies[_GRID, _THREADS](of_rows, self._order, self._starts, of_docs)
+        return self._sums
+
+
+@cuda.jit(cache=True)
+def _take_copies(scores: Any, rows: Any, found: Any) -> None:
+    for k in range(cuda.grid(1), rows.size, cuda.gridsize(1)):
+        found[k] = scores[rows[k]]
+
+
+@cuda.jit(cache=True)
+def _sum_copies(values: Any, order: Any, starts: Any, found: Any) -> None:
+    for doc in range(cuda.grid(1), found.size, cuda.gridsize(1)):
+        total = 0.0
+        for at in range(starts[doc], starts[doc + 1]):
+            total += values[order[at]]
+        found[doc] = total
+
+
 class CardLambdas:
     """Lambda gradients of a measure on given data; arguments as for :class:`rankwright.objectives.lambdas.Lambdas`.
 
     The measure has compiled changes. From the same scores the gradients are those of the CPU but for rounding.
     """
+
+    copies = CardCopies
 
     def __init__(
         self,
@@ -58,26 +97,21 @@ class CardLambdas:
         nearness: float = 0.0,
         normalize: bool = False,
     ) -> None:
-        indptr, labels = as_bounds(indptr), np.asarray(labels, np.float64)
-        measure.check_labels(labels)
-        swaps = measure.swaps()
+        indptr, swaps = as_bounds(indptr), measure.swaps()
         assert swaps is not None
-        sizes = np.diff(indptr)
-        longest = int(sizes.max(initial=1))
-        counted = measure.cutoff or longest  # below that nothing changes
-        truncation = counted if truncation is None else min(truncation, counted)
         positions = measure.position_sum()
         is_sum = positions is not None and positions.credits(np.arange(1)) is None
         self._kernels = lambda_kernels(*((None, None) if is_sum else (swaps.changes, swaps.prepare)))
         team = Team(threads)
         try:
-            docs, worth, highest, norms = by_worth(labels, indptr, None, measure, team)
+            shared = LambdaSetup.of(labels, indptr, measure, swaps, truncation, nearness, normalize, None, team)
         finally:
             team.close()
+        sizes = np.diff(indptr)
         weights = np.ones(len(sizes)) if query_weights is None else np.asarray(query_weights, np.float64)
-        known = (docs, indptr, worth, highest, norms, weights, np.array(swaps.parameters(longest)))
-        self._data = tuple(card.upload(part) for part in known)
-        self._factors = (int(truncation), *((float(nearness), 1.0) if nearness else (1.0, 0.0)), bool(normalize))
+        arrays = (shared.docs, indptr, shared.worth, shared.highest, shared.norms, weights, np.array(shared.parameters))
+        self._data = tuple(card.upload(array) for array in arrays)
+        self._factors = (shared.truncation, *shared.factors)
         self._groups = _groups(sizes, 0 if is_sum else ROWS)
         self._gradients = (card.zeros(len(labels), np.float64), card.zeros(len(labels), np.float64))
         self._launches = Recorded(partial(_launch, self._kernels, self._groups))
@@ -98,7 +132,6 @@ class CardLambdas:
 def _launch(
     kernels: Any, groups: list[_Group], stream: Any, scores: Any, data: Any, factors: Any, gradients: Any
 ) -> None:
-    """Launch the kernels for short and for long queries."""
     for group in groups:
         kernel = kernels[0 if group.is_short else 1]
         given = (group.queries, group.blocks, scores, data, factors, *group.space, *gradients)

@@ -2,7 +2,7 @@
 
 Formulas and ties are those of the CPU's oracles. Sweeps over sorted documents become running sums and binary searches.
 Every oracle sets the coefficient of each document and returns the loss. All take the same arguments: ``query``, its
-number, its documents and the first of them; ``ranked``, keys and places in score order; ``known``, labels and
+number, its documents and the first of them; ``ranked``, keys and places in score order; ``setup``, labels and
 parameters; ``coef``; and ``room`` as `rankwright.gpu.query.each_query` has it.
 """
 
@@ -18,13 +18,13 @@ from rankwright.gpu.together import above, add_up, best_of, out_of_reach, rising
 
 __all__: list[str] = []
 
-_SHORT = 8 if is_simulated() else 4096  # documents that five counts of 12 bits can hold in one number; else two of 31
+_SHORT = 8 if is_simulated() else 4096  # up to this many documents a word holds five counts of 12 bits; else two of 31
 
 
 @cuda.jit(device=True)
-def pairs(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
-    """Pairs of different grades, with a table of weights; documents are counted by grade, some counts in a number."""
-    (_, n, start), (keys, places), (labels, parameters) = query, ranked, known
+def pairs(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
+    """Pairs of different grades, weighted by a table; documents are counted by grade, some counts in a word."""
+    (_, n, start), (keys, places), (labels, parameters) = query, ranked, setup
     counts, part = whole(room[0]), room[4]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     n_grades = int(parameters[0])
@@ -45,24 +45,24 @@ def pairs(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
             near, far = above(keys, 0, n, keys[k] - 1.0, False), out_of_reach(keys, n, keys[k])
             below = counts[near - 1] if near > 0 else 0  # counts are subtracted field by field: none borrows
             ahead = counts[n - 1] - (counts[far - 1] if far > 0 else 0)
-            own = 0.0
+            coefficient = 0.0
             for field in range(min(fields, n_grades - low)):
                 other = low + field
                 if other < grade:
                     weight = parameters[1 + grade * n_grades + other] * ((below >> (bits * field)) & mask)
-                    own += weight
+                    coefficient += weight
                     total += weight
                 elif other > grade:
-                    own -= parameters[1 + other * n_grades + grade] * ((ahead >> (bits * field)) & mask)
-            coef[at] += own
+                    coefficient -= parameters[1 + other * n_grades + grade] * ((ahead >> (bits * field)) & mask)
+            coef[at] += coefficient
         cuda.syncthreads()
     return add_up(total, part)
 
 
 @cuda.jit(device=True)
-def clicks(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
+def clicks(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """Every clicked document with all others of its page; labels are the weights of clicks."""
-    (_, n, start), (keys, places), (labels, _) = query, ranked, known
+    (_, n, start), (keys, places), (labels, _) = query, ranked, setup
     sums, part = room[0], room[4]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     for k in range(t, n, threads):
@@ -97,26 +97,26 @@ def turn_round(others: Any, from_first: int, from_last: int, to_first: int, to_l
 
 
 @cuda.jit(device=True)
-def auc(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
+def auc(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """Bad b goes above good g iff s_g − s_b < ½."""
-    (_, n, start), (keys, places), (labels, _) = query, ranked, known
-    ordered, which, others, counts, part = room[0], whole(room[1]), whole(room[2]), whole(room[3]), room[4]
-    n_good = goods_first(n, start, labels, keys, places, ordered, which, others, counts, part)
-    kept = 0
+    (_, n, start), (keys, places), (labels, _) = query, ranked, setup
+    ordered, is_good, others, counts, part = room[0], whole(room[1]), whole(room[2]), whole(room[3]), room[4]
+    n_good = goods_first(n, start, labels, keys, places, ordered, is_good, others, counts, part)
+    n_above = 0
     for j in range(n_good + cuda.threadIdx.x, n, cuda.blockDim.x):
         others[j] = above(ordered, 0, n_good, ordered[j] + 0.5, True)
-        kept += others[j]
-    kept = add_up(kept, whole(part))
+        n_above += others[j]
+    n_above = add_up(n_above, whole(part))
     turn_round(others, n_good, n, 0, n_good)
-    set_coefficients(n, n_good, start, which, others, coef)
-    return 1.0 - kept / (n_good * (n - n_good))
+    set_coefficients(n, n_good, start, is_good, others, coef)
+    return 1.0 - n_above / (n_good * (n - n_good))
 
 
 @cuda.jit(device=True)
 def best_place(
     kind: int, table: Any, ordered: Any, sums: Any, n_good: int, j: int, low: int, high: int, unit: float, scale: float
 ) -> int:
-    """How many goods, from low to high, are best above the j-th bad; of equally good numbers the largest."""
+    """How many goods, from low to high, are best above the j-th bad; ties go to the largest number."""
     score = ordered[n_good + j - 1]
     most = 1.0 / (4 * j - 3) if kind == 0 else table[low + j - 1] - table[low + j]  # gain from passing one good
     farthest = score + most * scale / unit
@@ -173,12 +173,12 @@ def place_bads(
 
 
 @cuda.jit(device=True)
-def by_places(kind: int, query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
+def by_places(kind: int, query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """Average precision (kind 0, with harmonic numbers) or nDCG without a cutoff (1, with discounts)."""
-    (_, n, start), (keys, places), (labels, table) = query, ranked, known
-    ordered, which, others, spare, part = room[0], whole(room[1]), whole(room[2]), room[3], room[4]
+    (_, n, start), (keys, places), (labels, table) = query, ranked, setup
+    ordered, is_good, others, spare, part = room[0], whole(room[1]), whole(room[2]), room[3], room[4]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
-    n_good = goods_first(n, start, labels, keys, places, ordered, which, others, whole(spare), part)
+    n_good = goods_first(n, start, labels, keys, places, ordered, is_good, others, whole(spare), part)
     ideal = 0.0
     if kind == 1:
         for i in range(t, n_good, threads):
@@ -188,7 +188,7 @@ def by_places(kind: int, query: Any, ranked: Any, known: Any, coef: Any, room: A
         ideal = float(n_good)
     place_bads(kind, table, ordered, n_good, n, 1.0 / ideal, others, spare, part)
     turn_round(others, n_good, n, 0, n_good)
-    set_coefficients(n, n_good, start, which, others, coef)
+    set_coefficients(n, n_good, start, is_good, others, coef)
     gained = 0.0
     for i in range(t, n_good, threads):
         gained += (i + 1) / (i + 1 + others[i]) if kind == 0 else table[i + others[i]]
@@ -196,27 +196,27 @@ def by_places(kind: int, query: Any, ranked: Any, known: Any, coef: Any, room: A
 
 
 @cuda.jit(device=True)
-def average_precision(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
+def average_precision(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """On the map of pairs: average precision."""
-    return by_places(0, query, ranked, known, coef, room)
+    return by_places(0, query, ranked, setup, coef, room)
 
 
 @cuda.jit(device=True)
-def ndcg(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
+def ndcg(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """On the map of pairs: nDCG without a cutoff."""
-    return by_places(1, query, ranked, known, coef, room)
+    return by_places(1, query, ranked, setup, coef, room)
 
 
 @cuda.jit(device=True)
 def rank_loss(rank: int, cutoff: float) -> float:
-    """1 − reciprocal rank, with so many bads above the topmost good."""
+    """1 − reciprocal rank, with ``rank`` bads above the topmost good."""
     return 1.0 - 1.0 / (1.0 + rank) if rank < cutoff else 1.0
 
 
 @cuda.jit(device=True)
-def first_good(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
+def first_good(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """Reciprocal rank on its own map: the lowest good, below the r best bads; labels below 0 do not count."""
-    (_, n, start), (keys, places), (labels, parameters) = query, ranked, known
+    (_, n, start), (keys, places), (labels, parameters) = query, ranked, setup
     cutoff, sums, counts, part = parameters[0], room[0], whole(room[1]), room[4]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     last = -1
@@ -241,24 +241,24 @@ def first_good(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> flo
     at = best_of(best, at, part)
     rank = counts[at] if at >= 0 else 0
     for k in range(t, n, threads):
-        own = 0.0
+        coefficient = 0.0
         if labels[start + places[k]] == 0.0 and counts[k] <= rank:
-            own = -1.0
-        coef[start + places[k]] = float(rank) if k == last else own
+            coefficient = -1.0
+        coef[start + places[k]] = float(rank) if k == last else coefficient
     return rank_loss(rank, cutoff) if rank > 0 else 0.0
 
 
 @cuda.jit(device=True)
-def first_good_of_pairs(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
+def first_good_of_pairs(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """Reciprocal rank on the map of pairs: the goods above the r best bads go below them."""
-    (_, n, start), (keys, places), (labels, parameters) = query, ranked, known
+    (_, n, start), (keys, places), (labels, parameters) = query, ranked, setup
     cutoff, part = parameters[0], room[4]
-    ordered, which, others, spare = room[0], whole(room[1]), whole(room[2]), room[3]
+    ordered, is_good, others, spare = room[0], whole(room[1]), whole(room[2]), room[3]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
-    n_good = goods_first(n, start, labels, keys, places, ordered, which, others, whole(spare), part)
+    n_good = goods_first(n, start, labels, keys, places, ordered, is_good, others, whole(spare), part)
     n_bad = n - n_good
     unit = 2.0 / (n_good * n_bad)
-    goods, gains = spare[: n_good + 1], keys  # the keys are not needed any more
+    goods, gains = spare[: n_good + 1], keys  # the keys are no longer needed
     for i in range(t, n_good, threads):
         goods[i + 1] = ordered[i]
     if t == 0:
@@ -280,5 +280,5 @@ def first_good_of_pairs(query: Any, ranked: Any, known: Any, coef: Any, room: An
         others[i] = max(rank, others[i])
     cuda.syncthreads()
     turn_round(others, 0, n_good, n_good, n)
-    set_coefficients(n, n_good, start, which, others, coef)
+    set_coefficients(n, n_good, start, is_good, others, coef)
     return rank_loss(others[0], cutoff) if others[0] > 0 else 0.0

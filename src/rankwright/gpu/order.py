@@ -25,7 +25,6 @@ def list_rows(starts: Any, indptr: Any, rows: Any) -> None:
 
 @cuda.jit(cache=True)
 def count_up(numbers: Any) -> None:
-    """Fill in 0, 1, 2 and so on."""
     for i in range(cuda.grid(1), numbers.size, cuda.gridsize(1)):
         numbers[i] = i
 
@@ -45,12 +44,12 @@ def order_queries(queries: Any, indptr: Any, keys: Any, order: Any, means: Any, 
     near = shared[: NEAR if scratch.size else 0]
     for at in range(cuda.blockIdx.x, queries.size, cuda.gridDim.x):
         q, start, n = queries[at], indptr[queries[at]], indptr[queries[at] + 1] - indptr[queries[at]]
-        own, places, _, _, _, _, part, _ = slices(space, n)
-        arranged(n, start, keys, own, places, near)
+        sorted_keys, places, _, _, _, _, part, _ = slices(space, n)
+        arranged(n, start, keys, sorted_keys, places, near)
         total = 0.0
         for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
             order[start + i] = places[i]
-            total += math.sin(own[i]) / n  # as the CPU has it
+            total += math.sin(sorted_keys[i]) / n  # as the CPU has it
         total = add_up(total, part)
         if cuda.threadIdx.x == 0:
             means[q] = total
@@ -71,7 +70,7 @@ def gather_docs(order: Any, indptr: Any, starts: Any, queries: Any, moved: Any, 
 
 
 @cuda.jit(cache=True)
-def gather_labels(labels: Any, docs: Any, found: Any) -> None:
+def gather_labels(labels: Any, docs: Any, gathered: Any) -> None:
     """Labels of documents in another order."""
     for i in range(cuda.grid(1), docs.size, cuda.gridsize(1)):
-        found[i] = labels[docs[i]]
+        gathered[i] = labels[docs[i]]

@@ -1,4 +1,4 @@
-"""What the map of positions needs to know of labels, for all documents at once."""
+"""Parameters of the map of positions, computed from the labels of all documents at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Array = npt.NDArray[Any]
 
 
 def means_and_gains(labels: Array, indptr: Array, parameters: Array) -> tuple[Array, Array]:
-    """The mean weight of the places that a document's grade has in ideal rankings; its gain over the ideal DCG.
+    """For each document, the mean weight of its grade's places in ideal rankings, and its gain over the ideal DCG.
 
     Parameters
     ----------
@@ -32,7 +32,7 @@ def means_and_gains(labels: Array, indptr: Array, parameters: Array) -> tuple[Ar
     group = np.cumsum(fresh) - 1
     means, gains = np.empty(len(labels)), np.empty(len(labels))
     means[order] = (np.bincount(group, decay[rank]) / np.bincount(group))[group]
-    own = 2.0**best - 1.0 if parameters[0] else best
-    ideal = np.add.reduceat(own * discount[rank], indptr[:-1])
-    gains[order] = own / np.where(ideal > 0, ideal, 1.0)[query]
+    gain = 2.0**best - 1.0 if parameters[0] else best
+    ideal = np.add.reduceat(gain * discount[rank], indptr[:-1])
+    gains[order] = gain / np.where(ideal > 0, ideal, 1.0)[query]
     return means, gains

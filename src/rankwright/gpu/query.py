@@ -1,4 +1,4 @@
-"""What every oracle on the card begins and ends with: a query in score order, and its coefficients, loss and hinge.
+"""The start and end of every oracle on the card: a query in score order, and its coefficients, loss and hinge.
 
 A block of threads has a query at a time. Its arrays lie one after the other in ``space``: shared memory, or for long
 queries a part of the card's memory.
@@ -20,25 +20,25 @@ NEAR = 8 if is_simulated() else 4096
 
 
 def room_for(n: int, threads: int, further: int = 0) -> int:
-    """Numbers of 8 bytes that a query of n documents needs."""
+    """8-byte words that a query of n documents needs."""
     return 2 * (1 << max(0, n - 1).bit_length()) + 4 * (n + 1) + 2 * threads + further
 
 
 @cuda.jit(device=True, inline="always")  # arrays cannot be returned
 def slices(space: Any, n: int) -> Any:
-    """Two arrays of a padded length, four of n + 1, a number or two for every thread, and what is left."""
+    """Two arrays of a padded length, four of n + 1, a word or two per thread, and the remainder."""
     size, threads = padded(n), cuda.blockDim.x
-    first, each = 2 * size, n + 1
+    first, length = 2 * size, n + 1
     keys, places = space[:size], whole(space[size:first])
-    a, b = space[first : first + each], space[first + each : first + 2 * each]
-    c, d = space[first + 2 * each : first + 3 * each], space[first + 3 * each : first + 4 * each]
-    last = first + 4 * each
+    a, b = space[first : first + length], space[first + length : first + 2 * length]
+    c, d = space[first + 2 * length : first + 3 * length], space[first + 3 * length : first + 4 * length]
+    last = first + 4 * length
     return keys, places, a, b, c, d, space[last : last + 2 * threads], space[last + 2 * threads :]
 
 
 @cuda.jit(device=True)
 def arranged(n: int, start: int, scores: Any, keys: Any, places: Any, near: Any) -> None:
-    """Sort the scores of a query, highest first, equal ones in their order; ``near`` as for `sort`."""
+    """Sort the scores of a query, highest first, ties in input order; ``near`` as for `sort`."""
     size = padded(n)
     for i in range(cuda.threadIdx.x, size, cuda.blockDim.x):
         keys[i] = scores[start + i] if i < n else -float("inf")
@@ -75,7 +75,7 @@ def goods_first(
 
 @cuda.jit(device=True)
 def clear(n: int, start: int, coef: Any) -> None:
-    """No coefficients: a query that does not count."""
+    """Zero coefficients: a query that does not count."""
     for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
         coef[start + i] = 0.0
 
@@ -85,15 +85,15 @@ def finish(
     q: int, n: int, start: int, loss: float, scores: Any, cost: float, added: Any, coef: Any, losses: Any, values: Any,
     part: Any,
 ) -> None:  # fmt: skip
-    """Loss and hinge of a query; its coefficients, ``added`` ones included, times its cost."""
+    """Loss and hinge of a query; its coefficients, plus ``added``, times its cost."""
     cuda.syncthreads()
     margin = 0.0
     for i in range(start + cuda.threadIdx.x, start + n, cuda.blockDim.x):
-        own = coef[i]
+        coefficient = coef[i]
         if added.size > 0:
-            own += added[i]
-        margin += own * scores[i]
-        coef[i] = own * cost
+            coefficient += added[i]
+        margin += coefficient * scores[i]
+        coef[i] = coefficient * cost
     margin = add_up(margin, part)
     if cuda.threadIdx.x == 0:
         losses[q] = loss
@@ -102,8 +102,8 @@ def finish(
 
 
 @cuda.jit(device=True)
-def each_query(oracle: Any, queries: Any, data: Any, found: Any, scratch: Any, room: int) -> None:
-    """Let an oracle see the queries that a block has, one after the other.
+def each_query(oracle: Any, queries: Any, data: Any, results: Any, scratch: Any, room: int) -> None:
+    """Run an oracle on a block's queries, one after the other; numba compiles this loop for each oracle.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def each_query(oracle: Any, queries: Any, data: Any, found: Any, scratch: Any, r
     space = scratch[cuda.blockIdx.x * room : (cuda.blockIdx.x + 1) * room] if scratch.size else shared
     near = shared[: NEAR if scratch.size else 0]
     indptr, scores, labels, parameters, cost, added = data
-    coef, losses, values = found
+    coef, losses, values = results
     for at in range(cuda.blockIdx.x, queries.size, cuda.gridDim.x):
         q, start, n = queries[at], indptr[queries[at]], indptr[queries[at] + 1] - indptr[queries[at]]
         if cost[q] == 0.0:

@@ -1,4 +1,4 @@
-"""Launches that are made again and again, recorded as one: numba needs 80 µs for each, the card a few to repeat it."""
+"""Repeated launches, recorded as one CUDA graph: numba needs 80 µs per launch, a replay a few."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ __all__ = ["Recorded"]
 
 
 class Recorded:
-    """Makes launches on the card; from the second time on with the same arguments, in one go.
+    """Makes launches on the card; repeats with the same arguments replay a CUDA graph.
 
     Parameters
     ----------
     launch : callable
-        ``launch(stream, *given)`` launches kernels, always the same ones for the same arguments, and waits for nothing.
-        It should not belong to an object that keeps this one: arrays on the card would stay until that cycle is found.
+        ``launch(stream, *given)`` launches kernels, always the same ones for the same arguments, without waiting.
+        It must not belong to an object that keeps this one: device arrays would live until that cycle is collected.
     """
 
     def __init__(self, launch: Callable[..., None]) -> None:
@@ -25,11 +25,11 @@ class Recorded:
         self._given: tuple[Any, ...] | None = None
 
     def __call__(self, *given: Any) -> None:
-        """Make the launches; arguments are the same if they are the same objects."""
+        """Make the launches; the recording holds for the same argument objects only."""
         if card.is_simulated() or not self._knows(given):
             self.close()
             self._given = given
-            self._launch(0, *given)  # kernels are compiled on the way, which cannot be recorded
+            self._launch(0, *given)  # the first call compiles kernels, which cannot happen while recording
             return
         from numba.cuda.cudadrv.driver import binding as driver
 
@@ -38,14 +38,14 @@ class Recorded:
         _checked(driver.cuGraphLaunch(self._graph, driver.CUstream(0)))
 
     def _knows(self, given: tuple[Any, ...]) -> bool:
-        known = self._given
-        return known is not None and all(one is other for one, other in zip(given, known, strict=True))
+        recorded = self._given
+        return recorded is not None and all(new is old for new, old in zip(given, recorded, strict=True))
 
     def _record(self, driver: Any) -> Any:
         from numba import cuda
 
         assert self._given is not None
-        # A stream that the default one does not wait for: other threads may launch there meanwhile.
+        # A stream that the default one does not wait for: other threads may launch meanwhile.
         handle = _checked(driver.cuStreamCreate(driver.CUstream_flags.CU_STREAM_NON_BLOCKING))
         relaxed = driver.CUstreamCaptureMode.CU_STREAM_CAPTURE_MODE_RELAXED
         _checked(driver.cuStreamBeginCapture(handle, relaxed))
@@ -54,12 +54,11 @@ class Recorded:
         finally:
             graph = _checked(driver.cuStreamEndCapture(handle))
             _checked(driver.cuStreamDestroy(handle))
-        made = _checked(driver.cuGraphInstantiate(graph, 0))
+        executable = _checked(driver.cuGraphInstantiate(graph, 0))
         _checked(driver.cuGraphDestroy(graph))
-        return made
+        return executable
 
     def close(self) -> None:
-        """Forget the arguments, and what was recorded for them."""
         self._given = None
         if self._graph is not None:
             from numba.cuda.cudadrv.driver import binding as driver
@@ -69,8 +68,7 @@ class Recorded:
 
 
 def _checked(result: Any) -> Any:
-    """What a call of the driver returns; raises if it failed."""
-    status, *found = result
+    status, *values = result
     if int(status) != 0:
         raise RuntimeError(f"the GPU's driver failed: {status!r}")
-    return found[0] if found else None
+    return values[0] if values else None

@@ -1,4 +1,4 @@
-"""Scores of models on the card: rows travel there a part at a time, scores come back."""
+"""Scores of models on the card: rows are uploaded a block at a time, scores come back."""
 
 from __future__ import annotations
 
@@ -31,21 +31,19 @@ _THREADS = 4 if is_simulated() else 128
 
 @dataclass(frozen=True)
 class OnCard:
-    """A model that scores on the card: where data is in parts, on that of the machine that has the part."""
+    """A model that scores on the card; for partitioned data, on the card of each part's machine."""
 
     model: Any
 
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
-        """The scores of rows of features."""
         return model_scores(self.model, X, feature_names)
 
     def with_missing(self, X: Any, names: Sequence[str] | None) -> Any:
-        """As of the model."""
         return self.model.with_missing(X, names)
 
 
 def model_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None) -> Array:
-    """The scores of a linear model, of trees, or of a sum of these, for rows of features."""
+    """Scores by a linear model, trees, or a sum of these."""
     if isinstance(model, SumModel):
         return model.summed(partial(model_scores, X=X, feature_names=feature_names), X, feature_names)
     if isinstance(model, TreeModel | GradeModel):
@@ -54,29 +52,28 @@ def model_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None)
 
 
 def linear_scores(model: Any, X: Any, feature_names: Sequence[str] | None = None) -> Array:
-    """The scores of a linear model for rows of features, as ``model.score`` gives them but for rounding."""
+    """Scores of a linear model, as ``model.score`` gives them up to rounding."""
     X = as_table(X)
     weights = weights_of(model, X.shape[1], feature_names)
     n_docs = X.shape[0]
     n_rows, scores = max(1, min(n_docs, _PART // max(1, X.shape[1] * X.dtype.itemsize))), np.empty(n_docs)
-    rows, found = cuda.device_array(n_rows, np.int64), cuda.device_array(n_rows, np.float64)
+    rows, on_card = cuda.device_array(n_rows, np.int64), cuda.device_array(n_rows, np.float64)
     count_up[blocks(1), _THREADS](rows)
     for first in range(0, n_docs, n_rows):
-        part = X[first : first + n_rows]
-        part = part.toarray() if sparse.issparse(part) else part
-        score_there(upload(part), rows[: len(part)], weights, found)
-        scores[first : first + len(part)] = found.copy_to_host()[: len(part)]
+        block = X[first : first + n_rows]
+        block = block.toarray() if sparse.issparse(block) else block
+        score_there(upload(block), rows[: len(block)], weights, on_card)
+        scores[first : first + len(block)] = on_card.copy_to_host()[: len(block)]
     model._check_scores(scores, X, feature_names)
     return scores
 
 
 def score_there(X: Any, rows: Any, weights: Array, scores: Any) -> None:
-    """``scores[i] = X[rows[i]] · weights``, all on the card but the weights."""
+    """``scores[i] = X[rows[i]] · weights``; all but the weights are on the card."""
     products.launch_scores(0, X, rows, upload(np.ascontiguousarray(weights, np.float64)), scores)
 
 
 def weights_of(model: Any, n_columns: int, feature_names: Sequence[str] | None) -> Array:
-    """A weight for every column of the data."""
     if not isinstance(model, LinearModel) or model.query_scaling is not None:
         scales = "scales features within queries" if isinstance(model, LinearModel) else "is neither linear nor trees"
         raise InputError(f"device is 'cuda', and the model {scales}; expected device='cpu'")

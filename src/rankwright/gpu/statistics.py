@@ -1,7 +1,7 @@
 """Statistics of features on the card: the exact sums of `rankwright.data.statistics`, bit for bit.
 
-A value is scaled by a power of two to |y| < 1 and cut into three whole numbers of 40 bits, its square into four. Whole
-numbers are added without error, in any order. Where a value has bits below these, the CPU is asked instead.
+A value is scaled by a power of two to |y| < 1 and cut into three integers of 40 bits, its square into four. Integers
+are added without error, in any order. Where a value has bits below these, the CPU computes the statistics.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from numba import cuda, float64, int64
 from rankwright.data.statistics import Statistics, Sums
 from rankwright.data.statistics_kernel import BOTTOM, BOTTOM_SQUARES, DIGIT
 from rankwright.gpu.card import is_simulated, multiprocessors
-
-__all__ = ["statistics_on"]
 
 Array = npt.NDArray[Any]
 _BITS = 40
@@ -33,8 +31,8 @@ _MASK = (1 << 20) - 1
 @cuda.jit(cache=True)
 def _ends(X: Any, rows: Any, low: Any, high: Any, missing: Any) -> None:
     """Smallest and largest values, and missing ones, of a chunk of rows and some columns."""
-    least = cuda.shared.array(_SHAPE, float64)
-    most = cuda.shared.array(_SHAPE, float64)
+    lows = cuda.shared.array(_SHAPE, float64)
+    highs = cuda.shared.array(_SHAPE, float64)
     absent = cuda.shared.array(_SHAPE, int64)
     t, line = cuda.threadIdx.x, cuda.threadIdx.y
     chunk, column = cuda.blockIdx.x, cuda.blockIdx.y * _THREADS + t
@@ -46,17 +44,17 @@ def _ends(X: Any, rows: Any, low: Any, high: Any, missing: Any) -> None:
                 c += 1
             else:
                 a, b = min(a, value), max(b, value)
-    least[line, t], most[line, t], absent[line, t] = a, b, c
+    lows[line, t], highs[line, t], absent[line, t] = a, b, c
     cuda.syncthreads()
     if line == 0 and column < X.shape[1]:
         for other in range(1, _LINES):
-            a, b, c = min(a, least[other, t]), max(b, most[other, t]), c + absent[other, t]
+            a, b, c = min(a, lows[other, t]), max(b, highs[other, t]), c + absent[other, t]
         low[chunk, column], high[chunk, column], missing[chunk, column] = a, b, c
 
 
 @cuda.jit(cache=True)
 def _sum(X: Any, rows: Any, factors: Any, sums: Any, left: Any) -> None:
-    """Whole-number sums of a chunk of rows and some columns; ``left`` is set if a value has further bits."""
+    """Integer sums of a chunk of rows and some columns; sets ``left`` if a value has further bits."""
     shared = cuda.shared.array(_SHAPE, int64)
     t, line = cuda.threadIdx.x, cuda.threadIdx.y
     chunk, column = cuda.blockIdx.x, cuda.blockIdx.y * _THREADS + t
@@ -69,55 +67,55 @@ def _sum(X: Any, rows: Any, factors: Any, sums: Any, left: Any) -> None:
             if not (-1.0 < y < 1.0):  # missing or infinite
                 continue
             value = y * _UNIT
-            part = int64(value)
-            a += part
-            value = (value - part) * _UNIT
-            part = int64(value)
-            b += part
-            value = (value - part) * _UNIT
-            part = int64(value)
-            c += part
-            further |= value != part
+            digit = int64(value)
+            a += digit
+            value = (value - digit) * _UNIT
+            digit = int64(value)
+            b += digit
+            value = (value - digit) * _UNIT
+            digit = int64(value)
+            c += digit
+            further |= value != digit
             value = y * y * _UNIT
-            part = int64(value)
-            d += part
-            value = (value - part) * _UNIT
-            part = int64(value)
-            e += part
-            value = (value - part) * _UNIT
-            part = int64(value)
-            f += part
-            value = (value - part) * _UNIT
-            part = int64(value)
-            g += part
-            further |= value != part
+            digit = int64(value)
+            d += digit
+            value = (value - digit) * _UNIT
+            digit = int64(value)
+            e += digit
+            value = (value - digit) * _UNIT
+            digit = int64(value)
+            f += digit
+            value = (value - digit) * _UNIT
+            digit = int64(value)
+            g += digit
+            further |= value != digit
     if further:
         left[0] = 1
     for level in range(_SUMS):
-        own = a
+        total = a
         if level == 1:
-            own = b
+            total = b
         elif level == 2:
-            own = c
+            total = c
         elif level == 3:
-            own = d
+            total = d
         elif level == 4:
-            own = e
+            total = e
         elif level == 5:
-            own = f
+            total = f
         elif level == 6:
-            own = g
+            total = g
         cuda.syncthreads()
-        shared[line, t] = own
+        shared[line, t] = total
         cuda.syncthreads()
         if line == 0 and column < X.shape[1]:
             for other in range(1, _LINES):
-                own += shared[other, t]
-            sums[level, chunk, column] = own
+                total += shared[other, t]
+            sums[level, chunk, column] = total
 
 
 def statistics_on(X: Any, rows: Any, *, summed: bool) -> Statistics | None:
-    """What one reading of the rows finds, as `Statistics.of` finds it; None where sums need the CPU.
+    """The statistics of one pass over the rows, as `Statistics.of` gives them; None where sums need the CPU.
 
     Parameters
     ----------
@@ -130,9 +128,9 @@ def statistics_on(X: Any, rows: Any, *, summed: bool) -> Statistics | None:
     """
     d, chunks = int(X.shape[1]), _CHUNKS * multiprocessors()
     grid, block = (chunks, -(-d // _THREADS)), (_THREADS, _LINES)
-    parts = [cuda.device_array((chunks, d), kind) for kind in (np.float64, np.float64, np.int64)]
-    _ends[grid, block](X, rows, *parts)
-    low, high, missing = (part.copy_to_host() for part in parts)
+    ends = [cuda.device_array((chunks, d), kind) for kind in (np.float64, np.float64, np.int64)]
+    _ends[grid, block](X, rows, *ends)
+    low, high, missing = (end.copy_to_host() for end in ends)
     low, high, missing = low.min(axis=0) + 0.0, high.max(axis=0) + 0.0, missing.sum(axis=0)
     if not summed:
         return Statistics(len(rows), low, high, missing, None, None)
@@ -140,19 +138,19 @@ def statistics_on(X: Any, rows: Any, *, summed: bool) -> Statistics | None:
         return None
     largest = np.where(np.isfinite(low) & np.isfinite(high), np.maximum(np.abs(low), np.abs(high)), 1.0)
     powers = np.frexp(largest)[1].astype(np.int64)
-    left, sums = cuda.to_device(np.zeros(1, np.int64)), cuda.device_array((_SUMS, chunks, d), np.int64)
-    _sum[grid, block](X, rows, cuda.to_device(np.ldexp(1.0, -powers)), sums, left)
-    if left.copy_to_host()[0]:
+    remainder, sums = cuda.to_device(np.zeros(1, np.int64)), cuda.device_array((_SUMS, chunks, d), np.int64)
+    _sum[grid, block](X, rows, cuda.to_device(np.ldexp(1.0, -powers)), sums, remainder)
+    if remainder.copy_to_host()[0]:
         return None
-    found = sums.copy_to_host()
-    whole = ((found >> 20).sum(axis=1).astype(object) << 20) + (found & _MASK).sum(axis=1)
-    totals = [_joined(whole[:3, j], int(powers[j]) - 3 * _BITS) for j in range(d)]
-    squares = [_joined(whole[3:, j], 2 * int(powers[j]) - 4 * _BITS) for j in range(d)]
+    digits = sums.copy_to_host()
+    integers = ((digits >> 20).sum(axis=1).astype(object) << 20) + (digits & _MASK).sum(axis=1)
+    totals = [_joined(integers[:3, j], int(powers[j]) - 3 * _BITS) for j in range(d)]
+    squares = [_joined(integers[3:, j], 2 * int(powers[j]) - 4 * _BITS) for j in range(d)]
     return Statistics(len(rows), low, high, missing, _sums(totals, BOTTOM), _sums(squares, BOTTOM_SQUARES))
 
 
 def _joined(levels: Array, power: int) -> tuple[int, int]:
-    """A whole number and its power of two, from numbers of 40 bits."""
+    """An integer and its power of two, from digits of 40 bits."""
     total = 0
     for level in levels:
         total = (total << _BITS) + int(level)
@@ -161,12 +159,12 @@ def _joined(levels: Array, power: int) -> tuple[int, int]:
 
 def _sums(totals: list[tuple[int, int]], bottom: int) -> Sums:
     """Sums in digits, as the CPU keeps them."""
-    least = min(power for total, power in totals)
-    power = bottom + (least - bottom) // DIGIT * DIGIT
-    whole = [total << (own - power) for total, own in totals]
-    n_digits = 3 + max(abs(total).bit_length() for total in whole) // DIGIT
-    digits = np.zeros((n_digits, len(whole)), np.int64)
-    for j, total in enumerate(whole):
+    lowest = min(power for total, power in totals)
+    power = bottom + (lowest - bottom) // DIGIT * DIGIT
+    integers = [total << (exponent - power) for total, exponent in totals]
+    n_digits = 3 + max(abs(total).bit_length() for total in integers) // DIGIT
+    digits = np.zeros((n_digits, len(integers)), np.int64)
+    for j, total in enumerate(integers):
         for d in range(n_digits - 1):
             digits[d, j] = total & ((1 << DIGIT) - 1)
             total >>= DIGIT

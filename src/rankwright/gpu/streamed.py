@@ -1,7 +1,7 @@
-"""Training data that the card cannot hold: in every pass, rows go there a piece at a time, in order.
+"""Training data too large for the card: every pass uploads the rows piece by piece, in order.
 
 As many pieces as fit stay there; the others travel twice a pass, for scores and for planes. Pieces are runs of the
-segments whose sums make the planes, so the same bits come out however much fits.
+segments whose sums make the planes, so the bits do not depend on how much fits.
 """
 
 from __future__ import annotations
@@ -21,8 +21,6 @@ from rankwright.gpu.card import is_simulated, upload, upload_rows
 from rankwright.gpu.order import count_up
 from rankwright.gpu.scoring import score_there
 
-__all__ = ["Streamed"]
-
 Array = npt.NDArray[Any]
 _PIECE = 1 << 8 if is_simulated() else 1 << 28  # bytes, about
 _THREADS = 4 if is_simulated() else 128
@@ -40,7 +38,7 @@ class _Piece:
 
 @dataclass(eq=False)
 class Streamed(Arranged):
-    """Queries in an order, with features on their way.
+    """Queries in an order, with streamed features.
 
     Parameters
     ----------
@@ -73,38 +71,32 @@ class Streamed(Arranged):
         count_up[blocks_of(1), _THREADS](self._numbers)
 
     def _cut(self, most: int, of_row: int) -> list[_Piece]:
-        """Pieces of about so many documents; the first ones are uploaded while there is room."""
-        found, first, left = [], 0, self.room
+        """Pieces of about ``most`` documents; the first ones are uploaded while there is room."""
+        pieces, first, free = [], 0, self.room
         while first < len(self._bounds) - 1:
             start = int(self._bounds[first])
             last = int(np.searchsorted(self._bounds, start + most, side="right")) - 1
             last = min(max(last, first + 1), len(self._bounds) - 1)
             docs = slice(start, int(self._bounds[last]))
-            left -= (docs.stop - docs.start) * of_row
-            found.append(_Piece(first, last, docs, self._stays(docs) if left >= 0 else None))
+            free -= (docs.stop - docs.start) * of_row
+            pieces.append(_Piece(first, last, docs, self._stays(docs) if free >= 0 else None))
             first = last
-        return found
+        return pieces
 
     def _stays(self, docs: slice) -> Any:
-        """The rows of some documents, in their order, on the card."""
         rows = self.rows[docs]
         return upload_rows(self.X, rows, cuda.device_array((len(rows), self.n_features), self.X.dtype))
 
     def _there(self, piece: _Piece) -> tuple[Any, Any]:
-        """The rows of a piece on the card, and their numbers."""
-        many = piece.docs.stop - piece.docs.start
+        n_docs = piece.docs.stop - piece.docs.start
         X = piece.rows
         if X is None:
-            X = upload_rows(self.X, self.rows[piece.docs], self._buffer[:many])
-        return X, self._numbers[:many]
+            X = upload_rows(self.X, self.rows[piece.docs], self._buffer[:n_docs])
+        return X, self._numbers[:n_docs]
 
-    def score(self, weights: Array) -> None:
-        """Compute the scores of all documents, unless they are those of these weights already."""
-        if self._scored is not None and np.array_equal(weights, self._scored):
-            return
+    def _score(self, weights: Array) -> None:
         for piece in self._pieces:
             score_there(*self._there(piece), weights, self.scores[piece.docs])
-        self._scored = weights.copy()
 
     def planes(self, blocks: Array, inverse: Array) -> Array:
         """Σ coef · row over each block of queries, times ``inverse``."""
@@ -120,5 +112,5 @@ class Streamed(Arranged):
         return np.asarray(self._found.copy_to_host())
 
     def _rows_of(self, chosen: Array) -> Array:
-        found = self.X[self.rows[chosen]]
-        return np.asarray(found.toarray() if sparse.issparse(found) else found, np.float64)
+        rows = self.X[self.rows[chosen]]
+        return np.asarray(rows.toarray() if sparse.issparse(rows) else rows, np.float64)

@@ -1,4 +1,4 @@
-"""nDCG on the map of positions, on the card: the programme over how many documents were taken of each grade.
+"""nDCG on the map of positions, on the card: a dynamic programme over the number of documents taken of each grade.
 
 The states, numbers of documents taken of every grade, are those of `rankwright.measures.oracles.position_decay`; all
 with the same total are found side by side. A state's numbers are kept in one word, 8 bits each, their total on top.
@@ -25,7 +25,7 @@ _MOST_RANKS = 126  # a total has 7 bits
 def packed_grades(
     labels: Array, indptr: Array, parameters: Array, means: Array, gains: Array
 ) -> tuple[Array, int] | None:
-    """What the kernel needs to know of labels, in one array, and the cells of the largest table; None if too large.
+    """The kernel's view of the labels in one array, and the cells of the largest table; None if too large.
 
     In the array: the mean weight and the grade of every document; for every query the number of its first grade, then
     how many documents each grade has, and its gain; last, the number of queries.
@@ -88,7 +88,7 @@ def came_from(
     cell: int, word: int, grades: int, sizes: Any, gains: Any, ranks: int, ordered: Any, decay: float, discount: float,
     values: Any,
 ) -> int:  # fmt: skip
-    """The grade that is best taken last in a state; its value is left there."""
+    """The grade that is best taken last in a state; writes its value."""
     stride, before, best, picked = 1, 0, 0.0, -1
     total = 0
     for grade in range(grades):
@@ -109,14 +109,14 @@ def came_from(
 
 @cuda.jit(device=True)
 def marked(cells: int, grades: int, sizes: Any, ranks: int, words: Any) -> None:
-    """The numbers of every state, and their total."""
+    """Mark the grade words of every state; returns their total."""
     for cell in range(cuda.threadIdx.x, cells, cuda.blockDim.x):
-        left, word, total = cell, 0, 0
+        remainder, word, total = cell, 0, 0
         for back in range(grades):
             grade = grades - 1 - back
             base = min(int64(sizes[grade]), ranks) + 1
-            taken = left % base
-            left //= base
+            taken = remainder % base
+            remainder //= base
             word |= taken << (8 * grade)
             total += taken
         words[cell] = word | (total << 56 if total <= ranks else 127 << 56)
@@ -128,7 +128,7 @@ def traced(
     ranks: int, grades: int, state: int, sizes: Any, gains: Any, ordered: Any, spots: Any, decay: Any, discount: Any,
     words: Any, values: Any, path: Any,
 ) -> float:  # fmt: skip
-    """For every rank of the best ranking, the rank in score order of the document there; its loss. By one thread."""
+    """Rank in score order of the document at each rank of the best ranking, and its loss; by one thread."""
     loss, cell, seen = 1.0, state, 0
     for rank in range(ranks - 1, -1, -1):
         grade = came_from(cell, words[cell], grades, sizes, gains, ranks, ordered, decay[rank], discount[rank], values)
@@ -153,20 +153,20 @@ def set_positions(
 ) -> None:  # fmt: skip
     """Coefficients of documents at the ranks of a path, and of the others, below it in score order."""
     for i in range(cuda.threadIdx.x, n, cuda.blockDim.x):
-        own, above = -1, 0
+        best, above = -1, 0
         for rank in range(ranks):
             if path[rank] == i:
-                own = rank
+                best = rank
             elif path[rank] < i:
                 above += 1
-        coef[start + places[i]] = means[start + places[i]] - decay[own if own >= 0 else ranks + i - above]
+        coef[start + places[i]] = means[start + places[i]] - decay[best if best >= 0 else ranks + i - above]
 
 
 @cuda.jit(device=True)
-def best_table(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> float:
+def best_table(query: Any, ranked: Any, setup: Any, coef: Any, room: Any) -> float:
     """The most violated ranking of a query; labels as `packed_grades` makes them."""
-    (q, n, start), (keys, places), (packed, parameters) = query, ranked, known
-    ordered, below, path, spots, part, left = room[0], room[1], whole(room[2]), whole(room[3]), room[4], room[5]
+    (q, n, start), (keys, places), (packed, parameters) = query, ranked, setup
+    ordered, below, path, spots, part, spare = room[0], room[1], whole(room[2]), whole(room[3]), room[4], room[5]
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     n_docs, n_queries = coef.size, int64(packed[packed.size - 1])
     kinds, heads = packed[n_docs : 2 * n_docs], packed[2 * n_docs : 2 * n_docs + n_queries + 1]
@@ -180,7 +180,7 @@ def best_table(query: Any, ranked: Any, known: Any, coef: Any, room: Any) -> flo
     ranks, cells = min(int64(parameters[1]), n), 1
     for grade in range(grades):
         cells *= min(int64(sizes[grade]), ranks) + 1
-    words, values = whole(left[:cells]), left[cells : 2 * cells]
+    words, values = whole(spare[:cells]), spare[cells : 2 * cells]
     by_grade(n, kinds, start, keys, places, grades, ordered, spots, path, part)
     for i in range(t, n, threads):
         below[i] = decay[i] * (keys[i] - keys[0])

@@ -1,4 +1,4 @@
-"""What the threads of a block do together: sums, running sums, sorting, searching. The order of additions is fixed.
+"""Operations by all threads of a block: sums, running sums, sorting, searching. The order of additions is fixed.
 
 ``part`` is a place for one number per thread, whose number is a power of two. Every function is called by all threads,
 finds its arguments written, and leaves its results written (`cuda.syncthreads` before it returns).
@@ -28,7 +28,7 @@ __all__ = [
 
 @cuda.jit(device=True)
 def padded(n: int) -> int:
-    """The power of two from n on."""
+    """The smallest power of two that is at least n."""
     size = 1
     while size < n:
         size *= 2
@@ -37,13 +37,13 @@ def padded(n: int) -> int:
 
 @cuda.jit(device=True, inline="always")  # arrays cannot be returned
 def whole(array: Any) -> Any:
-    """The same bytes as whole numbers."""
+    """The same bytes as integers."""
     return array.view(np.int64)
 
 
 @cuda.jit(device=True)
 def add_up(value: Any, part: Any) -> Any:
-    """The sum of a number from every thread."""
+    """Sum over all threads of the block."""
     t, step = cuda.threadIdx.x, cuda.blockDim.x // 2
     part[t] = value
     cuda.syncthreads()
@@ -59,7 +59,7 @@ def add_up(value: Any, part: Any) -> Any:
 
 @cuda.jit(device=True)
 def best_of(value: Any, at: int, part: Any) -> int:
-    """The place of the largest of one value from every thread, of equal ones the first; −1 without a place."""
+    """Place of the largest of one value per thread, the first of equal ones; −1 without a place."""
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
     part[t] = value
     places = whole(part[threads : 2 * threads])
@@ -74,17 +74,16 @@ def best_of(value: Any, at: int, part: Any) -> int:
                 part[t], places[t] = part[t + step], other
         cuda.syncthreads()
         step //= 2
-    found = places[0]
+    winner = places[0]
     cuda.syncthreads()
-    return found
+    return winner
 
 
 @cuda.jit(device=True)
 def running(values: Any, n: int, part: Any) -> None:
-    """Replace every one of n values by the sum up to it."""
     t, threads = cuda.threadIdx.x, cuda.blockDim.x
-    each = (n + threads - 1) // threads
-    first, last = min(n, t * each), min(n, (t + 1) * each)
+    share = (n + threads - 1) // threads
+    first, last = min(n, t * share), min(n, (t + 1) * share)
     for i in range(first + 1, last):
         values[i] += values[i - 1]
     part[t] = values[last - 1] if last > first else 0
@@ -117,7 +116,7 @@ def scan(values: Any) -> None:
 
 @cuda.jit(device=True)
 def exchange(keys: Any, places: Any, size: int, first: int, width: int, apart: int) -> None:
-    """One step of sorting, for places from ``first`` on: numbers that are ``apart`` change places if they should."""
+    """One step of sorting, from place ``first`` on: swap keys ``apart`` places apart that are out of order."""
     for i in range(cuda.threadIdx.x, size // 2, cuda.blockDim.x):
         a = 2 * i - (i & (apart - 1))
         b = a + apart
@@ -130,22 +129,22 @@ def exchange(keys: Any, places: Any, size: int, first: int, width: int, apart: i
 
 @cuda.jit(device=True)
 def exchange_near(keys: Any, places: Any, size: int, width: int, last: int, near: Any) -> None:
-    """The steps of widths from ``width`` to ``last`` that stay within chunks, each chunk brought to shared memory."""
+    """The steps of widths ``width`` to ``last`` that stay within chunks, each chunk in shared memory."""
     t, threads, chunk = cuda.threadIdx.x, cuda.blockDim.x, near.size // 2
-    own, own_places = near[:chunk], whole(near[chunk:])
+    near_keys, near_places = near[:chunk], whole(near[chunk:])
     for first in range(0, size, chunk):
         for i in range(t, chunk, threads):
-            own[i], own_places[i] = keys[first + i], places[first + i]
+            near_keys[i], near_places[i] = keys[first + i], places[first + i]
         cuda.syncthreads()
-        now = width
-        while now <= last:
-            apart = min(now, chunk) // 2
+        current_width = width
+        while current_width <= last:
+            apart = min(current_width, chunk) // 2
             while apart > 0:
-                exchange(own, own_places, chunk, first, now, apart)
+                exchange(near_keys, near_places, chunk, first, current_width, apart)
                 apart //= 2
-            now *= 2
+            current_width *= 2
         for i in range(t, chunk, threads):
-            keys[first + i], places[first + i] = own[i], own_places[i]
+            keys[first + i], places[first + i] = near_keys[i], near_places[i]
         cuda.syncthreads()
 
 
@@ -211,7 +210,7 @@ def up_to(counts: Any, first: int, last: int, value: int) -> int:
 
 @cuda.jit(device=True)
 def rising(values: Any, first: int, stride: int, n: int, part: Any) -> None:
-    """Raise each of the n values at first, first + stride … to the largest before it; n is at most that of threads."""
+    """Raise each of n values, a ``stride`` apart, to the largest before it; n is at most the number of threads."""
     t, step = cuda.threadIdx.x, 1
     if t < n:
         part[t] = values[first + stride * t]

@@ -17,7 +17,8 @@ from rankwright.data import sparse
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import source_of, stored
-from rankwright.data.statistics import Statistics, statistics_of
+from rankwright.data.places import Orders, Place
+from rankwright.data.statistics import Statistics
 from rankwright.gpu import order
 from rankwright.gpu.arranged import Arranged, launches
 from rankwright.gpu.card import blocks as blocks_of
@@ -27,17 +28,7 @@ from rankwright.gpu.scoring import score_there, weights_of
 from rankwright.gpu.statistics import statistics_on
 from rankwright.gpu.streamed import Streamed
 from rankwright.measures.forms import Oracle
-from rankwright.objectives.canonical import Canonical, label_factors, mixture
-
-__all__ = [
-    "card_scores",
-    "card_statistics",
-    "features_there",
-    "fits",
-    "make_hinges",
-    "ranked",
-    "streamed_hinges",
-]
+from rankwright.objectives.canonical import in_content_order, label_factors, mixture
 
 Array = npt.NDArray[Any]
 _THREADS = 4 if is_simulated() else 128
@@ -61,7 +52,12 @@ def fits(data: RankingData) -> bool:
     """Whether the features are on the card, or have room there."""
     X = stored(data)[0]
     size = X.shape[0] * X.shape[1] * X.dtype.itemsize
-    return vars(source_of(data)).get("_on_card") is not None or size <= _SHARE * free_bytes()
+    return is_there(data) or size <= _SHARE * free_bytes()
+
+
+def is_there(data: RankingData) -> bool:
+    """Whether the features are on the card."""
+    return vars(source_of(data)).get("_on_card") is not None
 
 
 def features_there(data: RankingData) -> Any:
@@ -83,12 +79,42 @@ def _dense_there(X: Any) -> Any:
     return found
 
 
-def card_scores(model: Any, data: RankingData) -> Array:
-    """The scores of a linear model for the documents of a data set, in its order."""
-    X, (rows, _, _) = features_there(data), _rows(data)
-    scores = cuda.device_array(data.n_docs, np.float64)
-    score_there(X, rows, weights_of(model, data.n_features, data.feature_names), scores)
-    return np.asarray(scores.copy_to_host())
+class OnDevice(Place):
+    """Features on the card: it reads, scores and ranks them."""
+
+    def __init__(self, data: RankingData) -> None:
+        super().__init__(data)
+        if data.n_docs:
+            features_there(data)
+
+    def statistics(self, threads: int = 1, *, summed: bool = True) -> Statistics:
+        """The statistics of the features, which are kept with the data; the same numbers as the CPU's."""
+        data = self.data
+        kept: Statistics | None = vars(data).get("_statistics")
+        if data.n_docs and (kept is None or (summed and kept.sums is None)):
+            read = statistics_on(features_there(data), _rows(data)[0], summed=summed)
+            if read is not None:
+                vars(data)["_statistics"] = read
+        return super().statistics(threads, summed=summed)
+
+    def scores(self, model: Any, missing_as_zero: bool = False) -> Array:
+        """The scores of a linear model in the data's own order."""
+        weights = weights_of(model, self.data.n_features, self.data.feature_names)
+        return np.asarray(self._scored(weights, _rows(self.data)[0]).copy_to_host())
+
+    def orders(self, model: Any) -> Orders:
+        """The rank orders by a linear model, as a function of the documents of some queries and their boundaries."""
+        weights = weights_of(model, self.data.n_features, self.data.feature_names)
+        rows, _, indptr = _rows(self.data)
+        places = cuda.device_array(self.data.n_docs, np.int32)
+        _sort_queries(self.data, indptr, self._scored(weights, rows), places)
+        ranked = places.copy_to_host()
+        return lambda docs, bounds: ranked[docs] + np.repeat(bounds[:-1], np.diff(bounds))
+
+    def _scored(self, weights: Array, rows: Any) -> Any:
+        scores = cuda.device_array(self.data.n_docs, np.float64)
+        score_there(features_there(self.data), rows, weights, scores)
+        return scores
 
 
 def _rows(data: RankingData) -> tuple[Any, Any, Any]:
@@ -99,72 +125,82 @@ def _rows(data: RankingData) -> tuple[Any, Any, Any]:
     return rows, starts, indptr
 
 
-def card_statistics(data: RankingData, threads: int = 1, *, summed: bool = True) -> Statistics:
-    """The statistics of a data set, read on the card and kept with the data; the same numbers as the CPU's."""
-    known: Statistics | None = vars(data).get("_statistics")
-    if known is None or (summed and known.sums is None):
-        can = data.n_docs and fits(data)
-        found = statistics_on(features_there(data), _rows(data)[0], summed=summed) if can else None
-        if found is not None:
-            vars(data)["_statistics"] = found
-    return statistics_of(data, threads, summed=summed)
-
-
-def make_hinges(
+def hinges_there(
     data: RankingData,
-    labels: Sequence[Array],
     oracles: Sequence[Oracle],
+    labels: Sequence[Array],
     costs: Sequence[Array],
     weights: Array,
-    found: Statistics,
+    low: Array,
+    high: Array,
     scale: Array,
     blocks: Array,
     threads: int,
 ) -> list[CudaHinge]:
     """A hinge for every loss, over one arrangement of the data in the order of its content.
 
+    Features that are on the card are ordered there; others travel there in every pass, as far as they have no room.
+
     Parameters
     ----------
     data : RankingData
         The training set.
-    labels, oracles, costs : sequence
-        For each loss: labels of the documents and costs of the queries as the data has them, and the oracle.
+    oracles, labels, costs : sequence
+        For each loss: the oracle, labels of the documents and costs of the queries as the data has them.
     weights : ndarray
         Weights of the queries, which decide between queries of equal content.
-    found : Statistics
-        Of the features.
+    low, high : ndarray
+        The smallest and the largest value of every feature.
     scale, blocks, threads
         As for `StructuredHinge`.
     """
+    arrange = _arranged if is_there(data) else _streamed
+    arranged, labels, costs = arrange(data, labels, costs, weights, low, high, blocks, threads)
+    every: Any = range(data.n_docs)
+    return [
+        CudaHinge(arranged, every, own, arranged.indptr, oracle, cost, scale, blocks, threads)
+        for own, oracle, cost in zip(labels, oracles, costs, strict=True)
+    ]
+
+
+def _arranged(
+    data: RankingData, labels: Sequence[Array], costs: Sequence[Array], weights: Array, low: Array, high: Array, *_: Any
+) -> tuple[Arranged, list[Any], list[Array]]:
+    """Features, labels and costs in the order of content, found on the card."""
     X, (rows, starts, indptr) = features_there(data), _rows(data)
     there = [upload(np.ascontiguousarray(of_loss, np.float64)) for of_loss in labels]
-    places, means = _ordered(data, X, rows, indptr, there, labels, found)
+    places, means = _ordered(data, X, rows, indptr, there, labels, low, high)
     queries = np.lexsort((weights, means))
     moved = sizes_to_indptr(data.sizes[queries])
     docs = cuda.device_array(data.n_docs, np.int64)
     order.gather_docs[blocks_of(data.n_queries), _THREADS](
         places, indptr, starts, upload(queries), upload(moved), docs, rows
     )
-    arranged = Arranged(X, rows, moved)
-    hinges = []
-    for of_loss, oracle, cost in zip(there, oracles, costs, strict=True):
+    ordered = []
+    for of_loss in there:
         own = cuda.device_array(data.n_docs, np.float64)
         order.gather_labels[_GRID, _THREADS](of_loss, docs, own)
-        every: Any = range(data.n_docs)
-        hinges.append(CudaHinge(arranged, every, own, moved, oracle, cost[queries], scale, blocks, threads))
-    return hinges
+        ordered.append(own)
+    return Arranged(X, rows, moved), ordered, [cost[queries] for cost in costs]
 
 
-def ranked(data: RankingData, coef: Array) -> Array:
-    """The rank order of every query's documents by linear weights, equal scores in their order: places in the query.
-
-    It is that of `rankwright.data.order.rank_order` without document ids.
-    """
-    X, (rows, _, indptr) = features_there(data), _rows(data)
-    scores, places = cuda.device_array(data.n_docs, np.float64), cuda.device_array(data.n_docs, np.int32)
-    score_there(X, rows, coef, scores)
-    _sort_queries(data, indptr, scores, places)
-    return np.asarray(places.copy_to_host())
+def _streamed(
+    data: RankingData,
+    labels: Sequence[Array],
+    costs: Sequence[Array],
+    weights: Array,
+    low: Array,
+    high: Array,
+    blocks: Array,
+    threads: int,
+) -> tuple[Streamed, list[Any], list[Array]]:
+    """The same, found on the CPU; as many features stay on the card as have room."""
+    found, labels, costs = in_content_order(data, labels, costs, weights, low, high, threads)
+    X = stored(data)[0]
+    room = int(_SHARE * free_bytes()) - _PER_DOCUMENT * data.n_docs
+    X = X if sparse.issparse(X) else np.asarray(X)
+    arranged = Streamed(X, found.rows, found.indptr, blocks=blocks, room=room)
+    return arranged, [upload(own.astype(np.float64)) for own in labels], list(costs)
 
 
 def _sort_queries(data: RankingData, indptr: Any, keys: Any, places: Any) -> Any:
@@ -177,33 +213,19 @@ def _sort_queries(data: RankingData, indptr: Any, keys: Any, places: Any) -> Any
     return means
 
 
-def streamed_hinges(
-    X: Any,
-    order: Canonical,
-    labels: Sequence[Array],
-    oracles: Sequence[Oracle],
-    costs: Sequence[Array],
-    scale: Array,
-    blocks: Array,
-    threads: int,
-) -> list[CudaHinge]:
-    """The same for an order that is known, with features that need not fit the card; labels and costs in that order."""
-    n_docs = len(order.rows)
-    room = int(_SHARE * free_bytes()) - _PER_DOCUMENT * n_docs
-    arranged = Streamed(X if sparse.issparse(X) else np.asarray(X), order.rows, order.indptr, blocks=blocks, room=room)
-    every: Any = range(n_docs)
-    return [
-        CudaHinge(arranged, every, upload(own.astype(np.float64)), order.indptr, oracle, cost, scale, blocks, threads)
-        for own, oracle, cost in zip(labels, oracles, costs, strict=True)
-    ]
-
-
 def _ordered(
-    data: RankingData, X: Any, rows: Any, indptr: Any, there: list[Any], labels: Sequence[Array], found: Statistics
+    data: RankingData,
+    X: Any,
+    rows: Any,
+    indptr: Any,
+    there: list[Any],
+    labels: Sequence[Array],
+    low: Array,
+    high: Array,
 ) -> tuple[Any, Array]:
     """The places of the documents of every query in order, on the card, and the number that queries are sorted by."""
     keys, places = cuda.device_array(data.n_docs, np.float64), cuda.device_array(data.n_docs, np.int64)
-    score_there(X, rows, mixture(found.low, found.high), keys)
+    score_there(X, rows, mixture(low, high), keys)
     for of_loss, factor in zip(there, label_factors(labels), strict=True):
         if factor:
             order.add_labels[_GRID, _THREADS](of_loss, factor, keys)

@@ -10,10 +10,9 @@ from typing import Any
 
 from rankwright.errors import InputError, InputWarning
 from rankwright.importing import catboost, lightgbm, ranklib, svm, xgboost
-from rankwright.importing.result import Imported
-from rankwright.importing.source import ModelFile, Settings
+from rankwright.importing.source import Imported, ImportSettings, ModelFile
 from rankwright.importing.ubjson import parse_ubjson
-from rankwright.importing.xgboost_dump import read_dump
+from rankwright.importing.xgboost import read_dump
 from rankwright.models.saving import SavedModel
 
 __all__ = ["KINDS", "import_model"]
@@ -41,11 +40,11 @@ _UBJSON_SIZES = b"iUIlL$#"
 
 @dataclass(frozen=True)
 class _Format:
-    """A kind of file, and how the model is read."""
+    """A kind of file and its reader."""
 
     kind: str
     title: str
-    read: Callable[[Settings], Imported]
+    read: Callable[[ImportSettings], Imported]
 
 
 def import_model(
@@ -109,26 +108,26 @@ def import_model(
             raise InputError(f"{name} is {value!r}; expected a whole number of at least 0")
     file = ModelFile.read(path)
     try:
-        found = _format_of(file)
-        if kind is not None and found.kind != kind:
-            raise file.error(f"is a model of {found.title}; expected one of {KINDS[kind]}")
-        imported = found.read(Settings(first_feature, n_features, all_trees, constant))
+        file_format = _format_of(file)
+        if kind is not None and file_format.kind != kind:
+            raise file.error(f"is a model of {file_format.title}; expected one of {KINDS[kind]}")
+        imported = file_format.read(ImportSettings(first_feature, n_features, all_trees, constant))
     except InputError as error:
         raise InputError(error.message, path, error.line) from None
     for notice in imported.notices:
         warnings.warn(f"{path}: {notice}", InputWarning, stacklevel=2)
     facts = {key: value for key, value in imported.facts.items() if value != ""}
-    return SavedModel(imported.model, found.kind, training={"imported from": found.title, **facts})
+    return SavedModel(imported.model, file_format.kind, training={"imported from": file_format.title, **facts})
 
 
 def _format_of(file: ModelFile) -> _Format:
-    """The format of a file, found by content."""
+    """Detect the format of a file by its content."""
     content = file.content
     if not content.strip():
         raise file.error(f"is empty; expected {_UNDERSTOOD}")
-    for start, (what, expected) in _REFUSED.items():
+    for start, (problem, expected) in _REFUSED.items():
         if content.startswith(start):
-            raise file.error(f"{what}; {expected}")
+            raise file.error(f"{problem}; {expected}")
     if content[:1] == b"{" and content[1:2] and content[1:2] in _UBJSON_SIZES:
         return _json_format(file, parse_ubjson(content))
     start = content.lstrip()[:1]
@@ -144,7 +143,7 @@ def _json_format(file: ModelFile, value: Any) -> _Format:
         return _Format("lightgbm", "LightGBM", lambda settings: lightgbm.read_json(file, settings, value))
     if isinstance(value, dict) and "features_info" in value:
         return _Format("catboost", "CatBoost", lambda settings: catboost.read(file, settings, value))
-    if isinstance(value, list) and value and all(isinstance(one, dict) for one in value) and "nodeid" in value[0]:
+    if isinstance(value, list) and value and all(isinstance(tree, dict) for tree in value) and "nodeid" in value[0]:
         return _Format("xgboost", "XGBoost", lambda settings: read_dump(file, settings, value))
     raise file.error(f"is JSON, but not {_UNDERSTOOD}; expected one")
 

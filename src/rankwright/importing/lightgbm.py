@@ -15,13 +15,9 @@ from itertools import pairwise
 from typing import Any
 
 from rankwright.errors import InputError, shown
-from rankwright.importing.nodes import Nodes, tree_model
-from rankwright.importing.result import Imported
-from rankwright.importing.source import Facts, ModelFile, Settings, number_of, numbers_of, whole_of
-from rankwright.importing.zero_missing import MOST_NODES, ZERO, expanded
+from rankwright.importing.nodes import MAX_NODES, ZERO, Nodes, expanded, tree_model
+from rankwright.importing.source import Facts, Imported, ImportSettings, ModelFile, number_of, numbers_of, whole_of
 from rankwright.models.trees.categories import MOST_CATEGORIES
-
-__all__ = ["read_json", "read_text"]
 
 _CATEGORICAL, _DEFAULT_LEFT = 1, 2  # bits of decision_type; the next two are the missing type
 _NONE, _ZERO, _NAN = 0, 1, 2
@@ -34,7 +30,7 @@ _BELOW_ZERO = math.nextafter(-ZERO, -math.inf)
 
 @dataclass
 class _Trees:
-    """What both forms of a file hold."""
+    """The contents of a file, in either format."""
 
     file: ModelFile
     n_features: int
@@ -49,23 +45,23 @@ class _Trees:
         """Add a tree."""
         try:
             nodes.order()
-            room = MOST_NODES - sum(map(len, self.trees))
+            room = MAX_NODES - sum(map(len, self.trees))
             self.trees.append(expanded(nodes, default_left, room) if default_left else nodes)
         except InputError as error:
             raise self.file.error(f"{where}: {error.message}", line) from None
 
-    def imported(self, settings: Settings) -> Imported:
-        """The model."""
+    def imported(self, settings: ImportSettings) -> Imported:
+        """Return the model with its facts and notices."""
         names = None if self.names == tuple(f"Column_{at}" for at in range(self.n_features)) else self.names
         factor = 1.0 / max(1, len(self.trees)) if self.average else 1.0
         model = tree_model(
-            self.file, settings, self.trees, numbered_from=0, known=self.n_features, names=names,
+            self.file, settings, self.trees, numbered_from=0, n_in_file=self.n_features, names=names,
             categories=self._categories(), factors=[factor] * len(self.trees),
         )  # fmt: skip
         notices = []
         if (self.objective.split() or [""])[0] not in _AS_IS or "sqrt" in self.objective.split():
-            what = f"scores are those before LightGBM transforms them for the objective {self.objective}"
-            notices.append(f"{what} (predict(raw_score=True)): the ranking is the same")
+            message = f"scores are those before LightGBM transforms them for the objective {self.objective}"
+            notices.append(f"{message} (predict(raw_score=True)): the ranking is the same")
         return Imported(model, {"objective": self.objective, "trees": len(self.trees)}, tuple(notices))
 
     def _categories(self) -> dict[int, tuple[Any, ...]]:
@@ -76,31 +72,33 @@ class _Trees:
                 if subset is not None:
                     codes.setdefault(feature, set()).update(subset)
         given = self._pandas_values(codes)
-        found: dict[int, tuple[Any, ...]] = {}
+        categories: dict[int, tuple[Any, ...]] = {}
         for feature, used in codes.items():
             listed = sorted(used)  # others go right, as missing ones do
             if len(listed) > MOST_CATEGORIES:
-                what = f"splits on {len(listed):,} categories of the feature {self.names[feature]!r}"
-                raise self.file.error(f"{what}; expected at most {MOST_CATEGORIES}")
+                problem = f"splits on {len(listed):,} categories of the feature {self.names[feature]!r}"
+                raise self.file.error(f"{problem}; expected at most {MOST_CATEGORIES}")
             values = given.get(feature)
             if values is not None and listed and listed[-1] >= len(values):
                 raise self.file.error(f"a category of {self.names[feature]!r} is not among those of pandas_categorical")
-            found[feature] = tuple(listed) if values is None else tuple(values[code] for code in listed)
+            categories[feature] = tuple(listed) if values is None else tuple(values[code] for code in listed)
             place = {code: at for at, code in enumerate(listed)}
             for nodes in self.trees:
                 nodes.subset = [
-                    one if one is None or own != feature else tuple(place[code] for code in one)
-                    for own, one in zip(nodes.feature, nodes.subset, strict=True)
+                    split_set
+                    if split_set is None or split_feature != feature
+                    else tuple(place[code] for code in split_set)
+                    for split_feature, split_set in zip(nodes.feature, nodes.subset, strict=True)
                 ]
-        return found
+        return categories
 
     def _pandas_values(self, codes: Mapping[int, Any]) -> dict[int, Any]:
         """The values that codes stand for, where the model was trained on a data frame of pandas."""
         if not self.pandas or not codes:
             return {}
-        if len(self.pandas) != len(self.categorical) or not all(isinstance(one, list) for one in self.pandas):
-            what = f"has the categories of {len(self.pandas)} columns of pandas for {len(self.categorical)} features"
-            raise self.file.error(f"{what}, so which are whose is not known; expected as many")
+        if len(self.pandas) != len(self.categorical) or not all(isinstance(values, list) for values in self.pandas):
+            problem = f"has the categories of {len(self.pandas)} columns of pandas for {len(self.categorical)} features"
+            raise self.file.error(f"{problem}, so which are whose is not known; expected as many")
         return dict(zip(self.categorical, self.pandas, strict=True))
 
 
@@ -115,14 +113,14 @@ def _numeric(threshold: float, kind: int, default_left: bool) -> tuple[float, bo
 
 def _check_head(file: ModelFile, classes: int, per_iteration: int, line: int | None = None) -> None:
     if classes > 1 or per_iteration > 1:
-        what = f"is a model of {max(classes, per_iteration)} classes"
-        raise file.error(f"{what}; expected one that gives one score: a ranker, a regression or two classes", line)
+        problem = f"is a model of {max(classes, per_iteration)} classes"
+        raise file.error(f"{problem}; expected one that gives one score: a ranker, a regression or two classes", line)
 
 
 # The text form
 
 
-def read_text(file: ModelFile, settings: Settings) -> Imported:
+def read_text(file: ModelFile, settings: ImportSettings) -> Imported:
     """Read the text that ``save_model`` writes."""
     blocks = list(_blocks(file))
     head, head_line = blocks[0]
@@ -138,18 +136,18 @@ def read_text(file: ModelFile, settings: Settings) -> Imported:
     _check_head(file, classes, per_iteration, line)
     names, infos = tuple(words["feature_names"].split()), words.get("feature_infos", "").split()
     if len(names) != last + 1:
-        what = f"has {len(names):,} feature names for {last + 1:,} features"
-        raise file.error(f"{what}; expected one for each, without spaces", head["feature_names"][1])
+        problem = f"has {len(names):,} feature names for {last + 1:,} features"
+        raise file.error(f"{problem}; expected one for each, without spaces", head["feature_names"][1])
     categorical = tuple(at for at, info in enumerate(infos) if info != "none" and not info.startswith("["))
-    found = _Trees(
+    trees = _Trees(
         file, last + 1, names, words.get("objective", ""), "average_output" in words, categorical, _pandas(file)
     )
     for number, (block, start) in enumerate(blocks[1:]):
-        _add_text_tree(found, block, f"tree {number} (from 0)", start)
+        _add_text_tree(trees, block, f"tree {number} (from 0)", start)
     sizes = words.get("tree_sizes")
-    if sizes is not None and len(sizes.split()) != len(found.trees):
-        raise file.error(f"has {len(found.trees):,} of {len(sizes.split()):,} trees; expected a complete file")
-    return found.imported(settings)
+    if sizes is not None and len(sizes.split()) != len(trees.trees):
+        raise file.error(f"has {len(trees.trees):,} of {len(sizes.split()):,} trees; expected a complete file")
+    return trees.imported(settings)
 
 
 def _blocks(file: ModelFile) -> Iterator[tuple[dict[str, tuple[str, int]], int]]:
@@ -174,15 +172,15 @@ def _pandas(file: ModelFile) -> list[Any] | None:
     for number in range(len(file.lines), 0, -1):
         if file.lines[number - 1].startswith(key):
             try:
-                found = json.loads(file.lines[number - 1][len(key) :])
+                columns = json.loads(file.lines[number - 1][len(key) :])
             except (ValueError, RecursionError):
                 raise file.error("pandas_categorical is not JSON; expected a complete file", number) from None
-            return found if isinstance(found, list) else None
+            return columns if isinstance(columns, list) else None
     return None
 
 
-def _add_text_tree(found: _Trees, block: dict[str, tuple[str, int]], where: str, start: int) -> None:
-    file = found.file
+def _add_text_tree(trees: _Trees, block: dict[str, tuple[str, int]], where: str, start: int) -> None:
+    file = trees.file
 
     def values(key: str, size: int | None) -> list[float]:
         text, line = block.get(key, ("", start))
@@ -191,26 +189,28 @@ def _add_text_tree(found: _Trees, block: dict[str, tuple[str, int]], where: str,
             raise file.error(f"{where}: {key} has {len(numbers):,} numbers; expected {size:,}", line)
         return numbers
 
-    def whole(key: str, size: int | None) -> list[int]:
+    def integers(key: str, size: int | None) -> list[int]:
         numbers = values(key, size)
-        if not all(math.isfinite(one) and one == int(one) for one in numbers):
+        if not all(math.isfinite(number) and number == int(number) for number in numbers):
             raise file.error(f"{where}: {key} has a number that is not whole", block.get(key, ("", start))[1])
-        return [int(one) for one in numbers]
+        return [int(number) for number in numbers]
 
-    if any(whole("is_linear", None)):
+    if any(integers("is_linear", None)):
         raise file.error(f"{where}: has linear models in its leaves; expected numbers (linear_tree=False)", start)
-    n_leaves = whole("num_leaves", 1)[0]
+    n_leaves = integers("num_leaves", 1)[0]
     if n_leaves < 1:
         raise file.error(f"{where}: has no leaves; expected at least one", start)
     nodes, n = Nodes(), n_leaves - 1
     leaf_value = values("leaf_value", n_leaves)
     counts: Sequence[float | None] = values("leaf_count", None) if n else ()
     counts = counts if len(counts) == n_leaves else [None] * n_leaves
-    features, kinds, limits = whole("split_feature", n), whole("decision_type", n), values("threshold", n)
+    features, kinds, limits = integers("split_feature", n), integers("decision_type", n), values("threshold", n)
     gains = values("split_gain", None) if "split_gain" in block else []
-    left, right = whole("left_child", n), whole("right_child", n)
+    left, right = integers("left_child", n), integers("right_child", n)
     sets = (
-        _text_sets(whole("cat_boundaries", None), whole("cat_threshold", None)) if 1 in (k & 1 for k in kinds) else []
+        _text_sets(integers("cat_boundaries", None), integers("cat_threshold", None))
+        if 1 in (k & 1 for k in kinds)
+        else []
     )
     zeros: dict[int, bool] = {}
     for at, (feature, kind, limit) in enumerate(zip(features, kinds, limits, strict=True)):
@@ -219,7 +219,7 @@ def _add_text_tree(found: _Trees, block: dict[str, tuple[str, int]], where: str,
             subset = sets[int(limit)] if math.isfinite(limit) and 0 <= limit < len(sets) else None
             if subset is None:
                 raise file.error(f"{where}: split {at} has no set of categories", start)
-        if not 0 <= feature < found.n_features or math.isnan(limit) or kind >> 2 > _NAN:
+        if not 0 <= feature < trees.n_features or math.isnan(limit) or kind >> 2 > _NAN:
             raise file.error(f"{where}: split {at} has an unknown feature, threshold or missing type", start)
         missing, default_left = kind >> 2, bool(kind & _DEFAULT_LEFT)
         limit, missing_left = _numeric(limit, missing, default_left) if subset is None else (0.0, False)
@@ -230,7 +230,7 @@ def _add_text_tree(found: _Trees, block: dict[str, tuple[str, int]], where: str,
             zeros[at] = default_left
     for value, count in zip(leaf_value, counts, strict=True):
         nodes.leaf(_finite(file, value, where, start), count)
-    found.add(nodes, zeros, where, start)
+    trees.add(nodes, zeros, where, start)
 
 
 def _finite(file: ModelFile, value: float | None, where: str, line: int | None = None) -> float:
@@ -252,7 +252,7 @@ def _text_sets(boundaries: list[int], words: list[int]) -> list[tuple[int, ...]]
 # The JSON form
 
 
-def read_json(file: ModelFile, settings: Settings, value: Any) -> Imported:
+def read_json(file: ModelFile, settings: ImportSettings, value: Any) -> Imported:
     """Read the JSON of ``dump_model``."""
     head = Facts.of(file, value)
     _check_head(file, head.whole("num_class", 1), head.whole("num_tree_per_iteration", 1))
@@ -265,46 +265,39 @@ def read_json(file: ModelFile, settings: Settings, value: Any) -> Imported:
     pandas = head.values.get("pandas_categorical")
     objective = str(head.values.get("objective", ""))
     average = head.values.get("average_output") is True
-    own = pandas if isinstance(pandas, list) else None
+    columns = pandas if isinstance(pandas, list) else None
     if head.whole("max_feature_idx") + 1 != len(names):
         raise head.error(f"has {len(names):,} feature names; expected one for each feature")
-    found = _Trees(file, len(names), names, objective, average, categorical, own)
+    trees = _Trees(file, len(names), names, objective, average, categorical, columns)
     for number, tree in enumerate(head.list("tree_info")):
         where = f"tree {number} (from 0)"
-        _add_json_tree(found, Facts.of(file, tree, where), where)
-    return found.imported(settings)
+        _add_json_tree(trees, Facts.of(file, tree, where), where)
+    return trees.imported(settings)
 
 
-def _add_json_tree(found: _Trees, tree: Facts, where: str) -> None:
-    nodes = Nodes()
+def _add_json_tree(trees: _Trees, tree: Facts, where: str) -> None:
     zeros: dict[int, bool] = {}
-    waiting: list[tuple[Any, tuple[int, bool] | None]] = [(tree.values.get("tree_structure"), None)]
-    while waiting:
-        value, at = waiting.pop()
-        facts = Facts.of(found.file, value, where)
+
+    def add(nodes: Nodes, value: Any) -> tuple[int, tuple[Any, Any] | None]:
+        facts = Facts.of(trees.file, value, where)
         if "leaf_coeff" in facts.values or "leaf_const" in facts.values:
             raise facts.error("has linear models in its leaves; expected numbers (linear_tree=False)")
-        if "split_feature" in facts.values:
-            node, zero_left = _json_split(found, nodes, facts)
-            if zero_left is not None:
-                zeros[node] = zero_left
-            waiting += [
-                (facts.values.get("left_child"), (node, True)),
-                (facts.values.get("right_child"), (node, False)),
-            ]
-        else:
-            count = number_of(facts.values.get("leaf_count"))
-            node = nodes.leaf(_finite(found.file, number_of(facts.values.get("leaf_value")), where), count)
-        if at is not None:
-            (nodes.left if at[1] else nodes.right)[at[0]] = node
-    found.add(nodes, zeros, where)
+        if "split_feature" not in facts.values:
+            leaf_value = _finite(trees.file, number_of(facts.values.get("leaf_value")), where)
+            return nodes.leaf(leaf_value, number_of(facts.values.get("leaf_count"))), None
+        node, zero_left = _json_split(trees, nodes, facts)
+        if zero_left is not None:
+            zeros[node] = zero_left
+        return node, (facts.values.get("left_child"), facts.values.get("right_child"))
+
+    trees.add(Nodes.nested(tree.values.get("tree_structure"), add), zeros, where)
 
 
-def _json_split(found: _Trees, nodes: Nodes, facts: Facts) -> tuple[int, bool | None]:
+def _json_split(trees: _Trees, nodes: Nodes, facts: Facts) -> tuple[int, bool | None]:
     """Add a split; where 0 goes if the split takes it for missing."""
     feature, gain = facts.whole("split_feature"), number_of(facts.values.get("split_gain"))
-    if feature >= found.n_features:
-        raise facts.error(f"splits on feature {feature}; expected one of {found.n_features:,}, from 0")
+    if feature >= trees.n_features:
+        raise facts.error(f"splits on feature {feature}; expected one of {trees.n_features:,}, from 0")
     if facts.values.get("decision_type") == "==":
         codes = [whole_of(word) for word in str(facts.values.get("threshold")).split("||")]
         if any(code is None for code in codes):

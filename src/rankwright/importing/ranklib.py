@@ -1,33 +1,154 @@
 """RankLib: model files of all its rankers.
 
 RankLib computes with float32 features, numbered from 1, and takes missing ones as 0. Its files start with lines ``##``
-that name the ranker; then come trees in tags, weights ``feature:weight``, steps ``feature:threshold:weight``, or the
-weights of a net.
+that name the ranker; then come trees, weights ``feature:weight``, steps ``feature:threshold:weight``, or the weights of
+a net. Trees are tags (ensemble, tree, split, feature, threshold and output), read without an XML library; x ≤ threshold
+goes left.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from rankwright.data.matching import most_features
 from rankwright.errors import shown
-from rankwright.importing.float32 import at_most, single
 from rankwright.importing.nodes import Nodes, feature_count, tree_model, with_constant
-from rankwright.importing.ranklib_trees import read_ensembles
-from rankwright.importing.result import Imported
-from rankwright.importing.source import ModelFile, Settings, numbers_of, whole_of
+from rankwright.importing.source import Imported, ImportSettings, ModelFile, number_of, numbers_of, whole_of
 from rankwright.models.linear import LinearModel
 from rankwright.models.net import NetModel
+from rankwright.models.trees.float32 import from_at_most, single
 
-__all__ = ["read"]
+_TAG = re.compile(r"<([^<>]*)>([^<>]*)")
+_ATTRIBUTE = re.compile(r"""(\w+)\s*=\s*["']([^"']*)["']""")
+_INSIDE = {"ensemble": "", "tree": "ensemble", "split": "tree split", "feature": "split", "threshold": "split"}
+_INSIDE["output"] = "split"
+
+
+@dataclass
+class _Split:
+    """A split or a leaf that is being read."""
+
+    line: int
+    place: str | None = None
+    feature: int | None = None
+    threshold: float | None = None
+    output: float | None = None
+    children: list[tuple[int, str | None]] = field(default_factory=list)
+
+
+def read_ensembles(file: ModelFile, body: list[tuple[int, str]]) -> list[list[tuple[Nodes, float]]]:
+    """The trees of each ensemble, with their weights."""
+    return _Reader(file).read(body)
+
+
+class _Reader:
+    """Reads tags one after the other; what is open is on a stack."""
+
+    def __init__(self, file: ModelFile) -> None:
+        self.file = file
+        self.ensembles: list[list[tuple[Nodes, float]]] = []
+        self.open: list[str] = []
+        self.splits: list[_Split] = []
+        self.nodes, self.weight, self.root = Nodes(), 1.0, -1
+
+    def read(self, body: list[tuple[int, str]]) -> list[list[tuple[Nodes, float]]]:
+        line = 1
+        for line, text in body:
+            if _TAG.sub("", text).strip() and not text.startswith(("<?", "<!--")):
+                self._value(text, line)
+                continue
+            for tag, value in _TAG.findall(text):
+                if tag.startswith("/"):
+                    self._close(tag[1:].strip(), line)
+                elif not tag.startswith(("?", "!--")):
+                    self._start(tag, line)
+                    self._value(value, line)
+        if self.open or not self.ensembles:
+            raise self.file.error("ends inside its trees; expected a complete RankLib model", line)
+        return self.ensembles
+
+    def _start(self, tag: str, line: int) -> None:
+        name = (tag.split() or [""])[0]
+        within = self.open[-1] if self.open else ""
+        if name not in _INSIDE or within not in (_INSIDE[name].split() or [""]):
+            raise self.file.error(f"the tag {shown(tag)} inside {within or 'nothing'}; expected a RankLib model", line)
+        attributes = dict(_ATTRIBUTE.findall(tag))
+        if name == "ensemble":
+            self.ensembles.append([])
+        elif name == "tree":
+            weight = number_of(attributes.get("weight", "1"))
+            if weight is None or not math.isfinite(weight):
+                raise self.file.error(f"the weight of a tree is {shown(attributes.get('weight'))}", line)
+            self.nodes, self.weight, self.root = Nodes(), single(weight), -1
+        elif name == "split":
+            self.splits.append(_Split(line, attributes.get("pos")))
+        self.open.append(name)
+
+    def _value(self, text: str, line: int) -> None:
+        text = text.strip()
+        if not text:
+            return
+        name = self.open[-1] if self.open else ""
+        if name == "feature":
+            self.splits[-1].feature = whole_of(text)
+        elif name in ("threshold", "output"):
+            number = number_of(text)
+            setattr(self.splits[-1], name, None if number is None else single(number))
+        else:
+            raise self.file.error(f"{shown(text)} inside {name or 'nothing'}; expected a tag", line)
+
+    def _close(self, name: str, line: int) -> None:
+        if not self.open or self.open.pop() != name:
+            raise self.file.error(f"the tag '/{name}' closes nothing; expected a complete RankLib model", line)
+        if name == "split":
+            self._end_split(self.splits.pop(), line)
+        elif name == "tree":
+            if self.root < 0:
+                raise self.file.error("a tree without a split or an output", line)
+            self.ensembles[-1].append((_first(self.nodes, self.root), self.weight))
+
+    def _end_split(self, split: _Split, line: int) -> None:
+        if split.output is not None and not split.children and split.feature is None:
+            if not math.isfinite(split.output):
+                raise self.file.error("the output of a leaf is not a finite number", line)
+            node = self.nodes.leaf(split.output)
+        else:
+            places = [place for _, place in split.children]
+            sound = split.feature is not None and split.threshold is not None and not math.isnan(split.threshold)
+            if not sound or split.output is not None or places not in (["left", "right"], [None, None]):
+                raise self.file.error("expected a feature, a threshold, a left and a right part", split.line)
+            assert split.feature is not None
+            assert split.threshold is not None
+            children = (split.children[0][0], split.children[1][0])
+            node = self.nodes.split(split.feature, from_at_most(split.threshold), split.threshold >= 0, children)
+        if self.splits:
+            self.splits[-1].children.append((node, split.place))
+        elif self.root >= 0:
+            raise self.file.error("a second root of a tree; expected one", line)
+        else:
+            self.root = node
+
+
+def _first(nodes: Nodes, root: int) -> Nodes:
+    """The same nodes with the root first: children were read before their parents."""
+    last = len(nodes) - 1
+    for name in ("feature", "threshold", "missing_left", "left", "right", "value", "gain", "count", "subset"):
+        getattr(nodes, name).reverse()
+    nodes.left = [last - child if child >= 0 else child for child in nodes.left]
+    nodes.right = [last - child if child >= 0 else child for child in nodes.right]
+    assert root == last
+    return nodes
+
 
 _SIGMOID = "scores are those before RankLib's last sigmoid: the ranking is the same"
 
 
-def read(file: ModelFile, settings: Settings) -> Imported:
+def read(file: ModelFile, settings: ImportSettings) -> Imported:
     """Read a model file of RankLib."""
     body = [(number, text.strip()) for number, text in enumerate(file.lines, 1)]
     heads = [text[2:].strip() for _, text in body if text.startswith("##")]
@@ -37,14 +158,14 @@ def read(file: ModelFile, settings: Settings) -> Imported:
         raise file.error(f"is of the ranker {shown(name)}; expected one of: {', '.join(_READERS)}", 1)
     if not body:
         raise file.error("has no model after its first lines; expected a complete file", max(1, len(file.lines)))
-    found = _READERS[name](file, settings, body)
-    return Imported(found.model, {"ranker": name, **found.facts}, found.notices)
+    imported = _READERS[name](file, settings, body)
+    return Imported(imported.model, {"ranker": name, **imported.facts}, imported.notices)
 
 
 Lines = list[tuple[int, str]]
 
 
-def _ensembles(file: ModelFile, settings: Settings, body: Lines) -> Imported:
+def _ensembles(file: ModelFile, settings: ImportSettings, body: Lines) -> Imported:
     """Trees in tags; the score of several ensembles is their mean."""
     ensembles = read_ensembles(file, body)
     trees = [nodes for ensemble in ensembles for nodes, _ in ensemble]
@@ -58,7 +179,7 @@ def _pairs(file: ModelFile, body: Lines, parts: int) -> list[list[float]]:
     number, text = body[0]
     if len(body) > 1:
         raise file.error("a second line of weights; expected one", body[1][0])
-    found = []
+    pairs = []
     for word in text.partition("#")[0].split():
         fields = word.split(":")
         if len(fields) != parts or whole_of(fields[0]) is None:
@@ -67,19 +188,19 @@ def _pairs(file: ModelFile, body: Lines, parts: int) -> list[list[float]]:
         numbers = numbers_of(fields, file, number, "a weight")
         if not all(map(math.isfinite, numbers)):
             raise file.error(f"has {shown(word)}; expected finite numbers", number)
-        found.append(numbers)
-    return found
+        pairs.append(numbers)
+    return pairs
 
 
-def _linear(file: ModelFile, settings: Settings, body: Lines) -> Imported:
+def _linear(file: ModelFile, settings: ImportSettings, body: Lines) -> Imported:
     """Weights; that of feature 0 is a constant."""
     pairs = _pairs(file, body, 2)
     constant = sum(weight for feature, weight in pairs if feature == 0)
-    own = [(int(feature), weight) for feature, weight in pairs if feature > 0]
-    return Imported(with_constant(_weighted(file, settings, own), constant, settings))
+    weights = [(int(feature), weight) for feature, weight in pairs if feature > 0]
+    return Imported(with_constant(_weighted(file, settings, weights), constant, settings))
 
 
-def _weighted(file: ModelFile, settings: Settings, pairs: list[tuple[int, float]]) -> LinearModel:
+def _weighted(file: ModelFile, settings: ImportSettings, pairs: list[tuple[int, float]]) -> LinearModel:
     """A linear model; a feature may occur several times."""
     last = max((feature for feature, _ in pairs), default=0)
     if last > most_features(len(file.content)):
@@ -92,12 +213,12 @@ def _weighted(file: ModelFile, settings: Settings, pairs: list[tuple[int, float]
     return LinearModel(coef)
 
 
-def _steps(file: ModelFile, settings: Settings, body: Lines) -> Imported:
+def _steps(file: ModelFile, settings: ImportSettings, body: Lines) -> Imported:
     """RankBoost: a weight is added if a feature is above a threshold, which is a tree of one split."""
     trees = []
     for feature, threshold, weight in _pairs(file, body, 3):
         nodes = Nodes()
-        nodes.split(int(feature), at_most(_rounded_down(threshold)), threshold >= 0, (1, 2))
+        nodes.split(int(feature), from_at_most(_rounded_down(threshold)), threshold >= 0, (1, 2))
         nodes.leaf(0.0)
         nodes.leaf(weight)
         trees.append(nodes)
@@ -106,11 +227,11 @@ def _steps(file: ModelFile, settings: Settings, body: Lines) -> Imported:
 
 def _rounded_down(value: float) -> float:
     """The largest float32 up to a number: thresholds of RankBoost are float64, its features float32."""
-    found = single(value)
-    return found if found <= value else float(np.nextafter(np.float32(found), np.float32(-np.inf)))
+    rounded = single(value)
+    return rounded if rounded <= value else float(np.nextafter(np.float32(rounded), np.float32(-np.inf)))
 
 
-def _net(file: ModelFile, settings: Settings, body: Lines) -> Imported:
+def _net(file: ModelFile, settings: ImportSettings, body: Lines) -> Imported:
     """A net: features, number of hidden layers, units of each, then ``layer neuron weights`` of every neuron.
 
     The last neuron of the input is 1 and leads to all others. A unit is 1 / (1 + exp(−z)) = (1 + tanh(z / 2)) / 2.
@@ -157,13 +278,13 @@ def _fits(rows: dict[tuple[int, int], list[float]], inputs: int, units: int) -> 
 
 
 def _whole(file: ModelFile, word: str, line: int) -> int:
-    found = whole_of(word)
-    if found is None:
+    number = whole_of(word)
+    if number is None:
         raise file.error(f"has {shown(word)}; expected a whole number", line)
-    return found
+    return number
 
 
-_READERS: dict[str, Callable[[ModelFile, Settings, Lines], Imported]] = {
+_READERS: dict[str, Callable[[ModelFile, ImportSettings, Lines], Imported]] = {
     "LambdaMART": _ensembles,
     "MART": _ensembles,
     "Random Forests": _ensembles,

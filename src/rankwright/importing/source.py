@@ -1,11 +1,14 @@
-"""The file of a model: its bytes, lines with their numbers, and values of JSON that are checked where they are used."""
+"""The file of a model: its bytes, lines with their numbers, and values of JSON that are checked where they are used.
+
+A reader takes a file with its settings and gives what was imported.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -15,13 +18,11 @@ import numpy as np
 from rankwright.data.files import open_file
 from rankwright.errors import InputError, shown
 
-__all__ = ["Facts", "ModelFile", "Settings", "number_of", "numbers_of", "whole_of"]
-
 _DIGITS = 18  # of a whole number: more than any of a model
 
 
 @dataclass(frozen=True)
-class Settings:
+class ImportSettings:
     """How a model is taken over.
 
     Attributes
@@ -75,7 +76,7 @@ class ModelFile:
             raise self.error("is not text in UTF-8; expected a complete model file", line) from None
 
     def error(self, message: str, line: int | None = None) -> InputError:
-        """An error about this file; ``line`` counts from 1."""
+        """Return an error about this file; ``line`` counts from 1."""
         return InputError(message, self.path, line)
 
     def json(self) -> Any:
@@ -83,8 +84,8 @@ class ModelFile:
         try:
             return json.loads(self.content.decode("utf-8"))
         except json.JSONDecodeError as error:
-            what = f"is not complete JSON ({error.msg}, column {error.colno})"
-            raise self.error(f"{what}; expected the whole model file", error.lineno) from None
+            problem = f"is not complete JSON ({error.msg}, column {error.colno})"
+            raise self.error(f"{problem}; expected the whole model file", error.lineno) from None
         except UnicodeDecodeError:
             raise self.error("is not text in UTF-8; expected a complete model file") from None
         except RecursionError:
@@ -113,69 +114,69 @@ class Facts:
 
     @classmethod
     def of(cls, file: ModelFile, value: Any, place: str = "") -> Facts:
-        """A value that must be an object."""
+        """Check that a value is an object."""
         if not isinstance(value, dict):
             where = f"{place} is" if place else "is"
             raise file.error(f"{where} {shown(value)}; expected an object of a model file")
         return cls(file, place, value)
 
     def error(self, message: str) -> InputError:
-        """An error about this object."""
+        """Return an error about this object."""
         return self.file.error(f"{self.place}: {message}" if self.place else message)
 
-    def get(self, key: str, wanted: type | tuple[type, ...], what: str) -> Any:
-        """A value of a type."""
-        found = self.values.get(key)
-        if not isinstance(found, wanted) or (isinstance(found, bool) and wanted is not bool):
-            told = f"{key} is {shown(found)}" if key in self.values else f"{key} is missing"
-            raise self.error(f"{told}; expected {what}")
-        return found
+    def get(self, key: str, wanted: type | tuple[type, ...], expected: str) -> Any:
+        """Return a value, checked to be of a type."""
+        value = self.values.get(key)
+        if not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool):
+            problem = f"{key} is {shown(value)}" if key in self.values else f"{key} is missing"
+            raise self.error(f"{problem}; expected {expected}")
+        return value
 
     def object(self, key: str, place: str | None = None) -> Facts:
-        """An object inside."""
+        """Return an object inside this one."""
         return Facts(self.file, self.place if place is None else place, self.get(key, dict, "an object"))
 
     def list(self, key: str) -> Any:
-        """A list, or an array of numbers."""
+        """Return a list, or an array of numbers."""
         return self.get(key, (list, np.ndarray), "a list")
 
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of strings; empty if there is none."""
-        found = self.list(key) if self.values.get(key) is not None else []
-        if not all(isinstance(one, str) for one in found):
-            raise self.error(f"{key} is {shown(found)}; expected a list of strings")
-        return tuple(found)
+        texts = self.list(key) if self.values.get(key) is not None else []
+        if not all(isinstance(text, str) for text in texts):
+            raise self.error(f"{key} is {shown(texts)}; expected a list of strings")
+        return tuple(texts)
 
     def whole(self, key: str, default: int | None = None) -> int:
         """A whole number, also one written as text."""
-        found = self.values.get(key, default)
-        number = whole_of(found)
+        value = self.values.get(key, default)
+        number = whole_of(value)
         if number is None:
-            raise self.error(f"{key} is {shown(found)}; expected a whole number of at least 0")
+            raise self.error(f"{key} is {shown(value)}; expected a whole number of at least 0")
         return number
 
     def number(self, key: str) -> float:
         """A finite number."""
-        found = number_of(self.values.get(key))
-        if found is None or not math.isfinite(found):
+        number = number_of(self.values.get(key))
+        if number is None or not math.isfinite(number):
             raise self.error(f"{key} is {shown(self.values.get(key))}; expected a finite number")
-        return found
+        return number
 
     def array(self, key: str, dtype: Any, size: int | None = None) -> Any:
         """A list of numbers as an array; whole numbers must be whole."""
-        found = self.list(key)
+        values = self.list(key)
         try:
-            if len(found) and isinstance(found, list) and not all(isinstance(one, int | float) for one in found):
+            if len(values) and isinstance(values, list) and not all(isinstance(value, int | float) for value in values):
                 raise ValueError
             with np.errstate(over="ignore", invalid="ignore"):
-                numbers = np.asarray(found, np.float64)
+                numbers = np.asarray(values, np.float64)
                 array = numbers.astype(dtype)
         except (TypeError, ValueError, OverflowError):
-            raise self.error(f"{key} is {shown(found)}; expected a list of numbers") from None
+            raise self.error(f"{key} is {shown(values)}; expected a list of numbers") from None
         odd = np.issubdtype(dtype, np.integer) and not np.array_equal(array, numbers)
         if array.ndim != 1 or odd or (size is not None and len(array) != size):
             many = "" if size is None else f"{size:,} "
-            raise self.error(f"{key} is {shown(found)}; expected a list of {many}numbers")
+            raise self.error(f"{key} is {shown(values)}; expected a list of {many}numbers")
         return array
 
 
@@ -197,12 +198,31 @@ def whole_of(value: Any) -> int | None:
     return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
 
 
-def numbers_of(words: Sequence[str], file: ModelFile, line: int, what: str) -> list[float]:
+def numbers_of(words: Sequence[str], file: ModelFile, line: int, name: str) -> list[float]:
     """The numbers of a line of text."""
-    found = []
+    numbers = []
     for word in words:
         number = number_of(word)
         if number is None:
-            raise file.error(f"{what} has {shown(word)}; expected numbers", line)
-        found.append(number)
-    return found
+            raise file.error(f"{name} has {shown(word)}; expected numbers", line)
+        numbers.append(number)
+    return numbers
+
+
+@dataclass(frozen=True)
+class Imported:
+    """A model, with facts and notices about it.
+
+    Attributes
+    ----------
+    model : Model
+        The model.
+    facts : dict
+        What the file says of its training.
+    notices : tuple of str
+        What the user should know: what was left out, and whether it matters.
+    """
+
+    model: Any
+    facts: dict[str, Any] = field(default_factory=dict)
+    notices: tuple[str, ...] = ()

@@ -8,13 +8,10 @@ import numpy as np
 
 from rankwright.data.matching import most_features
 from rankwright.errors import shown
-from rankwright.importing.float32 import single
 from rankwright.importing.nodes import feature_count, with_constant
-from rankwright.importing.result import Imported
-from rankwright.importing.source import ModelFile, Settings, number_of, numbers_of, whole_of
+from rankwright.importing.source import Imported, ImportSettings, ModelFile, number_of, numbers_of, whole_of
 from rankwright.models.linear import LinearModel
-
-__all__ = ["read_liblinear", "read_svmlight"]
+from rankwright.models.trees.float32 import single
 
 _HEAD = 11  # lines of an SVMlight file before its vectors
 _KERNELS = {"1": "polynomial", "2": "radial basis function", "3": "sigmoid", "4": "own"}
@@ -24,7 +21,7 @@ _CLASSES = (
 _REGRESSIONS = ("L2R_L2LOSS_SVR", "L2R_L2LOSS_SVR_DUAL", "L2R_L1LOSS_SVR_DUAL")
 
 
-def read_svmlight(file: ModelFile, settings: Settings) -> Imported:
+def read_svmlight(file: ModelFile, settings: ImportSettings) -> Imported:
     """Read a model of SVMlight or SVMrank: the score is Σ alpha · ⟨vector, x⟩ − b."""
     lines = file.lines
     if len(lines) < _HEAD:
@@ -38,8 +35,8 @@ def read_svmlight(file: ModelFile, settings: Settings) -> Imported:
         raise file.error("a number of its first lines is not one; expected an SVMlight model", 8)
     body = [(number, text) for number, text in enumerate(lines[_HEAD:], _HEAD + 1) if text.strip()]
     if len(body) != vectors - 1:
-        what = f"has {len(body):,} support vectors; expected {vectors - 1:,}, as line 10 says"
-        raise file.error(what, len(lines))
+        problem = f"has {len(body):,} support vectors; expected {vectors - 1:,}, as line 10 says"
+        raise file.error(problem, len(lines))
     _check_width(file, highest, 8)
     coef = np.zeros(highest + 1)
     for number, text in body:
@@ -48,9 +45,9 @@ def read_svmlight(file: ModelFile, settings: Settings) -> Imported:
     used = np.flatnonzero(coef)
     first = int(used[0]) if len(used) else start
     n = feature_count(file, settings, highest + 1, highest + 1, first, start)
-    own = np.zeros(n)
-    own[: highest + 1 - start] = coef[start:]
-    return Imported(with_constant(LinearModel(own), -b, settings), {"support vectors": len(body)})
+    kept = np.zeros(n)
+    kept[: highest + 1 - start] = coef[start:]
+    return Imported(with_constant(LinearModel(kept), -b, settings), {"support vectors": len(body)})
 
 
 def _check_width(file: ModelFile, width: int, line: int) -> None:
@@ -73,7 +70,7 @@ def _add_vector(file: ModelFile, coef: np.ndarray, words: list[str], line: int) 
         coef[at] += weight * single(value)
 
 
-def read_liblinear(file: ModelFile, settings: Settings) -> Imported:
+def read_liblinear(file: ModelFile, settings: ImportSettings) -> Imported:
     """Read a model of liblinear: the decision value of two classes, higher for the higher label, or a regression."""
     heads: dict[str, tuple[list[str], int]] = {}
     start = None
@@ -99,11 +96,11 @@ def read_liblinear(file: ModelFile, settings: Settings) -> Imported:
     classes, line = head("nr_class")
     if classes != "2":
         raise file.error(f"is a model of {classes} classes; expected two, or a regression", line)
-    known, bias = whole_of(head("nr_feature")[0]), number_of(head("bias")[0])
-    if known is None or bias is None or math.isnan(bias):
+    n_in_file, bias = whole_of(head("nr_feature")[0]), number_of(head("bias")[0])
+    if n_in_file is None or bias is None or math.isnan(bias):
         raise file.error("nr_feature or bias is not a number; expected a liblinear model", line)
     body = [(number, text.split()) for number, text in enumerate(file.lines[start:], start + 1) if text.strip()]
-    wanted = known + (bias >= 0)
+    wanted = n_in_file + (bias >= 0)
     if len(body) != wanted or any(len(words) != 1 for _, words in body):
         raise file.error(f"has {len(body):,} lines of weights; expected {wanted:,} of one number", len(file.lines))
     weights = np.array([numbers_of(words, file, number, "a weight")[0] for number, words in body])
@@ -115,14 +112,14 @@ def read_liblinear(file: ModelFile, settings: Settings) -> Imported:
             raise file.error(f"has {len(pair)} labels; expected two", labels[1])
         if pair[0] < pair[1]:
             weights = -weights
-            what = f"liblinear's decision values are for label {pair[0]:g}"
-            notices = (f"{what}; scores here have the other sign, so that label {pair[1]:g} is ranked first",)
+            message = f"liblinear's decision values are for label {pair[0]:g}"
+            notices = (f"{message}; scores here have the other sign, so that label {pair[1]:g} is ranked first",)
     if not np.isfinite(weights).all():
         raise file.error("a weight is not a finite number", start)
     first = 1 if settings.first_feature is None else settings.first_feature
-    used = np.flatnonzero(weights[:known])
-    n = feature_count(file, settings, known + 1, known + 1, 1 + int(used[0]) if len(used) else first, first)
+    used = np.flatnonzero(weights[:n_in_file])
+    n = feature_count(file, settings, n_in_file + 1, n_in_file + 1, 1 + int(used[0]) if len(used) else first, first)
     coef = np.zeros(n)
-    coef[: known + 1 - first] = np.append(0.0, weights[:known])[first:]
-    constant = float(weights[known] * bias) if bias >= 0 else 0.0
+    coef[: n_in_file + 1 - first] = np.append(0.0, weights[:n_in_file])[first:]
+    constant = float(weights[n_in_file] * bias) if bias >= 0 else 0.0
     return Imported(with_constant(LinearModel(coef), constant, settings), {"solver": solver}, notices)

@@ -12,8 +12,6 @@ import numpy as np
 
 from rankwright.errors import InputError
 
-__all__ = ["parse_ubjson"]
-
 _DEEPEST = 32
 _NUMBERS = {"i": ">i1", "U": ">u1", "I": ">i2", "l": ">i4", "L": ">i8", "d": ">f4", "D": ">f8"}
 _WHOLE = "iUIlL"
@@ -34,10 +32,10 @@ def parse_ubjson(content: bytes) -> Any:
     {'a': 'hi'}
     """
     reader = _Reader(content)
-    found = reader.value(reader.letter(), 0)
+    value = reader.value(reader.letter(), 0)
     if reader.at != len(content):
         raise reader.error("something follows the value")
-    return found
+    return value
 
 
 class _Reader:
@@ -47,8 +45,8 @@ class _Reader:
         self.content = content
         self.at = 0
 
-    def error(self, what: str) -> InputError:
-        return InputError(f"is not complete UBJSON ({what}, byte {self.at:,}); expected the whole model file")
+    def error(self, problem: str) -> InputError:
+        return InputError(f"is not complete UBJSON ({problem}, byte {self.at:,}); expected the whole model file")
 
     def take(self, size: int) -> bytes:
         if size < 0 or size > len(self.content) - self.at:
@@ -57,10 +55,10 @@ class _Reader:
         return self.content[self.at - size : self.at]
 
     def letter(self) -> str:
-        found = "N"
-        while found == "N":  # no operation
-            found = self.take(1).decode("latin-1")
-        return found
+        letter = "N"
+        while letter == "N":  # no operation
+            letter = self.take(1).decode("latin-1")
+        return letter
 
     def size(self) -> int:
         kind = self.letter()
@@ -115,26 +113,26 @@ class _Reader:
             if size < 0:
                 raise self.error("a size below 0")
             return np.frombuffer(self.take(size * dtype.itemsize), dtype).astype(dtype.newbyteorder("="))
-        found: list[Any] = []
-        while size is None or len(found) < size:
+        values: list[Any] = []
+        while size is None or len(values) < size:
             at = self.at
-            own = self.letter() if kind is None else kind
-            if own == "]" and size is None:
+            value_kind = self.letter() if kind is None else kind
+            if value_kind == "]" and size is None:
                 break
-            found.append(self.value(own, depth))
+            values.append(self.value(value_kind, depth))
             if self.at == at:
                 raise self.error("values without bytes")
-        return found
+        return values
 
     def object(self, depth: int) -> dict[str, Any]:
         kind, size = self.optimized()
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         n = 0
         while size is None or n < size:
             if size is None and self.content[self.at : self.at + 1] == b"}":
                 self.at += 1
                 break
             key = self.text()
-            found[key] = self.value(self.letter() if kind is None else kind, depth)
+            values[key] = self.value(self.letter() if kind is None else kind, depth)
             n += 1
-        return found
+        return values

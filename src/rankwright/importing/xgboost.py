@@ -1,15 +1,18 @@
-"""XGBoost: the JSON or UBJSON that ``save_model`` writes.
+"""XGBoost: the JSON or UBJSON that ``save_model`` writes, and the JSON array of a dump.
 
 XGBoost rounds a value to float32 and sends it left if it is below the split condition; missing values go their own way.
-The thresholds here are those of float64 for the same decision (:mod:`rankwright.importing.float32`), so every row takes
-the same path, whether it is float32 or float64. Leaf values are added in float64 here and in float32 there.
-
+The thresholds here are those of float64 for the same decision (:mod:`rankwright.models.trees.float32`), so every row
+takes the same path, whether it is float32 or float64. Leaf values are added in float64 here and in float32 there.
 Categories are whole numbers from 0; those of a set go right, others left.
+
+A dump is what ``get_dump`` or ``dump_model(..., dump_format="json")`` gives, also written for search engines. It lacks
+the base score and the names of features that no tree uses, so scores are the same but for a constant.
 """
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
@@ -17,14 +20,11 @@ from typing import Any
 import numpy as np
 
 from rankwright.errors import InputError, shown
-from rankwright.importing.float32 import below, single
 from rankwright.importing.nodes import Nodes, feature_count, tree_model, with_constant
-from rankwright.importing.result import Imported
-from rankwright.importing.source import Facts, ModelFile, Settings, number_of, whole_of
+from rankwright.importing.source import Facts, Imported, ImportSettings, ModelFile, number_of, whole_of
 from rankwright.models.linear import LinearModel
 from rankwright.models.trees.categories import MOST_CATEGORIES
-
-__all__ = ["categories_of", "read", "to_places"]
+from rankwright.models.trees.float32 import from_below, single
 
 _AS_IS = (
     "rank:ndcg", "rank:map", "rank:pairwise", "reg:squarederror", "reg:linear", "reg:absoluteerror",
@@ -35,43 +35,43 @@ _EXPONENTIAL = ("count:poisson", "reg:gamma", "reg:tweedie", "survival:cox", "su
 _NO_CHILD = -1
 
 
-def read(file: ModelFile, settings: Settings, value: Any) -> Imported:
-    """Read what ``save_model`` writes, parsed."""
+def read(file: ModelFile, settings: ImportSettings, value: Any) -> Imported:
+    """Read the parsed content of a saved model."""
     learner = Facts.of(file, value).object("learner")
     param = learner.object("learner_model_param")
-    for key, what in (("num_class", "classes"), ("num_target", "targets")):
+    for key, outputs in (("num_class", "classes"), ("num_target", "targets")):
         if param.whole(key, 0) > 1:
-            raise file.error(f"is a model of {param.whole(key)} {what}; expected one that gives one score")
+            raise file.error(f"is a model of {param.whole(key)} {outputs}; expected one that gives one score")
     objective = learner.object("objective").get("name", str, "a name")
     if objective not in (*_AS_IS, *_LOGISTIC, *_EXPONENTIAL):
         raise file.error(f"has the objective {shown(objective)}; expected one whose scores rank: rank:ndcg, …")
     notices = []
     if objective not in _AS_IS:
-        what = f"scores are those before XGBoost transforms them for the objective {objective}"
-        notices.append(f"{what} (predict(output_margin=True)): the ranking is the same")
+        message = f"scores are those before XGBoost transforms them for the objective {objective}"
+        notices.append(f"{message} (predict(output_margin=True)): the ranking is the same")
     names = learner.texts("feature_names") or None
-    known = param.whole("num_feature")
+    n_in_file = param.whole("num_feature")
     booster = learner.object("gradient_booster")
     name = booster.values.get("name")
     constant = _margin(file, _base_score(param), objective)
     if name == "gblinear":
-        model = _linear(file, settings, booster.object("model"), known, names, constant)
+        model = _linear(file, settings, booster.object("model"), n_in_file, names, constant)
         return Imported(model, {"objective": objective}, tuple(notices))
     if name not in ("gbtree", "dart"):
         raise file.error(f"has the booster {shown(name)}; expected gbtree, dart or gblinear")
     trees = (booster.object("gbtree") if name == "dart" else booster).object("model")
     kept, dropped = _kept(learner, trees, settings)
     if dropped:
-        what = f"{dropped:,} trees after the best round of early stopping are left out, as XGBRanker.predict does"
-        notices.append(f"{what}; all of them: --all-trees, all_trees=True")
-    grown = [_tree(Facts.of(file, one, f"tree {at} (from 0)")) for at, one in enumerate(trees.list("trees")[:kept])]
+        message = f"{dropped:,} trees after the best round of early stopping are left out, as XGBRanker.predict does"
+        notices.append(f"{message}; all of them: --all-trees, all_trees=True")
+    grown = [_tree(Facts.of(file, tree, f"tree {at} (from 0)")) for at, tree in enumerate(trees.list("trees")[:kept])]
     factors = None
     if name == "dart":
         factors = booster.array("weight_drop", np.float32, len(trees.list("trees"))).astype(np.float64)[:kept].tolist()
-    categories, more = categories_of(file, grown, _listed(trees, known))
+    categories, more = categories_of(file, grown, _listed(trees, n_in_file))
     model = tree_model(
-        file, settings, grown, numbered_from=0, known=known, names=names, categories=categories, factors=factors,
-        constant=constant,
+        file, settings, grown, numbered_from=0, n_in_file=n_in_file, names=names, categories=categories,
+        factors=factors, constant=constant,
     )  # fmt: skip
     return Imported(model, {"objective": objective, "trees": len(grown)}, (*notices, *more))
 
@@ -79,10 +79,10 @@ def read(file: ModelFile, settings: Settings, value: Any) -> Imported:
 def _base_score(param: Facts) -> float:
     """The score of no trees: a number, since version 3.1 a list of one."""
     text = str(param.values.get("base_score", "0.5")).strip()
-    found = number_of(text.removeprefix("[").removesuffix("]"))
-    if found is None or not math.isfinite(found):
+    score = number_of(text.removeprefix("[").removesuffix("]"))
+    if score is None or not math.isfinite(score):
         raise param.error(f"base_score is {shown(text)}; expected one number")
-    return single(found)
+    return single(score)
 
 
 def _margin(file: ModelFile, base_score: float, objective: str) -> float:
@@ -99,26 +99,31 @@ def _margin(file: ModelFile, base_score: float, objective: str) -> float:
 
 
 def _linear(
-    file: ModelFile, settings: Settings, model: Facts, known: int, names: Sequence[str] | None, constant: float
+    file: ModelFile,
+    settings: ImportSettings,
+    model: Facts,
+    n_in_file: int,
+    names: Sequence[str] | None,
+    constant: float,
 ) -> Any:
-    weights = model.array("weights", np.float32, known + 1).astype(np.float64)  # the last one is the bias
+    weights = model.array("weights", np.float32, n_in_file + 1).astype(np.float64)  # the last one is the bias
     if not np.isfinite(weights).all():
         raise file.error("weights has a number that is not finite")
     start = settings.first_feature or 0
     first = int(np.argmax(weights[:-1] != 0)) if weights[:-1].any() else start
-    n = feature_count(file, settings, known, known, first, start)
+    n = feature_count(file, settings, n_in_file, n_in_file, first, start)
     coef = np.zeros(n)
-    coef[: known - start] = weights[start:-1]
-    own = None if names is None else tuple(names[start:])
-    return with_constant(LinearModel(coef, own), constant + float(weights[-1]), settings)
+    coef[: n_in_file - start] = weights[start:-1]
+    kept_names = None if names is None else tuple(names[start:])
+    return with_constant(LinearModel(coef, kept_names), constant + float(weights[-1]), settings)
 
 
-def _kept(learner: Facts, trees: Facts, settings: Settings) -> tuple[int, int]:
+def _kept(learner: Facts, trees: Facts, settings: ImportSettings) -> tuple[int, int]:
     """How many trees are kept, and how many left out: those after the best round."""
     n = len(trees.list("trees"))
-    told = whole_of(trees.object("gbtree_model_param").values.get("num_trees")) if n else n
-    if told is not None and told != n:
-        raise trees.error(f"has {n:,} of {told:,} trees; expected a complete file")
+    announced = whole_of(trees.object("gbtree_model_param").values.get("num_trees")) if n else n
+    if announced is not None and announced != n:
+        raise trees.error(f"has {n:,} of {announced:,} trees; expected a complete file")
     attributes = learner.values.get("attributes")
     best = whole_of(attributes.get("best_iteration")) if isinstance(attributes, dict) else None
     if best is None or settings.all_trees:
@@ -159,14 +164,14 @@ def _tree(facts: Facts) -> Nodes:
         # Categories in the set go right: the set that goes left is turned round once all categories are known.
         sides = (right[at], child) if kinds[at] else (child, right[at])
         missing = not default_left[at] if kinds[at] else bool(default_left[at])
-        limit = 0.0 if kinds[at] else below(condition[at])
+        limit = 0.0 if kinds[at] else from_below(condition[at])
         nodes.split(feature[at], limit, bool(missing), sides, gain=gains[at], subset=subset)
     return nodes
 
 
 def _optional(facts: Facts, key: str, n: int) -> list[float | None]:
-    found = facts.array(key, np.float64, n).tolist() if key in facts.values else [None] * n
-    return list(found)
+    values = facts.array(key, np.float64, n).tolist() if key in facts.values else [None] * n
+    return list(values)
 
 
 def _sets(facts: Facts) -> dict[int, tuple[int, ...]]:
@@ -186,28 +191,30 @@ def _listed(trees: Facts, n_features: int) -> dict[int, tuple[Any, ...]]:
     listed = cats.get("enc") if isinstance(cats, dict) else None
     if not isinstance(listed, list):
         return {}
-    found: dict[int, tuple[Any, ...]] = {}
-    for feature, one in enumerate(listed[:n_features]):
-        own = Facts.of(trees.file, one, f"categories of feature {feature} (from 0)")
-        if len(own.list("values")):
-            found[feature] = _texts(own) if "offsets" in own.values else tuple(own.array("values", np.float64).tolist())
-    return found
+    categories: dict[int, tuple[Any, ...]] = {}
+    for feature, encoding in enumerate(listed[:n_features]):
+        facts = Facts.of(trees.file, encoding, f"categories of feature {feature} (from 0)")
+        if len(facts.list("values")):
+            categories[feature] = (
+                _texts(facts) if "offsets" in facts.values else tuple(facts.array("values", np.float64).tolist())
+            )
+    return categories
 
 
-def _texts(own: Facts) -> tuple[str, ...]:
-    characters, offsets = own.array("values", np.int64), own.array("offsets", np.int64).tolist()
+def _texts(facts: Facts) -> tuple[str, ...]:
+    characters, offsets = facts.array("values", np.int64), facts.array("offsets", np.int64).tolist()
     if ((characters < 0) | (characters > 127)).any():
-        raise own.error("are not ASCII, and XGBoost cuts such texts when it writes them; expected ASCII")
+        raise facts.error("are not ASCII, and XGBoost cuts such texts when it writes them; expected ASCII")
     text = bytes(characters.tolist()).decode("ascii")
     if offsets != sorted(offsets) or offsets[:1] != [0] or offsets[-1] != len(text):
-        raise own.error("do not fit together; expected a complete file")
+        raise facts.error("do not fit together; expected a complete file")
     return tuple(text[start:stop] for start, stop in pairwise(offsets))
 
 
 def categories_of(
     file: ModelFile, trees: Sequence[Nodes], listed: dict[int, tuple[Any, ...]]
 ) -> tuple[dict[int, tuple[Any, ...]], tuple[str, ...]]:
-    """The categories of each categorical feature, and what is to be said about them.
+    """The categories of each categorical feature, and notices about them.
 
     A model here treats values that it does not know as missing, XGBoost sends them left. So all codes are made known:
     those that the file lists, which are all that XGBoost takes then, or as many as a model here can hold.
@@ -221,23 +228,92 @@ def categories_of(
                 odd |= first and feature not in listed
                 if min(subset, default=0) < 0:
                     raise file.error(f"feature {feature} (from 0) has a category below 0")
-    found: dict[int, tuple[Any, ...]] = {}
+    categories: dict[int, tuple[Any, ...]] = {}
     for feature, last in used.items():
         values = listed.get(feature, tuple(range(MOST_CATEGORIES)))
         if last >= len(values) or len(values) > MOST_CATEGORIES:
-            what = f"splits on category {last} of feature {feature} (from 0)"
-            raise file.error(f"{what}; expected at most {MOST_CATEGORIES} categories")
-        found[feature] = values
+            message = f"splits on category {last} of feature {feature} (from 0)"
+            raise file.error(f"{message}; expected at most {MOST_CATEGORIES} categories")
+        categories[feature] = values
     notices = []
     if odd:
-        what = f"categories of {MOST_CATEGORIES} and more, if there are any, go where missing values go"
-        notices.append(f"{what}; XGBoost sends them where it sends other unknown ones")
-    return found, tuple(notices)
+        message = f"categories of {MOST_CATEGORIES} and more, if there are any, go where missing values go"
+        notices.append(f"{message}; XGBoost sends them where it sends other unknown ones")
+    return categories, tuple(notices)
 
 
 def to_places(codes: Sequence[Any], file: ModelFile) -> tuple[int, ...]:
     """Categories of a dump as whole numbers."""
-    found = [whole_of(code) for code in codes]
-    if any(code is None for code in found):
+    numbers = [whole_of(code) for code in codes]
+    if any(code is None for code in numbers):
         raise InputError(f"categories are {shown(codes)}; expected whole numbers", file.path)
-    return tuple(code for code in found if code is not None)
+    return tuple(code for code in numbers if code is not None)
+
+
+_DEFAULT_NAME = re.compile(r"f(0|[1-9][0-9]{0,8})")  # XGBoost's names of features without names, from f0 on
+_NO_BASE = (
+    "a dump lacks XGBoost's base score and the weights of dart: of a gbtree model the ranking is the same, and scores "
+    "differ by a constant"
+)
+
+
+def read_dump(file: ModelFile, settings: ImportSettings, value: Any) -> Imported:
+    """Read a parsed dump."""
+    names: dict[str, int] = {}
+    trees = [_dumped_tree(Facts.of(file, tree, f"tree {at} (from 0)"), names) for at, tree in enumerate(value)]
+    numbers = {name: _DEFAULT_NAME.fullmatch(name) for name in names}
+    start, listed = settings.first_feature, None
+    if names and all(numbers.values()):
+        if start is None and "f0" not in names:
+            shown_names = ", ".join(sorted(names, key=lambda name: int(name[1:]))[:3])
+            problem = f"features are {shown_names}, … and none is f0, so the first may be f0 or f1"
+            raise file.error(f"{problem}; expected --first-feature 0 (XGBoost's own names) or 1")
+        for nodes in trees:
+            feature_numbers = {at: int(name[1:]) for name, at in names.items()}
+            nodes.feature = [feature_numbers.get(feature, -1) for feature in nodes.feature]
+    else:
+        start, listed = 0, tuple(names)
+    dump_settings = ImportSettings(
+        start or 0, settings.n_features if listed is None else None, settings.all_trees, settings.constant
+    )
+    categories, more = categories_of(file, trees, {})
+    model = tree_model(file, dump_settings, trees, numbered_from=0, names=listed, categories=categories)
+    return Imported(model, {"trees": len(trees)}, (_NO_BASE, *more))
+
+
+def _dumped_tree(root: Facts, names: dict[str, int]) -> Nodes:
+    """The nodes of a tree; ``names`` collects the features, in the order of their first use."""
+
+    def add(nodes: Nodes, facts: Facts) -> tuple[int, tuple[Facts, Facts] | None]:
+        if "leaf" not in facts.values:
+            return _dumped_split(facts, nodes, names)
+        value = number_of(facts.values["leaf"])
+        if value is None or not math.isfinite(single(value)):
+            raise facts.error(f"a leaf is {shown(facts.values['leaf'])}; expected a finite number")
+        return nodes.leaf(single(value), number_of(facts.values.get("cover"))), None
+
+    return Nodes.nested(root, add)
+
+
+def _dumped_split(facts: Facts, nodes: Nodes, names: dict[str, int]) -> tuple[int, tuple[Facts, Facts]]:
+    """Add a split; returns its number and its children: where the condition holds, and the other one."""
+    name = facts.get("split", str, "the name of a feature")
+    below_it = [Facts.of(facts.file, child, facts.place) for child in facts.list("children")]
+    children = {child.whole("nodeid"): child for child in below_it}
+    yes, no = (facts.whole(key) for key in ("yes", "no"))
+    if len(below_it) != 2 or set(children) != {yes, no}:
+        raise facts.error(f"a split on {shown(name)} does not have the children that yes and no name")
+    if "split_condition" not in facts.values or "missing" not in facts.values:
+        raise facts.error(f"a split on {shown(name)} has no split_condition or missing; expected both")
+    missing = facts.whole("missing")
+    condition = facts.values["split_condition"]
+    feature, gain = names.setdefault(name, len(names)), number_of(facts.values.get("gain"))
+    if isinstance(condition, list):
+        subset = to_places(condition, facts.file)
+        node = nodes.split(feature, 0.0, missing == yes, gain=gain, subset=subset)
+    else:
+        limit = number_of(condition)
+        if limit is None or math.isnan(limit):
+            raise facts.error(f"split_condition is {shown(condition)}; expected a number")
+        node = nodes.split(feature, from_below(single(limit)), missing == yes, gain=gain)
+    return node, (children[yes], children[no])

@@ -19,13 +19,10 @@ from rankwright.errors import InputError, shown
 from rankwright.judging.records import ACTIONS, GRADES, Action, Pair
 from rankwright.judging.session import Session, Stale
 from rankwright.serving.answers import encoded
-from rankwright.serving.http import Http, Tell, as_json
-from rankwright.serving.page import SHARED_STYLE, page_of
+from rankwright.serving.http import SHARED_STYLE, Http, Notify, as_json, page_of
 from rankwright.serving.requests import Limits, RequestError, json_object
 from rankwright.serving.service import State
-from rankwright.text.search.snippets import query_words, shorten, snippet, title_and_snippet
-
-__all__ = ["Texts", "make_judging_app"]
+from rankwright.text.search.results import query_words, shorten, snippet, title_and_snippet
 
 _SNIPPET, _TITLE = 360, 100
 _LONGEST = 200_000
@@ -44,7 +41,7 @@ _FILES = (
 
 @dataclass(frozen=True)
 class Texts:
-    """What the page shows besides the session.
+    """What the page shows beside the session.
 
     Attributes
     ----------
@@ -67,7 +64,7 @@ def make_judging_app(
     token: str,
     limits: Limits | None = None,
     *,
-    tell: Tell | None = None,
+    notify: Notify | None = None,
     hosts: Sequence[str] | None = None,
 ) -> Starlette:
     """The page of a session as an ASGI application.
@@ -80,10 +77,10 @@ def make_judging_app(
         Queries and documents.
     token : str
         First part of every path.
-    limits, tell, hosts
+    limits, notify, hosts
         See :func:`rankwright.serving.app.make_app`.
     """
-    return _Http(session, texts, token, limits or Limits(), tell or (lambda event: None), hosts).app()
+    return _Http(session, texts, token, limits or Limits(), notify or (lambda event: None), hosts).app()
 
 
 class _Http(Http):
@@ -92,13 +89,12 @@ class _Http(Http):
     known = "the address that `rankwright judge` printed"
 
     def __init__(
-        self, session: Session, texts: Texts, token: str, limits: Limits, tell: Tell, hosts: Sequence[str] | None
+        self, session: Session, texts: Texts, token: str, limits: Limits, notify: Notify, hosts: Sequence[str] | None
     ) -> None:
-        super().__init__(limits, tell, hosts)
+        super().__init__(limits, notify, hosts)
         self._session, self._texts, self._token = session, texts, token.encode()
 
     def routes(self) -> list[Route]:
-        """The paths, with their handlers."""
         return [
             Route("/{token}/", self.handled(self._page)),
             Route("/{token}/next", self.handled(self._next)),
@@ -150,16 +146,16 @@ class _Http(Http):
     async def _answered(self, state: Callable[[], dict[str, Any]]) -> Response:
         return as_json(await self.work.run(lambda: encoded(self._with_texts(state()))))
 
-    def _with_texts(self, told: dict[str, Any]) -> dict[str, Any]:
+    def _with_texts(self, state: dict[str, Any]) -> dict[str, Any]:
         """A state of the session, with the query and the document to judge."""
-        pair = told.pop("next")
-        told["query"] = told["document"] = None
+        pair = state.pop("next")
+        state["query"] = state["document"] = None
         if pair is not None:
             query, document = pair
             text, need = self._texts.queries[query], self._texts.needs.get(query, "")
-            told["query"] = {"id": query, "text": text, "need": need}
-            told["document"] = {"id": document, **self._result(text, document)}
-        return told
+            state["query"] = {"id": query, "text": text, "need": need}
+            state["document"] = {"id": document, **self._result(text, document)}
+        return state
 
     def _result(self, text: str, document: str) -> dict[str, Any]:
         """Title and snippet."""
@@ -192,7 +188,7 @@ class _Http(Http):
 
 
 def _wanted(body: bytes) -> tuple[int, Action]:
-    """An action, and the number of actions that the page knows of."""
+    """The action asked for, and the number of actions that the page knows of."""
     given = json_object(body, ("seen", "action", "query", "document", "grade", "note"))
     seen, action, grade = given.get("seen"), given.get("action"), given.get("grade")
     note = given.get("note", "")

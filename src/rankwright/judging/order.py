@@ -15,21 +15,19 @@ import hashlib
 import math
 from collections.abc import Sequence
 
-from rankwright.judging.pool import Pool
+from rankwright.judging.pool import JudgingPool
 from rankwright.judging.records import Pair
-
-__all__ = ["ORDERS", "disagreement", "planned"]
 
 ORDERS = ("depth", "disagreement")
 _ROUND = 4  # documents of a query in a row, in the order of disagreement
 
 
-def planned(pool: Pool, order: str, seed: int = 0) -> list[Pair]:
+def planned(pool: JudgingPool, order: str, seed: int = 0) -> list[Pair]:
     """All queries and documents of a pool, in the order in which they are to be judged.
 
     Parameters
     ----------
-    pool : Pool
+    pool : JudgingPool
         What can be judged.
     order : {"depth", "disagreement"}
         What comes first.
@@ -38,42 +36,42 @@ def planned(pool: Pool, order: str, seed: int = 0) -> list[Pair]:
 
     Examples
     --------
-    >>> pool = Pool(2, {"a": {"q": ["d1", "d2"]}, "b": {"q": ["d1", "d3"]}})
+    >>> pool = JudgingPool(2, {"a": {"q": ["d1", "d2"]}, "b": {"q": ["d1", "d3"]}})
     >>> sorted(planned(pool, "disagreement"))
     [('q', 'd1'), ('q', 'd2'), ('q', 'd3')]
     """
     queries = shuffled_queries(pool, seed)
     if order == "depth":
-        return [(query, one) for query in queries for one in _shuffled(pool.documents(query), query, seed)]
+        return [(query, document) for query in queries for document in _shuffled(pool.documents(query), query, seed)]
     rounds: list[list[Pair]] = []
     for query in queries:
         differing = disagreement(pool, query)
-        ranked = sorted(_shuffled(pool.documents(query), query, seed), key=lambda one: -differing[one])
+        ranked = sorted(_shuffled(pool.documents(query), query, seed), key=lambda document: -differing[document])
         for at, start in enumerate(range(0, len(ranked), _ROUND)):
             if at == len(rounds):
                 rounds.append([])
             few = ranked[start : start + _ROUND]
-            rounds[at] += [(query, one) for one in _shuffled(few, query, seed)]
-    return [pair for one in rounds for pair in one]
+            rounds[at] += [(query, document) for document in _shuffled(few, query, seed)]
+    return [pair for pairs in rounds for pair in pairs]
 
 
-def disagreement(pool: Pool, query: str) -> dict[str, float]:
+def disagreement(pool: JudgingPool, query: str) -> dict[str, float]:
     """How far rankers are apart on each document of a query: the range of 1/log2(2 + rank), 0 below the pool.
 
     Examples
     --------
-    >>> disagreement(Pool(2, {"a": {"q": ["d1", "d2"]}, "b": {"q": ["d1"]}}), "q")["d1"]
+    >>> disagreement(JudgingPool(2, {"a": {"q": ["d1", "d2"]}, "b": {"q": ["d1"]}}), "q")["d1"]
     0.0
     """
     ranks = pool.ranks(query)
-    found = {}
+    ranges = {}
     for document in pool.documents(query):
         worth = [1 / math.log2(2 + top[document]) if document in top else 0.0 for top in ranks.values()]
-        found[document] = max(worth) - min(worth)
-    return found
+        ranges[document] = max(worth) - min(worth)
+    return ranges
 
 
-def shuffled_queries(pool: Pool, seed: int) -> list[str]:
+def shuffled_queries(pool: JudgingPool, seed: int) -> list[str]:
     """The queries in a random order."""
     return _shuffled(pool.queries, "", seed)
 

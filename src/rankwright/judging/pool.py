@@ -1,33 +1,34 @@
-"""Pools: the documents that several rankers put at the top, for each query.
+"""Pools: the documents that several rankers put at the top, for each query; and what each query is about.
 
 Rankers are retrieval functions and models over an index, or runs of anybody. A document that a run names but the index
-lacks cannot be shown, so it is not in the pool.
+lacks cannot be shown, so it is not in the pool. The description of a query, if there is one, is for the judge to read.
 """
 
 from __future__ import annotations
 
+import json
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
+from rankwright.data.files import line_chunks
 from rankwright.data.order import rank_order
 from rankwright.data.trec import TrecTable, read_run
 from rankwright.errors import InputError, shown
-from rankwright.serving.rankers import Ranker
+from rankwright.serving.rankers import ServedRanker
 from rankwright.text.index.index import Index
-from rankwright.text.reading.queries import Queries
-
-__all__ = ["Pool", "make_pool", "read_runs"]
+from rankwright.text.reading.queries import PARTS, Queries, read_queries
 
 Tops = Mapping[str, Sequence[str]]
 """The first documents by query, best first."""
 
 
 @dataclass(frozen=True)
-class Pool:
-    """What can be judged.
+class JudgingPool:
+    """The documents to judge.
 
     Attributes
     ----------
@@ -54,31 +55,33 @@ class Pool:
 
     def ranks(self, query: str) -> dict[str, dict[str, int]]:
         """The rank of each document from 0, by ranker and document."""
-        return {name: {one: at for at, one in enumerate(top.get(query, ()))} for name, top in self.tops.items()}
+        return {
+            name: {document: at for at, document in enumerate(top.get(query, ()))} for name, top in self.tops.items()
+        }
 
-    def only(self, names: Sequence[str]) -> Pool:
+    def only(self, names: Sequence[str]) -> JudgingPool:
         """The pool of some of the rankers."""
-        return Pool(self.depth, {name: self.tops[name] for name in names}, self.absent)
+        return JudgingPool(self.depth, {name: self.tops[name] for name in names}, self.absent)
 
 
 def read_runs(paths: Sequence[str | Path]) -> dict[str, TrecTable]:
     """Runs by the stems of their files' names."""
-    found: dict[str, TrecTable] = {}
+    runs: dict[str, TrecTable] = {}
     for path in map(Path, paths):
         name = path.name.removesuffix(".gz").removesuffix(".run")
-        if name in found:
+        if name in runs:
             raise InputError(f"two runs have the name {shown(name)}; expected files of different names", path)
-        found[name] = read_run(path)
-    return found
+        runs[name] = read_run(path)
+    return runs
 
 
 def make_pool(
     index: Index,
     queries: Queries,
-    rankers: Mapping[str, Ranker],
+    rankers: Mapping[str, ServedRanker],
     runs: Mapping[str, TrecTable],
     depth: int,
-) -> Pool:
+) -> JudgingPool:
     """Pool the first documents of rankers and runs.
 
     Parameters
@@ -87,7 +90,7 @@ def make_pool(
         Where the documents are.
     queries : Queries
         The queries.
-    rankers : mapping of str to Ranker
+    rankers : mapping of str to ServedRanker
         What searches the index.
     runs : mapping of str to TrecTable
         What others have found; queries that are not among ``queries`` are ignored.
@@ -108,7 +111,7 @@ def make_pool(
         absent += missing
         if not tops[name]:
             raise InputError(f"the run {shown(name)} has none of the queries; expected the same query ids")
-    return Pool(depth, tops, absent)
+    return JudgingPool(depth, tops, absent)
 
 
 def _top_of_run(index: Index, run: TrecTable, wanted: set[str], depth: int) -> tuple[Tops, int]:
@@ -124,3 +127,52 @@ def _top_of_run(index: Index, run: TrecTable, wanted: set[str], depth: int) -> t
         top[query] = [name for name in names if index.find(name) is not None]
         missing += len(names) - len(top[query])
     return top, missing
+
+
+_IDS = ("id", "_id", "qid", "query_id", "num")
+_NEEDS = ("description", "need", "narrative", "desc", "narr")
+
+
+def read_needs(path: str | Path) -> dict[str, str]:
+    """Descriptions by query id, of JSON lines (description, need or narrative) or of TREC topics.
+
+    A file without any gives an empty mapping; whether the file is right is for
+    :func:`~rankwright.text.reading.queries.read_queries` to say.
+    """
+    text = b"".join(line_chunks(path)).decode("utf-8-sig", "replace")
+    start = text.lstrip()[:1]
+    if start == "<":
+        return _of_topics(path)
+    return _of_lines(text) if start == "{" else {}
+
+
+def _of_topics(path: str | Path) -> dict[str, str]:
+    needs: dict[str, str] = {}
+    for part in PARTS:
+        if part == "title":
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                read = dict(read_queries(path, part=part))
+            except InputError:  # topics without this part
+                continue
+        for query, text in read.items():
+            needs[query] = " ".join(filter(None, (needs.get(query), text)))
+    return {query: text for query, text in needs.items() if text}
+
+
+def _of_lines(text: str) -> dict[str, str]:
+    needs: dict[str, str] = {}
+    for line in filter(str.strip, text.split("\n")):
+        try:
+            given = json.loads(line)
+        except (ValueError, RecursionError):  # not JSON lines
+            return {}
+        if not isinstance(given, dict):
+            continue
+        name = next((given[key] for key in _IDS if key in given), None)
+        parts = [given[key] for key in _NEEDS if isinstance(given.get(key), str) and given[key].strip()]
+        if name is not None and parts:
+            needs[str(name)] = " ".join(" ".join(part.split()) for part in dict.fromkeys(parts))
+    return needs

@@ -1,20 +1,25 @@
-"""The file of one judge: one line of JSON per action, appended and on disk before anybody goes on.
+"""What judges did: a file per judge, one line of JSON per action, and the qrels that all of them make together.
 
-Nothing in it is ever changed: an undo is a line, too. A process that is killed while it writes leaves at most half a
-line at the end, which the next one removes.
+A line is appended, and on disk before anybody goes on. Nothing is ever changed: an undo is a line, too. So a process
+that is killed while it writes leaves at most half a line at the end, which the next one removes, and the qrels can be
+made anew at any time. A document that several judges graded gets the median of their grades, the lower of the two
+middle ones if there is an even number of judges. What was skipped, or could not be told, is not in the qrels.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
 from rankwright.data.files import line_chunks
+from rankwright.data.trec import TrecTable, read_qrels, write_qrels
 from rankwright.errors import InputError, shown
 
 try:
@@ -22,7 +27,6 @@ try:
 except ImportError:  # there are no such locks on this system
     fcntl = None  # type: ignore[assignment]
 
-__all__ = ["ACTIONS", "GRADES", "Action", "JudgeFile", "Judged", "read_actions"]
 
 GRADES = (0, 1, 2, 3)
 ACTIONS = ("grade", "cannot tell", "skip", "note", "undo")
@@ -62,14 +66,14 @@ class Action:
 
     def line(self) -> bytes:
         """One line of JSON, with the keys that this action needs."""
-        told = {key: getattr(self, key) for key in _KEYS}
+        values = {key: getattr(self, key) for key in _KEYS}
         left_out = {"grade": self.action != "grade", "note": self.action != "note", "time": not self.time}
-        kept = {key: value for key, value in told.items() if not left_out.get(key, False)}
+        kept = {key: value for key, value in values.items() if not left_out.get(key, False)}
         return json.dumps(kept, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 
 
 @dataclass
-class Judged:
+class JudgeState:
     """What the actions of a judge amount to.
 
     Attributes
@@ -88,12 +92,12 @@ class Judged:
     _before: list[tuple[Pair, int | str | None]] = field(default_factory=list)
 
     @classmethod
-    def of(cls, actions: Iterable[Action]) -> Judged:
+    def of(cls, actions: Iterable[Action]) -> JudgeState:
         """From the actions, first to last."""
-        found = cls()
+        state = cls()
         for action in actions:
-            found.add(action)
-        return found
+            state.add(action)
+        return state
 
     @property
     def last(self) -> Pair | None:
@@ -144,20 +148,20 @@ def _parsed(data: bytes, path: str | Path) -> tuple[list[Action], int]:
 
 def _action(line: bytes, path: str | Path, number: int) -> Action:
     try:
-        found = json.loads(line.decode("utf-8"))
+        values = json.loads(line.decode("utf-8"))
     except (ValueError, RecursionError):
         raise InputError("not a line of JSON; expected a file that `rankwright judge` wrote", path, number) from None
-    if not isinstance(found, dict) or found.get("action") not in ACTIONS:
+    if not isinstance(values, dict) or values.get("action") not in ACTIONS:
         expected = f"an object whose action is one of {', '.join(ACTIONS)}"
-        raise InputError(f"{shown(found)}; expected {expected}", path, number)
-    known: dict[str, Any] = {key: found[key] for key in _KEYS if key in found}
+        raise InputError(f"{shown(values)}; expected {expected}", path, number)
+    fields: dict[str, Any] = {key: values[key] for key in _KEYS if key in values}
     for key in ("query", "document", "note", "time"):
-        if not isinstance(known.get(key, ""), str) or (key in ("query", "document") and not known.get(key)):
-            raise InputError(f"{key} is {shown(known.get(key))}; expected a string", path, number)
-    grade = known.get("grade")
-    if (found["action"] == "grade") != (type(grade) is int and grade in GRADES):
+        if not isinstance(fields.get(key, ""), str) or (key in ("query", "document") and not fields.get(key)):
+            raise InputError(f"{key} is {shown(fields.get(key))}; expected a string", path, number)
+    grade = fields.get("grade")
+    if (values["action"] == "grade") != (type(grade) is int and grade in GRADES):
         raise InputError(f"grade is {shown(grade)}; expected one of 0, 1, 2, 3 with the action grade", path, number)
-    return Action(**known)
+    return Action(**fields)
 
 
 class JudgeFile:
@@ -218,8 +222,8 @@ class JudgeFile:
         try:
             fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            what = "another `rankwright judge` is writing this file; expected to end it, or another --judge NAME"
-            raise InputError(what, self.path) from None
+            problem = "another `rankwright judge` is writing this file; expected to end it, or another --judge NAME"
+            raise InputError(problem, self.path) from None
         except OSError:  # a file system without locks
             return
 
@@ -233,3 +237,107 @@ def _keep_name(path: Path) -> None:
         os.fsync(folder)
     finally:
         os.close(folder)
+
+
+try:
+    import fcntl
+except ImportError:  # there are no such locks on this system
+    fcntl = None  # type: ignore[assignment]
+
+
+QRELS = "qrels.txt"
+_ENDING = ".jsonl"
+_NAME = re.compile(r"[\w][\w .@+-]{0,63}")
+Grades = Mapping[Pair, float]
+
+
+def check_judge(name: str) -> str:
+    """Check that the name of a judge can be the name of a file."""
+    if not _NAME.fullmatch(name) or name != name.strip():
+        raise InputError(f"--judge is {name!r}; expected up to 64 letters, digits, blanks or any of _ . @ + -")
+    return name
+
+
+def judge_path(folder: str | Path, judge: str) -> Path:
+    """The file of a judge."""
+    return Path(folder) / f"{check_judge(judge)}{_ENDING}"
+
+
+def check_folder(folder: str | Path) -> None:
+    """Reject a folder whose qrels are somebody else's: they would be replaced."""
+    path = Path(folder) / QRELS
+    if path.exists() and not any(Path(folder).glob(f"*{_ENDING}")):
+        raise InputError("exists, but no file of a judge belongs to it; expected another folder for -o", path)
+
+
+def read_folder(folder: str | Path, without: str | None = None) -> dict[str, JudgeState]:
+    """Read the state of every judge of a folder, by name; ``without`` leaves one of them out.
+
+    Examples
+    --------
+    >>> read_folder("judgements")["me"].grades  # doctest: +SKIP
+    {('q1', 'd7'): 2, ...
+    """
+    paths = {path.name.removesuffix(_ENDING): path for path in sorted(Path(folder).glob(f"*{_ENDING}"))}
+    return {name: JudgeState.of(read_actions(path)) for name, path in paths.items() if name != without}
+
+
+def grades_of(path: str | Path, read: Callable[[Path], TrecTable] = read_qrels) -> dict[str, Grades]:
+    """Grades by judge: of a folder of judgements, of one judge's file, or of any file that ``read`` reads."""
+    path = Path(path)
+    if path.is_dir():
+        judges = read_folder(path)
+        if not judges:
+            raise InputError(f"contains no judgements; expected files NAME{_ENDING} of `rankwright judge`", path)
+        return {judge: state.grades for judge, state in judges.items()}
+    if path.name.endswith(_ENDING):
+        return {path.name.removesuffix(_ENDING): JudgeState.of(read_actions(path)).grades}
+    table = read(path)
+    bounds = table.indptr.tolist()
+    grades: dict[Pair, float] = {}
+    for query, start, stop in zip(table.query_ids.tolist(), bounds[:-1], bounds[1:], strict=True):
+        for document, value in zip(table.documents[start:stop], table.values[start:stop].tolist(), strict=True):
+            grades[query, document.decode("utf-8", "replace")] = value
+    return {path.stem: grades}
+
+
+def merged(judges: Mapping[str, JudgeState]) -> dict[str, dict[str, int]]:
+    """The grades of all judges together, by query and document.
+
+    Examples
+    --------
+    >>> two = {"ann": JudgeState(grades={("q", "d"): 3}), "bob": JudgeState(grades={("q", "d"): 1})}
+    >>> merged(two)
+    {'q': {'d': 1}}
+    """
+    given: dict[Pair, list[int]] = {}
+    for state in judges.values():
+        for pair, grade in state.grades.items():
+            given.setdefault(pair, []).append(grade)
+    qrels: dict[str, dict[str, int]] = {}
+    for query, document in sorted(given):
+        grades = sorted(given[query, document])
+        qrels.setdefault(query, {})[document] = grades[(len(grades) - 1) // 2]
+    return qrels
+
+
+def update_qrels(folder: str | Path, judge: str, judged: JudgeState) -> None:
+    """Write the qrels of a folder anew, whole or not at all: this judge's grades, and what the others' files hold."""
+    with _held(Path(folder)):
+        qrels = merged({**read_folder(folder, without=judge), judge: judged})
+        write_qrels(TrecTable.from_dict(qrels), Path(folder) / QRELS)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """Keep other judges' processes from reading and writing at the same time, where the system has locks."""
+    if fcntl is None:
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a file system without locks
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

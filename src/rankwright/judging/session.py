@@ -9,13 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from rankwright.errors import InputError
-from rankwright.judging.folder import check_folder, judge_path, update_qrels
 from rankwright.judging.order import planned, shuffled_queries
-from rankwright.judging.pool import Pool
-from rankwright.judging.records import Action, Judged, JudgeFile, Pair
+from rankwright.judging.pool import JudgingPool
+from rankwright.judging.records import Action, JudgeFile, JudgeState, Pair, check_folder, judge_path, update_qrels
 from rankwright.judging.stopping import Decision, Sequential
-
-__all__ = ["Plan", "Session", "Stale"]
 
 
 class Stale(InputError):
@@ -23,12 +20,12 @@ class Stale(InputError):
 
 
 @dataclass(frozen=True)
-class Plan:
+class JudgingPlan:
     """What to judge, and when to stop.
 
     Attributes
     ----------
-    pool : Pool
+    pool : JudgingPool
         The documents.
     order : str
         See :func:`~rankwright.judging.order.planned`.
@@ -40,7 +37,7 @@ class Plan:
         Of the nDCG@k by which they are compared.
     """
 
-    pool: Pool
+    pool: JudgingPool
     order: str = "depth"
     seed: int = 0
     compare: tuple[str, str] | None = None
@@ -56,11 +53,11 @@ class Session:
         Where judgements are kept; a new folder is created.
     judge : str
         Name of the judge.
-    plan : Plan
+    plan : JudgingPlan
         What to judge.
     """
 
-    def __init__(self, folder: str | Path, judge: str, plan: Plan) -> None:
+    def __init__(self, folder: str | Path, judge: str, plan: JudgingPlan) -> None:
         self.folder, self.judge, self.plan = Path(folder), judge, plan
         path = judge_path(folder, judge)
         check_folder(folder)
@@ -73,7 +70,7 @@ class Session:
         self._lock = threading.Lock()
         self._queue = planned(plan.pool, plan.order, plan.seed)
         self._known = set(self._queue)
-        self._judged = Judged.of(self._file.actions)
+        self._judged = JudgeState.of(self._file.actions)
         self._test = self._sequential()
         self._goes_on = False  # after a decision
         try:
@@ -83,7 +80,7 @@ class Session:
             raise
 
     @property
-    def judged(self) -> Judged:
+    def judged(self) -> JudgeState:
         """What this judge has judged."""
         return self._judged
 
@@ -130,13 +127,13 @@ class Session:
             return self._state(back=action.pair if action.action in ("undo", "note") else None)
 
     def go_on(self) -> dict[str, Any]:
-        """Go on although the comparison is decided."""
+        """Continue although the comparison is decided."""
         with self._lock:
             self._goes_on = True
             return self._state()
 
     def decision(self) -> Decision | None:
-        """What is known of the two rankers that are compared, by this judge's grades."""
+        """What this judge's grades say about the two rankers that are compared."""
         return None if self._test is None else self._test.decision()
 
     def _sequential(self) -> Sequential | None:
@@ -151,7 +148,7 @@ class Session:
         return 0.0 if self._judged.open.get(pair) == "cannot tell" else self._judged.grades.get(pair)
 
     def _next(self) -> Pair | None:
-        """The first that was not looked at; then what was skipped."""
+        """The first document not looked at; then the first that was skipped."""
         judged = self._judged
         fresh = (pair for pair in self._queue if pair not in judged.grades and pair not in judged.open)
         skipped = (pair for pair, why in judged.open.items() if why == "skip" and pair in self._known)
@@ -161,35 +158,38 @@ class Session:
         decision = self.decision()
         decided = decision is not None and decision.better is not None
         pair = back or (None if decided and not self._goes_on else self._next())
-        told: dict[str, Any] = {"judge": self.judge, "seen": len(self._file.actions), "progress": self._progress(pair)}
-        told["can_undo"] = self._judged.last in self._known
-        told["undo"] = self._judged.last if told["can_undo"] else None
-        told["decision"] = None if decision is None else _told(decision, self.plan)
-        told["next"] = None if pair is None else pair
+        state: dict[str, Any] = {"judge": self.judge, "seen": len(self._file.actions), "progress": self._progress(pair)}
+        state["can_undo"] = self._judged.last in self._known
+        state["undo"] = self._judged.last if state["can_undo"] else None
+        state["decision"] = None if decision is None else _decision_facts(decision, self.plan)
+        state["next"] = None if pair is None else pair
         if pair is not None:
-            told["note"] = self._judged.notes.get(pair, "")
-            told["was"] = self._judged.grades.get(pair, self._judged.open.get(pair))
-        return told
+            state["note"] = self._judged.notes.get(pair, "")
+            state["was"] = self._judged.grades.get(pair, self._judged.open.get(pair))
+        return state
 
     def _progress(self, pair: Pair | None) -> dict[str, int]:
-        """How many of how many are done: in all, and of the query that is shown."""
-        done = {one for one in self._known if one in self._judged.grades or one in self._judged.open}
-        skipped = sum(self._judged.open.get(one) == "skip" for one in self._known)
-        told = {"done": len(done), "of": len(self._known), "skipped": skipped}
+        """How many documents are done: in total, and of the query on the page."""
+        judged = self._judged
+        done = {pooled for pooled in self._known if pooled in judged.grades or pooled in judged.open}
+        skipped = sum(judged.open.get(pooled) == "skip" for pooled in self._known)
+        progress = {"done": len(done), "of": len(self._known), "skipped": skipped}
         if pair is not None:
-            told["query_of"] = len(self.plan.pool.documents(pair[0]))
-            told["query_done"] = sum(query == pair[0] for query, _ in done)
-        return told
+            progress["query_of"] = len(self.plan.pool.documents(pair[0]))
+            progress["query_done"] = sum(query == pair[0] for query, _ in done)
+        return progress
 
     def _write_qrels(self) -> None:
         update_qrels(self.folder, self.judge, self._judged)
 
 
-def _told(decision: Decision, plan: Plan) -> Mapping[str, Any]:
-    """A decision for the page; who is ahead stays untold until it is decided."""
+def _decision_facts(decision: Decision, plan: JudgingPlan) -> Mapping[str, Any]:
+    """A decision for the page, which does not say who is ahead until it is decided."""
     return {
         "better": decision.better,
-        "other": None if decision.better is None else next(one for one in plan.compare or () if one != decision.better),
+        "other": None
+        if decision.better is None
+        else next(name for name in plan.compare or () if name != decision.better),
         "measure": f"nDCG@{plan.cutoff}",
         "queries": decision.queries,
         "capital": round(max(decision.capital), 2),

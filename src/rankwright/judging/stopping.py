@@ -22,10 +22,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.judging.pool import Pool
+from rankwright.judging.pool import JudgingPool
 from rankwright.judging.records import GRADES
-
-__all__ = ["Decision", "Sequential", "bounds", "largest_capital"]
 
 Array = npt.NDArray[Any]
 _BETS = np.array([0.25, 0.5, 0.75, 1.0])
@@ -34,7 +32,7 @@ _HIGHEST = float(max(GRADES))
 
 @dataclass(frozen=True)
 class Decision:
-    """What is known of two rankers.
+    """What is known about two rankers.
 
     Attributes
     ----------
@@ -59,7 +57,7 @@ class Sequential:
 
     Parameters
     ----------
-    pool : Pool
+    pool : JudgingPool
         The first documents of both.
     names : tuple of str
         The two rankers.
@@ -75,7 +73,7 @@ class Sequential:
 
     def __init__(
         self,
-        pool: Pool,
+        pool: JudgingPool,
         names: tuple[str, str],
         queries: Sequence[str],
         grade: Callable[[str, str], float | None],
@@ -90,17 +88,17 @@ class Sequential:
             self.update(query)
 
     def update(self, query: str) -> None:
-        """Take in what is now known of a query."""
+        """Take in the grades of a query."""
         first, second = (list(self._pool.tops[name].get(query, ()))[: self._cutoff] for name in self._names)
-        known = {one: self._grade(query, one) for one in self._documents[query]}
+        grades = {document: self._grade(query, document) for document in self._documents[query]}
         at = self._place[query]
-        self._low[at], self._high[at] = bounds(first, second, known, self._cutoff)
+        self._low[at], self._high[at] = bounds(first, second, grades, self._cutoff)
 
     def decision(self) -> Decision:
-        """Whether one of the two is better, as far as judgements tell."""
+        """Whether one of the two is known to be better."""
         capital = largest_capital(self._low), largest_capital(-self._high)
         needed = 2 / self._alpha
-        better = next((name for name, one in zip(self._names, capital, strict=True) if one >= needed), None)
+        better = next((name for name, amount in zip(self._names, capital, strict=True) if amount >= needed), None)
         return Decision(better, capital, needed, int((self._low == self._high).sum()))
 
 
@@ -142,13 +140,13 @@ def bounds(
     for sign, top in ((1.0, first), (-1.0, second)):
         for discount, document in zip(discounts.tolist(), top, strict=False):
             worth[document] += sign * discount
-    known = sum(worth[one] * grade for one, grade in grades.items() if grade is not None)
-    unknown = [worth[one] for one, grade in grades.items() if grade is None]
+    fixed = sum(worth[document] * grade for document, grade in grades.items() if grade is not None)
+    open_worths = [worth[document] for document, grade in grades.items() if grade is None]
     given = [grade for grade in grades.values() if grade is not None]
-    ideals = [_ideal(given, discounts), _ideal(given + [_HIGHEST] * len(unknown), discounts)]
-    least = known + _HIGHEST * sum(one for one in unknown if one < 0)
-    most = known + _HIGHEST * sum(one for one in unknown if one > 0)
-    return _quotient(least, ideals), -_quotient(-most, ideals)
+    ideals = [_ideal(given, discounts), _ideal(given + [_HIGHEST] * len(open_worths), discounts)]
+    lowest = fixed + _HIGHEST * sum(value for value in open_worths if value < 0)
+    highest = fixed + _HIGHEST * sum(value for value in open_worths if value > 0)
+    return _quotient(lowest, ideals), -_quotient(-highest, ideals)
 
 
 def _ideal(grades: Sequence[float], discounts: Array) -> float:

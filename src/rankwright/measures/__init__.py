@@ -37,12 +37,11 @@ _COMMA = re.compile(r",(?![^{]*\})")  # not those inside of braces
 
 
 def measure_classes() -> dict[str, type[Measure]]:
-    """All known measures by the name of their class, which ``rankwright`` exports."""
+    """All registered measures by class name, exported by ``rankwright``."""
     return {kind.__name__: kind for kind in sorted(set(REGISTRY.values()), key=lambda kind: kind.name.lower())}
 
 
 def measure_names() -> list[str]:
-    """The names of all known measures."""
     return [kind.name for kind in measure_classes().values()]
 
 
@@ -81,8 +80,8 @@ def parse_measure(text: str | Measure) -> Measure:
     understood = {field.name for field in dataclasses.fields(kind)} | set(getattr(kind, "shorthands", {}))
     unknown = set(parameters) - understood
     if unknown:
-        known = ", ".join(sorted(understood - {"cutoff", kind.at})) or "none"
-        raise InputError(f"{kind.name} has no parameter {min(unknown)!r}; its parameters: {known}")
+        names = ", ".join(sorted(understood - {"cutoff", kind.at})) or "none"
+        raise InputError(f"{kind.name} has no parameter {min(unknown)!r}; its parameters: {names}")
     for shorthand, meanings in getattr(kind, "shorthands", {}).items():
         if shorthand in parameters:
             value = parameters.pop(shorthand)
@@ -93,7 +92,7 @@ def parse_measure(text: str | Measure) -> Measure:
 
 
 def parse_goal(text: str | Measure) -> Measure:
-    """A measure to train for or to choose by; one that cannot be, or does not say how good a ranking is, is refused.
+    """A measure to train for or to choose by; refuses measures that cannot be, or do not rate rankings.
 
     Examples
     --------
@@ -104,13 +103,13 @@ def parse_goal(text: str | Measure) -> Measure:
     if measure.evaluates_only:
         raise InputError(f"{measure} cannot be trained for: {measure.evaluates_only}")
     if not measure.is_goal:
-        what = f"{measure} does not say how good a ranking is ({measure.definition()})"
-        raise InputError(f"{what}; expected a measure to train for, such as nDCG@10")
+        problem = f"{measure} does not say how good a ranking is ({measure.definition()})"
+        raise InputError(f"{problem}; expected a measure to train for, such as nDCG@10")
     return measure
 
 
 def parse_reported(text: str | Measure) -> Measure:
-    """A measure for tables that compare models on labelled data: of labels alone, and a mean over queries.
+    """A measure for tables that compare models on labelled data: computed from labels alone, a mean over queries.
 
     Examples
     --------
@@ -125,7 +124,7 @@ def parse_reported(text: str | Measure) -> Measure:
 
 
 def _behind_at(kind: type[Measure], number: str, text: str) -> float:
-    """What is written behind the @: a whole number, or a share for measures that have no cutoff there."""
+    """What follows the @: an integer, or a share for measures without a cutoff there."""
     if kind.at == "cutoff":
         if not number.strip().isdecimal():
             raise InputError(f"the cutoff of {text!r} is {number!r}; expected a whole number from 1")

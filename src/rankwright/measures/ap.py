@@ -37,8 +37,8 @@ class AP(PositionSum, BinaryMeasure):
         hits_before = np.searchsorted(places, top.indptr)
         query_start = np.repeat(hits_before[:-1], np.diff(hits_before))
         hits = np.arange(1, len(places) + 1) - query_start
-        found = Rankings(hits / (top.rank[places] + 1.0), hits_before)
-        return found.sum(found.labels) / self.n_relevant(rankings)
+        at_relevant = Rankings(hits / (top.rank[places] + 1.0), hits_before)
+        return at_relevant.sum(at_relevant.labels) / self.n_relevant(rankings)
 
     def discounts(self, ranks: Array) -> Array:
         """One over the number of documents down to each rank."""

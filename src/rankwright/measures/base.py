@@ -50,7 +50,7 @@ class Rankings:
     labels: Array
     indptr: Array
     judged: Rankings | None = None
-    is_judged: Array | None = None
+    is_judged: Array | None = None  # for Judged@k alone; all other measures ignore it
     grades: Array | None = None
     strata: Array | None = None
     subtopics: Array | None = None
@@ -58,8 +58,8 @@ class Rankings:
     @cached_property
     def ideal(self) -> Rankings:
         """The same queries with all judged documents in the best order."""
-        known = self.known
-        return Rankings(descending(known.labels, known.indptr), known.indptr)
+        judged = self.known
+        return Rankings(descending(judged.labels, judged.indptr), judged.indptr)
 
     @property
     def known(self) -> Rankings:
@@ -89,8 +89,8 @@ class Rankings:
         indptr = sizes_to_indptr(sizes)
         places = np.arange(indptr[-1]) + np.repeat(self.indptr[:-1] - indptr[:-1], sizes)
         more = (self.is_judged, self.grades, self.strata, self.subtopics)
-        kept = (None if part is None else part[places] for part in more)
-        return Rankings(self.labels[places], indptr, self.known, *kept)
+        cut = (None if values is None else values[places] for values in more)
+        return Rankings(self.labels[places], indptr, self.known, *cut)
 
     def sum(self, values: Array) -> Array:
         """Sum one value per document over each query."""
@@ -177,8 +177,8 @@ class Measure:
 
     def mean(self, values: Array) -> float:
         """The mean over queries, of the values that are not nan; nan if there is none."""
-        kept = values[~np.isnan(values)]
-        return float(kept.mean()) if len(kept) else float("nan")
+        counted = values[~np.isnan(values)]
+        return float(counted.mean()) if len(counted) else float("nan")
 
     def has_relevant(self, rankings: Rankings) -> Array:
         """Which queries have something relevant to find; by default a judged label above 0."""
@@ -219,28 +219,28 @@ class Measure:
             Entry ``[i, j]``: value with ranks i and j swapped, minus the value as it is. Symmetric.
         """
         ranked = np.asarray(labels, np.float64)
-        known = np.sort(ranked if judged is None else np.asarray(judged, np.float64))[::-1]
+        worths = np.sort(ranked if judged is None else np.asarray(judged, np.float64))[::-1]
         swaps = self.swaps()
         if swaps is None:
-            return self.brute_force_swap_deltas(ranked, known)
+            return self.brute_force_swap_deltas(ranked, worths)
         n = len(ranked)
         worth, parameters, state = self.worth(ranked), swaps.parameters(n), np.zeros((STATE, n + 1))
         deltas = np.zeros((n, n))
-        swaps.prepare(worth, self.worth(known), parameters, state)
+        swaps.prepare(worth, self.worth(worths), parameters, state)
         for i in range(n):
             swaps.changes(i, worth, parameters, state, deltas[i])
-        return (deltas + deltas.T) / self.norms(_copies(ranked[None, :], known))
+        return (deltas + deltas.T) / self.norms(_copies(ranked[None, :], worths))
 
     def brute_force_swap_deltas(self, labels: Array, judged: Array) -> Array:
         """Swap every pair and compute the value anew: the definition, which every fast version is tested against."""
         n = len(labels)
-        before = self.value(_copies(labels[None, :], judged))[0] if n else 0.0
+        value = self.value(_copies(labels[None, :], judged))[0] if n else 0.0
         deltas = np.zeros((n, n))
         for i in range(n):
             swapped = np.repeat(labels[None, :], n, axis=0)
             swapped[:, i] = labels
             swapped[np.arange(n), np.arange(n)] = labels[i]
-            deltas[i] = self.value(_copies(swapped, judged)) - before
+            deltas[i] = self.value(_copies(swapped, judged)) - value
         return deltas
 
     def oracle(self, feature_map: str | None = None) -> Oracle:
@@ -251,10 +251,10 @@ class Measure:
         feature_map : str, optional
             How a ranking is described, one of ``feature_maps``; by default the first.
         """
-        known = sorted({kind.name for kind in REGISTRY.values() if kind.feature_maps}, key=str.lower)
+        trainable = sorted({kind.name for kind in REGISTRY.values() if kind.feature_maps}, key=str.lower)
         raise InputError(
             f"{self} has no most violated ranking, so it cannot be trained for with the max-margin solver; "
-            f"losses: {', '.join(known)}"
+            f"losses: {', '.join(trainable)}"
         )
 
     def check_feature_map(self, feature_map: str | None) -> None:
@@ -361,8 +361,8 @@ class BinaryMeasure(Measure):
 def _copies(lists: Array, judged: Array) -> Rankings:
     """Rankings of equal length, one per row, with the same judged labels."""
     count, length = lists.shape
-    known = Rankings(np.tile(judged, count), np.arange(count + 1) * len(judged))
-    return Rankings(lists.reshape(-1), np.arange(count + 1) * length, known)
+    judgements = Rankings(np.tile(judged, count), np.arange(count + 1) * len(judged))
+    return Rankings(lists.reshape(-1), np.arange(count + 1) * length, judgements)
 
 
 REGISTRY: dict[str, type[Measure]] = {}
@@ -374,14 +374,13 @@ _Kind = TypeVar("_Kind", bound=type[Measure])
 def register(kind: _Kind) -> _Kind:
     """Class decorator: register a measure under its name and aliases."""
     for name in (kind.name, *kind.aliases):
-        known = REGISTRY.setdefault(name.lower(), kind)
-        if known.__qualname__ != kind.__qualname__:
-            raise InputError(f"the name {name!r} is already taken by the measure {known.name}")
+        registered = REGISTRY.setdefault(name.lower(), kind)
+        if registered.__qualname__ != kind.__qualname__:
+            raise InputError(f"the name {name!r} is already taken by the measure {registered.name}")
         REGISTRY[name.lower()] = kind
     return kind
 
 
 def nearest_names(name: str) -> list[str]:
-    """Registered names similar to ``name``, most similar first."""
-    found = difflib.get_close_matches(name.lower(), REGISTRY, n=4, cutoff=0.4)
-    return list(dict.fromkeys(REGISTRY[key].name for key in found))
+    names = difflib.get_close_matches(name.lower(), REGISTRY, n=4, cutoff=0.4)
+    return list(dict.fromkeys(REGISTRY[key].name for key in names))

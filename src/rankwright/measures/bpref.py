@@ -29,9 +29,9 @@ class Bpref(BinaryMeasure):
         """The mean share of the preferences that each relevant document satisfies."""
         relevant, total = self.relevant(rankings), self.n_relevant(rankings)
         above = rankings.cumsum(self._not_relevant(rankings))
-        others = rankings.known.sum(self._not_relevant(rankings.known).astype(np.float64))
-        most = np.repeat(np.maximum(np.minimum(others, total), 1.0), rankings.sizes)
-        wrong = np.minimum(above, np.repeat(total, rankings.sizes)) / most
+        n_not_relevant = rankings.known.sum(self._not_relevant(rankings.known).astype(np.float64))
+        limit = np.repeat(np.maximum(np.minimum(n_not_relevant, total), 1.0), rankings.sizes)
+        wrong = np.minimum(above, np.repeat(total, rankings.sizes)) / limit
         return rankings.sum(np.where(relevant, 1.0 - wrong, 0.0)) / total
 
     def _not_relevant(self, rankings: Rankings) -> Array:

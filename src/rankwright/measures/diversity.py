@@ -50,8 +50,8 @@ class _Diverse(BinaryMeasure):
     def _marks(self, rankings: Rankings) -> Array:
         """Which subtopics each document is relevant for."""
         if rankings.subtopics is None:
-            what = "qrels whose second column is the subtopic, read with --subtopics (in Python, read_subtopics)"
-            raise InputError(f"{self.name} needs judgements by subtopic; expected {what}")
+            expected = "qrels whose second column is the subtopic, read with --subtopics (in Python, read_subtopics)"
+            raise InputError(f"{self.name} needs judgements by subtopic; expected {expected}")
         return np.asarray(rankings.subtopics >= self.rel)
 
     def gains(self, rankings: Rankings) -> Array:
@@ -82,10 +82,10 @@ class alpha_nDCG(_Diverse):
     def value(self, rankings: Rankings) -> Array:
         """Divide by the value of the greedy order."""
         top = rankings.top(self.cutoff)
-        found = top.sum(self.gains(top) / np.log2(top.rank + 2.0))
+        sums = top.sum(self.gains(top) / np.log2(top.rank + 2.0))
         blocks = np.split(self._marks(rankings.known), rankings.known.indptr[1:-1])
         best = np.array([self._best(marks) for marks in blocks[: rankings.n_queries]])
-        return found / np.where(best > 0, best, 1.0)
+        return sums / np.where(best > 0, best, 1.0)
 
     def _best(self, marks: Array) -> float:
         """The sum for the greedy order of one query."""
@@ -120,8 +120,8 @@ class ERR_IA(_Diverse):
     def value(self, rankings: Rankings) -> Array:
         """Divide by the value of a list whose documents have all subtopics."""
         top = rankings.top(self.cutoff)
-        found = top.sum(self.gains(top) / (top.rank + 1.0))
+        sums = top.sum(self.gains(top) / (top.rank + 1.0))
         n_subtopics = self._has(rankings.known).sum(axis=1)
         ranks = np.arange(self.cutoff or 1)
         highest = np.sum((1.0 - self.alpha) ** ranks / (ranks + 1.0))
-        return np.asarray(found / (np.maximum(n_subtopics, 1) * highest))
+        return np.asarray(sums / (np.maximum(n_subtopics, 1) * highest))

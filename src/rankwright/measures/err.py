@@ -47,10 +47,10 @@ class ERR(Measure):
         total = np.zeros(top.n_queries)
         looking = np.ones(top.n_queries)
         for rank in range(int(top.sizes.max(initial=0))):
-            here = top.sizes > rank
-            stop = stops[top.indptr[:-1][here] + rank]
-            total[here] += looking[here] * stop / (rank + 1.0)
-            looking[here] *= 1.0 - stop
+            listed = top.sizes > rank
+            stop = stops[top.indptr[:-1][listed] + rank]
+            total[listed] += looking[listed] * stop / (rank + 1.0)
+            looking[listed] *= 1.0 - stop
         return total
 
     def check_labels(self, labels: Array) -> None:
@@ -78,7 +78,7 @@ class ERR(Measure):
         return f"highest grade {self.max_rel:g}"
 
 
-def _prepare(worth: Array, known: Array, parameters: Array, state: Array) -> None:
+def _prepare(worth: Array, judged: Array, parameters: Array, state: Array) -> None:
     """The probability of reaching each rank."""
     looking = 1.0
     for r in range(worth.size):
@@ -87,9 +87,9 @@ def _prepare(worth: Array, known: Array, parameters: Array, state: Array) -> Non
 
 
 def _changes(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:
-    """Past rank i a reader collects ``found`` on the way to j, and gets there with probability ``looking``."""
-    looking, found = 1.0, 0.0
+    """Past rank i a reader collects ``gain`` on the way to j, and gets there with probability ``looking``."""
+    looking, gain = 1.0, 0.0
     for j in range(i + 1, worth.size):
-        out[j] = state[0, i] * (worth[j] - worth[i]) * (parameters[i] - found - looking * parameters[j])
-        found += looking * worth[j] * parameters[j]
+        out[j] = state[0, i] * (worth[j] - worth[i]) * (parameters[i] - gain - looking * parameters[j])
+        gain += looking * worth[j] * parameters[j]
         looking *= 1.0 - worth[j]

@@ -1,4 +1,4 @@
-"""How a measure can be trained for: the forms that a measure may offer and training asks for."""
+"""The forms in which a measure may be offered for training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STATE = 4
 
 
 def read_only(values: npt.ArrayLike) -> Array:
-    """A float64 copy that cannot be written to, as the parameters of compiled functions must be."""
+    """A read-only float64 copy, as parameters of compiled functions must be."""
     array = np.array(values, np.float64, order="C")
     array.flags.writeable = False
     return array
@@ -27,8 +27,7 @@ def read_only(values: npt.ArrayLike) -> Array:
 class Positions(Protocol):
     """A measure as a sum over positions; see :mod:`rankwright.measures.position_sum`."""
 
-    def worth(self, labels: Array) -> Array:
-        """Worth of each label."""
+    def worth(self, labels: Array) -> Array: ...
 
     def discounts(self, ranks: Array) -> Array:
         """Discount of each rank, ignoring the cutoff."""
@@ -37,12 +36,12 @@ class Positions(Protocol):
         """Credit of the hits-th relevant document; None: its worth counts."""
 
     def norms(self, rankings: Any) -> Array:
-        """What the sum of each query is divided by."""
+        """The divisor of each query's sum."""
 
 
 @dataclass(frozen=True, eq=False)
 class Oracle:
-    """How to find the most violated ranking of a loss, 1 − measure; see :mod:`rankwright.measures.oracles`.
+    """Finds the most violated ranking of a loss, 1 − measure; see :mod:`rankwright.measures.oracles`.
 
     Attributes
     ----------
@@ -75,16 +74,16 @@ def _no_parameters(longest: int) -> Array:
     return read_only([])
 
 
-def _prepare_nothing(worth: Array, known: Array, parameters: Array, state: Array) -> None:
-    """Leave the state unchanged."""
+def _prepare_nothing(worth: Array, judged: Array, parameters: Array, state: Array) -> None: ...
 
 
 @dataclass(frozen=True, eq=False)
 class Swaps:
-    """What swapping two documents changes, as functions that training compiles.
+    """Changes by swapping two documents, as functions that training compiles.
 
-    Both are plain functions at module level that numba can compile: numbers, arrays and loops only. They see
-    `Measure.worth` of the labels; their results are divided by `Measure.norms`.
+    Both are plain functions at module level that numba can compile: numbers, arrays and loops only. Evaluation never
+    loads numba, and the lambda loop is compiled once for all measures, which are handed to it as first-class functions
+    of a fixed signature. They see `Measure.worth` of the labels; their results are divided by `Measure.norms`.
 
     Attributes
     ----------
@@ -92,7 +91,7 @@ class Swaps:
         ``changes(i, worth, parameters, state, out)`` sets ``out[j]``, for every rank j > i, to the change of
         the value if the documents at ranks i and j swap; ``worth`` is in rank order.
     prepare : function
-        ``prepare(worth, known, parameters, state)`` is called first, once per ranking. ``known`` is the worth of all
+        ``prepare(worth, judged, parameters, state)`` is called first, once per ranking. ``judged`` is the worth of all
         judged documents, highest first; ``state`` has `STATE` rows and one column more than there are ranks.
     parameters : callable
         ``parameters(longest)``: a read-only array for queries of up to ``longest`` documents.

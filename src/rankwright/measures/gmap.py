@@ -35,8 +35,8 @@ class GMAP(BinaryMeasure):
 
     def mean(self, values: Array) -> float:
         """The geometric mean; values below 0.00001 count as that."""
-        kept = values[~np.isnan(values)]
-        return float(np.exp(np.log(np.maximum(kept, _LEAST)).mean())) if len(kept) else float("nan")
+        counted = values[~np.isnan(values)]
+        return float(np.exp(np.log(np.maximum(counted, _LEAST)).mean())) if len(counted) else float("nan")
 
     def definition(self) -> str:
         """The threshold, and the mean."""

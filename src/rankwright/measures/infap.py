@@ -38,9 +38,9 @@ class infAP(BinaryMeasure):
         grades = rankings.labels if rankings.grades is None else rankings.grades
         relevant, rank = self.relevant(rankings), rankings.rank
         hits = rankings.cumsum(relevant) - 1  # above a relevant document
-        others = rankings.cumsum((grades >= 0) & ~relevant)
-        pooled = hits + others + rankings.cumsum(grades < 0)
-        share = (hits + _EPSILON) / (hits + others + 2 * _EPSILON)
+        n_not_relevant = rankings.cumsum((grades >= 0) & ~relevant)
+        pooled = hits + n_not_relevant + rankings.cumsum(grades < 0)
+        share = (hits + _EPSILON) / (hits + n_not_relevant + 2 * _EPSILON)
         precision = (1.0 + pooled * np.where(rank > 0, share, 0.0)) / (rank + 1.0)
         return rankings.sum(np.where(relevant, precision, 0.0)) / self.n_relevant(rankings)
 
@@ -61,23 +61,23 @@ class xinfAP(BinaryMeasure):
 
     def value(self, rankings: Rankings) -> Array:
         """The estimated precision at each relevant document, weighted by how its stratum was sampled."""
-        known = rankings.known
-        if known.strata is None or rankings.strata is None or known.grades is None or rankings.grades is None:
+        pool = rankings.known
+        if pool.strata is None or rankings.strata is None or pool.grades is None or rankings.grades is None:
             raise InputError(
                 "xinfAP needs strata; expected qrels of five columns: query iteration document stratum label"
             )
-        n_strata = int(known.strata.max(initial=0)) + 1
+        n_strata = int(pool.strata.max(initial=0)) + 1
         result, above = np.zeros(rankings.n_queries), np.zeros(len(rankings.labels))
         totals, estimates = np.zeros(rankings.n_queries), []
         pooled = rankings.cumsum(rankings.strata >= 0) - (rankings.strata >= 0)
         for stratum in range(n_strata):
-            here, judged = rankings.strata == stratum, known.strata == stratum
-            hit, sampled = here & (rankings.grades >= self.rel), here & (rankings.grades >= 0)
-            docs, hits, seen = (rankings.cumsum(part) - part for part in (here, hit, sampled))
-            above += np.where(docs > 0, docs * (hits + _EPSILON) / (seen + 3 * _EPSILON), 0.0)
+            in_stratum, judged = rankings.strata == stratum, pool.strata == stratum
+            hit, sampled = in_stratum & (rankings.grades >= self.rel), in_stratum & (rankings.grades >= 0)
+            docs, hits, n_sampled = (rankings.cumsum(counts) - counts for counts in (in_stratum, hit, sampled))
+            above += np.where(docs > 0, docs * (hits + _EPSILON) / (n_sampled + 3 * _EPSILON), 0.0)
             size, judgements, relevant = (
-                known.sum(part.astype(np.float64))
-                for part in (judged, judged & (known.grades >= 0), judged & (known.grades >= self.rel))
+                pool.sum(counts.astype(np.float64))
+                for counts in (judged, judged & (pool.grades >= 0), judged & (pool.grades >= self.rel))
             )
             rate = size / np.maximum(judgements, 1.0)
             totals += relevant * rate

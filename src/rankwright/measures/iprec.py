@@ -46,8 +46,8 @@ class IPrec(BinaryMeasure):
         """The best precision below the rank at which the recall is reached."""
         relevant = self.relevant(rankings)
         hits = rankings.cumsum(relevant)
-        wanted = np.floor(self.recall * self.n_relevant(rankings) + 0.9)
-        reached = hits >= np.repeat(wanted, rankings.sizes)
+        needed = np.floor(self.recall * self.n_relevant(rankings) + 0.9)
+        reached = hits >= np.repeat(needed, rankings.sizes)
         return rankings.max(np.where(reached, hits / (rankings.rank + 1.0), 0.0))
 
     def definition(self) -> str:

@@ -1,7 +1,7 @@
 """How much of the top of a ranking is judged: Judged@k = judged among the first k, divided by the smaller of k and n.
 
-n is the number of ranked documents, as in ir_measures. It says nothing of how good a ranking is: it says how far other
-measures can be believed, since they take documents without a judgement as not relevant.
+n is the number of ranked documents, as in ir_measures. It says nothing about the quality of a ranking, but how far
+other measures can be trusted, since they count unjudged documents as not relevant.
 """
 
 from __future__ import annotations

@@ -86,13 +86,13 @@ class _Gained(Measure):
         falls = np.flatnonzero(np.diff(self._gain_of(labels)) < 0)
         if len(falls):
             lower, higher = labels[falls[0]], labels[falls[0] + 1]
-            what = f"the gain of label {higher:g} is below that of label {lower:g}"
-            raise InputError(f"{what} in {self}; expected gains that do not fall as labels rise")
+            problem = f"the gain of label {higher:g} is below that of label {lower:g}"
+            raise InputError(f"{problem} in {self}; expected gains that do not fall as labels rise")
 
     def has_relevant(self, rankings: Rankings) -> Array:
         """Which queries have a judged document with a gain."""
-        known = rankings.known
-        return super().has_relevant(rankings) if not self.gains else known.max(self.worth(known.labels)) > 0
+        judged = rankings.known
+        return super().has_relevant(rankings) if not self.gains else judged.max(self.worth(judged.labels)) > 0
 
     def worth(self, labels: Array) -> Array:
         """Gain of every label."""
@@ -118,17 +118,17 @@ def _table(gains: Any, name: str) -> tuple[tuple[float, float], ...] | None:
         return None
     pairs = list(gains.items()) if isinstance(gains, Mapping) else gains
     try:
-        found = tuple(sorted((label, gain) for label, gain in pairs))
-        good = bool(found) and all(0 <= number < _LARGEST["linear"] for pair in found for number in pair)
+        table = tuple(sorted((label, gain) for label, gain in pairs))
+        valid = bool(table) and all(0 <= number < _LARGEST["linear"] for pair in table for number in pair)
     except (TypeError, ValueError):
-        good = False
-    if not good:
+        valid = False
+    if not valid:
         raise InputError(
             f"gains of {name} is {gains!r}; expected numbers of at least 0 by label, such as {{1: 1, 2: 3}}"
         )
-    if found[0][0] == 0 and found[0][1] != 0:
-        raise InputError(f"gains of {name} has {found[0][1]!r} for label 0, which unjudged documents have; expected 0")
-    return found
+    if table[0][0] == 0 and table[0][1] != 0:
+        raise InputError(f"gains of {name} has {table[0][1]!r} for label 0, which unjudged documents have; expected 0")
+    return table
 
 
 def _shown(gains: tuple[tuple[float, float], ...]) -> str:
@@ -197,9 +197,9 @@ class nDCG(_Gained, PositionSum):
             )
         profile, at, cut = decay.partition("@")
         if profile not in ("", *_DECAYS) or (at and not (cut.isdecimal() and int(cut))):
-            known = " or ".join(_DECAYS)
+            decays = " or ".join(_DECAYS)
             raise InputError(
-                f"the decay of the feature map is {decay!r}; expected {known}, or {known[:4]}@30 to end it at rank 30"
+                f"the decay of the feature map is {decay!r}; expected {decays}, or {decays[:4]}@30 to end it at rank 30"
             )
 
         same_profile = (profile or "log2") == self.discount
@@ -248,15 +248,15 @@ class AveNDCG(_Gained):
         return super().__str__().removesuffix("@10")
 
 
-def _prepare(worth: Array, known: Array, parameters: Array, state: Array) -> None:
+def _prepare(worth: Array, judged: Array, parameters: Array, state: Array) -> None:
     """What a gain of 1 counts at each rank: its discount over the ideal DCG of every cutoff below it, on average."""
     last, n = parameters.size, worth.size
     ideal = total = 0.0
     for r in range(max(last, n)):
         if r < n:
             state[0, r] = total
-        if r < min(last, known.size):
-            ideal += known[r] * parameters[r]
+        if r < min(last, judged.size):
+            ideal += judged[r] * parameters[r]
         if r < last and ideal > 0.0:
             total += 1.0 / ideal
     for r in range(n):

@@ -67,23 +67,23 @@ class PositionSum(Measure):
 
 def _changes(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:
     """The documents exchange their discounts."""
-    own, discount = worth[i], parameters[i]
+    gain, discount = worth[i], parameters[i]
     lower, discounts, changes = worth[i + 1 :], parameters[i + 1 :], out[i + 1 :]  # positions that are not negative
     for j in range(lower.size):
-        changes[j] = (lower[j] - own) * (discount - discounts[j])
+        changes[j] = (lower[j] - gain) * (discount - discounts[j])
 
 
-def _prepare_hits(worth: Array, known: Array, parameters: Array, state: Array) -> None:
+def _prepare_hits(worth: Array, judged: Array, parameters: Array, state: Array) -> None:
     """Rows: hits; total gain of the relevant documents above a rank from one hit more, and from one less; own parts."""
     half, hits = parameters.size // 2, 0
     state[1, 0] = state[2, 0] = 0.0
     for r in range(worth.size):
         hits += worth[r] > 0.0
-        now, discount = parameters[half + hits], worth[r] * parameters[r]
+        credit, discount = parameters[half + hits], worth[r] * parameters[r]
         state[0, r] = hits
-        state[1, r + 1] = state[1, r] + (parameters[half + hits + 1] - now) * discount
-        state[2, r + 1] = state[2, r] + (parameters[half + max(hits - 1, 0)] - now) * discount
-        state[3, r] = now * parameters[r]
+        state[1, r + 1] = state[1, r] + (parameters[half + hits + 1] - credit) * discount
+        state[2, r + 1] = state[2, r] + (parameters[half + max(hits - 1, 0)] - credit) * discount
+        state[3, r] = credit * parameters[r]
 
 
 def _changes_of_hits(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:

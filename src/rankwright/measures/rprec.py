@@ -41,13 +41,12 @@ class Rprec(BinaryMeasure):
         return f"{super().definition()}, cut at the number of relevant documents"
 
 
-def _prepare(worth: Array, known: Array, parameters: Array, state: Array) -> None:
-    """The number of relevant documents."""
-    state[0, 0] = known.sum()
+def _prepare(worth: Array, judged: Array, parameters: Array, state: Array) -> None:
+    state[0, 0] = judged.sum()
 
 
 def _changes(i: int, worth: Array, parameters: Array, state: Array, out: Array) -> None:
     """A document counts above rank P only."""
-    last = state[0, 0]
+    n_relevant = state[0, 0]
     for j in range(i + 1, worth.size):
-        out[j] = worth[j] - worth[i] if i < last <= j else 0.0
+        out[j] = worth[j] - worth[i] if i < n_relevant <= j else 0.0

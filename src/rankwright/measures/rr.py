@@ -29,8 +29,8 @@ class RR(PositionSum, BinaryMeasure):
         """One over the rank of the first relevant document."""
         places = np.flatnonzero(self.relevant(rankings))
         first = np.searchsorted(places, rankings.indptr[:-1])
-        found = np.append(places, len(rankings.labels))[first]
-        rank = found - rankings.indptr[:-1]
+        topmost = np.append(places, len(rankings.labels))[first]
+        rank = topmost - rankings.indptr[:-1]
         limit = rankings.sizes if self.cutoff is None else np.minimum(rankings.sizes, self.cutoff)
         return np.where(rank < limit, 1.0 / (rank + 1.0), 0.0)
 

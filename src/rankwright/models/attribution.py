@@ -4,7 +4,7 @@ There is one definition for all models, so that sums of models are explained by 
 contributions are Shapley values: a feature in a coalition has x's value, any other one r's, and a feature's value is
 what it adds on average over all orders in which features join. In a linear model that is coef_j · (x_j − r_j).
 Averaged over references this is the interventional Shapley value. The natural references of a ranking are the documents
-of the same query: only differences within a query matter, and what all its documents share explains nothing.
+of the same query: only differences within a query matter, and properties that all its documents share explain nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BLOCK_VALUES = 1 << 18
 def attribute(model: Any, data: RankingData, reference: RankingData | None, n_jobs: int | None) -> Array:
     """Contributions of every document, and in the last column the mean score of its references.
 
-    Rows of a query are taken in an order of their content, so that the order of the data does not change a bit.
+    Rows of a query are ordered by content, so that the order of the data does not change a bit.
 
     Parameters
     ----------
@@ -59,15 +59,15 @@ def attribute(model: Any, data: RankingData, reference: RankingData | None, n_jo
     def explain(chunk: tuple[int, int]) -> None:
         bounds = indptr[chunk[0] : chunk[1] + 1]
         rows = model._seen(X[bounds[0] : bounds[-1]], names, bounds - bounds[0])
-        found = out[bounds[0] : bounds[-1]]
+        contributions = out[bounds[0] : bounds[-1]]
         if fixed is not None:
-            found[:, :-1], found[:, -1] = finite(values, rows, fixed), mean
+            contributions[:, :-1], contributions[:, -1] = finite(values, rows, fixed), mean
             return
         for start, stop in pairwise((bounds - bounds[0]).tolist()):
             order = _by_content(rows[start:stop])
             query = rows[start:stop][order]
-            found[start + order, :-1] = finite(values, query, query)
-            found[start:stop, -1] = _mean(scores[bounds[0] + start : bounds[0] + stop])
+            contributions[start + order, :-1] = finite(values, query, query)
+            contributions[start:stop, -1] = _mean(scores[bounds[0] + start : bounds[0] + stop])
 
     chunks = query_chunks(indptr, max(1, _BLOCK_VALUES // max(1, model.n_features)))
     with ThreadPoolExecutor(threads_of(n_jobs)) as pool:
@@ -76,21 +76,21 @@ def attribute(model: Any, data: RankingData, reference: RankingData | None, n_jo
 
 
 def finite(values: Attribution, rows: Array, references: Array) -> Array:
-    """Contributions, which are finite unless features are as huge as numbers get."""
+    """Check that contributions are finite; they are unless features are near the largest floats."""
     with np.errstate(over="ignore", invalid="ignore"):
-        found = values(rows, references)
-    if not np.isfinite(found).all():
+        contributions = values(rows, references)
+    if not np.isfinite(contributions).all():
         raise InputError("a contribution is not finite; features and weights are too large to explain")
-    return found
+    return contributions
 
 
 def _references(model: Any, reference: RankingData) -> tuple[Array, float]:
-    """Reference rows as the model sees them, in an order of their content, and the mean of their scores."""
+    """Reference rows as the model sees them, ordered by content, and the mean of their scores."""
     if not reference.n_docs:
         raise InputError("the reference has no documents; expected at least one")
-    given = (reference.X, reference.feature_names, reference.indptr)
-    rows = model._seen(*given)
-    return rows[_by_content(rows)], _mean(model.score(*given))
+    arguments = (reference.X, reference.feature_names, reference.indptr)
+    rows = model._seen(*arguments)
+    return rows[_by_content(rows)], _mean(model.score(*arguments))
 
 
 def _mean(scores: Array) -> float:
@@ -99,11 +99,10 @@ def _mean(scores: Array) -> float:
 
 
 def _by_content(rows: Array) -> Array:
-    """The order of rows by their bytes."""
     if not rows.shape[1]:
         return np.arange(len(rows))
-    whole = np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))
-    return np.argsort(np.ascontiguousarray(rows).view(whole).ravel(), kind="stable")
+    row_type = np.dtype((np.void, rows.dtype.itemsize * rows.shape[1]))
+    return np.argsort(np.ascontiguousarray(rows).view(row_type).ravel(), kind="stable")
 
 
 def pair_slopes(above: Array, below: Array) -> Array:

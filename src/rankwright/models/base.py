@@ -13,7 +13,6 @@ import numpy.typing as npt
 from rankwright.data import sparse
 from rankwright.data.categories import Categories, named
 from rankwright.data.dataset import RankingData
-from rankwright.data.frames import frame_features, is_frame, split_qid
 from rankwright.data.matching import (
     MissingFeaturesError,
     add_missing,
@@ -22,8 +21,9 @@ from rankwright.data.matching import (
     pick_columns,
     widen,
 )
-from rankwright.engines.features import is_parted
+from rankwright.data.places import place_of
 from rankwright.errors import InputError, InputWarning
+from rankwright.io.frames import frame_features, is_frame, split_qid
 from rankwright.models.attribution import Attribution, attribute, finite
 from rankwright.models.display import DisplayedModel
 
@@ -36,11 +36,11 @@ _FILL = "; fill missing values as for training, or train trees (LambdaMART, McRa
 
 
 class MissingValueError(InputError):
-    """Raised where a model computes with a feature that a row lacks; the command line words what to do itself."""
+    """A row lacks a feature that the model computes with; the command line words the advice itself."""
 
     @property
     def fact(self) -> str:
-        """What is wrong, without what to do."""
+        """The problem, without advice."""
         return self.message.removesuffix(_FILL)
 
 
@@ -109,9 +109,10 @@ class Model(DisplayedModel):
             if qid is not None or group is not None:
                 raise InputError("a RankingData has its queries; leave out qid and group")
             self.check_text(X.feature_names, X.categories)
-            if is_parted(X):
-                return X.X.scores(self, X, missing_as_zero)
-            return X.to_caller_order(self._scores(X.X, X.feature_names, X.indptr, missing_as_zero))
+            try:
+                return X.to_caller_order(place_of(X).scores(self, missing_as_zero))
+            except MissingFeaturesError as error:
+                raise error.or_use("missing_as_zero=True") from None
         given = qid is not None or group is not None
         X, names, qid = self._table(X, qid, group)
         if not given and (qid is None or not self.scales_queries):
@@ -124,18 +125,18 @@ class Model(DisplayedModel):
         return self.predict(data, missing_as_zero=missing_as_zero)
 
     def _table(self, X: Any, qid: Any, group: Any) -> tuple[Any, Sequence[str] | None, Any]:
-        """Features as a table, the names of the columns, and query ids, also those in a column of a data frame."""
+        """Features as a table, column names, and query ids, which may be a column of a data frame."""
         if not is_frame(X):
             return as_table(X), None, qid
-        wanted = self._frame_columns()
-        if wanted is None or "qid" not in wanted:
+        columns = self._frame_columns()
+        if columns is None or "qid" not in columns:
             X, qid = split_qid(X, qid, group)
-        X, names, categories = frame_features(X, wanted)
+        X, names, categories = frame_features(X, columns)
         self.check_text(names, categories)
         return as_table(X), names, qid
 
     def _scores(self, X: Any, names: Sequence[str] | None, indptr: Any, missing_as_zero: bool) -> Array:
-        """What ``score`` gives; features that are missing are 0, or an error that says how to make them so."""
+        """The scores; missing features are 0, or an error that says how to make them so."""
         if missing_as_zero:
             X, names = self.with_missing(X, names)
         try:
@@ -163,8 +164,8 @@ class Model(DisplayedModel):
         """
         texts = [column for column, values in categories.items() if values and isinstance(values[0], str)]
         if names is not None and self.feature_names is not None:
-            place = {name: at for at, name in enumerate(self.feature_names)}
-            texts = [place[names[column]] for column in texts if names[column] in place]
+            column_of = {name: at for at, name in enumerate(self.feature_names)}
+            texts = [column_of[names[column]] for column in texts if names[column] in column_of]
         wrong = [at for at in texts if at < self.n_features and not self.takes_text(at)]
         if wrong:
             raise InputError(f"the model takes numbers, not text, in {named(self.names[at] for at in wrong)}")
@@ -221,12 +222,12 @@ class Model(DisplayedModel):
         data = self._as_data(X, qid, group, warn=reference is None)
         rows = data if reference is None else self._as_data(reference, None, None, warn=False)
         if missing_as_zero:
-            data, rows = (self._widened(part) for part in (data, rows))
+            data, rows = (self._widened(table) for table in (data, rows))
         try:
-            found = self._explained(data, None if reference is None else rows, n_jobs)
+            contributions = self._explained(data, None if reference is None else rows, n_jobs)
         except MissingFeaturesError as error:
             raise error.or_use("missing_as_zero=True") from None
-        return data.to_caller_order(found)
+        return data.to_caller_order(contributions)
 
     def _widened(self, data: RankingData) -> RankingData:
         X, names = self.with_missing(data.X, data.feature_names)
@@ -280,11 +281,14 @@ class Model(DisplayedModel):
         return finite(self._attribution(), a[np.newaxis], b[np.newaxis])[0]
 
     def _explained(self, data: RankingData, reference: RankingData | None, n_jobs: int | None) -> Array:
-        """What ``predict_contributions`` gives, in the order of the data."""
+        """The contributions, in the order of the data."""
         return attribute(self, data, reference, n_jobs)
 
+    def joined(self, weight: float, other: Any, other_weight: float) -> Any:
+        """One model for the weighted sum of this one and another of its kind and features; None if there is none."""
+        return None
+
     def _attribution(self) -> Attribution:
-        """The contributions of rows against reference rows, all as the model sees them."""
         raise NotImplementedError
 
     def _aligned_pair(
@@ -306,7 +310,7 @@ class Model(DisplayedModel):
         return widen(np.array(part, np.float64), self.n_features)
 
     def _frame_columns(self) -> tuple[str, ...] | None:
-        """The columns of a data frame that the model looks at; None for all."""
+        """The columns of a data frame that the model uses; None for all."""
         return self.feature_names
 
     def _check_scores(self, scores: Array, X: Any, feature_names: Sequence[str] | None, first: int = 0) -> None:
@@ -328,14 +332,14 @@ class Model(DisplayedModel):
         values = Model.aligned(self, X[row : row + 1], feature_names)[0]
         at = int(np.argmax(np.where(np.isnan(values), np.inf, np.abs(values))))
         if np.isnan(values[at]):
-            which = f"row {first + row} (from 0) has no {self.names[at]!r} (NaN)"
-            raise MissingValueError(f"{which}, which this model computes with{_FILL}")
-        what = f"the score of row {first + row} (from 0) is {scores[row]}"
-        which = f"its feature {self.names[at]!r} is {values[at]:g}"
-        raise InputError(f"{what}: {which}; features and scores must be finite")
+            culprit = f"row {first + row} (from 0) has no {self.names[at]!r} (NaN)"
+            raise MissingValueError(f"{culprit}, which this model computes with{_FILL}")
+        problem = f"the score of row {first + row} (from 0) is {scores[row]}"
+        culprit = f"its feature {self.names[at]!r} is {values[at]:g}"
+        raise InputError(f"{problem}: {culprit}; features and scores must be finite")
 
     def _check_names(self) -> None:
-        """Keep the feature names as strings, one for each feature."""
+        """Convert the feature names to strings, one for each feature."""
         if self.feature_names is None:
             return
         names = tuple(str(name) for name in self.feature_names)
@@ -344,15 +348,15 @@ class Model(DisplayedModel):
         object.__setattr__(self, "feature_names", names)
 
     def _columns(self, n_columns: int, feature_names: Sequence[str] | None) -> Array | None:
-        """Where the model's features are in the data; None if they are its first columns."""
+        """Columns of the model's features in the data; None if they are its first columns."""
         return find_columns(n_columns, feature_names, self.n_features, self.feature_names, "the model")
 
 
 def warn_of_one_query(n_rows: int, stacklevel: int, what: str = _SCALED) -> None:
-    """Say that all rows were taken as the documents of one query."""
+    """Warn that all rows were taken as the documents of one query."""
     if n_rows > 1:
-        told = f"no qid: {what}, and all {n_rows:,} rows are taken as one"
-        warnings.warn(f"{told}; pass qid=…, or group=…", InputWarning, stacklevel=stacklevel + 1)
+        problem = f"no qid: {what}, and all {n_rows:,} rows are taken as one"
+        warnings.warn(f"{problem}; pass qid=…, or group=…", InputWarning, stacklevel=stacklevel + 1)
 
 
 def as_table(X: Any) -> Any:

@@ -21,7 +21,8 @@ from rankwright.data.matching import pick_columns
 from rankwright.errors import InputError
 from rankwright.models.attribution import Attribution
 from rankwright.models.base import as_table
-from rankwright.models.query_scaled import QueryScaled
+from rankwright.models.kinds import Arrays, Kind, Read, bounded_numbers, names_from, names_of
+from rankwright.models.query_scaled import QueryScaled, scaling_of
 
 __all__ = ["BinnedModel", "steps_reached"]
 
@@ -64,23 +65,23 @@ class BinnedModel(QueryScaled):
     query_scaling: str | None = None
 
     def __post_init__(self) -> None:
-        thresholds, weights = (np.array(part, np.float64) for part in (self.thresholds, self.weights))
+        thresholds, weights = (np.array(values, np.float64) for values in (self.thresholds, self.weights))
         starts = np.array(self.starts, np.int64)
         if not (thresholds.ndim == weights.ndim == starts.ndim == 1 and len(thresholds) == len(weights)):
             raise InputError(f"{thresholds.shape} thresholds and {weights.shape} weights; expected one weight each")
         if not len(starts) or starts[0] != 0 or starts[-1] != len(thresholds) or (np.diff(starts) < 0).any():
             raise InputError(f"starts must ascend from 0 to {len(thresholds)}, the number of thresholds")
         with np.errstate(over="ignore"):
-            most = np.abs(weights).sum()  # no score can be larger
-        if not (np.isfinite(thresholds).all() and np.isfinite(most)):
+            bound = np.abs(weights).sum()  # no score can be larger
+        if not (np.isfinite(thresholds).all() and np.isfinite(bound)):
             raise InputError("a threshold, a weight or the sum of the weights is not finite")
         inside = np.ones(max(0, len(thresholds) - 1), bool)
         inside[starts[(starts > 0) & (starts < len(thresholds))] - 1] = False
         if (np.diff(thresholds) <= 0)[inside].any():
             raise InputError("the thresholds of a feature must ascend")
-        for name, part in (("thresholds", thresholds), ("weights", weights), ("starts", starts)):
-            part.flags.writeable = False
-            object.__setattr__(self, name, part)
+        for name, values in (("thresholds", thresholds), ("weights", weights), ("starts", starts)):
+            values.flags.writeable = False
+            object.__setattr__(self, name, values)
         self._check_scaling()
         self._check_names()
 
@@ -91,10 +92,10 @@ class BinnedModel(QueryScaled):
 
     def importance(self) -> Array:
         """The range of levels of each feature; negative if the last level is below 0."""
-        found = np.zeros(self.n_features)
+        ranges = np.zeros(self.n_features)
         for j, levels in enumerate(self._levels()):
-            found[j] = (levels.max() - levels.min()) * (-1.0 if levels[-1] < 0 else 1.0)
-        return found
+            ranges[j] = (levels.max() - levels.min()) * (-1.0 if levels[-1] < 0 else 1.0)
+        return ranges
 
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         """Scores, higher is better, one float64 per row; see :meth:`Model.score`."""
@@ -130,7 +131,7 @@ class BinnedModel(QueryScaled):
             yield start, part.toarray() if sparse.issparse(part) else np.asarray(part)
 
     def _reached(self, rows: Array) -> Array:
-        """The level of every feature, features × rows; features that the rows lack are 0.
+        """The level of every feature, features × rows; missing features are 0.
 
         There are at least two columns: numpy would sum a single column in another order.
         """
@@ -143,7 +144,23 @@ class BinnedModel(QueryScaled):
 
 
 def steps_reached(values: Array, thresholds: Array) -> Array:
-    """The number of ascending thresholds that each value reaches; 0 for NaN."""
+    """Number of ascending thresholds that each value reaches; 0 for NaN."""
     reached = np.searchsorted(thresholds, values, side="right")
     reached[np.isnan(values)] = 0
     return reached
+
+
+_BINNED = {"thresholds": np.float64, "starts": np.int64, "weights": np.float64}
+
+
+def _binned_to_parts(model: BinnedModel) -> tuple[dict[str, Any], Arrays]:
+    return {**names_of(model), **scaling_of(model)}, {name: getattr(model, name) for name in _BINNED}
+
+
+def _binned_from_parts(facts: dict[str, Any], read: Read) -> BinnedModel:
+    thresholds, starts = (read(name, _BINNED[name], (None,)) for name in ("thresholds", "starts"))
+    weights = bounded_numbers(read, "weights", (None,))
+    return BinnedModel(thresholds, starts, weights, names_from(facts), facts.get("query_scaling"))
+
+
+BINNED = Kind(BinnedModel, _binned_to_parts, _binned_from_parts)

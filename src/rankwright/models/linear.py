@@ -21,7 +21,8 @@ from rankwright.data.matching import pick_columns
 from rankwright.errors import InputError
 from rankwright.models.attribution import Attribution
 from rankwright.models.base import as_table
-from rankwright.models.query_scaled import QueryScaled
+from rankwright.models.kinds import Arrays, Kind, Read, names_from, names_of
+from rankwright.models.query_scaled import QueryScaled, scaling_of
 
 __all__ = ["LinearModel"]
 
@@ -102,6 +103,13 @@ class LinearModel(QueryScaled):
         self._check_scores(scores, X, feature_names)
         return scores
 
+    def joined(self, weight: float, other: Any, other_weight: float) -> Any:
+        """One model with the weighted sum of the weights; None if features are scaled differently."""
+        if self.query_scaling != other.query_scaling:
+            return None
+        coef = weight * self.coef + other_weight * other.coef
+        return LinearModel(coef, other.feature_names, other.query_scaling)
+
     def _attribution(self) -> Attribution:
         return lambda rows, references: self.coef * (rows - references.mean(axis=0))
 
@@ -119,11 +127,11 @@ class LinearModel(QueryScaled):
         block = np.zeros((self.n_features, rows))
         weights, unused = self.coef[:, np.newaxis], np.flatnonzero(self.coef == 0)
         for start in range(0, n_rows, rows):
-            part = pick_columns(X[start : start + rows], columns).T
-            block[: part.shape[0], : part.shape[1]] = np.ascontiguousarray(part)
+            chunk = pick_columns(X[start : start + rows], columns).T
+            block[: chunk.shape[0], : chunk.shape[1]] = np.ascontiguousarray(chunk)
             block *= weights
-            block[unused] = 0.0  # whatever they are: missing, or the numbers of categories
-            scores[start : start + rows] = np.add.reduce(block, axis=0)[: part.shape[1]]
+            block[unused] = 0.0  # features without a weight may be missing, or categories
+            scores[start : start + rows] = np.add.reduce(block, axis=0)[: chunk.shape[1]]
         return scores + 0.0  # −0 becomes 0
 
     def _sparse(self, X: sparse.csr_array, columns: Array | None) -> Array:
@@ -147,3 +155,14 @@ def _row_chunks(indptr: Array) -> Iterator[tuple[int, int]]:
         stop = min(max(stop, start + 1), n_rows)
         yield start, stop
         start = stop
+
+
+def _linear_to_parts(model: LinearModel) -> tuple[dict[str, Any], Arrays]:
+    return {**names_of(model), **scaling_of(model)}, {"coef": model.coef}
+
+
+def _linear_from_parts(facts: dict[str, Any], read: Read) -> LinearModel:
+    return LinearModel(read("coef", np.float64, (None,)), names_from(facts), facts.get("query_scaling"))
+
+
+LINEAR = Kind(LinearModel, _linear_to_parts, _linear_from_parts)

@@ -18,6 +18,7 @@ from rankwright.data.matching import pick_columns
 from rankwright.errors import InputError
 from rankwright.models.attribution import Attribution, pair_slopes
 from rankwright.models.base import Model, as_table
+from rankwright.models.kinds import Arrays, Kind, Read, bounded_numbers, names_from, names_of
 
 __all__ = ["NetModel"]
 
@@ -92,10 +93,10 @@ class NetModel(Model):
         rows = _SPARSE_ROWS if sparse.issparse(X) else rows
         block = np.zeros((0, 0) if sparse.issparse(X) else (2, self.n_features, rows))
         for start in range(0, X.shape[0], rows):
-            part = pick_columns(X[start : start + rows], columns)
-            sums = self._sums_sparse(part) if sparse.issparse(part) else self._sums_dense(part, block)
-            known = np.where(np.isfinite(sums).all(axis=0), 0.0, np.nan)
-            self._check_scores(known, X[start : start + rows], feature_names, start)
+            chunk = pick_columns(X[start : start + rows], columns)
+            sums = self._sums_sparse(chunk) if sparse.issparse(chunk) else self._sums_dense(chunk, block)
+            is_nan = np.where(np.isfinite(sums).all(axis=0), 0.0, np.nan)
+            self._check_scores(is_nan, X[start : start + rows], feature_names, start)
             scores[start : start + rows] = self._outputs(sums)
         return scores
 
@@ -137,13 +138,26 @@ class NetModel(Model):
         """
 
         def values(rows: Array, references: Array) -> Array:
-            found = np.zeros(rows.shape)
+            contributions = np.zeros(rows.shape)
             above = np.einsum("nd,ud->nu", rows, self.inner) + self.constants
             below = np.einsum("nd,ud->nu", references, self.inner) + self.constants
             steepest = self.outer[:, np.newaxis] * self.inner
             for reference, sums in zip(references, below, strict=True):
                 slopes = pair_slopes(above, np.broadcast_to(sums, above.shape))
-                found += np.einsum("nu,ud->nd", slopes, steepest) * (rows - reference)
-            return found / len(references)
+                contributions += np.einsum("nu,ud->nd", slopes, steepest) * (rows - reference)
+            return contributions / len(references)
 
         return values
+
+
+def _net_to_parts(model: NetModel) -> tuple[dict[str, Any], Arrays]:
+    return names_of(model), {"inner": model.inner, "constants": model.constants, "outer": model.outer}
+
+
+def _net_from_parts(facts: dict[str, Any], read: Read) -> NetModel:
+    inner = bounded_numbers(read, "inner", (None, None))
+    constants, outer = (bounded_numbers(read, name, (len(inner),)) for name in ("constants", "outer"))
+    return NetModel(inner, constants, outer, names_from(facts))
+
+
+NET = Kind(NetModel, _net_to_parts, _net_from_parts)

@@ -13,8 +13,6 @@ from numba.extending import overload
 
 from rankwright.data import sparse
 
-__all__ = ["FASTMATH", "add_listed_rows", "add_rows", "kernel_form", "row_scores"]
-
 # Sums may be reordered and products fused; nan and inf keep their meaning.
 FASTMATH = {"reassoc", "contract", "arcp", "nsz"}
 

@@ -86,3 +86,8 @@ def _place(row: Array, documents: Array) -> int:
     if not len(found):
         raise InputError("a document to compare is not among the documents of the query")
     return int(found[0])
+
+
+def scaling_of(model: Any) -> dict[str, str]:
+    """How a model scales features within queries, for its header."""
+    return {} if model.query_scaling is None else {"query_scaling": model.query_scaling}

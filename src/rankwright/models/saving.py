@@ -18,8 +18,8 @@ from rankwright.data.container import Container
 from rankwright.data.container_write import write_file
 from rankwright.data.display import Displayed, Tabled, cell
 from rankwright.data.files import Source
-from rankwright.data.json_text import is_shallow
 from rankwright.errors import InputError, shown
+from rankwright.io.json import is_shallow
 from rankwright.models.base import Model
 from rankwright.models.kinds import KINDS, MODEL, kind_of, version_of
 
@@ -140,7 +140,7 @@ def save_model(
     if len(method.split()) != 1 or method != method.strip():
         raise InputError(f"method is {method!r}; expected one word")
     name, kind = kind_of(model)
-    own, arrays = kind.to_parts(model)
+    described, arrays = kind.to_parts(model)
     facts = {
         "version": version_of(model),
         "kind": name,
@@ -148,7 +148,7 @@ def save_model(
         "parameters": _plain(parameters, "parameters"),
         "training": _plain(training or {}, "training"),
         "measures": _plain(measures or {}, "measures"),
-        **own,
+        **described,
     }
     extra = {_EXTRA + key: array for key, array in (extra_arrays or {}).items()}
     write_file(path, MODEL, facts, {**arrays, **extra})
@@ -164,9 +164,9 @@ def load_model(path: Source) -> SavedModel:
     """
     stored = Container.open(path, MODEL)
     header = stored.header
-    for key, wanted in _FACTS.items():
-        if not isinstance(header.get(key), wanted):
-            raise stored.damaged(f"{key!r} in {MODEL.header} is missing or not a {wanted.__name__}")
+    for key, expected in _FACTS.items():
+        if not isinstance(header.get(key), expected):
+            raise stored.damaged(f"{key!r} in {MODEL.header} is missing or not a {expected.__name__}")
     if not is_shallow(header):
         raise stored.damaged(f"{MODEL.header} is nested too deeply")
     if header["kind"] not in KINDS:
@@ -181,7 +181,7 @@ def load_model(path: Source) -> SavedModel:
 
 
 def _plain(value: Any, what: str) -> Any:
-    """The value in the types of JSON."""
+    """The value in JSON types."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, Mapping):

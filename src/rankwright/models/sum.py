@@ -11,11 +11,9 @@ import numpy.typing as npt
 
 from rankwright.data.categories import Categories
 from rankwright.data.dataset import RankingData
-from rankwright.errors import InputError
+from rankwright.errors import InputError, shown
 from rankwright.models.base import Model, as_table
-from rankwright.models.linear import LinearModel
-from rankwright.models.trees.forest import Forest
-from rankwright.models.trees.model import TreeModel
+from rankwright.models.kinds import KINDS, Arrays, Kind, Read, bounded_numbers, kind_of, version_of
 
 __all__ = ["SumModel", "interpolate"]
 
@@ -72,15 +70,15 @@ class SumModel(Model):
             part.check_text(names, categories)
 
     def _frame_columns(self) -> tuple[str, ...] | None:
-        wanted = [part._frame_columns() for part in self.parts]
-        return None if None in wanted else tuple({name for names in wanted for name in names})
+        columns = [part._frame_columns() for part in self.parts]
+        return None if None in columns else tuple({name for names in columns for name in names})
 
     def with_missing(self, X: Any, names: Sequence[str] | None) -> tuple[Any, tuple[str, ...] | None]:
         """A table and its names, with columns of 0 for the features of all parts that it lacks."""
-        found = None if names is None else tuple(names)
+        known_names = None if names is None else tuple(names)
         for part in self.parts:
-            X, found = part.with_missing(X, found)
-        return X, found
+            X, known_names = part.with_missing(X, known_names)
+        return X, known_names
 
     def score(self, X: Any, feature_names: Sequence[str] | None = None, indptr: Any = None) -> Array:
         """The weighted sum of the parts' scores."""
@@ -96,11 +94,11 @@ class SumModel(Model):
         return np.asarray(scores)
 
     def importance(self) -> Array:
-        """The importance in the parts: absolute values, normalised to sum to 1 within each part, averaged over parts.
+        """The members' importance: absolute values, normalised to sum to 1 within each member, averaged over members.
 
-        A weight and the gain of a split have no common unit, and without data nothing says how far the scores of a
-        part spread, so all parts count alike. What the features of the whole add on given documents is in
-        :meth:`predict_contributions`, and in ``rankwright explain``.
+        A weight and the gain of a split have no common unit, and without data the spread of a member's scores is
+        unknown, so all members count alike. For the effect of features on given documents see
+        :meth:`predict_contributions` and ``rankwright explain``.
         """
         total = np.zeros(self.n_features)
         for part, places in zip(self.parts, self._places(), strict=True):
@@ -113,13 +111,13 @@ class SumModel(Model):
 
     def uses(self) -> Array:
         """Whether a part of weight other than 0 uses each feature."""
-        found = np.zeros(self.n_features, bool)
+        used = np.zeros(self.n_features, bool)
         for weight, part, places in zip(self.weights, self.parts, self._places(), strict=True):
-            found[places] |= part.uses() & (weight != 0)
-        return found
+            used[places] |= part.uses() & (weight != 0)
+        return used
 
     def _places(self) -> list[Array]:
-        """For each part, where its features are among those of the sum."""
+        """For each member, the columns of its features in the sum."""
         if any(part.feature_names is None for part in self.parts):
             return [np.arange(part.n_features) for part in self.parts]
         place = {name: at for at, name in enumerate(self.names)}
@@ -146,13 +144,13 @@ def interpolate(models: Sequence[Any], weights: npt.ArrayLike) -> Any:
 
     Nested sums are flattened and parts of weight 0 dropped; if all weights are 0, the first part stays.
     """
-    given = zip(models, np.asarray(weights, np.float64).tolist(), strict=True)
-    parts = [part for model, weight in given for part in _parts_of(model, weight)]
+    weighted = zip(models, np.asarray(weights, np.float64).tolist(), strict=True)
+    parts = [part for model, weight in weighted for part in _parts_of(model, weight)]
     parts = [(model, weight) for model, weight in parts if weight != 0.0] or [(parts[0][0], 0.0)]
     joined = parts[:1]
     for model, weight in parts[1:]:  # neighbours of one kind are merged, so what was learnt last stays last
-        both = _joined(*joined[-1], model, weight)
-        joined[-1:] = [joined[-1], (model, weight)] if both is None else [(both, 1.0)]
+        pair = _joined(*joined[-1], model, weight)
+        joined[-1:] = [joined[-1], (model, weight)] if pair is None else [(pair, 1.0)]
     if len(joined) == 1:
         model, weight = joined[0]
         if weight == 1.0:
@@ -164,25 +162,51 @@ def interpolate(models: Sequence[Any], weights: npt.ArrayLike) -> Any:
 
 
 def _parts_of(model: Any, weight: float) -> list[tuple[Any, float]]:
-    """A model and its weight, or those of all parts of a sum."""
+    """Models and weights: of the members of a sum, or the model itself."""
     if not isinstance(model, SumModel):
         return [(model, weight)]
     inner = zip(model.parts, model.weights.tolist(), strict=True)
-    return [part for some, own in inner for part in _parts_of(some, weight * own)]
+    return [part for member, factor in inner for part in _parts_of(member, weight * factor)]
 
 
 def _joined(first: Any, weight: float, second: Any, other_weight: float) -> Any:
-    """One model for the weighted sum of two; None if there is no such model."""
+    """One model for the weighted sum of two; None if no single model is that."""
+    if type(first) is not type(second):
+        return None
     if first.n_features != second.n_features or first.feature_names != second.feature_names:
         return None
-    both_linear = isinstance(first, LinearModel) and isinstance(second, LinearModel)
-    if both_linear and first.query_scaling == second.query_scaling:
-        coef = weight * first.coef + other_weight * second.coef
-        return LinearModel(coef, second.feature_names, second.query_scaling)
-    if isinstance(first, TreeModel) and isinstance(second, TreeModel):
-        if first.categories != second.categories:  # whose numbers the sets of categories refer to
-            return None
-        forests = [model.forest.scaled(by) for model, by in ((first, weight), (second, other_weight)) if by != 0.0]
-        both = (second.n_inputs, second.feature_names)
-        return TreeModel(*both, Forest.join(forests), categories=second.categories) if forests else None
-    return None
+    return first.joined(weight, second, other_weight)
+
+
+def _sum_to_parts(model: SumModel) -> tuple[dict[str, Any], Arrays]:
+    parts, arrays = [], {"weights": model.weights}
+    for at, part in enumerate(model.parts):
+        name, kind = kind_of(part)
+        facts, member_arrays = kind.to_parts(part)
+        parts.append({"kind": name, **facts})
+        arrays |= {f"{at}_{key}": array for key, array in member_arrays.items()}
+    return {"parts": parts}, arrays
+
+
+def _sum_from_parts(facts: dict[str, Any], read: Read) -> SumModel:
+    listed = facts.get("parts")
+    if not isinstance(listed, list) or not all(isinstance(member_facts, dict) for member_facts in listed):
+        raise InputError(f"its parts are {shown(listed)}; expected a list of models")
+    parts = []
+    for at, member_facts in enumerate(listed):
+        kind = member_facts.get("kind")
+        if not isinstance(kind, str) or kind not in KINDS:
+            raise InputError(f"part {at} is of the kind {shown(kind)}; expected one of: {', '.join(KINDS)}")
+        parts.append(KINDS[kind].from_parts(member_facts, _part_of(read, at)))
+    return SumModel(tuple(parts), bounded_numbers(read, "weights", (len(parts),)))
+
+
+def _part_of(read: Read, at: int) -> Read:
+    return lambda name, dtype, shape: read(f"{at}_{name}", dtype, shape)
+
+
+def _sum_version(model: SumModel) -> int:
+    return max(version_of(part) for part in model.parts)
+
+
+SUM = Kind(SumModel, _sum_to_parts, _sum_from_parts, _sum_version)

@@ -1,4 +1,4 @@
-"""Why document A is above document B: the contributions of all features, with the values they had, for people to read.
+"""Why document A is above document B: the contributions of all features, with their values.
 
 Contributions are Shapley values (:mod:`rankwright.models.attribution`) and sum to the difference of the scores.
 """
@@ -65,8 +65,8 @@ def explained_terms(model: Model, data: RankingData, query: int, a: int, b: int 
     >>> [(term.feature, term.a, term.b, term.contribution) for term in explained_terms(model, data, 0, 0, 1)]
     [('bm25', 1.0, 0.0, 2.0), ('length', 1.0, 3.0, 1.0)]
     """
-    whole = model.scales_queries or b is None  # scaling needs the whole query
-    rows = list(range(*data.indptr[query : query + 2].tolist())) if whole else sorted({a, a if b is None else b})
+    whole_query = model.scales_queries or b is None  # scaling needs the whole query
+    rows = list(range(*data.indptr[query : query + 2].tolist())) if whole_query else sorted({a, a if b is None else b})
     part, names, at = data.X[rows], data.feature_names, rows.index(a)
     values = model.aligned(part, names)
     if b is None:
@@ -78,8 +78,8 @@ def explained_terms(model: Model, data: RankingData, query: int, a: int, b: int 
         contributions = model.contributions(part[[at]], part[[rows.index(b)]], names, part)
         compared = values[rows.index(b)]
     order = np.argsort(-np.abs(contributions), kind="stable").tolist()
-    known = [[None if number != number else number for number in row.tolist()] for row in (values[at], compared)]
-    columns: list[list[Any]] = [*known, contributions.tolist()]
+    listed = [[None if number != number else number for number in row.tolist()] for row in (values[at], compared)]
+    columns: list[list[Any]] = [*listed, contributions.tolist()]
     for feature, categories in categorical(model, data).items():
         columns[0][feature] = _category(columns[0][feature], categories)
         columns[1][feature] = None if b is None else _category(columns[1][feature], categories)
@@ -89,13 +89,13 @@ def explained_terms(model: Model, data: RankingData, query: int, a: int, b: int 
 
 
 def categorical(model: Model, data: RankingData) -> dict[int, tuple[Any, ...]]:
-    """The features of the model that are categorical in the data, with their values there."""
+    """The model's features that are categorical in the data, with their values."""
     columns = model._columns(data.n_features, data.feature_names)
     places = range(model.n_features) if columns is None else columns.tolist()
     return {at: data.categories[column] for at, column in enumerate(places) if column in data.categories}
 
 
 def _category(number: float, categories: Sequence[Any]) -> str | None:
-    """The category that a number stands for, as people read it; None for a missing value."""
+    """The category that a number stands for, as text; None for a missing value."""
     code = int(codes_of(np.array([number]), categories)[0])
     return None if code < 0 else shown_category(categories[code])

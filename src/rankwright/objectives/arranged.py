@@ -12,8 +12,6 @@ from rankwright.data.order import descending
 from rankwright.data.threads import Team
 from rankwright.measures import Measure, Rankings
 
-__all__ = ["RUN_DOCS", "by_worth"]
-
 Array = npt.NDArray[Any]
 RUN_DOCS = 1 << 16
 """Documents that are sorted at a time: enough for a thread, and few enough to take little memory."""
@@ -46,13 +44,13 @@ def by_worth(
 
     def arrange(first: int, last: int) -> None:
         start, stop = int(indptr[first]), int(indptr[last])
-        bounds, own = indptr[first : last + 1] - start, labels[start:stop]
+        bounds, values = indptr[first : last + 1] - start, labels[start:stop]
         if measure is not None:
-            norms[first:last] = measure.norms(Rankings(own, bounds))
-            own = np.asarray(measure.worth(own), np.float64)
+            norms[first:last] = measure.norms(Rankings(values, bounds))
+            values = np.asarray(measure.worth(values), np.float64)
         places = np.arange(stop - start) if order is None else order[start:stop] - start
-        places = places[np.lexsort((own[places], query_of_row(bounds)))]
-        docs[start:stop], worth[start:stop] = places + start, own[places]
+        places = places[np.lexsort((values[places], query_of_row(bounds)))]
+        docs[start:stop], worth[start:stop] = places + start, values[places]
         highest[start:stop] = descending(worth[start:stop], bounds)
 
     team.each(arrange, query_chunks(indptr, RUN_DOCS))

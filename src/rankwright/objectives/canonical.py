@@ -21,12 +21,12 @@ import numpy.typing as npt
 from numba import njit
 
 from rankwright.data.blocks import as_bounds, sizes_to_indptr
+from rankwright.data.dataset import RankingData
+from rankwright.data.parts import stored
 from rankwright.data.threads import Team, parts_of, runs_of
 from rankwright.measures.oracles.common import BINS, SORT, WORK, sort_descending
 from rankwright.models.products import FASTMATH, kernel_form, row_scores
 from rankwright.objectives.first_class import FirstClass
-
-__all__ = ["Canonical", "canonical_order", "label_factors", "mixture", "taken"]
 
 Array = npt.NDArray[Any]
 _RUN = 1 << 13  # documents, at least, that a thread reads at a time
@@ -100,6 +100,28 @@ def canonical_order(
     rows = np.empty_like(order)
     team.each(partial(_gather, order, indptr, starts, queries, moved, rows), runs)
     return Canonical(docs, rows, moved, queries)
+
+
+def in_content_order(
+    data: RankingData,
+    labels: Sequence[Array],
+    costs: Sequence[Array],
+    weights: Array,
+    low: Array,
+    high: Array,
+    threads: int,
+) -> tuple[Canonical, list[Array], list[Array]]:
+    """The order of a data set's documents and queries by content; each loss's labels and costs in that order."""
+    X, starts = stored(data)
+    team = Team(threads)
+    try:
+        order = canonical_order(X, starts, labels, data.indptr, weights, low, high, team)
+        labels = [taken(of_loss, order.docs, team) for of_loss in labels]
+    finally:
+        team.close()
+    for of_loss in labels:
+        of_loss.flags.writeable = False
+    return order, labels, [cost[order.queries] for cost in costs]
 
 
 def mixture(low: Array, high: Array) -> Array:

@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Grades", "Rows"]
-
 Array = npt.NDArray[Any]
 _LEAST_SHARE = 1e-6
 

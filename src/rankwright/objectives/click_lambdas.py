@@ -1,4 +1,8 @@
-"""Lambda gradients from clicks: every click is a ranking of its own, and weighs by its inverse propensity."""
+"""Lambda gradients from clicks: every click is a ranking of its own, and weighs by its inverse propensity.
+
+Kernels know nothing of it: the gradients are those of more queries (:mod:`rankwright.data.clicked` says why), summed by
+document.
+"""
 
 from __future__ import annotations
 
@@ -8,22 +12,21 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.clicked import Clicked
-from rankwright.objectives.lambdas import Lambdas
-
-__all__ = ["ClickLambdas"]
 
 Array = npt.NDArray[Any]
 
 
 class ClickLambdas:
-    """Lambda gradients of a measure, summed over clicks.
+    """Lambda gradients of a measure, summed over clicks, wherever they are computed.
 
     Parameters
     ----------
+    kind : type
+        :class:`~rankwright.objectives.lambdas.Lambdas`, or the same on a GPU.
     labels, indptr : ndarray
         Labels and page boundaries; a label of 2 counts as two clicks.
-    measure, truncation, threads, **settings
-        As for :class:`Lambdas`, for pages with one click.
+    *given, **settings
+        As for the kind, for pages with one click.
     query_weights : ndarray
         Factors for the gradients of each page.
     winning : ndarray
@@ -32,28 +35,27 @@ class ClickLambdas:
 
     def __init__(
         self,
+        kind: Any,
         labels: Array,
         indptr: Array,
-        measure: Any,
-        truncation: int | None = None,
-        threads: int = 1,
-        *,
+        *given: Any,
         query_weights: Array,
         winning: Array,
         **settings: Any,
     ) -> None:
         apart = Clicked.of(labels, indptr)
-        weights = query_weights[apart.query] * (labels * winning)[apart.clicks]
-        self._rows, self._n_docs = apart.rows, len(labels)
-        self._lambdas = Lambdas(
-            apart.labels, apart.indptr, measure, truncation, threads, query_weights=weights, **settings
-        )
+        weights = query_weights[apart.query] * (np.asarray(labels) * winning)[apart.clicks]
+        self._copies = kind.copies(apart.rows, len(labels))
+        self._lambdas = kind(apart.labels, apart.indptr, *given, query_weights=weights, **settings)
 
-    def evaluate(self, scores: Array) -> tuple[Array, Array]:
-        """The residual of every document, and its second derivative, at the given scores."""
-        residuals, weights = self._lambdas.evaluate(np.asarray(scores)[self._rows])
-        return np.bincount(self._rows, residuals, self._n_docs), np.bincount(self._rows, weights, self._n_docs)
+    def evaluate(self, scores: Any) -> tuple[Any, ...]:
+        """The residual of every document, and its second derivative, where the scores are.
+
+        On a GPU the next call overwrites them.
+        """
+        sums: tuple[Any, ...] = self._copies.sums(self._lambdas.evaluate(self._copies.take(scores)))
+        return sums
 
     def close(self) -> None:
-        """Shut down the threads."""
+        """Shut down the threads, and forget the scores."""
         self._lambdas.close()

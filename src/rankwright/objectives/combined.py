@@ -6,15 +6,14 @@ shared slack      Σ_q max_l c_l H_q^l(w)   one block per block of queries, with
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwright.objectives.structured import KEEP, REUSE, Planes, StructuredHinge, Turn
-
-__all__ = ["SeparateSlacks", "SharedSlack"]
 
 Array = npt.NDArray[Any]
 
@@ -32,25 +31,20 @@ class _Combined:
 
     @property
     def n_features(self) -> int:
-        """Number of weights."""
         return self.hinges[0].n_features
 
     def sample(self, wanted: int | None = None) -> Array:
-        """Features of some documents as weights see them, less the means of their queries; about ``wanted``."""
         return self.hinges[0].sample(wanted)
 
     def rescale(self, factor: float) -> None:
-        """Multiply all costs: the same problem for another C."""
         for hinge in self.hinges:
             hinge.rescale(factor)
 
     def turn_back(self) -> None:
-        """Compare with an ideal ranking again."""
         for hinge in self.hinges:
             hinge.turn_back()
 
     def close(self) -> None:
-        """Shut down the thread pool."""
         for hinge in self.hinges:
             hinge.close()
 
@@ -75,12 +69,7 @@ class SeparateSlacks(_Combined):
 
     def evaluate(self, w: Array) -> Planes:
         """One pass over the data for each loss."""
-        parts = [hinge.evaluate(w) for hinge in self.hinges]
-        return Planes(
-            np.concatenate([part.losses for part in parts]),
-            np.concatenate([part.vectors for part in parts]),
-            np.concatenate([part.values for part in parts]),
-        )
+        return _merged([hinge.evaluate(w) for hinge in self.hinges], np.concatenate)
 
     def value(self, w: Array) -> float:
         """The sum of all hinges."""
@@ -115,12 +104,8 @@ class SharedSlack(_Combined):
     def evaluate(self, w: Array) -> Planes:
         """One pass over the data for each loss, and one for the planes."""
         chosen = self._violations(w).argmax(axis=0)
-        parts = [hinge.evaluate(w, only=chosen == number) for number, hinge in enumerate(self.hinges)]
-        return Planes(
-            np.sum([part.losses for part in parts], axis=0),
-            np.sum([part.vectors for part in parts], axis=0),
-            np.sum([part.values for part in parts], axis=0),
-        )
+        planes = [hinge.evaluate(w, only=chosen == number) for number, hinge in enumerate(self.hinges)]
+        return _merged(planes, partial(np.sum, axis=0))
 
     def value(self, w: Array) -> float:
         """The sum of the queries' largest hinges."""
@@ -144,3 +129,9 @@ class SharedSlack(_Combined):
             cost = np.repeat(hinge.cost, sizes)
             hinge.add(np.divide(common - times_cost, cost, out=np.zeros_like(cost), where=cost > 0))
         return Turn(np.sum([turn.vector for turn in turns], axis=0), False)
+
+
+def _merged(planes: Sequence[Planes], merge: Callable[[list[Array]], Array]) -> Planes:
+    """The planes of all losses as those of one objective."""
+    fields = ("losses", "vectors", "values")
+    return Planes(*(merge([getattr(of_loss, field) for of_loss in planes]) for field in fields))

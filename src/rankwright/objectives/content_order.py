@@ -16,12 +16,11 @@ from numba import njit
 from rankwright.data import sparse
 from rankwright.data.blocks import query_chunks, query_of_row
 from rankwright.data.parts import adjacent
+from rankwright.data.statistics import Statistics
 from rankwright.data.threads import Team
-
-__all__ = ["content_keys", "content_order", "varying"]
+from rankwright.models.trees.draws import STEP, mixed
 
 Array = npt.NDArray[Any]
-_STRIDE = np.uint64(0x9E3779B97F4A7C15)
 _VALUES = 1 << 18  # converted to float64 at a time
 _SORTED = 1 << 16  # documents that are sorted at a time
 _ZEROS = (np.uint64(0), np.uint64(1 << 63))  # the bits of 0 and −0
@@ -72,8 +71,8 @@ def content_keys(
         keys = _row_keys(X, labels, runs, team, varies)
 
         def sort(first: int, stop: int) -> Array:
-            own = indptr[first : stop + 1] - indptr[first]
-            return np.lexsort((keys[indptr[first] : indptr[stop]], query_of_row(own))) + indptr[first]
+            bounds_here = indptr[first : stop + 1] - indptr[first]
+            return np.lexsort((keys[indptr[first] : indptr[stop]], query_of_row(bounds_here))) + indptr[first]
 
         docs = np.concatenate(team.each(sort, query_chunks(indptr, _SORTED)) or [np.empty(0, np.int64)])
     finally:
@@ -84,34 +83,24 @@ def content_keys(
     return docs, keys, sums
 
 
-def varying(X: Array, runs: tuple[Array, Array], threads: int = 1) -> Array:
-    """Which features of dense rows are not the same everywhere; ``runs``: starts and stops of the rows that count."""
-    team = Team(threads)
-    try:
-        return _varying(X, _shares(*runs, _step(X), np.empty(int((runs[1] - runs[0]).sum()))), team)
-    finally:
-        team.close()
-
-
 def _row_keys(X: Any, labels: Array, runs: tuple[Array, Array], team: Team, varies: Array | None) -> Array:
     """A hash of every document and its label; ``runs``: starts and stops of their rows."""
     keys = np.zeros(len(labels), np.uint64)
+    numbers = _numbers(Statistics.of_rows(X, *runs, team, summed=False).varies if varies is None else varies)
     if sparse.issparse(X):
-        numbers = _numbers(_vary_stored(X, *runs) if varies is None else varies)
-        for start, stop, own in _shares(*runs, X.shape[0], keys):
+        for start, stop, own_keys in _shares(*runs, X.shape[0], keys):
             for first, last in query_chunks(X.indptr[start : stop + 1], _VALUES):
                 bounds = X.indptr[start + first : start + last + 1]
                 values = slice(bounds[0], bounds[-1])
                 part = X.data[values].astype(np.float64).view(np.uint64)
-                _add_stored(part, X.indices[values], bounds, numbers, own[first:last])
+                _add_stored(part, X.indices[values], bounds, numbers, own_keys[first:last])
     else:
-        shares = _shares(*runs, _step(X), keys)
-        numbers = _numbers(_varying(X, shares, team) if varies is None else varies)
 
-        def add(start: int, stop: int, own: Array) -> None:
-            _add_dense(X[start:stop].astype(np.float64).view(np.uint64), numbers, own)
+        def add(start: int, stop: int, own_keys: Array) -> None:
+            _add_dense(X[start:stop].astype(np.float64).view(np.uint64), numbers, own_keys)
 
-        team.each(add, shares)
+        step = max(1, _VALUES // max(1, X.shape[1]))
+        team.each(add, _shares(*runs, step, keys))
     for start in range(0, len(labels), _VALUES):
         _finish((labels[start : start + _VALUES] + 0.0).view(np.uint64), keys[start : start + _VALUES])
     return keys
@@ -119,23 +108,13 @@ def _row_keys(X: Any, labels: Array, runs: tuple[Array, Array], team: Team, vari
 
 def _shares(starts: Array, stops: Array, step: int, keys: Array) -> list[tuple[int, int, Array]]:
     """Up to ``step`` adjacent rows at a time, with their part of the keys."""
-    found, place = [], 0
+    shares, place = [], 0
     for start, stop in zip(starts.tolist(), stops.tolist(), strict=True):
         for first in range(start, stop, step):
             last = min(first + step, stop)
-            found.append((first, last, keys[place : place + last - first]))
+            shares.append((first, last, keys[place : place + last - first]))
             place += last - first
-    return found
-
-
-def _step(X: Array) -> int:
-    """Dense rows at a time."""
-    return max(1, _VALUES // max(1, X.shape[1]))
-
-
-def _varying(X: Array, shares: list[tuple[int, int, Array]], team: Team) -> Array:
-    vary = team.each(lambda start, stop, _: _vary_dense(X[start:stop], X[shares[0][0]]), shares)
-    return np.asarray(np.any(vary, axis=0) if vary else np.zeros(X.shape[1], bool))
+    return shares
 
 
 def _numbers(varies: Array) -> Array:
@@ -144,53 +123,12 @@ def _numbers(varies: Array) -> Array:
 
 
 @njit(cache=True, nogil=True)
-def _vary_dense(X: Any, firsts: Any) -> Any:
-    """Features that are not everywhere as in ``firsts``."""
-    varies = np.zeros(X.shape[1], np.bool_)
-    for row in range(X.shape[0]):
-        for column in range(X.shape[1]):
-            here, first = X[row, column], firsts[column]
-            varies[column] |= here != first and (here == here or first == first)
-    return varies
-
-
-def _vary_stored(X: Any, starts: Array, stops: Array) -> Array:
-    """Features that are not the same in all of these rows."""
-    firsts, counts = np.zeros(X.shape[1]), np.zeros(X.shape[1], np.int64)
-    varies = np.zeros(X.shape[1], np.bool_)
-    for first, last in zip(X.indptr[starts].tolist(), X.indptr[stops].tolist(), strict=True):
-        _compare_stored(X.data[first:last], X.indices[first:last], firsts, counts, varies)
-    return varies | ((counts > 0) & (counts < int((stops - starts).sum())))
-
-
-@njit(cache=True)
-def _compare_stored(values: Any, columns: Any, firsts: Any, counts: Any, varies: Any) -> None:
-    for at in range(values.size):
-        here, column = values[at], columns[at]
-        if here == 0:
-            continue
-        if counts[column] == 0:
-            firsts[column] = here
-        first = firsts[column]
-        varies[column] |= here != first and (here == here or first == first)
-        counts[column] += 1
-
-
-@njit(cache=True)
-def _mix(value: Any) -> Any:
-    """The last steps of splitmix64: every bit of the result depends on every bit."""
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))
-
-
-@njit(cache=True, nogil=True)
 def _add_dense(values: Any, numbers: Any, keys: Any) -> None:
     for row in range(values.shape[0]):
         for column in range(values.shape[1]):
             value = values[row, column]
             if numbers[column] and value != _ZEROS[0] and value != _ZEROS[1]:
-                keys[row] += _mix(value + numbers[column] * _STRIDE)
+                keys[row] += mixed(value + numbers[column] * STEP)
 
 
 @njit(cache=True)
@@ -199,10 +137,10 @@ def _add_stored(values: Any, columns: Any, rows: Any, numbers: Any, keys: Any) -
         for at in range(rows[row], rows[row + 1]):
             value, number = values[at - rows[0]], numbers[columns[at - rows[0]]]
             if number and value != _ZEROS[0] and value != _ZEROS[1]:
-                keys[row] += _mix(value + number * _STRIDE)
+                keys[row] += mixed(value + number * STEP)
 
 
 @njit(cache=True)
 def _finish(labels: Any, keys: Any) -> None:
     for row in range(keys.size):
-        keys[row] = _mix(keys[row] + labels[row] * _STRIDE)
+        keys[row] = mixed(keys[row] + labels[row] * STEP)

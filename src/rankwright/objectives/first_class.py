@@ -8,8 +8,6 @@ from typing import Any
 from numba import njit
 from numba.core.types import WrapperAddressProtocol
 
-__all__ = ["FirstClass", "compiled"]
-
 
 class FirstClass(WrapperAddressProtocol):
     """A compiled function of a fixed signature, to be passed to compiled functions.

@@ -20,6 +20,8 @@ query, and on nothing else.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -36,8 +38,6 @@ from rankwright.measures.oracles.common import BINS, SORT, WORK, sort_descending
 from rankwright.models.products import FASTMATH
 from rankwright.objectives.arranged import RUN_DOCS, by_worth
 from rankwright.objectives.first_class import FirstClass, compiled
-
-__all__ = ["Lambdas"]
 
 Array = npt.NDArray[Any]
 _FARTHEST = 600.0  # difference of scores whose exponential, and its product with another number, is finite
@@ -70,14 +70,14 @@ def _row(
     ``powers`` are a number and a vector whose product is e^|o|. Every pair is divided by near + slope · |o|, the two
     ``factors``.
     """
-    own, score = worth[i], scores[i]
-    (own_power, other_powers), (near, slope) = powers, factors
+    worth_above, score = worth[i], scores[i]
+    (power_above, other_powers), (near, slope) = powers, factors
     rises, bends, forces = 0.0, 0.0, 0.0
     # From here on positions count from i + 1: a compiler that knows them not to be negative handles many at once.
     lower, changes, others = worth[i + 1 :], changes[i + 1 :], other_powers[i + 1 :]
     behind, ups, curves = scores[i + 1 :], up[i + 1 :], curve[i + 1 :]
     for j in range(lower.size):
-        power, wins = own_power * others[j], own > lower[j]
+        power, wins = power_above * others[j], worth_above > lower[j]
         near_by = near + slope * (score - behind[j])
         inverse = 1.0 / ((1.0 + power) * near_by)
         won = abs(changes[j]) * inverse
@@ -202,18 +202,18 @@ def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights:
     truncation, (near, slope, normalize), parameters, indptr, worth, known, norms, changes, prepare, sort = setup
     (order, ranks), work, (ranked, ordered, change, up, curve), (powers, inverses), state = space
     n, start = scores.size, indptr[q]
-    own, order, ranks = worth[start : start + n], order[:n], ranks[:n]
+    worths, order, ranks = worth[start : start + n], order[:n], ranks[:n]
     sort(scores, order, work)
     for r in range(n):
-        ranks[r], ranked[r], ordered[r] = r, own[order[r]], scores[order[r]]
+        ranks[r], ranked[r], ordered[r] = r, worths[order[r]], scores[order[r]]
         up[r] = curve[r] = 0.0
     tied = False
     for r in range(1, n):
         tied |= ordered[r] == ordered[r - 1]
     if tied:
-        _set_ranks(scores, own, order, ranks)
+        _set_ranks(scores, worths, order, ranks)
         for at in range(n):
-            ranked[ranks[at]] = own[order[at]]
+            ranked[ranks[at]] = worths[order[at]]
     prepare(ranked[:n], known[start : start + n], parameters, state)
     forces, norm = 0.0, norms[q]
     together = _powers(ordered[:n], powers, inverses)
@@ -234,7 +234,7 @@ def _query(q: int, scores: Any, setup: Any, space: Any, residuals: Any, weights:
     if tied:
         for turn in range(2):  # one call for both: a function called in two places is compiled for each
             values, shared = (curve, weights) if turn else (up, residuals)
-            _share(scores, own, order, ranks, values, norm, shared)
+            _share(scores, worths, order, ranks, values, norm, shared)
 
 
 @njit(cache=True, nogil=True)
@@ -259,6 +259,76 @@ def _queries(
         for i in range(n):
             residuals[docs[start + i]] = up[i]
             weights[docs[start + i]] = curve[i]
+
+
+@dataclass(frozen=True, eq=False)
+class LambdaSetup:
+    """What lambda gradients know of a measure and of labels, on the CPU and on a GPU.
+
+    Attributes
+    ----------
+    docs : ndarray
+        The documents, query after query, by worth, lowest first.
+    worth, highest : ndarray
+        Their worths, in this order and highest first.
+    norms : ndarray
+        What the changes of each query are divided by.
+    truncation : int
+        The rank from which on pairs with both documents there are left out.
+    factors : tuple
+        A pair is divided by the first plus the second times the difference of its scores; whether queries are scaled.
+    parameters : ndarray
+        Of the measure's changes, such as its discounts.
+    """
+
+    docs: Array
+    worth: Array
+    highest: Array
+    norms: Array
+    truncation: int
+    factors: tuple[float, float, bool]
+    parameters: Any
+
+    @classmethod
+    def of(
+        cls,
+        labels: Array,
+        indptr: Array,
+        measure: Measure | None,
+        swaps: Swaps,
+        truncation: int | None,
+        nearness: float,
+        normalize: bool,
+        order: Array | None,
+        team: Team,
+    ) -> LambdaSetup:
+        """The setup for some data; other arguments as for :class:`Lambdas`."""
+        labels, longest = np.asarray(labels, np.float64), int(np.diff(indptr).max(initial=1))
+        if measure is not None:
+            measure.check_labels(labels)
+            counted = measure.cutoff or longest  # below that nothing changes
+            truncation = counted if truncation is None else min(truncation, counted)
+        # Without compiled changes, the measure itself sees the labels.
+        by = None if measure is None or measure.swaps() is None else measure
+        arranged = by_worth(labels, indptr, order, by, team)
+        factors = (float(nearness), 1.0, normalize) if nearness else (1.0, 0.0, normalize)
+        most = longest if truncation is None else int(truncation)
+        return cls(*arranged, most, factors, swaps.parameters(longest))
+
+
+class Copies:
+    """Rows that are copies of documents: their scores, and sums over the copies of each document."""
+
+    def __init__(self, rows: Array, n_docs: int) -> None:
+        self._rows, self._n_docs = rows, n_docs
+
+    def take(self, scores: Array) -> Array:
+        """The scores of the rows."""
+        return np.asarray(scores)[self._rows]
+
+    def sums(self, gradients: Sequence[Array]) -> tuple[Array, ...]:
+        """Sums over the rows of each document."""
+        return tuple(np.bincount(self._rows, values, self._n_docs) for values in gradients)
 
 
 class Lambdas:
@@ -296,6 +366,8 @@ class Lambdas:
         What the kernel knows of the measure and the labels.
     """
 
+    copies = Copies
+
     def __init__(
         self,
         labels: Array,
@@ -309,28 +381,20 @@ class Lambdas:
         nearness: float = 0.0,
         normalize: bool = False,
     ) -> None:
-        self.indptr, self._measure = as_bounds(indptr), measure
-        labels = np.asarray(labels, np.float64)
-        longest = int(np.diff(indptr).max(initial=1))
-        swaps, own = Swaps(_equal_changes), None
-        if measure is not None:
-            measure.check_labels(labels)
-            longest_counted = measure.cutoff or longest  # below that nothing changes
-            truncation = longest_counted if truncation is None else min(truncation, longest_counted)
-            own = measure.swaps()
-            swaps = Swaps(_given_changes) if own is None else own
-        self._compiled = measure is None or own is not None
+        swaps = Swaps(_equal_changes) if measure is None else measure.swaps()
+        self.indptr, self._measure, self._compiled = as_bounds(indptr), measure, swaps is not None
+        swaps = swaps or Swaps(_given_changes)
         self._team = Team(threads)
-        arranged = by_worth(labels, self.indptr, order, None if own is None else measure, self._team)
-        self.docs, worth, highest, norms = arranged
+        shared = LambdaSetup.of(labels, self.indptr, measure, swaps, truncation, nearness, normalize, order, self._team)
+        self.docs = shared.docs
         self.setup = (
-            longest if truncation is None else int(truncation),
-            (float(nearness), 1.0, normalize) if nearness else (1.0, 0.0, normalize),
-            swaps.parameters(longest),
+            shared.truncation,
+            shared.factors,
+            shared.parameters,
             self.indptr,
-            worth,
-            read_only(highest),
-            norms,
+            shared.worth,
+            read_only(shared.highest),
+            shared.norms,
             compiled(swaps.changes, _CHANGES),
             compiled(swaps.prepare, _PREPARE),
             FirstClass(sort_descending, SORT),
@@ -371,10 +435,10 @@ class Lambdas:
                     docs = self.docs[self.indptr[q] : self.indptr[q + 1]]
                     residuals[docs], weights[docs] = self.one_query(q, scores[docs])
             if self._weights is not None:
-                own = slice(self.indptr[first], self.indptr[stop])
+                some = slice(self.indptr[first], self.indptr[stop])
                 factors = np.repeat(self._weights[first:stop], np.diff(self.indptr[first : stop + 1]))
-                residuals[own] *= factors
-                weights[own] *= factors
+                residuals[some] *= factors
+                weights[some] *= factors
 
         self._team.each(run, self._tasks)
         return residuals, weights

@@ -1,4 +1,4 @@
-"""Compiled parts of the exact line search: how a measure changes from one end of a piece of a line to the other.
+"""Compiled parts of the exact line search: the changes of a measure from one end of a piece of a line to the other.
 
 On the way from one end to the other the score of a document goes from p to q. Document b, below a at the first end,
 passes it if it is above at the second, after covering the share
@@ -15,8 +15,8 @@ Every document changes only its own part of the sum, so several that meet in one
 the last one the sum is right. With a cutoff, documents that are below the same ``count`` others at both ends are below
 them everywhere in between, and are left out.
 
-The working memory is two tables, one of numbers and one of places, whose rows have names here: passing rows as separate
-arrays would cost more than the work done on them. A few documents are sorted by comparing all with all, which needs no
+The working memory is two tables, one of numbers and one of places, with named rows: passing rows as separate arrays
+would cost more than the work done on them. A few documents are sorted by comparing all with all, which needs no
 branches.
 """
 
@@ -48,13 +48,13 @@ FIRST, OTHER_FIRST, _KEPT, _PLACE, _KNOWN, _SELECTED, RANKS, _ORDER = _NUMBERS[:
 def space(longest: int, room: int) -> Any:
     """Working memory for queries of up to ``longest`` documents, with up to ``room`` swaps on a piece."""
     n, m = max(longest, FEW) + 1, max(room, FEW) + 1
-    # Of swaps: who is passed, who passes, their order, and what sorting needs.
+    # Of swaps: the passed and the passing document, their order, and space for sorting.
     return np.empty((9, n)), np.zeros((8, n), np.int64), np.empty((1, m)), np.empty((4, m), np.int64)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def put_in_order(f: Any, row: int, n: int, g: Any, out: int, spare: int) -> None:
-    """Fill row ``out`` of g with the places of a row of f, highest first, equal ones in place order."""
+    """Fill row ``out`` of g with the order of a row of f, highest first, ties in place order."""
     if n <= FEW:
         total = 0
         for i in range(n):
@@ -98,78 +98,78 @@ def leaders(f: Any, row: int, n: int, count: int, hints: Any, number: int, g: An
     if n <= FEW // 2 or 2 * count > n:
         put_in_order(f, row, n, g, out, RANKS)
     else:
-        least, found = np.inf, ZERO
+        least, n_found = np.inf, ZERO
         for r in range(count):
             least = min(least, f[row, hints[number, r]])
         for i in range(n):
-            g[_SELECTED, found] = i
-            found += f[row, i] >= least
-        for k in range(found):
+            g[_SELECTED, n_found] = i
+            n_found += f[row, i] >= least
+        for k in range(n_found):
             f[_SOME, k] = f[row, g[_SELECTED, k]]
-        put_in_order(f, _SOME, found, g, out, RANKS)
+        put_in_order(f, _SOME, n_found, g, out, RANKS)
         for r in range(count):
             g[out, r] = g[_SELECTED, g[out, r]]
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def start_value(credits: Any, f: Any, n: int, discounts: Any) -> float:
-    """The value of the documents with the worths in f, in their order, before normalising."""
-    total, found = 0.0, 0
+    """The unnormalised value of the documents with the worths in f, in their order."""
+    total, hits = 0.0, 0
     if credits.size == 0:
         for r in range(n):
             total += f[WORTH, r] * discounts[r]
     else:
         for r in range(n):
             if f[WORTH, r] > 0.0:
-                found += 1
-                total += discounts[r] * credits[found]
-            f[_HITS, r] = found
+                hits += 1
+                total += discounts[r] * credits[hits]
+            f[_HITS, r] = hits
     return total
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _contenders(f: Any, near: int, far: int, n: int, count: int, g: Any, first: int) -> int:
-    """Keep and count the documents that may be among the first ``count`` between two ends, in order at the near one.
+    """Keep and count the documents that may be among the first ``count`` between two ends, in order of the near end.
 
     Row ``first`` of g holds the first ``count`` at the near end. The row of known ones is 0 before and after.
     """
-    least, found = np.inf, ZERO
+    least, n_found = np.inf, ZERO
     for r in range(count):
         document = g[first, r]
         g[_KEPT, r], g[_KNOWN, document] = document, 1
         least = min(least, f[far, document])
     if count < n:
         for i in range(n):
-            g[_SELECTED, found] = i
-            found += (f[far, i] >= least) & (g[_KNOWN, i] == 0)
-        for k in range(found):
+            g[_SELECTED, n_found] = i
+            n_found += (f[far, i] >= least) & (g[_KNOWN, i] == 0)
+        for k in range(n_found):
             f[_SOME, k] = f[near, g[_SELECTED, k]]
-        put_in_order(f, _SOME, found, g, _ORDER, RANKS)
-        for r in range(found):
+        put_in_order(f, _SOME, n_found, g, _ORDER, RANKS)
+        for r in range(n_found):
             g[_KEPT, count + r] = g[_SELECTED, g[_ORDER, r]]
     for r in range(count):
         g[_KNOWN, g[first, r]] = 0
-    return count + found
+    return count + n_found
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _swaps(f: Any, m: int, g: Any, times: Any, swaps: Any) -> int:
     """The pairs that swap, of documents in descending order of p, and −t of each; −1 if there is no room."""
-    found, room = 0, times.shape[1] - 1
+    n_swaps, room = 0, times.shape[1] - 1
     for b in range(m):  # an insertion sort by q makes exactly these swaps
         j, score = b - 1, f[_OWN_Q, b]
-        while j >= 0 and found <= room and f[_OWN_Q, g[_ORDER, j]] < score:
-            if found < room:
-                swaps[0, found], swaps[1, found] = g[_ORDER, j], b
-            found += 1
+        while j >= 0 and n_swaps <= room and f[_OWN_Q, g[_ORDER, j]] < score:
+            if n_swaps < room:
+                swaps[0, n_swaps], swaps[1, n_swaps] = g[_ORDER, j], b
+            n_swaps += 1
             g[_ORDER, j + 1] = g[_ORDER, j]
             j -= 1
         g[_ORDER, j + 1] = b
-    for e in range(min(found, room)):
+    for e in range(min(n_swaps, room)):
         a, b = swaps[0, e], swaps[1, e]
         fall = f[_OWN_P, a] - f[_OWN_P, b]
         times[0, e] = -min(fall / (fall + (f[_OWN_Q, b] - f[_OWN_Q, a])), LAST)
-    return found if found <= room else -1
+    return n_swaps if n_swaps <= room else -1
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -202,7 +202,7 @@ def _sort_times(times: Any, n: int, swaps: Any) -> None:
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _pass(credits: Any, a: int, b: int, f: Any, discounts: Any, g: Any) -> float:
-    """Document b goes up by one rank, a down: the change of a sum over hits, before normalising."""
+    """Unnormalised change of a sum over hits when document b goes up by one rank and a goes down."""
     down, up, change = g[_PLACE, a], g[_PLACE, b], 0.0
     a_counts, b_counts = f[WORTH, a] > 0.0, f[WORTH, b] > 0.0
     if b_counts:
@@ -219,9 +219,9 @@ def _pass(credits: Any, a: int, b: int, f: Any, discounts: Any, g: Any) -> float
 @njit(cache=True, nogil=True, error_model="numpy")
 def _apply(
     credits: Any, n: int, f: Any, g: Any, discounts: Any, times: Any, swaps: Any, low: float, high: float,
-    factor: float, at: Any, change: Any, found: int,
+    factor: float, at: Any, change: Any, n_changes: int,
 ) -> int:  # fmt: skip
-    """Make the swaps one by one and write their changes from ``found`` on; return where they end."""
+    """Make the swaps one by one and write their changes from ``n_changes`` on; returns where they end."""
     for k in range(n):
         e = swaps[2, k]
         a, b = swaps[0, e], swaps[1, e]
@@ -232,22 +232,22 @@ def _apply(
         else:
             changed = _pass(credits, a, b, f, discounts, g)
         g[_PLACE, a], g[_PLACE, b] = down + 1, up - 1
-        at[found], change[found] = low - (high - low) * times[0, e], factor * changed
-        found += changed != 0.0
-    return found
+        at[n_changes], change[n_changes] = low - (high - low) * times[0, e], factor * changed
+        n_changes += changed != 0.0
+    return n_changes
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def sweep_piece(
     credits: Any, n: int, count: int, near: int, far: int, first: int, last: int, worth: Any, start: int,
     discounts: Any, f: Any, g: Any, times: Any, swaps: Any, low: float, high: float, factor: float, at: Any,
-    change: Any, found: int,
+    change: Any, n_changes: int,
 ) -> tuple[float, int]:  # fmt: skip
     """The value at the near end, and where it changes on the way to the far one, which are places low and high.
 
-    Changes are written from ``found`` on; returns where they end, −1 if there was no room for the swaps, FULL if there
-    was none for the changes. Row ``first`` of g holds the first documents at the near end, ``last`` is filled
-    with those at the far one.
+    Changes are written from ``n_changes`` on; returns where they end, −1 without room for the swaps, FULL without room
+    for the changes. Row ``first`` of g holds the first documents at the near end, ``last`` is filled with those at the
+    far one.
     """
     m = _contenders(f, near, far, n, count, g, first)
     for r in range(m):
@@ -257,25 +257,25 @@ def sweep_piece(
     value = factor * start_value(credits, f, m, discounts)
     n_swaps = _swaps(f, m, g, times, swaps)
     if n_swaps < 0:
-        found = -1
-    elif found + n_swaps > at.size:
-        found = FULL
+        n_changes = -1
+    elif n_changes + n_swaps > at.size:
+        n_changes = FULL
     else:
         for r in range(count):  # as left by the insertion sort
             g[last, r] = g[_KEPT, g[_ORDER, r]]
         _sort_times(times, n_swaps, swaps)
-        found = _apply(credits, n_swaps, f, g, discounts, times, swaps, low, high, factor, at, change, found)
-    return value, found
+        n_changes = _apply(credits, n_swaps, f, g, discounts, times, swaps, low, high, factor, at, change, n_changes)
+    return value, n_changes
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def label_rows(p: Any, q: Any, labels: Any, count: int, memory: Any, at: Any, rows: Any) -> int:
     """The first ``count`` labels in rank order at one end, and after every change of them on the way to the other.
 
-    ``at`` says where; returns how many there are, −1 if there was no room for the swaps or the rows.
+    ``at`` is filled with their positions; returns their number, −1 if there was no room for the swaps or the rows.
     """
     f, g, times, swaps = memory
-    n, found, e = p.size, _1, ZERO
+    n, n_rows, e = p.size, _1, ZERO
     for i in range(n):
         f[ONE_END, i], f[OTHER_END, i] = p[i], q[i]
     put_in_order(f, ONE_END, n, g, FIRST, RANKS)
@@ -287,7 +287,7 @@ def label_rows(p: Any, q: Any, labels: Any, count: int, memory: Any, at: Any, ro
     n_swaps = _swaps(f, m, g, times, swaps)
     _sort_times(times, max(n_swaps, 0), swaps)
     at[0] = 0.0
-    while e < n_swaps and found < rows.shape[0]:
+    while e < n_swaps and n_rows < rows.shape[0]:
         now = last = -times[0, swaps[2, e]]
         while e < n_swaps and -times[0, swaps[2, e]] - now <= 1e-9:
             last = -times[0, swaps[2, e]]
@@ -301,8 +301,8 @@ def label_rows(p: Any, q: Any, labels: Any, count: int, memory: Any, at: Any, ro
                 j -= 1
             g[_PLACE, j + 1] = document
         for r in range(count):
-            rows[found, r] = labels[g[_KEPT, g[_PLACE, r]]]
-            changed = changed or rows[found, r] != rows[found - 1, r]
-        at[found] = 0.5 * (now + last)
-        found += changed
-    return found if e == n_swaps else -1
+            rows[n_rows, r] = labels[g[_KEPT, g[_PLACE, r]]]
+            changed = changed or rows[n_rows, r] != rows[n_rows - 1, r]
+        at[n_rows] = 0.5 * (now + last)
+        n_rows += changed
+    return n_rows if e == n_swaps else -1

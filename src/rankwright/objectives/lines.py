@@ -37,7 +37,7 @@ _PER_BIN = 16  # changes
 
 @dataclass(frozen=True, eq=False)
 class Interval:
-    """A part of a line on which a measure is constant; places are as in :meth:`MeasureOnLines.widest_best`."""
+    """A stretch of a line on which a measure is constant; places are as in :meth:`MeasureOnLines.widest_best`."""
 
     low: float
     high: float
@@ -45,7 +45,7 @@ class Interval:
     ends: Array
 
     def inside(self) -> Iterator[tuple[float, float]]:
-        """Some points (c, s): the middle, and others, as documents may happen to be equal in the middle."""
+        """Some points (c, s): the middle and others, as documents may happen to be tied in the middle."""
         for share in _SHARES:
             place = self.low + share * (self.high - self.low)
             piece = min(int(place), len(self.ends) - 2)
@@ -83,20 +83,23 @@ class MeasureOnLines:
         counts = measure.has_relevant(rankings) & (self._weights > 0)  # the other queries count 0
         worth = self._labels if form is None else np.array(form.worth(self._labels), np.float64)
         differ = rankings.max(worth) > -rankings.max(-worth)
-        self._queries, still = np.flatnonzero(counts & differ), counts & ~differ  # any order of these is as good
-        self._constant = float(self._weights[still] @ np.asarray(measure.value(rankings))[still])
+        self._queries, constant = (
+            np.flatnonzero(counts & differ),
+            counts & ~differ,
+        )  # constant: any order has the same value
+        self._constant = float(self._weights[constant] @ np.asarray(measure.value(rankings))[constant])
         self._memory = kernel.space(longest, min(_ROOM, longest * (longest - 1) // 2 + 1))
         self._setup: tuple[Any, ...] | None = None
-        each = self._weights
+        query_weights = self._weights
         if form is not None:
-            each = self._weights / form.norms(rankings)
+            query_weights = self._weights / form.norms(rankings)
             discounts = np.zeros(longest + 2)
             discounts[: self._top] = form.discounts(np.arange(self._top))
             credits = form.credits(np.arange(longest + 2))
             credits = np.empty(0) if credits is None else credits
-            self._setup = (credits, self._top, self._queries, self.indptr, worth, discounts, each)
-        each = np.where(np.isin(np.arange(len(sizes)), self._queries), each, 0.0)
-        self.targets = worth * np.repeat(each, sizes)
+            self._setup = (credits, self._top, self._queries, self.indptr, worth, discounts, query_weights)
+        query_weights = np.where(np.isin(np.arange(len(sizes)), self._queries), query_weights, 0.0)
+        self.targets = worth * np.repeat(query_weights, sizes)
         self.targets -= np.repeat(rankings.sum(self.targets) / np.maximum(sizes, 1), sizes)
         self._usual = float(np.median(sizes[self._queries])) if len(self._queries) else 1.0
         hinted = self._top if 2 * self._top <= longest else 1
@@ -105,14 +108,14 @@ class MeasureOnLines:
 
     @property
     def n_effective(self) -> float:
-        """The number of queries that can change, or the number of equal weight that would vary as much."""
+        """Number of queries that can change, or the number of equally weighted ones that would vary as much."""
         weights = self._weights[self._queries]
         return float(weights.sum() ** 2 / (weights @ weights)) if len(weights) else 0.0
 
     def spread(self, components: Array) -> Array:
         """The covariances of components (rows) within queries: of differences from the query's mean.
 
-        Summed from the first document to the last, so they do not depend on the threads of a matrix product.
+        Summed from the first document to the last: a matrix product's sums would depend on its threads.
         """
         sizes, query = np.diff(self.indptr), query_of_row(self.indptr)
         means = np.array([np.bincount(query, row, len(sizes)) for row in components]) / np.maximum(sizes, 1)
@@ -120,7 +123,7 @@ class MeasureOnLines:
         return np.einsum("ik,jk->ij", centred, centred) / max(1, components.shape[1])
 
     def value(self, scores: Array) -> float:
-        """The mean value of scores; equal scores keep the order of the rows."""
+        """The mean value of scores; ties keep the order of the rows."""
         return self.value_of(np.ascontiguousarray(scores, np.float64)[np.newaxis], np.ones(1))
 
     def value_of(self, components: Array, weights: Array) -> float:
@@ -130,12 +133,12 @@ class MeasureOnLines:
                 line_sweep.values(self._setup, components, weights, self._hints, self._memory)
             )
         order = np.lexsort((-(weights @ components), query_of_row(self.indptr)))
-        found = np.asarray(self._measure.value(Rankings(self._labels[order], self.indptr)))[self._queries]
-        return self._constant + float(self._weights[self._queries] @ found)
+        values = np.asarray(self._measure.value(Rankings(self._labels[order], self.indptr)))[self._queries]
+        return self._constant + float(self._weights[self._queries] @ values)
 
     def ends(self, low: float, high: float) -> Array:
         """Points (cos, sin) of an arc, close enough to each other for a fast search."""
-        # The shorter a piece, the fewer documents matter on it, but every piece has a fixed cost.
+        # Fewer documents matter on shorter pieces, but every piece has a fixed cost.
         piece = np.deg2rad(min(max(800.0 / max(self._usual, 1.0), 12.0), 40.0))
         angles = np.linspace(low, high, max(1, round((high - low) / piece)) + 1)
         return np.column_stack([np.cos(angles), np.sin(angles)])
@@ -171,17 +174,17 @@ class MeasureOnLines:
         sums = starts[piece] + running - before[piece]
         c, s = (1.0 - at + piece) * ends[piece].T + (at - piece) * ends[piece + 1].T
         places = s / c
-        kept = np.append(np.diff(places) > _TOGETHER * (1.0 + np.abs(places[1:])), np.ones(min(len(at), 1), bool))
-        return places[kept], np.append(starts[0], sums[kept])
+        separate = np.append(np.diff(places) > _TOGETHER * (1.0 + np.abs(places[1:])), np.ones(min(len(at), 1), bool))
+        return places[separate], np.append(starts[0], sums[separate])
 
     def best(self, base: Array, step: Array) -> tuple[float, float]:
         """The t with the highest value, and that value: 0 if none is better, else the middle of the widest interval."""
         components = np.array([base, step], np.float64)
         along, across = np.array([1.0, 0.0]), np.array([0.0, 1.0])
-        found = self.widest_best(components, along, across, self._whole_line(base, step))
+        interval = self.widest_best(components, along, across, self._whole_line(base, step))
         best = 0.0, self.value_of(components, along)
-        for c, s in found.inside():
-            if best[1] < found.value - _SAME:
+        for c, s in interval.inside():
+            if best[1] < interval.value - _SAME:
                 best = s / c, self.value_of(components, np.array([1.0, s / c]))
         return best
 
@@ -201,29 +204,29 @@ class MeasureOnLines:
         starts = np.full(len(ends) - 1, self._constant)
         if self._setup is None:
             return self._changes_by_rankings(base @ components, step @ components, ends, starts)
-        found, done = 0, 0
-        while done < len(self._queries):
-            count, done = line_sweep.sweep(
-                self._setup, components, base, step, ends, np.int64(done), self._hints, self._memory, starts,
-                self._at[found:], self._change[found:],
+        n_changes, n_done = 0, 0
+        while n_done < len(self._queries):
+            count, n_done = line_sweep.sweep(
+                self._setup, components, base, step, ends, np.int64(n_done), self._hints, self._memory, starts,
+                self._at[n_changes:], self._change[n_changes:],
             )  # fmt: skip
-            found += count
-            if done < len(self._queries):
-                self._at, self._change = (np.concatenate([part, part]) for part in (self._at, self._change))
-        return starts, self._at[:found], self._change[:found]
+            n_changes += count
+            if n_done < len(self._queries):
+                self._at, self._change = (np.concatenate([memory, memory]) for memory in (self._at, self._change))
+        return starts, self._at[:n_changes], self._change[:n_changes]
 
     def _changes_by_rankings(
         self, along: Array, across: Array, ends: Array, starts: Array
     ) -> tuple[Array, Array, Array]:
         """The same for a measure that is not a sum over positions."""
-        found = [(np.empty(0), np.empty(0))]
+        changes = [(np.empty(0), np.empty(0))]
         for q in self._queries.tolist():
             rows = slice(self.indptr[q], self.indptr[q + 1])
             for piece in range(len(starts)):
                 at, values = self._of_query(along[rows], across[rows], rows, ends[piece : piece + 2])
                 starts[piece] += self._weights[q] * values[0]
-                found.append((piece + at[1:], self._weights[q] * np.diff(values)))
-        at, change = (np.concatenate(parts) for parts in zip(*found, strict=True))
+                changes.append((piece + at[1:], self._weights[q] * np.diff(values)))
+        at, change = (np.concatenate(parts) for parts in zip(*changes, strict=True))
         return starts, at, change
 
     def _of_query(self, along: Array, across: Array, rows: slice, ends: Array) -> tuple[Array, Array]:
@@ -233,15 +236,15 @@ class MeasureOnLines:
         room = max(2, _ROWS // len(p))
         at, lists = np.empty(room), np.empty((room, count))
         n = kernel.label_rows(p, q, labels, np.int64(count), self._memory, at, lists)
-        if n < 0 and np.abs(ends[1] - ends[0]).max() > 1e-9:  # too many at once: split in half
+        if n < 0 and np.abs(ends[1] - ends[0]).max() > 1e-9:  # too many swaps at once: split in half
             middle = ends.mean(axis=0)
             halves = [
                 self._of_query(along, across, rows, np.array(half)) for half in ((ends[0], middle), (middle, ends[1]))
             ]
             (first, below), (second, above) = halves
-            same = int(above[0] == below[-1])
-            return np.append(first / 2, (1 + second[same:]) / 2), np.append(below, above[same:])
+            unchanged = int(above[0] == below[-1])
+            return np.append(first / 2, (1 + second[unchanged:]) / 2), np.append(below, above[unchanged:])
         n = max(n, 1)
-        known = Rankings(np.tile(labels, n), np.arange(n + 1) * len(labels))
-        ranked = Rankings(lists[:n].ravel(), np.arange(n + 1) * count, known)
+        rankings = Rankings(np.tile(labels, n), np.arange(n + 1) * len(labels))
+        ranked = Rankings(lists[:n].ravel(), np.arange(n + 1) * count, rankings)
         return at[:n], np.asarray(self._measure.value(ranked))

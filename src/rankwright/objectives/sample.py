@@ -12,8 +12,6 @@ import numpy.typing as npt
 
 from rankwright.data.threads import Team
 
-__all__ = ["centred", "centred_sample", "drawn", "is_enough", "rows_wanted"]
-
 Array = npt.NDArray[Any]
 _WORK = 20  # documents in the sample, per document and feature: then it costs a few passes over the data
 _PER_FEATURE = 30  # documents in the sample, at most

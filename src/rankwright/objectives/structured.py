@@ -23,8 +23,6 @@ from rankwright.models.products import FASTMATH, add_listed_rows, kernel_form, r
 from rankwright.objectives.first_class import FirstClass
 from rankwright.objectives.sample import centred_sample, rows_wanted
 
-__all__ = ["Planes", "StructuredHinge"]
-
 Array = npt.NDArray[Any]
 _TASK_DOCS = 1 << 13  # at least, of a run of blocks in one thread
 ALONE, KEEP, REUSE = 0, 1, 2  # what a pass does with scores and orders
@@ -114,20 +112,21 @@ def _mark_others(X: Any, rows: Any, labels: Any, indptr: Any, weights: Any, cost
 
 
 @njit(cache=True, nogil=True)
-def _attained_coefficients(
-    X: Any, rows: Any, labels: Any, indptr: Any, weights: Any, cost: Any, oracle: Any, parameters: Any, coef: Any,
-    longest: int,
+def _coefficients(
+    X: Any, rows: Any, labels: Any, indptr: Any, first: int, last: int, weights: Any, cost: Any, oracle: Any,
+    parameters: Any, coef: Any, losses: Any, longest: int,
 ) -> None:  # fmt: skip
+    """Losses of the queries ``first`` … ``last − 1``, and coefficients of their documents."""
     scores, given = np.empty(longest), np.empty(longest)
     order, work = np.empty(longest, np.int64), np.empty(WORK * longest + BINS)
-    for q in range(indptr.size - 1):
+    for q in range(first, last):
         if cost[q] == 0.0:
             continue
         start, stop = indptr[q], indptr[q + 1]
         n = stop - start
         _scores_in_order(X, rows[start:stop], weights, given, scores)
         sort_descending(scores[:n], order[:n], work)
-        oracle(scores[:n], labels[start:stop], order[:n], parameters, coef[start:stop], work)
+        losses[q] = oracle(scores[:n], labels[start:stop], order[:n], parameters, coef[start:stop], work)
 
 
 @njit(cache=True, nogil=True)
@@ -180,8 +179,31 @@ class Turn:
     same_planes: bool
 
 
+class Scaled:
+    """Weights of features divided by ``scale``, which is inf for features without a weight."""
+
+    def __init__(self, scale: Array) -> None:
+        self._scale, self._inverse = scale, 1.0 / scale
+        self._kept = np.flatnonzero(self._inverse)
+
+    @property
+    def n_features(self) -> int:
+        """Number of weights."""
+        return len(self._kept)
+
+    def coefficients(self, w: Array) -> Array:
+        """The weights of the unscaled features."""
+        coefficients = np.zeros(len(self._scale))
+        coefficients[self._kept] = w * self._inverse[self._kept]
+        return coefficients
+
+    def weights(self, coefficients: Array) -> Array:
+        """The opposite of `coefficients`."""
+        return np.asarray(coefficients[self._kept] * self._scale[self._kept])
+
+
 @dataclass(eq=False)
-class StructuredHinge:
+class StructuredHinge(Scaled):
     """The objective of a structured SVM on given data.
 
     Parameters
@@ -224,8 +246,7 @@ class StructuredHinge:
         self._kernel = FirstClass(self.oracle.kernel, ORACLE)
         self._own_labels, self._added = self.labels, _NOTHING
         self._shared = _UNSHARED
-        self._inverse = 1.0 / self.scale
-        self._kept = np.flatnonzero(self._inverse)
+        Scaled.__init__(self, self.scale)
         n_blocks = len(self.blocks) - 1
         self._hard = _hard_queries(self.oracle, self.labels, self.indptr, self.cost)
         self._planes = Planes(np.empty(n_blocks), np.empty((n_blocks, len(self.scale))), np.empty(n_blocks))
@@ -234,11 +255,6 @@ class StructuredHinge:
     def _runs(self, blocks: Array) -> list[tuple[int, int]]:
         """Runs of blocks that the threads share."""
         return runs_of(self.indptr[blocks], self.threads, _TASK_DOCS)
-
-    @property
-    def n_features(self) -> int:
-        """Number of weights."""
-        return len(self._kept)
 
     @property
     def n_blocks(self) -> int:
@@ -275,12 +291,44 @@ class StructuredHinge:
 
     def attained(self, w: Array) -> Array:
         """The coefficient of every document in Ψ(an ideal ranking) − Ψ(the ranking that the weights make)."""
-        coef = np.zeros(len(self.rows))
-        _attained_coefficients(
-            self._X, self.rows, self.labels, self.indptr, self.coefficients(w), self.cost, self._attained(),
-            self._parameters, coef, self._longest,
-        )  # fmt: skip
-        return coef
+        return self.of_documents(self.coefficients(w), self.cost, attained=True)[0]
+
+    def of_documents(self, weights: Array, cost: Array, attained: bool = False) -> tuple[Array, Array]:
+        """The coefficient of every document in Ψ(an ideal ranking) − Ψ(the most violated one), and losses of queries.
+
+        ``attained``: the ranking that the weights make instead of the most violated one.
+        """
+        coef, losses = np.zeros(len(self.rows)), np.zeros(len(cost))
+        kernel, hard, easy = self._oracle_for(cost, attained)
+
+        def run(first: int, stop: int) -> None:
+            _coefficients(
+                self._X, self.rows, self.labels, self.indptr, first, stop, weights, easy, kernel, self._parameters,
+                coef, losses, self._longest,
+            )  # fmt: skip
+
+        self._team.each(run, runs_of(self.indptr, self.threads, _TASK_DOCS))
+        for q in hard:
+            _, losses[q], coef[self.indptr[q] : self.indptr[q + 1]] = self._by_library(q, weights)
+        return coef, losses
+
+    def _oracle_for(self, cost: Array, attained: bool) -> tuple[FirstClass, Array, Array]:
+        """The kernel, the queries with a cost that a library orders instead, and costs without these."""
+        if attained:
+            return self._attained(), _NO_QUERY, cost
+        hard = self._hard[cost[self._hard] > 0.0]
+        easy = cost
+        if len(self._hard):
+            easy = cost.copy()
+            easy[self._hard] = 0.0
+        return self._kernel, hard, easy
+
+    def _by_library(self, q: int, weights: Array) -> tuple[Array, float, Array]:
+        """Scores of a query's documents, its loss, and the coefficients of its documents."""
+        start, stop = self.indptr[q], self.indptr[q + 1]
+        scores = _score_query(self._X, self.rows[start:stop], weights)
+        assert self.oracle.library is not None
+        return scores, *self.oracle.library(scores, self.labels[start:stop], self._parameters)
 
     def add(self, coef: Array) -> None:
         """Add a coefficient of every document to those of every ranking, also of the ideal one."""
@@ -348,12 +396,8 @@ class StructuredHinge:
         """
         shared = _UNSHARED if alone else self._shared
         only_values = planes.vectors.shape[1] < len(weights)
-        kernel, added = (self._attained(), _NOTHING) if attained else (self._kernel, self._added)
-        hard = _NO_QUERY if attained else self._hard
-        easy = cost
-        if len(hard):
-            easy = cost.copy()
-            easy[hard] = 0.0
+        added = _NOTHING if attained else self._added
+        kernel, hard, easy = self._oracle_for(cost, attained)
 
         def run(first: int, stop: int) -> None:
             _evaluate(
@@ -363,27 +407,15 @@ class StructuredHinge:
             )  # fmt: skip
 
         self._team.each(run, self._runs(blocks))
-        for q in hard[cost[hard] > 0.0]:  # a library orders these one by one
+        for q in hard:  # one by one
             block = int(np.searchsorted(blocks, q, side="right")) - 1
             start, stop = self.indptr[q], self.indptr[q + 1]
-            scores = _score_query(self._X, self.rows[start:stop], weights)
-            assert self.oracle.library is not None
-            loss, coef = self.oracle.library(scores, self.labels[start:stop], self._parameters)
+            scores, loss, coef = self._by_library(q, weights)
             coef = coef + added[start:stop] if len(added) else coef
             planes.losses[block] += cost[q] * loss
             planes.values[block] += cost[q] * (loss - float((coef * scores).sum()))
             if not only_values:
                 _add_query(self._X, self.rows[start:stop], cost[q] * coef, self._inverse, planes.vectors[block])
-
-    def coefficients(self, w: Array) -> Array:
-        """The weights of the unscaled features."""
-        coefficients = np.zeros(len(self.scale))
-        coefficients[self._kept] = w * self._inverse[self._kept]
-        return coefficients
-
-    def weights(self, coefficients: Array) -> Array:
-        """The opposite of `coefficients`."""
-        return np.asarray(coefficients[self._kept] * self.scale[self._kept])
 
     def close(self) -> None:
         """Shut down the thread pool."""

@@ -19,8 +19,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from sklearn.exceptions import ConvergenceWarning
-from sklearn.svm import LinearSVC
 
 from rankwright.data import sparse
 from rankwright.data.dataset import RankingData
@@ -36,8 +34,7 @@ from rankwright.rankers.base import Task
 from rankwright.rankers.cost import CostRanker, Trial, cost
 from rankwright.rankers.cross_validation import Steps, Still
 from rankwright.rankers.facts import Kind, Notice, Outcome
-from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, SEED, Rule, parameter, seed_of, whole
-from rankwright.rankers.scales import scale_of
+from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, Rule, parameter, seed_of, seed_parameter, whole
 
 __all__ = ["AccuracySVM"]
 
@@ -135,7 +132,7 @@ class AccuracySVM(CostRanker):
     standardize: bool = parameter(True, FLAG)
     tol: float = parameter(1e-4, POSITIVE)
     max_iter: int = parameter(100_000, whole(1, np.iinfo(np.int32).max))
-    random_state: Any = parameter(0, SEED, NONE)
+    random_state: Any = seed_parameter()
 
     def _model_of(self, coef: Array) -> LinearModel:
         return LinearModel(coef, self._names(), self.query_scaling_)
@@ -227,7 +224,9 @@ class _Problem:
     settings: dict[str, Any]
 
     def solve(self, C: float) -> Trial:
-        """Train for one C."""
+        from sklearn.exceptions import ConvergenceWarning
+        from sklearn.svm import LinearSVC
+
         svm = LinearSVC(loss="hinge", C=C, **self.settings)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", ConvergenceWarning)  # n_iter says whether it converged
@@ -269,8 +268,7 @@ def _row_order(X: Any, rows: Array | None, found: Statistics, good: Array, weigh
 
     Rows are sorted by a fixed random combination of their features, which only equal rows share.
     """
-    size = np.maximum(np.maximum(np.abs(found.low), np.abs(found.high)), np.finfo(np.float64).tiny)
-    mix = np.random.default_rng(0).uniform(0.5, 1.0, X.shape[1]) / size
+    mix = np.random.default_rng(0).uniform(0.5, 1.0, X.shape[1]) / np.maximum(found.largest, np.finfo(np.float64).tiny)
     scores = LinearModel(mix).score(X)
     return np.lexsort((weights, good, scores if rows is None else scores[rows]))
 
@@ -280,7 +278,7 @@ def _standardized(X: Any, rows: Array, found: Statistics) -> tuple[Array, Array]
     if sparse.issparse(X) and len(rows) * X.shape[1] * 8 > _DENSE_BYTES:
         size = f"{len(rows) * X.shape[1] * 8 / 1e9:,.0f} GB"
         raise InputError(f"standardising makes sparse features dense, {size} here; expected standardize=False")
-    scale = scale_of(found)
+    scale = found.scale
     flat = np.isinf(scale)
     standardizer = Standardizer(found.means, np.where(flat, 1.0, scale))
     standard = np.empty((len(rows), X.shape[1]))

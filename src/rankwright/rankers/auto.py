@@ -13,10 +13,10 @@ import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.matching import default_names
+from rankwright.data.places import place_of
 from rankwright.errors import InputError
 from rankwright.measures import Measure, Rankings, parse_measure
 from rankwright.models.linear import LinearModel
-from rankwright.models.scoring import scores_of
 from rankwright.models.sum import interpolate
 from rankwright.rankers.background import spread_within
 from rankwright.rankers.base import Ranker, Task
@@ -30,21 +30,23 @@ from rankwright.rankers.lambda_mart import LambdaMART
 from rankwright.rankers.lambda_rank import LambdaRank
 from rankwright.rankers.max_margin import StructuredSVM
 from rankwright.rankers.parameters import (
-    DEVICE,
+    AUTO,
     FEATURES,
     FLAG,
-    FUNCTION,
-    MEASURE,
     NONE,
     POSITIVE,
-    SEED,
-    THREADS,
+    Option,
     Rule,
+    callback_parameter,
+    choosing_parameter,
+    device_parameter,
     is_list,
     one_of,
     parameter,
     places_of,
     seed_of,
+    seed_parameter,
+    threads_parameter,
     whole,
 )
 from rankwright.rankers.ranking_svm import RankingSVM
@@ -57,8 +59,6 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class _Candidate:
-    """A ranker that may become a member."""
-
     name: str
     make: Callable[..., Ranker]
     settings: dict[str, Any] = field(default_factory=dict)
@@ -81,8 +81,6 @@ _MEMBERS = Rule(f"names from {', '.join(_NAMES)}", lambda value: is_list(value) 
 
 @dataclass(eq=False)
 class _Tried:
-    """A candidate that was trained."""
-
     name: str
     setting: str
     model: Any
@@ -92,7 +90,7 @@ class _Tried:
 
 @dataclass(eq=False, repr=False)
 class AutoRanker(Ranker):
-    """The ranker to take without knowing the others: a committee of linear rankers and trees.
+    """The default ranker: a committee of linear rankers and trees.
 
     Each member is trained with what cross-validation over queries finds best for it (or ``eval_set``, if given), the
     scores of the members are put on one scale and added. Members without which the committee is better are
@@ -155,43 +153,47 @@ class AutoRanker(Ranker):
 
     _: KW_ONLY
     members: Sequence[str] | None = parameter(None, _MEMBERS, NONE)
-    explainable: bool = parameter(False, FLAG)
-    minutes: float | None = parameter(None, POSITIVE, NONE)
+    explainable: bool = parameter(
+        False, FLAG, option=Option(AUTO, "Linear members only, so that the model is one weight per feature.")
+    )
+    minutes: float | None = parameter(
+        None,
+        POSITIVE,
+        NONE,
+        option=Option(AUTO, "Stop after about so many minutes, with the members finished by then.", metavar="N"),
+    )
     categorical: Sequence[str | int] | None = parameter(None, FEATURES, NONE)
-    cv: int | str = parameter("auto", whole(2), one_of("auto"))
-    eval_measure: str | Measure | None = parameter(None, MEASURE, NONE)
-    random_state: Any = parameter(0, SEED, NONE)
-    n_jobs: int | None = parameter(None, THREADS, NONE)
-    device: str = parameter("cpu", DEVICE)
-    callback: Callable[[Any], Any] | None = parameter(None, FUNCTION, NONE)
+    cv: int | str = parameter("auto", whole(2), one_of("auto"), set_by="--cv")
+    eval_measure: str | Measure | None = choosing_parameter()
+    random_state: Any = seed_parameter()
+    n_jobs: int | None = threads_parameter()
+    device: str = device_parameter()
+    callback: Callable[[Any], Any] | None = callback_parameter()
 
     def method_name(self) -> str:
         """The name of the method, as `rankwright train --method` has it."""
         return "auto"
 
     def _candidates(self, data: RankingData) -> tuple[_Candidate, ...]:
-        """What can be trained on the data."""
-        wanted = [one for one in CANDIDATES if self.members is None or one.name in self.members]
-        found = [one for one in wanted if one.linear or not self.explainable]
-        if not found:
-            raise InputError(
-                "members names no linear ranker, and explainable keeps to linear ones; expected one of them"
-            )
+        """The rankers that can be trained on the data."""
+        listed = [candidate for candidate in CANDIDATES if self.members is None or candidate.name in self.members]
+        usable = [candidate for candidate in listed if candidate.linear or not self.explainable]
+        if not usable:
+            raise InputError("members names no linear ranker, but explainable allows no others; expected at least one")
         refused = _refused(self._numbers(data))
-        if refused and all(one.linear for one in found):
+        if refused and all(candidate.linear for candidate in usable):
             raise refused
-        return tuple(one for one in found if not (refused and one.linear))
+        return tuple(candidate for candidate in usable if not (refused and candidate.linear))
 
     def _check_data(self, data: RankingData, valid: RankingData | None) -> None:
         if valid is not None and self.cv != "auto":
             raise InputError("cv chooses by cross-validation, eval_set by validation data; expected one of the two")
 
     def _categories(self, data: RankingData) -> list[int]:
-        """The columns of categories."""
         return [*data.categories, *places_of(self.categorical or (), data.names, "categorical")]
 
     def _numbers(self, data: RankingData) -> RankingData:
-        """The data for linear members: 0 in the columns of categories."""
+        """The data for linear members: 0 in categorical columns."""
         return data.without_categories(self._categories(data))
 
     def _learn_nothing(self, task: Task) -> Outcome:
@@ -216,15 +218,15 @@ class AutoRanker(Ranker):
                 tried.append(self._try(candidate, task, judged, seed, clock))
             if clock.stopped:
                 break
-        left = [one.name for one in candidates[len(tried) :]]
+        untried = [rest.name for rest in candidates[len(tried) :]]
         if clock.interrupted:
             holds = f"{len(tried)} of {len(candidates)} members" if tried else "the best single feature"
-            what = f"training was interrupted; the model has {holds}"
-            notices = (Notice(Kind.INTERRUPTED, what, {"finished": len(tried), "of": len(candidates)}),)
-        return self._decide(judged, values_of, features, tried, left, notices)
+            problem = f"training was interrupted; the model has {holds}"
+            notices = (Notice(Kind.INTERRUPTED, problem, {"finished": len(tried), "of": len(candidates)}),)
+        return self._decide(judged, values_of, features, tried, untried, notices)
 
     def _try(self, candidate: _Candidate, task: Task, judged: Judged, seed: int, clock: _Clock) -> _Tried:
-        """Train one candidate: find its setting, then train with it on all data."""
+        """Find a candidate's setting, then train with it on all data."""
         began = time.perf_counter()
         ranker = self._ranker(candidate, seed, clock, self._setting_measure(task))
         weights, data, valid = task.weights.queries, task.data, task.valid
@@ -232,26 +234,26 @@ class AutoRanker(Ranker):
             data, valid = self._numbers(data), None if valid is None else self._numbers(valid)
         if judged.cut is None:
             fitted = ranker.fit_data(data, valid, weights=weights)
-            scores = scores_of(ranker.model_, judged.data)
+            scores = place_of(judged.data).scores(ranker.model_)
         else:
-            found = cross_validate(ranker, data, judged.cut, weights=weights, measure=ranker.eval_measure)
-            if found.interrupted:
+            chosen = cross_validate(ranker, data, judged.cut, weights=weights, measure=ranker.eval_measure)
+            if chosen.interrupted:
                 raise KeyboardInterrupt
-            fitted = ranker.fit_data(data, weights=weights, choice=found)
-            scores = found.scores[~np.isnan(found.scores)]
+            fitted = ranker.fit_data(data, weights=weights, choice=chosen)
+            scores = chosen.scores[~np.isnan(chosen.scores)]
         if fitted.interrupted:
             raise KeyboardInterrupt
         return _Tried(candidate.name, _setting(fitted), ranker.model_, scores, time.perf_counter() - began)
 
     def _setting_measure(self, task: Task) -> Measure:
-        """What the settings of members are chosen by: AP, which is less noisy than a measure of the first ranks.
+        """The measure that chooses the settings of members: AP, less noisy than a measure of the first ranks.
 
-        Unless labels are such that AP sees little: then the measure that decides on the committee.
+        Where AP tells little about the labels, it is the measure that decides on the committee.
         """
         measure = self.measure_to_choose_by()
         average_precision: Any = parse_measure(f"AP(rel={getattr(measure, 'rel', 1):g})")
-        known = Rankings(task.data.labels, task.data.indptr)
-        relevant = average_precision.n_relevant(known)
+        rankings = Rankings(task.data.labels, task.data.indptr)
+        relevant = average_precision.n_relevant(rankings)
         mixed = (relevant > 0) & (relevant < task.data.sizes)
         return average_precision if mixed.sum() * 2 >= task.useful.sum() else measure
 
@@ -273,19 +275,23 @@ class AutoRanker(Ranker):
         left: list[str],
         notices: tuple[Notice, ...],
     ) -> Outcome:
-        """Who stays, the model, and what to expect of it."""
+        """The members that stay, the model, and its expected quality."""
         names = self._names() or default_names(judged.data.n_features)
         feature = LinearModel(np.eye(1, judged.data.n_features, features.best)[0], self._names())
-        scores = np.column_stack([one.scores for one in tried]) if tried else np.zeros((judged.data.n_docs, 0))
+        scores = np.column_stack([member.scores for member in tried]) if tried else np.zeros((judged.data.n_docs, 0))
         scales = _scales(scores, judged.data)
         held_out = HeldOut(scores / scales, features.chosen_apart(judged), values_of, judged.weights, judged.folds)
         stay = held_out.stay()
         floor = held_out.is_below_feature(stay)
         members = tuple(
             MemberFacts(
-                one.name, one.setting, interval_of(held_out.values((at,)), judged.weights), at in stay, one.seconds
+                member.name,
+                member.setting,
+                interval_of(held_out.values((at,)), judged.weights),
+                at in stay,
+                member.seconds,
             )
-            for at, one in enumerate(tried)
+            for at, member in enumerate(tried)
         )
         self._model = feature if floor else interpolate([tried[at].model for at in stay], 1.0 / scales[list(stay)])
         self.committee_ = Committee(
@@ -301,19 +307,20 @@ class AutoRanker(Ranker):
         return Outcome(notices=notices, committee=self.committee_)
 
     def _without_choice(self, task: Task, candidates: tuple[_Candidate, ...], clock: _Clock) -> Outcome:
-        """One query has an order: nothing can be held out, and linear members with their default settings must do."""
-        some = [one for one in candidates if one.linear] or list(candidates)
+        """Only one query has an order, so nothing can be held out: linear members with default settings."""
+        chosen = [candidate for candidate in candidates if candidate.linear] or list(candidates)
         seed, measure = seed_of(self.random_state), self.measure_to_choose_by()
         rankers = [
-            self._ranker(one, seed, clock, measure, **({"C": 1.0} if "C" in one.settings else {})) for one in some
+            self._ranker(candidate, seed, clock, measure, **({"C": 1.0} if "C" in candidate.settings else {}))
+            for candidate in chosen
         ]
-        for ranker, one in zip(rankers, some, strict=True):
-            data = self._numbers(task.data) if one.linear else task.data
+        for ranker, candidate in zip(rankers, chosen, strict=True):
+            data = self._numbers(task.data) if candidate.linear else task.data
             ranker.fit_data(data, weights=task.weights.queries)
         models = [ranker.model_ for ranker in rankers]
-        scores = np.column_stack([scores_of(model, task.data) for model in models])
+        scores = np.column_stack([place_of(task.data).scores(model) for model in models])
         self._model = interpolate(models, 1.0 / _scales(scores, task.data))
-        members = tuple(MemberFacts(one.name, "default", None, True, 0.0) for one in some)
+        members = tuple(MemberFacts(candidate.name, "default", None, True, 0.0) for candidate in chosen)
         self.committee_ = Committee(str(self.measure_to_choose_by()), "nothing", 0, members, None, None, False, ())
         return Outcome(committee=self.committee_)
 
@@ -322,7 +329,7 @@ class AutoRanker(Ranker):
 
 
 class _Clock:
-    """Called after every step of a member: ends training when time is over, and tells whoever watches."""
+    """Called after every step of a member: ends training when time is over, and reports progress."""
 
     def __init__(self, minutes: float | None, watch: Callable[[Any], Any] | None) -> None:
         self._until = None if minutes is None else time.monotonic() + 60.0 * minutes
@@ -330,20 +337,18 @@ class _Clock:
         self.stopped = self.interrupted = False
 
     def __call__(self, step: Any) -> Any:
-        """Tell of a step; KeyboardInterrupt when time is over."""
+        """Report a step; KeyboardInterrupt when time is over."""
         if self._until is not None and time.monotonic() > self._until:
             self.stopped = True
             raise KeyboardInterrupt
         return None if self._watch is None else self._watch(step)
 
     def fold(self, number: int, of: int, settings: Any) -> None:
-        """Tell which fold comes next."""
         tell = getattr(self._watch, "fold", None)
         if tell is not None:
             tell(number, of, settings)
 
     def tell(self, name: str, number: int, of: int) -> None:
-        """Tell which member comes next."""
         tell = getattr(self._watch, "member", None)
         if tell is not None:
             tell(name, number, of)
@@ -359,16 +364,16 @@ class _Clock:
 
 
 def _setting(fitted: Any) -> str:
-    """What was chosen for a member, in words."""
+    """The setting chosen for a member, in words."""
     if fitted.rounds is not None:
         return f"{fitted.rounds.kept:,} {fitted.rounds.unit}"
     return f"C {fitted.C:g}"
 
 
 def _refused(data: RankingData) -> InputError | None:
-    """Why linear rankers cannot compute with the features; None if they can."""
+    """Why linear rankers cannot use the features; None if they can."""
     try:
-        check_values(data, "the training data", allow_missing=False)
+        check_values(place_of(data), "the training data", allow_missing=False)
         check_size(data, "the training data", scaled=True)
     except InputError as error:
         return error
@@ -377,5 +382,5 @@ def _refused(data: RankingData) -> InputError | None:
 
 def _scales(scores: Array, data: RankingData) -> Array:
     """Standard deviation of each member's scores within queries; 1 where they are constant."""
-    found = [spread_within(column, data.indptr) for column in scores.T]
-    return np.array([spread * size or 1.0 for spread, size in found])
+    scales = [spread_within(column, data.indptr) for column in scores.T]
+    return np.array([spread * size or 1.0 for spread, size in scales])

@@ -1,4 +1,4 @@
-"""The background model that boosting starts from: a fitted ranker, a model, or a loaded model file."""
+"""The background model that boosting starts from: a fitted ranker, a model or a loaded model file."""
 
 from __future__ import annotations
 
@@ -12,10 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.places import place_of
 from rankwright.errors import InputError
-from rankwright.models.kinds import kind_of
-from rankwright.models.saving import SavedModel
-from rankwright.models.scoring import scores_of
 from rankwright.models.sum import interpolate
 from rankwright.rankers.base import Ranker
 from rankwright.rankers.facts import Kind, Notice
@@ -53,6 +51,9 @@ def background_model(background: Any) -> Any:
         return None
     if isinstance(background, type):
         raise InputError(f"background is the class {background.__name__}; {_EXPECTED}")
+    from rankwright.models.kinds import kind_of  # here because both load every kind of model
+    from rankwright.models.saving import SavedModel
+
     try:
         model = background.model if isinstance(background, SavedModel) else getattr(background, "model_", background)
         if isinstance(background, Ranker):
@@ -67,9 +68,9 @@ def background_model(background: Any) -> Any:
 
 
 def background_scores(model: Any, data: RankingData) -> Array:
-    """Scores of a background model in the data's own order: one float64 per row, writeable."""
+    """Scores of a background model in the data's order, one writable float64 per row."""
     try:
-        scores = scores_of(model, data)
+        scores = place_of(data).scores(model)
     except InputError as error:
         raise InputError(f"the background model does not fit the data: {error.message}") from None
     return np.array(scores, np.float64)
@@ -77,7 +78,7 @@ def background_scores(model: Any, data: RankingData) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Start:
-    """Where boosting starts: at 0, or at the scores of a background model, brought to one scale.
+    """The start of boosting: 0, or the scores of a background model on a fixed scale.
 
     Gradients depend on how far apart scores are, so those of the background are multiplied by a factor that gives them
     the standard deviation `SPREAD` within the queries of the training data: the same trees follow for any scale.
@@ -135,12 +136,12 @@ def compare_features(model: Any, data: RankingData) -> tuple[Notice, ...]:
         return ()
     theirs, ours = model.feature_names, data.feature_names
     if theirs is not None and ours is not None:
-        known = set(theirs)
-        further = [name for name in ours if name not in known]
+        names = set(theirs)
+        further = [name for name in ours if name not in names]
         if further:
-            what = f"{len(further):,} of {len(ours):,} features are unknown to the background model ({further[0]}, …)"
+            text = f"{len(further):,} of {len(ours):,} features are unknown to the background model ({further[0]}, …)"
             values = {"unknown": len(further), "features": len(ours)}
-            return (Notice(Kind.OTHER_FEATURES, f"{what}; features are matched by name", values),)
+            return (Notice(Kind.OTHER_FEATURES, f"{text}; features are matched by name", values),)
     return ()
 
 
@@ -156,7 +157,7 @@ class FromBackground(Ranker):
 
         settings = self.get_params(deep=False)
         cloned = type(self)(**{k: v if k in _FITTED else clone(v, safe=False) for k, v in settings.items()})
-        for kept in ("_metadata_request", "_sklearn_output_config"):  # by set_fit_request, set_output
-            if kept in vars(self):
-                setattr(cloned, kept, copy.deepcopy(getattr(self, kept)))
+        for attribute in ("_metadata_request", "_sklearn_output_config"):  # by set_fit_request, set_output
+            if attribute in vars(self):
+                setattr(cloned, attribute, copy.deepcopy(getattr(self, attribute)))
         return cloned

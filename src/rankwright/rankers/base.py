@@ -13,12 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.frames import has_categories
 from rankwright.errors import InputError, InputWarning
-from rankwright.evaluation.table import evaluate
+from rankwright.evaluation.evaluate import evaluate
+from rankwright.io.frames import has_categories
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.base import warn_of_one_query
-from rankwright.models.saving import save_model
 from rankwright.rankers.cross_validation import CrossValidation
 from rankwright.rankers.estimator import check_is_fitted
 from rankwright.rankers.facts import Fitted, Kind, Notice, Outcome, plain, shared_notices
@@ -28,8 +27,6 @@ from rankwright.rankers.other_names import hint
 from rankwright.rankers.parameters import check_parameters
 from rankwright.rankers.positions import JUDGED, Clicks, clicks_of
 from rankwright.rankers.weights import Weights, weigh
-
-__all__ = ["Ranker", "Task"]
 
 Array = npt.NDArray[Any]
 _FIT = ("X", "y", "qid", "group", "sample_weight", "query_weight", "position", "eval_set", "eval_qid", "eval_group")
@@ -388,6 +385,8 @@ class Ranker(Gathering):
             What to save instead of ``model_``: the same ranker over other features, as
             :meth:`ThresholdBins.collapse <rankwright.ThresholdBins.collapse>` gives it.
         """
+        from rankwright.models.saving import save_model  # here because it loads every kind of model
+
         save_model(
             self.model_ if model is None else model,
             path,

@@ -18,8 +18,8 @@ from sklearn.utils.validation import _check_feature_names_in, check_is_fitted, v
 from rankwright.data import sparse
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.dataset import RankingData
-from rankwright.data.frames import split_qid
 from rankwright.errors import InputError
+from rankwright.io.frames import split_qid
 from rankwright.models.binned import BinnedModel, steps_reached
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.parameters import check_parameters, one_of, parameter, whole

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -15,11 +16,16 @@ from rankwright.rankers.base import Task
 from rankwright.rankers.cross_validation import Steps, Still
 from rankwright.rankers.crossed import CrossValidated
 from rankwright.rankers.facts import Kind, Notice, Outcome, Rounds
-from rankwright.rankers.parameters import FUNCTION, MEASURE, NONE, THREADS, parameter, whole
+from rankwright.rankers.parameters import (
+    NONE,
+    callback_parameter,
+    choosing_parameter,
+    parameter,
+    threads_parameter,
+    whole,
+)
 from rankwright.rankers.validation import validation_value
 from rankwright.solvers.boosting import Boosted, Boosting, Round, boost
-
-__all__ = ["lambda_gradients"]
 
 Array = npt.NDArray[Any]
 
@@ -58,12 +64,11 @@ class BoostedRanker(CrossValidated):
     _unit: ClassVar[str]  # of what is kept, and the parameter that says how many: n_trees, n_rounds
 
     patience: int | None = parameter(50, whole(1), NONE)
-    eval_measure: str | Measure | None = parameter(None, MEASURE, NONE)
-    n_jobs: int | None = parameter(None, THREADS, NONE)
-    callback: Callable[[Round], Any] | None = parameter(None, FUNCTION, NONE)
+    eval_measure: str | Measure | None = choosing_parameter()
+    n_jobs: int | None = threads_parameter()
+    callback: Callable[[Round], Any] | None = callback_parameter()
 
     def _run(self, task: Task) -> Run:
-        """Make everything ready for the first round."""
         raise NotImplementedError
 
     def _train(self, task: Task) -> Outcome:
@@ -92,7 +97,6 @@ class BoostedRanker(CrossValidated):
         return run.keep(boosted)
 
     def _most(self) -> int:
-        """The rounds to run at most."""
         return int(getattr(self, f"n_{self._unit}"))
 
     def _choices(self, n_queries: int) -> Sequence[int]:
@@ -110,7 +114,6 @@ class BoostedRanker(CrossValidated):
         return None if self.callback is None else self.callback(Round(setting, value, seconds))
 
     def _outcome(self, boosted: Boosted, notices: Sequence[Notice] = ()) -> Outcome:
-        """Set the fitted attributes that tell of the rounds."""
         kept, self.path_ = boosted.n_rounds, boosted.path
         setattr(self, f"n_{self._unit}_", kept)
         if boosted.interrupted:
@@ -143,16 +146,17 @@ def lambda_gradients(
 
     resolved, threads = parse_measure(measure).resolve("letor"), threads_of(n_jobs)
     given = (data.labels, data.indptr, resolved, truncation, threads)
-    settings |= {"query_weights": weights} if winning is None else {"query_weights": weights, "winning": winning}
-    here: Any = Lambdas if winning is None else ClickLambdas
+    settings["query_weights"] = weights
+
+    def of(kind: Any) -> Any:
+        made = kind if winning is None else partial(ClickLambdas, kind, winning=winning)
+        return made(*given, **settings)
+
     if device == "cpu":
-        return here(*given, **settings)
-    from rankwright.gpu.click_lambdas import CardClickLambdas
+        return of(Lambdas)
     from rankwright.gpu.lambdas import CardLambdas, HostedLambdas
 
-    if resolved.swaps() is None:
-        return HostedLambdas(here(*given, **settings))
-    return (CardLambdas if winning is None else CardClickLambdas)(*given, **settings)
+    return HostedLambdas(of(Lambdas)) if resolved.swaps() is None else of(CardLambdas)
 
 
 class _BoostedSteps:

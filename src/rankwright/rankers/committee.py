@@ -1,10 +1,11 @@
-"""A committee of rankers: their scores on one scale, added; who stays in it, and what to expect of it.
+"""A committee of rankers: their scores on one scale, added; the choice of its members, and its expected quality.
 
 All decisions are made on held-out queries, which no member was trained on. A member is dropped if the committee is
 better without it by more than `DROPPED_FROM` standard errors of the mean difference over queries. The best single
 feature takes the committee's place only if it is clearly better, by more than `FLOOR_FROM` of them; where it was less,
-the committee was the better one on new queries in most trials. What the committee promises is computed as
-it decides, with one more precaution: the members that count for a fold are those chosen on the other folds.
+the committee was the better one on new queries in most trials. Its expected quality is computed the same way, with one
+more precaution: the members that count for a fold are those chosen on the other folds. Members have equal weights:
+fitted weights gained nothing above noise.
 """
 
 from __future__ import annotations
@@ -16,17 +17,6 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-
-__all__ = [
-    "DROPPED_FROM",
-    "FLOOR_FROM",
-    "Committee",
-    "Expectation",
-    "HeldOut",
-    "Interval",
-    "MemberFacts",
-    "interval_of",
-]
 
 Array = npt.NDArray[Any]
 DROPPED_FROM = 1.0
@@ -66,7 +56,7 @@ def interval_of(values: Array, weights: Array) -> Interval:
 
 @dataclass(frozen=True)
 class Expectation:
-    """What to expect of a ranker on queries that it has not seen.
+    """The expected quality of a ranker on unseen queries.
 
     Attributes
     ----------
@@ -83,8 +73,7 @@ class Expectation:
     difference: Interval
 
     def to_dict(self) -> dict[str, list[float]]:
-        """Value, low and high of each."""
-        return {f"expected_{name}": [one.value, one.low, one.high] for name, one in vars(self).items()}
+        return {f"expected_{name}": [mean.value, mean.low, mean.high] for name, mean in vars(self).items()}
 
     def words(self, measure: str, held_out: str, n_queries: int, feature: str | None) -> list[tuple[str, str]]:
         """Two titles and lines."""
@@ -131,13 +120,12 @@ class MemberFacts:
 
     @property
     def words(self) -> str:
-        """Name and setting."""
         return f"{self.name} ({self.setting})"
 
 
 @dataclass(frozen=True)
 class Committee:
-    """What a committee holds, why, and what to expect of it.
+    """The members of a committee, why they are in it, and its expected quality.
 
     Attributes
     ----------
@@ -183,13 +171,13 @@ class Committee:
         else:
             listed = ", ".join(member.words for member in kept)
             lines = [("holds", f"{len(kept)} rankers, their scores on one scale and added: {listed}")]
-        dropped = [one.name for one in self.members if one not in kept]
-        left = [f"dropped, because it is better without: {'; '.join(dropped)}"] if dropped and not self.floor else []
-        left += [f"not finished in time: {'; '.join(self.unfinished)}"] if self.unfinished else []
-        alone = [f"{one.name} {one.value.value:.4f}" for one in self.members if one.value is not None]
+        dropped = [member.name for member in self.members if member not in kept]
+        remarks = [f"dropped, because it is better without: {'; '.join(dropped)}"] if dropped and not self.floor else []
+        remarks += [f"not finished in time: {'; '.join(self.unfinished)}"] if self.unfinished else []
+        alone = [f"{member.name} {member.value.value:.4f}" for member in self.members if member.value is not None]
         if alone:
             lines.append(("alone", "; ".join(alone) + f" ({self.measure}, {self.held_out})"))
-        lines += [("", line) for line in left]
+        lines += [("", line) for line in remarks]
         if self.expectation is None:
             lines.append(("expect", "unknown: only one query has an order to learn, so none can be held out"))
         else:
@@ -200,7 +188,7 @@ class Committee:
         """Everything as numbers, text and lists, for a model file."""
         return {
             "summary": [f"{title}\t{line}" for title, line in self.words()],
-            "members": [[one.name, one.setting, _number(one.value), one.stays] for one in self.members],
+            "members": [[member.name, member.setting, _number(member.value), member.stays] for member in self.members],
             "held_out": self.held_out,
             "best_feature": self.feature,
             "is_best_feature": self.floor,
@@ -211,7 +199,7 @@ class Committee:
 
 @dataclass(frozen=True, eq=False)
 class HeldOut:
-    """Scores of documents by members that have not seen their queries.
+    """Scores of documents by members that were not trained on their queries.
 
     Attributes
     ----------
@@ -237,12 +225,12 @@ class HeldOut:
         object.__setattr__(self, "_known", {})
 
     def values(self, members: Sequence[int]) -> Array:
-        """The measure of every query, by the sum of some members."""
-        known: dict[tuple[int, ...], Array] = vars(self)["_known"]
+        """The measure of every query for the sum of some members."""
+        cache: dict[tuple[int, ...], Array] = vars(self)["_known"]
         key = tuple(members)
-        if key not in known:
-            known[key] = self.values_of(self.scores[:, list(key)].sum(axis=1))
-        return known[key]
+        if key not in cache:
+            cache[key] = self.values_of(self.scores[:, list(key)].sum(axis=1))
+        return cache[key]
 
     def stay(self, queries: Array | None = None) -> tuple[int, ...]:
         """The members that stay, decided on some queries (a mask) or on all of them.
@@ -256,8 +244,8 @@ class HeldOut:
             with_all = self.values(members)[queries]
             gains = []
             for member in members:
-                others = tuple(one for one in members if one != member)
-                gains.append(_errors(self.values(others)[queries] - with_all, self.weights[queries]))
+                remaining = tuple(number for number in members if number != member)
+                gains.append(_errors(self.values(remaining)[queries] - with_all, self.weights[queries]))
             worst = int(np.argmax(gains))
             if not gains[worst] > DROPPED_FROM:
                 break
@@ -273,19 +261,19 @@ class HeldOut:
         return _errors(apart, self.weights[queries]) > FLOOR_FROM
 
     def expectation(self) -> Expectation:
-        """What to expect; for every fold, members and floor are decided on the other folds."""
+        """The expected quality; for every fold, members and floor are chosen on the other folds."""
         of_feature = self.values_of(self.feature)
-        found = np.empty(len(self.weights))
+        of_query = np.empty(len(self.weights))
         for fold in np.unique(self.folds):
-            own = self.folds == fold
-            others = ~own if not own.all() else own
-            members = self.stay(others)
-            values = of_feature if self.is_below_feature(members, others) else self.values(members)
-            found[own] = values[own]
+            held_out = self.folds == fold
+            remaining = ~held_out if not held_out.all() else held_out
+            members = self.stay(remaining)
+            values = of_feature if self.is_below_feature(members, remaining) else self.values(members)
+            of_query[held_out] = values[held_out]
         return Expectation(
-            interval_of(found, self.weights),
+            interval_of(of_query, self.weights),
             interval_of(of_feature, self.weights),
-            interval_of(found - of_feature, self.weights),
+            interval_of(of_query - of_feature, self.weights),
         )
 
 
@@ -301,7 +289,7 @@ def _mean(values: Array, weights: Array) -> tuple[float, float, int]:
 
 
 def _errors(differences: Array, weights: Array) -> float:
-    """A mean difference in its own standard errors; 0 if it is only rounding."""
+    """A mean difference in units of its standard error; 0 if it is only rounding."""
     mean, error, _ = _mean(np.round(differences, 12), weights)
     if mean == 0 or math.isnan(error):
         return 0.0

@@ -11,29 +11,53 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
-from rankwright.engines.features import is_parted
+from rankwright.data.places import place_of
 from rankwright.measures import Measure
 from rankwright.models.linear import LinearModel
-from rankwright.models.scoring import scores_of
 from rankwright.rankers.base import Ranker, Task
 from rankwright.rankers.cross_validation import CrossValidation, Steps, Still
 from rankwright.rankers.crossed import CrossValidated
 from rankwright.rankers.estimator import check_is_fitted
 from rankwright.rankers.facts import Outcome
-from rankwright.rankers.parameters import MEASURE, NONE, POSITIVE, POSITIVES, one_of, parameter
+from rankwright.rankers.parameters import (
+    LINEAR,
+    NONE,
+    POSITIVE,
+    POSITIVES,
+    Option,
+    choosing_parameter,
+    one_of,
+    parameter,
+)
 from rankwright.rankers.validation import validation_value
-
-__all__ = ["DEFAULT_GRID", "Trial", "cost"]
 
 Array = npt.NDArray[Any]
 DEFAULT_GRID = tuple(10.0**power for power in range(-4, 4))
 DEFAULT = 1.0
 _ROUNDING = 1e-12  # of a mean over queries, which depends on their order
+_C = Option(
+    LINEAR,
+    "Weight of ranking errors against large weights; auto: the value of --C-grid that is best on --valid, or by "
+    "cross-validation.",
+    default="auto; with --cv 0 and no --valid 1",
+    names=("--C",),
+    metavar="NUMBER|auto",
+    alone=True,
+)
+_C_GRID = Option(
+    LINEAR,
+    "Values of C that auto tries.",
+    after="C",
+    default="0.0001, 0.001, … 1000; with the ramp bound 0.1, 1, 10",
+    names=("--C-grid",),
+    metavar="0.01,0.1,1",
+    alone=True,
+)
 
 
 def cost() -> Any:
     """The parameter C."""
-    return parameter(DEFAULT, POSITIVE, one_of("auto"))
+    return parameter(DEFAULT, POSITIVE, one_of("auto"), option=_C)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,8 +121,8 @@ class CostRanker(LinearRanker, CrossValidated):
 
     _folds_together: ClassVar[bool] = False
 
-    C_grid: Sequence[float] | None = parameter(None, POSITIVES, NONE)
-    eval_measure: str | Measure | None = parameter(None, MEASURE, NONE)
+    C_grid: Sequence[float] | None = parameter(None, POSITIVES, NONE, option=_C_GRID)
+    eval_measure: str | Measure | None = choosing_parameter()
 
     def _grid(self, n_queries: int) -> list[float]:
         """The values of C to try."""
@@ -151,13 +175,7 @@ class CostRanker(LinearRanker, CrossValidated):
 
     def _scores_of(self, coef: Array, data: RankingData) -> Array:
         """Scores of weights on the way, computed where training is."""
-        model = self._model_of(coef)
-        if getattr(self, "device", "cpu") == "cuda" and not is_parted(data):
-            from rankwright.gpu.training import card_scores, fits
-
-            if fits(data):
-                return card_scores(model, data)
-        return scores_of(model, data)
+        return place_of(data, getattr(self, "device", "cpu")).scores(self._model_of(coef))
 
     def _not_chosen(self) -> str:
         return f"C is {DEFAULT:g}" if self.C == "auto" else "there is no estimate"
@@ -195,7 +213,6 @@ class _CostSteps:
         self._path: CostPath | None = ranker._path(task)
 
     def step(self) -> Array:
-        """Train for the next C."""
         assert self._path is not None
         assert self._valid is not None
         trial = self._path.solve(self._left.pop(0))
@@ -206,11 +223,9 @@ class _CostSteps:
         return self._ranker._scores_of(self._coefs[-1], self._valid)
 
     def model(self, number: int) -> LinearModel:
-        """The model of one C."""
         return self._ranker._model_of(self._coefs[number])
 
     def close(self) -> None:
-        """Shut down the thread pool, and let the data go."""
         if self._path is not None:
             self._path.close()
         self._path = self._valid = None

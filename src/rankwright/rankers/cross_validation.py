@@ -22,9 +22,9 @@ import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import some_queries
+from rankwright.data.places import place_of
 from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_goal
-from rankwright.models.scoring import scores_of
 from rankwright.rankers.folds import Folds, by_content, places_among
 from rankwright.rankers.parameters import seed_of
 from rankwright.rankers.validation import query_values
@@ -57,7 +57,7 @@ class Still:
 
     def step(self) -> Array:
         """Scores of the held-out documents."""
-        return scores_of(self._model, self._held_out)
+        return place_of(self._held_out).scores(self._model)
 
     def model(self, number: int) -> Any:
         """The model."""
@@ -119,6 +119,18 @@ class CrossValidation:
     figures: tuple[Mapping[str, float], ...] = ()
     start: CrossValidation | None = None
     interrupted: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """What JSON holds of it: the honest estimate, and the mean for every setting."""
+        return {
+            "how": self.folds.words,
+            "folds": self.folds.n_folds,
+            "held_out": self.folds.n_held_out,
+            "queries": int((self.folds.of_query >= 0).sum()),
+            "value": self.value,
+            "settings": list(self.settings),
+            "means": list(self.means),
+        }
 
     @property
     def value(self) -> float:
@@ -316,7 +328,7 @@ def _cross(
         number = _best(values[:, others], counted[others]) if counted[others].any() else chosen
         used.append(number)
         some = some_queries(data, part)
-        scores[np.isin(data.query_of_row(), part)] = scores_of(fold.steps.model(number), some)
+        scores[np.isin(data.query_of_row(), part)] = place_of(some).scores(fold.steps.model(number))
     of_query[folds.of_query >= 0] = _values_of(data, weights, folds, measure, docs, scores)
     models = [
         None if isinstance(fold.steps, Still) else fold.steps.model(chosen if len(done) == 1 else number)

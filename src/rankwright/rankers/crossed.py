@@ -1,4 +1,4 @@
-"""Rankers that choose what was left open by cross-validation, unless they are given data to validate with."""
+"""Rankers that choose open settings by cross-validation, unless they are given validation data."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ from rankwright.rankers.parameters import NONE, one_of, parameter, seed_of, whol
 from rankwright.rankers.positions import pages_together
 from rankwright.rankers.weights import Weights
 
-__all__: list[str] = []
-
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class CrossValidated(Ranker):
@@ -26,10 +24,10 @@ class CrossValidated(Ranker):
 
     _folds_together: ClassVar[bool] = True  # whether folds go from round to round together, or one after the other
 
-    cv: int | str | None = parameter(None, whole(2), one_of("auto"), NONE)
+    cv: int | str | None = parameter(None, whole(2), one_of("auto"), NONE, set_by="--cv")
 
     def _folds_to_choose_by(self, valid: RankingData | None) -> int | str | None:
-        """The number of folds to cross-validate with, or ``"auto"``; None: no cross-validation."""
+        """Number of cross-validation folds, or ``"auto"``; None without cross-validation."""
         folds: int | str | None = getattr(self, "cv", None)
         if valid is None:
             return "auto" if folds is None and getattr(self, "C", None) == "auto" else folds
@@ -50,19 +48,19 @@ class CrossValidated(Ranker):
             useful, together = weights.counted(data) > 0, pages_together(data, weights.pair)
         folds = Folds.draw(data, n_folds, useful=useful, together=together, seed=seed)
         if folds is None:
-            what = "one query has an order to learn, and none can be held out for cross-validation"
-            return None, (Notice(Kind.NOT_CHOSEN, f"{what}: {self._not_chosen()}"),)
-        found = crossed(self, data, weights, folds, self.measure_to_choose_by())
+            problem = "one query has an order to learn, and none can be held out for cross-validation"
+            return None, (Notice(Kind.NOT_CHOSEN, f"{problem}: {self._not_chosen()}"),)
+        result = crossed(self, data, weights, folds, self.measure_to_choose_by())
         tell = getattr(getattr(self, "callback", None), "fold", None)
         if tell is not None:  # what follows is the training on all data
-            tell(0, 0, (*(() if found.start is None else (found.start.setting,)), found.setting))
-        if not found.interrupted:
-            return found, ()
-        what = f"cross-validation was interrupted; the choice is by {found.folds.words} and {len(found.settings)}"
-        return found, (Notice(Kind.INTERRUPTED, f"{what} settings", {"folds": found.folds.n_held_out}),)
+            tell(0, 0, (*(() if result.start is None else (result.start.setting,)), result.setting))
+        if not result.interrupted:
+            return result, ()
+        problem = f"cross-validation was interrupted; the choice is by {result.folds.words} and {len(result.settings)}"
+        return result, (Notice(Kind.INTERRUPTED, f"{problem} settings", {"folds": result.folds.n_held_out}),)
 
     def _not_chosen(self) -> str:
-        """What is trained for where nothing can be chosen."""
+        """The setting to train for where nothing can be chosen."""
         return "all rounds are kept"
 
     def _choices(self, n_queries: int) -> Sequence[Any]:
@@ -70,11 +68,11 @@ class CrossValidated(Ranker):
         raise NotImplementedError
 
     def _steps(self, task: Task) -> Steps:
-        """A training that goes from setting to setting; the validation data is what is held out."""
+        """Training that goes from setting to setting; the validation data is what is held out."""
         raise NotImplementedError
 
     def _after_round(self, setting: Any, value: float, seconds: float) -> Any:
-        """Tell the callback of a round that all folds have taken; True stops."""
+        """Report a round that all folds have finished; True stops."""
 
     def _start_to_cross(self, data: RankingData) -> Ranker | None:
         """A ranker to cross-validate first: its models are where the folds start from."""

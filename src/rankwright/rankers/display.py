@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,6 @@ import numpy as np
 from rankwright.data.display import Displayed, Tabled, cell
 from rankwright.data.figures import look, new_figure, shown
 from rankwright.errors import InputError
-
-__all__ = ["DisplayedRanker"]
 
 _LONGEST = 60  # of a value
 
@@ -28,7 +26,7 @@ class DisplayedRanker(Displayed):
         params = estimator.get_params(deep=False)
         changed = [(name, value) for name, value in params.items() if repr(value) != repr(defaults.get(name))]
         fitted = vars(self).get("training_")
-        return changed, [] if fitted is None else list(_facts(fitted))
+        return changed, [] if fitted is None else list(fitted.rows())
 
     def _shown_table(self) -> Tabled:
         parameters, facts = self._rows()
@@ -57,31 +55,6 @@ class DisplayedRanker(Displayed):
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         return {"text/plain": repr(self), "text/html": self._repr_html_()}
-
-
-def _facts(fitted: Any) -> Iterator[tuple[str, Any]]:
-    """What is known of a training, by name."""
-    yield "queries trained on", fitted.n_queries
-    if fitted.n_queries_skipped:
-        yield "queries with nothing to order", fitted.n_queries_skipped
-    yield "documents", fitted.n_docs
-    yield "features", fitted.n_features
-    if fitted.C is not None:
-        yield ("C", fitted.C) if len(fitted.tried) < 2 else (f"C, the best of {len(fitted.tried)}", fitted.C)
-    if fitted.rounds is not None:
-        yield fitted.rounds.unit, fitted.rounds.kept
-        if not np.isnan(fitted.rounds.value):
-            yield f"{fitted.measure}, validation", fitted.rounds.value
-    if fitted.certificate is not None:
-        yield "objective", fitted.certificate.objective
-        yield "gap to the optimum", fitted.certificate.gap
-    if fitted.cross_validation is not None:
-        yield f"{fitted.measure}, cross-validated", fitted.cross_validation.value
-    if fitted.committee is not None:
-        yield "members", ", ".join(member.name for member in fitted.committee.members)
-    yield "seconds", round(fitted.seconds, 3)
-    for notice in fitted.notices:
-        yield str(notice.kind), notice.text
 
 
 def _choice(fitted: Any) -> tuple[str, list[float], list[float], str, bool] | None:

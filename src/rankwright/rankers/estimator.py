@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING, Any, Self
 from rankwright.rankers.display import DisplayedRanker
 from rankwright.rankers.other_names import hint
 
-__all__ = ["Estimator", "check_is_fitted"]
-
 _SHOWN = 700  # characters of a printed estimator
 
 

@@ -1,4 +1,4 @@
-"""Folds of queries, drawn by content: they depend on no order of rows and queries, and on no label."""
+"""Folds of queries, drawn by content: they depend neither on the order of rows and queries nor on labels."""
 
 from __future__ import annotations
 
@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import rows_of, some_queries, stored
-from rankwright.engines.features import is_parted
-
-__all__ = ["FOLDS", "ONE_FROM", "Folds"]
+from rankwright.data.parts import stored
+from rankwright.data.places import place_of, selected
 
 Array = npt.NDArray[Any]
 FOLDS = 5
@@ -44,7 +41,7 @@ class Folds:
 
     @property
     def n_held_out(self) -> int:
-        """Folds that are held out: all, or one."""
+        """Number of folds that are held out: all, or one."""
         return int(self.of_query.max(initial=-1)) + 1
 
     def trained_on(self, number: int) -> Array:
@@ -54,11 +51,11 @@ class Folds:
 
     @property
     def words(self) -> str:
-        """What is done with them, such as ``5-fold cross-validation``."""
+        """A description, such as ``5-fold cross-validation``."""
         if self.n_held_out == self.n_folds:
             return f"{self.n_folds}-fold cross-validation"
-        many = "one" if self.n_held_out == 1 else str(self.n_held_out)
-        return f"cross-validation with {many} of {self.n_folds} folds"
+        count = "one" if self.n_held_out == 1 else str(self.n_held_out)
+        return f"cross-validation with {count} of {self.n_folds} folds"
 
     @classmethod
     def draw(
@@ -95,61 +92,53 @@ class Folds:
         able = np.zeros(len(first), bool)
         able[group[useful]] = True
         n_useful = int(able.sum())
-        many = min(FOLDS if isinstance(n_folds, str) else int(n_folds), n_useful)
-        if many <= 1:
+        n_drawn = min(FOLDS if isinstance(n_folds, str) else int(n_folds), n_useful)
+        if n_drawn <= 1:
             return None
-        rng = np.random.default_rng([seed, many])
+        rng = np.random.default_rng([seed, n_drawn])
         drawn = np.concatenate([rng.permutation(np.flatnonzero(able)), rng.permutation(np.flatnonzero(~able))])
         of_group = np.empty(len(first), np.int64)
-        of_group[drawn] = np.arange(len(first)) % many
+        of_group[drawn] = np.arange(len(first)) % n_drawn
         if n_folds == "auto" and n_useful >= ONE_FROM:
             of_group = np.where(of_group == 0, 0, -1)
-        return cls(of_group[group], many)
+        return cls(of_group[group], n_drawn)
 
 
 def by_content(data: RankingData) -> tuple[Array, Array]:
-    """The documents of each query and the queries, in an order that does not depend on the one given.
+    """The documents of each query and the queries, in an order given by content alone.
 
-    That of the queries depends on labels only where all features of two queries are the same.
+    That of the queries depends on labels only where all features of two queries are the same. Partition comes after
+    partition, each in the order of its own content.
     """
-    from rankwright.objectives.content_order import content_order
-
-    if is_parted(data):
-        return _by_content_of_parts(data)
-    X, starts = stored(data)
-    docs, queries = content_order(X, data.labels, data.indptr, starts=starts)
-    places = np.empty(data.n_queries)
-    places[queries] = np.arange(data.n_queries)
-    return docs, content_order(X, np.zeros(data.n_docs), data.indptr, places, starts=starts)[1]
-
-
-class ContentOrder:
-    """The order of a part's own queries."""
-
-    def __init__(self, data: RankingData, threads: int, local: Array) -> None:
-        self._data = some_queries(data, local)
-
-    def found(self) -> tuple[Array, Array]:
-        """Documents and queries, as :func:`by_content` gives them."""
-        none = np.empty(0, np.int64)
-        return by_content(self._data) if self._data.n_queries else (none, none)
-
-
-def _by_content_of_parts(data: RankingData) -> tuple[Array, Array]:
-    """Part after part, each in the order of its own content."""
-    X, starts = stored(data)
-    shares = X.shares(starts)
-    crew = X.fleet.make(ContentOrder, own=[(share.local,) for share in shares])
-    try:
-        found = crew.ask("found")
-    finally:
-        crew.close()
+    place = place_of(data)
+    with place.made(ContentOrder) as actors:
+        orders = actors.ask("order")
     docs, queries = np.empty(data.n_docs, np.int64), []
-    for share, (of_docs, of_queries) in zip(shares, found, strict=True):
-        rows = rows_of(data.indptr[:-1][share.chosen], sizes_to_indptr(data.sizes[share.chosen]))
+    for share, (of_docs, of_queries) in zip(place.shares, orders, strict=True):
+        rows = place.rows_of(share)
         docs[rows] = rows[of_docs]
         queries.append(share.chosen[of_queries])
     return docs, np.concatenate(queries)
+
+
+class ContentOrder:
+    """The order of some queries of a partition."""
+
+    def __init__(self, data: RankingData, threads: int, queries: Array) -> None:
+        self._data = selected(data, queries)
+
+    def order(self) -> tuple[Array, Array]:
+        """Documents and queries, as :func:`by_content` gives them."""
+        from rankwright.objectives.content_order import content_order
+
+        data = self._data
+        if not data.n_queries:
+            return np.empty(0, np.int64), np.empty(0, np.int64)
+        X, starts = stored(data)
+        docs, queries = content_order(X, data.labels, data.indptr, starts=starts)
+        places = np.empty(data.n_queries)
+        places[queries] = np.arange(data.n_queries)
+        return docs, content_order(X, np.zeros(data.n_docs), data.indptr, places, starts=starts)[1]
 
 
 def places_among(docs: Array, queries: Array, data: RankingData) -> Array:

@@ -7,15 +7,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.frames import frame_features, has_categories, split_qid
+from rankwright.data.places import Place, place_of
 from rankwright.data.threads import threads_of
-from rankwright.engines.features import is_parted
-from rankwright.engines.together import together
 from rankwright.errors import InputError
+from rankwright.io.frames import frame_features, has_categories, split_qid
 from rankwright.rankers.estimator import Estimator
 from rankwright.rankers.inputs import MissingValuesError, are_usable, check_one_query, check_values, validation_parts
-
-__all__ = ["Gathering"]
 
 
 class Gathering(Estimator):
@@ -54,8 +51,8 @@ class Gathering(Estimator):
             if y is not None or qid is not None or group is not None:
                 raise InputError("a RankingData has its labels and queries; leave out y, qid and group")
             if reset:
-                self._read_there(X)
-                check_values(X, "the training data", self._allow_missing, self._threads(), summed=self._scales())
+                place, threads = self._place(X), self._threads()
+                check_values(place, "the training data", self._allow_missing, threads, summed=self._scales())
                 self.n_features_in_ = X.n_features
                 if X.feature_names is not None:
                     self.feature_names_in_ = np.array(X.feature_names, dtype=object)
@@ -72,18 +69,14 @@ class Gathering(Estimator):
         if qid is None and group is None:
             group = self._one_query(X.shape[0], reset)
         data = RankingData.from_arrays(X, y, qid, group=group, feature_names=self._names(), check_finite=False)
-        if reset:
-            self._read_there(data)
-        if not are_usable(data, self._allow_missing, self._threads(), summed=reset and self._scales()):
+        place = self._place(data) if reset else place_of(data)
+        if not are_usable(place, self._allow_missing, self._threads(), summed=reset and self._scales()):
             self._checked(X, reset=False)  # raises
         return data
 
-    def _read_there(self, data: RankingData) -> None:
-        """Read features on the GPU, if training will use it, so that the CPU need not."""
-        if getattr(self, "device", "cpu") == "cuda" and not self._allow_missing and not is_parted(data):
-            from rankwright.gpu.training import card_statistics
-
-            card_statistics(data, self._threads(), summed=self._scales() and bool(data.has_order.all()))
+    def _place(self, data: RankingData) -> Place:
+        """Where features are read: on the GPU if training will compute with them there."""
+        return place_of(data, "cpu" if self._allow_missing else getattr(self, "device", "cpu"))
 
     def _threads(self) -> int:
         return threads_of(getattr(self, "n_jobs", None))
@@ -126,9 +119,9 @@ class Gathering(Estimator):
             valid = parts.matched_to(self.n_features_in_, self._names())
         except InputError as error:
             raise InputError(f"eval_set does not fit: {error.message}") from None
-        check_values(valid, "eval_set", self._allow_missing, self._threads())
+        check_values(place_of(valid), "eval_set", self._allow_missing, self._threads())
         return self._in_place(valid)
 
     def _in_place(self, data: RankingData) -> RankingData:
         """The data as training takes it: features in parts are brought together, unless it works on parts."""
-        return data if not is_parted(data) or self.trains_in_parts(data) else together(data)
+        return data if self.trains_in_parts(data) else place_of(data).together()

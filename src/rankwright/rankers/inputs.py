@@ -9,14 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.frames import has_qid
 from rankwright.data.parts import stored
-from rankwright.data.statistics import statistics_of
-from rankwright.engines.features import PartedFeatures
+from rankwright.data.places import Place, place_of
+from rankwright.data.statistics import Statistics
 from rankwright.errors import InputError, InputWarning
-from rankwright.rankers.scales import largest
-
-__all__ = ["MissingValuesError", "are_usable", "check_one_query", "check_size", "check_values", "validation_parts"]
+from rankwright.io.frames import has_qid
 
 Array = npt.NDArray[Any]
 _LARGEST = 1e290  # absolute value of a feature: its sums over documents and pairs stay far from overflow
@@ -67,49 +64,38 @@ def check_one_query(n_rows: int, n_trained: int, stacklevel: int) -> None:
     warnings.warn(f"{what}, or a data frame with a column qid", InputWarning, stacklevel=stacklevel + 1)
 
 
-def check_values(data: RankingData, what: str, allow_missing: bool, threads: int = 1, *, summed: bool = False) -> None:
+def check_values(place: Place, what: str, allow_missing: bool, threads: int = 1, *, summed: bool = False) -> None:
     """Reject data with missing features, unless they are allowed, or with infinite ones: a folder may hold them.
 
     ``summed``: means and deviations will be needed, so that the features are read for both at once.
     """
-    X = stored(data)[0]
-    if isinstance(X, PartedFeatures):
-        has_missing, is_finite = X.has_missing, not np.isinf(X.largest).any()
-    else:
-        has_missing, is_finite = _found(data, threads, summed)
-    if has_missing and not allow_missing:
-        raise MissingValuesError(what, "" if isinstance(X, PartedFeatures) else _most_missing(data, threads))
-    if not is_finite:
+    statistics = _statistics(place, threads, summed)
+    if statistics.missing.any() and not allow_missing:
+        at = int(np.argmax(statistics.missing))
+        most = f" in {statistics.missing[at]:,} of {statistics.n_rows:,} rows of {place.data.names[at]!r}"
+        raise MissingValuesError(what, most)
+    if not statistics.is_finite:
         raise InputError(f"{what} has infinite features; expected finite numbers")
 
 
-def are_usable(data: RankingData, allow_missing: bool, threads: int, *, summed: bool) -> bool:
+def are_usable(place: Place, allow_missing: bool, threads: int, *, summed: bool) -> bool:
     """Whether :func:`check_values` has nothing to reject."""
-    has_missing, is_finite = _found(data, threads, summed)
-    return is_finite and (allow_missing or not has_missing)
+    statistics = _statistics(place, threads, summed)
+    return statistics.is_finite and (allow_missing or not statistics.missing.any())
 
 
-def _found(data: RankingData, threads: int, summed: bool) -> tuple[bool, bool]:
-    """Whether values are missing, and whether all others are finite."""
+def _statistics(place: Place, threads: int, summed: bool) -> Statistics:
     # Queries without an order are left out before anything is divided by deviations: then these are read for later.
-    found = statistics_of(data, threads, summed=summed and bool(data.n_docs and data.has_order.all()))
-    return bool(found.missing.any()), found.is_finite
-
-
-def _most_missing(data: RankingData, threads: int) -> str:
-    """The feature with the most missing values, and how many rows lack it."""
-    counts = statistics_of(data, threads, summed=False).missing
-    at = int(np.argmax(counts))
-    return f" in {counts[at]:,} of {data.n_docs:,} rows of {data.names[at]!r}"
+    data = place.data
+    return place.statistics(threads, summed=summed and bool(data.n_docs and data.has_order.all()))
 
 
 def check_size(data: RankingData, what: str, scaled: bool) -> None:
     """Reject features so large that sums of them, or unless they are scaled first, of their squares, overflow."""
     limit = _LARGEST if scaled else _LARGEST_SQUARED
-    X = stored(data)[0]
-    if X.dtype == np.float32:
+    if stored(data)[0].dtype == np.float32:
         return
-    sizes = X.largest if isinstance(X, PartedFeatures) else largest(data)
+    sizes = place_of(data).statistics(summed=False).largest
     if (sizes <= limit).all() or not data.n_docs:
         return
     at = int(np.argmax(sizes))

@@ -21,15 +21,15 @@ from rankwright.rankers.parameters import (
     FLAG,
     MEASURE,
     NONE,
-    SEED,
-    THREADS,
     Rule,
     is_list,
     is_number,
     one_of,
     parameter,
     seed_of,
+    seed_parameter,
     shown,
+    threads_parameter,
 )
 
 __all__ = ["Interpolation"]
@@ -96,8 +96,8 @@ class Interpolation(FromBackground):
     _: KW_ONLY
     measure: str | Measure = parameter("ndcg@10", MEASURE)
     scale: bool = parameter(True, FLAG)
-    random_state: Any = parameter(0, SEED, NONE)
-    n_jobs: int | None = parameter(None, THREADS, NONE)
+    random_state: Any = seed_parameter()
+    n_jobs: int | None = threads_parameter()
 
     def _check_together(self) -> None:
         if self.rankers is None or isinstance(self.weights, str) or len(self.weights) == len(self.rankers):
@@ -138,18 +138,18 @@ class Interpolation(FromBackground):
         return Outcome(notices=notices)
 
     def _models(self, data: RankingData) -> list[Any]:
-        known = self._names()
+        names = self._names()
         rankers = range(data.n_features) if self.rankers is None else self.rankers
         models = []
         for ranker in rankers:
             if isinstance(ranker, str):
-                if known is None or ranker not in known:
+                if names is None or ranker not in names:
                     raise InputError(f"there is no feature {ranker!r}; expected the name of a feature of the data")
-                ranker = known.index(ranker)
+                ranker = names.index(ranker)
             if isinstance(ranker, int | np.integer) and not isinstance(ranker, bool):
                 if not 0 <= ranker < data.n_features:
                     raise InputError(f"there is no feature {ranker}; expected a number from 0 to {data.n_features - 1}")
-                models.append(LinearModel(np.eye(1, data.n_features, int(ranker))[0], known))
+                models.append(LinearModel(np.eye(1, data.n_features, int(ranker))[0], names))
             else:
                 models.append(background_model(ranker))
         return models
@@ -161,7 +161,6 @@ class Interpolation(FromBackground):
         return MeasureOnLines(data.labels, data.indptr, measure, task.weights.queries)
 
     def _find(self, scores: Array, task: Task) -> tuple[Array, tuple[Notice, ...]]:
-        """Weights of the scores."""
         if self.weights == "lambdarank":
             return self._by_lambdas(scores, task)
         from rankwright.solvers.direction_set import direction_set_search

@@ -1,4 +1,4 @@
-"""The queries on which a committee is decided, and what single features are worth on them."""
+"""The queries on which a committee is decided, and the value of single features on them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,12 @@ from rankwright.data.parts import column_of, some_queries
 from rankwright.rankers.base import Task
 from rankwright.rankers.folds import FOLDS, Folds, by_content
 
-__all__ = ["Judged", "SingleFeatures"]
-
 Array = npt.NDArray[Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Judged:
-    """The queries on which all decisions are made, and how the members come by scores for them.
+    """The queries on which all decisions are made, and how members score them.
 
     Attributes
     ----------
@@ -108,8 +106,8 @@ class SingleFeatures:
         """Scores of the held-out documents: in each fold by the feature that is best in the others."""
         scores = np.zeros(judged.data.n_docs)
         for fold in np.unique(judged.folds):
-            own = judged.folds == fold
-            rows = np.repeat(own, judged.data.sizes)
-            column = int(self.columns[self._best(own if own.all() else ~own)])
+            held_out = judged.folds == fold
+            rows = np.repeat(held_out, judged.data.sizes)
+            column = int(self.columns[self._best(held_out if held_out.all() else ~held_out)])
             scores[rows] = np.nan_to_num(column_of(judged.data, column)[rows])
         return scores

@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import rows_in, stored
+from rankwright.data.statistics import statistics_of
 from rankwright.data.threads import threads_of
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
@@ -18,7 +19,6 @@ from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import BoostedRanker, Run, lambda_gradients
 from rankwright.rankers.facts import Outcome
 from rankwright.rankers.parameters import FLAG, MEASURE, NONE, POSITIVE, parameter, whole
-from rankwright.rankers.scales import moments
 from rankwright.solvers.boosting import Boosted, Boosting
 
 __all__ = ["LambdaBoost"]
@@ -112,7 +112,7 @@ class LambdaBoost(BoostedRanker, FromBackground):
         lambdas = lambda_gradients(data, self.measure, self.truncation, self.n_jobs, weights)
         learner = FeatureLearner(
             stored(data)[0],
-            *moments(data, self.standardize, threads_of(self.n_jobs)),
+            *statistics_of(data, threads_of(self.n_jobs)).shift_and_scale(self.standardize),
             rate=self.learning_rate,
             weights=np.repeat(weights, data.sizes),
             X_valid=None if valid is None else stored(valid)[0],

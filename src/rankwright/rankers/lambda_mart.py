@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
+from pathlib import Path
 from typing import Any, ClassVar
 
-import numpy as np
-
 from rankwright.data.dataset import RankingData
-from rankwright.data.threads import threads_of
-from rankwright.engines.features import is_parted
+from rankwright.data.places import place_of
 from rankwright.measures import Measure, parse_measure
-from rankwright.models.scoring import scores_of
 from rankwright.models.trees.forest import Forest
-from rankwright.models.trees.model import TreeModel
 from rankwright.rankers.background import BACKGROUND, FromBackground, Start, compare_features
 from rankwright.rankers.base import Task
-from rankwright.rankers.boosted import Run, lambda_gradients
+from rankwright.rankers.boosted import Run
 from rankwright.rankers.facts import Outcome
-from rankwright.rankers.located import Batches
-from rankwright.rankers.parameters import FLAG, MEASURE, NONE, NOT_NEGATIVE, parameter, seed_of, whole
-from rankwright.rankers.tree_ranker import Ordered, TreeRanker
-from rankwright.solvers.boosting import Boosted, Boosting
+from rankwright.rankers.parameters import FLAG, MEASURE, NONE, NOT_NEGATIVE, TREES_AND_NETS, Option, parameter, whole
+from rankwright.rankers.tree_ranker import TreeRanker
+from rankwright.rankers.tree_rows import LambdaSettings
+from rankwright.solvers.boosting import Boosted
 
 __all__ = ["LambdaMART"]
 
@@ -117,7 +112,19 @@ class LambdaMART(TreeRanker, FromBackground):
     truncation: int | None = parameter(100, whole(1), NONE)
     normalize_queries: bool = parameter(True, FLAG)
     nearness: float = parameter(0.03, NOT_NEGATIVE)
-    background: Any = parameter(None, BACKGROUND, NONE)
+    background: Any = parameter(
+        None,
+        BACKGROUND,
+        NONE,
+        option=Option(
+            TREES_AND_NETS,
+            "lambdamart, lambdaboost: start from this model.",
+            after="monotone",
+            metavar="MODEL",
+            read=Path,
+            alone=True,
+        ),
+    )
 
     _uses_positions: ClassVar[bool] = True
     _works_on_parts: ClassVar[bool] = True
@@ -130,65 +137,24 @@ class LambdaMART(TreeRanker, FromBackground):
         """The name of the method, as `rankwright train --method` has it."""
         return "lambdamart"
 
+    def _training_rows(self, task: Task) -> Any:
+        """The rows that trees are grown on: in partitions, also where a GPU has no room for all of them."""
+        if not place_of(task.data).is_partitioned and self._has_room(task.data):
+            return super()._training_rows(task)
+        from rankwright.rankers.parted_boosting import PartedRows
+
+        return PartedRows(task, self._growing(), self._by_tree)
+
     def _run(self, task: Task) -> Run:
-        data, valid, start = task.data, task.valid, Start.of(self.background, task.data)
-        if is_parted(data) or not self._has_room(data):
-            return self._run_over_parts(task, start)
-        features = self._features(data)
-        ordered = Ordered.of(task, features, threads_of(self.n_jobs))
-        scores = start.scores(data)[ordered.rows]
-        valid_scores = None if valid is None else start.scores(valid)
-        factors = self._factors() | {"winning": ordered.winning, "device": self.device}
-        lambdas = lambda_gradients(ordered, self.measure, self.truncation, self.n_jobs, ordered.weights, **factors)
-        pools, (learner,) = self._grow(features, ordered.rows, valid, 1)
+        start, rows = Start.of(self.background, task.data), self._training_rows(task)
+        factors = {"nearness": self.nearness, "normalize": self.normalize_queries}
+        measure = parse_measure(self.measure).resolve("letor")
+        boosting = rows.boost(LambdaSettings(measure, self.truncation, factors), start)
 
         def keep(boosted: Boosted) -> Outcome:
-            return self._keep(learner.trees[: boosted.n_rounds], boosted, data, start)
+            return self._keep(boosting.learner.trees[: boosted.n_rounds], boosted, task.data, start)
 
-        return Run(Boosting(lambdas, learner, self._placed(scores), valid_scores), keep, (*pools, lambdas))
-
-    def _factors(self) -> dict[str, Any]:
-        """How pairs and queries are weighted."""
-        return {"nearness": self.nearness, "normalize": self.normalize_queries}
-
-    def _run_over_parts(self, task: Task, start: Start) -> Run:
-        from rankwright.rankers.parted_boosting import Growing, PartedTrees
-        from rankwright.rankers.parted_trees import PartSettings
-        from rankwright.solvers.parted_learner import AtParts
-
-        share, measure = self._node_share(), parse_measure(self.measure).resolve("letor")
-        shares = (self.tree_rows, share)
-        settings = PartSettings(self._coding, measure, self.truncation, self._factors(), *shares, self.device)
-        growing = Growing(
-            self.max_bins,
-            self.max_leaves,
-            self.min_rows,
-            self.gain == "squared" and not self._directions,
-            self._directions,
-            self.learning_rate,
-            self.tree_features,
-            share,
-            seed_of(self.random_state),
-            threads_of(self.n_jobs),
-        )
-        valid, first = task.valid, None if start.model is None else start.scores(task.data)
-        trees = PartedTrees(task, settings, growing, first, None if valid is None else self._by_one_tree(valid))
-
-        def keep(boosted: Boosted) -> Outcome:
-            return self._keep(trees.learner.trees[: boosted.n_rounds], boosted, task.data, start)
-
-        valid_scores = None if valid is None else start.scores(valid)
-        return Run(Boosting(AtParts(), trees.learner, np.zeros(0), valid_scores), keep, (trees,))
-
-    def _by_one_tree(self, valid: RankingData) -> Callable[[Any], Any]:
-        """Scores of validation data, which may be in parts, by one tree."""
-        from rankwright.solvers.tree_learner import tree_scores
-
-        if not is_parted(valid):
-            X = Batches(valid, self._coding)
-            return lambda tree: np.concatenate([tree_scores(tree, rows) for rows in X])
-        known = (self.n_features_in_, self._names())
-        return lambda tree: scores_of(TreeModel(*known, Forest.of([tree]), categories=self._coding.categories), valid)
+        return Run(boosting, keep, (rows,))
 
     def _learn_nothing(self, task: Task) -> Outcome:
         return self._keep([], Boosted(0, ()), task.data, Start.of(self.background, task.data))

@@ -16,30 +16,31 @@ import numpy.typing as npt
 from rankwright.data.blocks import query_chunks
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import rows_in, stored
+from rankwright.data.places import place_of
+from rankwright.data.statistics import statistics_of
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.linear import LinearModel
 from rankwright.models.net import NetModel
-from rankwright.models.scoring import scores_of
 from rankwright.rankers.base import Task
 from rankwright.rankers.cross_validation import Steps, Still
 from rankwright.rankers.crossed import CrossValidated
 from rankwright.rankers.facts import Kind, Notice, Outcome, Rounds
 from rankwright.rankers.parameters import (
     FLAG,
-    FUNCTION,
     MEASURE,
     NONE,
     NOT_NEGATIVE,
     POSITIVE,
-    SEED,
-    THREADS,
+    callback_parameter,
+    choosing_parameter,
     parameter,
     seed_of,
+    seed_parameter,
+    threads_parameter,
     whole,
 )
-from rankwright.rankers.scales import moments
 from rankwright.rankers.validation import validation_value
 
 if TYPE_CHECKING:
@@ -63,13 +64,12 @@ class NetRanker(CrossValidated):
     weight_decay: float = parameter(0.0, NOT_NEGATIVE)
     standardize: bool = parameter(True, FLAG)
     patience: int | None = parameter(20, whole(1), NONE)
-    eval_measure: str | Measure | None = parameter(None, MEASURE, NONE)
-    random_state: Any = parameter(0, SEED, NONE)
-    n_jobs: int | None = parameter(None, THREADS, NONE)
-    callback: Callable[[Epoch], Any] | None = parameter(None, FUNCTION, NONE)
+    eval_measure: str | Measure | None = choosing_parameter()
+    random_state: Any = seed_parameter()
+    n_jobs: int | None = threads_parameter()
+    callback: Callable[[Epoch], Any] | None = callback_parameter()
 
     def _trainer(self, task: Task) -> NetTrainer:
-        """The net on the training data."""
         from rankwright.objectives.content_order import content_order
         from rankwright.objectives.lambdas import Lambdas
         from rankwright.solvers.net_training import NetTrainer
@@ -84,7 +84,7 @@ class NetRanker(CrossValidated):
             lambdas,
             queries[task.useful[queries]],
             self._costs(data, weights),
-            *moments(data, self.standardize, threads),
+            *statistics_of(data, threads).shift_and_scale(self.standardize),
             hidden=self.hidden,
             batch=self.batch,
             rate=self.learning_rate,
@@ -104,7 +104,7 @@ class NetRanker(CrossValidated):
             of_scores = validation_value(valid, measure)
 
             def value(theta: Array) -> float:
-                return of_scores(scores_of(self._model_of(*trainer.raw_weights(theta)), valid))
+                return of_scores(place_of(valid).scores(self._model_of(*trainer.raw_weights(theta))))
 
         try:
             trained = train_net(
@@ -141,15 +141,15 @@ class NetRanker(CrossValidated):
     def _notices(self, trained: Trained) -> tuple[Notice, ...]:
         epoch = trained.best_epoch
         if trained.interrupted:
-            what = f"training was interrupted; the model is that of epoch {epoch}"
-            return (Notice(Kind.INTERRUPTED, what, {"kept": epoch, "run": len(trained.path)}),)
+            problem = f"training was interrupted; the model is that of epoch {epoch}"
+            return (Notice(Kind.INTERRUPTED, problem, {"kept": epoch, "run": len(trained.path)}),)
         if not trained.overflow:
             return ()
-        what = self._too_large()
+        problem = self._too_large()
         if not trained.path:
-            raise InputError(f"{what} in the first epoch")
+            raise InputError(f"{problem} in the first epoch")
         values = {"learning_rate": self.learning_rate, "kept": epoch}
-        return (Notice(Kind.OVERFLOW, f"{what}; the model is that of epoch {epoch}", values),)
+        return (Notice(Kind.OVERFLOW, f"{problem}; the model is that of epoch {epoch}", values),)
 
     def _too_large(self) -> str:
         return f"learning_rate={self.learning_rate} is too large: the weights grew without bounds"
@@ -175,11 +175,11 @@ class NetRanker(CrossValidated):
         return NetModel(inner.T, constants, outer, self._names())
 
     def _lambda_measure(self) -> Measure | None:
-        """The measure that weighs pairs; None: all weigh the same."""
+        """The measure that weighs pairs; None if all weigh the same."""
         raise NotImplementedError
 
     def _costs(self, data: RankingData, weights: Array) -> Array:
-        """What the pairs of each query weigh."""
+        """The weight of the pairs of each query."""
         raise NotImplementedError
 
     def _training_facts(self) -> dict[str, Any]:
@@ -306,14 +306,12 @@ class LambdaRank(NetRanker):
 
 
 class _NetSteps:
-    """Epochs on the queries of all folds but one."""
-
     def __init__(self, ranker: NetRanker, task: Task) -> None:
         self._ranker, self._valid, self._trainer = ranker, task.valid, ranker._trainer(task)
         self._models: list[LinearModel | NetModel] = []
 
     def step(self) -> Array | None:
-        """One more epoch; None where the weights have grown without bounds."""
+        """One more epoch; None once the weights have grown without bounds."""
         trainer, number = self._trainer, len(self._models) + 1
         if not (trainer.epoch(number) and np.isfinite(trainer.theta).all()):
             if not self._models:
@@ -321,26 +319,24 @@ class _NetSteps:
             return None
         assert self._valid is not None
         self._models.append(self._ranker._model_of(*(part.copy() for part in trainer.raw_weights(trainer.theta))))
-        return scores_of(self._models[-1], self._valid)
+        return place_of(self._valid).scores(self._models[-1])
 
     def model(self, number: int) -> LinearModel | NetModel:
-        """The model after an epoch."""
         return self._models[number]
 
     def close(self) -> None:
-        """Shut down the thread pool."""
         self._trainer.close()
 
 
 def _n_pairs(data: RankingData) -> Array:
-    """Pairs of documents of different labels in every query."""
+    """Pairs of documents with different labels in every query."""
     grades = np.unique(data.labels)
-    found = []
+    counts = []
     for first, last in query_chunks(data.indptr, _RUN_DOCS):
         sizes = data.sizes[first:last]
-        own = np.searchsorted(grades, data.labels[data.indptr[first] : data.indptr[last]])
+        grade_of = np.searchsorted(grades, data.labels[data.indptr[first] : data.indptr[last]])
         kinds = np.bincount(
-            np.repeat(np.arange(len(sizes)), sizes) * len(grades) + own, minlength=len(sizes) * len(grades)
+            np.repeat(np.arange(len(sizes)), sizes) * len(grades) + grade_of, minlength=len(sizes) * len(grades)
         )
-        found.append((sizes**2.0 - (kinds.reshape(len(sizes), -1) ** 2.0).sum(axis=1)) / 2.0)
-    return np.concatenate(found)
+        counts.append((sizes**2.0 - (kinds.reshape(len(sizes), -1) ** 2.0).sum(axis=1)) / 2.0)
+    return np.concatenate(counts)

@@ -19,8 +19,6 @@ from rankwright.data.dataset import RankingData
 from rankwright.data.parts import batches, rows_in, stored
 from rankwright.data.scratch import beside, scratch
 
-__all__ = ["Batches", "Located", "located"]
-
 Array = npt.NDArray[Any]
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from numbers import Real
 from typing import Any
 
@@ -16,8 +17,6 @@ from rankwright.measures import Measure, parse_goal
 from rankwright.measures.base import REGISTRY
 from rankwright.measures.forms import Oracle, read_only
 from rankwright.rankers.problem import Target
-
-__all__ = ["Loss", "click_target", "pair_target", "parse_losses"]
 
 Array = npt.NDArray[Any]
 
@@ -47,10 +46,10 @@ class Loss:
 
     def target(self, data: RankingData, relevant_from: float) -> Target:
         """Labels, useful queries and oracle of the loss on given data."""
-        oracle = self.measure.oracle(self.feature_map)
-        given = (oracle, self.weight, self.measure, (_oracle, (self.measure, self.feature_map)))
+        make_oracle = partial(_oracle, self.measure, self.feature_map)
+        given = (make_oracle, self.weight, self.measure)
         useful = self.useful(data, relevant_from)
-        if oracle.graded:
+        if make_oracle().graded:
             self.measure.resolve("letor").check_labels(data.labels)
             return Target(data.labels.astype(np.float64), useful, *given)
         return Target((data.labels >= relevant_from).astype(np.float64), useful, *given)
@@ -67,7 +66,7 @@ def _oracle(measure: Measure, feature_map: str | None) -> Oracle:
 def pair_target(grades: Array, useful: Array, table: Array) -> Target:
     """A hinge for every pair of documents, with a weight for each pair of grades."""
     parameters = np.concatenate([[len(table)], table.ravel()])
-    return Target(grades, useful, _pairs(parameters), made_by=(_pairs, (parameters,)))
+    return Target(grades, useful, partial(_pairs, parameters))
 
 
 def _pairs(parameters: Array) -> Oracle:
@@ -79,7 +78,7 @@ def _pairs(parameters: Array) -> Oracle:
 
 def click_target(weights: Array, useful: Array) -> Target:
     """Hinges of every click with all other documents of its page; a weight per document, 0 for what is not clicked."""
-    return Target(weights, useful, _clicks(), made_by=(_clicks, ()))
+    return Target(weights, useful, _clicks)
 
 
 def _clicks() -> Oracle:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -26,24 +26,29 @@ from rankwright.rankers.cost import DEFAULT_GRID, CostPath, CostRanker, cost
 from rankwright.rankers.facts import Certificate, Kind, Notice, Outcome, Proof
 from rankwright.rankers.losses import Loss, parse_losses
 from rankwright.rankers.parameters import (
-    DEVICE,
     FLAG,
-    FUNCTION,
+    FOR_PYTHON,
+    LINEAR,
     NONE,
     POSITIVE,
     POSITIVES,
-    THREADS,
+    Option,
     Rule,
+    callback_parameter,
+    device_parameter,
     is_list,
     one_of,
     parameter,
+    threads_parameter,
     whole,
 )
-from rankwright.rankers.problem import BUNDLE, DESCENT, N_SLACK, SOLVERS, Problem, Settings, Target
+from rankwright.rankers.problem import BUNDLE, DESCENT, N_SLACK, SOLVERS, Problem, Settings, Target, solve_once
 from rankwright.rankers.proof import prove
 from rankwright.rankers.ramp_problem import HINGE, RAMP, RAMP_GRID, RampProblem, StartOnly
 from rankwright.rankers.usefulness import OPEN, USELESS, can_learn, is_useless, learn_pairs, learners, useless_notice
-from rankwright.solvers.bundle import Check, Solution
+
+if TYPE_CHECKING:
+    from rankwright.solvers.bundle import Check, Solution
 
 __all__ = ["DEFAULT_GRID", "StructuredSVM"]
 
@@ -53,21 +58,58 @@ _NAME = Rule("a name", lambda value: isinstance(value, str))
 _PER_LOSS = Rule(
     "one per loss", lambda value: is_list(value) and all(part is None or isinstance(part, str) for part in value)
 )
+_RELEVANT_FROM = Option(LINEAR, "Lowest relevant label.", after="C_grid", metavar="LABEL")
+_STANDARDIZE = Option(LINEAR, "Train on the raw features, as the papers do.", after="relevant_from")
+_BOUND = Option(
+    LINEAR,
+    "hinge: the papers' convex problem; ramp: closer to the measure, from the weights of svm-map on.",
+    after="start",
+    default="hinge for svm-map, svm-auc and svm-ndcg-nc, ramp for the others",
+)
+_LOSSES_OPTION = Option(
+    LINEAR,
+    "svm-combo: the losses to train for at once.",
+    after="bound",
+    metavar="map,dorm@10",
+    read=lambda text: [part.strip() for part in text.split(",") if part.strip()],
+    alone=True,
+)
+_LOSS_WEIGHTS = Option(LINEAR, "svm-combo: a weight for each loss.", after="losses", default="1", metavar="1,0.5")
+_SLACK = Option(LINEAR, "svm-combo: sum the losses, or take the largest.", after="loss_weights")
+_FEATURE_MAP = Option(
+    LINEAR,
+    "Feature map of a ranking: po or mrr for svm-mrr; dorm:log2, dorm:sqrt, dorm:sqrt@30 … for dorm; for svm-combo one "
+    "per loss, - for the default.",
+    after="slack",
+    metavar="MAP",
+)
+_TOL = Option(
+    LINEAR, "Stop when the objective is proved to be this close to the optimum (0.001 is 0.1 %).", after="lam"
+)
+_SOLVER = Option(
+    LINEAR,
+    "bundle and one-slack-cutting-plane find the same model; n-slack-cutting-plane is Algorithm 1 of SIGIR'07, which "
+    "stops by --epsilon; gd, for rank-svm and rsvm-ir, is gradient descent.",
+    after="max_passes",
+)
+_EPSILON = Option(
+    LINEAR, "--solver n-slack-cutting-plane: largest violation of a constraint at which it stops.", after="solver"
+)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class MaxMarginRanker(CostRanker):
     """The certificate; subclasses say what the labels mean and which oracle to use."""
 
-    tol: float = parameter(1e-3, POSITIVE)
-    max_passes: int = parameter(200, whole(1))
-    standardize: bool = parameter(True, FLAG)
-    solver: str = parameter(BUNDLE, one_of(*SOLVERS))
-    epsilon: float = parameter(0.01, POSITIVE)
-    warm_start: bool = parameter(False, FLAG)
-    n_jobs: int | None = parameter(None, THREADS, NONE)
-    device: str = parameter("cpu", DEVICE)
-    callback: Callable[[Check], Any] | None = parameter(None, FUNCTION, NONE)
+    tol: float = parameter(1e-3, POSITIVE, option=_TOL)
+    max_passes: int = parameter(200, whole(1), option=Option(LINEAR, "Passes over the data, per C.", after="tol"))
+    standardize: bool = parameter(True, FLAG, option=_STANDARDIZE)
+    solver: str = parameter(BUNDLE, one_of(*SOLVERS), option=_SOLVER)
+    epsilon: float = parameter(0.01, POSITIVE, option=_EPSILON)
+    warm_start: bool = parameter(False, FLAG, instead=FOR_PYTHON)
+    n_jobs: int | None = threads_parameter()
+    device: str = device_parameter()
+    callback: Callable[[Check], Any] | None = callback_parameter()
 
     _works_on_parts: ClassVar[bool] = True
     _tries_others = True  # whether other losses are tried on the data where this one learns nothing
@@ -80,11 +122,7 @@ class MaxMarginRanker(CostRanker):
     def rehearse(self, data: RankingData) -> None:
         """Do one pass over the data and forget it, so that code is compiled; every query must have an order."""
         settings = replace(self._settings(), solver=DESCENT, max_passes=1)  # which needs no problem over planes
-        problem = Problem(data, self._targets(data), np.ones(data.n_queries), settings, None)
-        try:
-            problem.solve(1.0)
-        finally:
-            problem.close()
+        solve_once(data, self._targets(data), np.ones(data.n_queries), settings)
 
     def _useful_part(self, task: Task) -> tuple[RankingData, Sequence[Target], Array]:
         """The queries with something to learn from, their targets and weights; kept with the task."""
@@ -104,9 +142,13 @@ class MaxMarginRanker(CostRanker):
         self._useless = None if notice is None else notice.text
         assert outcome.certificate is not None
         self.proof_ = None if outcome.interrupted or not self._proves else self._prove(task)
-        certificate = replace(outcome.certificate, bound=self._bound(), proof=self.proof_)
+        certificate = replace(outcome.certificate, bound=self._bound(), proof=self.proof_, **self._started())
         notices = outcome.notices if notice is None else (notice, *outcome.notices)
         return replace(outcome, notices=notices, certificate=certificate)
+
+    def _started(self) -> dict[str, Any]:
+        """What the certificate says of a training that started from the weights of another one."""
+        return {}
 
     def _bound(self) -> str:
         """What is minimised."""
@@ -299,15 +341,17 @@ class StructuredSVM(MaxMarginRanker):
     (True, np.int64(2))
     """
 
-    loss: str | Measure | Sequence[str | Measure] = parameter("map", _LOSSES)
+    loss: str | Measure | Sequence[str | Measure] = parameter(
+        "map", _LOSSES, option=_LOSSES_OPTION, instead="it follows from the method; svm-combo has losses"
+    )
     C: float | str = cost()
     _: KW_ONLY
-    relevant_from: float = parameter(1, POSITIVE)
-    bound: str = parameter("auto", one_of("auto", RAMP, HINGE))
+    relevant_from: float = parameter(1, POSITIVE, option=_RELEVANT_FROM)
+    bound: str = parameter("auto", one_of("auto", RAMP, HINGE), option=_BOUND)
     max_rounds: int = parameter(1, whole(1))
-    feature_map: str | Sequence[str | None] | None = parameter(None, _NAME, _PER_LOSS, NONE)
-    loss_weights: Sequence[float] | None = parameter(None, POSITIVES, NONE)
-    slack: str = parameter("separate", one_of("separate", "shared"))
+    feature_map: str | Sequence[str | None] | None = parameter(None, _NAME, _PER_LOSS, NONE, option=_FEATURE_MAP)
+    loss_weights: Sequence[float] | None = parameter(None, POSITIVES, NONE, option=_LOSS_WEIGHTS)
+    slack: str = parameter("separate", one_of("separate", "shared"), option=_SLACK)
 
     _start_loss: ClassVar[str] = "map"  # the ramp bound was studied with other values of these
     _pulled_to_start: ClassVar[bool] = True
@@ -370,6 +414,10 @@ class StructuredSVM(MaxMarginRanker):
                 start = learn_pairs(task.data, task.weights.queries, self._settings())
         pulled = self._pulled_to_start
         return RampProblem(*part, self._settings(), start, max_rounds=self.max_rounds, pulled_to_start=pulled)
+
+    def _started(self) -> dict[str, Any]:
+        start = None if self.start_ is None else f"{self.start_.method_name()} with C = {self.start_.C_:g}"
+        return {"start": start, "convex_rounds": len(self.rounds_)}
 
     def _starter(self) -> StructuredSVM:
         """A ranker whose weights are a good start: convex, and learns from nearly all data."""

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import GradeModel, expected_grade
@@ -16,7 +15,7 @@ from rankwright.rankers.base import Task
 from rankwright.rankers.boosted import Run
 from rankwright.rankers.facts import Outcome
 from rankwright.rankers.parameters import one_of, parameter, whole
-from rankwright.rankers.tree_ranker import Ordered, TreeRanker
+from rankwright.rankers.tree_ranker import TreeRanker
 from rankwright.solvers.boosting import Boosted, Boosting
 
 __all__ = ["McRank"]
@@ -82,13 +81,12 @@ class McRank(TreeRanker):
     def _run(self, task: Task) -> Run:
         from rankwright.solvers.tree_learner import TreesPerClass
 
-        data, valid, features = task.data, task.valid, self._features(task.data)
-        ordered = Ordered.of(task, features, threads_of(self.n_jobs))
+        rows, valid = self._training_rows(task), task.valid
+        ordered = rows.ordered
         objective = self._objective(ordered.labels, np.repeat(ordered.weights, np.diff(ordered.indptr)))
-        starts = objective.starts
-        pools, learners = self._grow(features, ordered.rows, valid, len(starts))
-        boosted_for, scores = self._classes(objective, data.n_docs)
-        valid_scores = None if valid is None else np.tile(starts[:, None], valid.n_docs)
+        learners = rows.grow(len(objective.starts))
+        boosted_for, scores = rows.classes(objective)
+        valid_scores = None if valid is None else np.tile(objective.starts[:, None], valid.n_docs)
 
         def keep(boosted: Boosted) -> Outcome:
             return self._keep(objective, [Forest.of(one.trees[: boosted.n_rounds]) for one in learners], boosted)
@@ -96,16 +94,7 @@ class McRank(TreeRanker):
         def score(F: Array) -> Array:
             return expected_grade(F, objective.grades, self.link)
 
-        return Run(Boosting(boosted_for, TreesPerClass(learners), scores, valid_scores), keep, pools, score)
-
-    def _classes(self, objective: Any, n_docs: int) -> tuple[Any, Any]:
-        """The objective and the first scores, where trees are grown."""
-        if self.device == "cpu":
-            return objective, np.tile(objective.starts[:, None], n_docs)
-        from rankwright.gpu.grades import CardGrades
-
-        there = CardGrades(objective)
-        return there, there.scores
+        return Run(Boosting(boosted_for, TreesPerClass(learners), scores, valid_scores), keep, (rows,), score)
 
     def _learn_nothing(self, task: Task) -> Outcome:
         objective = self._objective(task.data.labels, np.repeat(task.weights.queries, task.data.sizes))

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-__all__ = ["hint"]
-
 _NAMES = {
     "n_trees": "n_estimators num_iterations num_iteration num_boost_round num_round num_trees max_iter iterations",
     "max_leaves": "num_leaves max_leaf_nodes max_leaf max_depth",

@@ -1,9 +1,13 @@
-"""Parameters of estimators: each is declared once, with its default and the values it accepts.
+"""Parameters of estimators: each is declared once, with its default, the values it accepts and its option.
 
-    C: float | str = parameter(1.0, POSITIVE, one_of("auto"))
+    tol: float = parameter(1e-3, POSITIVE, option=Option(LINEAR, "Stop when …", after="query_weights"))
 
-An estimator is a dataclass of such fields. A value that no rule accepts gives ``C is -1; expected a number above 0, or
-'auto'``. Also here: what ``random_state`` means.
+An estimator is a dataclass of such fields. A value that no rule accepts gives ``tol is -1; expected a number above 0``,
+in Python, on the command line and, with its line, in experiment files. The options of `rankwright train` and their help
+are made from these declarations; so are the parameters that ``--set`` and experiment files take. For that estimators
+are imported, so their modules load numba and scikit-learn only when they train.
+
+Also here: what ``random_state`` means.
 """
 
 from __future__ import annotations
@@ -18,8 +22,6 @@ import numpy as np
 
 from rankwright.errors import InputError
 from rankwright.measures import Measure, parse_goal
-
-__all__ = ["Rule", "check_parameters", "one_of", "parameter", "places_of", "seed_of", "whole"]
 
 _MOST_WHOLE = 2**31 - 1  # of counts, which index arrays
 _LONGEST = 60  # of a value as a message shows it
@@ -39,30 +41,153 @@ class Rule:
         The values, in words.
     accepts : callable
         Whether a value, of any type, is one of them. It may raise an InputError that says more.
+    kind : type
+        What they are, as far as an option must know: ``bool``, ``int``, ``float``, a ``list`` of numbers, or ``str``.
+    names : tuple of str
+        The values, if they are some names.
+    least : int or None
+        The smallest value, if they are whole numbers.
     """
 
     expected: str
     accepts: Callable[[Any], bool]
+    kind: type = str
+    names: tuple[str, ...] = ()
+    least: int | None = None
 
 
-def parameter(default: Any, *rules: Rule) -> Any:
-    """A field of an estimator; without rules, the estimator checks it itself."""
-    return dataclasses.field(default=default, metadata={"rules": rules})
+LINEAR, TREES_AND_NETS, AUTO, DATA = "Linear methods", "Trees and nets", "Method auto", "Data"
+"""Sections of the help of `rankwright train`."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """How `rankwright train` takes a parameter; its type follows from the rules.
+
+    Attributes
+    ----------
+    section : str
+        Where the help lists it.
+    help : str
+        What it is, for someone who has not read the documentation.
+    after : str
+        The parameter after which the section lists it; otherwise it comes before those that belong to the command.
+    default : str or None
+        What the help says of the default; None: the default of the field.
+    names : tuple of str
+        Its spellings; otherwise the name of the parameter with hyphens, with ``--no-`` if it turns something off.
+    metavar : str or None
+        What stands for the value.
+    choices : tuple of str
+        The words it takes, where they do not follow from the rules.
+    read : callable or None
+        What a text means, where that does not follow from the rules.
+    alone : bool
+        Whether ``--set`` does not take the parameter.
+    """
+
+    section: str
+    help: str
+    after: str = ""
+    default: str | None = None
+    names: tuple[str, ...] = ()
+    metavar: str | None = None
+    read: Callable[[str], Any] | None = None
+    choices: tuple[str, ...] = ()
+    alone: bool = False
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """The declaration of a parameter.
+
+    Attributes
+    ----------
+    default : object
+        Its default.
+    rules : tuple of Rule
+        The values it accepts; without rules, the estimator checks it itself.
+    option : Option or None
+        How `rankwright train` takes it.
+    set_by : str
+        An option of the command that sets it, for all methods.
+    instead : str
+        What to write instead, where experiments and ``--set`` do not take it.
+    """
+
+    default: Any
+    rules: tuple[Rule, ...] = ()
+    option: Option | None = None
+    set_by: str = ""
+    instead: str = ""
+
+    @property
+    def is_assigned(self) -> bool:
+        """Whether ``--set`` takes it."""
+        return not (self.set_by or self.instead or (self.option is not None and self.option.alone))
+
+
+def parameter(default: Any, *rules: Rule, option: Option | None = None, set_by: str = "", instead: str = "") -> Any:
+    """A field of an estimator; see :class:`Parameter`.
+
+    A parameter that several estimators have under one name has its option at one of them.
+    """
+    return dataclasses.field(
+        default=default, metadata={"parameter": Parameter(default, rules, option, set_by, instead)}
+    )
+
+
+def declared(estimator: type) -> dict[str, Parameter]:
+    """The declarations of an estimator's parameters, by name."""
+    fields: Any = dataclasses.fields(estimator)
+    return {field.name: field.metadata["parameter"] for field in fields if field.init}
+
+
+def seed_parameter() -> Any:
+    """The parameter ``random_state``."""
+    return parameter(0, SEED, NONE, set_by="--seed")
+
+
+def threads_parameter() -> Any:
+    """The parameter ``n_jobs``."""
+    return parameter(None, THREADS, NONE, set_by="--threads", instead="use --threads")
+
+
+def device_parameter() -> Any:
+    """The parameter ``device``."""
+    return parameter("cpu", DEVICE, set_by="--device")
+
+
+def choosing_parameter() -> Any:
+    """The parameter ``eval_measure``."""
+    return parameter(None, MEASURE, NONE, set_by="--measure", instead="write choose_by next to method")
+
+
+def callback_parameter() -> Any:
+    """The parameter ``callback``."""
+    return parameter(None, FUNCTION, NONE, instead=FOR_PYTHON)
+
+
+FOR_PYTHON = "it is for Python only"
 
 
 def check_parameters(estimator: Any) -> None:
     """Check all fields of an estimator, and that there is a GPU if it is to be trained on one."""
     for field in dataclasses.fields(estimator):
-        value, rules = getattr(estimator, field.name), field.metadata["rules"]
-        if rules and _is_too_large(value):
-            raise InputError(f"{field.name} is {shown(value)}; expected a smaller number")
-        if rules and not any(rule.accepts(value) for rule in rules):
-            expected = ", or ".join(rule.expected for rule in rules)
-            raise InputError(f"{field.name} is {shown(value)}; expected {expected}")
+        check_value(field.name, getattr(estimator, field.name), field.metadata["parameter"].rules)
     if getattr(estimator, "device", "cpu") == "cuda":
         from rankwright.gpu.card import check_card
 
         check_card()
+
+
+def check_value(name: str, value: Any, rules: Sequence[Rule]) -> None:
+    """Check a parameter against its rules."""
+    if rules and _is_too_large(value):
+        raise InputError(f"{name} is {shown(value)}; expected a smaller number")
+    if rules and not any(rule.accepts(value) for rule in rules):
+        expected = ", or ".join(rule.expected for rule in rules)
+        raise InputError(f"{name} is {shown(value)}; expected {expected}")
 
 
 def shown(value: Any) -> str:
@@ -102,11 +227,11 @@ def _is_measure(value: Any) -> bool:
 
 
 NONE = Rule("None", lambda value: value is None)
-FLAG = Rule("True or False", lambda value: isinstance(value, bool | np.bool_))
-POSITIVE = Rule("a number above 0", lambda value: is_number(value) and value > 0)
-POSITIVES = Rule("numbers above 0", lambda value: is_list(value) and all(map(POSITIVE.accepts, value)))
-NOT_NEGATIVE = Rule("a number of at least 0", lambda value: is_number(value) and value >= 0)
-SHARE = Rule("a share above 0 and up to 1", lambda value: is_number(value) and 0 < value <= 1)
+FLAG = Rule("True or False", lambda value: isinstance(value, bool | np.bool_), bool)
+POSITIVE = Rule("a number above 0", lambda value: is_number(value) and value > 0, float)
+POSITIVES = Rule("numbers above 0", lambda value: is_list(value) and all(map(POSITIVE.accepts, value)), list)
+NOT_NEGATIVE = Rule("a number of at least 0", lambda value: is_number(value) and value >= 0, float)
+SHARE = Rule("a share above 0 and up to 1", lambda value: is_number(value) and 0 < value <= 1, float)
 MEASURE = Rule("a measure such as 'ndcg@10'", _is_measure)
 FUNCTION = Rule("a function", callable)
 DEVICE = Rule("cpu or cuda", lambda value: isinstance(value, str) and value in ("cpu", "cuda"))
@@ -129,6 +254,26 @@ DIRECTIONS = Rule(
         and all(_is_feature(name) and _is_whole(way) and way in (-1, 1) for name, way in value.items())
     ),
 )
+
+
+def read_features(text: str) -> list[str]:
+    """Features of a text, separated by commas: by name, or of LETOR text without names by number, from 1."""
+    return [_feature(part) for part in text.split(",") if part.strip()]
+
+
+def read_directions(text: str) -> dict[str, int]:
+    """Features of a text, each with ``=+1`` or ``=-1``."""
+    directions = {}
+    for part in filter(str.strip, text.split(",")):
+        name, equals, way = part.rpartition("=")
+        if not equals or way.strip() not in ("1", "+1", "-1"):
+            raise InputError(f"--monotone is {part.strip()!r}; expected NAME=+1 (rising) or NAME=-1 (falling)")
+        directions[_feature(name)] = int(way)
+    return directions
+
+
+def _feature(text: str) -> str:
+    return f"f{text.strip()}" if text.strip().isdecimal() else text.strip()
 
 
 def places_of(features: Iterable[Any], names: Sequence[str], what: str) -> list[int]:
@@ -162,6 +307,8 @@ def whole(least: int, most: int | None = None) -> Rule:
     return Rule(
         f"a whole number from {least}{until}",
         lambda value: _is_whole(value) and least <= value <= (_MOST_WHOLE if most is None else most),
+        int,
+        least=least,
     )
 
 
@@ -169,7 +316,7 @@ def one_of(*names: str) -> Rule:
     """Some names."""
     listed = repr(names[0]) if len(names) == 1 else " or ".join(names)
     expected = listed if len(names) <= _FEW else "one of " + ", ".join(names)
-    return Rule(expected, lambda value: isinstance(value, str) and value in names)
+    return Rule(expected, lambda value: isinstance(value, str) and value in names, names=names)
 
 
 def seed_of(random_state: Any) -> int:

@@ -1,11 +1,10 @@
-"""LambdaMART over parts: what a part does. It has its rows as bins, their scores and gradients, and gives sums.
+"""LambdaMART over partitions: what a partition does. It has rows as bins, their scores and gradients, and gives sums.
 
-Nothing that depends on the cut into parts leaves a part: maxima, whole numbers, and values of rows that were asked for.
+Nothing that depends on how rows are cut into partitions leaves one: maxima, integers, and values of rows asked for.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,47 +12,19 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import adjacent, some_queries, stored
+from rankwright.data.parts import adjacent, stored
+from rankwright.data.places import selected
+from rankwright.data.statistics import Statistics
 from rankwright.data.threads import Team
-from rankwright.measures import Measure
-from rankwright.models.trees.categories import Coding
-from rankwright.models.trees.draws import drawn
-from rankwright.models.trees.parted_rows import Cuts, Part, words_of
+from rankwright.models.trees.binning import words_of
+from rankwright.models.trees.draws import STEP, drawn
+from rankwright.models.trees.parted_rows import Cuts, Part
 from rankwright.models.trees.parted_sums import Layout, Units, exact_sums
-from rankwright.objectives.content_order import content_keys, varying
-from rankwright.rankers.boosted import lambda_gradients
+from rankwright.objectives.content_order import content_keys
 from rankwright.rankers.located import Located, located
-
-__all__ = ["PartSettings", "TreePart"]
+from rankwright.rankers.tree_rows import Growing, LambdaSettings
 
 Array = npt.NDArray[Any]
-_ROWS = 1 << 14  # read at a time
-_STRIDE = np.uint64(0x9E3779B97F4A7C15)
-
-
-@dataclass(frozen=True, eq=False)
-class PartSettings:
-    """What all parts have to know.
-
-    Attributes
-    ----------
-    coding : Coding
-        Numbers of categories.
-    measure, truncation, factors
-        Of the gradients, as of :func:`~rankwright.rankers.boosted.lambda_gradients`.
-    tree_rows, node_rows : float
-        Shares of rows that are drawn.
-    device : {"cpu", "cuda"}
-        Where sums and gradients are computed.
-    """
-
-    coding: Coding
-    measure: Measure
-    truncation: int | None
-    factors: dict[str, Any]
-    tree_rows: float = 1.0
-    node_rows: float = 1.0
-    device: str = "cpu"
 
 
 class Arranged(NamedTuple):
@@ -64,22 +35,27 @@ class Arranged(NamedTuple):
 
 
 class TreePart:
-    """The queries of a part that are trained on.
+    """The queries of a partition that are trained on.
+
+    A request names everything since the tree began, its units and all divisions, so a partition that was loaded anew
+    catches up; only `apply` changes it for good.
 
     Parameters
     ----------
     data : RankingData
-        The part.
+        The partition.
     threads : int
         Sums do not depend on it.
     queries : ndarray
-        Which queries of the part.
+        Which queries of the partition.
     weights : ndarray
         Their weights.
     winning, start : ndarray or None
         Factors for the pairs that each document should win, and scores to start from.
-    settings : PartSettings
-        The same for all parts.
+    growing : Growing
+        How trees are grown.
+    lambdas : LambdaSettings
+        What they are fitted to.
     """
 
     def __init__(
@@ -90,26 +66,23 @@ class TreePart:
         weights: Array,
         winning: Array | None,
         start: Array | None,
-        settings: PartSettings,
+        growing: Growing,
+        lambdas: LambdaSettings,
     ) -> None:
-        self._data = some_queries(data, queries)
-        self._weights, self._winning, self._settings, self._threads = weights, winning, settings, threads
-        self._features: Located | None = located(self._data, settings.coding)
+        self._data = selected(data, queries)
+        self._weights, self._winning, self._threads = weights, winning, threads
+        self._growing, self._settings = growing, lambdas
+        self._features: Located | None = located(self._data, growing.coding)
         self._team = Team(threads)
         self._scores = np.zeros(self._data.n_docs) if start is None else np.array(start, np.float64)
         self._lambdas: Any = None
         self._done = 0  # trees whose scores are added
         self._begun: tuple[int, Units] | None = None  # the tree whose rows are divided
-        self._gradients: tuple[int, Array, Array, Array] | None = None
+        self._gradients: tuple[Array, Array, Array] | None = None
 
-    def extent(self) -> tuple[Array | None, Array, Array]:
-        """The first row, which features vary, and how many values of each are missing."""
-        X, runs = self._X, adjacent(self._starts, self._data.sizes)
-        missing = np.zeros(X.shape[1], np.int64)
-        for start, stop in zip(runs[0].tolist(), runs[1].tolist(), strict=True):
-            for first in range(start, stop, _ROWS):
-                missing += np.isnan(X[first : min(first + _ROWS, stop)]).sum(axis=0)
-        return (X[self._starts[0]].copy() if self._data.n_docs else None), varying(X, runs, self._threads), missing
+    def statistics(self) -> Statistics:
+        """The ends of the features as trees see them, and how many values of each are missing."""
+        return Statistics.of_rows(self._X, *adjacent(self._starts, self._data.sizes), self._team, summed=False)
 
     def arrange(self, varies: Array) -> Array:
         """Put the documents of every query into the order of their content; a hash of every query."""
@@ -121,7 +94,7 @@ class TreePart:
             )
         self._docs, self._scores = docs, self._scores[docs]
         self._keys = np.empty(0, np.uint64)
-        if min(self._settings.tree_rows, self._settings.node_rows) < 1.0:
+        if min(self._growing.tree_rows, self._growing.node_share) < 1.0:
             self._keys = _keys_to_draw_by(keys[docs], np.repeat(sums, data.sizes), data.indptr)
         return sums
 
@@ -141,30 +114,20 @@ class TreePart:
 
     def travels(self) -> bool:
         """Whether it costs much to ask for sums, however few, even from here."""
-        return bool(getattr(self._part, "travels", False))
+        return bool(self._part.travels)
 
     def _binned(self, ends: tuple[Array, ...], layout: Layout, folder: Path | None) -> Any:
-        """The rows as bins, and their sums."""
-        if self._settings.device == "cuda":
-            from rankwright.gpu.trees.parts import CardPart
-
-            return CardPart(self._X, self._rows, ends, layout, self._keys, self._team, folder)
         words = words_of(self._X, self._rows, ends, self._team, folder)
         return Part(words, layout, self._team, self._keys, folder)
 
     def _gradients_there(self) -> Any:
-        """The objective; on the card where it has room."""
-        settings = self._settings
-        arranged = Arranged(self._data.labels[self._docs], self._data.indptr)
-        given = (arranged, settings.measure, settings.truncation, self._threads, self._weights)
-        factors = settings.factors | {"winning": None if self._winning is None else self._winning[self._docs]}
-        if settings.device == "cuda" and settings.measure.swaps() is not None:
-            from rankwright.gpu.card import free_bytes
-            from rankwright.gpu.lambdas import OF_GRADIENT, DownloadedLambdas
+        """The objective."""
+        return self._settings.on(*self._arranged())
 
-            if 2 * OF_GRADIENT * self._data.n_docs <= free_bytes():
-                return DownloadedLambdas(lambda_gradients(*given, **factors, device="cuda"))
-        return lambda_gradients(*given, **factors)
+    def _arranged(self) -> tuple[Arranged, Array, Array | None, int]:
+        """What an objective is made of, in the order of the documents' content."""
+        winning = None if self._winning is None else self._winning[self._docs]
+        return Arranged(self._data.labels[self._docs], self._data.indptr), self._weights, winning, self._threads
 
     @property
     def _X(self) -> Array:
@@ -173,13 +136,11 @@ class TreePart:
 
     @property
     def _starts(self) -> Array:
-        """The row of X at which each query starts."""
         assert self._features is not None
         return self._data.indptr[:-1] if self._features.rows is None else stored(self._data)[1]
 
     @property
     def _rows(self) -> Array:
-        """The rows of X, as they are arranged."""
         assert self._features is not None
         return self._docs if self._features.rows is None else self._features.rows[self._docs]
 
@@ -189,17 +150,16 @@ class TreePart:
         """Sums of the gradients for tree ``number``, in units too where they are given."""
         for tree in unsent:
             self.apply(*tree)
-        _, _, _, sizes = self._gradients_of(number)
+        _, _, sizes = self._gradients_of(number)
         if units is None:
             return (sizes,)
-        none = np.zeros(0, np.int32)
-        cuts = Cuts(none, none, none, np.zeros((0, 32), np.uint8))
+        cuts = Cuts.of([], [], [], [])
         return (sizes, *self.look(number, salt, units, cuts, np.zeros(1, np.int32), np.array([of_root], np.uint64)))
 
     def look(self, number: int, salt: int, units: Units, cuts: Cuts, nodes: Array, salts: Array) -> tuple[Array, ...]:
         """The sums of some nodes of tree ``number``."""
         self._divide(number, salt, units, cuts)
-        return self._part.sums(nodes, salts, self._settings.node_rows)
+        return self._part.sums(nodes, salts, self._growing.node_share)
 
     def bring(
         self, number: int, salt: int, units: Units, cuts: Cuts, nodes: Array
@@ -210,7 +170,7 @@ class TreePart:
 
     def _divide(self, number: int, salt: int, units: Units, cuts: Cuts) -> None:
         if self._begun != (number, units):
-            _, residuals, curves, _ = self._gradients_of(number)
+            residuals, curves, _ = self._gradients_of(number)
             self._part.begin(self._seen(salt), residuals, curves, units)
             self._begun = (number, units)
         self._part.divide(cuts)
@@ -219,10 +179,11 @@ class TreePart:
         """Add the values of the leaves of the tree before ``number`` to the scores, if that was not done."""
         if self._done >= number:
             return
-        if self._begun is None or self._begun[0] != number - 1:
+        grown_here = self._begun is not None and self._begun[0] == number - 1
+        if not grown_here:
             self._part.place(np.arange(len(self._docs), dtype=np.uint32))
         self._add(cuts, leaves, values)
-        if self._begun is not None and self._begun[0] == number - 1 and len(self._part.rows) < len(self._docs):
+        if grown_here and len(self._part.rows) < len(self._docs):
             left_out = np.ones(len(self._docs), bool)
             left_out[self._part.rows] = False
             self._part.place(np.flatnonzero(left_out).astype(np.uint32))
@@ -234,22 +195,17 @@ class TreePart:
         self._part.add(leaves, values, self._scores)
 
     def _seen(self, salt: int) -> Array:
-        """The rows that a tree is grown on."""
-        rows, share = np.arange(len(self._docs), dtype=np.uint32), self._settings.tree_rows
+        rows, share = np.arange(len(self._docs), dtype=np.uint32), self._growing.tree_rows
         return rows if share >= 1.0 else rows[drawn(self._keys, salt, share)]
 
-    def _gradients_of(self, number: int) -> tuple[int, Array, Array, Array]:
+    def _gradients_of(self, number: int) -> tuple[Array, Array, Array]:
         """Residuals, curvatures and their exact sums at the scores before tree ``number``."""
         assert self._done == number
         if self._gradients is None:
             none = np.zeros(0)
             residuals, curves = (none, none) if self._lambdas is None else self._lambdas.evaluate(self._scores)
-            self._gradients = (
-                number,
-                residuals,
-                curves,
-                np.stack([exact_sums(residuals, self._team), exact_sums(curves, self._team)]),
-            )
+            sizes = np.stack([exact_sums(values, self._team) for values in (residuals, curves)])
+            self._gradients = residuals, curves, sizes
         return self._gradients
 
     def close(self) -> None:
@@ -259,6 +215,24 @@ class TreePart:
             self._lambdas.close()
 
 
+class CardTreePart(TreePart):
+    """The same on a GPU, however much of it has room there: it gives the sums of the CPU, so trees are the same."""
+
+    def _binned(self, ends: tuple[Array, ...], layout: Layout, folder: Path | None) -> Any:
+        from rankwright.gpu.trees.parts import CardPart
+
+        return CardPart(self._X, self._rows, ends, layout, self._keys, self._team, folder)
+
+    def _gradients_there(self) -> Any:
+        """The objective; on the card where it has room."""
+        from rankwright.gpu.card import free_bytes
+        from rankwright.gpu.lambdas import OF_GRADIENT, DownloadedLambdas
+
+        if self._settings.measure.swaps() is None or 2 * OF_GRADIENT * self._data.n_docs > free_bytes():
+            return super()._gradients_there()
+        return DownloadedLambdas(self._settings.on(*self._arranged(), device="cuda"))
+
+
 def _keys_to_draw_by(keys: Array, of_query: Array, indptr: Array) -> Array:
     """A number for every document that depends on its content, its query's, and how many like it come before."""
     new = np.ones(len(keys), bool)
@@ -266,4 +240,4 @@ def _keys_to_draw_by(keys: Array, of_query: Array, indptr: Array) -> Array:
     new[indptr[:-1]] = True
     starts = np.flatnonzero(new)
     before = np.arange(len(keys)) - np.repeat(starts, np.diff(np.append(starts, len(keys))))
-    return np.asarray(keys + of_query * _STRIDE + before.astype(np.uint64))
+    return np.asarray(keys + of_query * STEP + before.astype(np.uint64))

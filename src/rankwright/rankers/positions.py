@@ -1,10 +1,10 @@
-"""Clicks as labels: the position of a document says how likely it was looked at, and so how much its click weighs.
+"""Clicks as labels: a document's position gives the probability that it was looked at, and so the weight of its click.
 
 A click weighs 1/p, where p is the propensity of its position (Joachims, Swaminathan and Schnabel: Unbiased
-learning-to-rank with biased feedback, 2017). What was looked at rarely counts the more when it is clicked, so on
-average all clicks are as if everything was looked at, provided that every click counts on its own
-(:mod:`rankwright.data.clicked`). Weights above 100 are cut to 100: one click in a place that nobody looks at would
-outweigh all others.
+learning-to-rank with biased feedback, 2017). Documents that are rarely looked at count more when clicked, so on average
+clicks weigh as if everything was looked at, provided that every click counts on its own
+(:mod:`rankwright.data.clicked`). Weights are cut at 100, as one click at a position that nobody looks at would outweigh
+all others.
 """
 
 from __future__ import annotations
@@ -16,12 +16,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.clicks.estimates import Propensities
 from rankwright.data.dataset import RankingData
 from rankwright.errors import InputError
 from rankwright.rankers.facts import Kind, Notice
-
-__all__ = ["JUDGED", "MOST_WEIGHT", "Clicks", "clicks_of", "inverse_propensities"]
 
 Array = npt.NDArray[Any]
 MOST_WEIGHT = 100.0
@@ -52,12 +49,12 @@ class Clicks:
 
     def of_parts(self, parts: Mapping[str, RankingData]) -> dict[str, Array | None]:
         """The weights of the training and the validation data, each in its own order."""
-        given = {"training": self.training, "validation": self.validation}
-        return {part: None if given[part] is None else _in_own_order(given[part], parts[part]) for part in parts}
+        clicks = {"training": self.training, "validation": self.validation}
+        return {part: None if clicks[part] is None else _in_own_order(clicks[part], parts[part]) for part in parts}
 
 
 def _in_own_order(values: Any, data: RankingData) -> Any:
-    """Values of the caller's rows, in the data's own order."""
+    """Values of the caller's rows, in the data's order."""
     return values if data.rows is None else values[data.rows]
 
 
@@ -75,14 +72,14 @@ def clicks_of(
 ) -> Clicks:
     """The weights of the clicks of training data, and of validation data if there are positions for it.
 
-    ``pair`` says which rows are of the same query and document: its clicks then weigh one over the mean propensity of
-    all positions at which it was shown, which says the same of its relevance with less variance (Oosterhuis and de
-    Rijke: Policy-aware counterfactual learning to rank for top-k rankings, 2020).
+    ``pair`` numbers rows of the same query and document: their clicks weigh one over the mean propensity of all
+    positions at which the pair was shown, clicked or not, an estimate of the same relevance with less variance
+    (Oosterhuis and de Rijke: Policy-aware counterfactual learning to rank for top-k rankings, 2020).
     """
     numbers = None if pair is None else _numbered(pair, data.n_docs)
     training, notices = inverse_propensities(data.n_docs, position, propensities, pair=numbers)
-    for name, given, needed in (("pair", pair, training), ("eval_position", eval_position, training)):
-        if given is not None and needed is None:
+    for name, values, needed in (("pair", pair, training), ("eval_position", eval_position, training)):
+        if values is not None and needed is None:
             raise InputError(f"{name} is given without position; expected the position of every row")
     if eval_position is None:
         return Clicks(training, None, numbers, notices)
@@ -93,7 +90,6 @@ def clicks_of(
 
 
 def _numbered(pair: Any, n_rows: int) -> Array:
-    """Pairs as numbers from 0."""
     values = np.asarray(pair)
     if values.shape != (n_rows,):
         raise InputError(f"{n_rows} rows but pair of shape {values.shape}; expected one id per row")
@@ -101,7 +97,7 @@ def _numbered(pair: Any, n_rows: int) -> Array:
 
 
 def pages_together(data: RankingData, pair: Array | None) -> Array | None:
-    """A number for every page, the same for pages that share a pair, if only by way of others; None without pairs.
+    """A number for every page, the same for pages that share a pair, even through others; None without pairs.
 
     Examples
     --------
@@ -144,8 +140,8 @@ def inverse_propensities(
             raise InputError("propensities are given without position; expected the position of every row")
         return None, ()
     if propensities is None:
-        what = "position is given without propensities"
-        raise InputError(f"{what}; expected those of the positions, such as click_model(log).propensities")
+        problem = "position is given without propensities"
+        raise InputError(f"{problem}; expected those of the positions, such as click_model(log).propensities")
     try:
         places = np.asarray(position).astype(np.float64)
     except (TypeError, ValueError):
@@ -155,7 +151,7 @@ def inverse_propensities(
     wrong = ~((places >= 1) & (places == np.floor(places)) & (places < 1 << 53))
     if wrong.any():
         raise InputError(f"{name} is {places[np.argmax(wrong)]:g}; expected whole numbers from 1")
-    values = _propensities(propensities).of(places.astype(np.int64))
+    values = _propensities(propensities, places.astype(np.int64))
     wrong = ~((values > 0) & (values <= 1))
     if wrong.any():
         at = int(np.argmax(wrong))
@@ -166,14 +162,15 @@ def inverse_propensities(
     cut = np.unique(places[1.0 / values > MOST_WEIGHT])
     if not len(cut):
         return weights, ()
-    where = ", ".join(f"{place:.0f}" for place in cut[:5]) + (", …" if len(cut) > 5 else "")
+    where = ", ".join(f"{unseen:.0f}" for unseen in cut[:5]) + (", …" if len(cut) > 5 else "")
     text = f"propensities below {1 / MOST_WEIGHT:g} (positions {where}): clicks there weigh {MOST_WEIGHT:g}, not more"
     return weights, (Notice(Kind.CUT_WEIGHTS, text, {"positions": len(cut)}),)
 
 
-def _propensities(given: Any) -> Propensities:
-    if isinstance(given, Propensities):
-        return given
+def _propensities(given: Any, position: Array) -> Array:
+    """The propensities of some positions; nan where none is given."""
+    if hasattr(given, "of"):  # `rankwright.clicks.estimates.Propensities`
+        return np.asarray(given.of(position))
     items = given.items() if isinstance(given, Mapping) else enumerate(np.ravel(np.asarray(given, object)), 1)
     try:
         table = {int(place): float(value) for place, value in items}
@@ -181,6 +178,5 @@ def _propensities(given: Any) -> Propensities:
         raise InputError("propensities contain a non-numeric value; expected one number per position") from None
     if not table:
         raise InputError("propensities are empty; expected one number per position")
-    places = np.array(sorted(table), np.int64)
-    nothing = np.full(len(places), np.nan)
-    return Propensities(places, np.array([table[place] for place in places.tolist()]), nothing, nothing, nothing)
+    distinct, number = np.unique(position, return_inverse=True)
+    return np.array([table.get(place, np.nan) for place in distinct.tolist()])[number]

@@ -3,28 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
-from rankwright.data.parts import docs_of, feature_bytes, stored
-from rankwright.data.statistics import Statistics, statistics_of
-from rankwright.data.threads import Team
-from rankwright.engines.features import is_parted
+from rankwright.data.parts import docs_of, feature_bytes
+from rankwright.data.places import place_of
 from rankwright.errors import InputError
 from rankwright.measures import Measure
 from rankwright.measures.forms import Oracle
 from rankwright.rankers.cost import Trial
-from rankwright.rankers.scales import scale_of
-from rankwright.solvers.bundle import Check, Solution, solve
-from rankwright.solvers.gradient_descent import descend
-from rankwright.solvers.metric import MANY_FEATURES
-from rankwright.solvers.n_slack import WorkingSets, solve_n_slack
 
-__all__ = ["SOLVERS", "Problem", "Settings", "Target", "fit_health"]
+if TYPE_CHECKING:  # solvers load numba, which a list of the parameters of all methods does without
+    from rankwright.solvers.bundle import Check, Solution
 
 Array = npt.NDArray[Any]
 BUNDLE, ONE_SLACK, N_SLACK, DESCENT = "bundle", "one-slack-cutting-plane", "n-slack-cutting-plane", "gd"
@@ -49,27 +44,28 @@ class Target:
         Labels as the oracle needs them.
     useful : ndarray of bool
         Queries with an order to learn.
-    oracle : Oracle
-        Finds the most violated ranking.
+    make_oracle : callable
+        Makes what finds the most violated ranking; it travels to other processes, which oracles cannot.
     weight : float
         Weight of this loss among several.
     measure : Measure or None
         The loss is 1 − this measure of the labels; None if there is no such measure.
-    made_by : (function, arguments), optional
-        What makes the oracle, for other processes.
     """
 
     labels: Array
     useful: Array
-    oracle: Oracle
+    make_oracle: Callable[[], Oracle]
     weight: float = 1.0
     measure: Measure | None = None
-    made_by: tuple[Any, tuple[Any, ...]] | None = None
 
     def of(self, queries: Array, data: RankingData) -> Target:
         """The target for some of the queries of the data, a mask."""
         labels = docs_of(self.labels, data, np.flatnonzero(queries))
         return replace(self, labels=labels, useful=self.useful[queries])
+
+    def costs(self, weights: Array) -> Array:
+        """What a hinge of 1 costs, for every query."""
+        return np.asarray(self.weight * weights * self.useful / len(weights))
 
 
 @dataclass(frozen=True)
@@ -121,6 +117,7 @@ class Problem:
     def __init__(
         self, data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, initial: Array | None
     ) -> None:
+        from rankwright.solvers.n_slack import WorkingSets
         from rankwright.solvers.planes import PlaneBook
 
         self._settings = settings
@@ -132,8 +129,8 @@ class Problem:
         n_blocks = _n_blocks(data, capacity) if settings.solver == BUNDLE else 1
         if settings.solver == N_SLACK:
             n_blocks = data.n_queries
-        make = _parted_objective if is_parted(data) else _objective
-        self._objective = make(data, targets, weights, settings, n_blocks)
+            _refuse_partitions(data)
+        self._objective = _objective(data, targets, weights, settings, n_blocks)
         capacity = max(capacity, -(-_planes_in_all(data) // self._objective.n_blocks))
         book = WorkingSets if settings.solver == N_SLACK else PlaneBook
         self._book = book(self._objective.n_blocks, capacity, self._objective.n_features)
@@ -142,6 +139,10 @@ class Problem:
 
     def solve(self, C: float) -> Trial:
         """Train for one C from where the last one ended."""
+        from rankwright.solvers.bundle import solve
+        from rankwright.solvers.gradient_descent import descend
+        from rankwright.solvers.n_slack import WorkingSets, solve_n_slack
+
         factor = C if self._C is None else C / self._C
         self._C = C
         self._objective.rescale(factor)
@@ -164,9 +165,12 @@ class Problem:
             self._last = solution
         if self._slack_at_zero is None:  # the first pass evaluated weights of 0
             self._slack_at_zero = solution.path[0].primal / C
+        return self._trial(C, solution, 0.5 * float(solution.w @ solution.w), self._slack_at_zero)
+
+    def _trial(self, C: float, solution: Solution, square: float, *at_zero: float) -> Trial:
+        """A solution in terms of the raw features, and its figures; see `fit_health` for ``square`` and ``at_zero``."""
         figures = {"objective": solution.objective, "gap": solution.gap, "passes": len(solution.path)}
-        square = 0.5 * float(solution.w @ solution.w)
-        figures |= fit_health(C, solution.objective, square, solution.w, self._slack_at_zero)
+        figures |= fit_health(C, solution.objective, square, solution.w, *at_zero)
         return Trial(self._objective.coefficients(solution.w), figures, solution, solution.interrupted)
 
     def _known(self, C: float, factor: float) -> tuple[Array, float] | None:
@@ -183,81 +187,26 @@ class Problem:
         self._objective.close()
 
 
+def solve_once(
+    data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, C: float = 1.0
+) -> Trial:
+    """Train for one C, from weights of 0."""
+    with closing(Problem(data, targets, weights, settings, None)) as problem:
+        return problem.solve(C)
+
+
 def _objective(data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, n_blocks: int) -> Any:
-    """The hinges over data that is here."""
-    from rankwright.objectives.canonical import canonical_order, taken
-    from rankwright.objectives.structured import StructuredHinge, equal_blocks
+    from rankwright.rankers.parted_hinge import HingeSettings, objective_of  # here because it loads numba
 
-    found = _statistics(data, settings)
-    scale = scale_of(found) if settings.standardize else np.ones(data.n_features)
-    labels, costs = [target.labels for target in targets], [_costs(target, weights) for target in targets]
-    blocks = equal_blocks(data.n_queries, n_blocks)
-    oracles = [target.oracle for target in targets]
-    given = (scale, blocks, settings.threads)
-    if settings.device == "cuda":
-        from rankwright.gpu.training import fits, make_hinges, streamed_hinges
-
-        if fits(data):
-            return _joined(make_hinges(data, labels, oracles, costs, weights, found, *given), settings)
-    X, starts = stored(data)
-    team = Team(settings.threads)
-    try:
-        order = canonical_order(X, starts, labels, data.indptr, weights, found.low, found.high, team)
-        moved = [_frozen(taken(of_loss, order.docs, team)) for of_loss in labels]
-    finally:
-        team.close()
-    costs = [cost[order.queries] for cost in costs]
-    if settings.device == "cuda":
-        return _joined(streamed_hinges(X, order, moved, oracles, costs, *given), settings)
-    hinges = [
-        StructuredHinge(X, order.rows, own, order.indptr, oracle, cost, *given)
-        for own, oracle, cost in zip(moved, oracles, costs, strict=True)
-    ]
-    return _joined(hinges, settings)
+    of_losses = [target.labels for target in targets], weights, [target.costs(weights) for target in targets]
+    wanted = HingeSettings(tuple(target.make_oracle for target in targets), settings.slack, settings.device)
+    return objective_of(data, *of_losses, wanted, n_blocks, standardize=settings.standardize, threads=settings.threads)
 
 
-def _joined(hinges: Sequence[Any], settings: Settings) -> Any:
-    """One objective of the hinges of all losses."""
-    from rankwright.objectives.combined import SeparateSlacks, SharedSlack
-
-    together = SharedSlack if settings.slack == "shared" else SeparateSlacks
-    return hinges[0] if len(hinges) == 1 else together(hinges)
-
-
-def _statistics(data: RankingData, settings: Settings) -> Statistics:
-    """One reading of the features, where they are."""
-    if settings.device == "cuda":
-        from rankwright.gpu.training import card_statistics
-
-        return card_statistics(data, settings.threads, summed=settings.standardize)
-    return statistics_of(data, settings.threads, summed=settings.standardize)
-
-
-def _parted_objective(
-    data: RankingData, targets: Sequence[Target], weights: Array, settings: Settings, n_blocks: int
-) -> Any:
-    """The hinges over data in parts, each where its part is."""
-    from rankwright.rankers.parted_hinge import PartedHinge, Wanted
-
-    if settings.solver == N_SLACK:
+def _refuse_partitions(data: RankingData) -> None:
+    if place_of(data).is_partitioned:
         what = f"solver {N_SLACK!r} takes queries one by one, which data in parts does not allow"
         raise InputError(f"{what}; expected {BUNDLE!r} or {ONE_SLACK!r}")
-    wanted = Wanted(
-        tuple(_made_by(target) for target in targets), settings.slack, settings.standardize, settings.device
-    )
-    costs = [_costs(target, weights) for target in targets]
-    return PartedHinge(data, [target.labels for target in targets], weights, costs, wanted, n_blocks, settings.threads)
-
-
-def _made_by(target: Target) -> tuple[Any, tuple[Any, ...]]:
-    if target.made_by is None:
-        raise InputError("this loss cannot be trained over parts: nothing says how another process would make it")
-    return target.made_by
-
-
-def _costs(target: Target, weights: Array) -> Array:
-    """What a hinge of 1 costs, for every query."""
-    return np.asarray(target.weight * weights * target.useful / len(weights))
 
 
 def fit_health(
@@ -289,11 +238,6 @@ def fit_health(
     }
 
 
-def _frozen(labels: Array) -> Array:
-    labels.flags.writeable = False
-    return labels
-
-
 def _plane_bytes(data: RankingData) -> float:
     """Bytes that cached planes may take."""
     return max(_PLANE_BYTES * feature_bytes(data) * (2 if data.is_sparse else 1), _FEW_BYTES)
@@ -301,15 +245,18 @@ def _plane_bytes(data: RankingData) -> float:
 
 def _planes_in_all(data: RankingData) -> int:
     """How many planes there is room for, at least."""
+    from rankwright.solvers.metric import MANY_FEATURES
+
     wanted = _PER_FEATURE * data.n_features if data.n_features > MANY_FEATURES else 0
     return int(max(_PLANES_IN_ALL, min(wanted, _plane_bytes(data) / (8 * data.n_features))))
 
 
 def _n_blocks(data: RankingData, capacity: int) -> int:
     """One block per query, unless the work on that many planes, or their memory, would outgrow a pass."""
-    affordable = int(_plane_bytes(data) / (capacity * data.n_features * 8))
     from rankwright.objectives.sample import is_enough
+    from rankwright.solvers.metric import MANY_FEATURES
 
+    affordable = int(_plane_bytes(data) / (capacity * data.n_features * 8))
     worthwhile = _MOST_BLOCKS
     if data.n_features > MANY_FEATURES and is_enough(data.n_docs, data.n_features):
         worthwhile = min(worthwhile, max(_LEAST_BLOCKS, 2 * data.n_docs // data.n_features))

@@ -8,7 +8,7 @@ is that of the labels as training sees them: relevant or not, unless the loss us
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,15 +16,11 @@ import numpy.typing as npt
 
 from rankwright.data.blocks import query_chunks
 from rankwright.data.dataset import RankingData
-from rankwright.data.order import rank_order
-from rankwright.engines.features import is_parted
+from rankwright.data.places import place_of
 from rankwright.measures import Rankings
 from rankwright.models.linear import LinearModel
-from rankwright.models.scoring import scores_of
 from rankwright.rankers.facts import Proof
 from rankwright.rankers.problem import Target
-
-__all__ = ["prove"]
 
 Array = npt.NDArray[Any]
 _DOCS = 1 << 16  # documents whose measure is computed at a time
@@ -57,7 +53,7 @@ def prove(
     """
     if any(target.measure is None for target in targets):
         return None
-    order_of = _orders(data, coef, device)
+    order_of = place_of(data, device).orders(LinearModel(coef, data.feature_names))
     costs = np.array([target.weight * weights * target.useful for target in targets])
     losses = np.zeros_like(costs)
     for first, last in query_chunks(data.indptr, _DOCS):
@@ -74,18 +70,6 @@ def prove(
     names = [_name(target, data.labels) for target in targets]
     named = names[0] if len(names) == 1 else f"{'lowest' if shared else 'mean'} of {', '.join(names)}"
     return Proof(named, 1.0 - lost / most, max(0.0, 1.0 - slack * data.n_queries / most))
-
-
-def _orders(data: RankingData, coef: Array, device: str) -> Callable[[slice, Array], Array]:
-    """Rank orders of some queries, given their documents and boundaries."""
-    if device == "cuda" and not is_parted(data):
-        from rankwright.gpu.training import fits, ranked
-
-        if fits(data):
-            places = ranked(data, coef)
-            return lambda docs, indptr: places[docs] + np.repeat(indptr[:-1], np.diff(indptr))
-    scores = scores_of(LinearModel(coef, data.feature_names), data)
-    return lambda docs, indptr: rank_order(scores[docs], indptr, None)
 
 
 def _name(target: Target, labels: Array) -> str:

@@ -17,11 +17,7 @@ import numpy.typing as npt
 
 from rankwright.data.dataset import RankingData
 from rankwright.rankers.cost import Trial
-from rankwright.rankers.problem import Problem, Settings, Target, fit_health
-from rankwright.solvers.bundle import Solution
-from rankwright.solvers.ramp import solve_ramp, stretch
-
-__all__ = ["HINGE", "RAMP", "RAMP_GRID", "RampProblem", "StartOnly"]
+from rankwright.rankers.problem import Problem, Settings, Target
 
 Array = npt.NDArray[Any]
 HINGE, RAMP = "hinge", "ramp"
@@ -43,6 +39,8 @@ class RampProblem(Problem):
         max_rounds: int,
         pulled_to_start: bool = True,
     ) -> None:
+        from rankwright.solvers.ramp import stretch
+
         super().__init__(data, targets, weights, settings, None)
         self._max_rounds = max_rounds
         self._start = stretch(self._objective, self._objective.weights(start))
@@ -53,6 +51,8 @@ class RampProblem(Problem):
 
     def solve(self, C: float) -> Trial:
         """Train for one C; planes are kept from one to the next."""
+        from rankwright.solvers.ramp import solve_ramp
+
         factor = C * self._unit / self._cost
         self._cost *= factor
         self._objective.turn_back()
@@ -71,11 +71,8 @@ class RampProblem(Problem):
             unit=self._unit,
             callback=settings.callback,
         )
-        figures = {"objective": solution.objective, "gap": solution.gap, "passes": len(solution.path)}
-        squares = [0.5 * float(away @ away) / self._unit for away in (solution.w - self._centre, self._centre)]
-        at_zero = self._start.at_zero, squares[1]
-        figures |= fit_health(C, solution.objective, squares[0], solution.w, *at_zero)
-        return Trial(self._objective.coefficients(solution.w), figures, solution, solution.interrupted)
+        square, at_zero = (0.5 * float(away @ away) / self._unit for away in (solution.w - self._centre, self._centre))
+        return self._trial(C, solution, square, self._start.at_zero, at_zero)
 
 
 class StartOnly:
@@ -86,6 +83,8 @@ class StartOnly:
 
     def solve(self, C: float) -> Trial:
         """Return the start."""
+        from rankwright.solvers.bundle import Solution
+
         start = self._start
         row = next(row for row in start.C_path_ if row["C"] == start.C_)
         figures = {name: row[name] for name in _FIGURES}

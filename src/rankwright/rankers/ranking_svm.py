@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy.typing as npt
 
@@ -30,10 +30,12 @@ from rankwright.rankers.pair_weights import (
     rank_pair_weights,
     weight_table,
 )
-from rankwright.rankers.parameters import FLAG, NONE, POSITIVE, Rule, one_of, parameter
+from rankwright.rankers.parameters import FLAG, LINEAR, NONE, POSITIVE, TREES_AND_NETS, Option, Rule, one_of, parameter
 from rankwright.rankers.problem import BUNDLE, DESCENT, SOLVERS, Settings, Target
 from rankwright.rankers.weights import click_weights
-from rankwright.solvers.bundle import Solution
+
+if TYPE_CHECKING:
+    from rankwright.solvers.bundle import Solution
 
 __all__ = ["RankingSVM"]
 
@@ -100,11 +102,54 @@ class RankingSVM(MaxMarginRanker):
 
     C: float | str = cost()
     _: KW_ONLY
-    lam: float | None = parameter(None, POSITIVE, NONE)
-    rank_weights: str | Measure | Mapping[tuple[float, float], float] | None = parameter(None, *_RANK_WEIGHTS, NONE)
-    query_weights: bool | Mapping[Any, float] = parameter(False, FLAG, _MAPPING)
+    lam: float | None = parameter(
+        None,
+        POSITIVE,
+        NONE,
+        option=Option(
+            LINEAR, "rank-svm, rsvm-ir: the paper's λ instead of --C.", after="query_weights", names=("--lambda",)
+        ),
+    )
+    rank_weights: str | Measure | Mapping[tuple[float, float], float] | None = parameter(
+        None,
+        *_RANK_WEIGHTS,
+        NONE,
+        option=Option(
+            LINEAR,
+            "Weight of a pair by its labels: ndcg@K, the loss of swapping them, or none.  [rsvm-ir: ndcg@1]",
+            after="feature_map",
+            default="",
+            metavar="ndcg@K|none",
+            read=lambda text: None if text == "none" else text,
+        ),
+    )
+    query_weights: bool | Mapping[Any, float] = parameter(
+        False,
+        FLAG,
+        _MAPPING,
+        option=Option(
+            LINEAR,
+            "Weight of a query: pairs, one over its number of pairs, or none.  [rsvm-ir: pairs]",
+            after="rank_weights",
+            default="",
+            choices=("pairs", "none"),
+            read=lambda text: text == "pairs",
+        ),
+    )
     solver: str = parameter(BUNDLE, one_of(*SOLVERS, DESCENT))
-    learning_rate: float | None = parameter(None, POSITIVE, NONE)
+    learning_rate: float | None = parameter(
+        None,
+        POSITIVE,
+        NONE,
+        option=Option(
+            TREES_AND_NETS,
+            "Learning rate of trees and nets; with --solver gd the η of SIGIR'06: steps are η times the gradient of "
+            "λ‖w‖² + Σ hinges.",
+            after="background",
+            default="the method's own; gd: line search",
+            names=("--learning-rate", "--eta"),
+        ),
+    )
 
     _uses_positions: ClassVar[bool] = True
 

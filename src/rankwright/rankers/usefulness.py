@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,19 +19,10 @@ from rankwright.data.parts import some_queries
 from rankwright.rankers.facts import Kind, Notice
 from rankwright.rankers.losses import pair_target, parse_losses
 from rankwright.rankers.pair_weights import grades_of, weight_table
-from rankwright.rankers.problem import BUNDLE, Problem, Settings, Target
-from rankwright.solvers.bundle import Check
+from rankwright.rankers.problem import BUNDLE, Settings, Target, solve_once
 
-__all__ = [
-    "OPEN",
-    "USELESS",
-    "can_learn",
-    "is_useless",
-    "learn_pairs",
-    "learners",
-    "useless_notice",
-    "useless_words",
-]
+if TYPE_CHECKING:
+    from rankwright.solvers.bundle import Check
 
 Array = npt.NDArray[Any]
 _LEARNT = 0.98
@@ -56,13 +47,8 @@ def can_learn(data: RankingData, targets: Sequence[Target], weights: Array, sett
         at_zero.append(check.primal)
         return check.primal < _LEARNT * at_zero[0]
 
-    problem = Problem(
-        data, targets, weights, replace(settings, solver=BUNDLE, max_passes=_PASSES, callback=falls), None
-    )
-    try:
-        return bool(problem.solve(C).figures["objective_ratio"] < _LEARNT)
-    finally:
-        problem.close()
+    settings = replace(settings, solver=BUNDLE, max_passes=_PASSES, callback=falls)
+    return bool(solve_once(data, targets, weights, settings, C).figures["objective_ratio"] < _LEARNT)
 
 
 def learners(
@@ -100,11 +86,7 @@ def learn_pairs(data: RankingData, weights: Array, settings: Settings) -> Array:
     """The weights of a Ranking SVM, where no query has both relevant and other documents."""
     target, C = _pairs(data)
     part = target.of(target.useful, data)
-    problem = Problem(some_queries(data, target.useful), [part], weights[target.useful], settings, None)
-    try:
-        return problem.solve(C).coef
-    finally:
-        problem.close()
+    return solve_once(some_queries(data, target.useful), [part], weights[target.useful], settings, C).coef
 
 
 def useless_notice(

@@ -13,7 +13,7 @@ from rankwright.data.blocks import query_chunks
 from rankwright.data.clicked import Clicked
 from rankwright.data.dataset import RankingData
 from rankwright.data.order import rank_order
-from rankwright.evaluation.table import mean_of
+from rankwright.evaluation.evaluate import mean_of
 from rankwright.measures import Measure, Rankings, parse_measure
 from rankwright.rankers.weights import click_weights
 
@@ -28,9 +28,9 @@ def query_values(
 ) -> Callable[[Array], Array]:
     """A measure of every query as a function of the scores, in the data's own order.
 
-    As ``evaluate`` computes it, but faster: what does not depend on the scores (ideal order, queries with relevant
-    documents) is computed once. With ``winning`` every click is taken as the only relevant document of its page, and a
-    page has the weighted mean over its clicks, 0 without any.
+    As ``evaluate`` computes it, but faster: ideal orders and queries with relevant documents, which do not depend on
+    the scores, are computed once. With ``winning`` every click is taken as the only relevant document of its page, and
+    a page has the weighted mean over its clicks, 0 without any.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def query_values(
         The factor of every document for its clicks, see :class:`~rankwright.rankers.weights.Weights`.
     """
     resolved = parse_measure(measure).resolve("letor")
-    if docs is None or data.doc_ids is not None:  # in the order in which equal scores leave them
+    if docs is None or data.doc_ids is not None:  # in the order that ties keep
         docs = rank_order(np.zeros(data.n_docs), data.indptr, data.doc_ids)
     labels, indptr = data.labels[docs], data.indptr  # the functions below keep these, not the features
     if winning is None:
@@ -65,23 +65,23 @@ def _values(resolved: Measure, docs: Array, labels: Array, indptr: Array) -> Cal
     """The measure of documents with these labels, query after query, some queries at a time."""
     parts = []
     for first, last in query_chunks(indptr, _AT_ONCE):
-        own = slice(int(indptr[first]), int(indptr[last]))
-        parts.append(_some_values(resolved, docs[own], labels[own], indptr[first : last + 1] - own.start))
+        rows = slice(int(indptr[first]), int(indptr[last]))
+        parts.append(_some_values(resolved, docs[rows], labels[rows], indptr[first : last + 1] - rows.start))
     return lambda scores: np.concatenate([values(scores) for values in parts]) if parts else np.empty(0)
 
 
 def _some_values(resolved: Measure, docs: Array, labels: Array, indptr: Array) -> Callable[[Array], Array]:
-    known = Rankings(labels, indptr)
-    ideal = known.ideal
-    nothing = ~resolved.has_relevant(known)
+    judged = Rankings(labels, indptr)
+    ideal = judged.ideal
+    without = ~resolved.has_relevant(judged)
 
     def values(scores: Array) -> Array:
         order = rank_order(scores[docs], indptr)
-        rankings = Rankings(labels[order], indptr, known)
+        rankings = Rankings(labels[order], indptr, judged)
         vars(rankings)["ideal"] = ideal  # the cached property finds it here
-        found = resolved.value(rankings)
-        found[nothing] = 0.0
-        return found
+        of_query = resolved.value(rankings)
+        of_query[without] = 0.0
+        return of_query
 
     return values
 

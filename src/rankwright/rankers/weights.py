@@ -1,4 +1,4 @@
-"""Weights of queries and documents: they are relative, and what weighs 0 is absent.
+"""Weights of queries and documents: weights are relative, and weight 0 means absent.
 
 Documents and queries of weight 0 are taken out of the data before anything looks at it: scales, bins, grades, pairs.
 The rest is divided by its mean over the queries that have an order to learn, so that C and learning rates mean the same
@@ -18,8 +18,6 @@ import numpy.typing as npt
 from rankwright.data.dataset import RankingData
 from rankwright.data.parts import some_queries
 from rankwright.errors import InputError
-
-__all__ = ["Weights", "click_weights", "weigh"]
 
 Array = npt.NDArray[Any]
 
@@ -52,8 +50,8 @@ class Weights:
             return data, self
         docs = np.repeat(kept, data.sizes)
         pair = None if self.pair is None else self.pair[docs]
-        own = Weights(self.queries[kept], self.documents[docs], self.winning_of(kept, data), pair)
-        return some_queries(data, kept), own
+        selected = Weights(self.queries[kept], self.documents[docs], self.winning_of(kept, data), pair)
+        return some_queries(data, kept), selected
 
     def winning_of(self, kept: Array, data: RankingData) -> Array | None:
         """The factors of the documents of some queries (a mask)."""
@@ -63,19 +61,19 @@ class Weights:
         """The same weights with a mean of 1 over the queries that have something to learn, if there are any."""
         counted = self.queries[useful] if useful.any() else self.queries
         queries = self.queries / counted.max()  # first, so that equal weights become 1 to the last bit
-        some = queries[useful] if useful.any() else queries
-        mean = math.fsum(some) / len(some)  # does not depend on the order of queries
+        learning = queries[useful] if useful.any() else queries
+        mean = math.fsum(learning) / len(learning)  # does not depend on the order of queries
         largest = self.documents.max()
         documents = self.documents if largest == 1 else self.documents / largest
         return replace(self, queries=queries / mean, documents=documents)
 
     def counted(self, data: RankingData) -> Array:
-        """How much each query counts in a mean of values: its weight, with clicks times the weight of its clicks."""
+        """The weight of each query in a mean of values; with clicks, times the weight of its clicks."""
         return self.queries if self.winning is None else self.queries * click_weights(data, self.winning)
 
 
 def click_weights(data: RankingData, winning: Array) -> Array:
-    """The weight of all clicks of each page; 0 where there is nothing to put them above."""
+    """The weight of all clicks of each page; 0 where no document is unclicked."""
     weights = np.bincount(data.query_of_row(), data.labels * winning, data.n_queries)
     return np.where(data.sizes > 1, weights, 0.0)
 
@@ -89,7 +87,7 @@ def weigh(
     winning: Array | None = None,
     pair: Array | None = None,
 ) -> tuple[RankingData, Weights]:
-    """The data without what weighs 0, and the weights of the rest.
+    """The data without documents of weight 0, and the weights of the rest.
 
     Parameters
     ----------
@@ -108,28 +106,28 @@ def weigh(
     """
     if not data.n_docs:
         raise InputError("the data has no documents; expected at least one")
-    given = [values if values is None or data.rows is None else values[data.rows] for values in (winning, pair)]
+    arguments = [values if values is None or data.rows is None else values[data.rows] for values in (winning, pair)]
     if sample_weight is None and query_weight is None and queries is None:
-        weights = Weights(np.ones(data.n_queries), np.broadcast_to(1.0, data.n_docs), *given)
+        weights = Weights(np.ones(data.n_queries), np.broadcast_to(1.0, data.n_docs), *arguments)
         return data, _around_one(weights, data)
     of_query = _of_queries(data, query_weight, queries)
     rows = np.ones(data.n_docs) if sample_weight is None else _row_weights(data, sample_weight, "sample_weight")
     documents = rows * of_query[data.query_of_row()]
-    kept = documents > 0
-    if not kept.any():
+    weighed = documents > 0
+    if not weighed.any():
         raise InputError("all weights are zero; expected a query that counts")
-    present = np.logical_or.reduceat(kept, data.indptr[:-1])
-    if not (kept | ~np.repeat(present, data.sizes)).all():  # some documents of a query that stays
-        data, order, present = _without(data, ~kept)
+    present = np.logical_or.reduceat(weighed, data.indptr[:-1])
+    if not (weighed | ~np.repeat(present, data.sizes)).all():  # some documents of a query that stays
+        data, order, present = _without(data, ~weighed)
         rows, of_query, documents = rows[order], of_query[present], documents[order]
-        given = [None if values is None else values[order] for values in given]
+        arguments = [None if values is None else values[order] for values in arguments]
         present = np.ones(data.n_queries, bool)
-    data, weights = Weights(of_query * _mean_per_query(data, rows), documents, *given).of(present, data)
+    data, weights = Weights(of_query * _mean_per_query(data, rows), documents, *arguments).of(present, data)
     return data, _around_one(weights, data)
 
 
 def _around_one(weights: Weights, data: RankingData) -> Weights:
-    """Weights whose factors of clicks have a mean of 1."""
+    """Weights whose click factors have a mean of 1."""
     if weights.winning is None or not (data.labels > 0).any():
         return weights
     able = weights.winning[data.labels > 0]
@@ -137,16 +135,16 @@ def _around_one(weights: Weights, data: RankingData) -> Weights:
 
 
 def _without(data: RankingData, left_out: Array) -> tuple[RankingData, Array, Array]:
-    """The data without some documents, as it would have been gathered; where its documents and queries were."""
-    kept = np.flatnonzero(~left_out)
+    """The data without some documents, as if gathered without them; the original places of documents and queries."""
+    docs = np.flatnonzero(~left_out)
     if data.rows is not None:  # queries come in the order in which the caller's remaining rows name them
-        kept = kept[np.argsort(data.rows[kept])]
-    ids = None if data.doc_ids is None else data.doc_ids[kept]
-    query = data.query_of_row()[kept]
+        docs = docs[np.argsort(data.rows[docs])]
+    ids = None if data.doc_ids is None else data.doc_ids[docs]
+    query = data.query_of_row()[docs]
     smaller = RankingData.from_arrays(
-        data.X[kept], data.labels[kept], query, doc_ids=ids, feature_names=data.feature_names, allow_missing=True
+        data.X[docs], data.labels[docs], query, doc_ids=ids, feature_names=data.feature_names, allow_missing=True
     )
-    order = kept if smaller.rows is None else kept[smaller.rows]
+    order = docs if smaller.rows is None else docs[smaller.rows]
     numbers = smaller.query_ids
     return replace(smaller, query_ids=data.query_ids[numbers]), order, numbers
 

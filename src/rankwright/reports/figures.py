@@ -14,10 +14,8 @@ import numpy.typing as npt
 from rankwright.evaluation.comparison import Difference
 from rankwright.evaluation.significance import TESTS
 from rankwright.reports.rankings import limit_for, rankings_of
-from rankwright.reports.results import HEALTH_COLUMNS, Query, Results, Run, canonical
-from rankwright.reports.statistics import DataSummary, Protocol, train_sizes, verdict
-
-__all__ = ["difference_row", "embedded_values", "figures", "query_rows", "trained_for"]
+from rankwright.reports.results import HEALTH_COLUMNS, ResultsFolder, RunRow, canonical
+from rankwright.reports.statistics import ComparisonProtocol, DataSummary, train_sizes, verdict
 
 Array = npt.NDArray[Any]
 
@@ -27,7 +25,7 @@ _NAMES = 12  # most non-numeric values in a panel
 _CRITERIA = ("trained_for", "losses", "loss", "measure")
 
 
-def figures(results: Results, protocol: Protocol, data: Sequence[DataSummary]) -> dict[str, Any]:
+def figures(results: ResultsFolder, protocol: ComparisonProtocol, data: Sequence[DataSummary]) -> dict[str, Any]:
     """The data of all plots, by data set."""
     return {
         "methods": list(protocol.methods),
@@ -35,26 +33,26 @@ def figures(results: Results, protocol: Protocol, data: Sequence[DataSummary]) -
         "baseline": protocol.baseline,
         "test": TESTS[protocol.tests[0]][0],
         "confidence": protocol.confidence,
-        "data": [_of_data(results, protocol, one, limit_for(len(data))) for one in data],
+        "data": [_of_data(results, protocol, summary, limit_for(len(data))) for summary in data],
     }
 
 
-def _of_data(results: Results, protocol: Protocol, one: DataSummary, limit: int) -> dict[str, Any]:
-    runs = [run for run in results.runs if run.data == one.name]
+def _of_data(results: ResultsFolder, protocol: ComparisonProtocol, summary: DataSummary, limit: int) -> dict[str, Any]:
+    runs = [run for run in results.runs if run.data == summary.name]
     return {
-        "name": one.name,
-        "methods": list(one.methods),
-        "measures": list(one.measures),
-        "queries": query_rows(results, one.name, one.query_ids),
-        "relevant": _relevant(results, one),
-        "values": embedded_values(one.values),
-        "differences": [_differences(one, measure, protocol) for measure in one.measures],
-        "criteria": _criteria(results, one, runs),
-        "paths": _paths(results, one.name, runs, protocol),
-        "health": _health(results, one.name),
-        "curves": _curves(results, one, runs),
-        "times": _times(one, runs),
-        "rankings": rankings_of(results, one, limit),
+        "name": summary.name,
+        "methods": list(summary.methods),
+        "measures": list(summary.measures),
+        "queries": query_rows(results, summary.name, summary.query_ids),
+        "relevant": _relevant(results, summary),
+        "values": embedded_values(summary.values),
+        "differences": [_differences(summary, measure, protocol) for measure in summary.measures],
+        "criteria": _criteria(results, summary, runs),
+        "paths": _paths(results, summary.name, runs, protocol),
+        "health": _health(results, summary.name),
+        "curves": _curves(results, summary, runs),
+        "times": _times(summary, runs),
+        "rankings": rankings_of(results, summary, limit),
     }
 
 
@@ -63,37 +61,32 @@ def embedded_values(values: Array) -> Any:
     return _numbers(np.swapaxes(values, 0, 1).tolist())
 
 
-def query_rows(results: Results, data: str, query_ids: Iterable[str]) -> list[list[str]]:
-    """Id, text and kind of every query; texts without a data set belong to all of them."""
+def query_rows(results: ResultsFolder, data: str, query_ids: Iterable[str]) -> list[list[str]]:
+    """Id, text and kind of every query."""
     rows = []
     for query in query_ids:
-        found = _known(results, data, query)
-        text = found.text if len(found.text) <= _TEXT else found.text[: _TEXT - 1] + "…"
-        rows.append([query, text, found.kind])
+        facts = results.query(data, query)
+        text = facts.text if len(facts.text) <= _TEXT else facts.text[: _TEXT - 1] + "…"
+        rows.append([query, text, facts.kind])
     return rows
 
 
-def _known(results: Results, data: str, query: str) -> Query:
-    known = results.queries or {}
-    return known.get((data, query)) or known.get(("", query)) or Query("", "")
-
-
-def _relevant(results: Results, one: DataSummary) -> list[float | None]:
+def _relevant(results: ResultsFolder, summary: DataSummary) -> list[float | None]:
     """The number of relevant documents of every query; None if unknown."""
-    return [_number(_known(results, one.name, query).relevant) for query in one.query_ids]
+    return [_number(results.query(summary.name, query).relevant) for query in summary.query_ids]
 
 
-def _differences(one: DataSummary, measure: str, protocol: Protocol) -> list[dict[str, Any]]:
+def _differences(summary: DataSummary, measure: str, protocol: ComparisonProtocol) -> list[dict[str, Any]]:
     rows = []
-    for method in one.methods:
-        row = one.difference(method, measure)
+    for method in summary.methods:
+        row = summary.difference(method, measure)
         if row is not None:
             rows.append(difference_row(row, protocol.tests[0]))
     return rows
 
 
 def difference_row(row: Difference, test: str) -> dict[str, Any]:
-    """A difference as the plots take it."""
+    """A difference as a row of the plots' data."""
     return {
         "method": row.system,
         "mean": _number(row.mean),
@@ -108,12 +101,12 @@ def difference_row(row: Difference, test: str) -> dict[str, Any]:
     }
 
 
-def trained_for(method: str, runs: Iterable[Run], manifest: dict[str, Any]) -> str | None:
-    """What a method was trained for: from the manifest's ``methods``, or the parameters of its runs."""
+def trained_for(method: str, runs: Iterable[RunRow], manifest: dict[str, Any]) -> str | None:
+    """The measure a method was trained for: from the manifest's ``methods``, or the parameters of its runs."""
     tables = _listed_methods(manifest)
     places = [tables.get(method, {})]
     keys: tuple[str, ...] = _CRITERIA
-    if any(one.get("trained_for") for one in tables.values()):  # then methods without it are left out on purpose
+    if any(entry.get("trained_for") for entry in tables.values()):  # then methods without it are left out on purpose
         keys = _CRITERIA[:1]
     else:
         places += [place["parameters"] for place in places if isinstance(place.get("parameters"), dict)]
@@ -128,17 +121,19 @@ def trained_for(method: str, runs: Iterable[Run], manifest: dict[str, Any]) -> s
     return None
 
 
-def _criteria(results: Results, one: DataSummary, runs: Sequence[Run]) -> list[list[Any]]:
+def _criteria(results: ResultsFolder, summary: DataSummary, runs: Sequence[RunRow]) -> list[list[Any]]:
     """Method, measure trained for, and mean of every measure."""
     rows = []
-    for method in one.methods:
+    for method in summary.methods:
         goal = trained_for(method, runs, results.manifest)
         if goal is not None:
-            rows.append([method, goal, [_number(one.mean(method, measure)) for measure in one.measures]])
-    return rows if len(rows) > 1 and len(one.measures) > 1 else []
+            rows.append([method, goal, [_number(summary.mean(method, measure)) for measure in summary.measures]])
+    return rows if len(rows) > 1 and len(summary.measures) > 1 else []
 
 
-def _paths(results: Results, data: str, runs: Sequence[Run], protocol: Protocol) -> list[dict[str, Any]]:
+def _paths(
+    results: ResultsFolder, data: str, runs: Sequence[RunRow], protocol: ComparisonProtocol
+) -> list[dict[str, Any]]:
     """A panel per parameter and measure, a line per method: for each value, the best over the other parameters."""
     values: dict[tuple[str, str], dict[str, dict[Any, list[float]]]] = defaultdict(dict)
     chooses = _choosing(results.manifest)
@@ -154,60 +149,64 @@ def _paths(results: Results, data: str, runs: Sequence[Run], protocol: Protocol)
                 if name in point.point:
                     place = (point.split, _plain(point.point[name]))
                     best[place] = max(point.validation, best.get(place, -math.inf))
-            found: dict[Any, list[float]] = defaultdict(list)
+            scores: dict[Any, list[float]] = defaultdict(list)
             for (_, value), validation in best.items():
-                found[value].append(validation)
-            if len(found) > 1:
-                values[name, chooses.get(method, "")][method] = found
-    for method, found in _rounds(results, data).items():
-        values["round", chooses.get(method, "")][method] = found
+                scores[value].append(validation)
+            if len(scores) > 1:
+                values[name, chooses.get(method, "")][method] = scores
+    for method, scores in _rounds(results, data).items():
+        values["round", chooses.get(method, "")][method] = scores
     order = list(dict.fromkeys(name for name, _ in values))
     shown = sorted(values, key=lambda key: order.index(key[0]))
     return [_panel(name, measure, values[name, measure], runs) for name, measure in shown]
 
 
-def _rounds(results: Results, data: str) -> dict[str, dict[Any, list[float]]]:
+def _rounds(results: ResultsFolder, data: str) -> dict[str, dict[Any, list[float]]]:
     """By method and round, up to the end of the shortest split: a mean over fewer splits would jump there."""
-    found: dict[str, dict[Any, list[float]]] = defaultdict(lambda: defaultdict(list))
+    rounds: dict[str, dict[Any, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in results.rounds:
         if row.data == data:
-            found[row.method][row.number].append(row.validation)
+            rounds[row.method][row.number].append(row.validation)
     return {
         method: {number: values for number, values in of.items() if len(values) == len(of[min(of)])}
-        for method, of in found.items()
+        for method, of in rounds.items()
     }
 
 
 def _choosing(manifest: dict[str, Any]) -> dict[str, str]:
     """The measure that each method is chosen by, if the manifest says."""
-    found = {name: one.get("choose_by") for name, one in _listed_methods(manifest).items()}
-    return {name: canonical(measure) for name, measure in found.items() if isinstance(measure, str) and measure}
+    chosen_by = {name: entry.get("choose_by") for name, entry in _listed_methods(manifest).items()}
+    return {name: canonical(measure) for name, measure in chosen_by.items() if isinstance(measure, str) and measure}
 
 
 def _listed_methods(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """The methods of the manifest, by name."""
     listed = manifest.get("methods")
     if isinstance(listed, list):
-        listed = {one["name"]: one for one in listed if isinstance(one, dict) and isinstance(one.get("name"), str)}
-    return {name: one for name, one in listed.items() if isinstance(one, dict)} if isinstance(listed, dict) else {}
+        listed = {
+            entry["name"]: entry for entry in listed if isinstance(entry, dict) and isinstance(entry.get("name"), str)
+        }
+    return (
+        {name: entry for name, entry in listed.items() if isinstance(entry, dict)} if isinstance(listed, dict) else {}
+    )
 
 
-def _panel(name: str, measure: str, lines: dict[str, dict[Any, list[float]]], runs: Sequence[Run]) -> dict[str, Any]:
+def _panel(name: str, measure: str, lines: dict[str, dict[Any, list[float]]], runs: Sequence[RunRow]) -> dict[str, Any]:
     """Numbers in ascending order; of names only the best, best first."""
-    keys = list(dict.fromkeys(value for found in lines.values() for value in found))
+    keys = list(dict.fromkeys(value for by_key in lines.values() for value in by_key))
     numeric = all(isinstance(value, int | float) and not isinstance(value, bool) for value in keys)
     if numeric:
         shown = sorted(keys)
     else:
-        best = {key: max(float(np.mean(found[key])) for found in lines.values() if key in found) for key in keys}
+        best = {key: max(float(np.mean(by_key[key])) for by_key in lines.values() if key in by_key) for key in keys}
         shown = sorted(keys, key=lambda key: -best[key])[:_NAMES]
     drawn = []
-    for method, found in lines.items():
+    for method, by_key in lines.items():
         chosen = Counter(_plain(r.parameters[name]) for r in runs if r.method == method and name in r.parameters)
         points = [
-            [value if numeric else str(value), *_spread(found[value]), chosen.get(value, 0)]
+            [value if numeric else str(value), *_spread(by_key[value]), chosen.get(value, 0)]
             for value in shown
-            if value in found
+            if value in by_key
         ]
         if points:
             drawn.append({"method": method, "points": points})
@@ -222,7 +221,7 @@ def _panel(name: str, measure: str, lines: dict[str, dict[Any, list[float]]], ru
     }
 
 
-def _health(results: Results, data: str) -> list[dict[str, Any]]:
+def _health(results: ResultsFolder, data: str) -> list[dict[str, Any]]:
     """A panel per figure, a line per method, along C."""
     rows = [row for row in results.health if row.data in (data, "") and row.C > 0]
     panels = []
@@ -235,10 +234,10 @@ def _health(results: Results, data: str) -> list[dict[str, Any]]:
             if name in row.figures:
                 lines[row.method][row.C].append(row.figures[name])
         drawn = [
-            {"method": method, "points": [[C, *_spread(found[C]), 0] for C in sorted(found)]}
-            for method, found in lines.items()
+            {"method": method, "points": [[C, *_spread(points[C]), 0] for C in sorted(points)]}
+            for method, points in lines.items()
         ]
-        keys = sorted({C for found in lines.values() for C in found})
+        keys = sorted({C for points in lines.values() for C in points})
         if len(keys) > 1:
             panels.append(
                 {"parameter": "C", "figure": words, "log": True, "values": keys, "numeric": True, "lines": drawn}
@@ -246,40 +245,40 @@ def _health(results: Results, data: str) -> list[dict[str, Any]]:
     return panels
 
 
-def _curves(results: Results, one: DataSummary, runs: Sequence[Run]) -> list[list[dict[str, Any]]]:
+def _curves(results: ResultsFolder, summary: DataSummary, runs: Sequence[RunRow]) -> list[list[dict[str, Any]]]:
     """By measure: a line per method, the mean test value of the splits of each training size."""
-    sizes = train_sizes(results, one.name)
+    sizes = train_sizes(results, summary.name)
     if not sizes:
         return []
     of_run = {(run.split, run.method): run.n_train_queries for run in runs}
     total: dict[tuple[str, str, str], list[float]] = defaultdict(list)
     for score in results.scores:
-        if score.data == one.name and math.isfinite(score.value):
+        if score.data == summary.name and math.isfinite(score.value):
             total[score.split, score.method, score.measure].append(score.value)
     panels = []
-    for measure in one.measures:
+    for measure in summary.measures:
         lines = []
-        for method in one.methods:
-            found: dict[float, list[float]] = defaultdict(list)
+        for method in summary.methods:
+            by_size: dict[float, list[float]] = defaultdict(list)
             for split, size in sizes.items():
-                own = of_run.get((split, method), math.nan)
+                run_size = of_run.get((split, method), math.nan)
                 scores = total.get((split, method, measure))
                 if scores:
-                    found[own if own > 0 else size].append(float(np.mean(scores)))
-            lines.append({"method": method, "points": [[size, *_spread(found[size]), 0] for size in sorted(found)]})
+                    by_size[run_size if run_size > 0 else size].append(float(np.mean(scores)))
+            lines.append({"method": method, "points": [[size, *_spread(by_size[size]), 0] for size in sorted(by_size)]})
         panels.append([line for line in lines if line["points"]])
     return panels
 
 
-def _times(one: DataSummary, runs: Sequence[Run]) -> list[list[Any]]:
+def _times(summary: DataSummary, runs: Sequence[RunRow]) -> list[list[Any]]:
     """Method, and mean seconds of training and of tuning."""
     rows: list[list[Any]] = []
-    for method in one.methods:
-        own = [run for run in runs if run.method == method]
-        train = [run.seconds_train for run in own if math.isfinite(run.seconds_train)]
-        tune = [run.seconds_tune for run in own if math.isfinite(run.seconds_tune)]
+    for method in summary.methods:
+        of_method = [run for run in runs if run.method == method]
+        train = [run.seconds_train for run in of_method if math.isfinite(run.seconds_train)]
+        tune = [run.seconds_tune for run in of_method if math.isfinite(run.seconds_tune)]
         if train or tune:
-            rows.append([method, *(_number(float(np.mean(some))) if some else None for some in (train, tune))])
+            rows.append([method, *(_number(float(np.mean(seconds))) if seconds else None for seconds in (train, tune))])
     return rows if any((row[1] or 0) + (row[2] or 0) > 0 for row in rows) else []
 
 

@@ -1,23 +1,163 @@
-"""The report of one results folder. Tables and sentences are plain HTML, written here; the script draws the plots."""
+"""One self-contained HTML file, whose policy forbids network access; and the report of one results folder in it.
+
+Style, script and data are inside. A report holds numbers, not pictures: tables and sentences are plain HTML, written
+here, and the script draws the plots from the embedded JSON, to fit the window. The same files give the same bytes.
+"""
 
 from __future__ import annotations
 
+import base64
+import hashlib
+import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
+from rankwright.data.files import replace_file
+from rankwright.errors import InputError
 from rankwright.reports.figures import figures
-from rankwright.reports.opening import first_measure, opening, verdict_of
-from rankwright.reports.results import Results, read_results
+from rankwright.reports.glossary import about_differences, glossary, linked, word
+from rankwright.reports.results import ResultsFolder, read_results
 from rankwright.reports.sentences import about_data, about_health, about_tests, about_useless, counted
-from rankwright.reports.shell import check_target, document, figure, side_by_side, write_page
-from rankwright.reports.statistics import DataSummary, Protocol, protocol_of, summaries
+from rankwright.reports.statistics import ComparisonProtocol, DataSummary, protocol_of, summaries
 from rankwright.reports.tables import differences_table, manifest_list, means_table, notes_list, runs_table
-from rankwright.reports.words import about_differences, linked, word
+from rankwright.reports.verdict import first_measure, opening_verdict, verdict_of
 
-__all__ = ["when", "write_report"]
+CHOOSER = (
+    '<div class="chooser" hidden><label>data <select id="choose-data"></select></label>'
+    '<label>measure <select id="choose-measure"></select></label></div>'
+)
+"""The bar that selects data set and measure; it stands before the section ``differences``."""
+_STYLES = ("page.css", "plots.css", "rankings.css", "media.css")
+_SCRIPTS = ("svg.js", "plots.js", "lines.js", "queries.js", "rankings.js", "report.js")
+
+
+def check_target(target: Path) -> None:
+    """Refuse a file that cannot be written, before anything is computed."""
+    if not target.parent.is_dir():
+        raise InputError("cannot be written: No such file or directory", target)
+
+
+def write_page(target: Path, text: str) -> Path:
+    """Write a page, which appears when it is complete."""
+    with replace_file(target) as out:
+        out.write(text.encode("utf-8", "replace"))
+    return target
+
+
+def document(heading: str, facts: Sequence[str], sections: Sequence[tuple[str, str, str]], drawn: Any) -> str:
+    """The page: a heading, facts below it, and sections of a key, a name and HTML; empty ones are left out.
+
+    Parameters
+    ----------
+    heading, facts
+        Plain text.
+    sections : sequence of (str, str, str)
+        The sections. The words that they link to are explained in one more.
+    drawn : object
+        What the script draws, as plain lists and numbers.
+    """
+    words = glossary("".join(content for _, _, content in sections))
+    shown = [section for section in (*sections, ("words", "Words", words)) if section[2]]
+    style = "\n".join([_asset("shared.css", "rankwright"), *map(_asset, _STYLES)])
+    script = '"use strict";\n(() => {\n' + "\n".join(map(_asset, _SCRIPTS)) + "})();\n"
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    policy = f"default-src 'none'; style-src 'unsafe-inline'; img-src data:; script-src 'sha256-{digest}'"
+    links = "".join(f'<li><a href="#{key}">{escape(name)}</a></li>' for key, name, _ in shown)
+    body = "".join(
+        (CHOOSER if key == "differences" else "") + f'<section id="{key}" aria-labelledby="{key}-title">'
+        f'<h2 id="{key}-title">{escape(name)}</h2>{content}</section>'
+        for key, name, content in shown
+    )
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{escape(heading)}</title>
+<style>{style}</style>
+</head>
+<body>
+<header>
+<div><h1>{escape(heading)}</h1><p class="facts">{" · ".join(map(escape, facts))}</p></div>
+<button type="button" id="theme" hidden>Theme: auto</button>
+</header>
+<div class="layout">
+<nav aria-label="Contents"><details open><summary>Contents</summary><ul>{links}</ul></details></nav>
+<main>
+<noscript><p class="note">The plots need JavaScript. Sentences and tables do not.</p></noscript>
+{body}
+</main>
+</div>
+<div id="tip" role="status" aria-live="polite" hidden></div>
+<script type="application/json" id="data">{_json(drawn)}</script>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+def figure(plot: str, caption: str, *, choose: str = "", numbers: bool = True) -> str:
+    """The frame of a plot, with its buttons and the table of its numbers; filled by the script."""
+    save = "".join(f'<button type="button" data-save="{kind}">{kind.upper()}</button>' for kind in ("svg", "png"))
+    choice = (
+        f'<label class="choice" hidden>{_CHOICES[choose]} <select data-choose="{choose}"></select></label>'
+        if choose
+        else ""
+    )
+    table = '<details class="numbers"><summary>Numbers</summary><div></div></details>' if numbers else ""
+    return (
+        f'<figure data-plot="{plot}"><figcaption><span>{escape(caption)}<span class="of"></span></span>'
+        f'<span class="save">{save}</span>'
+        f'</figcaption>{choice}<div class="canvas"></div>{table}</figure>'
+    )
+
+
+def side_by_side() -> str:
+    """The frame of two rankings of one query; filled by the script."""
+    choices = "".join(
+        f'<label class="choice">{name} <select data-choose="{key}"></select></label>'
+        for key, name in (("query", "query"), ("left", "left"), ("right", "right"))
+    )
+    return (
+        '<div data-rankings hidden><h3 id="rankings" tabindex="-1">Rankings side by side</h3>'
+        f'<div class="choices">{choices}</div><div class="sides" aria-live="polite"></div><p class="note"></p></div>'
+    )
+
+
+def chosen_tables(tables: Iterable[tuple[int, int, str]], caption: str) -> str:
+    """The plot of differences, and tables of which the bar shows one, by the places of data set and measure."""
+    chosen = (f'<div class="chosen" data-data="{data}" data-measure="{at}">{table}</div>' for data, at, table in tables)
+    return figure("differences", caption, numbers=False) + about_differences() + "".join(chosen)
+
+
+def how_decided(lines: Iterable[str]) -> str:
+    """The folded list of how significance is decided; lines are HTML."""
+    items = "".join(f"<li>{line}</li>" for line in lines)
+    return (
+        f'<details class="how"><summary>How significance is decided</summary><ul>{items}</ul></details>'
+        if items
+        else ""
+    )
+
+
+_CHOICES = {"method": "method", "line": "show"}
+
+
+def _json(value: Any) -> str:
+    """JSON that cannot close the script element around it."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
+
+
+def _asset(name: str, package: str = "rankwright.reports") -> str:
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")
+
 
 _LINES = ("paths", "health", "curves")  # plots of one line per method, of which one can be chosen
 _ISO = re.compile(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d)(?::[\d.]+)?")
@@ -55,13 +195,13 @@ def write_report(
     return write_page(target, _page(results, title, progress))
 
 
-def _page(results: Results, title: str | None, progress: Callable[[int, int], None] | None) -> str:
+def _page(results: ResultsFolder, title: str | None, progress: Callable[[int, int], None] | None) -> str:
     protocol = protocol_of(results)
     data = summaries(results, protocol, progress)
     drawn = figures(results, protocol, data)
-    names = [_data_name(one, results) for one in data]
-    for one, name in zip(drawn["data"], names, strict=True):
-        one["name"] = name
+    names = [_data_name(summary, results) for summary in data]
+    for summary, name in zip(drawn["data"], names, strict=True):
+        summary["name"] = name
     heading = title or str(results.manifest.get("title") or results.manifest.get("name") or results.folder.name)
     sections = [
         ("summary", "Summary", _summary(results, data, names, protocol)),
@@ -74,13 +214,13 @@ def _page(results: Results, title: str | None, progress: Callable[[int, int], No
     return document(heading, _facts(data, protocol, results), sections, drawn)
 
 
-def _data_name(one: DataSummary, results: Results) -> str:
+def _data_name(summary: DataSummary, results: ResultsFolder) -> str:
     named = results.manifest.get("data")
-    return one.name or (named if isinstance(named, str) and named else "all queries")
+    return summary.name or (named if isinstance(named, str) and named else "all queries")
 
 
-def _facts(data: Sequence[DataSummary], protocol: Protocol, results: Results) -> list[str]:
-    queries = sum(len(one.query_ids) for one in data)
+def _facts(data: Sequence[DataSummary], protocol: ComparisonProtocol, results: ResultsFolder) -> list[str]:
+    queries = sum(len(summary.query_ids) for summary in data)
     return [
         counted(len(data), "data set"),
         counted(len(protocol.methods), "method"),
@@ -90,105 +230,100 @@ def _facts(data: Sequence[DataSummary], protocol: Protocol, results: Results) ->
     ]
 
 
-def when(results: Results) -> list[str]:
+def when(results: ResultsFolder) -> list[str]:
     """When the experiment ended, if the manifest says."""
     times = results.manifest.get("times")
     for place in (results.manifest, times if isinstance(times, dict) else {}):
-        found = place.get("finished") or place.get("started")
-        if isinstance(found, str):
-            return [_ISO.sub(r"\1 \2", found).replace("+00:00", " UTC")]
+        date = place.get("finished") or place.get("started")
+        if isinstance(date, str):
+            return [_ISO.sub(r"\1 \2", date).replace("+00:00", " UTC")]
     return []
 
 
-def _summary(results: Results, data: Sequence[DataSummary], names: Sequence[str], protocol: Protocol) -> str:
+def _summary(
+    results: ResultsFolder, data: Sequence[DataSummary], names: Sequence[str], protocol: ComparisonProtocol
+) -> str:
     """The verdict first, then what a reader must know of the data, then the rest."""
     doubt = " The warning below puts these figures in doubt." if _wrong(results) else ""
-    parts = [f'<p class="lead">{opening(data, protocol)}{doubt}</p>', _warnings(results, data, names)]
-    for one, name in zip(data, names, strict=True):
-        measure = first_measure(one, protocol)
+    parts = [f'<p class="lead">{opening_verdict(data, protocol)}{doubt}</p>', _warnings(results, data, names)]
+    for summary, name in zip(data, names, strict=True):
+        measure = first_measure(summary, protocol)
         if measure is None:
             continue
         if len(data) > 1:
-            parts.append(f"<h3>{escape(name)}</h3><p>{verdict_of(one, protocol)}</p>")
-        rest = "".join(f"<li>{sentence}</li>" for sentence in about_data(one, measure, protocol))
+            parts.append(f"<h3>{escape(name)}</h3><p>{verdict_of(summary, protocol)}</p>")
+        rest = "".join(f"<li>{sentence}</li>" for sentence in about_data(summary, measure, protocol))
         parts.append(f"<ul>{rest}</ul>" if rest else "")
-    how = "".join(f"<li>{line}</li>" for line in about_tests(data, protocol))
-    if how:
-        parts.append(f'<details class="how"><summary>How significance is decided</summary><ul>{how}</ul></details>')
-    return "".join(parts)
+    return "".join(parts) + how_decided(about_tests(data, protocol))
 
 
-def _missing(results: Results) -> str:
+def _missing(results: ResultsFolder) -> str:
     """A warning if cells failed or are missing."""
     cells = results.manifest.get("cells")
     counts = {k: v for k, v in cells.items() if isinstance(v, int)} if isinstance(cells, dict) else {}
     parts = [f"{counts[key]:,} {key}" for key in ("failed", "missing") if counts.get(key)]
     if not parts:
         return ""
-    some = f"of {counts.get('total', 0):,} {word('cell', 'cells')}, {' and '.join(parts)}"
-    return f'<p class="warning">These results are incomplete: {some}.</p>'
+    incomplete = f"of {counts.get('total', 0):,} {word('cell', 'cells')}, {' and '.join(parts)}"
+    return f'<p class="warning">These results are incomplete: {incomplete}.</p>'
 
 
-def _warnings(results: Results, data: Sequence[DataSummary], names: Sequence[str]) -> str:
+def _warnings(results: ResultsFolder, data: Sequence[DataSummary], names: Sequence[str]) -> str:
     """What a reader must know before any other figure: what is missing, wrong, or learnt nothing."""
     return _missing(results) + _wrong(results) + _cleaned(results) + _useless(results, data, names)
 
 
-def _useless(results: Results, data: Sequence[DataSummary], names: Sequence[str]) -> str:
+def _useless(results: ResultsFolder, data: Sequence[DataSummary], names: Sequence[str]) -> str:
     """A warning where methods are no better than an untrained model."""
-    found = [(name, about_useless(results.health, one.name)) for one, name in zip(data, names, strict=True)]
-    lines = [f"{name}: {text}" if len(data) > 1 else text for name, text in found if text]
+    sentences = [(name, about_useless(results.health, summary.name)) for summary, name in zip(data, names, strict=True)]
+    lines = [f"{name}: {text}" if len(data) > 1 else text for name, text in sentences if text]
     return "".join(f'<p class="warning">{linked(line)}</p>' for line in lines)
 
 
-def _entries(results: Results) -> list[dict[str, Any]]:
-    """What the manifest says of the data sets."""
-    listed = results.manifest.get("data")
-    return [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-
-
-def _cleaned(results: Results) -> str:
+def _cleaned(results: ResultsFolder) -> str:
     """What was dropped from the data, on which no other figures are comparable."""
     lines = [
-        f"{one.get('name', '')}: {found['text']}"
-        for one in _entries(results)
-        if isinstance(one.get("cleaning"), list)
-        for found in one["cleaning"]
-        if isinstance(found, dict) and isinstance(found.get("text"), str)
+        f"{entry.get('name', '')}: {cleaning['text']}"
+        for entry in results.data_entries()
+        if isinstance(entry.get("cleaning"), list)
+        for cleaning in entry["cleaning"]
+        if isinstance(cleaning, dict) and isinstance(cleaning.get("text"), str)
     ]
     rest = ". Figures are not comparable with those on all documents."
     return "".join(f'<p class="note">{escape(line)}{rest}</p>' for line in lines)
 
 
-def _wrong(results: Results) -> str:
+def _wrong(results: ResultsFolder) -> str:
     """What makes the results of a data set wrong, such as queries that are both trained and tested on."""
     lines = [
-        f"{one.get('name', '')}: {line}"
-        for one in _entries(results)
-        if isinstance(one.get("warnings"), list)
-        for line in one["warnings"]
+        f"{entry.get('name', '')}: {line}"
+        for entry in results.data_entries()
+        if isinstance(entry.get("warnings"), list)
+        for line in entry["warnings"]
     ]
     return "".join(f'<p class="warning">{escape(line)}.</p>' for line in lines)
 
 
-def _definitions(results: Results) -> str:
+def _definitions(results: ResultsFolder) -> str:
     """The definitions of the measures; those that do not hold for all data sets have the name of theirs."""
-    found = results.manifest.get("definitions")
-    by_data = found if isinstance(found, dict) else {"": found}
+    definitions = results.manifest.get("definitions")
+    by_data = definitions if isinstance(definitions, dict) else {"": definitions}
     lists = {str(name): [str(x) for x in lines] for name, lines in by_data.items() if isinstance(lines, list)}
     lines = [
         line if all(line in other for other in lists.values()) else f"{name}: {line}"
-        for name, own in lists.items()
-        for line in own
+        for name, values in lists.items()
+        for line in values
     ]
     items = "".join(f"<li>{escape(line)}</li>" for line in dict.fromkeys(lines))
     head = f'<p class="note">{word("definitions", "How the measures are defined")}:</p>'
     return f'{head}<ul class="note">{items}</ul>' if items else ""
 
 
-def _means(data: Sequence[DataSummary], names: Sequence[str], protocol: Protocol) -> str:
-    tables = [means_table(one, protocol, name) for one, name in zip(data, names, strict=True) if one.measures]
-    if not any(one.comparisons for one in data):
+def _means(data: Sequence[DataSummary], names: Sequence[str], protocol: ComparisonProtocol) -> str:
+    tables = [
+        means_table(summary, protocol, name) for summary, name in zip(data, names, strict=True) if summary.measures
+    ]
+    if not any(summary.comparisons for summary in data):
         return "".join(tables)
     base = escape(protocol.baseline)
     legend = (
@@ -200,37 +335,37 @@ def _means(data: Sequence[DataSummary], names: Sequence[str], protocol: Protocol
     return legend + "".join(tables)
 
 
-def _against(data: Sequence[DataSummary], names: Sequence[str], protocol: Protocol) -> str:
+def _against(data: Sequence[DataSummary], names: Sequence[str], protocol: ComparisonProtocol) -> str:
     """The chooser of data and measure, which applies to everything below, and the first plot."""
-    if not any(one.comparisons for one in data):
+    if not any(summary.comparisons for summary in data):
         return ""
-    shown = []
-    for place, (one, name) in enumerate(zip(data, names, strict=True)):
-        for measure in one.comparisons:
-            at = protocol.measures.index(measure)
-            made = differences_table(one, measure, protocol, name)
-            shown.append(f'<div class="chosen" data-data="{place}" data-measure="{at}">{made}</div>')
-    caption = f"Mean difference from {protocol.baseline}, with {protocol.confidence:.0%} interval"
-    return figure("differences", caption, numbers=False) + about_differences() + "".join(shown)
+    tables = [
+        (place, protocol.measures.index(measure), differences_table(summary, measure, protocol, name))
+        for place, (summary, name) in enumerate(zip(data, names, strict=True))
+        for measure in summary.comparisons
+    ]
+    return chosen_tables(tables, f"Mean difference from {protocol.baseline}, with {protocol.confidence:.0%} interval")
 
 
 def _by_query(drawn: dict[str, Any]) -> str:
-    if not any(rows for one in drawn["data"] for rows in one["differences"]):
+    if not any(rows for panel in drawn["data"] for rows in panel["differences"]):
         return ""
-    has_rankings = any(one["rankings"] for one in drawn["data"])
+    has_rankings = any(panel["rankings"] for panel in drawn["data"])
     plot = figure("queries", "Difference from the baseline on every query, largest gain first", choose="method")
     click = '<p class="note screen">Click a bar, or press Enter on it, to see the rankings of the query.</p>'
     plot = (click if has_rankings else "") + plot
-    kinds = any(len({query[2] for query in one["queries"]}) > 1 for one in drawn["data"])
+    kinds = any(len({query[2] for query in panel["queries"]}) > 1 for panel in drawn["data"])
     by_kind = '<h3>By kind of query</h3><div data-table="kinds"></div>' if kinds else ""
     lowest = f"Lowest mean over all methods, of the queries that have a {word('relevant')} document."
     hardest = f'<h3>Hardest queries</h3><p class="note">{lowest}</p><div data-table="hardest"></div>'
     return plot + (side_by_side() if has_rankings else "") + by_kind + hardest
 
 
-def _health_words(results: Results, data: Sequence[DataSummary], names: Sequence[str]) -> str:
-    found = [(name, about_health(results, one.name, one.methods)) for one, name in zip(data, names, strict=True)]
-    lines = [f"<li><b>{escape(name)}</b>: {text}</li>" for name, text in found if text]
+def _health_words(results: ResultsFolder, data: Sequence[DataSummary], names: Sequence[str]) -> str:
+    sentences = [
+        (name, about_health(results, summary.name, summary.methods)) for summary, name in zip(data, names, strict=True)
+    ]
+    lines = [f"<li><b>{escape(name)}</b>: {text}</li>" for name, text in sentences if text]
     return f"<ul>{''.join(lines)}</ul>" if lines else ""
 
 
@@ -266,11 +401,11 @@ def _plots(drawn: dict[str, Any], sentences: dict[str, str]) -> list[tuple[str, 
             + figure(key, caption, choose="line" if key in _LINES else ""),
         )
         for key, name, field, caption in sections
-        if any(one[field] for one in drawn["data"])
+        if any(panel[field] for panel in drawn["data"])
     ]
 
 
-def _what_was_run(results: Results) -> str:
+def _what_was_run(results: ResultsFolder) -> str:
     notes = notes_list(results.runs)
     parts = [f"<h3>Notes</h3>{notes}" if notes else "", manifest_list(results)]
     if results.runs:

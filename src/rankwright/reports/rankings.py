@@ -13,35 +13,33 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.reports.results import Results
+from rankwright.reports.results import ResultsFolder
 from rankwright.reports.statistics import DataSummary, train_sizes
-
-__all__ = ["by_spread", "embedded", "limit_for", "rankings_of", "shown_rankings"]
 
 Array = npt.NDArray[Any]
 Ranked = Mapping[str, Sequence[tuple[str, float]]]
-_MOST = 200  # queries of one data set
+_MAX_QUERIES = 200  # queries of one data set
 _HARDEST = 12  # of these, as many as the table of them shows
 _IN_ALL = 1000  # queries of a page
 
 
 def limit_for(n_data: int) -> int:
     """How many queries of a data set a page with so many data sets keeps."""
-    return max(1, min(_MOST, _IN_ALL // max(n_data, 1)))
+    return max(1, min(_MAX_QUERIES, _IN_ALL // max(n_data, 1)))
 
 
-def rankings_of(results: Results, one: DataSummary, limit: int) -> dict[str, Any] | None:
+def rankings_of(results: ResultsFolder, summary: DataSummary, limit: int) -> dict[str, Any] | None:
     """The rankings of the hardest queries, and of those on which methods differ most; None if there are none."""
-    shown = shown_rankings(results, one)
-    values = one.values[:, 0]
-    known = ~np.isnan(values)
-    spread = np.where(known, values, -math.inf).max(axis=0) - np.where(known, values, math.inf).min(axis=0)
-    means = np.where(known, values, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
-    relevant = [_relevant(results, one.name, query) for query in one.query_ids]
+    shown = shown_rankings(results, summary)
+    values = summary.values[:, 0]
+    has_value = ~np.isnan(values)
+    spread = np.where(has_value, values, -math.inf).max(axis=0) - np.where(has_value, values, math.inf).min(axis=0)
+    means = np.where(has_value, values, 0.0).sum(axis=0) / np.maximum(has_value.sum(axis=0), 1)
+    relevant = [results.query(summary.name, query).relevant for query in summary.query_ids]
     hardest = [at for at in np.argsort(means, kind="stable").tolist() if relevant[at] != 0][:_HARDEST]
     order = list(dict.fromkeys([*(at for at in hardest if at in shown), *by_spread(shown, spread)]))
-    systems = [(method, at, 1) for at, method in enumerate(one.methods)]
-    return embedded(systems, shown, order[:limit], len(one.query_ids))
+    systems = [(method, at, 1) for at, method in enumerate(summary.methods)]
+    return embedded(systems, shown, order[:limit], len(summary.query_ids))
 
 
 def by_spread(shown: Iterable[int], spread: Array) -> list[int]:
@@ -49,27 +47,21 @@ def by_spread(shown: Iterable[int], spread: Array) -> list[int]:
     return sorted(shown, key=lambda at: (-spread[at] if math.isfinite(spread[at]) else 0.0, at))
 
 
-def _relevant(results: Results, data: str, query: str) -> float:
-    known = results.queries or {}
-    found = known.get((data, query)) or known.get(("", query))
-    return math.nan if found is None else found.relevant
-
-
-def shown_rankings(results: Results, one: DataSummary) -> dict[int, tuple[str, Ranked]]:
+def shown_rankings(results: ResultsFolder, summary: DataSummary) -> dict[int, tuple[str, Ranked]]:
     """By place of a query: the split shown if it was tested in several, and the rankings of the methods there.
 
     If training sets differ in size, the split is one with the largest; otherwise the first.
     """
-    sizes = train_sizes(results, one.name)
-    found: dict[int, tuple[str, Ranked]] = {}
-    for at, query in enumerate(one.query_ids):
-        splits = results.rankings.get((one.name, query)) or results.rankings.get(("", query))
+    sizes = train_sizes(results, summary.name)
+    rankings: dict[int, tuple[str, Ranked]] = {}
+    for at, query in enumerate(summary.query_ids):
+        splits = results.rankings.get((summary.name, query)) or results.rankings.get(("", query))
         if splits:
             split = max(splits, key=lambda name: sizes.get(name, 0.0))
-            ranked = {method: rows for method, rows in splits[split].items() if method in one.methods}
+            ranked = {method: rows for method, rows in splits[split].items() if method in summary.methods}
             if ranked:
-                found[at] = (split if len(splits) > 1 else "", ranked)
-    return found
+                rankings[at] = (split if len(splits) > 1 else "", ranked)
+    return rankings
 
 
 def embedded(
@@ -107,10 +99,10 @@ def embedded(
             for number, (label, _, _) in enumerate(systems)
             if label in ranked
         ]
-        known = [None if math.isnan(grade) else _short(grade) for grade in grades.values()]
-        rows.append([at, list(grades), known, lists, split])
+        shown_grades = [None if math.isnan(grade) else _short(grade) for grade in grades.values()]
+        rows.append([at, list(grades), shown_grades, lists, split])
     depth = max(len(documents) for _, ranked in shown.values() for documents in ranked.values())
-    return {"systems": [list(one) for one in systems], "depth": depth, "of": total, "queries": rows}
+    return {"systems": [list(system) for system in systems], "depth": depth, "of": total, "queries": rows}
 
 
 def _short(grade: float) -> float | int:

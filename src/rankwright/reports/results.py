@@ -17,30 +17,9 @@ from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
-from rankwright.data.json_text import parse_json
 from rankwright.errors import InputError, shown
+from rankwright.io.json import parse_json
 from rankwright.measures import parse_measure
-
-__all__ = [
-    "COLUMNS",
-    "HEALTH_COLUMNS",
-    "MANIFEST",
-    "Health",
-    "PathPoint",
-    "Query",
-    "Rankings",
-    "Results",
-    "Round",
-    "Run",
-    "Score",
-    "canonical",
-    "check_folder",
-    "read_health",
-    "read_manifest",
-    "read_results",
-    "read_rows",
-    "read_scores",
-]
 
 MANIFEST = "manifest.json"
 _PLACE = ("data", "split", "method")
@@ -88,7 +67,7 @@ class Score:
 
 
 @dataclass(frozen=True)
-class Run:
+class RunRow:
     """One training: the chosen parameters, its value on validation and training data, and its time."""
 
     data: str
@@ -124,7 +103,7 @@ class PathPoint:
 
 
 @dataclass(frozen=True)
-class Round:
+class RoundRow:
     """The value on validation data after one round."""
 
     data: str
@@ -145,21 +124,31 @@ class Health:
 
 
 @dataclass(frozen=True)
-class Results:
+class ResultsFolder:
     """The content of a results folder."""
 
     folder: Path
     manifest: dict[str, Any]
     scores: tuple[Score, ...]
-    runs: tuple[Run, ...] = ()
+    runs: tuple[RunRow, ...] = ()
     queries: dict[tuple[str, str], Query] | None = None
     paths: tuple[PathPoint, ...] = ()
-    rounds: tuple[Round, ...] = ()
+    rounds: tuple[RoundRow, ...] = ()
     health: tuple[Health, ...] = ()
     rankings: Rankings = field(default_factory=dict)
 
+    def query(self, data: str, query_id: str) -> Query:
+        """Return the facts of a query; texts without a data set belong to all of them."""
+        queries = self.queries or {}
+        return queries.get((data, query_id)) or queries.get(("", query_id)) or Query("", "")
 
-def read_results(folder: str | Path) -> Results:
+    def data_entries(self) -> list[dict[str, Any]]:
+        """Return what the manifest says about the data sets."""
+        listed = self.manifest.get("data")
+        return [entry for entry in listed if isinstance(entry, dict)] if isinstance(listed, list) else []
+
+
+def read_results(folder: str | Path) -> ResultsFolder:
     """Read a results folder.
 
     Raises
@@ -172,7 +161,7 @@ def read_results(folder: str | Path) -> Results:
     scores = tuple(read_scores(folder))
     if not any(math.isfinite(score.value) for score in scores):
         raise InputError("has no values; expected at least one query", folder / "per_query.csv")
-    return Results(
+    return ResultsFolder(
         folder,
         read_manifest(folder),
         scores,
@@ -186,7 +175,7 @@ def read_results(folder: str | Path) -> Results:
 
 
 def check_folder(folder: Path) -> None:
-    """Refuse what is no results folder."""
+    """Refuse a folder that is not a results folder."""
     if not folder.is_dir():
         raise InputError("not a folder; expected the results of an experiment", folder)
     if not (folder / "per_query.csv").is_file():
@@ -199,14 +188,14 @@ def read_manifest(folder: str | Path) -> dict[str, Any]:
     if not path.is_file():
         return {}
     try:
-        found = parse_json(path.read_bytes())
+        manifest = parse_json(path.read_bytes())
     except OSError as error:
         raise InputError(f"cannot be read: {error.strerror or error}", path) from None
     except ValueError as error:
         raise InputError(f"not valid JSON ({error}); expected the manifest of an experiment", path) from None
-    if not isinstance(found, dict):
-        raise InputError(f"contains a {type(found).__name__}; expected a JSON object", path)
-    return found
+    if not isinstance(manifest, dict):
+        raise InputError(f"contains a {type(manifest).__name__}; expected a JSON object", path)
+    return manifest
 
 
 def canonical(measure: str) -> str:
@@ -228,9 +217,9 @@ def read_scores(folder: str | Path) -> Iterator[Score]:
         yield Score(*place, row["query"], names[measure], row["value"])
 
 
-def _runs(path: Path) -> Iterator[Run]:
+def _runs(path: Path) -> Iterator[RunRow]:
     for row in read_rows(path, ("method",), optional=True):
-        yield Run(
+        yield RunRow(
             row.get("data", ""),
             row.get("split", ""),
             row["method"],
@@ -242,8 +231,8 @@ def _runs(path: Path) -> Iterator[Run]:
 
 def _queries(path: Path) -> Iterator[tuple[tuple[str, str], Query]]:
     for row in read_rows(path, ("query",), optional=True):
-        known = row.get("text", ""), row.get("kind", ""), row.get("relevant", math.nan)
-        yield (row.get("data", ""), row["query"]), Query(*known)
+        facts = row.get("text", ""), row.get("kind", ""), row.get("relevant", math.nan)
+        yield (row.get("data", ""), row["query"]), Query(*facts)
 
 
 def _paths(path: Path) -> Iterator[PathPoint]:
@@ -252,10 +241,10 @@ def _paths(path: Path) -> Iterator[PathPoint]:
         yield PathPoint(*place, row.get("parameters", {}), row.get("validation", math.nan))
 
 
-def _rounds(path: Path) -> Iterator[Round]:
+def _rounds(path: Path) -> Iterator[RoundRow]:
     for row in read_rows(path, ("method", "round", "validation"), optional=True):
         if math.isfinite(row["round"]) and math.isfinite(row["validation"]):
-            yield Round(row.get("data", ""), row["method"], int(row["round"]), row["validation"])
+            yield RoundRow(row.get("data", ""), row["method"], int(row["round"]), row["validation"])
 
 
 def _health(path: Path) -> Iterator[Health]:
@@ -276,17 +265,19 @@ def _health(path: Path) -> Iterator[Health]:
 
 def _rankings(path: Path) -> Rankings:
     """Documents in the order of their ranks."""
-    found: dict[tuple[str, str], dict[str, dict[str, list[tuple[float, str, float]]]]] = {}
+    rankings: dict[tuple[str, str], dict[str, dict[str, list[tuple[float, str, float]]]]] = {}
     for row in read_rows(path, ("method", "query", "rank", "document"), optional=True):
-        splits = found.setdefault((row.get("data", ""), row["query"]), {})
+        splits = rankings.setdefault((row.get("data", ""), row["query"]), {})
         methods = splits.setdefault(row.get("split", ""), {})
         methods.setdefault(row["method"], []).append((row["rank"], row["document"], row.get("grade", math.nan)))
     return {
         query: {
-            split: {method: [one[1:] for one in sorted(rows, key=itemgetter(0))] for method, rows in methods.items()}
+            split: {
+                method: [ranked[1:] for ranked in sorted(rows, key=itemgetter(0))] for method, rows in methods.items()
+            }
             for split, methods in splits.items()
         }
-        for query, splits in found.items()
+        for query, splits in rankings.items()
     }
 
 
@@ -355,9 +346,9 @@ def _object(text: str, name: str, path: Path, line: int) -> dict[str, Any]:
     if not text.strip():
         return {}
     try:
-        found = parse_json(text)
+        value = parse_json(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        value = None
+    if not isinstance(value, dict):
         raise InputError(f"{name} is {shown(text)}; expected a JSON object", path, line)
-    return found
+    return value

@@ -11,29 +11,17 @@ from statistics import fmean
 
 from rankwright.evaluation.comparison import Difference
 from rankwright.evaluation.significance import TESTS
-from rankwright.reports.results import Health, Results
-from rankwright.reports.statistics import ALPHA, DataSummary, Protocol, verdict
-from rankwright.reports.words import linked, word
-
-__all__ = [
-    "about_data",
-    "about_health",
-    "about_tests",
-    "about_useless",
-    "counted",
-    "overall",
-    "p_text",
-    "percent",
-    "signed",
-]
+from rankwright.reports.glossary import linked, word
+from rankwright.reports.results import Health, ResultsFolder
+from rankwright.reports.statistics import ALPHA, ComparisonProtocol, DataSummary, verdict
 
 _NAMED = 5  # methods to list by name
 _STILL = 0.99  # of the objective at zero weights: above it, hardly anything was learnt
 
 
-def counted(number: int, one: str, several: str | None = None) -> str:
+def counted(number: int, singular: str, plural: str | None = None) -> str:
     """A number with its noun, as in ``1 query`` and ``1,200 queries``."""
-    return f"{number:,} {one if number == 1 else several or one + 's'}"
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def signed(value: float) -> str:
@@ -50,14 +38,14 @@ def p_text(p: float) -> str:
     )
 
 
-def overall(data: Sequence[DataSummary], protocol: Protocol) -> list[str]:
+def overall(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> list[str]:
     """Sentences about all data sets together; empty for a single one."""
     measure = protocol.measures[0]
-    with_measure = [one for one in data if measure in one.measures]
+    with_measure = [summary for summary in data if measure in summary.measures]
     if len(with_measure) < 2:
         return []
     n = len(with_measure)
-    best = [one.ranked(measure)[0] for one in with_measure]
+    best = [summary.ranked(measure)[0] for summary in with_measure]
     first = [
         f"<b>{escape(method)}</b> on {best.count(method)} of {n} data sets"
         for method in sorted(set(best), key=lambda method: (-best.count(method), method))
@@ -65,44 +53,46 @@ def overall(data: Sequence[DataSummary], protocol: Protocol) -> list[str]:
     sentences = [f"Highest {escape(measure)} on the test queries: {_list(first)}."]
     for sign, how in ((1, "better than"), (-1, "worse than")):
         times = {
-            method: sum(verdict(one.difference(method, measure), protocol.tests[0]) == sign for one in with_measure)
+            method: sum(
+                verdict(summary.difference(method, measure), protocol.tests[0]) == sign for summary in with_measure
+            )
             for method in protocol.methods
         }
-        some = [f"{escape(m)} on {times[m]}" for m in sorted(times, key=lambda m: -times[m]) if times[m]]
-        if some:
+        winners = [f"{escape(m)} on {times[m]}" for m in sorted(times, key=lambda m: -times[m]) if times[m]]
+        if winners:
             where = f"Significantly {how} {escape(protocol.baseline)}"
-            sentences.append(f"{where}: {_list(some)} of {n} data sets.")
+            sentences.append(f"{where}: {_list(winners)} of {n} data sets.")
     return sentences
 
 
-def about_data(one: DataSummary, measure: str, protocol: Protocol) -> list[str]:
+def about_data(summary: DataSummary, measure: str, protocol: ComparisonProtocol) -> list[str]:
     """What there is to say of a data set after its verdict."""
-    ranked = one.ranked(measure)
-    if not one.comparisons.get(measure) or not ranked:
+    ranked = summary.ranked(measure)
+    if not summary.comparisons.get(measure) or not ranked:
         return []
     best = ranked[0]
     sentences = []
-    row = one.difference(best, measure)
+    row = summary.difference(best, measure)
     if row is not None:
         wins = f"better on {counted(row.wins, 'query', 'queries')}, equal on {row.ties:,}, worse on {row.losses:,}"
         sentences = [f"{escape(best)} against {escape(protocol.baseline)}: {wins}.", *_disagreement(row, protocol)]
-    sentences.extend(_groups(one, measure, protocol))
-    sentences.extend(_other_measures(one, measure, protocol))
+    sentences.extend(_groups(summary, measure, protocol))
+    sentences.extend(_other_measures(summary, measure, protocol))
     return sentences
 
 
-def about_tests(data: Sequence[DataSummary], protocol: Protocol) -> list[str]:
+def about_tests(data: Sequence[DataSummary], protocol: ComparisonProtocol) -> list[str]:
     """How significance is decided, and what is averaged."""
-    made = next((comparison for one in data for comparison in one.comparisons.values()), None)
-    if made is None:
+    compared = next((comparison for summary in data for comparison in summary.comparisons.values()), None)
+    if compared is None:
         return []
     deciding = TESTS[protocol.tests[0]][0]
     several = " (the first test requested)" if len(protocol.tests) > 1 else ""
     lines = [
         f"significant: {deciding}{several}, two-tailed over queries, p < {ALPHA:g} after correction",
-        *made.method,
+        *compared.method,
     ]
-    if any(one.splits > 1 for one in data):
+    if any(summary.splits > 1 for summary in data):
         lines.append("a query tested in several splits counts once, with the mean of its values")
     return [linked(line[0].upper() + line[1:] + ".") for line in lines]
 
@@ -115,25 +105,25 @@ def about_useless(health: Sequence[Health], data: str) -> str:
             ratio = max(row.figures["slack_ratio"], row.figures["objective_ratio"])
             fits.setdefault(row.method, {}).setdefault(row.split, []).append(ratio)
     still = {method: [min(ratios) >= _STILL for ratios in of.values()] for method, of in fits.items()}
-    useless = [f"{m} ({sum(found)} of {counted(len(found), 'training')})" for m, found in still.items() if any(found)]
+    useless = [f"{m} ({sum(flags)} of {counted(len(flags), 'training')})" for m, flags in still.items() if any(flags)]
     if not useless:
         return ""
-    learn = [method for method, found in still.items() if not any(found)]
+    learn = [method for method, flags in still.items() if not any(flags)]
     whose = "its loss stays" if len(useless) == 1 else "their losses stay"
     why = f"for every C tried, {whose} within 1 % of an untrained model's"
     others = f" {_list(learn)} {'does' if len(learn) == 1 else 'do'} learn here." if learn else ""
     return f"{_list(useless)} learnt nothing: {why}.{others}"
 
 
-def about_health(results: Results, data: str, methods: Sequence[str]) -> str:
+def about_health(results: ResultsFolder, data: str, methods: Sequence[str]) -> str:
     """How far training got for each method along C on a data set; empty if unknown."""
     best: dict[str, dict[str, float]] = {}
     for method in methods:
         rows = [row for row in results.health if row.method == method and row.data in (data, "")]
-        by_C = {row.C: [one.figures for one in rows if one.C == row.C] for row in rows}
+        by_C = {row.C: [same.figures for same in rows if same.C == row.C] for row in rows}
         if len(by_C) > 1 and all({"slack_ratio", "objective_ratio"} <= set(row.figures) for row in rows):
             best[method] = {
-                name: min(fmean(one[name] for one in figures) for figures in by_C.values())
+                name: min(fmean(values[name] for values in figures) for figures in by_C.values())
                 for name in ("slack_ratio", "objective_ratio")
             }
     still = [escape(method) for method in best if best[method]["objective_ratio"] > _STILL]
@@ -159,20 +149,20 @@ def percent(row: Difference) -> str:
     return f" ({100 * row.difference / row.baseline_mean:+.1f} %)".replace("-", "−") if row.baseline_mean else ""
 
 
-def _disagreement(row: Difference, protocol: Protocol) -> list[str]:
+def _disagreement(row: Difference, protocol: ComparisonProtocol) -> list[str]:
     """Tests that disagree with the deciding one."""
-    said = verdict(row, protocol.tests[0]) != 0
-    others = [test for test in protocol.tests[1:] if (verdict(row, test) != 0) != said]
+    is_significant = verdict(row, protocol.tests[0]) != 0
+    others = [test for test in protocol.tests[1:] if (verdict(row, test) != 0) != is_significant]
     if not others:
         return []
     named = _list([f"the {TESTS[test][0]} ({p_text(row.p_corrected[test])})" for test in others])
-    return [f"By {escape(named)} it is {'not ' * said}significant."]
+    return [f"By {escape(named)} it is {'not ' * is_significant}significant."]
 
 
-def _groups(one: DataSummary, measure: str, protocol: Protocol) -> list[str]:
+def _groups(summary: DataSummary, measure: str, protocol: ComparisonProtocol) -> list[str]:
     groups: dict[int, list[str]] = {1: [], 0: [], -1: []}
-    for method in one.ranked(measure):
-        row = one.difference(method, measure)
+    for method in summary.ranked(measure):
+        row = summary.difference(method, measure)
         if row is not None:
             groups[verdict(row, protocol.tests[0])].append(escape(method))
     base = escape(protocol.baseline)
@@ -184,15 +174,15 @@ def _groups(one: DataSummary, measure: str, protocol: Protocol) -> list[str]:
     return [f"{text}: {_list(groups[sign])}." for sign, text in texts if groups[sign]]
 
 
-def _other_measures(one: DataSummary, first: str, protocol: Protocol) -> list[str]:
+def _other_measures(summary: DataSummary, first: str, protocol: ComparisonProtocol) -> list[str]:
     parts = []
-    for measure in one.measures:
-        ranked = one.ranked(measure)
+    for measure in summary.measures:
+        ranked = summary.ranked(measure)
         if measure == first or not ranked:
             continue
-        sign = verdict(one.difference(ranked[0], measure), protocol.tests[0])
+        sign = verdict(summary.difference(ranked[0], measure), protocol.tests[0])
         mark = "significant" if sign else "the baseline" if ranked[0] == protocol.baseline else "not significant"
-        parts.append(f"{escape(measure)}: {escape(ranked[0])} ({one.mean(ranked[0], measure):.4f}, {mark})")
+        parts.append(f"{escape(measure)}: {escape(ranked[0])} ({summary.mean(ranked[0], measure):.4f}, {mark})")
     return [f"Best in other measures: {_list(parts, '; ')}."] if parts else []
 
 

@@ -17,12 +17,10 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.evaluation.comparison import Comparison, Difference, compare
+from rankwright.evaluation.evaluate import Evaluation, mean_of
 from rankwright.evaluation.significance import CORRECTIONS, TESTS
-from rankwright.evaluation.table import Evaluation, mean_of
 from rankwright.measures import Measure
-from rankwright.reports.results import Results, Score, canonical
-
-__all__ = ["ALPHA", "DataSummary", "Protocol", "averaged", "protocol_of", "summaries", "train_sizes", "verdict"]
+from rankwright.reports.results import ResultsFolder, Score, canonical
 
 Array = npt.NDArray[Any]
 ALPHA = 0.05
@@ -31,7 +29,7 @@ _SAME = 1.1  # sizes within this factor are the same size
 
 
 @dataclass(frozen=True)
-class Protocol:
+class ComparisonProtocol:
     """How the methods are compared: names in order, the baseline, and the tests."""
 
     methods: tuple[str, ...]
@@ -96,11 +94,11 @@ def verdict(row: Difference | None, test: str) -> int:
     return 1 if row.difference > 0 else -1
 
 
-def protocol_of(results: Results) -> Protocol:
+def protocol_of(results: ResultsFolder) -> ComparisonProtocol:
     """How the manifest says to compare, with defaults for what it does not say."""
     manifest = results.manifest
-    found = _unique(score.method for score in results.scores)
-    methods = _listed(manifest.get("methods"), found)
+    with_scores = _unique(score.method for score in results.scores)
+    methods = _listed(manifest.get("methods"), with_scores)
     measures = _listed(
         [canonical(name) for name in _names(manifest.get("measures"))],
         _unique(score.measure for score in results.scores),
@@ -110,10 +108,10 @@ def protocol_of(results: Results) -> Protocol:
     correction = manifest.get("correction")
     confidence = manifest.get("confidence")
     resamples, seed = manifest.get("n_resamples"), manifest.get("seed")
-    return Protocol(
+    return ComparisonProtocol(
         methods,
         measures,
-        baseline if isinstance(baseline, str) and baseline in found else methods[0],
+        baseline if isinstance(baseline, str) and baseline in with_scores else methods[0],
         tests or ("wilcoxon", "t"),
         correction if correction in CORRECTIONS else "holm",
         confidence if isinstance(confidence, float) and 0 < confidence < 1 else 0.95,
@@ -122,7 +120,7 @@ def protocol_of(results: Results) -> Protocol:
     )
 
 
-def train_sizes(results: Results, data: str) -> dict[str, float]:
+def train_sizes(results: ResultsFolder, data: str) -> dict[str, float]:
     """Training queries by split, if the training sets of a data set clearly differ in size; otherwise empty."""
     sizes: dict[str, float] = {}
     for run in results.runs:
@@ -132,8 +130,8 @@ def train_sizes(results: Results, data: str) -> dict[str, float]:
 
 
 def summaries(
-    results: Results,
-    protocol: Protocol,
+    results: ResultsFolder,
+    protocol: ComparisonProtocol,
     progress: Callable[[int, int], None] | None = None,
     *,
     compared: bool = True,
@@ -152,15 +150,15 @@ def summaries(
     by_data: dict[str, list[Score]] = defaultdict(list)
     for score in results.scores:
         by_data[score.data].append(score)
-    found: list[DataSummary] = []
+    data: list[DataSummary] = []
     for name, scores in by_data.items():
-        done, total = len(found) * len(protocol.measures), len(by_data) * len(protocol.measures)
-        told = None if progress is None else partial(_tell, progress, done, total)
-        found.append(_summary(name, scores, train_sizes(results, name), protocol, told, compared))
-    return found
+        done, total = len(data) * len(protocol.measures), len(by_data) * len(protocol.measures)
+        notify = None if progress is None else partial(_notify, progress, done, total)
+        data.append(_summary(name, scores, train_sizes(results, name), protocol, notify, compared))
+    return data
 
 
-def _tell(progress: Callable[[int, int], None], before: int, total: int, done: int) -> None:
+def _notify(progress: Callable[[int, int], None], before: int, total: int, done: int) -> None:
     progress(before + done, total)
 
 
@@ -168,8 +166,8 @@ def _summary(
     name: str,
     scores: list[Score],
     sizes: dict[str, float],
-    protocol: Protocol,
-    told: Callable[[int], None] | None,
+    protocol: ComparisonProtocol,
+    notify: Callable[[int], None] | None,
     compared: bool,
 ) -> DataSummary:
     largest = max(sizes.values(), default=math.nan)
@@ -182,11 +180,11 @@ def _summary(
     values = averaged(kept, methods, measures, queries)
     comparisons = {}
     for column, measure in enumerate(measures if compared else ()):
-        found = _compared(methods, values[:, column], measure, queries, protocol)
-        if found is not None:
-            comparisons[measure] = found
-        if told is not None:
-            told(column + 1)
+        comparison = _compared(methods, values[:, column], measure, queries, protocol)
+        if comparison is not None:
+            comparisons[measure] = comparison
+        if notify is not None:
+            notify(column + 1)
     splits = len({score.split for score in kept})
     return DataSummary(name, methods, measures, queries, values, comparisons, splits, round(largest) if sizes else None)
 
@@ -208,7 +206,7 @@ def averaged(scores: Sequence[Score], methods: Sequence[str], measures: Sequence
 
 
 def _compared(
-    methods: Sequence[str], values: Array, measure: str, queries: Sequence[str], protocol: Protocol
+    methods: Sequence[str], values: Array, measure: str, queries: Sequence[str], protocol: ComparisonProtocol
 ) -> Comparison | None:
     """All methods that share a query with the baseline, against it."""
     if protocol.baseline not in methods:
@@ -244,10 +242,10 @@ def _names(listed: Any) -> list[str]:
     if isinstance(listed, dict):
         return [str(name) for name in listed]
     if isinstance(listed, list):
-        return [str(one.get("name", "")) if isinstance(one, dict) else str(one) for one in listed]
+        return [str(entry.get("name", "")) if isinstance(entry, dict) else str(entry) for entry in listed]
     return []
 
 
-def _listed(wanted: Any, found: Sequence[str]) -> tuple[str, ...]:
+def _listed(wanted: Any, names: Sequence[str]) -> tuple[str, ...]:
     """The names found: first those listed, in that order, then the rest."""
-    return tuple(_unique([*(name for name in _names(wanted) if name in found), *found]))
+    return tuple(_unique([*(name for name in _names(wanted) if name in names), *names]))

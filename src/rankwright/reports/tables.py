@@ -11,22 +11,10 @@ from html import escape
 from typing import Any
 
 from rankwright.evaluation.comparison import Difference
-from rankwright.reports.results import Results, Run
+from rankwright.reports.glossary import linked
+from rankwright.reports.results import ResultsFolder, RunRow
 from rankwright.reports.sentences import counted, signed
-from rankwright.reports.statistics import ALPHA, DataSummary, Protocol, verdict
-from rankwright.reports.words import linked
-
-__all__ = [
-    "cell",
-    "changes_table",
-    "differences_table",
-    "manifest_list",
-    "means_table",
-    "notes_list",
-    "runs_table",
-    "table",
-    "versus_table",
-]
+from rankwright.reports.statistics import ALPHA, ComparisonProtocol, DataSummary, verdict
 
 _MARKS = {1: ("▲", "better", "significantly better than"), -1: ("▼", "worse", "significantly worse than")}
 _SHORT = {"t": "t-test", "wilcoxon": "Wilcoxon", "sign": "sign test", "randomization": "randomisation"}
@@ -57,49 +45,49 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]], caption: str, *,
     )
 
 
-def means_table(one: DataSummary, protocol: Protocol, title: str) -> str:
+def means_table(summary: DataSummary, protocol: ComparisonProtocol, title: str) -> str:
     """Means of all measures, with marks against the baseline, and wins and losses on the first measure."""
-    first = one.measures[0]
-    compared = bool(one.comparisons.get(first))
-    header = ["method", *one.measures, *([f"w/t/l in {first}"] if compared else [])]
-    best = {measure: _best(one, measure) for measure in one.measures}
+    first = summary.measures[0]
+    compared = bool(summary.comparisons.get(first))
+    header = ["method", *summary.measures, *([f"w/t/l in {first}"] if compared else [])]
+    best = {measure: _best(summary, measure) for measure in summary.measures}
     rows = []
-    for method in one.methods:
+    for method in summary.methods:
         row = [_name(method, protocol)]
-        for measure in one.measures:
-            mean = one.mean(method, measure)
+        for measure in summary.measures:
+            mean = summary.mean(method, measure)
             text = f"<b>{_figure(mean)}</b>" if _figure(mean) == best[measure] else _figure(mean)
-            sign = verdict(one.difference(method, measure), protocol.tests[0])
+            sign = verdict(summary.difference(method, measure), protocol.tests[0])
             row.append(cell(text + _mark(sign, protocol.baseline), mean, kind="number"))
         if compared:
-            row.append(_wins(one.difference(method, first)))
+            row.append(_wins(summary.difference(method, first)))
         rows.append(row)
-    queries = counted(len(one.query_ids), "query", "queries")
-    splits = f", {counted(one.splits, 'split')}" if one.splits > 1 else ""
-    size = f", trained on {one.train_size:,} queries" if one.train_size else ""
+    queries = counted(len(summary.query_ids), "query", "queries")
+    splits = f", {counted(summary.splits, 'split')}" if summary.splits > 1 else ""
+    size = f", trained on {summary.train_size:,} queries" if summary.train_size else ""
     return table(header, rows, f"{title}: means over {queries}{splits}{size}")
 
 
-def differences_table(one: DataSummary, measure: str, protocol: Protocol, title: str) -> str:
+def differences_table(summary: DataSummary, measure: str, protocol: ComparisonProtocol, title: str) -> str:
     """Details of one measure: difference, interval, wins, p-values."""
     level = f"{protocol.confidence:.0%} interval"
     tests = [f"p, {_SHORT[test]}" for test in protocol.tests]
     header = ["method", "mean", "difference", "in %", level, "w/t/l", *tests]
     rows = []
-    for method in one.methods:
-        mean = one.mean(method, measure)
+    for method in summary.methods:
+        mean = summary.mean(method, measure)
         row = [_name(method, protocol), cell(_figure(mean), mean, kind="number")]
-        found = one.difference(method, measure)
-        if found is None:
+        difference = summary.difference(method, measure)
+        if difference is None:
             row += [cell("", kind="number")] * (4 + len(tests))
         else:
-            row += _compared(found, protocol, protocol.baseline)
+            row += _compared(difference, protocol, protocol.baseline)
         rows.append(row)
     return table(header, rows, f"{title}, {measure}: compared with {protocol.baseline}")
 
 
 def versus_table(
-    found: Sequence[Difference], measure: str, protocol: Protocol, labels: tuple[str, str], title: str
+    differences: Sequence[Difference], measure: str, protocol: ComparisonProtocol, labels: tuple[str, str], title: str
 ) -> str:
     """Methods in two results folders, in one measure."""
     tests = [f"p, {_SHORT[test]}" for test in protocol.tests]
@@ -110,7 +98,7 @@ def versus_table(
             *(cell(_figure(mean), mean, kind="number") for mean in (row.baseline_mean, row.mean)),
             *_compared(row, protocol, labels[0]),
         ]
-        for row in found
+        for row in differences
     ]
     return table(header, rows, f"{title}, {measure}: {labels[1]} compared with {labels[0]}")
 
@@ -124,24 +112,24 @@ def changes_table(changed: Sequence[tuple[str, str, str]], labels: tuple[str, st
     return table(["setting", *labels], rows, "What differs in what was run", text_columns=3)
 
 
-def _compared(found: Difference, protocol: Protocol, against: str) -> list[str]:
+def _compared(difference: Difference, protocol: ComparisonProtocol, against: str) -> list[str]:
     """Cells: difference, in %, interval, wins, p-values."""
-    share = 100 * found.difference / found.baseline_mean if found.baseline_mean else math.nan
-    low, high = found.interval
+    share = 100 * difference.difference / difference.baseline_mean if difference.baseline_mean else math.nan
+    low, high = difference.interval
     return [
         cell(
-            signed(found.difference) + _mark(verdict(found, protocol.tests[0]), against),
-            found.difference,
+            signed(difference.difference) + _mark(verdict(difference, protocol.tests[0]), against),
+            difference.difference,
             kind="number",
         ),
         cell("–" if math.isnan(share) else f"{share:+.1f}".replace("-", "−"), share, kind="number"),
         cell(f"{signed(low)} … {signed(high)}", low, kind="number"),
-        _wins(found),
-        *(_p(found.p_corrected[test]) for test in protocol.tests),
+        _wins(difference),
+        *(_p(difference.p_corrected[test]) for test in protocol.tests),
     ]
 
 
-def runs_table(runs: Sequence[Run]) -> str:
+def runs_table(runs: Sequence[RunRow]) -> str:
     """One row per training."""
     header = ["data", "split", "method", "parameters", "validation", "training", "s train", "s tune", "queries", "note"]
     rows = []
@@ -161,15 +149,15 @@ def runs_table(runs: Sequence[Run]) -> str:
     return table(header, rows, "Every training", text_columns=4)
 
 
-def notes_list(runs: Sequence[Run]) -> str:
+def notes_list(runs: Sequence[RunRow]) -> str:
     """The notes of all trainings, by method; notes that differ only in numbers share a line."""
-    found: dict[str, dict[str, list[list[str]]]] = {run.method: defaultdict(list) for run in runs}
+    by_kind: dict[str, dict[str, list[list[str]]]] = {run.method: defaultdict(list) for run in runs}
     for run in runs:
         for note in run.note.replace("\0", " ").split("; ") if run.note else ():  # which marks the numbers below
-            found[run.method][_NUMBER.sub("\0", note)].append(_NUMBER.findall(note))
+            by_kind[run.method][_NUMBER.sub("\0", note)].append(_NUMBER.findall(note))
     lines = [
         f"<li>{escape(method)}: {linked(_filled(words, numbers))} ({counted(len(numbers), 'run')})</li>"
-        for method, notes in found.items()
+        for method, notes in by_kind.items()
         for words, numbers in notes.items()
     ]
     return f"<ul>{''.join(lines)}</ul>" if lines else ""
@@ -184,7 +172,7 @@ def _filled(words: str, numbers: Sequence[Sequence[str]]) -> str:
     return first
 
 
-def manifest_list(results: Results) -> str:
+def manifest_list(results: ResultsFolder) -> str:
     """The manifest as a list of names and values, without empty ones and those shown elsewhere."""
     keys = [key for key in _FIRST_KEYS if key in results.manifest]
     keys += [key for key in results.manifest if key not in keys]
@@ -212,11 +200,11 @@ def _value(value: Any) -> str:
 def _inline(value: Any) -> str:
     """A value in one line: its name in bold, then the rest."""
     if isinstance(value, dict):
-        known = {str(key): item for key, item in value.items() if item not in _NOTHING}
-        name = known.pop("name", None)
-        plain = {key: item for key, item in known.items() if not _is_table(item)}
+        entries = {str(key): item for key, item in value.items() if item not in _NOTHING}
+        name = entries.pop("name", None)
+        plain = {key: item for key, item in entries.items() if not _is_table(item)}
         parts = [f"{escape(_words(key))} {_nested(item)}" for key, item in plain.items()]
-        tables = "".join(_folded(key, item) for key, item in known.items() if key not in plain)
+        tables = "".join(_folded(key, item) for key, item in entries.items() if key not in plain)
         return (f"<b>{escape(_text(name))}</b>: " if name is not None else "") + "; ".join(parts) + tables
     if isinstance(value, list):
         return ", ".join(map(_nested, value))
@@ -239,8 +227,8 @@ def _folded(key: str, value: dict[str, dict[str, Any]]) -> str:
         ]
         for name, row in value.items()
     ]
-    made = table(["name", *map(_words, header)], rows, _words(key), text_columns=1 + len(header))
-    return f"<details><summary>{escape(_words(key))} ({len(rows)})</summary>{made}</details>"
+    folded = table(["name", *map(_words, header)], rows, _words(key), text_columns=1 + len(header))
+    return f"<details><summary>{escape(_words(key))} ({len(rows)})</summary>{folded}</details>"
 
 
 def _nested(value: Any) -> str:
@@ -263,14 +251,14 @@ def _words(key: str) -> str:
     return key.replace("_", " ")
 
 
-def _name(method: str, protocol: Protocol) -> str:
+def _name(method: str, protocol: ComparisonProtocol) -> str:
     tag = ' <span class="tag">baseline</span>' if method == protocol.baseline else ""
     return cell(escape(method) + tag, tag="th", kind="text")
 
 
-def _best(one: DataSummary, measure: str) -> str:
-    ranked = one.ranked(measure)
-    return _figure(one.mean(ranked[0], measure)) if len(ranked) > 1 else ""
+def _best(summary: DataSummary, measure: str) -> str:
+    ranked = summary.ranked(measure)
+    return _figure(summary.mean(ranked[0], measure)) if len(ranked) > 1 else ""
 
 
 def _mark(sign: int, baseline: str) -> str:

@@ -1,4 +1,4 @@
-"""Two results folders, compared: every method with itself, on the queries that both folders have.
+"""Two results folders, compared: every method with itself, on the queries that both folders have; and the page of it.
 
 The values of a query are averaged over splits, as in a report. A family of tests, which the correction is for, is the
 methods of one data set in one measure.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +18,24 @@ import numpy.typing as npt
 
 from rankwright.errors import InputError
 from rankwright.evaluation.comparison import Difference, difference_of
-from rankwright.evaluation.significance import bootstrap_intervals, corrected, p_value
-from rankwright.reports.results import Results, canonical, read_results
-from rankwright.reports.statistics import DataSummary, Protocol, protocol_of, summaries
-
-__all__ = ["Both", "Versus", "compare_folders"]
+from rankwright.evaluation.significance import TESTS, bootstrap_intervals, corrected, p_value
+from rankwright.reports.figures import difference_row, embedded_values, query_rows
+from rankwright.reports.glossary import linked, word
+from rankwright.reports.page import (
+    check_target,
+    chosen_tables,
+    document,
+    figure,
+    how_decided,
+    side_by_side,
+    write_page,
+)
+from rankwright.reports.rankings import by_spread, embedded, limit_for, shown_rankings
+from rankwright.reports.results import ResultsFolder, canonical, check_folder, read_results
+from rankwright.reports.sentences import counted, signed
+from rankwright.reports.statistics import ALPHA, ComparisonProtocol, DataSummary, protocol_of, summaries, verdict
+from rankwright.reports.tables import changes_table, versus_table
+from rankwright.reports.verdict import figures_of
 
 Array = npt.NDArray[Any]
 _COMPARED = ("seed", "protocol", "baseline", "tests", "correction", "versions")
@@ -68,9 +82,9 @@ class Versus:
     ----------
     labels : tuple of str
         What the folders are called.
-    results : tuple of Results
+    results : tuple of ResultsFolder
         Their content.
-    protocol : Protocol
+    protocol : ComparisonProtocol
         The tests, which are those of the second folder; methods and measures of both.
     data : list of Both
         The data sets that both have.
@@ -83,8 +97,8 @@ class Versus:
     """
 
     labels: tuple[str, str]
-    results: tuple[Results, Results]
-    protocol: Protocol
+    results: tuple[ResultsFolder, ResultsFolder]
+    protocol: ComparisonProtocol
     data: list[Both]
     only: list[str]
     changed: list[tuple[str, str, str]]
@@ -104,7 +118,7 @@ def compare_folders(
     labels = _labels(Path(before), Path(after))
     results = read_results(before), read_results(after)
     protocols = protocol_of(results[0]), protocol_of(results[1])
-    alone = [summaries(one, of, compared=False) for one, of in zip(results, protocols, strict=True)]
+    alone = [summaries(folder, of, compared=False) for folder, of in zip(results, protocols, strict=True)]
     pairs = [(a, b) for a in alone[0] for b in alone[1] if a.name == b.name]
     data: list[Both] = []
     for a, b in pairs:
@@ -114,8 +128,8 @@ def compare_folders(
         if progress is not None:
             progress(len(data), len(pairs))
     if not data:
-        what = "has no data set, method and query in common with"
-        raise InputError(f"{what} {before}; expected results of the same methods on data of the same names", after)
+        problem = "has no data set, method and query in common with"
+        raise InputError(f"{problem} {before}; expected results of the same methods on data of the same names", after)
     only = [*_only(labels, protocols, alone), *(line for both in data for line in _fewer(labels, both))]
     return Versus(labels, results, protocols[1], data, only, _changed(*results), _warnings(results, data))
 
@@ -131,14 +145,14 @@ def _labels(before: Path, after: Path) -> tuple[str, str]:
     return str(before), str(after)
 
 
-def _both(a: DataSummary, b: DataSummary, protocol: Protocol) -> Both | None:
+def _both(a: DataSummary, b: DataSummary, protocol: ComparisonProtocol) -> Both | None:
     methods = tuple(method for method in b.methods if method in a.methods)
     measures = tuple(measure for measure in b.measures if measure in a.measures)
-    known = set(a.query_ids)
-    queries = tuple(query for query in b.query_ids if query in known)
+    queries_before = set(a.query_ids)
+    queries = tuple(query for query in b.query_ids if query in queries_before)
     if not (methods and measures and queries):
         return None
-    before, after = (_chosen(one, methods, measures, queries) for one in (a, b))
+    before, after = (_chosen(summary, methods, measures, queries) for summary in (a, b))
     differences = {
         measure: _differences(methods, before[:, at], after[:, at], measure, protocol)
         for at, measure in enumerate(measures)
@@ -149,12 +163,12 @@ def _both(a: DataSummary, b: DataSummary, protocol: Protocol) -> Both | None:
     return Both(b.name, methods, measures, queries, before, after, differences, lost, gained, (a, b))
 
 
-def _chosen(one: DataSummary, methods: Sequence[str], measures: Sequence[str], queries: Sequence[str]) -> Array:
-    place = {query: at for at, query in enumerate(one.query_ids)}
-    chosen: Array = one.values[
+def _chosen(summary: DataSummary, methods: Sequence[str], measures: Sequence[str], queries: Sequence[str]) -> Array:
+    place = {query: at for at, query in enumerate(summary.query_ids)}
+    chosen: Array = summary.values[
         np.ix_(
-            [one.methods.index(method) for method in methods],
-            [one.measures.index(measure) for measure in measures],
+            [summary.methods.index(method) for method in methods],
+            [summary.measures.index(measure) for measure in measures],
             [place[query] for query in queries],
         )
     ]
@@ -162,39 +176,43 @@ def _chosen(one: DataSummary, methods: Sequence[str], measures: Sequence[str], q
 
 
 def _differences(
-    methods: Sequence[str], before: Array, after: Array, measure: str, protocol: Protocol
+    methods: Sequence[str], before: Array, after: Array, measure: str, protocol: ComparisonProtocol
 ) -> list[Difference]:
     """A row per method that has queries in both folders."""
-    known = ~(np.isnan(before) | np.isnan(after))
-    rows = [at for at in range(len(methods)) if known[at].any()]
-    gains = [(after[at] - before[at])[known[at]] for at in rows]
+    both_known = ~(np.isnan(before) | np.isnan(after))
+    rows = [at for at in range(len(methods)) if both_known[at].any()]
+    gains = [(after[at] - before[at])[both_known[at]] for at in rows]
     draws = {"n_resamples": protocol.n_resamples, "random_state": protocol.seed}
     intervals = bootstrap_intervals(gains, confidence=protocol.confidence, **draws) if rows else []
-    found = []
+    compared = []
     for at, gain, interval in zip(rows, gains, intervals, strict=True):
         p = {test: p_value(test, gain, **draws) for test in protocol.tests}
-        found.append(difference_of(methods[at], measure, after[at][known[at]], before[at][known[at]], interval, p))
+        compared.append(
+            difference_of(methods[at], measure, after[at][both_known[at]], before[at][both_known[at]], interval, p)
+        )
     for test in protocol.tests:
-        raised = corrected([row.p[test] for row in found], protocol.correction) if found else []
-        for row, p_raised in zip(found, raised, strict=True):
+        raised = corrected([row.p[test] for row in compared], protocol.correction) if compared else []
+        for row, p_raised in zip(compared, raised, strict=True):
             row.p_corrected[test] = p_raised
-    return found
+    return compared
 
 
 def _only(
-    labels: tuple[str, str], protocols: tuple[Protocol, Protocol], alone: Sequence[Sequence[DataSummary]]
+    labels: tuple[str, str],
+    protocols: tuple[ComparisonProtocol, ComparisonProtocol],
+    alone: Sequence[Sequence[DataSummary]],
 ) -> list[str]:
     lines = []
     lists = {
-        "data sets": [[one.name for one in some] for some in alone],
-        "methods": [list(one.methods) for one in protocols],
-        "measures": [list(one.measures) for one in protocols],
+        "data sets": [[item.name for item in summaries] for summaries in alone],
+        "methods": [list(item.methods) for item in protocols],
+        "measures": [list(item.measures) for item in protocols],
     }
-    for what, (a, b) in lists.items():
-        for label, own, other in ((labels[0], a, b), (labels[1], b, a)):
-            names = [name or "all queries" for name in own if name not in other]
+    for kind, (a, b) in lists.items():
+        for label, listed, other in ((labels[0], a, b), (labels[1], b, a)):
+            names = [name or "all queries" for name in listed if name not in other]
             if names:
-                lines.append(f"{what} only in {label}: {', '.join(names)}")
+                lines.append(f"{kind} only in {label}: {', '.join(names)}")
     return lines
 
 
@@ -204,36 +222,36 @@ def _fewer(labels: tuple[str, str], both: Both) -> list[str]:
     return [f"{where}queries only in {label}: {count:,}, left out" for label, count in counts if count]
 
 
-def _changed(before: Results, after: Results) -> list[tuple[str, str, str]]:
+def _changed(before: ResultsFolder, after: ResultsFolder) -> list[tuple[str, str, str]]:
     """What differs between two manifests: the protocol, versions, and the settings of methods and data of both."""
     a, b = _facts(before.manifest), _facts(after.manifest)
     keys = [key for key in dict.fromkeys([*a, *b]) if a.get(key) != b.get(key)]
-    whole = [
+    comparable = [
         key for key in keys if not key.startswith(("method ", "data ")) or _entry(key) in _entries(a) & _entries(b)
     ]
-    return [(key, _text(a.get(key)), _text(b.get(key))) for key in whole]
+    return [(key, _text(a.get(key)), _text(b.get(key))) for key in comparable]
 
 
 def _facts(manifest: Mapping[str, Any]) -> dict[str, Any]:
     """The facts of a manifest by name, tables in it taken apart."""
-    found: dict[str, Any] = {}
+    facts: dict[str, Any] = {}
     for key in _COMPARED:
-        _put(found, key.replace("_", " "), manifest.get(key))
+        _put(facts, key.replace("_", " "), manifest.get(key))
     for kind, listed in (("method", manifest.get("methods")), ("data", manifest.get("data"))):
-        for one in listed if isinstance(listed, list) else ():
-            if isinstance(one, dict) and isinstance(one.get("name"), str):
-                kept = {k: v for k, v in one.items() if k != "name" and (kind == "method" or k in _FACTS)}
-                found[f"{kind} {one['name']}"] = ""
-                _put(found, f"{kind} {one['name']}:", kept)
-    return found
+        for entry in listed if isinstance(listed, list) else ():
+            if isinstance(entry, dict) and isinstance(entry.get("name"), str):
+                kept = {k: v for k, v in entry.items() if k != "name" and (kind == "method" or k in _FACTS)}
+                facts[f"{kind} {entry['name']}"] = ""
+                _put(facts, f"{kind} {entry['name']}:", kept)
+    return facts
 
 
-def _put(found: dict[str, Any], name: str, value: Any) -> None:
+def _put(facts: dict[str, Any], name: str, value: Any) -> None:
     if isinstance(value, dict):
         for key, inner in value.items():
-            _put(found, f"{name} {key}".replace("_", " "), inner)
+            _put(facts, f"{name} {key}".replace("_", " "), inner)
     elif value is not None:
-        found[name] = value
+        facts[name] = value
 
 
 def _entry(key: str) -> str:
@@ -250,11 +268,11 @@ def _text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _warnings(results: tuple[Results, Results], data: Sequence[Both]) -> list[str]:
+def _warnings(results: tuple[ResultsFolder, ResultsFolder], data: Sequence[Both]) -> list[str]:
     """Other definitions of a measure, or other data under the same name."""
     lines = []
-    contents = [_contents(one.manifest) for one in results]
-    defined = [_definitions(one.manifest) for one in results]
+    contents = [{str(entry.get("name")): entry.get("content") for entry in folder.data_entries()} for folder in results]
+    defined = [_definitions(folder.manifest) for folder in results]
     for both in data:
         for measure in both.measures:
             a, b = (of.get((both.name, measure)) for of in defined)
@@ -266,18 +284,235 @@ def _warnings(results: tuple[Results, Results], data: Sequence[Both]) -> list[st
     return lines
 
 
-def _contents(manifest: Mapping[str, Any]) -> dict[str, Any]:
-    listed = manifest.get("data")
-    entries = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    return {str(one.get("name")): one.get("content") for one in entries}
-
-
 def _definitions(manifest: Mapping[str, Any]) -> dict[tuple[str, str], str]:
     """By data set and measure."""
     listed = manifest.get("definitions")
-    found = {}
+    definitions = {}
     for data, lines in listed.items() if isinstance(listed, dict) else ():
         for line in lines if isinstance(lines, list) else ():
             measure, _, text = str(line).partition(": ")
-            found[str(data), canonical(measure)] = text
-    return found
+            definitions[str(data), canonical(measure)] = text
+    return definitions
+
+
+def write_comparison(
+    before: str | Path,
+    after: str | Path,
+    target_html: str | Path,
+    *,
+    title: str | None = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Path:
+    """Write a comparison of two results folders as one HTML file: every method with itself, on the queries of both.
+
+    Parameters
+    ----------
+    before, after : path
+        The folders, such as the results of two versions or settings; see :func:`write_report`. Tests, correction and
+        seed are those of the second.
+    target_html : path
+        The file to write; it appears only when complete.
+    title : str, optional
+        The heading. Default: the names of the folders.
+    progress : callable, optional
+        Called with the number of data sets done and the total.
+
+    Returns
+    -------
+    Path
+        The file written.
+
+    Examples
+    --------
+    >>> write_comparison("results-old", "results-new", "comparison.html")  # doctest: +SKIP
+    """
+    target = Path(target_html)
+    for folder in (before, after):
+        check_folder(Path(folder))
+    check_target(target)
+    versus = compare_folders(before, after, progress)
+    return write_page(target, _page(versus, title))
+
+
+def _page(versus: Versus, title: str | None) -> str:
+    names = [both.name or "all queries" for both in versus.data]
+    drawn = _drawn(versus, names)
+    a, b = versus.labels
+    queries = sum(len(both.query_ids) for both in versus.data)
+    methods = len({method for both in versus.data for method in both.methods})
+    facts = [
+        counted(len(names), "data set"),
+        counted(methods, "method"),
+        counted(queries, "shared query", "shared queries"),
+    ]
+    facts.append(f"before: {a}, after: {b}")
+    only = "".join(f"<li>{escape(line)}</li>" for line in versus.only)
+    changed = changes_table(versus.changed, versus.labels) if versus.changed else ""
+    same = "<p>The manifests do not say of any difference in settings, versions or data.</p>"
+    sections = [
+        ("summary", "Summary", _summary(versus, names)),
+        ("differences", "Differences", _differences_section(versus, names)),
+        ("queries", "Query by query", _by_query(drawn)),
+        ("only", "Only in one folder", f"<ul>{only}</ul>" if only else ""),
+        ("run", "What was changed", changed or same),
+    ]
+    return document(title or f"{b} compared with {a}", facts, sections, drawn)
+
+
+def _rows(versus: Versus, measure: str) -> list[tuple[Both, Difference]]:
+    return [(both, row) for both in versus.data for row in both.differences.get(measure, ())]
+
+
+def _summary(versus: Versus, names: Sequence[str]) -> str:
+    measure = next(name for name in versus.protocol.measures if _rows(versus, name))
+    test = versus.protocol.tests[0]
+    parts = [f'<p class="lead">{_verdict(versus, measure)}</p>']
+    parts += [f'<p class="warning">{escape(line)}.</p>' for line in versus.warnings]
+    for both, name in zip(versus.data, names, strict=True):
+        rows = both.differences.get(measure, [])
+        lines = []
+        groups = [
+            ("Significantly better", [row for row in rows if verdict(row, test) > 0]),
+            ("Significantly worse", [row for row in rows if verdict(row, test) < 0]),
+            ("No significant difference", [row for row in rows if not verdict(row, test) and row.wins + row.losses]),
+        ]
+        for text, group in groups:
+            listed = [f"{escape(row.system)} ({signed(row.difference)})" for row in group]
+            lines += [f"<li>{text}: {', '.join(listed)}.</li>"] if listed else []
+        equal = [escape(row.system) for row in rows if not row.wins + row.losses]
+        lines += [f"<li>Equal on every query: {', '.join(equal)}.</li>"] if equal else []
+        queries = counted(len(both.query_ids), "shared query", "shared queries")
+        head = f"<h3>{escape(name)}, {escape(measure)}, {queries}</h3>"
+        parts.append(f"{head}<ul>{''.join(lines)}</ul>")
+    decided = (
+        f"Significant: {TESTS[test][0]}, two-tailed over the queries that both folders have, p < {ALPHA:g}",
+        f"Correction: {versus.protocol.correction}, for the methods of one data set in one measure",
+        "A query tested in several splits counts once, with the mean of its values",
+    )
+    return "".join(parts) + how_decided(f"{linked(line)}." for line in decided)
+
+
+def _verdict(versus: Versus, measure: str) -> str:
+    """How many methods got significantly better and worse, and the largest change."""
+    test, (a, b) = versus.protocol.tests[0], map(escape, versus.labels)
+    rows = _rows(versus, measure)
+    sure = word("significant", "significantly")
+    if all(row.wins == row.losses == 0 for _, row in rows):
+        who = f"{_pairs(versus, rows)} {_be(len(rows))}"
+        return f"<b>{b} and {a} have the same values</b> in {escape(measure)}: {who} equal on every query."
+    if len(rows) == 1:
+        row = rows[0][1]
+        sign = verdict(row, test)
+        how = {1: f"is {sure} better", -1: f"is {sure} worse", 0: f"does not differ {sure}"}[sign]
+        than = "than in" if sign else "from"
+        return f"<b>{escape(row.system)} {how} in {b} {than} {a}</b>: {_figures(rows[0], versus)}."
+    signs = [verdict(row, test) for _, row in rows]
+    better, worse = signs.count(1), signs.count(-1)
+    same = sum(row.wins == row.losses == 0 for _, row in rows)
+    where = f"in {b} than in {a}"
+    if better and worse:
+        claim = f"Of {_pairs(versus, rows)}, {better:,} {_be(better)} {sure} better {where}"
+        claim += f", {worse:,} {_be(worse)} worse"
+    elif better or worse:
+        how, never = ("better", "worse") if better else ("worse", "better")
+        changed = f"{better or worse:,} of {_pairs(versus, rows)} {_be(better or worse)}"
+        claim = f"{changed} {sure} {how} {where}, none is {never}"
+    else:
+        claim = f"No method is {sure} better or worse {where}"
+    equal = f"; {same:,} {_be(same)} equal on every query" if same else ""
+    largest = max(rows, key=lambda pair: abs(pair[1].difference))
+    who = f"{escape(largest[1].system)}{_where(largest, versus)}"
+    chance = "" if verdict(largest[1], test) else " That may be chance."
+    return f"<b>{claim}</b> in {escape(measure)}{equal}. Largest change: {who}: {_figures(largest, versus)}.{chance}"
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _pairs(versus: Versus, rows: Sequence[tuple[Both, Difference]]) -> str:
+    if len(versus.data) == 1:
+        return counted(len(rows), "method")
+    return f"{len(rows):,} pairs of method and data set"
+
+
+def _where(pair: tuple[Both, Difference], versus: Versus) -> str:
+    return f" on {escape(pair[0].name)}" if len(versus.data) > 1 else ""
+
+
+def _figures(pair: tuple[Both, Difference], versus: Versus) -> str:
+    both, row = pair
+    return figures_of(row, versus.protocol, len(both.differences[row.measure]))
+
+
+def _differences_section(versus: Versus, names: Sequence[str]) -> str:
+    a, b = versus.labels
+    measures = versus.protocol.measures
+    tables = [
+        (place, measures.index(measure), versus_table(rows, measure, versus.protocol, versus.labels, name))
+        for place, (both, name) in enumerate(zip(versus.data, names, strict=True))
+        for measure, rows in both.differences.items()
+        if rows
+    ]
+    return chosen_tables(tables, f"Mean of {b} minus {a}, with {versus.protocol.confidence:.0%} interval")
+
+
+def _by_query(drawn: dict[str, Any]) -> str:
+    has_rankings = any(panel["rankings"] for panel in drawn["data"])
+    click = '<p class="note screen">Click a bar, or press Enter on it, to see both rankings of the query.</p>'
+    plot = figure("queries", "Difference on every query, largest gain first", choose="method")
+    return (click if has_rankings else "") + plot + (side_by_side() if has_rankings else "")
+
+
+def _drawn(versus: Versus, names: Sequence[str]) -> dict[str, Any]:
+    """What the plots show, in the form of a report's."""
+    a, b = versus.labels
+    test = versus.protocol.tests[0]
+    nothing: dict[str, Any] = {key: [] for key in ("criteria", "paths", "health", "curves", "times")}
+    data = [
+        {
+            **nothing,
+            "name": name,
+            "methods": list(both.methods),
+            "measures": list(both.measures),
+            "queries": query_rows(versus.results[1], both.name, both.query_ids),
+            "relevant": [None] * len(both.query_ids),
+            "before": embedded_values(both.before),
+            "values": embedded_values(both.after),
+            "differences": [[difference_row(row, test) for row in both.differences[m]] for m in both.measures],
+            "rankings": _rankings(versus, both),
+        }
+        for both, name in zip(versus.data, names, strict=True)
+    ]
+    methods = list(dict.fromkeys(method for both in versus.data for method in both.methods))
+    return {
+        "methods": methods,
+        "measures": list(versus.protocol.measures),
+        "baseline": a,
+        "before": a,
+        "after": b,
+        "test": TESTS[test][0],
+        "confidence": versus.protocol.confidence,
+        "data": data,
+    }
+
+
+def _rankings(versus: Versus, both: Both) -> dict[str, Any] | None:
+    """The rankings of both folders, each method twice."""
+    place = {query: at for at, query in enumerate(both.query_ids)}
+    merged: dict[int, tuple[str, dict[str, Any]]] = {}
+    for label, results, summary in zip(versus.labels, versus.results, both.summaries, strict=True):
+        for at, (_, ranked) in shown_rankings(results, summary).items():
+            query = place.get(summary.query_ids[at])
+            if query is not None:
+                systems_here = {f"{method}, {label}": rows for method, rows in ranked.items() if method in both.methods}
+                merged.setdefault(query, ("", {}))[1].update(systems_here)
+    gains = abs(both.after[:, 0] - both.before[:, 0])
+    spread = gains.max(axis=0, initial=0.0, where=gains == gains)
+    systems = [
+        (f"{method}, {label}", at, side)
+        for side, label in enumerate(versus.labels)
+        for at, method in enumerate(both.methods)
+    ]
+    kept = by_spread(merged, spread)[: limit_for(len(versus.data))]
+    return embedded(systems, {at: ranked for at, ranked in merged.items() if ranked[1]}, kept, len(both.query_ids))

@@ -10,15 +10,13 @@ import numpy as np
 
 from rankwright.data.order import rank_order
 from rankwright.errors import shown
-from rankwright.serving.rankers import Ranker
+from rankwright.serving.feature_labels import reason
+from rankwright.serving.rankers import ServedRanker
 from rankwright.serving.requests import ExplainRequest, RankRequest, RequestError, SearchRequest
 from rankwright.serving.service import State
-from rankwright.serving.words import reason
 from rankwright.text.index.index import Index
 from rankwright.text.index.view import View
-from rankwright.text.search.snippets import query_words, title_and_snippet
-
-__all__ = ["Answer", "encoded", "explain", "rank", "search"]
+from rankwright.text.search.results import query_words, title_and_snippet
 
 _SNIPPET = 240
 _LONGEST_FIELD = 10_000
@@ -48,14 +46,14 @@ def rank(state: State, request: RankRequest) -> Answer:
     else:
         index, _ = _searchable(state)
         ranker = _chosen(state, request.ranker)
-        docs = np.array([_number(index, one, "documents") for one in request.ids or ()], np.int64)
+        docs = np.array([_number(index, name, "documents") for name in request.ids or ()], np.int64)
         scores = ranker.score_documents(request.query, docs)
     ids = None if request.ids is None else np.array(request.ids)
     order = rank_order(scores, np.array([0, len(scores)]), ids).tolist()
-    told = {"ranker": ranker.name, "scores": scores.tolist(), "order": order}
+    answer = {"ranker": ranker.name, "scores": scores.tolist(), "order": order}
     if request.ids is not None:
-        told["ids"] = [request.ids[at] for at in order]
-    return Answer(encoded(told), ranker.name, len(order))
+        answer["ids"] = [request.ids[at] for at in order]
+    return Answer(encoded(answer), ranker.name, len(order))
 
 
 def search(state: State, request: SearchRequest) -> Answer:
@@ -76,8 +74,8 @@ def search(state: State, request: SearchRequest) -> Answer:
             if is_cut:
                 result.setdefault("cut", []).append(name)
         results.append(result)
-    told = {"query": request.query, "ranker": ranker.name, "unknown": words.unknown, "dropped": words.dropped}
-    return Answer(encoded(told | {"results": results}), ranker.name, len(results))
+    answer = {"query": request.query, "ranker": ranker.name, "unknown": words.unknown, "dropped": words.dropped}
+    return Answer(encoded(answer | {"results": results}), ranker.name, len(results))
 
 
 def explain(state: State, request: ExplainRequest) -> Answer:
@@ -86,23 +84,23 @@ def explain(state: State, request: ExplainRequest) -> Answer:
     ranker = _chosen(state, request.ranker)
     a = _number(index, request.document, "doc")
     b = None if request.against is None else _number(index, request.against, "against")
-    found = ranker.explain(request.query, a, b)
+    explanation = ranker.explain(request.query, a, b)
     ids = (request.document, request.against)
     places = [
         {"id": name, "rank": at, "score": score}
-        for name, at, score in zip(ids, found.ranks, found.scores, strict=False)
+        for name, at, score in zip(ids, explanation.ranks, explanation.scores, strict=False)
     ]
-    told: dict[str, Any] = {"query": request.query, "ranker": ranker.name, "documents": found.n_documents}
-    told |= {"a": places[0], "b": places[1] if b is not None else None, "difference": found.difference}
-    worded = {term.feature: found.words.get(term.feature, term.feature) for term in found.terms}
-    listed = [(worded[term.feature], term.contribution) for term in found.terms if term.contribution]
+    answer: dict[str, Any] = {"query": request.query, "ranker": ranker.name, "documents": explanation.n_documents}
+    answer |= {"a": places[0], "b": places[1] if b is not None else None, "difference": explanation.difference}
+    worded = {term.feature: explanation.words.get(term.feature, term.feature) for term in explanation.terms}
+    listed = [(worded[term.feature], term.contribution) for term in explanation.terms if term.contribution]
     if b is None:
-        other, above = "the mean of the documents found", found.difference > 0
+        other, above = "the mean of the documents found", explanation.difference > 0
     else:
-        other, above = "B", found.ranks[0] < found.ranks[1]
-    told["reason"] = reason(above, found.difference == 0, listed[:_NAMED], other)
+        other, above = "B", explanation.ranks[0] < explanation.ranks[1]
+    answer["reason"] = reason(above, explanation.difference == 0, listed[:_NAMED], other)
     compared = "mean" if b is None else "b"
-    told["contributions"] = [
+    answer["contributions"] = [
         {
             "feature": term.feature,
             "words": worded[term.feature],
@@ -111,9 +109,9 @@ def explain(state: State, request: ExplainRequest) -> Answer:
             compared: term.b,
             "contribution": term.contribution,
         }
-        for term in found.terms
+        for term in explanation.terms
     ]
-    return Answer(encoded(told), ranker.name, len(places))
+    return Answer(encoded(answer), ranker.name, len(places))
 
 
 def _searchable(state: State) -> tuple[Index, View]:
@@ -122,10 +120,10 @@ def _searchable(state: State) -> tuple[Index, View]:
     return state.index, state.view
 
 
-def _chosen(state: State, name: str | None, *, of_features: bool = False) -> Ranker:
-    """The ranker of this name; by default the first that can do what is asked for."""
+def _chosen(state: State, name: str | None, *, of_features: bool = False) -> ServedRanker:
+    """The ranker of this name; by default the first one that can answer the request."""
     if name is None:
-        fitting = (one for one in state.rankers.values() if not of_features or one.facts()["kind"] == "model")
+        fitting = (served for served in state.rankers.values() if not of_features or served.facts()["kind"] == "model")
         ranker = next(fitting, None)
         if ranker is None:
             raise RequestError("there is no model here, only retrieval functions; expected query and documents")
@@ -136,20 +134,20 @@ def _chosen(state: State, name: str | None, *, of_features: bool = False) -> Ran
     return state.rankers[name]
 
 
-def _number(index: Index, name: str, what: str) -> int:
-    found = index.find(name)
-    if found is None:
-        raise RequestError(f"{what}: the index has no document {shown(name)}", 404)
-    return found
+def _number(index: Index, name: str, parameter: str) -> int:
+    doc = index.find(name)
+    if doc is None:
+        raise RequestError(f"{parameter}: the index has no document {shown(name)}", 404)
+    return doc
 
 
 def _fields(index: Index, wanted: tuple[str, ...] | None) -> tuple[str, ...]:
     """The fields to return: texts, if they are stored, and numbers."""
-    known = (*(index.fields if index.has_text else ()), *index.numbers)
+    fields = (*(index.fields if index.has_text else ()), *index.numbers)
     for name in wanted or ():
-        if name not in known:
-            raise RequestError(f"unknown field {shown(name)}; expected some of {', '.join(known) or 'none'}")
-    return known if wanted is None else wanted
+        if name not in fields:
+            raise RequestError(f"unknown field {shown(name)}; expected some of {', '.join(fields) or 'none'}")
+    return fields if wanted is None else wanted
 
 
 def _stored(index: Index, doc: int, name: str) -> tuple[str | float | None, bool]:

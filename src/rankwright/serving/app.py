@@ -11,19 +11,16 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from rankwright.serving import answers
-from rankwright.serving.http import Http, Tell, as_json
-from rankwright.serving.page import page
+from rankwright.serving.http import Http, Notify, as_json, page
 from rankwright.serving.requests import ExplainRequest, Limits, RankRequest, SearchRequest
 from rankwright.serving.service import Service
 from rankwright.serving.work import Unavailable
-
-__all__ = ["make_app"]
 
 Compute = Callable[[], answers.Answer]
 
 
 def make_app(
-    service: Service, limits: Limits | None = None, *, tell: Tell | None = None, hosts: Sequence[str] | None = None
+    service: Service, limits: Limits | None = None, *, notify: Notify | None = None, hosts: Sequence[str] | None = None
 ) -> Starlette:
     """The service as an ASGI application.
 
@@ -33,13 +30,13 @@ def make_app(
         What is served.
     limits : Limits, optional
         Sizes and times.
-    tell : callable, optional
+    notify : callable, optional
         Called with a mapping for each request, for the log.
     hosts : sequence of str, optional
         Names that requests may use for this machine; None for any. On a loopback address this keeps pages of other
         sites from reading answers through a name of their own that leads here.
     """
-    return _Http(service, limits or Limits(), tell or (lambda event: None), hosts).app()
+    return _Http(service, limits or Limits(), notify or (lambda event: None), hosts).app()
 
 
 class _Http(Http):
@@ -47,13 +44,12 @@ class _Http(Http):
 
     known = "/, /health, /version, /search, /explain and /rank"
 
-    def __init__(self, service: Service, limits: Limits, tell: Tell, hosts: Sequence[str] | None) -> None:
-        super().__init__(limits, tell, hosts)
+    def __init__(self, service: Service, limits: Limits, notify: Notify, hosts: Sequence[str] | None) -> None:
+        super().__init__(limits, notify, hosts)
         self._service = service
         self._arriving = 0
 
     def routes(self) -> list[Route]:
-        """The paths, with their handlers."""
         return [
             Route("/", self.handled(self._page)),
             Route("/health", self.handled(self._health)),

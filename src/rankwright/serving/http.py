@@ -1,18 +1,22 @@
 """What applications over HTTP share: errors as one line of JSON, the names of this machine, bodies, headers, the log.
 
-Every answer but the page is one line of JSON, errors too: ``{"error": "…"}``. What a client sent wrong is its 4xx; no
-error shows it anything of the inside.
+Every answer but a page is one line of JSON, errors too: ``{"error": "…"}``. What a client sent wrong is its 4xx; no
+error shows it anything of the inside. A page is one HTML file with its style and script inside, whose policy lets it
+talk to this service only.
 """
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import hashlib
 import ipaddress
 import time
 import traceback
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime
+from functools import cache
+from importlib import resources
 from typing import Any
 
 from starlette.applications import Starlette
@@ -26,9 +30,7 @@ from rankwright.serving.answers import encoded
 from rankwright.serving.requests import Limits, RequestError
 from rankwright.serving.work import Unavailable, Work
 
-__all__ = ["Http", "Tell", "as_json", "local_names"]
-
-Tell = Callable[[dict[str, Any]], None]
+Notify = Callable[[dict[str, Any]], None]
 _RETRY_SECONDS = "1"
 _LOCAL = ("localhost", "127.0.0.1", "[::1]")
 _HEADERS = {
@@ -53,8 +55,8 @@ def local_names(host: str, further: Sequence[str] = ()) -> list[str] | None:
     True
     """
     if host == "localhost" or _is_loopback(host):
-        own = f"[{host}]" if ":" in host else host
-        return list(dict.fromkeys([*_LOCAL, own, *further]))
+        name = f"[{host}]" if ":" in host else host
+        return list(dict.fromkeys([*_LOCAL, name, *further]))
     return list(further) or None
 
 
@@ -72,7 +74,7 @@ class Http:
     ----------
     limits : Limits
         Sizes and times.
-    tell : callable
+    notify : callable
         Called with a mapping for each request, for the log.
     hosts : sequence of str or None
         Names that requests may use for this machine; None for any.
@@ -80,8 +82,8 @@ class Http:
 
     known = ""
 
-    def __init__(self, limits: Limits, tell: Tell, hosts: Sequence[str] | None) -> None:
-        self.limits, self._tell = limits, tell
+    def __init__(self, limits: Limits, notify: Notify, hosts: Sequence[str] | None) -> None:
+        self.limits, self._notify = limits, notify
         self._hosts = None if hosts is None else {name.lower() for name in hosts}
         self.work = Work(limits)
 
@@ -99,17 +101,9 @@ class Http:
 
     def app(self) -> Starlette:
         """The ASGI application."""
-        app = Starlette(
-            routes=self.routes(), exception_handlers={HTTPException: self._not_routed}, lifespan=self._lifespan
-        )
+        app = Starlette(routes=self.routes(), exception_handlers={HTTPException: self._not_routed})
         app.router.redirect_slashes = False
         return app
-
-    @asynccontextmanager
-    async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
-        """The threads end with the application."""
-        yield
-        self.work.close()
 
     def handled(self, handler: Callable[[Request], Awaitable[Response]]) -> Callable[[Request], Awaitable[Response]]:
         """A handler that turns every error into an answer, and logs one line."""
@@ -143,9 +137,9 @@ class Http:
         began = time.monotonic()
         assert isinstance(error, HTTPException)
         path = self.path_of(request)
-        what = {404: f"there is no {shown(path)}; expected {self.known}"}
-        what[405] = f"{path} does not take {shown(request.method)}"
-        message = what.get(error.status_code, str(error.detail))
+        messages = {404: f"there is no {shown(path)}; expected {self.known}"}
+        messages[405] = f"{path} does not take {shown(request.method)}"
+        message = messages.get(error.status_code, str(error.detail))
         response = _error(error.status_code, message)
         response.headers.update(error.headers or {})
         self._log(request, response, began, {"error": message})
@@ -157,7 +151,7 @@ class Http:
         event["method"] = request.method
         event |= {"path": self.path_of(request), "status": response.status_code}
         event |= {"ms": round(1000 * (time.monotonic() - began), 2), **getattr(request.state, "facts", {}), **failed}
-        self._tell(event)
+        self._notify(event)
 
     def _check_host(self, request: Request) -> None:
         if self._hosts is None:
@@ -165,8 +159,8 @@ class Http:
         given = request.headers.get("host", "").lower()
         name = given.rpartition(":")[0] if given.rpartition(":")[2].isdigit() and not given.endswith("]") else given
         if name not in self._hosts:
-            what = f"the Host of the request is {shown(given)}"
-            raise RequestError(f"{what}; expected {', '.join(sorted(self._hosts))}", 421)
+            problem = f"the Host of the request is {shown(given)}"
+            raise RequestError(f"{problem}; expected {', '.join(sorted(self._hosts))}", 421)
 
     async def body(self, request: Request) -> bytes:
         """The body, as far as it is JSON, not too long, and does not take too long."""
@@ -197,3 +191,50 @@ def as_json(body: bytes, status: int = 200) -> Response:
 
 def _error(status: int, message: str) -> Response:
     return as_json(encoded({"error": " ".join(message.split())}), status)
+
+
+_STYLE, _SCRIPT = "/*STYLE*/", "/*SCRIPT*/"
+_HERE = "rankwright.serving"
+SHARED_STYLE = ("rankwright", "shared.css")
+"""The styles of all pages."""
+
+_FILES = ("page.html", "page.css", "lists.css", "elements.js", "state.js", "search.js", "why.js", "keys.js")
+
+
+def page() -> Response:
+    """The search page as an answer, with its policy."""
+    return page_of((SHARED_STYLE, *((_HERE, name) for name in _FILES)))
+
+
+def page_of(files: tuple[tuple[str, str], ...]) -> Response:
+    """A page of several files, each a package and a name: HTML, styles and scripts, in this order."""
+    text, policy = _made(files)
+    return Response(text, media_type="text/html", headers={"Content-Security-Policy": policy})
+
+
+@cache
+def _made(files: tuple[tuple[str, str], ...]) -> tuple[str, str]:
+    """The text of a page, and the policy that allows its own style and script only."""
+    html, style, script = (
+        "\n".join(_asset(*file) for file in files if file[1].endswith(ending)) for ending in (".html", ".css", ".js")
+    )
+    text = html.replace(_STYLE, style).replace(_SCRIPT, script)
+    rules = {
+        "default-src": "'none'",
+        "style-src": _digest(style),
+        "script-src": _digest(script),
+        "connect-src": "'self'",
+        "img-src": "data:",
+        "base-uri": "'none'",
+        "form-action": "'self'",
+        "frame-ancestors": "'none'",
+    }
+    return text, "; ".join(f"{name} {value}" for name, value in rules.items())
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _asset(package: str, name: str) -> str:
+    return resources.files(package).joinpath(name).read_text(encoding="utf-8")

@@ -19,17 +19,15 @@ from rankwright.data.matching import MissingFeaturesError
 from rankwright.errors import InputError, shown
 from rankwright.models.saving import SavedModel
 from rankwright.models.terms import Term, explained_terms
+from rankwright.serving.feature_labels import plain_words
 from rankwright.serving.requests import RankRequest, RequestError, number
-from rankwright.serving.words import plain_words
 from rankwright.text.index.index import Index
 from rankwright.text.search.functions import parse_function
 from rankwright.text.search.learned import LearnedSearch
 from rankwright.text.search.scorer import Scorer, default_analyzer
 
-__all__ = ["Explanation", "FunctionRanker", "ModelRanker", "Ranker"]
-
 Array = npt.NDArray[Any]
-_MOST_VALUES = 1 << 22
+_MAX_VALUES = 1 << 22
 _NAMED = 5
 _LENGTH = "length of the document"
 _WORD = re.compile(r"[^\W_]+")
@@ -61,8 +59,8 @@ class Explanation:
     words: Mapping[str, str]
 
 
-class Ranker(Protocol):
-    """What requests need of a ranker."""
+class ServedRanker(Protocol):
+    """The interface that requests need."""
 
     @property
     def name(self) -> str:
@@ -73,7 +71,7 @@ class Ranker(Protocol):
         """Whether it finds documents of an index."""
 
     def facts(self) -> dict[str, Any]:
-        """What ``/version`` says of it."""
+        """Return what ``/version`` reports about the ranker."""
 
     def search(self, text: str, k: int) -> tuple[Array, Array]:
         """Numbers and scores of the top k documents, best first."""
@@ -109,7 +107,7 @@ class FunctionRanker:
         self.name = str(self._scorer.function)
 
     def facts(self) -> dict[str, Any]:
-        """What ``/version`` says of it."""
+        """Return what ``/version`` reports about the ranker."""
         return {"name": self.name, "kind": "function", "analyzer": self._analyzer}
 
     def search(self, text: str, k: int) -> tuple[Array, Array]:
@@ -144,11 +142,11 @@ class FunctionRanker:
 
     def _words(self, text: str) -> dict[str, str]:
         """The terms of a query as they were written."""
-        found: dict[str, str] = {}
+        labels: dict[str, str] = {}
         for word in _WORD.findall(text):
             for term in self._scorer.view.analyze(word):
-                found.setdefault(term, f"“{word}”")
-        return found
+                labels.setdefault(term, f"“{word}”")
+        return labels
 
 
 class ModelRanker:
@@ -192,7 +190,7 @@ class ModelRanker:
         return ModelRanker(self.name, self._saved, index, self._file, missing_as_zero=self._missing_as_zero)
 
     def facts(self) -> dict[str, Any]:
-        """What ``/version`` says of it."""
+        """Return what ``/version`` reports about the ranker."""
         kind = self._saved.header.get("kind", type(self._model).__name__)
         about = {"method": self._saved.method, "model": kind, "features": self._model.n_features}
         return {"name": self.name, "kind": "model", **about, **self._file}
@@ -241,17 +239,17 @@ class ModelRanker:
 
 
 def _places(docs: Array, a: int, b: int | None, name: str) -> list[int]:
-    """Where the documents are among those found."""
-    found = []
+    """The places of documents among the results."""
+    places = []
     for which, doc in (("doc", a), ("against", b)):
         if doc is None:
             continue
         at = np.flatnonzero(docs == doc)
         if not len(at):
-            what = f"{which} is not among the {len(docs):,} documents that {name} finds for this query"
-            raise RequestError(f"{what}, so it has no rank to explain", 404)
-        found.append(int(at[0]))
-    return found
+            problem = f"{which} is not among the {len(docs):,} documents that {name} finds for this query"
+            raise RequestError(f"{problem}, so it has no rank to explain", 404)
+        places.append(int(at[0]))
+    return places
 
 
 def _explanation(scores: Array, places: Sequence[int], terms: list[Term], words: Mapping[str, str]) -> Explanation:
@@ -261,18 +259,18 @@ def _explanation(scores: Array, places: Sequence[int], terms: list[Term], words:
 
 
 def _table(model: Any, request: RankRequest) -> tuple[Array, dict[int, tuple[Any, ...]]]:
-    """The features of a request in the order of the model's, and the values of columns that hold text."""
+    """The features of a request in the model's order, and the categories of text columns."""
     wanted: tuple[str, ...] = model.names
     rows: list[Any] = request.rows or []
-    if len(rows) * len(wanted) > _MOST_VALUES:
+    if len(rows) * len(wanted) > _MAX_VALUES:
         raise RequestError(f"{len(rows):,} documents × {len(wanted):,} features are too many for one request", 413)
     columns = list(_columns(rows, request.names, wanted))
     _check_width(model, request)
     lacking = [name for name, column in zip(wanted, columns, strict=True) if column is None]
     if lacking and not request.missing_as_zero:
-        some = ", ".join(shown(name) for name in lacking[:_NAMED]) + (" …" if len(lacking) > _NAMED else "")
-        what = f"no document has {len(lacking):,} of the model's {len(wanted):,} features: {some}"
-        raise MissingFeaturesError(f'{what}; to take them as 0, add "missing_as_zero": true')
+        listed = ", ".join(shown(name) for name in lacking[:_NAMED]) + (" …" if len(lacking) > _NAMED else "")
+        problem = f"no document has {len(lacking):,} of the model's {len(wanted):,} features: {listed}"
+        raise MissingFeaturesError(f'{problem}; to take them as 0, add "missing_as_zero": true')
     table, categories = np.zeros((len(rows), len(wanted))), {}
     for at, (name, column) in enumerate(zip(wanted, columns, strict=True)):
         if column is None:
@@ -287,9 +285,9 @@ def _table(model: Any, request: RankRequest) -> tuple[Array, dict[int, tuple[Any
 def _columns(rows: list[Any], names: list[str] | None, wanted: Sequence[str]) -> Iterator[list[Any] | None]:
     """The values of each feature; None if no document has it."""
     if isinstance(rows[0], dict):
-        known = set().union(*rows)
+        names_given = set().union(*rows)
         for name in wanted:
-            yield [row.get(name) for row in rows] if name in known else None
+            yield [row.get(name) for row in rows] if name in names_given else None
         return
     place = {name: at for at, name in enumerate(wanted if names is None else names)}
     for name in wanted:
@@ -306,8 +304,8 @@ def _check_width(model: Any, request: RankRequest) -> None:
 
 
 def _coded(values: Sequence[Any], name: str) -> tuple[list[float], tuple[Any, ...]]:
-    """Texts as the numbers that stand for them, and the different ones."""
+    """Texts as the numbers that stand for them, and the distinct texts."""
     given = [value for value in values if value == value]
-    found, numbers = category_numbers(dict.fromkeys(given), f"feature {shown(name)}")
-    code = dict(zip(found, numbers.tolist(), strict=True))
-    return [code[value] if value == value else NO_CATEGORY for value in values], found
+    categories, numbers = category_numbers(dict.fromkeys(given), f"feature {shown(name)}")
+    code = dict(zip(categories, numbers.tolist(), strict=True))
+    return [code[value] if value == value else NO_CATEGORY for value in values], categories

@@ -12,10 +12,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from rankwright.data.json_text import is_shallow
 from rankwright.errors import shown
-
-__all__ = ["ExplainRequest", "Limits", "RankRequest", "RequestError", "SearchRequest", "json_object"]
+from rankwright.io.json import is_shallow
 
 _LONGEST_ID = 512
 _LONGEST_NAME = 200
@@ -73,11 +71,11 @@ class SearchRequest:
     @classmethod
     def of(cls, given: Sequence[tuple[str, str]], limits: Limits) -> SearchRequest:
         """From the parameters of the address."""
-        found = _parameters(given, ("q", "k", "ranker", "fields"), ("q",))
-        fields = found.get("fields")
+        parameters = _parameters(given, ("q", "k", "ranker", "fields"), ("q",))
+        fields = parameters.get("fields")
         listed = None if fields is None else tuple(part for part in fields.split(",") if part)
-        k = _whole(found.get("k", str(_FEW)), "k", limits.k)
-        return cls(_query(found["q"], "q", limits), k, found.get("ranker"), listed)
+        k = _whole(parameters.get("k", str(_FEW)), "k", limits.k)
+        return cls(_query(parameters["q"], "q", limits), k, parameters.get("ranker"), listed)
 
 
 @dataclass(frozen=True)
@@ -92,10 +90,12 @@ class ExplainRequest:
     @classmethod
     def of(cls, given: Sequence[tuple[str, str]], limits: Limits) -> ExplainRequest:
         """From the parameters of the address."""
-        found = _parameters(given, ("q", "doc", "against", "ranker"), ("q", "doc"))
-        if found["doc"] == found.get("against"):
+        parameters = _parameters(given, ("q", "doc", "against", "ranker"), ("q", "doc"))
+        if parameters["doc"] == parameters.get("against"):
             raise RequestError("doc and against are the same document; expected two")
-        return cls(_query(found["q"], "q", limits), found["doc"], found.get("against"), found.get("ranker"))
+        return cls(
+            _query(parameters["q"], "q", limits), parameters["doc"], parameters.get("against"), parameters.get("ranker")
+        )
 
 
 @dataclass(frozen=True)
@@ -150,18 +150,18 @@ class RankRequest:
         )
 
 
-def _parameters(given: Sequence[tuple[str, str]], known: tuple[str, ...], needed: tuple[str, ...]) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _parameters(given: Sequence[tuple[str, str]], allowed: tuple[str, ...], needed: tuple[str, ...]) -> dict[str, str]:
+    parameters: dict[str, str] = {}
     for name, value in given:
-        if name not in known:
-            raise RequestError(f"unknown parameter {shown(name)}; expected {', '.join(known)}")
-        if name in found:
+        if name not in allowed:
+            raise RequestError(f"unknown parameter {shown(name)}; expected {', '.join(allowed)}")
+        if name in parameters:
             raise RequestError(f"duplicate parameter {name}")
-        found[name] = value
+        parameters[name] = value
     for name in needed:
-        if name not in found:
+        if name not in parameters:
             raise RequestError(f"no parameter {name}; expected {', '.join(needed)}")
-    return found
+    return parameters
 
 
 def _query(text: Any, name: str, limits: Limits) -> str:
@@ -178,34 +178,34 @@ def _encodable(text: str, name: str) -> str:
     return text
 
 
-def _whole(text: str, name: str, most: int) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= most):
-        raise RequestError(f"{name} is {shown(text)}; expected a whole number from 1 to {most:,}")
+def _whole(text: str, name: str, maximum: int) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) < 10 and 1 <= int(text) <= maximum):
+        raise RequestError(f"{name} is {shown(text)}; expected a whole number from 1 to {maximum:,}")
     return int(text)
 
 
-def json_object(body: bytes, known: tuple[str, ...]) -> dict[str, Any]:
+def json_object(body: bytes, allowed: tuple[str, ...]) -> dict[str, Any]:
     """The object that a body holds, with no other names than these."""
-    return _object(_parsed(body), "the body", known)
+    return _object(_parsed(body), "the body", allowed)
 
 
 def _parsed(body: bytes) -> Any:
     try:
-        found = json.loads(body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
+        value = json.loads(body.decode("utf-8"), object_pairs_hook=_unique, parse_constant=_no_constant)
     except RecursionError:
         raise RequestError("the body is nested too deeply") from None
     except ValueError as error:  # text that is not UTF-8, not JSON, or a number of thousands of digits
         raise RequestError(f"the body is not JSON in UTF-8: {' '.join(str(error).split())[:200]}") from None
-    if not is_shallow(found):
+    if not is_shallow(value):
         raise RequestError("the body is nested too deeply")
-    return found
+    return value
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise RequestError(f"duplicate name {shown(_twice(name for name, _ in pairs))} in an object")
-    return found
+    return members
 
 
 def _twice(names: Iterable[str]) -> str:
@@ -217,12 +217,12 @@ def _no_constant(name: str) -> Any:
     raise RequestError(f"{name} is not a number of JSON; expected finite numbers, null where one is missing")
 
 
-def _object(value: Any, what: str, known: tuple[str, ...]) -> dict[str, Any]:
+def _object(value: Any, holder: str, allowed: tuple[str, ...]) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise RequestError(f"{what} is a JSON {_kind(value)}; expected an object with {', '.join(known)}")
+        raise RequestError(f"{holder} is a JSON {_kind(value)}; expected an object with {', '.join(allowed)}")
     for name in value:
-        if name not in known:
-            raise RequestError(f"{what} has the unknown name {shown(name)}; expected {', '.join(known)}")
+        if name not in allowed:
+            raise RequestError(f"{holder} has the unknown name {shown(name)}; expected {', '.join(allowed)}")
     return value
 
 
@@ -231,25 +231,25 @@ def _kind(value: Any) -> str:
     return kinds.get(type(value), "number")
 
 
-def _listed(value: Any, what: str, most: int) -> list[Any]:
+def _listed(value: Any, name: str, maximum: int) -> list[Any]:
     if not isinstance(value, list) or not value:
-        raise RequestError(f"{what} is {shown(value)}; expected a list of at least one document")
-    if len(value) > most:
-        raise RequestError(f"{what} has {len(value):,} documents; expected at most {most:,}", 413)
+        raise RequestError(f"{name} is {shown(value)}; expected a list of at least one document")
+    if len(value) > maximum:
+        raise RequestError(f"{name} has {len(value):,} documents; expected at most {maximum:,}", 413)
     return value
 
 
-def _ids(value: Any, what: str, size: int) -> list[str]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
-        raise RequestError(f"{what} is {shown(value)}; expected a list of strings")
+def _ids(value: Any, name: str, size: int) -> list[str]:
+    if not isinstance(value, list) or not all(isinstance(id_, str) for id_ in value):
+        raise RequestError(f"{name} is {shown(value)}; expected a list of strings")
     if len(value) != size:
-        raise RequestError(f"{what} has {len(value):,} entries; expected one for each of {size:,} documents")
+        raise RequestError(f"{name} has {len(value):,} entries; expected one for each of {size:,} documents")
     if max(map(len, value), default=0) > _LONGEST_ID:
-        raise RequestError(f"{what} has an id of more than {_LONGEST_ID} characters")
+        raise RequestError(f"{name} has an id of more than {_LONGEST_ID} characters")
     if len(set(value)) < size:
-        raise RequestError(f"duplicate document {shown(_twice(value))} in {what}")
-    for one in value:
-        _encodable(one, what)
+        raise RequestError(f"duplicate document {shown(_twice(value))} in {name}")
+    for id_ in value:
+        _encodable(id_, name)
     return value
 
 
@@ -272,8 +272,8 @@ def _features(value: Any, limits: Limits) -> tuple[list[str] | None, list[Any]]:
     rows = _listed(value, "features", limits.documents)
     for at, row in enumerate(rows):
         if not isinstance(row, Mapping):
-            what = 'an object of features by name; rows without names go into {"names": …, "rows": …}'
-            raise RequestError(f"document {at} (from 0) of features is {shown(row)}; expected {what}")
+            expected = 'an object of features by name; rows without names go into {"names": …, "rows": …}'
+            raise RequestError(f"document {at} (from 0) of features is {shown(row)}; expected {expected}")
     return None, rows
 
 
@@ -284,10 +284,10 @@ def number(value: Any, feature: str, row: int) -> float | str:
     if isinstance(value, str):
         return _encodable(value, f"feature {shown(feature, _LONGEST_NAME)}")
     try:
-        found = math.nan if isinstance(value, bool | list | dict) else float(value)
+        finite = math.nan if isinstance(value, bool | list | dict) else float(value)
     except OverflowError:
-        found = math.inf
-    if not math.isfinite(found):
-        what = f"feature {shown(feature, _LONGEST_NAME)} of document {row} (from 0) is {shown(value)}"
-        raise RequestError(f"{what}; expected a finite number, or null if it is missing")
-    return found
+        finite = math.inf
+    if not math.isfinite(finite):
+        problem = f"feature {shown(feature, _LONGEST_NAME)} of document {row} (from 0) is {shown(value)}"
+        raise RequestError(f"{problem}; expected a finite number, or null if it is missing")
+    return finite

@@ -21,8 +21,6 @@ from starlette.applications import Starlette
 from rankwright.errors import InputError
 from rankwright.serving.service import Service
 
-__all__ = ["bind", "json_lines", "serve"]
-
 _CONNECTIONS = 1000
 _BACKLOG = 256
 _KEEP_ALIVE = 5
@@ -34,8 +32,8 @@ def bind(host: str, port: int) -> socket.socket:
     It knows its protocol: asyncio turns Nagle's algorithm off only then, and answers took 40 ms longer with it.
     """
     try:
-        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-        family, kind, protocol, _, address = found[0]
+        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        family, kind, protocol, _, address = addresses[0]
         bound = socket.socket(family, kind, protocol)
     except OSError as error:
         raise InputError(f"--host is {host!r}, which is no address of this machine: {error.strerror}") from None
@@ -60,7 +58,7 @@ def json_lines(quiet: bool) -> Callable[[dict[str, Any]], None]:
     """A log on standard error: one line of JSON per event; if ``quiet``, no requests that succeeded."""
     lock = threading.Lock()
 
-    def tell(event: dict[str, Any]) -> None:
+    def notify(event: dict[str, Any]) -> None:
         if quiet and event.get("status", 500) < 500:
             return
         line = json.dumps({"time": datetime.now(UTC).isoformat(timespec="milliseconds")} | event)
@@ -68,14 +66,14 @@ def json_lines(quiet: bool) -> Callable[[dict[str, Any]], None]:
             sys.stderr.write(line + "\n")
             sys.stderr.flush()
 
-    return tell
+    return notify
 
 
 def serve(
     app: Starlette,
     service: Service | None,
     bound: socket.socket,
-    tell: Callable[[dict[str, Any]], None],
+    notify: Callable[[dict[str, Any]], None],
     *,
     ready: Callable[[str], None],
     seconds: float,
@@ -89,7 +87,7 @@ def serve(
         The application and what it serves; without a service, SIGHUP is not for us.
     bound : socket
         See :func:`bind`.
-    tell : callable
+    notify : callable
         The log.
     ready : callable
         Called with the address once requests are taken.
@@ -112,12 +110,12 @@ def serve(
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=max(1, round(seconds) + 1),
     )
-    with _logged(tell), _reloading(service):
+    with _logged(notify), _reloading(service):
         asyncio.run(_Server(config, ready, stop).serve(sockets=[bound]))
 
 
 class _Server(uvicorn.Server):
-    """Says when it is ready; ends without raising the signal again, as an end that was asked for is no error."""
+    """Reports when it is ready, and ends without raising the signal again: an end that was asked for is no error."""
 
     def __init__(
         self, config: uvicorn.Config, ready: Callable[[str], None], stop: threading.Event | None = None
@@ -140,7 +138,7 @@ class _Server(uvicorn.Server):
 
 @contextlib.contextmanager
 def _reloading(service: Service | None) -> Iterator[None]:
-    """SIGHUP has all files loaded again."""
+    """SIGHUP makes the service load all files again."""
     if service is None or not hasattr(signal, "SIGHUP") or threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -152,12 +150,12 @@ def _reloading(service: Service | None) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _logged(tell: Callable[[dict[str, Any]], None]) -> Iterator[None]:
-    """What uvicorn has to say goes into the same log."""
+def _logged(notify: Callable[[dict[str, Any]], None]) -> Iterator[None]:
+    """Uvicorn's messages go into the same log."""
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
-            tell({"event": "server", "error": record.getMessage()})
+            notify({"event": "server", "error": record.getMessage()})
 
     logger, handler = logging.getLogger("uvicorn"), Handler(logging.WARNING)
     before = logger.propagate

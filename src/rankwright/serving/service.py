@@ -1,6 +1,7 @@
 """Which files are served, and what becomes of new ones: loaded and checked aside, then put in place in one step.
 
-A request takes the state once and keeps it, so requests in flight finish with the models they began with.
+Index, rankers and problems are one immutable value, replaced by one assignment. A request takes it once and keeps it:
+nothing is locked while requests are answered, and those in flight finish with the models they began with.
 """
 
 from __future__ import annotations
@@ -21,14 +22,12 @@ import rankwright
 from rankwright.data.matching import MissingFeaturesError
 from rankwright.errors import InputError, shown
 from rankwright.models.saving import load_model
-from rankwright.serving.rankers import FunctionRanker, ModelRanker, Ranker
+from rankwright.serving.rankers import FunctionRanker, ModelRanker, ServedRanker
 from rankwright.serving.requests import RankRequest
 from rankwright.text.index.contents import INDEX
 from rankwright.text.index.index import Index
 from rankwright.text.index.view import View
 from rankwright.text.search.scorer import default_analyzer
-
-__all__ = ["Service", "State"]
 
 Stamp = tuple[int, int, int]
 _INDEX = "the index"  # among the names of models; they are stems, so one of this name would only share its place
@@ -47,7 +46,7 @@ class State:
         The documents.
     view : View or None
         The view that finds words to mark in snippets.
-    rankers : mapping of str to Ranker
+    rankers : mapping of str to ServedRanker
         The rankers by name, in the order in which they were given.
     analyze : callable
         Maps a word to its terms, as the view does; it remembers words.
@@ -57,7 +56,7 @@ class State:
 
     index: Index | None
     view: View | None
-    rankers: Mapping[str, Ranker]
+    rankers: Mapping[str, ServedRanker]
     analyze: Callable[[str], list[str]] = str.split
     problems: Mapping[str, str] = field(default_factory=dict)
 
@@ -77,7 +76,7 @@ class Service:
         Analyser of the retrieval functions and snippets.
     missing_as_zero : bool
         Whether features of a model that the index cannot give are 0; otherwise they are an error.
-    tell : callable, optional
+    notify : callable, optional
         Called with a mapping for each event: a model was loaded, a file is broken.
     """
 
@@ -89,12 +88,12 @@ class Service:
         *,
         analyzer: str | None = None,
         missing_as_zero: bool = False,
-        tell: Callable[[dict[str, Any]], None] | None = None,
+        notify: Callable[[dict[str, Any]], None] | None = None,
     ) -> None:
         self._folder = None if index is None else Path(index)
         self._models = _named(models)
         self._functions, self._analyzer, self._missing_as_zero = tuple(functions), analyzer, missing_as_zero
-        self._tell = tell or (lambda event: None)
+        self._notify = notify or (lambda event: None)
         self._stamps: dict[str, Stamp | None] = {}
         self._loading = threading.Lock()
         self._wake, self._ended = threading.Event(), threading.Event()
@@ -124,7 +123,7 @@ class Service:
                 try:
                     self.reload(force=forced)
                 except Exception as error:  # a bug must not end the thread: the next file may be a good one
-                    self._tell({"event": "not loaded", "error": f"{type(error).__name__}: {error}"})
+                    self._notify({"event": "not loaded", "error": f"{type(error).__name__}: {error}"})
 
         threading.Thread(target=look, name="rankwright-reload", daemon=True).start()
 
@@ -149,13 +148,13 @@ class Service:
     def version(self) -> dict[str, Any]:
         """What ``/version`` says: the package, the rankers and the index."""
         index = self.state.index
-        told: dict[str, Any] = {"version": rankwright.__version__}
-        told["rankers"] = [ranker.facts() for ranker in self.state.rankers.values()]
-        told["index"] = None
+        facts: dict[str, Any] = {"version": rankwright.__version__}
+        facts["rankers"] = [ranker.facts() for ranker in self.state.rankers.values()]
+        facts["index"] = None
         if index is not None:
-            told["index"] = {"name": index.path.name, "documents": index.n_docs, "tokens": index.n_tokens}
-            told["index"] |= {"fields": index.fields, "numbers": list(index.numbers), "bytes": index.n_bytes}
-        return told
+            facts["index"] = {"name": index.path.name, "documents": index.n_docs, "tokens": index.n_tokens}
+            facts["index"] |= {"fields": index.fields, "numbers": list(index.numbers), "bytes": index.n_bytes}
+        return facts
 
     def health(self) -> dict[str, Any]:
         """What ``/health`` says: ``ok``, or ``stale`` if a file on disk cannot be loaded."""
@@ -167,13 +166,13 @@ class Service:
         if self._folder is not None:
             self._is_new(_INDEX, self._folder / INDEX.header, True)
             index = Index.open(self._folder)
-        rankers: dict[str, Ranker] = {}
+        rankers: dict[str, ServedRanker] = {}
         for name, path in self._models.items():
             self._is_new(name, path, True)
             rankers[name] = self._loaded(name, path, index)
         return self._state(index, rankers, {})
 
-    def _state(self, index: Index | None, models: dict[str, Ranker], problems: dict[str, str]) -> State:
+    def _state(self, index: Index | None, models: dict[str, ServedRanker], problems: dict[str, str]) -> State:
         """A state with these models, and the rankers that need no file."""
         if index is None:
             return State(None, None, models, problems=problems)
@@ -187,7 +186,7 @@ class Service:
         return State(index, view, rankers, lru_cache(_WORDS)(view.analyze), problems)
 
     def _is_new(self, name: str, path: Path, force: bool) -> bool:
-        """Whether a file is another one than when it was last looked at."""
+        """Whether a file has changed since it was last looked at."""
         stamp = _stamp(path)
         if not force and self._stamps.get(name) == stamp:
             return False
@@ -195,7 +194,7 @@ class Service:
         return True
 
     def _new_index(self) -> Index | None:
-        """The index on disk, if it is another one and can be used."""
+        """The index on disk, if it has changed and can be used."""
         if self._folder is None or not self._is_new(_INDEX, self._folder / INDEX.header, False):
             return None
         try:
@@ -208,7 +207,7 @@ class Service:
         """Put new models and a new index in place, if there is one; a broken model is replaced by what it was."""
         began, old, problems = time.monotonic(), self.state, dict(self.state.problems)
         used = old.index if index is None else index
-        models: dict[str, Ranker] = {}
+        models: dict[str, ServedRanker] = {}
         for name, path in self._models.items():
             before = old.rankers[name]
             assert isinstance(before, ModelRanker)
@@ -241,17 +240,17 @@ class Service:
             self.state = replace(old, rankers={**old.rankers, **models}, problems=problems)
         loaded = [name for name in changed if name not in problems]
         if loaded or index is not None:
-            what = {"event": "loaded", "rankers": loaded, "index": index is not None}
-            self._tell({**what, "ms": round(1000 * (time.monotonic() - began), 1)})
+            event = {"event": "loaded", "rankers": loaded, "index": index is not None}
+            self._notify({**event, "ms": round(1000 * (time.monotonic() - began), 1)})
 
     def _keep(self, name: str, path: Path, error: BaseException) -> dict[str, str]:
-        """Stay with what is loaded, and say why; returns all problems."""
-        what = (
+        """Keep serving what is loaded, and record why; returns all problems."""
+        reason = (
             error.message if isinstance(error, InputError) else getattr(error, "strerror", None) or "not enough memory"
         )
-        problems = {**self.state.problems, name: " ".join(str(what).split())}
+        problems = {**self.state.problems, name: " ".join(str(reason).split())}
         self.state = replace(self.state, problems=problems)
-        self._tell({"event": "not loaded", "name": name, "file": path.name, "error": problems[name]})
+        self._notify({"event": "not loaded", "name": name, "file": path.name, "error": problems[name]})
         return problems
 
     def _loaded(self, name: str, path: Path, index: Index | None) -> ModelRanker:
@@ -274,25 +273,25 @@ class Service:
 
 def _named(models: Sequence[str | Path]) -> dict[str, Path]:
     """Model files by the stems of their names."""
-    found: dict[str, Path] = {}
-    for one in map(Path, models):
-        if one.stem in found:
-            raise InputError(f"two models have the name {shown(one.stem)}; expected files of different names", one)
-        found[one.stem] = one
-    return found
+    paths: dict[str, Path] = {}
+    for path in map(Path, models):
+        if path.stem in paths:
+            raise InputError(f"two models have the name {shown(path.stem)}; expected files of different names", path)
+        paths[path.stem] = path
+    return paths
 
 
 def _stamp(path: Path) -> Stamp | None:
-    """What tells a new file from an old one; None if there is none."""
+    """Identifies the content of a file: another stamp, another file; None if there is no file."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_ino, found.st_size
+    return status.st_mtime_ns, status.st_ino, status.st_size
 
 
-def _try_out(ranker: Ranker, index: Index | None) -> None:
-    """Use a ranker as requests do: what it compiles is ready then, and a model that cannot score is found out."""
+def _try_out(ranker: ServedRanker, index: Index | None) -> None:
+    """Use a ranker as requests do: its code is compiled afterwards, and a model that cannot score is noticed."""
     if index is None or not ranker.can_search:
         row = [0.0] * int(ranker.facts()["features"])
         ranker.score_rows(RankRequest(ranker.name, None, [row, row], None, None, False))

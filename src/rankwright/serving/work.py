@@ -1,61 +1,28 @@
-"""Work for threads, with limits: so many jobs at a time, so many waiting, so many seconds for each.
+"""Work for threads, with limits: N jobs at a time, N waiting, N seconds for each.
 
-Python cannot end a thread. A job that runs out of time is given up: its request is answered, another thread takes its
-place, and the thread itself ends with the job. There are at most as many given-up jobs as there are threads; beyond
-that no thread is replaced until one of them ends, and requests are turned away.
+Python cannot end a thread. A job that runs out of time is abandoned: its request is answered, and its place is free for
+another one, while the thread ends with the job. There are at most as many abandoned jobs as there are places; the place
+of a further one stays taken until the job ends, and requests are turned away.
 """
 
 from __future__ import annotations
 
 import asyncio
-import queue
+import contextlib
 import threading
-import time
-from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from rankwright.serving.requests import Limits, RequestError
-
-__all__ = ["Unavailable", "Work"]
 
 Result = TypeVar("Result")
 
 
 class Unavailable(RequestError):
-    """A request that is turned away or given up for lack of time; the client may try again."""
+    """A request that is turned away or abandoned for lack of time; the client may try again."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message, 503)
-
-
-@dataclass(eq=False)
-class _Job:
-    """A function to call in a thread, and where its result goes."""
-
-    call: Callable[[], Any]
-    loop: asyncio.AbstractEventLoop
-    result: asyncio.Future[Any]
-    given_up: bool = False
-
-    def run(self) -> None:
-        try:
-            value, error = self.call(), None
-        except BaseException as raised:
-            value, error = None, raised
-        try:
-            self.loop.call_soon_threadsafe(self._finish, value, error)
-        except RuntimeError:
-            return  # the loop is closed: nobody waits any more
-
-    def _finish(self, value: Any, error: BaseException | None) -> None:
-        if self.result.done():
-            return
-        if error is None:
-            self.result.set_result(value)
-        else:
-            self.result.set_exception(error)
 
 
 class Work:
@@ -69,12 +36,9 @@ class Work:
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
-        self._jobs: queue.SimpleQueue[_Job | None] = queue.SimpleQueue()
-        self._free = limits.threads
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._given_up = 0
-        for _ in range(limits.threads):
-            self._start_thread()
+        self._places = asyncio.Semaphore(limits.threads)
+        self._waiting = 0
+        self._abandoned = 0
 
     async def run(self, call: Callable[[], Result]) -> Result:
         """The result of a function, called in a thread.
@@ -84,90 +48,65 @@ class Work:
         Unavailable
             If too many requests wait already, or time is up.
         """
-        ends = time.monotonic() + self._limits.seconds
-        await self._place(ends)
-        loop = asyncio.get_running_loop()
-        job = _Job(call, loop, loop.create_future())
-        self._jobs.put(job)
-        try:
-            async with asyncio.timeout(max(ends - time.monotonic(), 0)):
-                found: Result = await asyncio.shield(job.result)
-        except TimeoutError:
-            if job.result.done():  # by a TimeoutError of its own
-                self._release()
-                raise
-            self._give_up(job)
-            raise Unavailable(f"the request took longer than {self._limits.seconds:g} seconds") from None
-        except asyncio.CancelledError:
-            self._give_up(job)
-            raise
-        except BaseException:
-            self._release()
-            raise
-        self._release()
-        return found
-
-    def close(self) -> None:
-        """Let idle threads end."""
-        for _ in range(self._limits.threads):
-            self._jobs.put(None)
-
-    async def _place(self, ends: float) -> None:
-        """Wait for a free thread."""
-        if self._free:
-            self._free -= 1
-            return
-        if len(self._waiting) >= self._limits.waiting:
+        loop, seconds = asyncio.get_running_loop(), self._limits.seconds
+        deadline = loop.time() + seconds
+        if self._places.locked() and self._waiting >= self._limits.waiting:
             raise Unavailable("too many requests at a time; try again later")
-        turn = asyncio.get_running_loop().create_future()
-        self._waiting.append(turn)
+        self._waiting += 1
         try:
-            async with asyncio.timeout(max(ends - time.monotonic(), 0)):
-                await turn
-        except BaseException as error:
-            if turn in self._waiting:
-                self._waiting.remove(turn)
-            elif turn.done() and not turn.cancelled():  # its turn came at the last moment
-                self._release()
-            if isinstance(error, TimeoutError):
-                raise Unavailable(f"no thread was free for {self._limits.seconds:g} seconds; try again later") from None
-            raise
+            async with asyncio.timeout_at(deadline):
+                await self._places.acquire()
+        except TimeoutError:
+            raise Unavailable(f"no thread was free for {seconds:g} seconds; try again later") from None
+        finally:
+            self._waiting -= 1
+        result: asyncio.Future[Result] = loop.create_future()
+        # A thread of its own (35 µs), not one of a pool (anyio's, or an executor's): Python waits for those when it
+        # exits, so one stuck request would keep the service from ending.
+        arguments = (call, loop, result)
+        threading.Thread(target=_compute, args=arguments, name="rankwright-serve", daemon=True).start()
+        try:
+            async with asyncio.timeout_at(deadline) as time_limit:
+                return await asyncio.shield(result)
+        except TimeoutError:
+            if not time_limit.expired():  # a TimeoutError of the call's own
+                raise
+            raise Unavailable(f"the request took longer than {seconds:g} seconds") from None
+        finally:
+            self._leave(result)
 
-    def _release(self) -> None:
-        """Hand a free thread to the request that has waited longest."""
-        while self._waiting:
-            turn = self._waiting.popleft()
-            if not turn.done():
-                turn.set_result(None)
-                return
-        self._free += 1
-
-    def _give_up(self, job: _Job) -> None:
-        """Leave a job to itself; another thread takes its place unless too many are left already."""
-        self._given_up += 1
-        replaced = self._given_up <= self._limits.threads
-        job.given_up = replaced
-        if replaced:
-            self._start_thread()
-            self._release()
+    def _leave(self, result: asyncio.Future[Any]) -> None:
+        """Free the place of a job that has ended, or abandon the job."""
+        if result.done():
+            self._places.release()
+            return
+        self._abandoned += 1
+        is_replaced = self._abandoned <= self._limits.threads
+        if is_replaced:
+            self._places.release()
 
         def ended(_: asyncio.Future[Any]) -> None:
-            self._given_up -= 1
-            if not job.result.cancelled():
-                job.result.exception()  # looked at, so that asyncio does not complain
-            if not replaced:
-                self._release()
+            self._abandoned -= 1
+            if not result.cancelled():
+                result.exception()  # looked at, so that asyncio does not complain
+            if not is_replaced:
+                self._places.release()
 
-        job.result.add_done_callback(ended)
+        result.add_done_callback(ended)
 
-    def _start_thread(self) -> None:
-        threading.Thread(target=self._serve, name="rankwright-serve", daemon=True).start()
 
-    def _serve(self) -> None:
-        while True:
-            job = self._jobs.get()
-            if job is None:
-                return
-            job.run()
-            if job.given_up:
-                return
+def _compute(call: Callable[[], Any], loop: asyncio.AbstractEventLoop, result: asyncio.Future[Any]) -> None:
+    value, error = None, None
+    try:
+        value = call()
+    except BaseException as raised:
+        error = raised
+
+    def settle() -> None:
+        if error is None:
+            result.set_result(value)
+        else:
+            result.set_exception(error)
+
+    with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
+        loop.call_soon_threadsafe(settle)

@@ -10,8 +10,6 @@ from numba import njit
 
 from rankwright.models.products import FASTMATH
 
-__all__ = ["add_products", "dot", "newton_direction", "orthonormal", "product", "solve_in_place", "working_space"]
-
 Array = npt.NDArray[Any]
 _FEW = 64  # rows that fit the nearest cache
 
@@ -37,7 +35,7 @@ def solve_in_place(A: Any, x: Any, n: int) -> None:
         for j in range(i):
             p = A[j]
             a = b = c = d = 0.0
-            for k in range(j):
+            for k in range(j):  # nothing is written here, so this is vectorised without checks of overlap
                 a += m0[k] * p[k]
                 b += m1[k] * p[k]
                 c += m2[k] * p[k]

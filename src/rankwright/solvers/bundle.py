@@ -20,8 +20,6 @@ import numpy.typing as npt
 from rankwright.solvers.metric import FLAT, shape_of
 from rankwright.solvers.planes import PlaneBook
 
-__all__ = ["Check", "Objective", "Solution", "solve"]
-
 Array = npt.NDArray[Any]
 _DAMPING = 0.4  # share of the curvature seen that is assumed for the next step
 _LEAST_DAMPING = 0.1  # of the last one
@@ -255,5 +253,4 @@ class _Centre:
 
     @property
     def value(self) -> float:
-        """The objective."""
         return 0.5 * float(self.w @ self.w) + self.hinge

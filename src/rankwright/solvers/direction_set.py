@@ -6,9 +6,9 @@ current point, and angles are measured by how much scores differ, u · S v with 
 
 From a start the search looks around on the half circle towards the least-squares fit of what documents are worth, then
 climbs along arcs: the axes, the direction of the last round, and random directions. From the best point found it leaps
-to a point nearby and climbs again. On the whole the value is smooth near its best point; what makes one point better
-than the next is chance, which averages out over independent parts: the more of them, the shorter the arcs and leaps.
-With two components the sphere is a circle, which is searched completely: the result is the optimum.
+to a point nearby and climbs again. The value is smooth near its best point apart from noise, which averages out over
+independent parts: the more of them, the shorter the arcs and leaps. With two components the sphere is a circle, which
+is searched completely: the result is the optimum.
 """
 
 from __future__ import annotations
@@ -30,30 +30,29 @@ _SHORTEST, _LONGEST = np.deg2rad(2.0), np.pi / 2
 _LOOKS = np.deg2rad([-60.0, -30.0, 30.0, 60.0])
 _LEAP = (0.3, 1.2)  # least and greatest, in half arcs
 _LINES = 20  # per component, from a start or after a leap
-_FLAT = 1e-9  # a direction this close to the weights leads nowhere
+_FLAT = 1e-9  # directions this close to the weights are useless
 
 
 class Piece(Protocol):
-    """A part of a line on which the value is constant."""
+    """A stretch of a line on which the value is constant."""
 
     @property
-    def value(self) -> float:
-        """The value there."""
+    def value(self) -> float: ...
 
     def inside(self) -> Iterator[tuple[float, float]]:
         """Some points (c, s) of it: weights c · base + s · step."""
 
 
 class ValueOnLines(Protocol):
-    """What the search needs from the value it maximises; components are the rows of a table."""
+    """The value that the search maximises; components are the rows of a table."""
 
     @property
     def targets(self) -> Array:
-        """What every document is worth: good scores correlate with it."""
+        """The worth of every document: good scores correlate with it."""
 
     @property
     def n_effective(self) -> float:
-        """How many independent parts of equal weight the value is the mean of."""
+        """The number of independent, equally weighted terms that the value is the mean of."""
 
     def spread(self, components: Array) -> Array:
         """Covariances of the components where their differences matter."""
@@ -65,7 +64,7 @@ class ValueOnLines(Protocol):
         """Points (cos, sin) of an arc, close enough to each other for a fast search."""
 
     def widest_best(self, components: Array, base: Array, step: Array, ends: Array) -> Piece:
-        """Where the value is highest between the ends: the widest such piece."""
+        """The widest stretch between the ends on which the value is highest."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,8 +113,6 @@ def direction_set_search(
 
 
 class _Search:
-    """The state of a search."""
-
     def __init__(
         self,
         components: Array,
@@ -128,8 +125,8 @@ class _Search:
         self.n_components = len(self._components)
         self._spread = measure.spread(self._components)
         variances, axes = np.linalg.eigh(self._spread)
-        seen = variances > 1e-12 * variances.max(initial=0.0)
-        self._even = axes[:, seen] / np.sqrt(variances[seen])  # makes random directions even
+        varies = variances > 1e-12 * variances.max(initial=0.0)
+        self._even = axes[:, varies] / np.sqrt(variances[varies])  # makes random directions even
         towards = np.einsum("ik,k->i", self._components, measure.targets)
         self._towards = self._even @ (self._even.T @ towards)
         arc = float(np.clip(_ARC / np.sqrt(max(measure.n_effective, 1.0)), _SHORTEST, _LONGEST))
@@ -175,10 +172,10 @@ class _Search:
 
     def _rounds(self) -> None:
         """Climb round after round while some direction leads higher."""
-        failed, most = 0, self.n_lines + _LINES * self.n_components
+        failed, limit = 0, self.n_lines + _LINES * self.n_components
         for direction in self._directions():
             failed = 0 if self._move(direction, self._ends) else failed + 1
-            if failed > self.n_components or self.n_lines >= most:
+            if failed > self.n_components or self.n_lines >= limit:
                 return
 
     def _directions(self) -> Iterator[Array]:
@@ -208,25 +205,25 @@ class _Search:
         return side / length if length > _FLAT * self._length(direction) else None
 
     def _move(self, direction: Array, ends: Array) -> bool:
-        """Move to the best point of an arc both ways in a direction; return whether it is higher."""
+        """Move to the best point of an arc both ways in a direction; returns whether it is higher."""
         side = self._side(self._weights, direction)
         if side is None:
             return False
         self.n_lines += 1
         if self._progress is not None:
             self._progress(self.n_lines)
-        found = self._measure.widest_best(self._components, self._weights, side, ends)
-        if found.value <= self._value + _GAIN:
+        piece = self._measure.widest_best(self._components, self._weights, side, ends)
+        if piece.value <= self._value + _GAIN:
             return False
-        before, weights = self._value, self._weights
-        for c, s in found.inside():
+        old_value, weights = self._value, self._weights
+        for c, s in piece.inside():
             self._try(c * weights + s * side)
-            if self._value >= found.value - _GAIN:
+            if self._value >= piece.value - _GAIN:
                 break
-        return self._value > before
+        return self._value > old_value
 
     def _try(self, weights: Array) -> None:
-        """Move there if it is higher, beyond rounding."""
+        """Move there if it is higher by more than rounding."""
         if weights.any():
             weights = self._unit(weights)
             value = self._measure.value_of(self._components, weights)

@@ -22,8 +22,6 @@ from scipy import sparse
 
 from rankwright.models.products import add_listed_rows, kernel_form
 
-__all__ = ["FeatureLearner"]
-
 Array = npt.NDArray[Any]
 _TASK_ROWS = 8192
 _CHUNK_VALUES = 1 << 16  # in float64 at a time
@@ -101,9 +99,9 @@ class FeatureLearner:
         form, total = kernel_form(self._X), np.zeros(self._X.shape[1])
 
         def add(task: tuple[int, int]) -> Array:
-            own = np.zeros(self._X.shape[1])
-            _sums(form, self._rows[slice(*task)], residuals[slice(*task)], own)
-            return own
+            sums = np.zeros(self._X.shape[1])
+            _sums(form, self._rows[slice(*task)], residuals[slice(*task)], sums)
+            return sums
 
         for part in each(add, self._tasks):
             total += part

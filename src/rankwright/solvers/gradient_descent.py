@@ -18,8 +18,6 @@ import numpy.typing as npt
 
 from rankwright.solvers.bundle import Check, Objective, Solution
 
-__all__ = ["descend"]
-
 Array = npt.NDArray[Any]
 _LOOK_BACK = 10  # passes
 _LITTLE = 0.1  # of tol: training ends if the objective falls by less in that many passes

@@ -7,7 +7,8 @@ block, and W orthogonal rows. Over planes in use that is a system with
 
 R is planes less the mean of those before them in their block, so R Rᵀ and R Wᵀ are differences of V Vᵀ and V Wᵀ, of
 which only the rows of new planes are computed. Slacks and gradients do not depend on these products: what is rounded
-here makes a step shorter, not a result wrong.
+here makes a step shorter, not a result wrong. (Newton's method in the space of the planes, all from inner products, did
+not converge on few documents.)
 """
 
 from __future__ import annotations
@@ -19,8 +20,6 @@ import numpy.typing as npt
 from numba import njit
 
 from rankwright.solvers.algebra import add_products, dot, product, solve_in_place
-
-__all__ = ["InnerProducts", "InnerSpace", "inner_step"]
 
 Array = npt.NDArray[Any]
 _FIRST = 256  # planes that there is room for at first

@@ -9,8 +9,6 @@ import numpy.typing as npt
 
 from rankwright.solvers.algebra import add_products, solve_in_place
 
-__all__ = ["interior_point"]
-
 Array = npt.NDArray[Any]
 
 

@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from rankwright.solvers.algebra import add_products, orthonormal, product
 
-__all__ = ["FLAT", "MANY_FEATURES", "Shape", "shape_of"]
-
 Array = npt.NDArray[Any]
 _CHUNK = 64  # rows that fit the nearest cache
 MANY_FEATURES = 512  # more than these: the whole matrix is not kept

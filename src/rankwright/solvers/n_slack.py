@@ -25,8 +25,6 @@ import numpy.typing as npt
 from rankwright.solvers.bundle import Check, Objective, Solution
 from rankwright.solvers.planes import PlaneBook
 
-__all__ = ["WorkingSets", "solve_n_slack"]
-
 Array = npt.NDArray[Any]
 _CLOSE = 1e-3  # share of C·ε: how well the problem over the working sets is solved
 _ACCURACY = 0.3  # share of that gap which smoothing may take, in Newton's method …

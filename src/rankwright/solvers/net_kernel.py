@@ -35,8 +35,8 @@ def _line(n: int) -> int:
 def net_space(longest: int, n_cells: int, units: int) -> Any:
     """Working memory for groups of up to ``longest`` rows: block, units, gradients, scores, residuals and weights."""
     line = _line(longest)
-    block, scores, up, curve = np.zeros(line * n_cells), np.empty(longest), np.empty(longest), np.empty(longest)
-    return block, np.empty(line * units), np.empty(line * units), scores, up, curve
+    block, scores, rise, curve = (np.zeros(line * n_cells), np.empty(longest), np.empty(longest), np.empty(longest))
+    return block, np.empty(line * units), np.empty(line * units), scores, rise, curve
 
 
 def _fill_units(X: Any, docs: Any, line: int, columns: Any, mean: Any, inverse: Any, theta: Any, block: Any, z: Any,
@@ -143,7 +143,7 @@ def _add_products_of(X: Any, docs: Any, line: Any, columns: Any, mean: Any, inve
 
 @njit(cache=True, nogil=True, fastmath=False)
 def forward(rows: Any, q: int, theta: Any, hidden: int, space: Any) -> int:
-    """Score the rows of group ``q``, in order, into ``space[3]``; return how many there are."""
+    """Score the rows of group ``q``, in order, into ``space[3]``; returns their number."""
     X, docs, indptr, columns, mean, inverse = rows
     block, z, _, scores, _, _ = space
     start = indptr[q]
@@ -168,7 +168,7 @@ def forward(rows: Any, q: int, theta: Any, hidden: int, space: Any) -> int:
 def backward(rows: Any, q: int, theta: Any, hidden: int, cost: float, space: Any, grad: Any) -> None:
     """Add the gradient of θ by the residuals ``space[4]`` of group ``q``, times ``cost``; right after its `forward`."""
     X, docs, indptr, columns, mean, inverse = rows
-    block, z, g, _, up, _ = space
+    block, z, g, _, rise, _ = space
     start = indptr[q]
     n = indptr[q + 1] - start
     line, units, d = _line(n), max(hidden, 1), mean.size
@@ -177,13 +177,13 @@ def backward(rows: Any, q: int, theta: Any, hidden: int, cost: float, space: Any
             g[u * line + i] = 0.0
         if not hidden:
             for i in range(n):
-                g[i] = cost * up[i]
+                g[i] = cost * rise[i]
             continue
         v, of_v, of_b = theta[d * units + u], 0.0, 0.0
         for i in range(n):
             t = z[u * line + i]
-            of_v += cost * up[i] * t
-            back = cost * up[i] * v * (1.0 - t * t)
+            of_v += cost * rise[i] * t
+            back = cost * rise[i] * v * (1.0 - t * t)
             of_b += back
             g[u * line + i] = back
         grad[d * units + u] += of_v
@@ -198,11 +198,11 @@ def run_task(
 ) -> bool:  # fmt: skip
     """The gradient of the groups ``order[first]`` … ``order[last − 1]``; False if a score is not finite.
 
-    ``residuals(q, scores, setup, memory, up, curve)`` sets ``up`` to how much each score of a group should rise. The
-    scores are stored in ``seen``.
+    ``residuals(q, scores, setup, memory, rise, curve)`` sets ``rise`` to how much each score of a group should rise.
+    The scores are stored in ``seen``.
     """
     docs, indptr = rows[1], rows[2]
-    scores, up, curve = space[3], space[4], space[5]
+    scores, rise, curve = space[3], space[4], space[5]
     for k in range(grad.size):
         grad[k] = 0.0
     for place in range(first, last):
@@ -212,7 +212,7 @@ def run_task(
             seen[docs[indptr[q] + i]] = scores[i]
             if not np.isfinite(scores[i]):
                 return False
-        residuals(q, scores[:n], setup, memory, up, curve)
+        residuals(q, scores[:n], setup, memory, rise, curve)
         backward(rows, q, theta, hidden, costs[q], space, grad)
     return True
 
@@ -231,7 +231,7 @@ def step(theta: Any, grad: Any, share: float, state: Any, rate: float, decay: fl
             theta[k] += rate * share * grad[k]
         return
     averages, squares, n = state[0], state[1], theta.size
-    averages[n] *= _FIRST  # after the averages: how much they still lack
+    averages[n] *= _FIRST  # after the averages: Adam's bias corrections
     squares[n] *= _SECOND
     a, b = 1.0 / (1.0 - averages[n]), 1.0 / (1.0 - squares[n])
     for k in range(n):

@@ -58,15 +58,14 @@ class Trained:
 
 
 class GroupGradients(Protocol):
-    """How much each score of a group of rows should rise, given the scores of all rows of the group."""
+    """Gradients of the scores of a group of rows, given all its scores."""
 
     @property
     def indptr(self) -> Array:
         """Group ``q`` owns the places ``indptr[q]:indptr[q+1]`` of ``docs``."""
 
     @property
-    def docs(self) -> Array:
-        """The rows, group after group."""
+    def docs(self) -> Array: ...
 
     @property
     def kernel(self) -> tuple[Any, Any] | None:
@@ -134,39 +133,39 @@ class NetTrainer:
     ) -> None:
         self._gradients, self._groups, self._costs, self._kernel = gradients, groups, costs, gradients.kernel
         self._hidden, self._units, self._batch, self._seed = hidden, max(hidden, 1), batch, seed
-        kept = np.flatnonzero(np.isfinite(scale))
-        self._mean, self._scale, self._kept, self._n_features = mean[kept], scale[kept], kept, len(scale)
+        usable = np.flatnonzero(np.isfinite(scale))
+        self._mean, self._scale, self._kept, self._n_features = mean[usable], scale[usable], usable, len(scale)
         form = kernel_form(X)
-        columns = kept
+        columns = usable
         if isinstance(form, tuple):
             columns = np.full(self._n_features, -1)
-            columns[kept] = np.arange(len(kept))
+            columns[usable] = np.arange(len(usable))
         docs = gradients.docs if rows is None else rows[gradients.docs]
         self._rows = (form, docs, gradients.indptr, columns, self._mean, 1.0 / self._scale)
         self._seen, self._places = np.zeros(X.shape[0]), rows
         longest = int(np.diff(gradients.indptr).max(initial=1))
-        cells = 0 if isinstance(form, tuple) else len(kept)
-        units = self._units  # and not self: what refers to itself stays in memory for a while
+        cells = 0 if isinstance(form, tuple) else len(usable)
+        units = self._units  # not self: reference cycles stay in memory for a while
         self._new_space = lambda: (net_space(longest, cells, units), gradients.space(longest))
         self._space = self._new_space()
-        self.theta = _first_weights(len(kept), hidden, np.random.default_rng([seed, 0]))
+        self.theta = _first_weights(len(usable), hidden, np.random.default_rng([seed, 0]))
         self._steps = (
             np.zeros((2, 0)) if rate is not None else np.zeros((2, len(self.theta) + 1)),
             ADAM_RATE if rate is None else rate,
             decay,
-            len(kept) * self._units + hidden,
+            len(usable) * self._units + hidden,
         )
         self._steps[0][:, len(self.theta) :] = 1.0
         self._pool = ThreadPoolExecutor(threads) if threads > 1 and batch > 1 else None
 
     @property
     def seen(self) -> Array:
-        """The scores that every row had when the turn of its group came last."""
+        """Each row's score when its group was last visited."""
         return self._seen if self._places is None else self._seen[self._places]
 
     def epoch(self, number: int) -> bool:
-        """Take every group once; False if a score is not finite."""
-        seen = self._seen
+        """Visit every group once; False if a score is not finite."""
+        last_scores = self._seen
         order = np.random.default_rng([self._seed, number]).permutation(self._groups)
         docs = np.concatenate([[0], np.cumsum(np.diff(self._gradients.indptr)[order])])
         if self._batch > 1 or self._kernel is None:
@@ -174,13 +173,13 @@ class NetTrainer:
             # The tasks of a batch do not depend on the number of threads, so sums are rounded equally.
             tasks = np.union1d(ends, np.searchsorted(docs, np.arange(_TASK_DOCS, docs[-1], _TASK_DOCS)))
             batches = pairwise(np.searchsorted(tasks, ends).tolist())
-            return all(self._one_batch(order, tasks[first : last + 1].tolist(), seen) for first, last in batches)
+            return all(self._one_batch(order, tasks[first : last + 1].tolist(), last_scores) for first, last in batches)
         grad = np.empty_like(self.theta)
         looks = np.unique(np.searchsorted(docs, np.arange(0, docs[-1] + _STRETCH_DOCS, _STRETCH_DOCS)))
         return all(
             run_groups(
                 self._rows, *self._kernel, order, first, min(last, len(order)), self._costs, self.theta,
-                self._hidden, *self._space, grad, seen, *self._steps,
+                self._hidden, *self._space, grad, last_scores, *self._steps,
             )
             for first, last in pairwise(looks.tolist())
         )  # fmt: skip
@@ -196,9 +195,9 @@ class NetTrainer:
             )
             return bool(finite), grad
 
-        each: Callable[..., Any] = map if self._pool is None or self._kernel is None else self._pool.map
+        apply: Callable[..., Any] = map if self._pool is None or self._kernel is None else self._pool.map
         total = np.zeros_like(self.theta)
-        for finite, grad in each(run, pairwise(tasks)):
+        for finite, grad in apply(run, pairwise(tasks)):
             if not finite:
                 return False
             total += grad
@@ -230,7 +229,6 @@ class NetTrainer:
         return inner, outer, constants
 
     def close(self) -> None:
-        """Shut down the thread pool."""
         if self._pool is not None:
             self._pool.shutdown()
             self._pool = None

@@ -24,8 +24,6 @@ from rankwright.solvers.interior import interior_point
 from rankwright.solvers.metric import FLAT, MANY_FEATURES, Shape
 from rankwright.solvers.smoothed import minimise
 
-__all__ = ["PlaneBook"]
-
 Array = npt.NDArray[Any]
 _IN_USE = 1e-6  # planes with less α are dropped when a block is full
 _OF_USE = 1e-3  # and with less than this, when it has enough

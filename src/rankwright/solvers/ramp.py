@@ -25,8 +25,6 @@ import numpy.typing as npt
 from rankwright.solvers.bundle import Check, Objective, Solution, solve
 from rankwright.solvers.planes import PlaneBook
 
-__all__ = ["Round", "Start", "Turning", "solve_ramp", "stretch"]
-
 Array = npt.NDArray[Any]
 _FIRST_TOL = 0.03  # relative gap of the first round
 _SHARE = 0.3  # of the last round's relative gain: to that gap the next one is solved

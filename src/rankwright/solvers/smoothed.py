@@ -19,8 +19,6 @@ from rankwright.models.products import FASTMATH
 from rankwright.solvers.algebra import dot, newton_direction
 from rankwright.solvers.inner import InnerSpace, inner_step
 
-__all__ = ["minimise"]
-
 _LOOSE = 3.0  # the first, smoothest problem need not be solved as well as the last
 _LOWEST = -14.0  # exponents below this give weights of 0
 _SHORTEST = 1e-6  # part of a Newton step that is tried

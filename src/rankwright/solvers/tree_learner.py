@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -17,13 +17,12 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from rankwright.models.trees.draws import salts_of
+from rankwright.models.trees.draws import salts_of, tree_features
 from rankwright.models.trees.forest import Forest, Tree
-from rankwright.models.trees.grow import Grower
+from rankwright.models.trees.grow import Grower, Grown, Node
+from rankwright.models.trees.local_histograms import LocalHistograms
 from rankwright.models.trees.monotone import leaf_bounds
 from rankwright.models.trees.predict import add_scores
-
-__all__ = ["LEAST_CURVE", "TreeLearner", "TreesPerClass", "leaf_value", "tree_scores"]
 
 Array = npt.NDArray[Any]
 _ROWS_A_THREAD = 1 << 14  # whose scores change
@@ -33,26 +32,89 @@ LEAST_CURVE = 1e-6
 
 
 class TreeLearner:
-    """Trees for the rounds of boosting.
+    """Trees for the rounds of boosting, wherever their rows are; subclasses grow them and change the scores.
 
     Parameters
     ----------
     grower : Grower
         How trees are grown.
+    shrinkage : float
+        Factor for the values of leaves, which are at most ln(1 + |Newton's step|).
+    tree_features : float
+        Share of the features that a tree may use.
+    seed : int
+        Random seed; what a round draws depends only on the seed and the number of the round.
+    valid_scores : callable, optional
+        The scores of the validation data by one tree.
+
+    Attributes
+    ----------
+    trees : list of Tree
+        The trees so far.
+    """
+
+    def __init__(
+        self,
+        grower: Grower,
+        *,
+        shrinkage: float,
+        tree_features: float = 1.0,
+        seed: int = 0,
+        valid_scores: Callable[[Tree], Array] | None = None,
+    ) -> None:
+        self.trees: list[Tree] = []
+        self._grower, self._valid_scores = grower, valid_scores
+        self._shrinkage, self._tree_features, self._seed = shrinkage, tree_features, seed
+
+    def fit(self, residuals: Array, weights: Array, scores: Array) -> None:
+        """Grow a tree and add its scores to ``scores``."""
+        raise NotImplementedError
+
+    def add_last(self, scores: Array) -> None:
+        """Add the last tree to the scores of the validation data."""
+        assert self._valid_scores is not None
+        scores += self._valid_scores(self.trees[-1])
+
+    def _grow(self, number: int, rng: np.random.Generator) -> Grown:
+        """Grow the tree of a number from what its source has begun with; ``rng`` draws its features."""
+        features = tree_features(self._grower.source.varies, self._tree_features, rng)
+        return self._grower.grow(features, salts_of(self._seed, number)[1])
+
+    def _rng(self, number: int) -> np.random.Generator:
+        return np.random.default_rng([self._seed, number])
+
+    def _bounds(self, grown: Grown, sums_of: Callable[[Node], tuple[float, float, int]]) -> Sequence[Array]:
+        """Bounds of the Newton steps of the leaves that make the tree monotone, from sums of residuals and curvatures.
+
+        They count at least `LEAST_CURVE` per row, as in the steps.
+        """
+        directions, n = self._grower.directions, len(grown.tree.feature)
+        if not directions:
+            return np.full(len(grown.leaves), -np.inf), np.full(len(grown.leaves), np.inf)
+        residuals, curves = np.zeros(n), np.zeros(n)
+        for place, leaf in zip(grown.places, grown.leaves, strict=True):
+            residuals[place], curve, n_rows = sums_of(leaf)
+            curves[place] = max(curve, LEAST_CURVE * n_rows)
+        return [bounds[grown.places] for bounds in leaf_bounds(grown.tree, directions, residuals, curves)]
+
+
+class LocalLearner(TreeLearner):
+    """Trees on rows in this process.
+
+    Parameters
+    ----------
+    grower : Grower
+        How trees are grown, from :class:`~rankwright.models.trees.local_histograms.LocalHistograms`.
     X : ndarray
         The features it has binned, for rows that a tree does not see.
     order : ndarray, optional
         The rows of X in the order of the bins, of residuals and of scores; by default their own.
     newton : bool
         Whether splits are chosen by Newton gains, otherwise by squared error.
-    shrinkage : float
-        Factor for the values of leaves, which are at most ln(1 + |Newton's step|).
-    tree_rows, tree_features : float
-        Share of the rows and features that a tree sees.
-    seed : int
-        Random seed; what a round draws depends only on the seed and the number of the round.
-    X_valid : ndarray or iterable of ndarray, optional
-        Features of the validation data, at once or some rows at a time; read again in every round.
+    tree_rows : float
+        Share of the rows that a tree sees.
+    **settings
+        As for :class:`TreeLearner`.
     """
 
     def __init__(
@@ -60,80 +122,56 @@ class TreeLearner:
         grower: Grower,
         X: Array,
         *,
-        shrinkage: float,
+        order: Array | None = None,
         newton: bool = False,
         tree_rows: float = 1.0,
-        tree_features: float = 1.0,
-        seed: int = 0,
-        X_valid: Array | Iterable[Array] | None = None,
-        order: Array | None = None,
+        **settings: Any,
     ) -> None:
-        self._order = np.arange(len(X)) if order is None else order
-        self.trees: list[Tree] = []
-        self._grower, self._X = grower, X
-        self._X_valid: Iterable[Array] | None = [X_valid] if isinstance(X_valid, np.ndarray) else X_valid
-        self._shrinkage, self._newton, self._seed = shrinkage, newton, seed
-        self._tree_rows, self._tree_features = tree_rows, tree_features
+        super().__init__(grower, **settings)
+        self._X, self._order = X, np.arange(len(X)) if order is None else order
+        self._by_curves, self._tree_rows = newton or bool(grower.directions), tree_rows
 
     def fit(self, residuals: Array, weights: Array, scores: Array) -> None:
         """Grow a tree and add its scores to ``scores``."""
-        rng = np.random.default_rng([self._seed, len(self.trees)])
-        n = len(self._order)
-        rows = np.arange(n, dtype=np.uint32)
+        source = self._grower.source
+        assert isinstance(source, LocalHistograms)
+        number, n = len(self.trees), len(self._order)
+        rng, rows = self._rng(number), np.arange(n, dtype=np.uint32)
         left_out = rows[:0]
         if self._tree_rows < 1.0:
             seen = rng.random(n) < self._tree_rows
             rows, left_out = rows[seen], rows[~seen]
-        features = self._grower.varies.copy()
-        if self._tree_features < 1.0 and features.any():
-            varying = np.flatnonzero(features)
-            features[:] = False
-            features[rng.choice(varying, max(1, round(self._tree_features * len(varying))), replace=False)] = True
-        curves = weights if self._newton or self._grower.directions else None
-        salt = salts_of(self._seed, len(self.trees))[1]
-        tree, leaves = self._grower.grow(residuals, rows, features, salt, curves)
-        low, high = self._bounds(tree, leaves, residuals, weights)
-        value = tree.value.copy()
+        source.begin(residuals, rows, weights if self._by_curves else None)
+        grown = self._grow(number, rng)
+        each = [source.rows_of(leaf) for leaf in grown.leaves]
 
-        def add(some: list[tuple[int, Array]]) -> None:
-            for node, part in some:
-                value[node] = _add_leaf(part, residuals, weights, self._shrinkage, low[node], high[node], scores)
+        def sums_of(leaf: Node) -> tuple[float, float, int]:
+            rows = source.rows_of(leaf)
+            return residuals[rows].sum(), weights[rows].sum(), len(rows)
 
-        self._grower.team.each(add, [(leaves[start:stop],) for start, stop in self._shares(leaves)])
-        tree = dataclasses.replace(tree, value=value)
+        low, high = self._bounds(grown, sums_of)
+        value = grown.tree.value.copy()
+
+        def add(start: int, stop: int) -> None:
+            for at in range(start, stop):
+                bounds = (low[at], high[at])
+                value[grown.places[at]] = _add_leaf(each[at], residuals, weights, self._shrinkage, *bounds, scores)
+
+        source.team.each(add, _leaves_by_thread([len(rows) for rows in each], source.team.threads))
+        tree = dataclasses.replace(grown.tree, value=value)
         self.trees.append(tree)
         step = max(1, _COPIED // self._X.shape[1])
         for start in range(0, len(left_out), step):
             some = left_out[start : start + step]
             scores[some] += tree_scores(tree, self._X[self._order[some]])
 
-    def _shares(self, leaves: list[tuple[int, Array]]) -> list[tuple[int, int]]:
-        """Leaves of each thread, with about equal numbers of rows."""
-        ends = np.cumsum([len(part) for _, part in leaves])
-        threads = min(self._grower.team.threads, 1 + int(ends[-1]) // _ROWS_A_THREAD)
-        cuts = np.searchsorted(ends, ends[-1] * np.arange(1, threads) / threads)
-        return list(pairwise([0, *cuts.tolist(), len(leaves)]))
 
-    def _bounds(
-        self, tree: Tree, leaves: list[tuple[int, Array]], residuals: Array, weights: Array
-    ) -> tuple[Array, Array]:
-        """Bounds of the Newton steps of all leaves, by node, that make the tree monotone."""
-        n = len(tree.feature)
-        if not self._grower.directions:
-            return np.full(n, -np.inf), np.full(n, np.inf)
-        sums, curves = np.zeros(n), np.zeros(n)
-        for node, part in leaves:
-            sums[node] = residuals[part].sum()
-            curves[node] = max(weights[part].sum(), LEAST_CURVE * len(part))
-        return leaf_bounds(tree, self._grower.directions, sums, curves)
-
-    def add_last(self, scores: Array) -> None:
-        """Add the last tree to the scores of the validation data."""
-        assert self._X_valid is not None
-        first = 0
-        for X in self._X_valid:
-            scores[first : first + len(X)] += tree_scores(self.trees[-1], X)
-            first += len(X)
+def _leaves_by_thread(sizes: list[int], threads: int) -> list[tuple[int, int]]:
+    """Leaves of each thread, with about equal numbers of rows."""
+    ends = np.cumsum(sizes)
+    threads = min(threads, 1 + int(ends[-1]) // _ROWS_A_THREAD)
+    cuts = np.searchsorted(ends, ends[-1] * np.arange(1, threads) / threads)
+    return list(pairwise([0, *cuts.tolist(), len(sizes)]))
 
 
 @njit(cache=True, nogil=True)

@@ -8,9 +8,13 @@ reduced on this data (Chakrabarti et al., KDD'08, Figures 4–6 and 8).
 
 from __future__ import annotations
 
+import dataclasses
+import json
+import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -18,18 +22,16 @@ import numpy.typing as npt
 from numba import njit
 
 from rankwright.data.dataset import RankingData
+from rankwright.data.figures import look, new_figure, write_figure
 from rankwright.errors import InputError
-from rankwright.evaluation.table import Evaluation, evaluate
+from rankwright.evaluation.evaluate import Evaluation, evaluate
+from rankwright.evaluation.render import FORMATS, TextTable, csv_text, draw, figure, plain
 from rankwright.measures import Measure, parse_measure
 from rankwright.models.products import FASTMATH, add_rows, kernel_form, row_scores
 from rankwright.rankers.cost import DEFAULT_GRID
 from rankwright.rankers.max_margin import StructuredSVM
 from rankwright.rankers.ranking_svm import RankingSVM
-from rankwright.training.health_fit import FitHealth
-from rankwright.training.health_table import TrainingHealth
 from rankwright.training.train import TRAINING, VALIDATION, about
-
-__all__ = ["LOSSES", "check_losses", "ranker_for", "training_health"]
 
 Array = npt.NDArray[Any]
 LOSSES = ("map", "ndcg@10", "mrr@10", "auc", "pairs")
@@ -37,6 +39,20 @@ _REPEATS = 3  # of short fits and of the products; the fastest counts
 _SHORT = 0.1  # seconds
 _WARM_QUERIES = 8
 _WARM_FITS = ((1e-6, 25), (1.0, 5))  # C and passes
+_USELESS = 0.99  # of the slack, or of the objective, at weights of 0: weights that leave more are no better than 0
+_FALLS = 0.01  # of the slack: a smaller fall is not worth a larger C
+_GONE = 1e-3  # of the slack at weights of 0: less counts as none
+_HEADER = ("loss", "C", "slack", "obj/obj(0)", "‖w‖", "passes", "gap", "seconds", "oracle", "products", "QP", "rest")
+_BRIEF = {"training": "train", "validation": "valid"}
+Fits = Mapping[str, Sequence["FitHealth"]]  # of every loss, by C
+_PARTS = {  # of the seconds: name, shade, hatch
+    "seconds_oracle": ("most violated rankings (oracle)", "0.25", ""),
+    "seconds_products": ("products with the features", "0.75", "////"),
+    "seconds_planes": ("problem over planes (QP)", "1.0", "...."),
+    "seconds_rest": ("preparation", "0.9", "xxxx"),
+}
+_A_ROW = 5  # losses in a row of bars
+_LEAST_BARS = 4  # room for at least this many per loss
 
 
 def ranker_for(loss: Any, **settings: Any) -> Any:
@@ -257,7 +273,6 @@ def _fit(
     training: RankingData,
     callback: _Reporter,
 ) -> tuple[FitHealth, dict[str, Evaluation]]:
-    """Train for one C, and evaluate."""
     ranker, seconds = _fastest(lambda: ranker_for(plan.loss, C=C, callback=callback, **settings), parts["training"])
     last = ranker.path_[-1]
     in_passes = max(0.0, last.seconds - last.seconds_planes)
@@ -303,8 +318,389 @@ def _products_seconds(data: RankingData, coef: Array) -> float:
 
 @njit(cache=True, nogil=True, fastmath=FASTMATH)
 def _products(X: Any, indptr: Any, weights: Any, coef: Any, scores: Any, plane: Any) -> None:
-    """The two products of a pass, and nothing else."""
     for q in range(indptr.size - 1):
         start, stop = indptr[q], indptr[q + 1]
         row_scores(X, start, stop, weights, scores)
         add_rows(X, start, stop, coef, plane)
+
+
+@dataclass(frozen=True)
+class FitHealth:
+    """One fit, of a loss and a C.
+
+    Attributes
+    ----------
+    loss : str
+        The loss trained for.
+    C : float
+        Weight of the losses.
+    slack, slack_at_zero : float
+        Mean hinge over the training queries, at the weights found and at weights of 0.
+    objective : float
+        ½‖w‖² + C · slack.
+    norm : float
+        ‖w‖ of the problem solved, which has standardised features unless standardising is off.
+    passes : int
+        Passes over the data.
+    gap : float
+        How far the objective may be above the optimum, relative to it.
+    seconds : float
+        Total time of the fit.
+    seconds_oracle, seconds_products, seconds_planes, seconds_rest : float
+        How the seconds split: most violated rankings, products with the features, the small problem over planes (the
+        papers' QP), and preparation.
+    own_measure : str
+        The measure of the loss; nDCG@10 for pairs.
+    own_training, own_validation : float
+        Its mean on training and validation data; NaN without validation data.
+    measures : tuple of (str, float)
+        The measures asked for, as ``("training AP", 0.45)``.
+    """
+
+    loss: str
+    C: float
+    slack: float
+    slack_at_zero: float
+    objective: float
+    norm: float
+    passes: int
+    gap: float
+    seconds: float
+    seconds_oracle: float
+    seconds_products: float
+    seconds_planes: float
+    seconds_rest: float
+    own_measure: str
+    own_training: float
+    own_validation: float = float("nan")
+    measures: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def objective_at_zero(self) -> float:
+        """The objective at weights of 0."""
+        return self.C * self.slack_at_zero
+
+    @property
+    def objective_ratio(self) -> float:
+        """The objective relative to that at weights of 0."""
+        return self.objective / self.objective_at_zero if self.objective_at_zero > 0 else 1.0
+
+    @property
+    def slack_ratio(self) -> float:
+        """The average slack relative to that at weights of 0."""
+        return self.slack / self.slack_at_zero if self.slack_at_zero > 0 else 1.0
+
+    def _slack_error(self) -> float:
+        """How far the average slack at the optimum can be from this one.
+
+        P is strongly convex, so weights within a gap g are within √(2gP) of the optimum, and their ½‖w‖² and P with
+        them.
+        """
+        room = self.gap * self.objective
+        return (2.0 * room + math.sqrt(2.0 * room) * self.norm) / self.C
+
+
+@dataclass(frozen=True)
+class TrainingHealth:
+    """The health of training for every loss and C; made by :func:`rankwright.training_health`.
+
+    Attributes
+    ----------
+    rows : tuple of FitHealth
+        Loss by loss, by ascending C.
+    standardize, tol, max_passes
+        The settings of the fits.
+    definitions : tuple of str
+        Definitions of the measures.
+    """
+
+    rows: tuple[FitHealth, ...]
+    standardize: bool = True
+    tol: float = 1e-3
+    max_passes: int = 200
+    definitions: tuple[str, ...] = ()
+
+    @property
+    def losses(self) -> tuple[str, ...]:
+        """The losses, in the order asked for."""
+        return tuple(dict.fromkeys(row.loss for row in self.rows))
+
+    def of(self, loss: str) -> tuple[FitHealth, ...]:
+        """The rows of one loss, by C."""
+        found = tuple(row for row in self.rows if row.loss == loss)
+        if not found:
+            raise InputError(f"{loss!r} is not in the table; expected one of {', '.join(self.losses)}")
+        return found
+
+    @property
+    def findings(self) -> tuple[str, ...]:
+        """What the rows prove, in words."""
+        return tuple(line for loss in self.losses for line in _findings(self.of(loss), self))
+
+    def to_dict(self) -> dict[str, list[Any]]:
+        """The table by columns: ``pandas.DataFrame(health.to_dict())``."""
+        records = [_record(row) for row in self.rows]
+        return {name: [record[name] for record in records] for name in records[0]}
+
+    def render(self, kind: str = "text") -> str:
+        """The table as ``text``, ``markdown``, ``latex``, ``csv`` or ``json``."""
+        if kind not in FORMATS:
+            raise InputError(f"unknown format {kind!r}; expected one of {', '.join(FORMATS)}")
+        columns = self.to_dict()
+        if kind == "csv":
+            return csv_text(list(columns), list(zip(*columns.values(), strict=True)))
+        if kind == "json":
+            facts: dict[str, Any] = {"standardize": self.standardize, "tol": self.tol, "max_passes": self.max_passes}
+            facts |= {"rows": [_record(row) for row in self.rows], "findings": list(self.findings)}
+            return (
+                json.dumps(plain(facts | {"definitions": list(self.definitions)}), indent=2, ensure_ascii=False) + "\n"
+            )
+        return draw(_table(self), kind)
+
+    def plot(self, path: str | Path) -> None:
+        """Plot the table into a ``.png`` or ``.svg`` file."""
+        write_plot({loss: self.of(loss) for loss in self.losses}, path)
+
+    def __str__(self) -> str:
+        return self.render()
+
+
+def _record(row: FitHealth) -> dict[str, Any]:
+    values = {field.name: getattr(row, field.name) for field in dataclasses.fields(row) if field.name != "measures"}
+    return values | {"objective_ratio": row.objective_ratio} | dict(row.measures)
+
+
+def _table(health: TrainingHealth) -> TextTable:
+    has_valid = any(not math.isnan(row.own_validation) for row in health.rows)
+    asked = [name.partition(" ") for name, _ in health.rows[0].measures]
+    header = (
+        *_HEADER,
+        "own train",
+        *(["own valid"] if has_valid else []),
+        *(f"{m} {_BRIEF[p]}" for p, _, m in asked),
+    )
+    rows: list[tuple[str, ...]] = []
+    rules = set()
+    for loss in health.losses:
+        rules.add(len(rows))
+        for row in health.of(loss):
+            own = [row.own_training, *([row.own_validation] if has_valid else [])]
+            values = [figure(value) for value in [*own, *(value for _, value in row.measures)]]
+            rows.append((*_cells(row), *values))
+    features = "standardised features" if health.standardize else "raw features"
+    whose = ", ".join(f"{health.of(loss)[0].own_measure} for {loss}" for loss in health.losses)
+    notes = (
+        *health.findings,
+        f"slack: mean hinge over training queries; obj(0): objective at weights of 0; ‖w‖: on {features}",
+        "oracle, products with the features (at most), QP over planes, rest: shares of the seconds",
+        f"own: {whose}",
+        *health.definitions,
+    )
+    return TextTable(header, tuple(rows), notes, 1, frozenset(rules - {0}))
+
+
+def _cells(row: FitHealth) -> tuple[str, ...]:
+    parts = (row.seconds_oracle, row.seconds_products, row.seconds_planes, row.seconds_rest)
+    shares = (f"{100 * part / max(row.seconds, 1e-12):.0f}%" for part in parts)
+    ratio = f"{row.objective_ratio:.4f}"
+    figures = (f"{row.C:g}", f"{row.slack:.4g}", ratio, f"{row.norm:.3g}", str(row.passes), f"{row.gap:.1e}")
+    return (row.loss, *figures, f"{row.seconds:.4f}", *shares)
+
+
+def _findings(rows: Sequence[FitHealth], health: TrainingHealth) -> list[str]:
+    """What is certain about one loss."""
+    loss = rows[0].loss
+    found = [
+        _about_use(rows, health),
+        _about_slack(rows),
+        _about_gap(rows, health.tol),
+        _about_validation(rows),
+    ]
+    return [f"{loss}: {line}" for line in found if line]
+
+
+def _is_useless(row: FitHealth) -> bool:
+    return max(row.slack_ratio, row.objective_ratio) >= _USELESS
+
+
+def _about_use(rows: Sequence[FitHealth], health: TrainingHealth) -> str:
+    """Whether the weights are any better than 0 for any C; if not, what does learn."""
+    if not all(_is_useless(row) for row in rows):
+        return _about_weights(rows, health.tol)
+    text = _about_weights(rows, health.tol)
+    if any(row.norm > 0 for row in rows):
+        lowest = min(max(row.slack_ratio, row.objective_ratio) for row in rows)
+        share = f"{100 * lowest:.1f} % or more of that at weights of 0"
+        text = f"the weights are no better than 0 for any C: slack or objective stays at {share}"
+    others = [loss for loss in health.losses if not all(_is_useless(row) for row in health.of(loss))]
+    return f"{text}; {', '.join(others)} {'does' if len(others) == 1 else 'do'} learn here" if others else text
+
+
+def _about_weights(rows: Sequence[FitHealth], tol: float) -> str:
+    zero = [row.C for row in rows if row.norm == 0]
+    if not zero:
+        return ""
+    where = "for C = " + ", ".join(f"{C:g}" for C in zero)
+    if zero == [row.C for row in rows[: len(zero)]] and len(zero) > 1:
+        where = f"for every C up to {zero[-1]:g}"
+    text = f"all weights are 0 {where}, which leaves all documents tied"
+    gap = max(row.gap for row in rows)
+    if len(zero) < len(rows) or gap > tol:
+        return text
+    proof = f"no weights lower the objective by more than {100 * gap:.2g} %"
+    return f"{text}: with such C this loss cannot be reduced on this data ({proof})"
+
+
+def _about_slack(rows: Sequence[FitHealth]) -> str:
+    last = rows[-1]
+    if last.norm == 0 or all(_is_useless(row) for row in rows):
+        return ""
+    text = f"average slack falls to {100 * last.slack_ratio:.3g} % of that at weights of 0 by C = {last.C:g}"
+    if last.slack_ratio <= _GONE:
+        return f"{text}: nearly every training query is ordered with the full margin"
+    before = rows[max(0, len(rows) - 2)]
+    fall = before.slack - before._slack_error() - last.slack - last._slack_error()
+    if fall <= _FALLS * before.slack or _is_useless(last):
+        return text
+    share = 100 * (1 - last.slack / before.slack)
+    text = f"{text} and is still falling (by {share:.2g} % from C = {before.C:g})"
+    best = max((row.own_validation for row in rows if not math.isnan(row.own_validation)), default=math.nan)
+    return text if best > last.own_validation else f"{text}: a larger C may help"
+
+
+def _about_gap(rows: Sequence[FitHealth], tol: float) -> str:
+    left = [row for row in rows if row.gap > tol]
+    if not left:
+        return ""
+    worst = max(left, key=lambda row: row.gap)
+    which = ", ".join(f"{row.C:g}" for row in left)
+    reached = f"the largest, at C = {worst.C:g}, is {worst.gap:.2g} after {worst.passes} passes"
+    return f"the gap of {tol:g} was not reached for C = {which}; {reached}"
+
+
+def _about_validation(rows: Sequence[FitHealth]) -> str:
+    known = [row for row in rows if not math.isnan(row.own_validation)]
+    if not any(row.norm > 0 for row in known):
+        return ""
+    best = max(known, key=lambda row: row.own_validation)
+    text = f"{best.own_measure} on validation data is best at C = {best.C:g} ({best.own_validation:.4f})"
+    if len(known) > 1 and best.C in (rows[0].C, rows[-1].C):
+        side = "smaller" if best.C == rows[0].C else "larger"
+        return f"{text}, an end of the grid: a {side} C may be better"
+    return text
+
+
+def write_plot(fits: Fits, path: str | Path) -> None:
+    """Draw the fits into a PNG or SVG file, written whole or not at all."""
+    write_figure(path, lambda: _draw(fits))
+
+
+def _draw(fits: Fits) -> Any:
+    n_rows = -(-len(fits) // _A_ROW)
+    heights = [4.3, 1.75 * n_rows + 0.35]
+    figure = new_figure(sum(heights))
+    above, below = list(figure.subfigures(2, 1, squeeze=False, height_ratios=heights).ravel())
+    _draw_lines(above, fits)
+    _draw_bars(below, fits, n_rows)
+    return figure
+
+
+def _draw_lines(figure: Any, fits: Fits) -> None:
+    """Six panels over C, a line per loss."""
+    from matplotlib.ticker import MaxNLocator, NullLocator
+
+    axes = figure.subplots(2, 3, sharex=True).ravel()
+    has_valid = any(not math.isnan(row.own_validation) for rows in fits.values() for row in rows)
+    part = "validation" if has_valid else "training"
+    panels: list[tuple[str, str, Callable[[FitHealth], float]]] = [
+        ("Average slack", "relative to weights of 0", lambda row: row.slack_ratio),
+        ("Objective", "relative to weights of 0", lambda row: row.objective_ratio),
+        ("Norm of the weights", "‖w‖", lambda row: row.norm),
+        ("Passes over the data", "passes", lambda row: row.passes),
+        ("Training time", "seconds", lambda row: row.seconds),
+        (f"Own measure, {part} data", "mean over queries", lambda row: getattr(row, f"own_{part}")),
+    ]
+    for axis, (title, label, value) in zip(axes, panels, strict=True):
+        axis.set_title(title)
+        axis.set_ylabel(label)
+        columns = [[value(row) for row in rows] for rows in fits.values()]
+        if label in ("‖w‖", "seconds"):
+            columns = _log_axis(axis, columns)
+        for number, (loss, column) in enumerate(zip(fits, columns, strict=True)):
+            axis.plot([row.C for row in fits[loss]], column, label=_label(fits, loss), **look(number))
+    lowest = min(min(row.slack_ratio, row.objective_ratio) for rows in fits.values() for row in rows)
+    for axis in axes[:2]:
+        axis.set_ylim(max(0.0, math.floor(10 * lowest - 0.5) / 10), 1.03)
+    axes[3].set_ylim(bottom=0)
+    axes[3].yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    axes[0].set_xscale("log")
+    axes[0].xaxis.set_minor_locator(NullLocator())
+    for axis in axes[3:]:
+        axis.set_xlabel("C, the weight of ranking errors")
+    lines, labels = axes[0].get_legend_handles_labels()
+    figure.legend(lines, labels, loc="outside upper center", ncols=min(5, len(labels)), frameon=False, handlelength=3.2)
+
+
+def _label(fits: Fits, loss: str) -> str:
+    own = fits[loss][0].own_measure
+    return loss if own.lower() == loss else f"{loss} ({own})"
+
+
+def _log_axis(axis: Any, columns: Sequence[Sequence[float]]) -> list[list[float]]:
+    """A logarithmic axis with a place for 0, a decade below everything else."""
+    positive = [value for column in columns for value in column if value > 0]
+    if not positive:
+        axis.set_ylim(-0.05, 1)
+        return [list(column) for column in columns]
+    from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
+
+    axis.set_yscale("log")
+    axis.yaxis.set_minor_locator(NullLocator())
+    if max(positive) < 100 * min(positive):
+        axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    if len(positive) == sum(map(len, columns)):
+        return [list(column) for column in columns]
+    lowest, highest = math.floor(math.log10(min(positive))), math.ceil(math.log10(max(positive)))
+    floor = 10.0 ** (lowest - 1)
+    step = max(1, -(-(highest - lowest) // 5))
+    powers = range(lowest, highest + 1, step)
+    axis.yaxis.set_major_locator(FixedLocator([floor, *(10.0**power for power in powers)]))
+    axis.yaxis.set_major_formatter(FuncFormatter(lambda value, _: "0" if value <= 1.01 * floor else _power(value)))
+    axis.set_ylim(floor / 2, 2 * max(positive))
+    return [[value if value > 0 else floor for value in column] for column in columns]
+
+
+def _draw_bars(figure: Any, fits: Fits, n_rows: int) -> None:
+    """For every loss and C a bar that shows how its time splits."""
+    n_columns = min(_A_ROW, max(3, len(fits)))
+    axes = figure.subplots(n_rows, n_columns, sharey=True, squeeze=False)
+    for axis in axes.ravel()[len(fits) :]:
+        axis.set_visible(False)
+    for axis, (loss, rows) in zip(axes.ravel(), fits.items(), strict=False):
+        bottoms = [0.0] * len(rows)
+        for part, (name, shade, hatch) in _PARTS.items():
+            shares = [100 * getattr(row, part) / max(row.seconds, 1e-12) for row in rows]
+            places = range(len(rows))
+            axis.bar(places, shares, 0.86, bottoms, color=shade, hatch=hatch, edgecolor="0.2", lw=0.5, label=name)
+            bottoms = [bottom + share for bottom, share in zip(bottoms, shares, strict=True)]
+        shown = range(0, len(rows), max(1, -(-len(rows) // 4)))
+        axis.set_xticks(list(shown), [_power(rows[at].C) for at in shown])
+        room = 0.6 + max(0, _LEAST_BARS - len(rows)) / 2
+        axis.set_xlim(-room, len(rows) - 1 + room)
+        axis.grid(False, axis="x")
+        axis.set_title(f"{loss}, {sum(row.seconds for row in rows):.2g} s")
+        axis.set_xlabel("C")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("% of the time")
+        axis.set_ylim(0, 100)
+    bars, names = axes[0, 0].get_legend_handles_labels()
+    figure.legend(bars, names, loc="outside upper center", ncols=len(names), frameon=False)
+
+
+def _power(value: float) -> str:
+    """A number for an axis; powers of ten as powers."""
+    exponent = math.log10(value)
+    if abs(exponent - round(exponent)) < 1e-9:
+        return f"$10^{{{round(exponent)}}}$"
+    return f"{value:.2g}"

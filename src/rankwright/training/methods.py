@@ -1,7 +1,8 @@
 """Methods by name (``svm-map``, ``dorm@5``, ``lambdamart``): one table says which estimator each one is.
 
 The names are those of `rankwright train --method` and of experiment files. What can be set follows from the estimator's
-own parameters. Estimators are imported when first needed.
+own parameters. Estimators are imported when first needed. Also here: methods as other libraries call them, for hints in
+errors: `LGBMRanker` is lambdamart here, and so is RankLib's 6.
 """
 
 from __future__ import annotations
@@ -9,15 +10,26 @@ from __future__ import annotations
 import dataclasses
 import difflib
 import importlib
-import inspect
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from rankwright.errors import InputError
-from rankwright.training.other_methods import counterpart
+from rankwright.rankers.parameters import LINEAR, NONE, Option, Parameter, declared, whole
 
-__all__ = ["LISTED", "METHODS", "NAMES", "Method", "estimator_of", "parse_method"]
+BINS = Parameter(
+    None,
+    (whole(1), NONE),
+    Option(
+        LINEAR,
+        "Cut every feature into up to N 0/1 features, value ≥ threshold, as SIGIR'07 did with 50; linear methods only.",
+        after="standardize",
+        metavar="N",
+        alone=True,
+    ),
+)
+"""Threshold bins per feature, of linear methods."""
 
 
 @dataclass(frozen=True)
@@ -64,13 +76,20 @@ class Method:
 
         ``losses`` takes the place of ``loss`` where there may be several.
         """
-        signature = inspect.signature(self.estimator).parameters
-        known = {name: parameter.default for name, parameter in signature.items()} | dict(self.presets)
-        known = {name: value for name, value in known.items() if name not in self.without}
+        return {name: parameter.default for name, parameter in self.parameters().items()}
+
+    def parameters(self) -> dict[str, Parameter]:
+        """The declaration of everything that can be set, by name."""
+        known = {name: one for name, one in declared(self.estimator).items() if name not in self.without}
+        known |= {
+            name: dataclasses.replace(known[name], default=value)
+            for name, value in self.presets.items()
+            if name in known
+        }
         if "loss" in known:
-            known["losses"] = known.pop("loss")
+            known["losses"] = dataclasses.replace(known.pop("loss"), instead="")
         if "C" in known:  # linear
-            known["bins"] = None
+            known["bins"] = BINS
         return known
 
     def make(self, **settings: Any) -> Any:
@@ -86,7 +105,6 @@ class Method:
 
 
 def _for_loss(name: str, loss: str, *without: str) -> Method:
-    """A structured SVM for one loss."""
     return Method(name, "max_margin", "StructuredSVM", {"loss": loss}, ("loss", "loss_weights", "slack", *without))
 
 
@@ -117,6 +135,28 @@ METHODS = {
     )
 }
 """Every method, by its name without a cutoff."""
+
+
+def declared_options() -> dict[str, Parameter]:
+    """The parameters of all methods that are options of `rankwright train`, by name, with the rules of all."""
+    options: dict[str, Parameter] = {}
+    for method in METHODS.values():
+        for name, parameter in method.parameters().items():
+            before = options.get(name)
+            if before is None:
+                options[name] = parameter
+                continue
+            rules = dict.fromkeys((*before.rules, *parameter.rules))
+            first = parameter if before.option is None and parameter.option is not None else before
+            options[name] = dataclasses.replace(first, rules=tuple(rules))
+    return {name: parameter for name, parameter in options.items() if parameter.option is not None}
+
+
+def set_elsewhere() -> dict[str, str]:
+    """Parameters of estimators that are not set by name in experiment files, and what to write instead."""
+    fields = [declared(method.estimator) for method in METHODS.values()]
+    return {name: one.instead for of_one in fields for name, one in of_one.items() if one.instead}
+
 
 NAMES = tuple(METHODS)
 LISTED = ", ".join(f"{name}, {name}@K" if METHODS[name].takes_cutoff else name for name in NAMES)
@@ -155,3 +195,72 @@ def estimator_of(text: str) -> str:
     'XGBRanker of XGBoost is LambdaMART here'
     """
     return counterpart(text, {name: method.kind for name, method in METHODS.items()})
+
+
+_SAME = {
+    "LightGBM": {"lambdamart": "lgbmranker lightgbm lgbm gbdt"},
+    "XGBoost": {"lambdamart": "xgbranker xgboost xgb rankndcg rankmap"},
+    "CatBoost": {"ranknet": "pairlogit"},
+    "RankLib": {"ranknet": "1", "lambdarank": "5", "lambdamart": "6"},
+    "SVMlight": {"rank-svm": "svmrank svmranklearn svmlight"},
+    "TensorFlow Ranking": {"ranknet": "pairwiselogisticloss", "rank-svm": "pairwisehingeloss"},
+    "pytorchltr": {"ranknet": "pairwiselogisticloss", "rank-svm": "pairwisehingeloss"},
+    "scikit-learn": {"svm-acc": "linearsvc"},
+}  # the same method, by our name; names are lower case, letters and digits only
+_NEAREST = {
+    "LightGBM": {"lambdamart": "rankxendcg dart goss", "mcrank": "lgbmregressor lgbmclassifier"},
+    "XGBoost": {"lambdamart": "rankpairwise", "mcrank": "xgbregressor xgbclassifier"},
+    "CatBoost": {
+        "lambdamart": "catboostranker catboost yetirank yetirankpairwise querysoftmax stochasticrank",
+        "mcrank": "queryrmse catboostregressor catboostclassifier",
+    },
+    "RankLib": {
+        "mcrank": "0 mart 8 randomforests randomforest rf",
+        "lambdaboost": "2 rankboost",
+        "svm-map": "3 adarank 4 coordinateascent ca 7 listnet",
+        "rank-svm": "9 linearregression",
+    },
+    "allRank": {"lambdarank": "allrank lambdaloss approxndcg approxndcgloss neuralndcg listmle pointwisermse"},
+    "TensorFlow Ranking": {
+        "lambdarank": "tensorflowranking tfranking tfr gumbelapproxndcgloss softmaxloss approxmrrloss"
+    },
+    "Rax": {"lambdarank": "rax"},
+    "pyltr": {"lambdamart": "pyltr"},
+    "scikit-learn": {
+        "svm-acc": "svc svm logisticregression sgdclassifier",
+        "mcrank": "histgradientboostingregressor gradientboostingregressor randomforestregressor "
+        "histgradientboostingclassifier gradientboostingclassifier randomforestclassifier",
+        "rank-svm": "ridge",
+    },
+}  # another method for the same kind of task and model
+_OUR_CLASSES = {"autoranker": "auto", "structuredsvm": "svm-map", "rankingsvm": "rank-svm", "accuracysvm": "svm-acc"}
+_RECOMMENDS = "{} recommends items to users; here rankers are trained on features of documents, the default is auto"
+_OTHER = {
+    "lightfm": _RECOMMENDS.format("LightFM"),
+    "implicit": _RECOMMENDS.format("implicit"),
+    "bm25": "bm25 is not trained: rankwright search INDEX QUERIES --function bm25",
+    "rrf": "rrf is not trained: rankwright fuse RUN RUN",
+}
+
+
+def counterpart(text: str, called: Mapping[str, str] | None = None) -> str:
+    """What a method of another library is called here, as the end of a message; empty if it is not known.
+
+    ``called`` has other names for our methods.
+
+    Examples
+    --------
+    >>> counterpart("LGBMRanker"), counterpart("6")
+    ('LGBMRanker of LightGBM is lambdamart here', '6 of RankLib is lambdamart here')
+    >>> counterpart("ListNet"), counterpart("StructuredSVM")
+    ('ListNet of RankLib is not here, the nearest is svm-map', 'StructuredSVM is svm-map here')
+    """
+    text, called = text.strip(), called or {}
+    name = re.sub(r"[\W_]+", "", text.rpartition(".")[2].partition("@")[0].lower())
+    for table, words in ((_SAME, "{} is {} here"), (_NEAREST, "{} is not here, the nearest is {}")):
+        for library, methods in table.items():
+            own = next((own for own, names in methods.items() if name in names.split()), None)
+            if own is not None:
+                spelt = re.sub(r"\W+", "", library.lower()) == name
+                return words.format(text if spelt else f"{text} of {library}", called.get(own, own))
+    return f"{text} is {_OUR_CLASSES[name]} here" if name in _OUR_CLASSES else _OTHER.get(name, "")

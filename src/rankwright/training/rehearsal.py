@@ -53,7 +53,7 @@ class Rehearsal:
     def is_compiled(self) -> bool:
         """Whether code of its kernel is on disk."""
         module, name = self.kernel.split(":")
-        return is_compiled(getattr(importlib.import_module(f"rankwright.{module}"), name))
+        return is_compiled(getattr(importlib.import_module(module), name))
 
 
 def rehearsals(method: str) -> list[Rehearsal]:
@@ -86,23 +86,23 @@ def few_documents(form: str) -> RankingData:
 
 
 def _of_method(method: Method) -> Iterator[Rehearsal]:
-    yield Rehearsal("statistics", _statistics, "data.statistics_kernel:carry", True)
+    yield Rehearsal("statistics", _statistics, "rankwright.data.statistics_kernel:carry", True)
     if method.kind == "AutoRanker":
         for name in ("svm-map", "lambdamart", "lambdarank", "svm-ndcg-nc", "rank-svm"):
             yield from _of_method(parse_method(name))
     elif method.kind in ("StructuredSVM", "RankingSVM"):
-        hinge = "objectives.structured:_evaluate"
-        yield Rehearsal("planes", _planes, "solvers.smoothed:minimise")
+        hinge = "rankwright.objectives.structured:_evaluate"
+        yield Rehearsal("planes", _planes, "rankwright.solvers.smoothed:minimise")
         if method.kind == "StructuredSVM" and method.name not in _ALONE:
             yield Rehearsal("hinge map", partial(_hinge, METHODS["svm-map"]), hinge, True)  # the ramp bound's start
         yield Rehearsal(f"hinge {method.loss or method.name}", partial(_hinge, method), hinge, True)
     if method.kind in ("LambdaRank", "RankNet"):
-        yield Rehearsal("net", _net, "solvers.net_kernel:run_groups", True)
+        yield Rehearsal("net", _net, "rankwright.solvers.net_kernel:run_groups", True)
     if method.kind in ("LambdaRank", "LambdaMART", "LambdaBoost"):
-        yield Rehearsal("lambdas", _lambdas, "objectives.lambdas:_queries")
+        yield Rehearsal("lambdas", _lambdas, "rankwright.objectives.lambdas:_queries")
     if method.kind in ("LambdaMART", "McRank"):
-        yield Rehearsal("trees", _trees, "models.trees.split:look")
-        yield Rehearsal("bins", _bins, "models.trees.predict:_masked_scores", True)
+        yield Rehearsal("trees", _trees, "rankwright.models.trees.split:look")
+        yield Rehearsal("bins", _bins, "rankwright.models.trees.predict:_masked_scores", True)
 
 
 class _Hinge:
@@ -125,7 +125,6 @@ class _Hinge:
 
 
 def _statistics(data: RankingData) -> None:
-    """Ends, means and deviations of the features."""
     _ = Statistics.of(data).deviations
 
 
@@ -147,7 +146,6 @@ def _hinge(method: Method, data: RankingData) -> None:
 
 
 def _lambdas(data: RankingData) -> None:
-    """Lambda gradients."""
     from rankwright.rankers.boosted import lambda_gradients
 
     factors: dict[str, Any] = {"nearness": 0.03, "normalize": True}
@@ -200,19 +198,19 @@ def _net(data: RankingData) -> None:
 
 
 def _trees(data: RankingData) -> None:
-    """Growing a tree on bins."""
     from rankwright.models.trees.binning import BinnedFeatures
     from rankwright.models.trees.grow import Grower
-    from rankwright.solvers.tree_learner import TreeLearner
+    from rankwright.models.trees.local_histograms import LocalHistograms
+    from rankwright.solvers.tree_learner import LocalLearner
 
     n = data.n_docs
     words = (np.arange(n, dtype=np.uint64) % np.uint64(2)).reshape(1, -1)
-    grower = Grower(BinnedFeatures(words, (np.array([0.5]),)), max_leaves=2, min_rows=1)
-    learner = TreeLearner(grower, np.empty((n, 1)), shrinkage=0.1, newton=True)
+    source = LocalHistograms(BinnedFeatures(words, (np.array([0.5]),)))
+    learner = LocalLearner(Grower(source, max_leaves=2, min_rows=1), np.empty((n, 1)), shrinkage=0.1, newton=True)
     try:
         learner.fit(np.arange(n) % 2 - 0.5, np.ones(n), np.zeros(n))
     finally:
-        grower.close()
+        source.close()
 
 
 def _bins(data: RankingData) -> None:

@@ -22,15 +22,16 @@ import numpy.typing as npt
 from rankwright.data.dataset import RankingData
 from rankwright.data.display import Displayed, Tabled, cell
 from rankwright.errors import InputError
-from rankwright.evaluation.table import Evaluation, evaluate
+from rankwright.evaluation.evaluate import Evaluation, evaluate
 from rankwright.measures import Measure, parse_goal
 from rankwright.models.binned import BinnedModel
 from rankwright.models.linear import LinearModel
 from rankwright.rankers.facts import Fitted, Kind, Notice, shared_notices
 from rankwright.rankers.other_names import hint
+from rankwright.rankers.parameters import check_value
 from rankwright.rankers.positions import JUDGED, Clicks
 from rankwright.rankers.validation import validation_value
-from rankwright.training.methods import Method, parse_method
+from rankwright.training.methods import BINS, Method, parse_method
 
 if TYPE_CHECKING:
     from rankwright.rankers.bins import ThresholdBins
@@ -259,8 +260,7 @@ def plan(
         told = hint(unknown[0], known) or f"expected one of {', '.join(sorted(known))}"
         raise InputError(f"{method.name} has no parameter {unknown[0]!r}; {told}")
     bins = given.pop("bins", None)
-    if bins is not None and (not isinstance(bins, int) or isinstance(bins, bool) or bins < 1):
-        raise InputError(f"bins is {bins!r}; expected a whole number from 1")
+    check_value("bins", bins, BINS.rules)
     losses = given.get("losses", known.get("losses"))
     if "losses" in known and not (isinstance(losses, list | tuple) and len(losses) > 1):
         raise InputError(f"{method.name} trains for several losses at once; expected losses such as map and mrr@10")

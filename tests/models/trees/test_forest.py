@@ -18,6 +18,7 @@ from rankwright.models.sum import SumModel, interpolate
 from rankwright.models.trees.binning import bin_features
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.grow import Grower
+from rankwright.models.trees.local_histograms import LocalHistograms
 from rankwright.models.trees.model import GradeModel, TreeModel
 
 D = 6
@@ -36,13 +37,15 @@ def forest(n_trees=5, seed=0, max_leaves=12):
     """Trees grown on random residuals, with random values at the leaves."""
     rng = np.random.default_rng(seed)
     X = rows_of(400, seed=seed)
-    grower = Grower(bin_features(X), max_leaves, min_rows=3)
+    source = LocalHistograms(bin_features(X))
+    grower = Grower(source, max_leaves, min_rows=3)
     trees = []
     for _ in range(n_trees):
         rows, features = np.arange(len(X), dtype=np.uint32), np.ones(D, np.bool_)
-        tree, _ = grower.grow(rng.normal(size=len(X)), rows, features, rng)
+        source.begin(rng.normal(size=len(X)), rows)
+        tree = grower.grow(features, 0).tree
         trees.append(dataclasses.replace(tree, value=np.where(tree.feature < 0, rng.normal(size=len(tree.left)), 0.0)))
-    grower.close()
+    source.close()
     return Forest.of(trees)
 
 

@@ -1,14 +1,16 @@
 """Growing trees: histograms against sums; splits and whole trees against a slow reference, by both kinds of gain."""
 
+import gc
+
 import numpy as np
 import pytest
 
-from rankwright.models.trees import grow as grow_module
-from rankwright.models.trees import histogram
+from rankwright.models.trees import histogram, local_histograms, split
 from rankwright.models.trees.binning import MISSING, bin_features
 from rankwright.models.trees.draws import salts_of
-from rankwright.models.trees.grow import Grower
+from rankwright.models.trees.grow import Grower, Growth
 from rankwright.models.trees.histogram import CURVE_BITS, MOST_ROWS, count_bins, fill_groups, gather, pack
+from rankwright.models.trees.local_histograms import LocalHistograms
 from rankwright.models.trees.split import partition
 
 CURVE = (1 << CURVE_BITS) - 1
@@ -33,18 +35,21 @@ def curvatures(n, seed=0):
     return rng.lognormal(sigma=2.0, size=n) * (rng.random(n) < 0.9)
 
 
-def grown(X, residuals, rows=None, features=None, seed=0, max_bins=255, curves=None, **settings):
-    grower = Grower(bin_features(X, max_bins), **settings)
+def grown(X, residuals, rows=None, features=None, seed=0, max_bins=255, curves=None, threads=1, **settings):
+    """A tree, and the rows of its leaves by node."""
+    source = LocalHistograms(bin_features(X, max_bins), threads)
     try:
-        return grower.grow(
-            np.asarray(residuals, np.float64),
-            np.arange(len(X), dtype=np.uint32) if rows is None else rows,
-            np.ones(X.shape[1], np.bool_) if features is None else features,
-            salts_of(seed, 0)[1],
-            curves,
-        )
+        rows = np.arange(len(X), dtype=np.uint32) if rows is None else rows
+        source.begin(np.asarray(residuals, np.float64), rows, curves)
+        features = np.ones(X.shape[1], np.bool_) if features is None else features
+        found = Grower(source, **settings).grow(features, salts_of(seed, 0)[1])
+        return found.tree, leaves_of(found, source)
     finally:
-        grower.close()
+        source.close()
+
+
+def leaves_of(found, source):
+    return [(place, source.rows_of(leaf)) for place, leaf in zip(found.places.tolist(), found.leaves, strict=True)]
 
 
 def bits(tree):
@@ -274,18 +279,18 @@ def test_the_sums_of_one_child_are_those_of_its_parent_less_the_other(monkeypatc
     settings = {"max_leaves": 30, "min_rows": 5, "curves": curvatures(3000)}
     by_subtraction = grown(X, residuals, **settings)[0]
     filled = []
-    plain = Grower._gather
+    plain = LocalHistograms._gather
     monkeypatch.setattr(
-        Grower, "_gather", lambda self, leaf, part, task: (filled.append(len(part)), plain(self, leaf, part, task))[1]
+        LocalHistograms, "_gather", lambda self, node, rows: (filled.append(len(rows)), plain(self, node, rows))[1]
     )
     grown(X, residuals, **settings)
     assert len(filled) < 31  # one of two children
 
-    def directly(self, parent, one, two, *rest):
-        for leaf in (one, two):
-            self._look(leaf, *rest)
+    def directly(self, small, large, growth):
+        for node in (small, large):
+            self._look(node, growth)
 
-    monkeypatch.setattr(Grower, "_look_at_both", directly)
+    monkeypatch.setattr(LocalHistograms, "_look_at_both", directly)
     filled.clear()
     assert bits(grown(X, residuals, **settings)[0]) == bits(by_subtraction)
     assert len(filled) > 40
@@ -316,17 +321,34 @@ def test_trees_depend_neither_on_threads_nor_on_what_was_grown_before(monkeypatc
     X, residuals = make(5000, 20)
     curves = curvatures(5000)
     one = grown(X, residuals, curves=curves)[0]
-    monkeypatch.setattr(grow_module, "_WORTH_A_THREAD", 1000)
-    monkeypatch.setattr(grow_module, "_ROWS_A_THREAD", 100)
+    monkeypatch.setattr(local_histograms, "_WORTH_A_THREAD", 1000)
+    monkeypatch.setattr(local_histograms, "_READ_A_THREAD", 100)
+    monkeypatch.setattr(split, "_MOVED_A_THREAD", 100)
     for threads in (2, 3, 4, 16):
         assert bits(grown(X, residuals, threads=threads, curves=curves)[0]) == bits(one)
-    grower = Grower(bin_features(X), threads=2)
+    source = LocalHistograms(bin_features(X), 2)
     rows, features = np.arange(5000, dtype=np.uint32), np.ones(20, np.bool_)
     for other in (np.cos(residuals), residuals):
-        tree, _ = grower.grow(other, rows, features, 0, curves)
-    grower.close()
+        source.begin(other, rows, curves)
+        tree = Grower(source).grow(features, 0).tree
+    source.close()
     assert bits(tree) == bits(one)
     assert rows.tolist() == list(range(5000))
+
+
+def test_what_nodes_hold_goes_with_the_tree():
+    X, residuals = make(500)
+    source = LocalHistograms(bin_features(X))
+    source.begin(residuals, np.arange(500, dtype=np.uint32))
+    gc.collect()
+    gc.disable()
+    try:
+        found = Grower(source, min_rows=5).grow(source.varies, 0)
+        assert len(found.leaves) > 5
+        del found
+        assert gc.collect() == 0  # no cycle was left behind
+    finally:
+        gc.enable()
 
 
 def test_any_order_of_rows_gives_the_same_tree():
@@ -341,18 +363,19 @@ def test_any_order_of_rows_gives_the_same_tree():
 def test_nodes_draw_rows_and_features(monkeypatch):
     X, residuals = make(4000, 20)
     drawn, allowed = [], []
-    plain_choose, plain_draw = Grower._choose, Grower._draw_features
+    plain_choose, plain_searched = Growth.choose, Growth.searched
 
-    def choose(self, leaf, part, *rest):
-        drawn.append((len(part), leaf.stop - leaf.start))
-        plain_choose(self, leaf, part, *rest)
+    def choose(self, node, sums, side, words, rows, counts):
+        drawn.append((len(rows), node.n_rows))
+        plain_choose(self, node, sums, side, words, rows, counts)
 
-    def draw(self, leaf, task):
-        allowed.append(plain_draw(self, leaf, task))
-        return allowed[-1]
+    def searched(self, node):
+        side = plain_searched(self, node)
+        allowed.append(side[0])
+        return side
 
-    monkeypatch.setattr(Grower, "_choose", choose)
-    monkeypatch.setattr(Grower, "_draw_features", draw)
+    monkeypatch.setattr(Growth, "choose", choose)
+    monkeypatch.setattr(Growth, "searched", searched)
     settings = {"node_rows": 0.6, "node_features": 0.3, "max_leaves": 12}
     features = np.arange(20) < 10
     tree, leaves = grown(X, residuals, features=features, **settings)
@@ -417,4 +440,4 @@ def test_partition_keeps_the_order_of_both_parts(missing_left):
     [(17, 1, 1), (17, 2, 2), (17, 4, 2), (17, 16, 2), (1, 8, 1), (16, 16, 16), (40, 4, 4)],
 )
 def test_threads_share_groups_of_features_and_then_rows(n_groups, threads, cuts):
-    assert grow_module._groups_at_once(n_groups, threads) == cuts
+    assert local_histograms._groups_at_once(n_groups, threads) == cuts

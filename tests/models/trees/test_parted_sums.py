@@ -7,9 +7,10 @@ import pytest
 
 from rankwright.data.threads import Team
 from rankwright.engines.host import add_up
+from rankwright.models.trees.binning import words_of
+from rankwright.models.trees.grow import Grower
 from rankwright.models.trees.histogram import turn
-from rankwright.models.trees.parted_grow import PartedGrower
-from rankwright.models.trees.parted_rows import Cuts, Part, words_of
+from rankwright.models.trees.parted_rows import Cuts, Part
 from rankwright.models.trees.parted_sums import (
     CURVE_ROOM,
     MOST_AT_ONCE,
@@ -20,6 +21,7 @@ from rankwright.models.trees.parted_sums import (
     fill_pairs,
     pack_pairs,
 )
+from rankwright.models.trees.partition_histograms import PartitionHistograms
 
 TIMES = 5_000_000  # rows that one row stands for
 
@@ -106,11 +108,13 @@ class Many:
         of_part = tuple(own * self._each for own in self._part.sums(nodes, salts, 1.0))
         return add_up([of_part] * self._n_parts)
 
-    def grow(self, **settings):
-        grower = PartedGrower(self._ends, np.ones(len(self._ends), bool), frozenset(), self.n_rows, **settings)
+    def grow(self, counts_rows=False, **settings):
+        varies = np.ones(len(self._ends), bool)
+        source = PartitionHistograms(self._ends, varies, frozenset(), self.n_rows, counts_rows=counts_rows)
         root = self.look(Cuts.of([], [], [], []), np.zeros(1, np.int32), np.zeros(1, np.uint64))
-        grower.few = 0
-        return grower.grow(root, self.look, None, grower.varies, self.units, 0)
+        source.few = 0
+        source.begin(root, self.look, None, self.units)
+        return Grower(source, **settings).grow(varies, 0)
 
 
 @pytest.mark.parametrize("counts_rows", [False, True], ids=["newton", "squared"])
@@ -125,18 +129,19 @@ def test_a_tree_of_a_billion_rows_is_that_of_one_in_five_million(counts_rows):
         rows = Many(X, ends, gradients, times, n_parts)
         grown = rows.grow(max_leaves=12, min_rows=8 * times, counts_rows=counts_rows)
         unit = 2.0 ** (rows.units.residual - rows.units.curve)
+        totals = np.array([leaf.totals for leaf in grown.leaves])
         found.append(grown)
-        steps.append(grown.totals[:, 0] / grown.totals[:, 1] * unit)
+        steps.append(totals[:, 0] / totals[:, 1] * unit)
     few, many = found
     assert (few.tree.feature >= 0).sum() == 11
     for name in ("feature", "threshold", "missing_left", "left"):
         assert np.array_equal(getattr(few.tree, name), getattr(many.tree, name))
     assert np.array_equal(few.tree.count * TIMES, many.tree.count)
-    assert many.totals[:, 2].sum() == 1_000_000_000
+    assert totals[:, 2].sum() == 1_000_000_000
     assert many.tree.gain == pytest.approx(few.tree.gain * TIMES, rel=1e-4)  # equal rows are rounded alike
     assert steps[0] == pytest.approx(steps[1], rel=1e-3)
     direct = [gradients[0].sum(), gradients[1].sum()]
-    whole = many.totals.sum(axis=0)
+    whole = totals.sum(axis=0)
     assert whole[0] * 2.0**rows.units.residual == pytest.approx(direct[0] * TIMES, rel=1e-3)
     assert whole[1] * 2.0**rows.units.curve == pytest.approx(direct[1] * TIMES, rel=1e-5)
 

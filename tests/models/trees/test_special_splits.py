@@ -11,6 +11,7 @@ from rankwright.models.trees.binning import GROUP, MISSING, bin_features
 from rankwright.models.trees.forest import Forest, Tree
 from rankwright.models.trees.grow import Grower
 from rankwright.models.trees.histogram import CURVE_BITS
+from rankwright.models.trees.local_histograms import LocalHistograms
 from rankwright.models.trees.model import TreeModel
 from rankwright.models.trees.monotone import leaf_bounds
 from rankwright.models.trees.special_split import (
@@ -105,11 +106,12 @@ def test_sets_are_those_of_the_tables():
 
 
 def grown(X, residuals, categories=None, curves=None, max_leaves=8, min_rows=1, **settings):
-    grower = Grower(bin_features(X, categories=categories), max_leaves, min_rows, **settings)
-    rows, features = np.arange(len(X), dtype=np.uint32), grower.varies.copy()
-    tree, leaves = grower.grow(residuals, rows, features, np.random.default_rng(0), curves)
-    grower.close()
-    return tree, leaves
+    source = LocalHistograms(bin_features(X, categories=categories))
+    source.begin(residuals, np.arange(len(X), dtype=np.uint32), curves)
+    found = Grower(source, max_leaves, min_rows, **settings).grow(source.varies, 0)
+    source.close()
+    leaves = zip(found.places.tolist(), found.leaves, strict=True)
+    return found.tree, [(place, source.rows_of(leaf)) for place, leaf in leaves]
 
 
 @pytest.mark.parametrize("n_categories", [3, 70, 255])

@@ -21,8 +21,6 @@ from rankwright.gpu import card
 from rankwright.gpu.trees.state import MISSING, TILE
 from rankwright.models.trees.binning import bin_ends, table_of
 
-__all__ = ["CardBins", "bin_on_card", "bins_like", "have_room"]
-
 Array = npt.NDArray[Any]
 _THREADS = 256
 _OF_ROW = 128  # bytes of gradients, scores and lists of rows

@@ -17,9 +17,8 @@ from rankwright.errors import InputError
 from rankwright.gpu import card
 from rankwright.gpu.trees import histograms, rows, search, state
 from rankwright.gpu.trees.bins import CardBins
-from rankwright.models.trees.draws import n_drawn
-
-__all__ = ["CardGrower", "Nodes", "add_tree"]
+from rankwright.models.trees.draws import n_drawn, tree_features
+from rankwright.models.trees.special_split import special_kinds
 
 Array = npt.NDArray[Any]
 Nodes = tuple[Any, Any]  # on the card: the nodes of a tree, and their sets of bins
@@ -85,7 +84,7 @@ class CardGrower:
         self._drawn = card.zeros(n if tree_rows < 1.0 else 0, np.bool_)
         usable = int(bins.varies.sum())
         if tree_features < 1.0:
-            usable = max(1, round(tree_features * usable)) if usable else 0
+            usable = n_drawn(usable, tree_features)
         drawn = n_drawn(usable, node_share) if node_share < 1.0 else 0
         self._limits = (min_rows, max(1, round(min_rows * node_share)), drawn)
         self._special = self._specials(d)
@@ -110,12 +109,8 @@ class CardGrower:
             card.zeros(2, np.int64),
             card.zeros(1, float),
         )
-        if not (self.bins.categorical or self.directions):
-            return None
-        is_category, ways = np.zeros(d, np.bool_), np.zeros(d, np.int64)
-        is_category[list(self.bins.categorical)] = True
-        ways[list(self.directions)] = list(self.directions.values())
-        return card.upload(is_category), card.upload(ways), self._smooth, self._squares
+        kinds = special_kinds(d, self.bins.categorical, self.directions)
+        return None if kinds is None else (*map(card.upload, kinds), self._smooth, self._squares)
 
     def nodes(self) -> Nodes:
         """A place for the nodes of a tree; one more row says how many there are."""
@@ -132,10 +127,8 @@ class CardGrower:
             card.upload(np.array([len(chosen)]), self._n_rows)
             if len(chosen):
                 card.upload(chosen, self._rows[0, : len(chosen)])
-        if self._tree_features < 1.0 and varies.any():
-            varying, allowed = np.flatnonzero(varies), np.zeros(len(varies), bool)
-            allowed[rng.choice(varying, max(1, round(self._tree_features * len(varying))), replace=False)] = True
-            card.upload(allowed, self._allowed)
+        if self._tree_features < 1.0:
+            card.upload(tree_features(varies, self._tree_features, rng), self._allowed)
         if self._share < 1.0:
             card.upload(np.array([salt], np.uint64).view(np.int64), self._salt)
 

@@ -36,8 +36,6 @@ from rankwright.gpu.trees.state import (
 )
 from rankwright.models.trees.draws import child_salt, is_drawn
 
-__all__ = ["STRIP", "add_rows", "add_samples", "add_squares", "divide", "salt_of"]
-
 STRIP = 8
 """Rows that a thread of `divide` moves at a time."""
 _ROWS_A_PART = 1 << 10  # that a block sums up, at least

@@ -19,8 +19,6 @@ from rankwright.gpu.trees.grower import CardGrower, add_tree
 from rankwright.models.trees.draws import salts_of
 from rankwright.models.trees.forest import Tree
 
-__all__ = ["CardTrees", "binned"]
-
 Array = npt.NDArray[Any]
 
 
@@ -69,7 +67,6 @@ class CardTrees:
         self.trees.append(self._download())
 
     def _download(self) -> Tree:
-        """The tree as the host knows trees."""
         nodes = self._nodes[0].copy_to_host()
         n_nodes, unit = rows.known_of(nodes)
         nodes, ends = nodes[:n_nodes], self._grower.bins.ends

@@ -23,8 +23,6 @@ from rankwright.models.trees.draws import is_drawn
 from rankwright.models.trees.parted_rows import Cuts, add_values
 from rankwright.models.trees.parted_sums import COUNT_BITS, SQUARED, Layout, Units, pack_pairs
 
-__all__ = ["CardPart"]
-
 Array = npt.NDArray[Any]
 _SHARE = 0.7  # of the free memory of the card, that bins may take
 _THREADS = 8 if card.is_simulated() else THREADS

@@ -18,8 +18,6 @@ from rankwright.gpu import card
 from rankwright.gpu.trees import histograms, state
 from rankwright.gpu.trees.bins import bins_like
 
-__all__ = ["OF_ROW", "Piece", "Visited", "cut_into_pieces"]
-
 Array = npt.NDArray[Any]
 OF_ROW = 16 + 8 + 8
 """Bytes of a row beside its bins: a pair, a place in each of two lists, a key."""

@@ -34,21 +34,6 @@ from rankwright.gpu.trees.state import (
 from rankwright.models.trees.histogram import LEAST_UNIT, MOST
 from rankwright.solvers.tree_learner import LEAST_CURVE, leaf_value
 
-__all__ = [
-    "FACTS",
-    "TOTALS",
-    "add_leaves",
-    "add_tree",
-    "bound_leaves",
-    "known_of",
-    "largest",
-    "pack_rows",
-    "smooth_categories",
-    "start_sums",
-    "sum_leaves",
-    "total",
-]
-
 _WHOLE = 2.0**62  # that sums in the smallest units stay below
 _FINE = 2.0**61
 # Facts of residuals and curvatures: the largest of each, then their units.

@@ -21,8 +21,6 @@ from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.model import GradeModel, TreeModel, expected_grade
 from rankwright.models.trees.predict import goes_left, rounded_down
 
-__all__ = ["CardForest", "forest_scores"]
-
 Array = npt.NDArray[Any]
 _ROWS = 64  # of a block, and threads
 _STRIDE = _ROWS + 1  # between the features of these rows, so that writing them needs different banks, too
@@ -118,7 +116,6 @@ def _packed(forest: Forest, inner: Array, columns: Array, limits: Array) -> tupl
 
 @cuda.jit(device=True, cache=True)
 def _next(node: int, held: Any) -> int:
-    """The child that a row goes to."""
     x = held[(node & ((1 << _COLUMN) - 1)) * _STRIDE + cuda.threadIdx.x]
     goes_left = x <= node >> _LIMIT or (x == _NAN and (node >> _COLUMN) & 1 == 1)
     return ((node >> _LEFT) & (_MOST_NODES - 1)) + (0 if goes_left else 1)

@@ -52,8 +52,6 @@ from rankwright.gpu.trees.state import (
 )
 from rankwright.models.trees.draws import child_salt, of_feature
 
-__all__ = ["FOUND", "finish", "search", "search_special"]
-
 FOUND = 3
 """What is found for every child and feature: the gain, the split as a code, and what bounds the children's values."""
 
@@ -256,7 +254,6 @@ def _commit(state: Any, nodes: Any, sampled: bool, special: Any) -> None:
 
 @cuda.jit(device=True, cache=True)
 def _set_node(nodes: Any, node: int, below: int, feature: int, code: int, gain: float, table: Any) -> None:
-    """Record a split."""
     own = nodes[0][node]
     own[FEATURE], own[LEFT_NODE], own[NODE_GAIN], own[VALUE] = feature, below, gain, 0.0
     own[LAST], own[MISSING_LEFT], own[IS_SET] = code & 255, (code >> 8) & 1, 1.0 if code >= BY_SET else 0.0
@@ -267,7 +264,6 @@ def _set_node(nodes: Any, node: int, below: int, feature: int, code: int, gain: 
 
 @cuda.jit(device=True, cache=True)
 def _set_leaf(leaves: Any, leaf: int, node: int, rows: Any, place: int, salt: Any, nodes: Any) -> None:
-    """Record a child."""
     leaves[leaf, NODE], leaves[leaf, PLACE], leaves[leaf, SALT] = node, place, np.int64(salt)
     leaves[leaf, START], leaves[leaf, STOP], leaves[leaf, SIDE], leaves[leaf, SLOT] = rows
     own = nodes[0][node]

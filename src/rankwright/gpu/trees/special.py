@@ -15,14 +15,11 @@ from numba import cuda, float64, int32
 from rankwright.gpu.trees.splits import best_split, largest_gain, totals_of
 from rankwright.gpu.trees.state import BY_SET, MISSING, WORDS
 
-__all__ = ["special_split"]
-
 _LEAST = 1  # units of curvature in a part
 
 
 @cuda.jit(device=True, cache=True)
 def _value(g: float, h: float, low: float, high: float) -> float:
-    """The best value within bounds."""
     return min(max(g / h, low), high)
 
 

@@ -13,8 +13,6 @@ from numba import cuda
 from rankwright.gpu.together import scan
 from rankwright.gpu.trees.state import COUNTS, MISSING, SIZE, TILE
 
-__all__ = ["best_split", "largest_gain", "load", "totals_of"]
-
 _LEAST = 1  # units of curvature in a part
 
 

@@ -9,13 +9,6 @@ from typing import Any
 
 from numba import cuda
 
-__all__ = [
-    "BY_SET", "CODE", "COUNT", "COUNTS", "DONE", "FEATURE", "GAIN", "HIGH", "IS_SET", "LAST", "LEAVES", "LEFT",
-    "LEFT_NODE", "LIMIT", "LOW", "MISSING", "MISSING_LEFT", "NODE", "NODES", "NODE_GAIN", "NOW", "OF_LEAF", "OF_NODE",
-    "PLACE", "REALS", "RIGHT", "SALT", "SIDE", "SIZE", "SLOT", "SPLIT", "SPLIT_FEATURE", "START", "STOP", "THREADS",
-    "TILE", "VALUE", "WORDS", "child_of", "is_in", "start_tree",
-]  # fmt: skip
-
 TILE = 16
 """Features whose bins are stored together."""
 SIZE = 256 * 3 * TILE

@@ -1,4 +1,4 @@
-"""The ranking that the scores themselves make, in the form of the oracles: coefficients of Ψ(y*) − Ψ(ŷ), and no loss.
+"""The ranking given by the scores themselves, in the form of the oracles: coefficients of Ψ(y*) − Ψ(ŷ), and no loss.
 
 One kernel per feature map. Of equally scored documents the first in ``order`` ranks higher, which changes neither the
 margin nor any bound.
@@ -54,15 +54,15 @@ def attained_positions(scores: Any, labels: Any, order: Any, parameters: Any, co
     """The map of positions; ``parameters`` as for `dorm`."""
     n = scores.size
     decay = parameters[2:]
-    found, sizes = np.empty(n), np.empty(n, np.int64)
-    n_grades = _grades(labels, found, sizes)
+    values, sizes = np.empty(n), np.empty(n, np.int64)
+    n_grades = _grades(labels, values, sizes)
     place = 0
     for grade in range(n_grades):
         mean = 0.0
         for rank in range(place, place + sizes[grade]):
             mean += decay[rank] / sizes[grade]
         for i in range(n):
-            if labels[i] == found[grade]:
+            if labels[i] == values[grade]:
                 coef[i] = mean
         place += sizes[grade]
     for rank in range(n):

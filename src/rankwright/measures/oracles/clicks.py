@@ -25,7 +25,7 @@ def clicks(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, wor
         i = order[place]
         while reached < n and scores[order[reached]] > scores[i] - 1.0:
             reached += 1
-        coef[i] = labels[i] * (reached - 1)  # itself is among those reached
+        coef[i] = labels[i] * (reached - 1)  # the document itself is included
         total += coef[i]
     near = 0.0
     reached = n - 1

@@ -129,10 +129,10 @@ def good_and_bad(scores: Any, labels: Any, order: Any, places: Any, ordered: Any
     for i in range(n):
         place = order[i]
         is_good = labels[place] > 0.0
-        at = good if is_good else bad
-        places[at] = place
-        ordered[at] = scores[place] - highest
-        others[at] = bad - n_good if is_good else good
+        target = good if is_good else bad
+        places[target] = place
+        ordered[target] = scores[place] - highest
+        others[target] = bad - n_good if is_good else good
         good += is_good
         bad += not is_good
     return n_good

@@ -50,15 +50,15 @@ def auc(scores: Any, labels: Any, order: Any, parameters: Any, coef: Any, work: 
     n_bad = n - n_good
     bads_above, goods_above = above[:n_good], above[n_good:]
     i = 0
-    kept = 0
+    n_above = 0
     for j in range(n_bad):
         while i < n_good and not ordered[i] < ordered[n_good + j] + 0.5:
             i += 1
         goods_above[j] = i
-        kept += i
+        n_above += i
     _turn_round(goods_above, bads_above)
     _set_coefficients(places, bads_above, goods_above, coef)
-    return 1.0 - kept / (n_good * n_bad)
+    return 1.0 - n_above / (n_good * n_bad)
 
 
 @njit(**INNER)
@@ -87,8 +87,8 @@ def _place_bads(kind: int, table: Any, ordered: Any, n_good: int, scale: float, 
             high = goods_above[j - 1]
             if j + step <= n_bad:
                 high = min(high, goods_above[j + step - 1])
-            most = 1.0 / (4 * j - 3) if kind == 0 else table[low + j - 1] - table[low + j]  # gain from passing one good
-            farthest = score + most * scale / unit
+            gain = 1.0 / (4 * j - 3) if kind == 0 else table[low + j - 1] - table[low + j]  # gain from passing one good
+            farthest = score + gain * scale / unit
             best, best_i = -np.inf, high
             for i in range(high, low - 1, -1):
                 won = table[i + j - 1]
@@ -144,7 +144,7 @@ def _best_last(ordered: Any, bads_above: Any, rows: int, unit: float, sums: Any,
 
     Such a good has no gain left to lose: with b bads above the last row it takes max(b, u) of them, u scored above it.
     """
-    fixed = 0.0  # won by the goods with b ≤ u
+    fixed = 0.0  # gain of the goods with b ≤ u
     for g in range(rows, bads_above.size):
         u = bads_above[g]
         fixed += sums[u] - u * ordered[g]

@@ -27,12 +27,12 @@ __all__ = ["dorm", "is_cheap"]
 
 Array = npt.NDArray[Any]
 _MOST_CELLS = 1 << 20  # of a table: 9 MB
-_CELLS_PER_STATE = 4  # above about this many for a state of the windows, these are faster
+_CELLS_PER_STATE = 4  # above about this many per state of the windows, the windows are faster
 
 
 @njit(**INNER)
 def _find(values: Any, label: float) -> int:
-    """The first place in falling ``values`` that is not above the label."""
+    """First place in falling ``values`` that is not above the label."""
     low, high = 0, values.size
     while low < high:
         middle = (low + high) // 2
@@ -45,7 +45,7 @@ def _find(values: Any, label: float) -> int:
 
 @njit(**INNER)
 def _grades(labels: Any, values: Any, sizes: Any) -> int:
-    """The different labels, highest first, and how many documents have each; how many labels."""
+    """The distinct labels, highest first, the number of documents of each, and the number of labels."""
     n_grades = 0
     for i in range(labels.size):
         place = _find(values[:n_grades], labels[i])
@@ -141,7 +141,7 @@ def _merged(first: Any, by_grade: Any, gains: Any, places: Any) -> Any:
 def _table(
     kind: Any, ordered: Any, first: Any, by_grade: Any, gains: Any, n_ranks: int, decay: Any, discount: Any
 ) -> Any:
-    """The best path from the value and last choice of every state: how many were taken of each grade."""
+    """The best path from the value and last choice of every state, as the number taken of each grade."""
     n, n_grades, cells = kind.size, gains.size, 1
     limits, strides = np.empty(n_grades, np.int64), np.empty(n_grades, np.int64)
     for grade in range(n_grades - 1, -1, -1):
@@ -226,7 +226,7 @@ def _rest(kind: Any, ordered: Any, below: Any, left: Any, rank: int, decay: Any)
 
 
 def is_cheap(labels: Array, n_ranks: int, alike: bool) -> bool:
-    """Whether the kernel does for a query: it is a sort, or the table is small and faster than windows."""
+    """Whether the kernel suits a query: it is a sort, or the table is small and faster than windows."""
     if alike:
         return True
     n, sizes = len(labels), np.unique(labels, return_counts=True)[1]

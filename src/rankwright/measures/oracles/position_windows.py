@@ -1,4 +1,4 @@
-"""The most violated ranking on the `dorm` feature map, near a ranking that is known: for long queries.
+"""The most violated ranking on the `dorm` feature map for long queries, found near a given ranking.
 
 A ranking is a path: at every rank it takes the next document of some grade. With k_g(r) documents of grade g among the
 first r, and C_g(k) the sum of the k highest scores of the grade, the value of a path is
@@ -33,10 +33,10 @@ Array = npt.NDArray[Any]
 MOST_GRADES = 40
 """With more, SciPy's assignment is asked: time grows with more than the square of the grades."""
 
-_REACH = (0, 0, 4, 3, 2)  # how far counts may be from those of the path, by the number of grades
-_SHORT = 25  # documents per grade below which SciPy's assignment is faster, about
+_REACH = (0, 0, 4, 3, 2)  # maximum distance of counts from the path's, by the number of grades
+_SHORT = 25  # SciPy's assignment is faster with fewer documents per grade
 _CHUNKS = 8  # of each grade to start with, about
-_ROUNDING = 4e-15  # equal paths differ by this much, relative to the sum of all numbers added
+_ROUNDING = 4e-15  # equal paths differ by at most this, relative to the sum of magnitudes
 _LEAST = 1e-16  # and distances that count by this, relative to the same
 
 
@@ -86,7 +86,7 @@ def best_path(first: Any, ordered: Any, gains: Any, decay: Any, discount: Any) -
 
 @njit(**INNER)
 def _boxes(n_grades: int) -> Any:
-    """Counts near those of a path, as differences to them; and where each comes from.
+    """Counts near those of a path, as differences to them; and the predecessor of each.
 
     The second, for the grade that the path takes at a rank: the state before it if another grade is taken there,
     or the number of states if that is too far from the path.
@@ -100,14 +100,14 @@ def _boxes(n_grades: int) -> Any:
         for grade in range(last):
             offsets[state, grade] = state // side**grade % side - reach
             offsets[state, last] -= offsets[state, grade]
-        for known in range(n_grades):
+        for grade_before in range(n_grades):
             for grade in range(n_grades):
                 source = state
-                if grade != known and grade < last:
+                if grade != grade_before and grade < last:
                     source = n_states if offsets[state, grade] == -reach else source - side**grade
-                if grade != known and known < last and source < n_states:
-                    source = n_states if offsets[state, known] == reach else source + side**known
-                came[known, state, grade] = source
+                if grade != grade_before and grade_before < last and source < n_states:
+                    source = n_states if offsets[state, grade_before] == reach else source + side**grade_before
+                came[grade_before, state, grade] = source
     return offsets, came
 
 
@@ -129,39 +129,39 @@ def _pairs(n_grades: int) -> Any:
     came = np.full((n_grades, n_states, n_grades), n_states, np.int16)
     for up in range(n_grades):
         for down in range(n_grades):
-            for known in range(n_grades):
-                for grade in range(n_grades):  # taken instead of the known one, it adds 1 to its count
-                    if grade == known:
+            for grade_before in range(n_grades):
+                for grade in range(n_grades):  # taken instead of the path's grade, it adds 1 to its count
+                    if grade == grade_before:
                         source = names[up, down]
                     elif up == down:
-                        source = names[known, grade]
+                        source = names[grade_before, grade]
                     elif up == grade:
-                        source = names[known, down]
-                    elif down == known:
+                        source = names[grade_before, down]
+                    elif down == grade_before:
                         source = names[up, grade]
                     else:
                         continue
-                    came[known, names[up, down], grade] = source
+                    came[grade_before, names[up, down], grade] = source
     return offsets, came
 
 
 @njit(**INNER)
 def _listed(offsets: Any, came: Any) -> Any:
-    """The states that are there in ``came``, with the grade that is taken, and where the list of each state begins."""
+    """States present in ``came``, the grade taken in each, and where each state's list begins."""
     n_grades, n_states, _ = came.shape
     length = 0
     for source in came.flat:
         length += source < n_states
     links, begins = np.empty((length, 2), np.int64), np.zeros((n_grades, n_states + 1), np.int64)
     length = 0
-    for known in range(n_grades):
+    for grade_before in range(n_grades):
         for state in range(n_states):
-            begins[known, state] = length
+            begins[grade_before, state] = length
             for grade in range(n_grades):
-                if came[known, state, grade] < n_states:
-                    links[length, 0], links[length, 1] = came[known, state, grade], grade
+                if came[grade_before, state, grade] < n_states:
+                    links[length, 0], links[length, 1] = came[grade_before, state, grade], grade
                     length += 1
-        begins[known, n_states] = length
+        begins[grade_before, n_states] = length
     return offsets, links, begins
 
 
@@ -184,7 +184,7 @@ def _halve(path: Any, size: int, first: Any, n: int) -> Any:
 def _improve(
     path: Any, starts: Any, scores: Any, gains: Any, weights: Any, offsets: Any, links: Any, begins: Any, choice: Any
 ) -> bool:
-    """Replace ``path`` by the best one near it; whether there may be a better one near that."""
+    """Replace ``path`` by the best one near it; returns whether a better one may be near that."""
     n_states, n_grades = offsets.shape
     middle, reach = n_states // 2, -offsets[0, 0]
     farthest = reach * (n_grades - 1)
@@ -195,21 +195,21 @@ def _improve(
     counts, worth = np.zeros(n_grades, np.int64), np.empty((n_grades, 2 * farthest + 1))
     for step in range(path.size):
         here, before = before, here
-        known = path[step]
-        counts[known] += 1
+        current = path[step]
+        counts[current] += 1
         for grade in range(n_grades):
             within = reach if grade < n_grades - 1 else farthest
-            for offset in range(-within, within + 1):  # a document that is not there is worth −inf
+            for offset in range(-within, within + 1):  # a missing document is worth −inf
                 place = starts[grade] + counts[grade] + offset - 1
                 value = -np.inf
                 if starts[grade] <= place < starts[grade + 1]:
                     value = weights[0, step] * scores[place] - weights[1, step] * gains[grade]
                 worth[grade, farthest + offset] = value
-        old += worth[known, farthest]
-        size += abs(worth[known, farthest])
+        old += worth[current, farthest]
+        size += abs(worth[current, farthest])
         for state in range(n_states):
-            best, begin, picked = -np.inf, begins[known, state], 0
-            for link in range(begin, begins[known, state + 1]):
+            best, begin, picked = -np.inf, begins[current, state], 0
+            for link in range(begin, begins[current, state + 1]):
                 grade = links[link, 1]
                 value = before[links[link, 0]] + worth[grade, farthest + offsets[state, grade]]
                 if value > best:
@@ -229,7 +229,7 @@ def _improve(
 
 @njit(cache=True)
 def _rotate(path: Any, first: Any, ordered: Any, gains: Any, decay: Any, discount: Any) -> bool:
-    """Make the path better along a cycle of the residual network; whether there is one.
+    """Improve the path along a cycle of the residual network; returns whether there is one.
 
     A vertex is a rank and a grade. An arc to the next rank: one document more of the grade above that rank; to the
     previous rank: one less; from the path's grade to another one: this is taken instead. Bellman and Ford's algorithm,
@@ -238,7 +238,7 @@ def _rotate(path: Any, first: Any, ordered: Any, gains: Any, decay: Any, discoun
     n, n_grades = path.size, gains.size
     distance, parent = np.zeros((n, n_grades)), np.zeros((n, n_grades), np.int8)
     old, size = _value(path, first, ordered, gains, decay, discount)
-    taken, found, changed = np.zeros(n_grades, np.int64), path.copy(), True
+    taken, rotated, changed = np.zeros(n_grades, np.int64), path.copy(), True
     while changed:
         changed = False
         for sign in (1, -1):
@@ -258,30 +258,30 @@ def _rotate(path: Any, first: Any, ordered: Any, gains: Any, decay: Any, discoun
                 for grade in range(n_grades):
                     if distance[rank, path[rank]] > distance[rank, grade] + _LEAST * size:
                         distance[rank, grade], parent[rank, grade], changed = distance[rank, path[rank]], 2, True
-        if changed and _cycle(path, parent, found):
-            better = _value(found, first, ordered, gains, decay, discount)[0] - old > _ROUNDING * size
+        if changed and _cycle(path, parent, rotated):
+            better = _value(rotated, first, ordered, gains, decay, discount)[0] - old > _ROUNDING * size
             for rank in range(n):
-                path[rank] = found[rank] if better else path[rank]
+                path[rank] = rotated[rank] if better else path[rank]
             return better
     return False
 
 
 @njit(**INNER)
-def _cycle(path: Any, parent: Any, found: Any) -> bool:
-    """Find a cycle of parents and take the grades along it in ``found``; whether there is one."""
+def _cycle(path: Any, parent: Any, rotated: Any) -> bool:
+    """Find a cycle of parents and take the grades along it in ``rotated``; returns whether there is one."""
     n, n_grades = parent.shape
-    seen = np.zeros((n, n_grades), np.int64)
+    visited = np.zeros((n, n_grades), np.int64)
     for start in range(1, n * n_grades + 1):
         rank, grade = (start - 1) // n_grades, (start - 1) % n_grades
-        while parent[rank, grade] != 0 and seen[rank, grade] == 0:
-            seen[rank, grade] = start
+        while parent[rank, grade] != 0 and visited[rank, grade] == 0:
+            visited[rank, grade] = start
             rank, grade = _before(rank, grade, path, parent)
-        if parent[rank, grade] == 0 or seen[rank, grade] != start:
+        if parent[rank, grade] == 0 or visited[rank, grade] != start:
             continue
-        while seen[rank, grade] == start:  # once round
-            seen[rank, grade] = -1
+        while visited[rank, grade] == start:  # once round
+            visited[rank, grade] = -1
             if parent[rank, grade] == 2:
-                found[rank] = grade
+                rotated[rank] = grade
             rank, grade = _before(rank, grade, path, parent)
         return True
     return False
@@ -289,7 +289,6 @@ def _cycle(path: Any, parent: Any, found: Any) -> bool:
 
 @njit(**INNER)
 def _before(rank: int, grade: int, path: Any, parent: Any) -> tuple[int, int]:
-    """The parent of a vertex."""
     if parent[rank, grade] == 2:
         return rank, path[rank]
     return rank - parent[rank, grade], grade
@@ -297,7 +296,7 @@ def _before(rank: int, grade: int, path: Any, parent: Any) -> tuple[int, int]:
 
 @njit(cache=True)
 def _value(path: Any, first: Any, ordered: Any, gains: Any, decay: Any, discount: Any) -> tuple[float, float]:
-    """The value of a path, and the sum of the absolute numbers added."""
+    """The value of a path, and the sum of its terms' magnitudes."""
     taken, value, size = first.copy(), 0.0, 0.0
     for rank in range(path.size):
         grade = path[rank]
@@ -308,7 +307,7 @@ def _value(path: Any, first: Any, ordered: Any, gains: Any, decay: Any, discount
 
 
 def states_per_rank(n_grades: int) -> int:
-    """How many counts the programme has at a rank."""
+    """Number of counts that the programme has at a rank."""
     if n_grades < len(_REACH):
         return int((2 * _REACH[n_grades] + 1) ** (n_grades - 1))
     return n_grades * (n_grades - 1) + 1
@@ -331,7 +330,7 @@ def by_windows(scores: Array, labels: Array, parameters: Array) -> tuple[float, 
 
 
 def assignment(scores: Array, labels: Array, parameters: Array) -> tuple[float, Array]:
-    """The same by SciPy's solver for the linear assignment problem."""
+    """The same by SciPy's solver for linear assignment."""
     from scipy.optimize import linear_sum_assignment
 
     decay, discount, gains, coef = _prepared(labels, parameters)
@@ -343,7 +342,7 @@ def assignment(scores: Array, labels: Array, parameters: Array) -> tuple[float, 
 
 
 def _prepared(labels: Array, parameters: Array) -> tuple[Array, Array, Array, Array]:
-    """A and D of the ranks; the gain of every document over the ideal DCG; its mean A over all ideal rankings."""
+    """A and D of the ranks; each document's gain over the ideal DCG; its mean A over all ideal rankings."""
     n, longest = len(labels), (len(parameters) - 2) // 2
     decay, discount = parameters[2 : 2 + n], parameters[2 + longest : 2 + longest + n]
     gains = 2.0**labels - 1.0 if parameters[0] else labels

@@ -20,8 +20,6 @@ from numba import njit
 from rankwright.data.scratch import scratch
 from rankwright.data.threads import Team
 
-__all__ = ["GROUP", "MISSING", "BinnedFeatures", "bin_ends", "bin_features", "table_of"]
-
 Array = npt.NDArray[Any]
 GROUP = 8
 MISSING = 255
@@ -93,18 +91,22 @@ def bin_features(
     """
     counts = categories or {}
     order = np.arange(len(X)) if order is None else order
-    n, d = len(order), X.shape[1]
-    n_groups = -(-d // GROUP)
-    words = scratch((n_groups, n), np.uint64, folder)
     team = Team(threads)
     try:
         ends = bin_ends(X, max_bins, seed, team, order, counts)
-        table, sizes = table_of(ends, n_groups * GROUP, X.dtype)
-        shares = [(order[start : start + _CHUNK], start) for start in range(0, n, _CHUNK)]
-        team.each(lambda rows, start: _fill(X, rows, start, table, sizes, words), shares)
+        words = words_of(X, order, ends, team, folder)
     finally:
         team.close()
     return BinnedFeatures(words, ends, frozenset(counts), folder)
+
+
+def words_of(X: Array, order: Array, ends: Sequence[Array], team: Team, folder: Path | None = None) -> Array:
+    """The bins with these upper ends of rows in some order."""
+    words = scratch((-(-len(ends) // GROUP), len(order)), np.uint64, folder)
+    table, sizes = table_of(ends, len(words) * GROUP, X.dtype)
+    shares = [(order[start : start + _CHUNK], start) for start in range(0, len(order), _CHUNK)]
+    team.each(lambda rows, start: _fill(X, rows, start, table, sizes, words), shares)
+    return words
 
 
 def bin_ends(
@@ -132,14 +134,12 @@ def table_of(ends: Sequence[Array], n_features: int, dtype: Any) -> tuple[Array,
 
 
 def _sample(n: int, seed: int) -> Array:
-    """The rows used to place the bins."""
     if n <= _SAMPLE:
         return np.arange(n)
     return np.sort(np.random.default_rng(seed).choice(n, _SAMPLE, replace=False))
 
 
 def _between(n_categories: int) -> Array:
-    """The ends of the bins of so many categories."""
     return np.arange(max(n_categories - 1, 0)) + 0.5
 
 

@@ -11,8 +11,6 @@ import numpy.typing as npt
 from rankwright.data.categories import NO_CATEGORY, category_numbers, is_text, number_of
 from rankwright.errors import InputError
 
-__all__ = ["MOST_CATEGORIES", "Coding", "common_categories", "counted", "most_common"]
-
 Array = npt.NDArray[Any]
 MOST_CATEGORIES = 255
 
@@ -52,8 +50,8 @@ class Coding:
             values = X[:, j].astype(np.float64)
             self._check(values, j, texts)
             at = np.minimum(np.searchsorted(numbers, values), max(len(numbers) - 1, 0))
-            known = numbers[at] == values if len(numbers) else np.zeros(len(values), bool)
-            X[:, j] = np.where(known, order[at] if len(order) else 0, np.nan)
+            is_known = numbers[at] == values if len(numbers) else np.zeros(len(values), bool)
+            X[:, j] = np.where(is_known, order[at] if len(order) else 0, np.nan)
         return X
 
     def _check(self, values: Array, j: int, texts: bool) -> None:
@@ -67,32 +65,27 @@ class Coding:
             raise InputError(f"{what}; the model was trained on {'text' if texts else 'numbers'} there")
 
 
-def common_categories(numbers: Array, values: Sequence[Any] | None, most: int) -> tuple[Any, ...]:
+def counted(numbers: Array) -> tuple[Array, Array]:
+    """The different values of a column, ascending, and how often each occurs."""
+    is_value = ~np.isnan(numbers) & (numbers != NO_CATEGORY)
+    values, counts = np.unique(numbers[is_value], return_counts=True)
+    return values, counts
+
+
+def most_common(numbers: Array, counts: Array, values: Sequence[Any] | None, most: int) -> tuple[Any, ...]:
     """The most common values of a column, most common first, equal ones by their number.
 
     Parameters
     ----------
-    numbers : ndarray
-        The column.
+    numbers, counts : ndarray
+        The values, as `counted` gives them.
     values : sequence or None
         What the numbers stand for; None: for themselves.
     most : int
         How many at most; the others, the rarest, are as if they were missing.
     """
-    return most_common(*counted(numbers), values, most)
-
-
-def counted(numbers: Array) -> tuple[Array, Array]:
-    """The different values of a column, ascending, and how often each occurs."""
-    there = ~np.isnan(numbers) & (numbers != NO_CATEGORY)
-    found, counts = np.unique(numbers[there], return_counts=True)
-    return found, counts
-
-
-def most_common(found: Array, counts: Array, values: Sequence[Any] | None, most: int) -> tuple[Any, ...]:
-    """The same from values that are counted already."""
-    by_count = found[np.lexsort((found, -counts))].tolist()
+    by_count = numbers[np.lexsort((numbers, -counts))].tolist()
     if values is None:
         return tuple(int(number) if number == int(number) else number for number in by_count[:most])
-    known = {number_of(value): value for value in sorted(values, reverse=True)}
-    return tuple([known[number] for number in by_count if number in known][:most])
+    by_number = {number_of(value): value for value in sorted(values, reverse=True)}
+    return tuple([by_number[number] for number in by_count if number in by_number][:most])

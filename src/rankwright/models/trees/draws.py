@@ -12,15 +12,13 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-__all__ = ["child_salt", "child_salts", "draw_features", "drawn", "is_drawn", "n_drawn", "of_feature", "salts_of"]
-
 Array = npt.NDArray[Any]
-_STEP = np.uint64(0x9E3779B97F4A7C15)
+STEP = np.uint64(0x9E3779B97F4A7C15)
 
 
 @njit(cache=True, nogil=True)
-def _mixed(value: Any) -> Any:
-    """A whole number whose every bit depends on all bits of another one."""
+def mixed(value: Any) -> Any:
+    """An integer whose every bit depends on all bits of another one: the last steps of splitmix64."""
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
     return value ^ (value >> np.uint64(31))
@@ -29,19 +27,19 @@ def _mixed(value: Any) -> Any:
 @njit(cache=True, nogil=True)
 def child_salt(salt: Any, is_right: bool) -> Any:
     """The salt of a child."""
-    return _mixed(salt + (_STEP if is_right else np.uint64(1)))
+    return mixed(salt + (STEP if is_right else np.uint64(1)))
 
 
 @njit(cache=True, nogil=True)
 def is_drawn(key: Any, salt: Any, share: float) -> bool:
     """Whether a node draws a row; it does with the probability ``share``."""
-    return float(_mixed(key ^ salt) >> np.uint64(11)) * 2.0**-53 < share
+    return float(mixed(key ^ salt) >> np.uint64(11)) * 2.0**-53 < share
 
 
 @njit(cache=True, nogil=True)
 def of_feature(place: int, salt: Any) -> Any:
     """What a node draws features by, which have places among those that vary: it takes the least of these numbers."""
-    return _mixed(~salt + np.uint64(place) * _STEP)
+    return mixed(~salt + np.uint64(place) * STEP)
 
 
 def child_salts(salt: int, share: float) -> tuple[int, int]:
@@ -66,15 +64,15 @@ def drawn(keys: Array, salt: int, share: float) -> Array:
     >>> bool(0.65 < drawn(np.arange(10_000), 5, 0.7).mean() < 0.75)
     True
     """
-    found = np.empty(len(keys), np.bool_)
-    _draw(keys, np.uint64(salt), share, found)
-    return found
+    mask = np.empty(len(keys), np.bool_)
+    _draw(keys, np.uint64(salt), share, mask)
+    return mask
 
 
 @njit(cache=True, nogil=True)
-def _draw(keys: Any, salt: Any, share: float, found: Any) -> None:
+def _draw(keys: Any, salt: Any, share: float, mask: Any) -> None:
     for k in range(keys.size):
-        found[k] = is_drawn(np.uint64(keys[k]), salt, share)
+        mask[k] = is_drawn(np.uint64(keys[k]), salt, share)
 
 
 @njit(cache=True, nogil=True)
@@ -86,6 +84,22 @@ def _number(places: Any, salt: Any, numbers: Any) -> None:
 def n_drawn(n_features: int, share: float) -> int:
     """How many of some features a node draws."""
     return min(max(1, round(share * n_features)), n_features)
+
+
+def tree_features(varies: Array, share: float, rng: np.random.Generator) -> Array:
+    """The features that a tree may use: a share of those that vary, or all of these; masks.
+
+    Examples
+    --------
+    >>> int(tree_features(np.arange(12) > 1, 0.5, np.random.default_rng(0)).sum())
+    5
+    """
+    features = varies.copy()
+    if share < 1.0 and features.any():
+        varying = np.flatnonzero(features)
+        features[:] = False
+        features[rng.choice(varying, n_drawn(len(varying), share), replace=False)] = True
+    return features
 
 
 def draw_features(features: Array, varies: Array, salt: int, share: float) -> Array:

@@ -16,8 +16,6 @@ import numpy.typing as npt
 
 from rankwright.errors import InputError
 
-__all__ = ["SET_WORDS", "Forest", "Tree"]
-
 Array = npt.NDArray[Any]
 SET_WORDS = 4
 """Words of 64 bits that a set of categories takes."""

@@ -1,88 +1,158 @@
-"""Growing a regression tree best-first: the leaf whose split gains most is split next."""
+"""Growing a regression tree best-first: the leaf whose split gains most is split next.
+
+There is one loop, wherever the rows are. A source of histograms divides rows and sums their residuals and curvatures by
+feature and bin: :class:`~rankwright.models.trees.local_histograms.LocalHistograms` in this process,
+:class:`~rankwright.models.trees.partition_histograms.PartitionHistograms` over partitions, of which some may be on a
+GPU. All of them search packed histograms by the same functions (:mod:`rankwright.models.trees.split`), and everything
+is decided here: what nodes draw, the bounds of monotone features, sets of categories, when to stop.
+"""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
+import heapq
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from rankwright.data.scratch import scratch
-from rankwright.data.threads import Team, parts_of
-from rankwright.models.trees.binning import GROUP, MISSING, BinnedFeatures
-from rankwright.models.trees.draws import child_salts, draw_features, drawn
+from rankwright.models.trees.binning import GROUP, MISSING
+from rankwright.models.trees.draws import child_salts, draw_features
 from rankwright.models.trees.forest import Tree
-from rankwright.models.trees.histogram import Packed, fill_groups, gather, pack, turn
 from rankwright.models.trees.special_split import (
     as_sets,
     category_order,
     left_bins,
-    mean_curve,
     middle_value,
     noise_of,
-    sum_of_squares,
+    special_kinds,
 )
-from rankwright.models.trees.split import look, partition, settle
-
-__all__ = ["Grower"]
+from rankwright.models.trees.split import settle
 
 Array = npt.NDArray[Any]
-_WORTH_A_THREAD = 1 << 18  # values to add up, in about the time that a thread costs
-_SEARCHED = 512  # rows whose values take as long as the search for the best splits
-_ROWS_A_THREAD = 1 << 14  # rows to move or read once
-_BALANCE = 1.1  # longest share of a thread that is good enough, relative to the mean
-_Splits = tuple[Array, Array, Array]  # of every feature: gain, last bin to the left, whether missing values go left
+Splits = tuple[Array, Array, Array]  # of every feature: gain, last bin to the left, whether missing values go left
+_FALL = 0.6  # gain of a child, as a share of its parent's, as it is guessed ahead
 
 
-@dataclass(eq=False)
-class _Leaf:
-    node: int
-    start: int
-    stop: int
+@dataclass(eq=False, slots=True)
+class Node:
+    """A node of a tree that is grown.
+
+    The source sets ``n_rows``, ``total`` and ``squares``; what else it has to remember is in ``rows``, ``sums`` and
+    ``totals``. With samples, the total and the squares are those of the sample.
+    """
+
+    number: int  # in the order in which nodes are made, which is that of the tree only where none is made ahead
     salt: int  # by which it draws
+    parent: Node | None = None  # until it is summed up
+    low: float = -np.inf  # bounds of its value, in units
+    high: float = np.inf
+    n_rows: int = 0
     total: int = 0  # packed
-    squares: int = 0  # of residuals, in units, where categories are split
-    sums: Array | None = None
+    squares: float = 0.0  # of residuals, in units, where categories are split
     gain: float = -1.0
     feature: int = -1
     last: int = 0
     missing_left: bool = False
-    left_bins: Array | None = None  # of a split by categories
-    low: float = -np.inf  # bounds of its value, in units
-    high: float = np.inf
+    left_bins: Array | None = None  # a truth value for each bin
     limit: float = 0.0  # between the values of its children, if they are bound
+    children: tuple[Node, Node] | None = None
+    rows: Any = None
+    sums: Any = None
+    totals: Any = None
+
+
+Family = tuple[Node, Node | None]  # a node to sum up, and its sibling, whose sums are their parent's less these
+
+
+class HistogramSource(Protocol):
+    """Rows by node, and their histograms. The last six attributes are those of the tree that was begun.
+
+    Attributes
+    ----------
+    ends : tuple of ndarray
+        For each feature the upper ends of all its bins but the last.
+    categorical : frozenset of int
+        Features whose bins are categories.
+    varies : ndarray of bool
+        Features that can split some rows from others; only these are drawn.
+    ahead : bool
+        Whether to sum up nodes that will probably be needed, which costs work and saves trips.
+    counts_at_once : bool
+        Whether dividing a node tells the rows of its children even where it has a sample only.
+    gain_unit : float
+        What a unit of gain is worth.
+    mean_curve : float
+        Mean curvature of a row, in units.
+    per_row : int
+        Units of curvature of every row where these are equal, so that sums count rows; else 0.
+    largest : int
+        A bound of the units of curvature of a row.
+    """
+
+    ends: tuple[Array, ...]
+    categorical: frozenset[int]
+    varies: Array
+    ahead: bool
+    counts_at_once: bool
+    gain_unit: float
+    mean_curve: float
+    per_row: int
+    largest: int
+
+    def plant(self, root: Node) -> None:
+        """Give all rows of the tree to its root."""
+
+    def gather(self, nodes: Sequence[Node]) -> None:
+        """Bring the rows of nodes that are divided next to this process, if that saves trips."""
+
+    def divide(self, node: Node, left: Node, right: Node) -> None:
+        """Give the rows of a node to its children."""
+
+    def look(self, families: Sequence[Family], growth: Growth) -> None:
+        """Sum up nodes and find their best splits, by `Growth.searched` and `Growth.choose`."""
+
+    def release(self, node: Node) -> None:
+        """Forget the sums of a node."""
 
 
 @dataclass(frozen=True, eq=False)
-class _Task:
-    """What one tree is grown from: rows in the order of its leaves so far, packed values, features it may use."""
+class Grown:
+    """A tree, and the nodes it was made of.
 
-    rows: Array
-    packed: Packed
-    features: Array
-    smooth: float = 0.0  # units of curvature
+    Attributes
+    ----------
+    tree : Tree
+        Values of leaves are 0.
+    leaves : list of Node
+        Its leaves, from left to right.
+    places : ndarray of int
+        Their numbers in the tree.
+    splits : list of Node
+        Its inner nodes, in the order in which they were split.
+    """
+
+    tree: Tree
+    leaves: list[Node]
+    places: Array
+    splits: list[Node]
 
 
 @dataclass
 class Grower:
-    """Grows trees on one data set.
+    """Grows trees on the rows of a source.
 
     Parameters
     ----------
-    binned : BinnedFeatures
-        The features.
+    source : HistogramSource
+        The rows.
     max_leaves : int
         Maximum number of leaves of a tree.
     min_rows : int
         Minimum number of rows of a leaf.
     node_rows, node_features : float
         Share of rows and features, drawn for each node, from which its split is chosen.
-    threads : int
-        Number of threads; the tree does not depend on it.
     directions : mapping of int to int
         Features in which values should rise (1) or fall (−1): splits that go the other way are left out.
     smooth_rows : float
@@ -90,260 +160,201 @@ class Grower:
         categories are ordered by their means.
     chance : float
         How many times the gain that chance gives a split by categories is taken off.
-
-    Attributes
-    ----------
-    varies : ndarray of bool
-        Features that can split some rows from others; only these are drawn.
     """
 
-    binned: BinnedFeatures
+    source: HistogramSource
     max_leaves: int = 31
     min_rows: int = 20
     node_rows: float = 1.0
     node_features: float = 1.0
-    threads: int = 1
     directions: Mapping[int, int] = field(default_factory=dict)
     smooth_rows: float = 10.0
     chance: float = 1.0
-    team: Team = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        n_groups = len(self.binned.words)
-        self._n_bins = np.array([len(ends) + 1 for ends in self.binned.ends], np.int64)
-        self.varies = np.array(
-            [self._n_bins[j] > 1 or self._some_missing(j) for j in range(self.binned.n_features)], bool
-        )
-        self._is_category = np.zeros(self.binned.n_features, np.bool_)
-        self._is_category[list(self.binned.categorical)] = True
-        ways = np.zeros(self.binned.n_features, np.int64)
-        ways[list(self.directions)] = list(self.directions.values())
-        some_special = bool(self.binned.categorical or self.directions)
-        self._kinds = (self._n_bins, (self._is_category, ways) if some_special else None)
-        self._shape = (n_groups, GROUP, 256)
-        self._spare: list[Array] = []
-        self._no_sums = np.empty((0, *self._shape[1:]), np.int64)
-        self._values = np.empty(self.binned.n_rows, np.int64)
-        self._other = np.empty(self.binned.n_rows, np.uint32)
-        self._least_rows = max(1, round(self.min_rows * self.node_rows))  # of those drawn
-        self.team = Team(self.threads)
-        self._by_row = scratch((self.binned.n_rows, n_groups), np.uint64, self.binned.folder)
-        shares = [(slice(*share),) for share in parts_of(self.binned.n_rows, self.threads)]
-        self.team.each(lambda rows: turn(self.binned.words[:, rows], self._by_row[rows]), shares)
-        self._parts = np.empty((0, *self._shape), np.int64)
+        source = self.source
+        n_bins = np.array([len(ends) + 1 for ends in source.ends], np.int64)
+        self.kinds = (n_bins, special_kinds(len(n_bins), source.categorical, self.directions))
+        self.least_rows = max(1, round(self.min_rows * self.node_rows))  # of those drawn
 
-    def _some_missing(self, j: int) -> bool:
-        group, place = divmod(j, GROUP)
-        missing = (self.binned.words[group] >> np.uint64(8 * place)) & np.uint64(MISSING) == MISSING
-        return bool(missing.any() and not missing.all())
+    def grow(self, features: Array, salt: int) -> Grown:
+        """A tree on the rows and residuals that the source has begun with, and the features of a mask.
 
-    def close(self) -> None:
-        """Shut down the threads."""
-        self.team.close()
-
-    def grow(
-        self, residuals: Array, rows: Array, features: Array, salt: int, curves: Array | None = None
-    ) -> tuple[Tree, list[tuple[int, Array]]]:
-        """A tree for the residuals of ``rows`` (uint32, ascending), and the rows of each leaf, by node.
-
-        Nodes draw by the ``salt`` of the root. With ``curves``, the second derivatives, splits are chosen by Newton
-        gains, otherwise by squared error. Leaf values stay 0; the caller sets them.
+        Nodes draw by the ``salt`` of the root and their place in the tree.
         """
-        packed = pack(residuals, curves, self.team)
-        smooth = self.smooth_rows * mean_curve(packed.values) if self.binned.categorical else 0.0
-        task = _Task(rows.copy(), packed, features, smooth)
-        size = 2 * min(self.max_leaves, max(len(rows), 1)) - 1
-        feature, left = np.full(size, -1, np.int32), np.zeros(size, np.int32)
-        threshold, gain, count = np.zeros(size), np.zeros(size), np.zeros(size)
-        missing_left, subset = np.zeros(size, np.bool_), np.full(size, -1, np.int32)
-        sets: list[Array] = []
-        unit = task.packed.residual_unit**2 / task.packed.curve_unit
-        n_nodes = 1
-        root = _Leaf(0, 0, len(rows), salt)
-        count[0] = len(rows)
-        self._look(root, task)
-        leaves = [root]
-        while len(leaves) < self.max_leaves:
+        return Growth(self, features).run(Node(0, salt))
+
+
+class Growth:
+    """One tree.
+
+    Attributes
+    ----------
+    kinds : tuple
+        Bins of every feature, and of which kind they are, as `best_of` takes them.
+    limits : tuple
+        Units of curvature that each part of a split must have, and those that smooth the means of categories.
+    min_rows, node_rows
+        As of the grower.
+    """
+
+    def __init__(self, grower: Grower, features: Array) -> None:
+        source = grower.source
+        self._grower, self._source, self._features = grower, source, features
+        self._sampled = grower.node_rows < 1.0
+        self._n_nodes = 1
+        self.kinds, self.min_rows, self.node_rows = grower.kinds, grower.min_rows, grower.node_rows
+        # A part must have some units, or those of its rows where all are equal.
+        least = grower.least_rows * source.per_row if source.per_row else 1
+        self.limits = (least, grower.smooth_rows * source.mean_curve if source.categorical else 0.0)
+        self._sure = grower.least_rows * source.largest
+
+    def run(self, root: Node) -> Grown:
+        """Grow the tree."""
+        source, most = self._source, self._grower.max_leaves
+        source.plant(root)
+        source.look([(root, None)], self)
+        leaves: list[Node] = [root]
+        splits: list[Node] = []
+        while len(leaves) < most:
             best = max(leaves, key=lambda leaf: leaf.gain)  # the first one if equal
             if best.gain <= 0:
                 break
-            node, j = best.node, best.feature
-            ends = self.binned.ends[j]
-            feature[node], left[node], missing_left[node] = j, n_nodes, best.missing_left
-            if best.left_bins is None:
-                threshold[node] = ends[best.last] if best.last < len(ends) else np.inf
-            else:
-                subset[node] = len(sets)
-                sets.append(best.left_bins)
-            gain[node] = best.gain * unit
-            middle = best.start + self._divide(best, task.rows[best.start : best.stop])
-            salts = child_salts(best.salt, min(self.node_rows, self.node_features))
-            one = _Leaf(n_nodes, best.start, middle, salts[0])
-            two = _Leaf(n_nodes + 1, middle, best.stop, salts[1])
-            count[n_nodes], count[n_nodes + 1] = middle - best.start, best.stop - middle
-            self._bound(best, one, two)
-            n_nodes += 2
-            leaves[leaves.index(best) : leaves.index(best) + 1] = [one, two]
-            if len(leaves) < self.max_leaves:
-                self._look_at_both(best, one, two, task)
-            self._free(best)
+            if best.children is None:
+                if len(leaves) + 1 == most and (source.counts_at_once or not self._sampled):
+                    self._divide(best)  # nobody needs to know how its children could be split
+                    self._release(best)
+                else:
+                    self._expand(self._wanted(leaves, best) if source.ahead else [best])
+            assert best.children is not None
+            splits.append(best)
+            leaves[leaves.index(best) : leaves.index(best) + 1] = best.children
         for leaf in leaves:
-            self._free(leaf)
-        used = slice(0, n_nodes)
-        splits = (feature[used], threshold[used], missing_left[used], left[used])
-        tree = Tree(*splits, np.zeros(n_nodes), gain[used], count[used], subset[used], as_sets(sets))
-        return tree, [(leaf.node, task.rows[leaf.start : leaf.stop]) for leaf in leaves]
+            self._release(leaf)
+        return self._grown(root, splits, leaves)
 
-    def _divide(self, leaf: _Leaf, part: Array) -> int:
-        """Put the rows that go left before those that go right, in order; returns how many go left."""
-        group, place = divmod(leaf.feature, GROUP)
-        table = leaf.left_bins
-        if table is None:
-            table = np.arange(256) <= leaf.last
-            table[MISSING] = leaf.missing_left
-        shares = self._shares(len(part))
-        divide = partial(partition, self.binned.words[group], 8 * place, table)
-        lefts = self.team.each(divide, [(part[start:stop], self._other[start:stop]) for start, stop in shares])
-        middle = lefts[0]
-        for (start, _), n_left in zip(shares[1:], lefts[1:], strict=True):
-            part[middle : middle + n_left] = part[start : start + n_left]
-            middle += n_left
-        at = middle
-        for (start, stop), n_left in zip(shares, lefts, strict=True):
-            part[at : at + stop - start - n_left] = self._other[start : stop - n_left]
-            at += stop - start - n_left
-        return int(middle)
+    def _wanted(self, leaves: list[Node], best: Node) -> list[Node]:
+        """The nodes to sum up: the best leaf, and those that the tree would divide if gains fell as they mostly do.
 
-    def _look_at_both(self, parent: _Leaf, one: _Leaf, two: _Leaf, task: _Task) -> None:
-        """Find the best splits of the children of a node, adding up the rows of the smaller one only."""
-        small, large = (one, two) if one.stop - one.start <= two.stop - two.start else (two, one)
-        if self.node_rows < 1.0 or parent.sums is None:
-            self._look(one, task)
-            self._look(two, task)
-            return
-        if large.stop - large.start < 2 * self.min_rows:
-            return
-        allowed = {leaf.node: self._draw_features(leaf, task) for leaf in (one, two)}
-        small.sums, large.sums, parent.sums = self._spare_sums(), parent.sums, None
-        part = task.rows[small.start : small.stop]
-        values = self._gather(small, part, task)
-        large.total, large.squares = parent.total - small.total, parent.squares - small.squares
-        of_small, of_large = self._no_splits(), self._no_splits()
-        one_side = (small.sums, allowed[small.node], self._node(small), of_small)
-        other_side = (large.sums, allowed[large.node], self._node(large), of_large)
-        self._run(part, values, *self._kinds, self._limits(task), *one_side, *other_side)
-        self._choose(small, part, of_small, task)
-        self._choose(large, task.rows[large.start : large.stop], of_large, task)
-
-    def _look(self, leaf: _Leaf, task: _Task) -> None:
-        """Find the best split of a leaf from its rows or a sample of them."""
-        part = task.rows[leaf.start : leaf.stop]
-        if len(part) < 2 * self.min_rows:
-            return
-        if self.node_rows < 1.0:
-            part = part[drawn(part, leaf.salt, self.node_rows)]
-        leaf.sums = self._spare_sums()
-        values = self._gather(leaf, part, task)
-        allowed, splits = self._draw_features(leaf, task), self._no_splits()
-        own_side = (leaf.sums, allowed, self._node(leaf), splits)
-        self._run(part, values, *self._kinds, self._limits(task), *own_side, self._no_sums, *own_side[1:])
-        self._choose(leaf, part, splits, task)
-
-    def _limits(self, task: _Task) -> tuple[int, float]:
-        """Units of curvature that each part of a split must have, and those that smooth the means of categories.
-
-        A part must have some units, or those of its rows where all are equal.
+        That changes no tree: splits are taken in the strict order of the gains.
         """
-        return self._least_rows * task.packed.largest if task.packed.counts_rows else 1, task.smooth
+        if best.rows is not None:
+            return [best]
+        heap: list[tuple[float, int, Node | None]] = [(-leaf.gain, at, leaf) for at, leaf in enumerate(leaves)]
+        heapq.heapify(heap)
+        wanted, left, at = [], self._grower.max_leaves - len(leaves), len(leaves)
+        while heap and left > 0 and heap[0][0] < 0:
+            loss, _, node = heapq.heappop(heap)
+            left -= 1
+            children = None if node is None else node.children
+            if node is not None and children is None and node.rows is None:
+                wanted.append(node)
+            for child in children or (None, None):
+                heapq.heappush(heap, (loss * _FALL if child is None else -child.gain, at, child))
+                at += 1
+        return wanted
 
-    def _bound(self, leaf: _Leaf, one: _Leaf, two: _Leaf) -> None:
-        """Bound the values of the children of a leaf, as `leaf_bounds` will."""
-        one.low = two.low = leaf.low
-        one.high = two.high = leaf.high
-        way = self.directions.get(leaf.feature, 0)
-        if way and leaf.last < len(self.binned.ends[leaf.feature]):
-            lower, upper = (one, two) if way > 0 else (two, one)
-            lower.high = upper.low = leaf.limit
+    def _expand(self, nodes: list[Node]) -> None:
+        """Divide nodes and find the best splits of their children, summing up the smaller ones only."""
+        self._source.gather(nodes)
+        families: list[Family] = []
+        for node in nodes:
+            left, right = self._divide(node)
+            if self._sampled:
+                families += [(left, None), (right, None)]
+                continue
+            small, large = (left, right) if left.n_rows <= right.n_rows else (right, left)
+            if large.n_rows >= 2 * self.min_rows:
+                families.append((small, large))
+        self._source.look(families, self)
+        for node in nodes:
+            self._release(node)
 
-    def _gather(self, leaf: _Leaf, part: Array, task: _Task) -> Array:
-        """The packed values of some rows, whose sums become those of the leaf."""
-        values = self._values[: len(part)]
-        shares = [(part[start:stop], values[start:stop]) for start, stop in self._shares(len(part))]
-        leaf.total = sum(self.team.each(partial(gather, task.packed.values), shares))
-        leaf.squares = int(sum_of_squares(values)) if self.binned.categorical else 0
-        return values
+    def _release(self, node: Node) -> None:
+        """Forget the sums of a node, and the way back from its children: a cycle would keep rows that were gathered."""
+        self._source.release(node)
+        for child in node.children or ():
+            child.parent = None
 
-    def _shares(self, n_rows: int) -> list[tuple[int, int]]:
-        """Rows of each thread, where each is read once."""
-        return parts_of(n_rows, min(self.threads, 1 + n_rows // _ROWS_A_THREAD))
+    def _divide(self, node: Node) -> tuple[Node, Node]:
+        """Make the children of a node, whose values have bounds as those of `leaf_bounds`."""
+        grower = self._grower
+        if node.left_bins is None:
+            node.left_bins = np.arange(256) <= node.last
+            node.left_bins[MISSING] = node.missing_left
+        salts = child_salts(node.salt, min(grower.node_rows, grower.node_features))
+        left = Node(self._n_nodes, salts[0], node, node.low, node.high)
+        right = Node(self._n_nodes + 1, salts[1], node, node.low, node.high)
+        way = grower.directions.get(node.feature, 0)
+        if way and node.last < len(self._source.ends[node.feature]):
+            lower, upper = (left, right) if way > 0 else (right, left)
+            lower.high = upper.low = node.limit
+        self._n_nodes += 2
+        self._source.divide(node, left, right)
+        node.children = (left, right)
+        return node.children
 
-    def _run(self, part: Array, values: Array, *given: Any) -> None:
-        """Fill histograms and search them for the best splits, each thread in some groups of features.
+    def searched(self, node: Node) -> tuple[Array, tuple[int, float, float, float], Splits]:
+        """What a search needs of a node: features allowed; sum, bounds and noise; room for the splits it finds."""
+        grower, allowed = self._grower, self._features
+        if grower.node_features < 1.0:
+            allowed = draw_features(allowed, self._source.varies, node.salt, grower.node_features)
+        noise = noise_of(grower.chance * node.squares, node.total) if self._source.categorical else 0.0
+        d = len(allowed)
+        out = (np.full(d, -1.0), np.zeros(d, np.int64), np.zeros(d, np.bool_))
+        return allowed, (node.total, node.low, node.high, noise), out
 
-        Where there are too few groups for the threads to share, the rows are shared, too, and their histograms added.
+    def choose(self, node: Node, sums: Array, side: Any, words: Array, rows: Array, counts: Array | None) -> None:
+        """Take the best split whose parts have enough rows.
+
+        Parameters
+        ----------
+        node : Node
+            The node.
+        sums : ndarray of shape (groups, 8, 256)
+            Its packed histograms.
+        side : tuple
+            What `searched` gave, with the best splits of all features.
+        words, rows : ndarray
+            Bins, and the rows to count by them where that decides.
+        counts : ndarray or None
+            Rows by bin, if they are known.
         """
-        # T threads take work / T + cost · T: least at the root of work / cost.
-        worth = 1 + math.isqrt((len(part) + _SEARCHED) * self.binned.n_features // _WORTH_A_THREAD)
-        threads, n_groups = min(self.threads, worth), self._shape[0]
-        by_group = _groups_at_once(n_groups, threads)
-        groups, rows = parts_of(n_groups, by_group), parts_of(len(part), threads // by_group)
-        parts = self._parts[:0]
-        if len(rows) > 1:
-            if len(self._parts) < len(rows):
-                self._parts = np.empty((len(rows), *self._shape), np.int64)
-            parts = self._parts[: len(rows)]
-            fill = partial(fill_groups, self.binned.words, self._by_row)
-            tiles = [(share, slice(*some), sums) for share in groups for some, sums in zip(rows, parts, strict=True)]
-            self.team.each(fill, [(*share, part[some], values[some], sums) for share, some, sums in tiles])
-            groups = parts_of(n_groups, min(threads, n_groups))
-        search = partial(look, self.binned.words, self._by_row)
-        self.team.each(search, [(first, stop, part, values, parts, *given) for first, stop in groups])
+        _, of_node, out = side
+        given = (sums, *self.kinds, of_node, self.limits, self._grower.least_rows, self._sure, out)
+        j = int(settle(words, rows, counts, *given))
+        gains, lasts, missing_left = out
+        node.gain, node.feature = float(gains[j]), j
+        node.last, node.missing_left = int(lasts[j]), bool(missing_left[j])
+        if node.gain <= 0:
+            return
+        histogram = sums[j // GROUP, j % GROUP]
+        if j in self._source.categorical:
+            order = category_order(histogram, self.kinds[0][j], node.total, self.limits[1])
+            node.left_bins = np.asarray(left_bins(order, node.last, node.missing_left))
+        elif self._grower.directions.get(j):
+            left = int(histogram[: node.last + 1].sum()) + node.missing_left * int(histogram[MISSING])
+            node.limit = middle_value(left, node.total, node.low, node.high)
 
-    def _draw_features(self, leaf: _Leaf, task: _Task) -> Array:
-        if self.node_features >= 1.0:
-            return task.features
-        return draw_features(task.features, self.varies, leaf.salt, self.node_features)
-
-    def _choose(self, leaf: _Leaf, part: Array, splits: _Splits, task: _Task) -> None:
-        """Take the best split whose parts have enough rows."""
-        limits, sure = self._limits(task), self._least_rows * task.packed.largest
-        given = (leaf.sums, *self._kinds, self._node(leaf), limits, self._least_rows, sure, splits)
-        j = settle(self.binned.words, part, *given)
-        gains, lasts, missing_left = splits
-        leaf.gain, leaf.feature = float(gains[j]), j
-        leaf.last, leaf.missing_left = int(lasts[j]), bool(missing_left[j])
-        assert leaf.sums is not None
-        histogram = leaf.sums[j // GROUP, j % GROUP]
-        if self._is_category[j]:
-            order = category_order(histogram, self._n_bins[j], leaf.total, task.smooth)
-            leaf.left_bins = left_bins(order, leaf.last, leaf.missing_left)
-        elif self.directions.get(int(j)):
-            left = int(histogram[: leaf.last + 1].sum()) + leaf.missing_left * int(histogram[MISSING])
-            leaf.limit = middle_value(left, leaf.total, leaf.low, leaf.high)
-
-    def _node(self, leaf: _Leaf) -> tuple[int, float, float, float]:
-        noise = noise_of(self.chance * leaf.squares, leaf.total) if leaf.squares else 0.0
-        return leaf.total, leaf.low, leaf.high, noise
-
-    def _no_splits(self) -> _Splits:
-        d = self.binned.n_features
-        return np.full(d, -1.0), np.zeros(d, np.int64), np.zeros(d, np.bool_)
-
-    def _spare_sums(self) -> Array:
-        return self._spare.pop() if self._spare else np.empty(self._shape, np.int64)
-
-    def _free(self, leaf: _Leaf) -> None:
-        if leaf.sums is not None:
-            self._spare.append(leaf.sums)
-            leaf.sums = None
-
-
-def _groups_at_once(n_groups: int, threads: int) -> int:
-    """Into how many parts to cut the groups of features; each is again cut into threads // that many parts by rows."""
-
-    def longest(cuts: int) -> float:
-        return -(-n_groups // cuts) / n_groups / (threads // cuts)
-
-    possible = range(1, min(n_groups, threads) + 1)
-    good = _BALANCE * min(longest(cuts) for cuts in possible)
-    return max(cuts for cuts in possible if longest(cuts) <= good)
+    def _grown(self, root: Node, splits: list[Node], leaves: list[Node]) -> Grown:
+        n, source = 2 * len(splits) + 1, self._source
+        feature, left = np.full(n, -1, np.int32), np.zeros(n, np.int32)
+        threshold, gain, count = np.zeros(n), np.zeros(n), np.zeros(n)
+        missing_left, subset = np.zeros(n, np.bool_), np.full(n, -1, np.int32)
+        sets: list[Any] = []
+        place = {root.number: 0}
+        count[0] = root.n_rows
+        for at, node in enumerate(splits):
+            assert node.children is not None
+            here, ends = place[node.number], source.ends[node.feature]
+            feature[here], left[here], missing_left[here] = node.feature, 2 * at + 1, node.missing_left
+            gain[here] = node.gain * source.gain_unit
+            if node.feature in source.categorical:
+                subset[here] = len(sets)
+                sets.append(node.left_bins)
+            else:
+                threshold[here] = ends[node.last] if node.last < len(ends) else np.inf
+            for child, number in zip(node.children, (2 * at + 1, 2 * at + 2), strict=True):
+                place[child.number], count[number] = number, child.n_rows
+        tree = Tree(feature, threshold, missing_left, left, np.zeros(n), gain, count, subset, as_sets(sets))
+        return Grown(tree, leaves, np.array([place[leaf.number] for leaf in leaves], np.int64), splits)

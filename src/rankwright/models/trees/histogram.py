@@ -18,20 +18,6 @@ from numba import njit
 from rankwright.caching import INNER
 from rankwright.data.threads import Team, parts_of
 
-__all__ = [
-    "CURVE_BITS",
-    "LEAST_UNIT",
-    "MOST",
-    "MOST_ROWS",
-    "Packed",
-    "count_bins",
-    "fill_groups",
-    "gather",
-    "pack",
-    "touch",
-    "turn",
-]
-
 Array = npt.NDArray[Any]
 CURVE_BITS = 32
 MOST_ROWS = 1 << 30

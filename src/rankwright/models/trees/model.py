@@ -10,12 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from rankwright.data import sparse
+from rankwright.data.categories import checked_categories
 from rankwright.data.matching import pick_columns, widen
 from rankwright.errors import InputError
 from rankwright.models.attribution import Attribution
 from rankwright.models.base import Model, as_table
+from rankwright.models.kinds import Arrays, Kind, Read, bounded_numbers, names_from, names_of, whole_number
 from rankwright.models.trees.categories import Coding
-from rankwright.models.trees.forest import Forest
+from rankwright.models.trees.forest import SET_WORDS, Forest
 
 __all__ = ["MOST_FEATURES", "GradeModel", "TreeModel"]
 
@@ -121,6 +123,14 @@ class TreeModel(_OnTrees):
         for start, part in self._blocks(X, feature_names):
             add_scores(self.forest, part, scores[start : start + len(part)])
         return scores
+
+    def joined(self, weight: float, other: Any, other_weight: float) -> Any:
+        """One model with the trees of both, their values weighted; None if they know other categories."""
+        if self.categories != other.categories:  # whose numbers the sets of categories refer to
+            return None
+        forests = [model.forest.scaled(by) for model, by in ((self, weight), (other, other_weight)) if by != 0.0]
+        both = (other.n_inputs, other.feature_names)
+        return TreeModel(*both, Forest.join(forests), categories=other.categories) if forests else None
 
     def _attribution(self) -> Attribution:
         from rankwright.models.trees.shapley import shapley_of  # here because it loads numba
@@ -232,3 +242,77 @@ def expected_grade(sums: Array, grades: Array, link: str) -> Array:
         powers = np.exp(sums - sums.max(axis=0))
         expected = grades @ powers / powers.sum(axis=0)
     return np.asarray(np.clip(expected, grades[0], grades[-1]))  # rounding only
+
+
+_FOREST = {
+    "roots": np.int64, "feature": np.int32, "threshold": np.float64, "missing_left": np.bool_, "left": np.int32,
+    "value": np.float64, "gain": np.float64, "count": np.float64,
+}  # fmt: skip
+_SUBSETS = {"subset": np.int32, "sets": np.uint64}  # of trees with categorical features only, from version 2 on
+
+
+def _forest_to(forest: Forest, prefix: str, model: TreeModel | GradeModel) -> Arrays:
+    names = (*_FOREST, *_SUBSETS) if model.categories else (*_FOREST,)
+    return {prefix + name: getattr(forest, name) for name in names}
+
+
+def _forest_from(read: Read, prefix: str, n_features: int, categories: dict[int, Any]) -> Forest:
+    """A forest whose nodes lead only to later nodes of its own, so that no row runs in circles."""
+    parts = {"feature": read(f"{prefix}feature", np.int32, (None,))}
+    n = len(parts["feature"])
+    for name, dtype in (_FOREST | _SUBSETS if categories else _FOREST).items():
+        checked = name in ("value", "gain", "count")
+        own = (None,) if name == "roots" else (None, SET_WORDS) if name == "sets" else (n,)
+        parts[name] = bounded_numbers(read, prefix + name, own) if checked else read(prefix + name, dtype, own)
+    forest = Forest(**parts)
+    forest.check(n_features, tuple(categories))
+    return forest
+
+
+def _trees_facts(model: TreeModel | GradeModel) -> dict[str, Any]:
+    categories = {str(j): list(values) for j, values in model.categories.items()}
+    return {**names_of(model), "n_features": model.n_features} | ({"categories": categories} if categories else {})
+
+
+def _categories_from(facts: dict[str, Any], n_features: int) -> dict[int, tuple[Any, ...]]:
+    found = checked_categories(facts.get("categories", {}), n_features)
+    if "categories" in facts and not found:
+        raise InputError("its categories are empty; expected those of at least one feature")
+    return found
+
+
+def _trees_to_parts(model: TreeModel) -> tuple[dict[str, Any], Arrays]:
+    return _trees_facts(model), _forest_to(model.forest, "", model)
+
+
+def _trees_from_parts(facts: dict[str, Any], read: Read) -> TreeModel:
+    n_features = whole_number(facts, "n_features")
+    categories = _categories_from(facts, n_features)
+    forest = _forest_from(read, "", n_features, categories)
+    return TreeModel(n_features, names_from(facts), forest, categories=categories)
+
+
+def _grades_to_parts(model: GradeModel) -> tuple[dict[str, Any], Arrays]:
+    forests = [_forest_to(forest, f"{at}_", model) for at, forest in enumerate(model.forests)]
+    arrays = {name: array for forest in forests for name, array in forest.items()}
+    facts = {**_trees_facts(model), "link": model.link, "forests": len(model.forests)}
+    return facts, {**arrays, "grades": model.grades, "starts": model.starts}
+
+
+def _grades_from_parts(facts: dict[str, Any], read: Read) -> GradeModel:
+    n_features = whole_number(facts, "n_features")
+    categories = _categories_from(facts, n_features)
+    grades, starts = (bounded_numbers(read, name, (None,)) for name in ("grades", "starts"))
+    if whole_number(facts, "forests") != len(starts):
+        raise InputError(f"{facts['forests']} forests, but starts for {len(starts)}")
+    forests = tuple(_forest_from(read, f"{at}_", n_features, categories) for at in range(len(starts)))
+    names, link = names_from(facts), str(facts.get("link"))
+    return GradeModel(n_features, names, grades, forests, starts, link, categories=categories)
+
+
+def _trees_version(model: TreeModel | GradeModel) -> int:
+    return 2 if model.categories else 1
+
+
+TREES = Kind(TreeModel, _trees_to_parts, _trees_from_parts, _trees_version)
+GRADES = Kind(GradeModel, _grades_to_parts, _grades_from_parts, _trees_version)

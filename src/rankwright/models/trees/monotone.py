@@ -17,8 +17,6 @@ import numpy.typing as npt
 
 from rankwright.models.trees.forest import Tree
 
-__all__ = ["leaf_bounds"]
-
 Array = npt.NDArray[Any]
 
 

@@ -17,16 +17,13 @@ from numba import njit
 
 from rankwright.data.scratch import scratch
 from rankwright.data.threads import Team, parts_of
-from rankwright.models.trees.binning import GROUP, _fill
+from rankwright.models.trees.binning import GROUP
 from rankwright.models.trees.draws import drawn
 from rankwright.models.trees.histogram import turn
 from rankwright.models.trees.parted_sums import MOST_AT_ONCE, Layout, Units, fill_pairs, pack_pairs, take_pairs
-from rankwright.models.trees.split import partition
-
-__all__ = ["Brought", "Cuts", "Part", "add_values", "words_of"]
+from rankwright.models.trees.split import divide_rows
 
 Array = npt.NDArray[Any]
-_CHUNK = 4096  # rows that a thread bins at a time
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,6 +69,8 @@ class Part:
         Where to keep large arrays on disk.
     """
 
+    travels = False
+
     def __init__(self, words: Array, layout: Layout, team: Team, keys: Array, folder: Path | None = None) -> None:
         self._words, self._layout, self._team, self._keys = words, layout, team, keys
         n_groups, n = words.shape
@@ -101,9 +100,33 @@ class Part:
         """How many rows some nodes have, and the bins, pairs and keys of these rows, node after node."""
         each = [self.of(node) for node in nodes.tolist()]
         rows = np.concatenate(each)
-        sizes = np.array([len(own) for own in each], np.int64)
+        sizes = np.array([len(rows_of_node) for rows_of_node in each], np.int64)
         keys = self._keys[rows] if len(self._keys) else self._keys
         return sizes, self._words[:, rows], self._pairs[rows], keys
+
+    @classmethod
+    def gathered(
+        cls, nodes: Array, parts: Sequence[tuple[Array, Array, Array, Array]], layout: Layout, team: Team
+    ) -> list[Part]:
+        """Some nodes as partitions of their own, from what `bring` gave for them in every partition.
+
+        What is below these nodes needs no further trips.
+        """
+        stops = [np.cumsum(sizes) for sizes, _, _, _ in parts]
+        partitions = []
+        for at, node in enumerate(nodes.tolist()):
+            ranges = [
+                slice(int(stop[at] - part[0][at]), int(stop[at])) for stop, part in zip(stops, parts, strict=True)
+            ]
+            each = [
+                (words[:, some], pairs[some], keys[some])
+                for (_, words, pairs, keys), some in zip(parts, ranges, strict=True)
+            ]
+            words, pairs, keys = zip(*each, strict=True)
+            partitions.append(cls(np.concatenate(words, axis=1), layout, team, np.concatenate(keys)))
+            partitions[-1].begin_with(np.concatenate(pairs))
+            partitions[-1].place(np.arange(len(partitions[-1]._pairs), dtype=np.uint32), node)
+        return partitions
 
     def divide(self, cuts: Cuts) -> None:
         """Divide the nodes that are not divided yet."""
@@ -114,11 +137,9 @@ class Part:
             if left in self._ranges:
                 continue
             start, stop = self._ranges[node]
-            part, other = self.rows[start:stop], self._other[: stop - start]
-            group, place = divmod(feature, GROUP)
-            middle = int(partition(self._words[group], 8 * place, table, part, other))
-            part[middle:] = other[: len(part) - middle]
-            self._ranges[left], self._ranges[left + 1] = (start, start + middle), (start + middle, stop)
+            rows, other = self.rows[start:stop], self._other[: stop - start]
+            middle = start + divide_rows(self._words, feature, table, rows, other, self._team)
+            self._ranges[left], self._ranges[left + 1] = (start, middle), (middle, stop)
 
     def of(self, node: int) -> Array:
         """The rows of a node."""
@@ -153,7 +174,7 @@ class Part:
             for start in range(0, len(rows), MOST_AT_ONCE):
                 some = slice(start, min(start + MOST_AT_ONCE, len(rows)))
                 self._fill(rows[some], pairs[some])
-                self._layout.add(self._sums, *(own[at] for own in bins))
+                self._layout.add(self._sums, *(kind[at] for kind in bins))
         return *bins, totals
 
     def _fill(self, rows: Array, pairs: Array) -> None:
@@ -161,49 +182,6 @@ class Part:
         shares = parts_of(n_groups, min(self._team.threads, max(n_groups, 1)))
         given = (self._words, self._by_row)
         self._team.each(lambda first, stop: fill_pairs(*given, first, stop, rows, pairs, self._sums), shares)
-
-
-class Brought:
-    """The rows of a node, brought here from all parts: its descendants need no further trips.
-
-    Parameters
-    ----------
-    node : int
-        The node.
-    words, pairs, keys : ndarray
-        The bins of its rows, their pairs, and their keys where rows are drawn.
-    layout, team
-        As of a :class:`Part`.
-    """
-
-    def __init__(self, node: int, words: Array, pairs: Array, keys: Array, layout: Layout, team: Team) -> None:
-        self._part = Part(words, layout, team, keys)
-        self._part.begin_with(pairs)
-        self._part.place(np.arange(len(pairs), dtype=np.uint32), node)
-
-    @classmethod
-    def of(
-        cls, nodes: Array, parts: Sequence[tuple[Array, Array, Array, Array]], layout: Layout, team: Team
-    ) -> list[Brought]:
-        """What `Part.bring` gave for some nodes, in every part."""
-        stops = [np.cumsum(sizes) for sizes, _, _, _ in parts]
-        found = []
-        for at, node in enumerate(nodes.tolist()):
-            own = [slice(int(stop[at] - part[0][at]), int(stop[at])) for stop, part in zip(stops, parts, strict=True)]
-            each = [
-                (words[:, some], pairs[some], keys[some])
-                for (_, words, pairs, keys), some in zip(parts, own, strict=True)
-            ]
-            words, pairs, keys = zip(*each, strict=True)
-            found.append(
-                cls(node, np.concatenate(words, axis=1), np.concatenate(pairs), np.concatenate(keys), layout, team)
-            )
-        return found
-
-    def look(self, cuts: Cuts, nodes: Array, salts: Array, share: float) -> tuple[Array, Array, Array, Array]:
-        """The sums of some nodes."""
-        self._part.divide(cuts)
-        return self._part.sums(nodes, salts, share)
 
 
 def add_values(leaves: Sequence[tuple[Array, float]], scores: Array, team: Team) -> None:
@@ -215,15 +193,3 @@ def add_values(leaves: Sequence[tuple[Array, float]], scores: Array, team: Team)
 def _add_value(rows: Any, value: float, scores: Any) -> None:
     for k in range(rows.size):
         scores[rows[k]] += value
-
-
-def words_of(X: Array, order: Array, ends: Sequence[Array], team: Team, folder: Path | None = None) -> Array:
-    """Rows in some order as bins with these upper ends; as `bin_features` makes them."""
-    words = scratch((-(-len(ends) // GROUP), len(order)), np.uint64, folder)
-    table = np.full((len(words) * GROUP, 256), np.inf, X.dtype)
-    for j, values in enumerate(ends):
-        table[j, : len(values)] = values
-    sizes = np.array([len(values) for values in ends], np.int64)
-    shares = [(order[start : start + _CHUNK], start) for start in range(0, len(order), _CHUNK)]
-    team.each(lambda rows, start: _fill(X, rows, start, table, sizes, words), shares)
-    return words

@@ -24,20 +24,6 @@ from rankwright.data.threads import Team, parts_of
 from rankwright.models.trees.binning import GROUP, MISSING
 from rankwright.models.trees.histogram import touch
 
-__all__ = [
-    "COUNT_BITS",
-    "CURVE_ROOM",
-    "MOST_AT_ONCE",
-    "RESIDUAL_ROOM",
-    "SQUARED",
-    "Layout",
-    "Units",
-    "exact_sums",
-    "fill_pairs",
-    "pack_pairs",
-    "take_pairs",
-]
-
 Array = npt.NDArray[Any]
 RESIDUAL_ROOM, CURVE_ROOM = 46, 46  # bits of the sum over all rows
 COUNT_BITS = 16
@@ -87,7 +73,7 @@ class Units:
 
 def _top(sums: Array) -> int:
     """The power of two that half of the residuals, and the curvatures, are below."""
-    residual, curve = (_exponent(own) for own in sums)
+    residual, curve = (_exponent(of_kind) for of_kind in sums)
     return max(residual - 1, curve)
 
 
@@ -149,7 +135,7 @@ def _pack(residuals: Any, curves: Any, per_residual: float, per_curve: float, pa
 
 
 @njit(cache=True, nogil=True)
-def take_pairs(pairs: Any, rows: Any, found: Any, taken: bool, totals: Any) -> None:
+def take_pairs(pairs: Any, rows: Any, side_by_side: Any, taken: bool, totals: Any) -> None:
     """Residuals, curvatures, rows, and squares of residuals in units with room, of some rows; their pairs side by side.
 
     These are there already unless they have to be ``taken``.
@@ -159,7 +145,7 @@ def take_pairs(pairs: Any, rows: Any, found: Any, taken: bool, totals: Any) -> N
     for k in range(rows.size):
         residual, other = pairs[rows[k], 0], pairs[rows[k], 1]
         if taken:
-            found[k, 0], found[k, 1] = residual, other
+            side_by_side[k, 0], side_by_side[k, 1] = residual, other
         residuals += residual
         curves += other >> COUNT_BITS
         short = (residual + half) >> SQUARED

@@ -15,8 +15,6 @@ from numba import njit
 
 from rankwright.models.trees.forest import Forest
 
-__all__ = ["add_scores", "goes_left", "rounded_down"]
-
 Array = npt.NDArray[Any]
 _BLOCK = 64  # rows that stay in the first-level caches for all trees
 _BITS = 64

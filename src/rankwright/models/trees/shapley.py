@@ -26,8 +26,6 @@ from rankwright.errors import InputError
 from rankwright.models.trees.forest import Forest
 from rankwright.models.trees.predict import goes_left
 
-__all__ = ["shapley_of"]
-
 Array = npt.NDArray[Any]
 _WORD = 64
 _MOST = 1 << 10  # features on one path: more would cost more memory than any tree that was trained

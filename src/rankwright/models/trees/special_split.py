@@ -9,31 +9,29 @@ part of a split gains what the best value within them does.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from rankwright.models.trees.binning import MISSING
 from rankwright.models.trees.forest import SET_WORDS
 from rankwright.models.trees.histogram import CURVE_BITS
 
-__all__ = [
-    "as_sets",
-    "best_bounded_split",
-    "category_order",
-    "chance_gain",
-    "left_bins",
-    "mean_curve",
-    "middle_value",
-    "noise_of",
-    "permuted",
-    "sum_of_squares",
-]
-
 _CURVE = (1 << CURVE_BITS) - 1
 _RUN = 16  # values sorted by insertion
+
+
+def special_kinds(
+    n_features: int, categorical: Iterable[int], directions: Mapping[int, int]
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]] | None:
+    """Which features are categories, and the way in which scores must go in each; None if there is nothing special."""
+    is_category, ways = np.zeros(n_features, np.bool_), np.zeros(n_features, np.int64)
+    is_category[list(categorical)] = True
+    ways[list(directions)] = list(directions.values())
+    return (is_category, ways) if is_category.any() or directions else None
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -98,11 +96,11 @@ def chance_gain(histogram: Any, n_bins: int, noise: float) -> float:
 @njit(cache=True, nogil=True)
 def permuted(bins: Any, order: Any) -> Any:
     """Values of bins in another order; that of missing values keeps its place."""
-    found = np.zeros(256, bins.dtype)
+    moved = np.zeros(256, bins.dtype)
     for b in range(order.size):
-        found[b] = bins[order[b]]
-    found[MISSING] = bins[MISSING]
-    return found
+        moved[b] = bins[order[b]]
+    moved[MISSING] = bins[MISSING]
+    return moved
 
 
 @njit(cache=True, nogil=True)
@@ -144,10 +142,10 @@ def best_bounded_split(
             if (total & _CURVE) - h_left < least or n - n_left < min_rows:
                 break
             g_left, h_left = float(left >> CURVE_BITS), float(h_left)
-            one, two = _value(g_left, h_left, low, high), _value(g - g_left, h - h_left, low, high)
-            if way * (two - one) < 0 and b < n_bins - 1:
+            value_left, value_right = _value(g_left, h_left, low, high), _value(g - g_left, h - h_left, low, high)
+            if way * (value_right - value_left) < 0 and b < n_bins - 1:
                 continue
-            gain = _gain(g_left, h_left, g, h, one, two, whole)
+            gain = _gain(g_left, h_left, g, h, value_left, value_right, whole)
             if gain > best:
                 best, last, with_missing = gain, b, side == 1
     return best, last, with_missing
@@ -157,27 +155,28 @@ def best_bounded_split(
 def middle_value(left: int, total: int, low: float, high: float) -> float:
     """The mean of the best values of both parts of a split within bounds, from packed sums."""
     right = total - left
-    one = _value(float(left >> CURVE_BITS), float(left & _CURVE), low, high)
-    two = _value(float(right >> CURVE_BITS), float(right & _CURVE), low, high)
-    return one + (two - one) / 2.0
+    value_left = _value(float(left >> CURVE_BITS), float(left & _CURVE), low, high)
+    value_right = _value(float(right >> CURVE_BITS), float(right & _CURVE), low, high)
+    return value_left + (value_right - value_left) / 2.0
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _value(g: float, h: float, low: float, high: float) -> float:
-    """The best value within bounds."""
     return min(max(g / h, low), high)
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
-def _gain(g_left: float, h_left: float, g: float, h: float, one: float, two: float, whole: float) -> float:
+def _gain(
+    g_left: float, h_left: float, g: float, h: float, value_left: float, value_right: float, whole: float
+) -> float:
     """What the values of both parts gain over that of the whole; exactly 0 if they are equal."""
-    if one == two:
+    if value_left == value_right:
         return 0.0
     g_right, h_right = g - g_left, h - h_left
-    if one == g_left / h_left and two == g_right / h_right:  # inside the bounds: as without them
+    if value_left == g_left / h_left and value_right == g_right / h_right:  # inside the bounds: as without them
         apart = g_left * h - g * h_left
         return apart * apart / (h_left * h_right * h)
-    both = one * (2.0 * g_left - h_left * one) + two * (2.0 * g_right - h_right * two)
+    both = value_left * (2.0 * g_left - h_left * value_left) + value_right * (2.0 * g_right - h_right * value_right)
     return max(both - whole * (2.0 * g - h * whole), 0.0)
 
 
@@ -189,11 +188,11 @@ def mean_curve(values: Any) -> float:
 @njit(cache=True, nogil=True)
 def sum_of_squares(values: Any) -> Any:
     """Sum of the squares of packed residuals, which sum to less than 2³¹ themselves."""
-    found = np.int64(0)
+    total = np.int64(0)
     for k in range(values.size):
         residual = values[k] >> CURVE_BITS
-        found += residual * residual
-    return found
+        total += residual * residual
+    return total
 
 
 @njit(cache=True, nogil=True)

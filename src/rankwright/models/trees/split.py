@@ -6,7 +6,8 @@ G is a sum of residuals and H one of curvatures: the gain is twice what a Newton
 exactly 0.
 
 Histograms hold no counts of rows. A part whose curvature is that of ``min_rows`` rows of the largest curvature surely
-has so many; `settle` counts the rows of a feature only if its split is the best and not sure.
+has so many; `settle` counts the rows of a feature only if its split is the best and not sure, or takes the counts of
+those that have them.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import numpy as np
 from numba import njit
 
 from rankwright.caching import INNER
+from rankwright.data.threads import Team, parts_of
 from rankwright.models.trees.binning import GROUP, MISSING
 from rankwright.models.trees.histogram import CURVE_BITS, count_bins, fill_groups
 from rankwright.models.trees.special_split import best_bounded_split, category_order, chance_gain, permuted
 
-__all__ = ["best_of", "look", "partition", "settle"]
-
 _CURVE = (1 << CURVE_BITS) - 1
+_MOVED_A_THREAD = 1 << 14  # rows to move
 
 
 @njit(cache=True, nogil=True)
@@ -111,7 +112,7 @@ def _searched(histogram: Any, n_bins: Any, special: Any, j: int, node: Any, limi
 
 
 @njit(**INNER)
-def _best_splits(
+def best_splits(
     sums: Any, first: int, n_bins: Any, special: Any, allowed: Any, node: Any, limits: Any, out: Any
 ) -> None:  # fmt: skip
     """The best splits of the features of the group that begins with ``first``; ``sums`` are theirs."""
@@ -122,8 +123,8 @@ def _best_splits(
     for j in range(first, min(first + GROUP, n_bins.size)):
         gains[j], lasts[j], missing_left[j] = -1.0, 0, False
         if allowed[j]:
-            found = best_of(sums[j - first], n_bins, special, j, node, limits, no_counts, no_rows)
-            gains[j], lasts[j], missing_left[j] = found
+            best = best_of(sums[j - first], n_bins, special, j, node, limits, no_counts, no_rows)
+            gains[j], lasts[j], missing_left[j] = best
 
 
 @njit(cache=True, nogil=True)
@@ -151,19 +152,19 @@ def look(
                     for b in range(256):
                         other[group, k, b] -= sums[group, k, b]
             of_group, usable = (other[group], other_allowed) if child else (sums[group], allowed)
-            own, found = (other_node, other_out) if child else (node, out)
-            _best_splits(of_group, group * GROUP, n_bins, special, usable, own, limits, found)
+            of_node, splits = (other_node, other_out) if child else (node, out)
+            best_splits(of_group, group * GROUP, n_bins, special, usable, of_node, limits, splits)
 
 
 @njit(cache=True, nogil=True)
 def settle(
-    words: Any, rows: Any, sums: Any, n_bins: Any, special: Any, node: Any, limits: Any, min_rows: int, sure: int,
-    out: Any,
+    words: Any, rows: Any, known: Any, sums: Any, n_bins: Any, special: Any, node: Any, limits: Any, min_rows: int,
+    sure: int, out: Any,
 ) -> Any:  # fmt: skip
     """The feature with the best split into at least ``min_rows`` of ``rows`` each, the first of equal ones.
 
     ``out`` are the best splits whatever the number of rows, and are corrected where that decides. A part with ``sure``
-    units of curvature has enough rows.
+    units of curvature has enough rows. ``known`` are the rows by bin, or None: then they are counted if need be.
     """
     gains, lasts, missing_left = out
     counts, counted = np.empty(256, np.int64), np.empty(n_bins.size, np.int64)
@@ -183,9 +184,33 @@ def settle(
         h_left = left & _CURVE
         if h_left >= sure and (node[0] & _CURVE) - h_left >= sure:
             return j
-        count_bins(words[j // GROUP], 8 * (j % GROUP), rows, counts)
+        if known is None:
+            count_bins(words[j // GROUP], 8 * (j % GROUP), rows, counts)
+        else:
+            for b in range(256):
+                counts[b] = known[j // GROUP, j % GROUP, b]
         gains[j], lasts[j], missing_left[j] = best_of(histogram, n_bins, special, j, node, limits, counts, min_rows)
         counted[j] = 1
+
+
+def divide_rows(words: Any, feature: int, left_bins: Any, rows: Any, other: Any, team: Team) -> int:
+    """Put the rows that go left before those that go right, in order; returns how many go left.
+
+    ``other`` is room for as many rows.
+    """
+    group, place = divmod(feature, GROUP)
+    shares = parts_of(len(rows), min(team.threads, 1 + len(rows) // _MOVED_A_THREAD))
+    each = [(words[group], 8 * place, left_bins, rows[start:stop], other[start:stop]) for start, stop in shares]
+    lefts = team.each(partition, each)
+    middle = lefts[0]
+    for (start, _), n_left in zip(shares[1:], lefts[1:], strict=True):
+        rows[middle : middle + n_left] = rows[start : start + n_left]
+        middle += n_left
+    at = middle
+    for (start, stop), n_left in zip(shares, lefts, strict=True):
+        rows[at : at + stop - start - n_left] = other[start : stop - n_left]
+        at += stop - start - n_left
+    return int(middle)
 
 
 @njit(cache=True, nogil=True)

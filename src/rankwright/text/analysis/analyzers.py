@@ -1,25 +1,133 @@
 """Analysers: from a text to its index terms.
 
-An analyser has two stages. The first splits a text into words (:mod:`rankwright.text.analysis.words`). The second maps
-a word to a term or drops it: ``plain`` keeps it unchanged, ``porter`` takes its stem (M. Porter, An algorithm for
-suffix stripping, Program 14(3), 1980, as implemented by PyStemmer), ``porter+stop`` drops stop words first. As the
-second stage sees one word at a time, an index applies it to its vocabulary rather than its documents: texts are read
-once, whatever the number of analysers.
+An analyser has two stages. The first splits a text into words (:func:`split_words`). The second maps a word to a term
+or drops it: ``plain`` keeps it unchanged, ``porter`` takes its stem (M. Porter, An algorithm for suffix stripping,
+Program 14(3), 1980, as implemented by PyStemmer), ``porter+stop`` drops stop words first. As the second stage sees one
+word at a time, an index applies it to its vocabulary rather than its documents: texts are read once, whatever the
+number of analysers.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
-from rankwright.errors import InputError
-from rankwright.text.analysis.stop_words import STOP_WORDS
-from rankwright.text.analysis.words import split_words
+import numpy as np
+import numpy.typing as npt
 
-__all__ = ["BUILT_IN", "Analyzer", "Own", "analyzer", "checked_words", "recalled", "recorded", "with_one_tokenizer"]
+from rankwright.errors import InputError
+
+__all__ = ["Analyzer"]
+
+Array = npt.NDArray[Any]
 
 BUILT_IN = ("plain", "porter", "porter+stop")
+
+# A word starts with a letter or a digit and continues with letters, digits and combining marks, in any script;
+# everything else, including the underscore, separates words. Words are in lower case and composed form (NFC), so that é
+# is the same word however it was typed. This is the definition, used for queries: text/analysis/tokenizer.py does the
+# same for many documents at once.
+
+MARK, START = 1, 2
+_ASCII_WORDS = re.compile("[a-z0-9]+")
+_ASCII_JOINTS = re.compile("(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+_N_CODES = 0x110000
+_MARK_PLANES = (range(0x80, 0x20000), range(0xE0000, 0xF0000))  # Unicode has marks in planes 0, 1 and 14 only
+
+
+def split_words(text: str, split_identifiers: bool = False) -> list[str]:
+    """The words of a text, in order.
+
+    Examples
+    --------
+    >>> split_words("The HTTPServer's café_au_lait")
+    ['the', 'httpserver', 's', 'café', 'au', 'lait']
+    >>> split_words("The HTTPServer's café_au_lait", split_identifiers=True)
+    ['the', 'http', 'server', 's', 'café', 'au', 'lait']
+    """
+    if not text.isascii():
+        return _words().findall(prepared(text, split_identifiers))
+    if split_identifiers:
+        text = _ASCII_JOINTS.sub(" ", text)
+    return _ASCII_WORDS.findall(text.lower())
+
+
+def prepared(text: str, split_identifiers: bool) -> str:
+    """A non-ASCII text, composed and in lower case, with blanks where identifiers are split."""
+    text = unicodedata.normalize("NFC", text)
+    if split_identifiers:
+        text = _joints().sub(" ", text)
+    return text.lower()
+
+
+@cache
+def character_classes() -> Array:
+    """For every code point: ``START`` for letters and digits, ``MARK`` for marks, 0 for separators."""
+    codes = np.arange(_N_CODES, dtype="<u4")
+    codes[0xD800:0xE000] = 0  # surrogates are not characters
+    classes = np.zeros(_N_CODES, np.uint8)
+    for found in re.finditer(r"[^\W_]+", codes.tobytes().decode("utf-32-le")):
+        classes[found.start() : found.end()] = START
+    for start, stop in _mark_ranges():
+        classes[start:stop] = np.maximum(classes[start:stop], MARK)
+    classes.flags.writeable = False
+    return classes
+
+
+@cache
+def _mark_ranges() -> list[tuple[int, int]]:
+    return _ranges(lambda char: unicodedata.category(char)[0] == "M")
+
+
+@cache
+def _words() -> re.Pattern[str]:
+    return re.compile(rf"[^\W_]+(?:[{_as_set(_mark_ranges())}]+[^\W_]*)*")
+
+
+@cache
+def _joints() -> re.Pattern[str]:
+    upper = "A-Z" + _as_set(_ranges(str.isupper))
+    lower = "a-z" + _as_set(_ranges(str.islower))
+    return re.compile(f"(?<=[{lower}0-9])(?=[{upper}])|(?<=[{upper}])(?=[{upper}][{lower}])")
+
+
+def _ranges(belongs: Callable[[str], bool]) -> list[tuple[int, int]]:
+    """Where runs of characters with a property start and stop, without ASCII."""
+    found = [code for plane in _MARK_PLANES for code in plane if belongs(chr(code))]
+    codes = np.array(found)
+    breaks = np.flatnonzero(np.diff(codes) != 1)
+    starts, stops = codes[np.r_[0, breaks + 1]], codes[np.r_[breaks, len(codes) - 1]] + 1
+    return list(zip(starts.tolist(), stops.tolist(), strict=True))
+
+
+def _as_set(ranges: list[tuple[int, int]]) -> str:
+    return "".join(f"{chr(start)}-{chr(stop - 1)}" for start, stop in ranges)
+
+
+# English words that carry grammar rather than content: Snowball's list
+# (https://snowballstem.org/algorithms/english/stop.txt; copyright 2001 Martin Porter, 2002 Richard Boulton; 3-clause
+# BSD licence), 174 words. Texts are split at apostrophes, and so is the list: `don't` becomes `don` and `t`.
+SNOWBALL = """
+    i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself
+    it its itself they them their theirs themselves what which who whom this that these those
+    am is are was were be been being have has had having do does did doing would should could ought
+    i'm you're he's she's it's we're they're i've you've we've they've i'd you'd he'd she'd we'd they'd
+    i'll you'll he'll she'll we'll they'll
+    isn't aren't wasn't weren't hasn't haven't hadn't doesn't don't didn't
+    won't wouldn't shan't shouldn't can't cannot couldn't mustn't
+    let's that's who's what's here's there's when's where's why's how's
+    a an the and but if or because as until while of at by for with about against between into through during before
+    after above below to from up down in out on off over under again further then once here there when where why how
+    all any both each few more most other some such no nor not only own same so than too very
+"""
+"""The list as published, without its comments."""
+
+STOP_WORDS = frozenset(split_words(SNOWBALL))
+"""The stop words of the analyser ``porter+stop``."""
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from rankwright.text.analysis.words import START, character_classes
-
-__all__ = ["LINES", "WORDS", "Counted", "Lexicon"]
+from rankwright.text.analysis.analyzers import START, character_classes
 
 Array = npt.NDArray[Any]
 

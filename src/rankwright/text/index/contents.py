@@ -1,28 +1,129 @@
-"""The contents of an index: words, document ids, texts and postings, as arrays mapped into memory."""
+"""The contents of an index: words, document ids, texts and postings, as arrays mapped into memory.
+
+Words and ids are read straight from two arrays each, so that opening an index builds nothing.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
-from typing import Any
+from pathlib import Path
+from typing import Any, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
 
 from rankwright.data.container import Container, Format
 from rankwright.errors import InputError
-from rankwright.text.index.vocabulary import Vocabulary
 from rankwright.text.reading.numbers import checked_number_names
-
-__all__ = ["INDEX", "MOST_DOCS", "MOST_FIELDS", "Contents", "Postings", "header_of_numbers", "load_contents"]
 
 Array = npt.NDArray[Any]
 Postings = tuple[Array, Array, Array]
 """``indptr`` (fields × terms + 1), ``docs`` and ``counts``: see :mod:`rankwright.text.index.postings`."""
 Strings = tuple[Array, Array]
 """UTF-8 strings back to back, and where each starts (and the last ends)."""
+Other = TypeVar("Other")
+_REMEMBERED = 1 << 17
+_LINE_END = ord("\n")
+
+
+class Vocabulary(Mapping[str, int]):
+    """The number of every word, found by bisection; lookups are cached.
+
+    Parameters
+    ----------
+    data : ndarray of uint8
+        The words in UTF-8, in byte order, each followed by a line end.
+    offsets : ndarray of int64
+        Where each word starts, and where the last one ends.
+    members : ndarray of int64, optional
+        The words of ``data`` to include, numbered from 0; by default all.
+
+    Examples
+    --------
+    >>> words = Vocabulary(*as_lines(["apple", "pear"]))
+    >>> words["pear"], "plum" in words, list(words)
+    (1, False, ['apple', 'pear'])
+    """
+
+    def __init__(self, data: Array, offsets: Array, members: Array | None = None) -> None:
+        self._data = data
+        self._offsets = offsets
+        self._members = members
+        self._length = len(offsets) - 1 if members is None else len(members)
+        self._known: dict[str, int] = {}
+
+    def __len__(self) -> int:
+        return self._length
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.words())
+
+    def __getitem__(self, word: str) -> int:
+        number = self._find(word)
+        if number < 0:
+            raise KeyError(word)
+        return number
+
+    @overload
+    def get(self, word: str, /) -> int | None: ...
+
+    @overload
+    def get(self, word: str, default: int | Other, /) -> int | Other: ...
+
+    def get(self, word: str, default: Any = None, /) -> Any:
+        """The number of a word, or the default; without an exception inside, as many words of queries are unknown."""
+        number = self._find(word)
+        return default if number < 0 else number
+
+    def __contains__(self, word: object) -> bool:
+        return isinstance(word, str) and self._find(word) >= 0
+
+    def word(self, number: int) -> str:
+        """The word with this number."""
+        if not 0 <= number < self._length:
+            raise IndexError(f"word number {number} is out of range; there are {self._length:,} words")
+        return _decoded(self._bytes(number))
+
+    def words(self) -> list[str]:
+        """All words in order."""
+        every = _decoded(self._data.tobytes()).split("\n")[:-1]
+        if len(every) != len(self._offsets) - 1:
+            raise InputError(f"{len(every):,} words; expected {len(self._offsets) - 1:,}")
+        return every if self._members is None else [every[i] for i in self._members.tolist()]
+
+    def _bytes(self, number: int) -> bytes:
+        i = number if self._members is None else self._members[number]
+        return self._data[int(self._offsets[i]) : int(self._offsets[i + 1]) - 1].tobytes()
+
+    def _find(self, word: str) -> int:
+        number = self._known.get(word)
+        if number is None:
+            wanted = word.encode("utf-8", "surrogatepass")
+            number = bisect_left(range(self._length), wanted, key=self._bytes)
+            if number == self._length or self._bytes(number) != wanted:
+                number = -1
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            self._known[word] = number
+        return number
+
+
+def _decoded(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        raise InputError(f"a word is not valid UTF-8 ({error.reason})") from None
+
+
+def as_lines(words: Iterable[str]) -> tuple[Array, Array]:
+    """Words as bytes, each followed by a line end, and where each starts (and the last ends)."""
+    data = np.frombuffer(bytearray("".join([word + "\n" for word in words]).encode()), np.uint8)
+    return data, np.concatenate([[0], np.flatnonzero(data == _LINE_END) + 1])
+
 
 INDEX = Format("rankwright-index", "index.json", "index", "`rankwright index`", is_folder=True, version=2)
 MOST_DOCS = 2**31 - 1
@@ -64,7 +165,7 @@ class Contents:
         Every field and word has ascending documents that exist; the counts of a document add up to its length in each
         field, and its lengths stay within 32 bits.
         """
-        from rankwright.text.index.check_kernel import add_counts, first_unsound  # compiled
+        from rankwright.text.index.postings import add_counts, first_unsound  # compiled
 
         indptr, docs, counts = (_plain(array) for array in self.postings)
         lengths = _plain(self.lengths)
@@ -162,3 +263,41 @@ def _plain(array: Array) -> Array:
     array = np.ascontiguousarray(array).view()
     array.flags.writeable = False
     return array
+
+
+@dataclass(frozen=True, eq=False)
+class Ids:
+    """Document ids, straight from two arrays.
+
+    Attributes
+    ----------
+    data : ndarray of uint8
+        The ids in UTF-8, each followed by a line end.
+    offsets : ndarray of int64
+        Where each id starts, and where the last one ends.
+    path : Path
+        The index.
+    checksum : str
+        Of ``data``: the same for the same documents in the same order.
+    """
+
+    data: Array
+    offsets: Array
+    path: Path
+    checksum: str
+
+    def __getitem__(self, doc: int) -> str:
+        """The id of a document."""
+        return self.decoded(self.data[int(self.offsets[doc]) : int(self.offsets[doc + 1]) - 1])
+
+    def of(self, docs: Iterable[int]) -> list[str]:
+        """The ids of several documents."""
+        return [self[int(doc)] for doc in docs]
+
+    def decoded(self, data: Array | bytes) -> str:
+        """The text in some bytes of the index; bytes that are not UTF-8 are damage."""
+        try:
+            return bytes(data).decode()
+        except UnicodeDecodeError as error:
+            what = f"a text or an id is not valid UTF-8 ({error.reason})"
+            raise INDEX.damaged(self.path, what) from None

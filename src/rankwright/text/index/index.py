@@ -17,16 +17,13 @@ from rankwright.data.container import Container
 from rankwright.data.files import Progress
 from rankwright.errors import InputError, InputWarning, shown
 from rankwright.text.analysis.analyzers import BUILT_IN, Analyzer, Own, recalled, with_one_tokenizer
-from rankwright.text.index.contents import INDEX, Contents, load_contents
-from rankwright.text.index.ids import Ids
+from rankwright.text.index.contents import INDEX, Contents, Ids, Vocabulary, load_contents
 from rankwright.text.index.numbers import GivenNumbers, located, write_numbers
-from rankwright.text.index.view import View
-from rankwright.text.index.view_factory import direct_view, merged_view, stored_view, view_name
-from rankwright.text.index.vocabulary import Vocabulary
+from rankwright.text.index.view import View, direct_view, merged_view, stored_view, view_name
+from rankwright.text.reading.documents import Documents
 from rankwright.text.reading.records import Errors
-from rankwright.text.reading.sources import Documents
 
-__all__ = ["Index", "IndexChanged", "build_index"]
+__all__ = ["Index", "build_index"]
 
 Array = npt.NDArray[Any]
 _SEGMENT_POSTINGS = 1 << 25

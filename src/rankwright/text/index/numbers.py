@@ -15,13 +15,12 @@ import numpy.typing as npt
 
 from rankwright.data.container import Container
 from rankwright.data.container_write import write_folder
-from rankwright.data.frames import columns_of, is_frame
 from rankwright.errors import InputError, InputWarning, shown
+from rankwright.io.frames import columns_of, is_frame
+from rankwright.io.roles import accepted
+from rankwright.io.roles import find as find_column
 from rankwright.text.index.contents import INDEX, header_of_numbers
 from rankwright.text.reading.numbers import LARGEST, as_number, checked_number_names, read_number_table
-from rankwright.text.reading.records import ID_KEYS
-
-__all__ = ["GivenNumbers", "Located", "NumberGatherer", "located", "write_numbers"]
 
 Array = npt.NDArray[Any]
 GivenNumbers = str | Path | Mapping[str, Any] | Any
@@ -141,6 +140,8 @@ def write_numbers(path: Path, current: Callable[[], Container], numbers: Mapping
 
     The current index is asked for when nobody else can change it any more.
     """
+    # The other files are hard links to the old ones, and exchanging the folders is the step that replaces any index: a
+    # reader never sees half of it, an open index stays what it was, and a killed run leaves nothing.
     with write_folder(path, INDEX) as folder:
         old = current()
         for name in old.names:
@@ -185,9 +186,9 @@ class _Gathered:
 
 def _of_frame(frame: Any, find: Callable[[str], int | None]) -> Located:
     columns = columns_of(frame)
-    key = next((name for name in columns.names if name.lower() in ID_KEYS), None)
+    key = find_column(columns.names, "id")
     if key is None:
-        raise InputError(f"the data frame has no column id; expected one of {', '.join(ID_KEYS)}")
+        raise InputError(f"the data frame has no column id; expected one of {accepted('id')}")
     without = columns.missing(key)
     if without.any():
         raise InputError(f"the column {key!r} has no value in row {int(np.argmax(without))} (from 0)")

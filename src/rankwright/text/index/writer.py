@@ -24,19 +24,23 @@ import numpy.typing as npt
 from rankwright.data.container_write import ArrayFile, FolderWriter, write_folder
 from rankwright.data.files import Progress
 from rankwright.errors import InputError, InputWarning
-from rankwright.text.analysis.analyzers import Analyzer, checked_words, recorded
+from rankwright.text.analysis.analyzers import Analyzer, checked_words, prepared, recorded
 from rankwright.text.analysis.tokenizer import LINES, WORDS, Lexicon
-from rankwright.text.analysis.words import prepared
-from rankwright.text.index.contents import INDEX, MOST_DOCS, MOST_FIELDS, Contents, Postings, header_of_numbers
+from rankwright.text.index.contents import (
+    INDEX,
+    MOST_DOCS,
+    MOST_FIELDS,
+    Contents,
+    Postings,
+    as_lines,
+    header_of_numbers,
+)
 from rankwright.text.index.numbers import NumberGatherer
 from rankwright.text.index.postings import Piece, Segment, inverted, joined
-from rankwright.text.index.view_factory import write_view
-from rankwright.text.index.vocabulary import as_lines
+from rankwright.text.index.view import write_view
+from rankwright.text.reading.documents import Documents, paths_of, records_of
 from rankwright.text.reading.numbers import checked_number_names
-from rankwright.text.reading.records import Errors
-from rankwright.text.reading.sources import Documents, Source, paths_of, records_of
-
-__all__ = ["IndexWriter", "write_index"]
+from rankwright.text.reading.records import Errors, Record
 
 Array = npt.NDArray[Any]
 Place = tuple[Path | None, int | None]
@@ -182,7 +186,7 @@ class IndexWriter:
                 self._texts.append(data[start : start + _COPY_BYTES])
             self._text_sizes.append(np.diff(offsets).reshape(self._n_docs, -1))
 
-    def take(self, records: Iterable[Source]) -> None:
+    def take(self, records: Iterable[Record]) -> None:
         """Process documents."""
         ids: list[str] = []
         texts: list[str] = []

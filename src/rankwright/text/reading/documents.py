@@ -6,21 +6,95 @@ documents affected is then reported.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import os
+import warnings
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rankwright.data.catalogue import collection_of, is_catalogued
-from rankwright.data.delimited import header_cells, open_table
-from rankwright.data.files import OpenFile, Progress, Source, open_file
-from rankwright.data.named_rows import PARQUET, json_array, json_object, parquet_numbers, parquet_rows, start_of
-from rankwright.data.roles import Columns, check_columns, find, plain
-from rankwright.errors import InputError, shown
-from rankwright.text.reading.folders import page_record, read_folder
-from rankwright.text.reading.records import ID_KEYS, Errors, Record, Tally, as_fields, check_id
-from rankwright.text.reading.sgml import read_sgml
+from rankwright.data.files import OpenFile, Progress, Source, line_chunks, open_file
+from rankwright.errors import InputError, InputWarning, shown
+from rankwright.io.catalogue import collection_of, is_catalogued
+from rankwright.io.frames import is_frame
+from rankwright.io.json import json_array, json_object
+from rankwright.io.roles import Columns, find
+from rankwright.io.tables import (
+    PARQUET,
+    Lines,
+    Table,
+    frame_table,
+    header_cells,
+    json_table,
+    parquet_table,
+    start_of,
+    text_table,
+)
+from rankwright.text.reading.pages import SUFFIXES, decoded, html_fields, html_text, markdown_fields, read_sgml
+from rankwright.text.reading.records import Errors, Fields, Record, Tally, as_id, check_id, field_names
 
-__all__ = ["FORMATS", "document_columns", "json_objects", "read_documents", "read_records", "read_rows", "text_lines"]
+_TEXT = (".txt", ".text")
+_NAMED_KINDS = 5  # kinds of files in a message
+
+
+def read_folder(path: Path, tally: Tally, progress: Progress | None) -> Iterator[Record]:
+    """Read every file that is not hidden; if some are pages, only pages and text files, and say what is skipped."""
+    if not path.is_dir():
+        raise InputError("not a folder; expected one that contains text files", path)
+    files = sorted(_files_below(path))
+    if any(_kind_of(name) for name in files):
+        others = [name for name in files if not _kind_of(name) and Path(name).suffix.lower() not in _TEXT]
+        _tell_skipped(others, path)
+        skipped = frozenset(others)
+        files = [name for name in files if name not in skipped]
+    for done, name in enumerate(files, 1):
+        kind = _kind_of(name)
+        yield _text_record(path / name, name, tally) if kind is None else page_record(path / name, name, kind)
+        if progress is not None:
+            progress(done, len(files))
+
+
+def page_record(source: Source, name: str, kind: str) -> Record:
+    """A web page or Markdown file as a document."""
+    path = Path(name) if not isinstance(source, str | Path) else Path(source)
+    text = decoded(b"".join(line_chunks(source)))
+    return "_".join(name.split()), html_fields(text) if kind == "html" else markdown_fields(text), path, None
+
+
+def _text_record(file: Path, name: str, tally: Tally) -> Record:
+    parts = [(text, is_bad) for text, _, is_bad in tally.chunks(file, None)]
+    text = "".join(part for part, _ in parts)
+    if any(is_bad for _, is_bad in parts):
+        text = tally.clean(text)
+    return name, {"text": text}, file, None
+
+
+def _kind_of(name: str) -> str | None:
+    return SUFFIXES.get(Path(name.removesuffix(".gz")).suffix.lower())
+
+
+def _tell_skipped(names: list[str], path: Path) -> None:
+    if not names:
+        return
+    kinds = Counter(Path(name).suffix.lower() or "no suffix" for name in names)
+    listed = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common(_NAMED_KINDS))
+    more = ", …" if len(kinds) > _NAMED_KINDS else ""
+    files = "1 file that is not a page" if len(names) == 1 else f"{len(names):,} files that are not pages"
+    warnings.warn(f"{path}: skipped {files} ({listed}{more})", InputWarning, stacklevel=4)
+
+
+def _files_below(path: Path) -> Iterator[str]:
+    def fail(error: OSError) -> None:
+        raise InputError(f"cannot be read: {error.strerror or error}", error.filename)
+
+    for folder, folders, names in os.walk(path, onerror=fail):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        for name in names:
+            file = Path(folder, name)
+            if not name.startswith(".") and file.is_file():
+                yield file.relative_to(path).as_posix()
+
 
 FORMATS = ("csv", "jsonl", "json", "tsv", "parquet", "trec", "html", "markdown", "folder")
 _SUFFIXES = {
@@ -41,7 +115,7 @@ _UNDERSTOOD = (
     "or a folder of files"
 )
 _CORPUS = ("corpus.jsonl", "corpus.jsonl.gz")
-_KEPT_NAMES = ("title", "text")
+_TABLES = ("csv", "jsonl", "json", "parquet")
 
 
 def read_documents(
@@ -123,8 +197,8 @@ def read_records(
         return
     with open_file(path) as file:  # once: it may be a pipe
         kind = _format_of(file, path) if format is None else format
-        if kind in _NAMED:
-            yield from _checked(_NAMED[kind](file, tally, columns, progress), tally)
+        if kind in _TABLES:
+            yield from _checked(_records(_table(kind, file, tally, progress), tally, columns), tally)
             return
         _refuse_columns(columns, f"in the format {kind}", path)
         read = {"tsv": _read_columns, "trec": read_sgml}.get(kind)
@@ -148,20 +222,28 @@ def document_columns(path: Path, format: str | None = None, columns: Columns | N
     try:
         with open_file(path) as file:
             kind = _format_of(file, path) if format is None else format
-            if kind == "csv":
-                names = open_table(tally.lines(file, None), path).names
-            elif kind == "parquet":
-                names = list(parquet_numbers(file))
+            if kind in ("csv", "parquet"):
+                table = text_table(tally.lines(file, None), path) if kind == "csv" else parquet_table(file)
+                table.check(columns)
+                names = table.names
             elif kind == "tsv":
-                first = next(text_lines(file, tally, None), ("", 1))[0].removesuffix("\r").split("\t")
-                names = [cell.strip() for cell in first]
-                columns = {"id": next((name for key in ID_KEYS for name in names if plain(name) == key), "")}
+                names = next(
+                    (
+                        [cell.strip() for cell in line.removesuffix("\r").split("\t")]
+                        for _, line in tally.lines(file, None)
+                        if line.strip()
+                    ),
+                    [""],
+                )
+                columns = None
             else:
                 return None
-            found = _roles(names, columns, path)
     except InputError:
         return None
-    return None if found is None else {name: found.get(name, "") for name in names if name}
+    fields = field_names(names, columns)
+    if fields is None:
+        return None
+    return {name: (fields[name] or "id") if name in fields else "" for name in names if name}
 
 
 def _refuse_columns(columns: Columns | None, what: str, path: Path) -> None:
@@ -207,112 +289,72 @@ def _format_of(file: OpenFile, path: Path) -> str:
     raise InputError(f"unknown document format, its first line is {found}; expected {_UNDERSTOOD}", path)
 
 
-def text_lines(source: Source, tally: Tally, progress: Progress | None) -> Iterator[tuple[str, int]]:
-    """The non-blank lines of a file, with their numbers."""
-    for text, first, is_bad in tally.chunks(source, progress):
-        for number, line in enumerate(text.split("\n"), first):
-            if line and not line.isspace():
-                yield (tally.clean(line) if is_bad else line), number
+def _table(kind: str, file: OpenFile, tally: Tally, progress: Progress | None) -> Table:
+    """The table in a file of documents; invalid bytes of text are as the tally has them."""
+    path = tally.path
+    if kind == "parquet":
+        return parquet_table(file, progress)
+    lines = tally.lines(file, progress)
+    if kind == "csv":
+        return text_table(lines, path)
+    if kind == "jsonl":
+        return json_table(_json_lines(lines, tally), path)
+    text = "\n".join(line for _, line in lines)
+    may_have_halves = _may_have_halves(text)
+    objects = json_array(text, path)
+    return json_table(((at, tally.whole_pairs(row, at) if may_have_halves else row) for at, row in objects), path)
 
 
-def json_objects(source: Source, tally: Tally, progress: Progress | None) -> Iterator[tuple[dict[str, Any], int, bool]]:
-    """The objects of JSON lines, the numbers of their lines, and whether halves of surrogate pairs may be in them."""
-    for line, number in text_lines(source, tally, progress):
-        yield json_object(line, tally.path, number), number, "\\u" in line and ("\\ud" in line or "\\uD" in line)
+def _json_lines(lines: Lines, tally: Tally) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in lines:
+        if line.strip():
+            values = json_object(line, tally.path, number)
+            yield number, tally.whole_pairs(values, number) if _may_have_halves(line) else values
 
 
-def _read_json_lines(
-    source: Source, tally: Tally, columns: Columns | None, progress: Progress | None
-) -> Iterator[Record]:
-    for found, number, may_have_halves in json_objects(source, tally, progress):
-        yield _record(found, tally, columns, number, may_have_halves)
+def _may_have_halves(text: str) -> bool:
+    """Whether JSON may have halves of surrogate pairs in it."""
+    return "\\u" in text and ("\\ud" in text or "\\uD" in text)
 
 
-def _read_array(source: Source, tally: Tally, columns: Columns | None, progress: Progress | None) -> Iterator[Record]:
-    text = "\n".join(line for _, line in tally.lines(source, progress))
-    for number, found in json_array(text, tally.path):
-        yield _record(found, tally, columns, number)
-
-
-def _read_parquet(file: OpenFile, tally: Tally, columns: Columns | None, progress: Progress | None) -> Iterator[Record]:
-    for number, found in parquet_rows(file, progress):
-        yield _record(found, tally, columns, number)
-
-
-def _read_table(source: Source, tally: Tally, columns: Columns | None, progress: Progress | None) -> Iterator[Record]:
-    table = open_table(tally.lines(source, progress), tally.path)
-    names = _roles(table.names, columns, tally.path)
-    if names is None:
-        expected = f"expected one for the id ({', '.join(ID_KEYS)}), or --columns id=NAME"
-        raise InputError(f"has the columns {table.shown}; {expected}", tally.path, 1)
-    kept = [(place, names[name]) for place, name in enumerate(table.names) if name and name in names]
-    for line, cells in table.full_rows():
-        fields = {name: cells[place] for place, name in kept}
-        yield fields.pop("id").strip(), fields, tally.path, line
-
-
-def _roles(names: Sequence[str], columns: Columns | None, path: Path) -> dict[str, str] | None:
-    """The field of each column; the id is ``id``. None if there is no id."""
-    try:
-        check_columns(columns, names)
-    except InputError as error:
-        raise InputError(error.message, path, 1) from None
-    given = columns or {}
-    skipped = given.get("skip", "").split("\n")
-    key = find(names, "id", columns)
-    renamed = {given[role]: role for role in _KEPT_NAMES if role in given}
-    fields = {name: renamed.get(name, name) for name in names if name not in skipped and name != key}
-    return None if key is None else fields | {key: "id"}
-
-
-def _record(
-    found: Mapping[str, Any], tally: Tally, columns: Columns | None, line: int | None, may_have_halves: bool = False
-) -> Record:
-    """A document from named values."""
-    if columns or not any(key in found for key in ID_KEYS):
-        known = {**(columns or {})}
-        names = _roles(list(found), {role: name for role, name in known.items() if name in found}, tally.path)
-        found = found if names is None else {names[name]: value for name, value in found.items() if name in names}
-    try:
-        doc_id, fields = as_fields(found, tally)
-    except InputError as error:
-        named = ", ".join(repr(str(name)[:40]) for name in list(found)[:8])
-        hint = f"; its keys: {named or 'none'}" if "without an id" in error.message else ""
-        raise InputError(error.message + hint, tally.path, line) from None
-    if may_have_halves and line is not None:
-        fields = tally.whole_pairs(fields, line)
-    return doc_id, fields, tally.path, line
+def _records(table: Table, tally: Tally, columns: Columns | None) -> Iterator[Record]:
+    """The documents of a table; the objects of JSON need not have all columns that the user names."""
+    take: Callable[[Any], tuple[str, dict[str, Any]]] = Fields(tally, columns)
+    rows: Iterable[tuple[int, Any]] = table.objects or ()
+    if table.objects is None:
+        table.check(columns)
+        table.column("id", columns)
+        take, rows = Fields(tally, columns).of_cells(table.names, all_text=bool(table.delimiter)), table.full_rows()
+    for line, values in rows:
+        try:
+            doc_id, fields = take(values)
+        except InputError as error:
+            raise InputError(error.message, tally.path, line) from None
+        yield doc_id.strip(), fields, tally.path, line
 
 
 def _catalogued(path: str | Path, tally: Tally) -> Iterator[Record]:
-    for number, found in enumerate(collection_of(path, "docs").docs_iter(), 1):
-        values = dict(found._asdict())
-        doc_id = values.pop("doc_id")
-        yield _record({"id": doc_id, **values}, tally, None, number)
-
-
-_NAMED = {"csv": _read_table, "jsonl": _read_json_lines, "json": _read_array, "parquet": _read_parquet}
-
-
-def read_rows(
-    path: str | Path, *, errors: Errors = "strict", progress: Progress | None = None
-) -> Iterator[tuple[int, list[str]]]:
-    """Lines of tab-separated cells: the number of each line and its cells; blank lines are skipped."""
-    for line, number in text_lines(path, Tally(Path(path), errors), progress):
-        yield number, line.removesuffix("\r").split("\t")
+    fields_of = Fields(tally)
+    for number, document in enumerate(collection_of(path, "docs").docs_iter(), 1):
+        values = dict(document._asdict())
+        doc_id, fields = fields_of({"id": values.pop("doc_id"), **values})
+        yield doc_id, fields, tally.path, number
 
 
 def _read_columns(source: Source, tally: Tally, progress: Progress | None) -> Iterator[Record]:
+    """Cells between tabs, in which quotation marks mean themselves; the first line may name the columns."""
     path = tally.path
     names: list[str] | None = None
     at = 0  # the column of the id
-    for line, number in text_lines(source, tally, progress):
+    for number, line in tally.lines(source, progress):
+        if not line.strip():
+            continue
         cells = line.removesuffix("\r").split("\t")
         if names is None:
-            places = [place for place, cell in enumerate(cells) if plain(cell) in ID_KEYS]
-            names = [cell.strip() for cell in cells] if places else ["id", "text"]
-            if places:
-                at = min(places, key=lambda place: ID_KEYS.index(plain(cells[place])))
+            key = find(cells, "id")
+            names = ["id", "text"] if key is None else [cell.strip() for cell in cells]
+            if key is not None:
+                at = cells.index(key)
                 names[at] = "id"
                 _check_names(names, path, number)
                 continue
@@ -321,11 +363,133 @@ def _read_columns(source: Source, tally: Tally, progress: Progress | None) -> It
             expected = f"{len(names)} (id, {', '.join(fields)})"
             hint = "" if fields != ["text"] else ", or a first line that names them: id, then the fields"
             raise InputError(f"{len(cells)} columns; expected {expected}{hint}", path, number)
-        fields_of = dict(zip(names, cells, strict=True))
-        yield fields_of.pop("id"), fields_of, path, number
+        values = dict(zip(names, cells, strict=True))
+        yield values.pop("id"), values, path, number
 
 
 def _check_names(names: list[str], path: Path, line: int) -> None:
     for name in names:
         if not name or names.count(name) > 1:
             raise InputError(f"bad column name {name!r}; expected unique, non-empty names", path, line)
+
+
+@dataclass(frozen=True)
+class DocumentFiles:
+    """Files of documents, and what their columns hold.
+
+    Attributes
+    ----------
+    paths : sequence of Path
+        Files and folders.
+    columns : mapping, optional
+        Columns by role, ``id``, ``title`` and ``text``, where their names do not tell; ``skip`` leaves columns out.
+    html : sequence of str
+        Fields that hold HTML, of which the text is kept.
+    """
+
+    paths: Sequence[Path]
+    columns: Columns | None = None
+    html: Sequence[str] = ()
+
+
+Documents = str | Path | DocumentFiles | Iterable[Any]
+"""A path, a list of ``Path``, a data frame, or documents: ``(id, text)``, ``(id, {field: text})``, or mappings."""
+
+_EXPECTED = 'expected (id, text), (id, {field: text}) or {"id": …, field: text}'
+_FOLDER_WEIGHT = 1 << 20
+
+
+def paths_of(documents: Documents) -> list[Path] | None:
+    """The files and folders given, or None if the documents themselves are given."""
+    if isinstance(documents, str | Path):
+        return [Path(documents)]
+    if isinstance(documents, DocumentFiles):
+        return list(documents.paths)
+    if isinstance(documents, list | tuple) and documents and all(isinstance(item, Path) for item in documents):
+        return list(documents)
+    return None
+
+
+def records_of(
+    documents: Documents,
+    *,
+    format: str | None = None,
+    errors: Errors = "strict",
+    wanted: Sequence[str] | None = None,
+    numbers: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Iterator[Record]:
+    """Iterate over documents from any source."""
+    paths = paths_of(documents)
+    if is_frame(documents):
+        table = frame_table(documents)
+        tally = Tally(Path(table.path), errors, wanted, numbers)
+        yield from _checked(_records(table, tally, None), tally)
+        return
+    if paths is None:
+        assert not isinstance(documents, str | Path | DocumentFiles)
+        yield from _from_python(documents, Tally(Path("the documents"), errors, wanted, numbers), progress)
+        return
+    files = documents if isinstance(documents, DocumentFiles) else DocumentFiles(paths)
+    columns, html = files.columns, tuple(files.html)
+    weights = [path.stat().st_size if path.is_file() else _FOLDER_WEIGHT for path in paths]
+    for k, path in enumerate(paths):
+        one = None if progress is None else _share(progress, sum(weights[:k]), weights[k], sum(weights))
+        options: dict[str, Any] = {"format": format, "errors": errors, "wanted": wanted, "numbers": numbers}
+        records = read_records(path, columns=columns, progress=one, **options)
+        yield from _without_tags(records, html) if html else records
+
+
+def _without_tags(records: Iterator[Record], html: tuple[str, ...]) -> Iterator[Record]:
+    """Documents with the text of fields that hold HTML; a field that no document has is an error."""
+    met: set[str] = set()
+    for doc_id, fields, path, line in records:
+        texts = {name: html_text(fields[name]) for name in html if isinstance(fields.get(name), str)}
+        met |= texts.keys()
+        yield doc_id, {**fields, **texts}, path, line
+    for name in html:
+        if name not in met:
+            raise InputError(f"no document has the field {name!r}; expected a field that holds HTML")
+
+
+def _share(progress: Progress, before: int, weight: int, total: int) -> Progress:
+    def update(done: int, of: int) -> None:
+        progress(before + (weight * done // of if of else weight), total)
+
+    return update
+
+
+def _from_python(documents: Iterable[Any], tally: Tally, progress: Progress | None) -> Iterator[Record]:
+    total = len(documents) if isinstance(documents, Sized) else None
+    fields_of = Fields(tally)
+    n = 0
+    for n, item in enumerate(documents, 1):
+        try:
+            doc_id, fields = _document(item, fields_of)
+            check_id(doc_id)
+        except InputError as error:
+            raise InputError(f"document {n}: {error.message}") from None
+        yield doc_id, fields, None, None
+        if progress is not None and total is not None:
+            progress(n, total)
+    if n == 0:
+        raise InputError("no documents; expected at least one")
+    tally.tell()
+
+
+def _document(item: Any, fields_of: Fields) -> tuple[str, dict[str, Any]]:
+    if isinstance(item, Mapping):
+        return fields_of(item)
+    if not isinstance(item, tuple | list) or len(item) != 2:
+        raise InputError(f"{_short(item)} is not a document; {_EXPECTED}")
+    doc_id, text = item
+    if isinstance(text, str):
+        return as_id(doc_id), {"text": text}
+    if not isinstance(text, Mapping):
+        raise InputError(f"{_short(text)} is not text; {_EXPECTED}")
+    return as_id(doc_id), fields_of({"id": "", **text})[1]
+
+
+def _short(item: Any) -> str:
+    shown = repr(item)
+    return shown if len(shown) <= 60 else shown[:57] + "…"

@@ -1,7 +1,7 @@
 """Numbers of documents, such as a price or a date: how they are written, and tables of them.
 
 A number is a JSON number, true or false (1 or 0), or text: decimal, or an ISO date or time, which counts in days since
-1970-01-01, UTC. Nothing, null, and the texts ``nan``, ``NA`` and ``null`` are a missing number, NaN.
+1970-01-01, UTC. Nothing, null, an empty text and those that are missing everywhere (``NA``, ``null``, …) are NaN.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ from typing import Any
 
 import numpy as np
 
-from rankwright.data.delimited import BOM, open_table
-from rankwright.data.files import OpenFile, open_file
+from rankwright.data.files import open_file
 from rankwright.errors import InputError, shown
-from rankwright.text.reading.documents import json_objects
-from rankwright.text.reading.records import ID_KEYS, Tally, id_in
-
-__all__ = ["LARGEST", "NumberRow", "as_number", "checked_number_names", "read_number_table"]
+from rankwright.io.roles import MISSING, ROLES, accepted, find
+from rankwright.io.tables import Table, open_table
+from rankwright.text.reading.records import as_id
 
 NumberRow = tuple[str, dict[str, Any], int]
 """Document id, values by name, and line."""
@@ -32,11 +30,9 @@ LARGEST = float(np.finfo(np.float32).max)
 
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ].+)?")
-_MISSING = ("", "nan", "na", "null")
 _EPOCH, _DAY = datetime(1970, 1, 1, tzinfo=UTC), timedelta(days=1)
 _EXPECTED = "expected a number, or a date such as 2024-05-31"
 _RESERVED = ",()[]"
-_SUFFIXES = (".jsonl", ".ndjson", ".json")
 
 
 def as_number(value: Any) -> float:
@@ -63,7 +59,7 @@ def as_number(value: Any) -> float:
 def _from_text(text: str) -> float | None:
     if _DECIMAL.fullmatch(text):
         return float(text)
-    if text.lower() in _MISSING:
+    if text.lower() in MISSING:
         return math.nan
     if not _DATE.fullmatch(text):
         return None
@@ -99,7 +95,7 @@ def checked_number_names(names: Sequence[str], fields: Iterable[str] = ()) -> li
     for name in given:
         if not isinstance(name, str) or not name.isprintable() or name != name.strip() or set(name) & set(_RESERVED):
             raise InputError(f"bad number name {name!r}; expected a printable name without commas and brackets")
-        if not name or name in ID_KEYS:
+        if not name or name in ROLES["id"]:
             raise InputError(f"a number cannot be called {name!r}; expected another name")
         if given.count(name) > 1:
             raise InputError(f"duplicate number {name!r}")
@@ -110,9 +106,10 @@ def checked_number_names(names: Sequence[str], fields: Iterable[str] = ()) -> li
 
 
 def read_number_table(path: str | Path) -> Iterator[NumberRow]:
-    """Read a table of documents: CSV or tab-separated with a header line, or JSON lines; plain or gzip.
+    """Read a table of documents: CSV or tab-separated with a header line, JSON or Parquet; plain or gzip.
 
-    The column ``id`` (or ``_id``, ``docno``; otherwise the first one) names the documents, the others hold numbers.
+    The column ``id``, or another with an accepted name, names the documents; of text, otherwise the first one. The
+    others hold numbers.
 
     Yields
     ------
@@ -121,15 +118,14 @@ def read_number_table(path: str | Path) -> Iterator[NumberRow]:
     values : dict
         Its values by name, as they are written.
     line : int
-        The line.
+        The line, or the row.
     """
     path = Path(path)
     lines: dict[str, int] = {}
     if path.is_dir():
-        raise InputError("is a folder; expected a table of documents: CSV, tab-separated or JSON lines", path)
+        raise InputError("is a folder; expected a table of documents: CSV, tab-separated, JSON or Parquet", path)
     with open_file(path) as file:  # once: it may be a pipe
-        read, tally = _json_rows if _is_json(file, path) else _rows, Tally(path, "strict")
-        for doc_id, values, line in read(file, tally):
+        for doc_id, values, line in _rows(open_table(file)):
             if doc_id in lines:
                 raise InputError(f"duplicate document {shown(doc_id)} (first on line {lines[doc_id]})", path, line)
             lines[doc_id] = line
@@ -138,29 +134,30 @@ def read_number_table(path: str | Path) -> Iterator[NumberRow]:
         raise InputError("has no rows; expected documents and their numbers", path)
 
 
-def _is_json(file: OpenFile, path: Path) -> bool:
-    suffix = path.with_suffix("").suffix if path.suffix == ".gz" else path.suffix
-    if suffix.lower() in _SUFFIXES:
-        return True
-    return next(file.chunks(), b"").removeprefix(BOM.encode()).lstrip().startswith(b"{")
-
-
-def _json_rows(file: OpenFile, tally: Tally) -> Iterator[NumberRow]:
-    for found, number, _ in json_objects(file, tally, None):
-        try:
-            key, doc_id = id_in(found)
-        except InputError as error:
-            raise InputError(error.message, tally.path, number) from None
-        yield doc_id, {str(name): value for name, value in found.items() if name != key}, number
-
-
-def _rows(file: OpenFile, tally: Tally) -> Iterator[NumberRow]:
-    table = open_table(tally.lines(file, None), tally.path)
+def _rows(table: Table) -> Iterator[NumberRow]:
     names = table.names
-    if len(names) < 2 or not all(names) or any(map(_DECIMAL.fullmatch, names)):
+    if table.delimiter and (len(names) < 2 or not all(names) or any(map(_DECIMAL.fullmatch, names))):
         what = "id, then a unique name for each column of numbers, separated by commas or tabs"
-        raise InputError(f"expected a header line: {what}", tally.path, 1)
-    at = next((place for place, name in enumerate(names) if name.lower() in ID_KEYS), 0)
-    for line, cells in table.full_rows():
-        values = {name: cell for name, cell in zip(names, cells, strict=True) if name != names[at]}
-        yield cells[at].strip(), values, line
+        raise InputError(f"expected a header line: {what}", table.path, 1)
+    if table.delimiter:
+        at = names.index(find(names, "id") or names[0])
+        for line, cells in table.full_rows():
+            yield (
+                cells[at].strip(),
+                {name: cell for name, cell in zip(names, cells, strict=True) if name != names[at]},
+                line,
+            )
+        return
+    key_of: dict[tuple[str, ...], str | None] = {}
+    for line, values in table.named():
+        known = tuple(values)
+        if known not in key_of:
+            key_of[known] = find(known, "id")
+        key = key_of[known]
+        try:
+            if key is None:
+                raise InputError(f"document without an id; expected one of {accepted('id')}")
+            doc_id = as_id(values[key]).strip()
+        except InputError as error:
+            raise InputError(error.message, table.path, line) from None
+        yield doc_id, {name: value for name, value in values.items() if name != key}, line

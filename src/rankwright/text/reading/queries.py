@@ -9,29 +9,26 @@ from __future__ import annotations
 import html
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from rankwright.data.catalogue import collection_of, is_catalogued
 from rankwright.data.categories import named
 from rankwright.data.columns import MAX_FIELD
-from rankwright.data.delimited import header_cells, open_table
 from rankwright.data.files import OpenFile, Progress, open_file
-from rankwright.data.judgements import query_word
 from rankwright.data.letor import read_letor_queries
-from rankwright.data.named_rows import PARQUET, json_array, json_object, parquet_rows
-from rankwright.data.roles import Columns, check_columns, find, plain
 from rankwright.errors import InputError, InputWarning, shown
+from rankwright.io.catalogue import collection_of, is_catalogued
+from rankwright.io.judgements import query_word
+from rankwright.io.roles import DOCUMENT, QUERY_ID, QUERY_TEXT, Columns, check_columns, find, listed, plain
+from rankwright.io.tables import HEADER_BYTES, PARQUET, Table, header_cells, open_table, start_of, utf8_lines
 
-__all__ = ["PARTS", "Queries", "read_queries"]
+__all__ = ["read_queries"]
 
-_IDS = ("id", "_id", "qid", "query_id", "num")
-_TEXTS = ("text", "query", "title")
-_COLUMN_IDS = ("qid", "query_id", "queryid", "topic", "topic_id", "num", "id", "_id")
-_COLUMN_DOCUMENTS = ("docid", "doc_id", "docno", "document_id", "corpus_id", "product_id")
-_COLUMN_TEXTS = ("query", "query_text", "querytext", "query_string", "text", "title")
+_IDS = (*QUERY_ID, "id", "_id")
+_TEXTS = (*QUERY_TEXT, "text", "title")
+_DOCUMENTS = tuple(name for name in DOCUMENT if name not in ("id", "_id", "url"))  # which make it a table of judgements
 _IN_FOLDER = ("queries.jsonl", "queries.jsonl.gz")
 PARTS = {"title": "title", "description": "desc", "narrative": "narr"}
 """The parts of a TREC topic that can be the query, and their tags."""
@@ -78,11 +75,11 @@ def read_queries(
     Parameters
     ----------
     path : path
-        CSV, JSON (lines or an array) or Parquet with ``id`` (or ``_id``, ``qid``, ``query_id``, ``num``) and ``text``
-        (or ``query``, ``query_text``, ``title``); lines of id, tab and text, with or without a header line; TREC
-        topics; LETOR lines with comments of document and query; a folder as BEIR has them; or ``ir_datasets:NAME``.
-        Without ids, equal texts are one query, whose id is the text with ``_`` between the words. So a table of
-        judgements is a file of queries, too.
+        CSV, JSON (lines or an array) or Parquet with ``id`` (or ``_id``, ``qid``, ``query_id``, ``topic`` …) and
+        ``text`` (or ``query``, ``query_text``, ``title`` …); lines of id, tab and text, with or without a header line;
+        TREC topics; LETOR lines with comments of document and query; a folder as BEIR has them; or
+        ``ir_datasets:NAME``. Without ids, equal texts are one query, whose id is the text with ``_`` between the words.
+        So a table of judgements is a file of queries, too.
     part : str, default="title"
         The part of a TREC topic to use as the query: ``title``, ``description``, ``narrative``, or several joined by
         ``+``.
@@ -101,95 +98,82 @@ def read_queries(
     if is_catalogued(path):
         return _checked(_catalogued(path, tags), path)
     if Path(path).is_dir():
-        found = next((Path(path) / name for name in _IN_FOLDER if (Path(path) / name).is_file()), None)
-        if found is None:
+        inside = next((Path(path) / name for name in _IN_FOLDER if (Path(path) / name).is_file()), None)
+        if inside is None:
             raise InputError("is a folder without queries.jsonl; expected a file of queries, or a BEIR folder", path)
-        path = found
+        path = inside
     with open_file(path) as file:
-        if file.start(len(PARQUET)) == PARQUET:
-            return _checked(_Named(parquet_rows(file, progress), columns, path), path)
-        return _checked(_text_rows(file, tags, columns, progress), path)
+        return _checked(_rows(file, tags, columns, progress), path)
 
 
-def _text_rows(file: OpenFile, tags: list[str], columns: Columns | None, progress: Progress | None) -> Iterable[Row]:
-    path, text = file.path, _read_text(file, progress)
-    start, first = text.lstrip()[:1], next((line for line in text.split("\n") if line.strip()), "")
+def _rows(file: OpenFile, tags: list[str], columns: Columns | None, progress: Progress | None) -> Iterable[Row]:
+    """The queries of a file; its first bytes and its first line tell what they are in."""
+    path, start = file.path, start_of(file)
+    if file.start(len(PARQUET)) == PARQUET or start[:1] in (b"[", b"{"):
+        return _OfTable(open_table(file, progress), columns)
+    first = next((text for _, text in utf8_lines(file, size=HEADER_BYTES) if text.strip()), "")
     words = first.split()
-    if columns and start not in ("{", "[", "<"):
-        return _table_queries(text, columns, path)
-    if start == "[":
-        return _Named(json_array(text, path), columns, path, is_json=True)
-    if start == "{":
-        return _json_rows(text, columns, path)
-    if start == "<":
-        return _topic_rows(text, tags, path)
-    if len(words) > 1 and words[1].startswith("qid:"):
-        return _letor_rows(file)
-    if _is_header(header_cells(first), "\t" in first):
-        return _table_queries(text, columns, path)
-    return _table_rows(text, path)
+    if not start.startswith(b"<"):
+        if len(words) > 1 and words[1].startswith("qid:") and not columns:
+            return _letor_rows(file)
+        if columns or _is_header(header_cells(first), "\t" in first):
+            return _OfTable(open_table(file, progress), columns)
+    text = _read_text(file, progress)
+    return _topic_rows(text, tags, path) if start.startswith(b"<") else _tab_rows(text, path)
 
 
 def _is_header(cells: Sequence[str], has_tabs: bool) -> bool:
     """Whether these are columns of a table, other than the two of `id TAB text`."""
-    if len(cells) == 1:
-        return plain(cells[0]) in _COLUMN_TEXTS[:4]
-    names = {plain(cell) for cell in cells}
-    if has_tabs and (len(cells) == 2 or not names & {*_COLUMN_IDS, *_COLUMN_DOCUMENTS}):
+    names = [plain(cell) for cell in cells]
+    if len(names) == 1:
+        return names[0] in QUERY_TEXT
+    if has_tabs and len(names) == 2:
+        return names[0] in _TEXTS and names[1] in _IDS
+    if has_tabs and not set(names) & {*_IDS, *_DOCUMENTS}:
         return False
-    return bool(names & set(_COLUMN_TEXTS))
+    return bool(set(names) & set(_TEXTS))
 
 
-def _table_queries(text: str, columns: Columns | None, path: str | Path) -> Iterable[Row]:
-    table = open_table(enumerate(text.split("\n"), 1), path)
-    return _Named(table.named(), columns, path)
-
-
-class _Named:
-    """Queries of rows with named values; repeated ones count once where there are documents, or no ids.
+class _OfTable:
+    """Queries of the rows of a table; repeated ones count once where there are documents, or no ids.
 
     What the columns of a table are taken for is known once its first row is read; the keys of JSON speak for
     themselves.
     """
 
-    def __init__(
-        self,
-        rows: Iterable[tuple[int | None, Mapping[str, Any]]],
-        columns: Columns | None,
-        path: str | Path,
-        *,
-        is_json: bool = False,
-    ) -> None:
-        self._rows, self._columns, self._path, self._is_json = rows, columns, path, is_json
+    def __init__(self, table: Table, columns: Columns | None) -> None:
+        self._table, self._columns, self._path = table, columns, table.path
+        self._known: dict[tuple[str, ...], tuple[str, str | None, bool]] = {}
         self.layout = ""
 
     def __iter__(self) -> Iterator[Row]:
         path, seen = self._path, dict[str, str]()
-        for line, row in self._rows:
-            text, key, is_judged = self._chosen(list(row), line)
+        for line, row in self._table.named():
+            names = tuple(row)
+            if names not in self._known:
+                self._known[names] = self._roles(names, line)
+            text, key, is_judged = self._known[names]
             query = " ".join(_as_text(row.get(text), "text", path, line).split())
             query_id = query_word(query) if key is None else _as_text(row.get(key), "id", path, line).strip()
             if (is_judged or key is None) and seen.get(query_id) == query:
                 continue
             seen[query_id] = query
-            yield query_id, query, line or 0
+            yield query_id, query, line
 
-    def _chosen(self, names: list[str], line: int | None) -> tuple[str, str | None, bool]:
+    def _roles(self, names: tuple[str, ...], line: int) -> tuple[str, str | None, bool]:
         """The columns of text and id, and whether there are documents."""
         columns, path = self._columns, self._path
-        try:
-            check_columns({role: name for role, name in (columns or {}).items() if role in ("qid", "query")}, names)
-        except InputError as error:
-            raise InputError(error.message, path, line) from None
-        text, key = find(names, "query", columns, _COLUMN_TEXTS), find(names, "qid", columns, _COLUMN_IDS)
-        is_judged = find(names, "docid", None, _COLUMN_DOCUMENTS) is not None
+        own = {role: name for role, name in (columns or {}).items() if role in ("qid", "query")}
+        check_columns(own, names, path, line)
+        text, key = find(names, "query", columns, _TEXTS), find(names, "qid", columns, _IDS)
+        is_judged = find(names, "docid", None, _DOCUMENTS) is not None
         if is_judged and key is not None and plain(key) in ("id", "_id"):
             key = None  # of the document
         if text is None:
-            listed = ", ".join(repr(str(name)[:40]) for name in names[:8])
-            expected = "expected one for the query (query, text) and one for its id (qid, id), or --columns query=NAME"
-            raise InputError(f"has the columns {listed or 'none'}; {expected}", path, line)
-        if not self.layout and not self._is_json:
+            expected = f"one for the query ({', '.join(_TEXTS)}) and one for its id ({', '.join(_IDS)})"
+            what = f"has the columns {listed(names)}; expected {expected}, or --columns query=NAME"
+            raise InputError(what, path, line)
+        if not self.layout and self._table.objects is None:
             skipped = [name for name in names if name not in (text, key)]
             ids = "without ids" if key is None else f"ids {key!r}"
             self.layout = f"texts {text!r}, {ids}" + (f"; skipped {named(skipped)}" if skipped else "")
@@ -263,26 +247,18 @@ def _checked(rows: Iterable[Row], path: str | Path) -> Queries:
     if empty:
         which = f"query {empty[0]!r} has" if len(empty) == 1 else f"{len(empty):,} queries (first {empty[0]!r}) have"
         warnings.warn(f"{path}: {which} no text", InputWarning, stacklevel=3)
-    return Queries(tuple(lines), tuple(texts), rows.layout if isinstance(rows, _Named) else "")
+    return Queries(tuple(lines), tuple(texts), rows.layout if isinstance(rows, _OfTable) else "")
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """Non-blank lines, with their numbers."""
-    return ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
-
-
-def _json_rows(text: str, columns: Columns | None, path: str | Path) -> Iterable[Row]:
-    objects = ((number, json_object(line, path, number)) for number, line in _lines(text))
-    return _Named(objects, columns, path, is_json=True)
-
-
-def _table_rows(text: str, path: str | Path) -> Iterator[Row]:
-    for position, (number, line) in enumerate(_lines(text)):
+def _tab_rows(text: str, path: str | Path) -> Iterator[Row]:
+    """Lines of id, tab and text, in which quotation marks mean themselves; the first may name them."""
+    lines = ((number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip())
+    for position, (number, line) in enumerate(lines):
         query_id, tab, query = line.partition("\t")
         if not tab:
             expected = "expected id, tab and text, or a header line with a column query"
             raise InputError(f"no tab in {_short(line)!r}; {expected}", path, number)
-        if position == 0 and query_id.strip().lower() in _IDS and query.strip().lower() in _TEXTS:
+        if position == 0 and plain(query_id) in _IDS and plain(query) in _TEXTS:
             continue
         yield query_id.strip(), " ".join(query.split()), number
 

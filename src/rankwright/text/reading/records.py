@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from rankwright.data.columns import MAX_FIELD
-from rankwright.data.delimited import BOM
 from rankwright.data.files import OpenFile, Progress, Source, line_chunks
 from rankwright.errors import InputError, InputWarning, shown
-
-__all__ = ["ID_KEYS", "Errors", "Record", "Tally", "as_fields", "check_id", "id_in"]
+from rankwright.io.roles import Columns, accepted, find, listed, named_in
+from rankwright.io.tables import BOM
 
 Errors = Literal["strict", "replace"]
-Record = tuple[str, dict[str, Any], Path, int | None]
+Record = tuple[str, dict[str, Any], Path | None, int | None]
 """Id, fields, file and line; fields are text, those asked for as numbers anything."""
 
-ID_KEYS = ("id", "_id", "docno", "docid", "doc_id", "url")
 _BAD_BYTES = re.compile("[\udc80-\udcff]+")  # what Python's decoder leaves for bytes that are not UTF-8
 _HALF_PAIRS = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
+_RENAMED = ("title", "text")  # roles that give a column another name
+_REMEMBERED = 1 << 10  # sets of names
 
 
 def check_id(doc_id: str, path: Path | None = None, line: int | None = None) -> None:
@@ -79,20 +80,20 @@ class Tally:
 
     def clean(self, text: str) -> str:
         """The text of a document with invalid bytes replaced; the document is counted."""
-        found, n = _BAD_BYTES.subn(_REPLACEMENT, text)
+        cleaned, n = _BAD_BYTES.subn(_REPLACEMENT, text)
         self._replaced += n > 0
-        return found
+        return cleaned
 
-    def whole_pairs(self, fields: dict[str, Any], line: int) -> dict[str, Any]:
-        """Fields without lone surrogates, which JSON can encode and UTF-8 cannot."""
-        texts = {name: text for name, text in fields.items() if isinstance(text, str)}
+    def whole_pairs(self, values: dict[str, Any], line: int) -> dict[str, Any]:
+        """Values without lone surrogates, which JSON can encode and UTF-8 cannot."""
+        texts = {name: text for name, text in values.items() if isinstance(text, str)}
         if not any(map(_HALF_PAIRS.search, texts.values())):
-            return fields
+            return values
         if not self._replace:
             what = "a lone surrogate, such as \\ud800, which is not a character"
             raise InputError(f"{what}; expected text, or errors='replace'", self.path, line)
         self._replaced += 1
-        return fields | {name: _HALF_PAIRS.sub(_REPLACEMENT, text) for name, text in texts.items()}
+        return values | {name: _HALF_PAIRS.sub(_REPLACEMENT, text) for name, text in texts.items()}
 
     def note_key(self, key: str) -> None:
         """Remember a key whose value is not text."""
@@ -110,28 +111,82 @@ class Tally:
             warnings.warn(f"{self.path}: {what}", InputWarning, stacklevel=3)
 
 
-def id_in(found: Mapping[str, Any]) -> tuple[str, str]:
-    """The key of the id in ``{"id": …, field: text}``, and the id."""
-    key = next((key for key in ID_KEYS if key in found), None)
+class Fields:
+    """Takes documents from values by name: the id, and the fields; numbers that are asked for come as they are.
+
+    What names are taken for is remembered, as most rows have the same ones.
+
+    Parameters
+    ----------
+    tally : Tally
+        What is reported at the end.
+    columns : mapping, optional
+        Columns by role, as the user names them.
+    """
+
+    def __init__(self, tally: Tally, columns: Columns | None = None) -> None:
+        self._tally, self._columns = tally, columns or {}
+        self._known: dict[tuple[str, ...], tuple[str, list[tuple[str, str]]]] = {}
+
+    def __call__(self, values: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+        """The id and the fields of a document."""
+        names = tuple(values)
+        if names not in self._known:
+            if len(self._known) == _REMEMBERED:
+                self._known.clear()
+            self._known[names] = self._found(names)
+        return self._taken(*self._known[names], values)
+
+    def of_cells(
+        self, names: Sequence[str], *, all_text: bool
+    ) -> Callable[[Sequence[Any]], tuple[str, dict[str, Any]]]:
+        """What takes documents from rows with these columns; those without a name are left out."""
+        key, kept = self._found(tuple(filter(None, names)))
+        place_of = {name: place for place, name in enumerate(names)}
+        at, places = place_of[key], [(place_of[name], field) for name, field in kept]
+        if all_text:
+            return lambda cells: (cells[at], {field: cells[place] for place, field in places})
+        return partial(self._taken, at, places)
+
+    def _taken(self, key: Any, kept: Sequence[tuple[Any, str]], values: Any) -> tuple[str, dict[str, Any]]:
+        numbers, fields = self._tally.numbers, dict[str, Any]()
+        for name, field in kept:
+            value = values[name]
+            if value is None:
+                continue
+            if isinstance(value, str) or field in numbers:
+                fields[field] = value
+            else:
+                self._tally.note_key(field)
+        return as_id(values[key]), fields
+
+    def _found(self, names: tuple[str, ...]) -> tuple[str, list[tuple[str, str]]]:
+        """The name of the id, and the others with their fields."""
+        there = {role: name for role, name in self._columns.items() if role == "skip" or name in names}
+        fields = field_names([name for name in names if isinstance(name, str)], there)
+        if fields is None:
+            expected = f"expected one of the keys {accepted('id')}"
+            raise InputError(f"document without an id; {expected}; its keys: {listed(names)}")
+        (key,) = [name for name, field in fields.items() if field is None]
+        return key, [(name, field) for name, field in fields.items() if field is not None]
+
+
+def field_names(names: Sequence[str], columns: Columns | None) -> dict[str, str | None] | None:
+    """The field of each column that is used, None for the id; None if there is no id."""
+    key = find(names, "id", columns)
     if key is None:
-        raise InputError(f"document without an id; expected the key {', '.join(ID_KEYS[:-1])} or {ID_KEYS[-1]}")
-    doc_id = found[key]
-    if isinstance(doc_id, int) and not isinstance(doc_id, bool):
-        doc_id = str(doc_id)
-    if not isinstance(doc_id, str):
-        raise InputError(f"the document id is {shown(doc_id)}; expected a string")
-    return key, doc_id
+        return None
+    skipped = named_in(columns, "skip")
+    renamed = {name: role for role, name in (columns or {}).items() if role in _RENAMED}
+    return {
+        name: None if name == key else renamed.get(name, name) for name in names if name == key or name not in skipped
+    }
 
 
-def as_fields(found: Mapping[str, Any], tally: Tally) -> tuple[str, dict[str, Any]]:
-    """The id and the fields in ``{"id": …, field: text}``; numbers that are asked for come as they are."""
-    key, doc_id = id_in(found)
-    fields: dict[str, Any] = {}
-    for name, text in found.items():
-        if name == key or text is None:
-            continue
-        if isinstance(text, str) or name in tally.numbers:
-            fields[name] = text
-        else:
-            tally.note_key(str(name))
-    return doc_id, fields
+def as_id(value: Any) -> str:
+    """The id of a document; a whole number is one, too."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str):
+        raise InputError(f"the document id is {shown(value)}; expected a string")
+    return value

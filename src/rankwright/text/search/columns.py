@@ -17,7 +17,8 @@ therefore be applied to any index.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any
 
@@ -27,25 +28,27 @@ import numpy.typing as npt
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.errors import InputError
 from rankwright.text.index.index import Index
-from rankwright.text.index.numbers import GivenNumbers
+from rankwright.text.index.numbers import GivenNumbers, located
 from rankwright.text.index.view import View
-from rankwright.text.search.functions import FUNCTIONS, Function, parse_function
-from rankwright.text.search.number_columns import DocumentTable, all_numbers, number_feature
-from rankwright.text.search.scorer import Scorer, whole
-from rankwright.text.search.view_columns import SUMS, QueryReader, ViewColumns
+from rankwright.text.reading.numbers import as_number
+from rankwright.text.search.functions import BM25, SUMS, Function, feature_parts, parse_feature
+from rankwright.text.search.scorer import QueryReader, QueryTerms, Scorer, ViewScorer, whole
 
-__all__ = ["FEATURE_SETS", "Columns", "feature_parts", "feature_set"]
+__all__ = ["Columns", "feature_set"]
 
 Array = npt.NDArray[Any]
 
 _ANALYZERS = ("plain", "porter", "porter+stop")
-_FUNCTIONS = ("cosine", "tfidf", "bm25", "dirichlet", "jm")
-_NAME = re.compile(r"(?P<function>[^\[]+)\[(?P<analyzer>[^,]+?)(?:,(?P<field>.+))?\]")
+_BASE = ("cosine", "tfidf", "bm25", "dirichlet", "jm")  # of SIGIR'07: other functions are features by their names
+# What takes the place of a missing number is part of the name, so that training and search cannot differ.
+_NUMBER = re.compile(r"(?P<name>[^()\[\]]+)(?:\(missing=(?P<fill>[^()\[\]]*)\))?")
+_LEAST = 1e-3  # lower limit of BM25 in log-bm25
+_LOG_BM25 = "log-bm25"
 _RECENT_BLOCKS = 16  # blocks of queries whose terms are cached
 _MOST_MARKS = 1 << 24  # queries × documents that candidates are marked in at a time
 
 FEATURE_SETS = {
-    "base": tuple(f"{function}[{{}}]" for function in _FUNCTIONS),
+    "base": tuple(f"{function}[{{}}]" for function in _BASE),
     "sigir06": tuple(f"{name}[{{}}]" for name in SUMS),
 }
 """The feature sets by name, with a placeholder for the view: five functions for each of three analysers (the 15 base
@@ -76,24 +79,12 @@ def feature_set(name: str, fields: Sequence[str] = ()) -> list[str]:
     return [pattern.format(view) for view in views for pattern in FEATURE_SETS[name]]
 
 
-def feature_parts(name: str) -> tuple[Function | str, str, str | None] | None:
-    """The function (or the name of a sum), the analyser and the field of a feature; None for any other name.
+@dataclass(frozen=True, eq=False)
+class DocumentTable:
+    """Query-independent features: one row per document of an index, in the order of the index."""
 
-    Examples
-    --------
-    >>> feature_parts("bm25(b=0.4)[plain,title]")
-    (BM25(k1=1.2, b=0.4, k3=7.0, idf='lucene'), 'plain', 'title')
-    >>> feature_parts("log-tf[porter]"), feature_parts("price")
-    (('log-tf', 'porter', None), None)
-    """
-    found = _NAME.fullmatch(name)
-    if found is None:
-        return None
-    try:
-        function = found["function"] if found["function"] in SUMS else _parsed(found["function"])
-    except InputError:
-        return None
-    return function, found["analyzer"], found["field"]
+    names: tuple[str, ...]
+    values: Array
 
 
 class Columns:
@@ -119,36 +110,36 @@ class Columns:
         if isinstance(names, str):
             raise InputError(f"the features are a single string, {names!r}; expected a list of names")
         self.index, self.names = index, tuple(names)
-        self._views: dict[str, ViewColumns] = {}
-        self._functions: dict[str, tuple[View, Function]] = {}
         self.numbers = all_numbers(index, numbers)
         self._numbers: dict[int, Array] = {}
+        self._functions: dict[str, tuple[View, Function]] = {}
+        by_view: dict[str, tuple[View, dict[int, Function | str]]] = {}
         for column, name in enumerate(self.names):
             if name in self.names[:column]:
                 raise InputError(f"duplicate feature {name!r}")
-            self._add(column, name)
-        self._recent = lru_cache(_RECENT_BLOCKS)(QueryReader(list(self._views.values())))
+            number = _number_feature(name, self.numbers) if isinstance(name, str) else None
+            if number is not None:
+                self._numbers[column] = number
+                continue
+            view, feature = self._parsed(name)
+            by_view.setdefault(view.name, (view, {}))[1][column] = feature
+            if not isinstance(feature, str):
+                self._functions[name] = view, feature
+        self._views = [_ViewColumns(view, features) for view, features in by_view.values()]
+        self._recent = lru_cache(_RECENT_BLOCKS)(QueryReader(self._views))
 
-    def _add(self, column: int, name: str) -> None:
-        number = number_feature(name, self.numbers) if isinstance(name, str) else None
-        if number is not None:
-            self._numbers[column] = number
-            return
-        found = _NAME.fullmatch(name) if isinstance(name, str) else None
-        if found is None:
+    def _parsed(self, name: str) -> tuple[View, Function | str]:
+        """The view of a feature, and its function or the name of its sum."""
+        parts = feature_parts(name) if isinstance(name, str) else None
+        if parts is None:
             known = f"one of its numbers, {', '.join(self.numbers)}" if self.numbers else "a number (it has none)"
             what = f"feature {name!r} cannot be computed from an index"
             raise InputError(f"{what}; expected a name like bm25[porter], or {known}")
         try:
-            feature = found["function"] if found["function"] in SUMS else _parsed(found["function"])
-            view = self.index.view(found["analyzer"], found["field"])
+            feature = parse_feature(parts.function)
+            return self.index.view(parts.analyzer, parts.field), feature
         except InputError as error:
             raise InputError(f"feature {name!r}: {error.message}", error.path) from None
-        if view.name not in self._views:
-            self._views[view.name] = ViewColumns(view)
-        self._views[view.name].add(column, feature)
-        if not isinstance(feature, str):
-            self._functions[name] = view, feature
 
     @cached_property
     def functions(self) -> dict[str, Scorer]:
@@ -161,18 +152,18 @@ class Columns:
 
     def candidates_all(self, texts: Sequence[str], depth: int) -> tuple[Array, Array]:
         """``indptr`` and ``docs`` for several queries: query ``q`` has ``docs[indptr[q]:indptr[q+1]]``."""
-        n_docs, depth, known = self.index.n_docs, whole(depth, "depth"), self._recent(tuple(texts))
+        n_docs, depth, queries_of = self.index.n_docs, whole(depth, "depth"), self._recent(tuple(texts))
         places = np.zeros(n_docs, np.int32)
-        sizes, found = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        sizes, docs = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
         step = max(1, _MOST_MARKS // max(n_docs, 1))
         for first in range(0, len(texts), step):
             last = min(first + step, len(texts))
             marks = np.zeros((last - first, n_docs), bool)
-            for own, queries in zip(self._views.values(), known, strict=True):
-                own.mark(queries if last - first == len(texts) else queries.part(first, last), depth, places, marks)
+            for view, queries in zip(self._views, queries_of, strict=True):
+                view.mark(queries if last - first == len(texts) else queries.part(first, last), depth, places, marks)
             sizes.append(np.count_nonzero(marks, axis=1))
-            found.append(np.flatnonzero(marks) % n_docs if len(marks) > 1 else np.flatnonzero(marks[0]))
-        return sizes_to_indptr(np.concatenate(sizes)), np.concatenate(found)
+            docs.append(np.flatnonzero(marks) % n_docs if len(marks) > 1 else np.flatnonzero(marks[0]))
+        return sizes_to_indptr(np.concatenate(sizes)), np.concatenate(docs)
 
     def values(self, text: str, docs: npt.ArrayLike) -> Array:
         """The features of the given documents: one row of float32 each."""
@@ -202,12 +193,12 @@ class Columns:
         """What :meth:`values_all` gives, features × documents: this is how it is computed."""
         indptr, docs = np.ascontiguousarray(indptr, np.int64), np.ascontiguousarray(docs, np.int64)
         _check_rows(len(texts), indptr, docs, self.index.n_docs)
-        places, made = np.zeros(self.index.n_docs, np.int32), np.empty((len(self.names), len(docs)), np.float32)
-        for own, queries in zip(self._views.values(), self._recent(tuple(texts)), strict=True):
-            own.fill(queries, indptr, docs, places, made)
+        places, table = np.zeros(self.index.n_docs, np.int32), np.empty((len(self.names), len(docs)), np.float32)
+        for view, queries in zip(self._views, self._recent(tuple(texts)), strict=True):
+            view.fill(queries, indptr, docs, places, table)
         for column, values in self._numbers.items():
-            np.take(values, docs, out=made[column])
-        return made
+            np.take(values, docs, out=table[column])
+        return table
 
     def missing(self) -> dict[str, int]:
         """The features that are missing for some documents of the index, and for how many."""
@@ -225,10 +216,110 @@ def _check_rows(n_texts: int, indptr: Array, docs: Array, n_docs: int) -> None:
         raise InputError(f"a document number is outside the {n_docs:,} documents of the index")
 
 
-def _parsed(text: str) -> Function:
-    base = text.partition("(")[0].strip()
-    if base in SUMS:
-        raise InputError(f"{base} takes no parameters")
-    if base.lower() not in FUNCTIONS:
-        raise InputError(f"unknown function {base!r}; expected one of {', '.join((*FUNCTIONS, *SUMS))}")
-    return parse_function(text)
+class _ViewColumns(ViewScorer):
+    """The features that belong to one view: all its retrieval functions in one pass, and the seven sums.
+
+    ``features`` has the function, or the name of the sum, of each of its columns.
+    """
+
+    def __init__(self, view: View, features: Mapping[int, Function | str]) -> None:
+        self._columns: dict[Function, list[int]] = {}
+        self._sums: dict[int, str] = {}
+        for column, feature in features.items():
+            if isinstance(feature, str):
+                self._sums[column] = feature
+            else:
+                self._columns.setdefault(feature, []).append(column)
+        logarithms = [column for column, name in self._sums.items() if name == _LOG_BM25]
+        first_of = {function: columns[0] for function, columns in self._columns.items()}
+        if logarithms:  # the last function may be there for log-bm25 alone, which then overwrites it
+            first_of.setdefault(BM25(), logarithms[0])
+        super().__init__(view, list(first_of))
+        self._first_of, self._targets = first_of, np.array(list(first_of.values()), np.int64)
+
+    def mark(self, queries: QueryTerms, k: int, places: Array, marks: Array) -> None:
+        """Mark the top k documents of each query under each function: ``marks`` is queries × documents.
+
+        ``places`` is workspace: zeros for all documents, left as zeros.
+        """
+        from rankwright.text.search.scorer_kernel import mark_best
+
+        if self._columns:
+            most = min(queries.most_postings, self.view.n_docs)
+            found, sums = np.empty(most + 1, np.uint32), np.empty((len(self.functions), most), np.float32)
+            mark_best(
+                *queries.for_kernels, *self._postings, *self._priors, self._lowest, len(self._columns), k,
+                places, found, sums, marks,
+            )  # fmt: skip
+
+    def fill(self, queries: QueryTerms, indptr: Array, docs: Array, places: Array, table: Array) -> None:
+        """Write the features of documents into their rows of ``table``, features × documents.
+
+        Query ``q`` has the documents ``docs[indptr[q]:indptr[q+1]]``.
+        """
+        from rankwright.text.search.scorer_kernel import fill_scores
+
+        if self.functions:
+            fill_scores(
+                *queries.for_kernels, *self._postings, *self._priors, indptr, docs, self._targets, places, table
+            )
+        for columns in self._columns.values():
+            for other in columns[1:]:
+                table[other] = table[columns[0]]
+        if self._sums:
+            self._fill_sums(queries, indptr, docs, places, table)
+
+    def _fill_sums(self, queries: QueryTerms, indptr: Array, docs: Array, places: Array, table: Array) -> None:
+        from rankwright.text.search.scorer_kernel import fill_sums
+
+        view, terms, names = self.view, queries.terms, list(SUMS)
+        sums = np.zeros((len(docs), len(names)))
+        fill_sums(
+            queries.indptr,
+            terms,
+            view.total_length / view.total_counts[terms],
+            view.n_docs / view.doc_counts[terms],
+            *view.arrays,
+            indptr,
+            docs,
+            places,
+            sums,
+        )
+        if _LOG_BM25 in self._sums.values():
+            scores = table[self._first_of[BM25()]].astype(np.float64)
+            sums[:, names.index(_LOG_BM25)] = np.log(np.maximum(scores, _LEAST))
+        for column, name in self._sums.items():
+            table[column] = sums[:, names.index(name)]
+
+
+def all_numbers(index: Index, given: GivenNumbers | DocumentTable | None) -> Mapping[str, Array]:
+    """The numbers of an index, and over them those given, for the documents that they name."""
+    if given is None:
+        return index.numbers
+    if isinstance(given, DocumentTable):
+        given = dict(zip(given.names, np.asarray(given.values).T, strict=True))
+    return located(given, index.find, index.n_docs, ()).over(index.numbers, index.n_docs)
+
+
+def _number_feature(name: str, numbers: Mapping[str, Array]) -> Array | None:
+    """The values of a feature for all documents, in single precision; None if it is not one of the numbers."""
+    match = _NUMBER.fullmatch(name)
+    if match is None or match["name"] not in numbers:
+        return None
+    with np.errstate(over="ignore"):
+        values = numbers[match["name"]].astype(np.float32)
+    if np.isinf(values).any():
+        raise InputError(f"a number {match['name']!r} is not finite in single precision; expected finite numbers")
+    if match["fill"] is not None:
+        values[np.isnan(values)] = _fill(name, match["fill"])
+    return values
+
+
+def _fill(name: str, text: str) -> float:
+    try:
+        number = as_number(text)
+    except InputError as error:
+        raise InputError(f"feature {name!r}: missing {error.message}") from None
+    if np.isnan(number):
+        raise InputError(f"feature {name!r}: missing is {text!r}; expected a number, as in price(missing=0)")
+    return number

@@ -1,4 +1,7 @@
-"""Feature data from an index: candidates of every query, their features by name, and labels from judgements."""
+"""Feature data from an index: candidates of every query, their features by name, and labels from judgements.
+
+Some queries are worked on at a time, by threads of this process or by the hosts of an engine, each with the index.
+"""
 
 from __future__ import annotations
 
@@ -10,26 +13,31 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from rankwright.data.ahead import map_ahead
 from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.dataset import RankingData
-from rankwright.data.delimited import is_number
+from rankwright.data.files import open_file
 from rankwright.data.threads import threads_of
 from rankwright.data.trec import TrecTable
+from rankwright.engines.choice import engine_of
+from rankwright.engines.fleet import Fleet
 from rankwright.errors import InputError
+from rankwright.io.roles import find
+from rankwright.io.tables import is_number, text_table, utf8_lines
 from rankwright.text.index.index import Index
 from rankwright.text.index.numbers import GivenNumbers
-from rankwright.text.reading.documents import read_rows
 from rankwright.text.reading.queries import Queries
-from rankwright.text.search.columns import Columns, feature_set
-from rankwright.text.search.feature_blocks import Block, Maker, blocks_by_engine, blocks_by_threads
-from rankwright.text.search.number_columns import DocumentTable
+from rankwright.text.search.columns import Columns, DocumentTable, feature_set
 
-__all__ = ["DocumentTable", "MadeFeatures", "make_features", "read_document_table"]
+__all__ = ["make_features", "read_document_table"]
 
 Array = npt.NDArray[Any]
 DEPTH = 1000
 TABLE_PREFIX = "doc:"
+Progress = Callable[[int, int], None]
 _LARGEST = float(np.finfo(np.float32).max)
+_BLOCK = 64  # queries that are worked on at a time
+_BLOCKS = 4  # that a host makes for a message
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +77,7 @@ def make_features(
     numbers: GivenNumbers | None = None,
     n_jobs: int | None = None,
     engine: Any = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> MadeFeatures:
     """Compute feature data for queries.
 
@@ -246,6 +254,119 @@ def _all_names(columns: Columns, table: DocumentTable | None, index: Index) -> l
     return names
 
 
+@dataclass
+class Block:
+    """Queries with candidates, the candidates, and their features; ``X`` is None once joined."""
+
+    queries: list[str]
+    indptr: Array
+    docs: Array
+    X: Array | None
+
+
+@dataclass(frozen=True)
+class Maker:
+    """Makes a block from some queries; ``listed`` has their candidates, unless these are searched for."""
+
+    columns: Columns
+    table: DocumentTable | None
+    n_features: int
+    listed: Mapping[str, Array] | None
+    depth: int
+
+    def __call__(self, queries: Sequence[tuple[str, str]]) -> Block:
+        """The block of some queries, ids and texts."""
+        ids, texts = [query for query, _ in queries], [text for _, text in queries]
+        if self.listed is None:
+            indptr, docs = self.columns.candidates_all(texts, self.depth)
+        else:
+            parts = [self.listed.get(query, np.empty(0, np.int64)) for query in ids]
+            indptr, docs = sizes_to_indptr(np.array([len(part) for part in parts])), np.concatenate(parts)
+        X = np.empty((len(docs), self.n_features), np.float32)
+        self.columns.values_all(texts, indptr, docs, X)
+        if self.table is not None:
+            X[:, len(self.columns.names) :] = self.table.values[docs]
+        sizes = np.diff(indptr)
+        kept = [query for query, size in zip(ids, sizes.tolist(), strict=True) if size]
+        return Block(kept, sizes_to_indptr(sizes[sizes > 0]), docs, X)
+
+
+def blocks_by_threads(
+    maker: Maker, queries: Sequence[tuple[str, str]], n_jobs: int | None, progress: Progress | None
+) -> list[Block]:
+    """All blocks, in order."""
+    threads, parts = threads_of(n_jobs), _parts(queries, _BLOCK)
+    n_done, blocks = 0, []
+    for part, block in zip(parts, map_ahead(maker, iter(parts), threads, 2 * threads), strict=True):
+        blocks.append(block)
+        n_done += len(part)
+        if progress is not None:
+            progress(n_done, len(queries))
+    return blocks
+
+
+def blocks_by_engine(
+    maker: Maker, queries: Sequence[tuple[str, str]], engine: Any, progress: Progress | None
+) -> list[Block]:
+    """All blocks, in order, made by the hosts of an engine; each opens the index at its path."""
+    columns = maker.columns
+    if columns.numbers is not columns.index.numbers:
+        raise InputError("numbers that are not in the index stay here; expected none with an engine, or set_numbers")
+    transport = engine_of(engine)
+    n_hosts = len(transport.hosts())
+    source = IndexSource(str(columns.index.path.absolute()), columns.names)
+    fleet = Fleet(transport, [source] * n_hosts, [1] * n_hosts, closes=transport is not engine)
+    try:
+        crew = fleet.make(HostMaker, maker.table, maker.n_features, maker.depth)
+        own = [(part, _candidates(part, maker.listed)) for part in _parts(queries, _BLOCK * _BLOCKS)]
+        blocks: list[Block] = []
+        for start in range(0, len(own), n_hosts):
+            some = own[start : start + n_hosts]
+            found = crew.ask("blocks", own=some + [([], None)] * (n_hosts - len(some)))
+            blocks += [block for of_host in found for block in of_host]
+            if progress is not None:
+                progress(min(len(queries), (start + len(some)) * _BLOCK * _BLOCKS), len(queries))
+        return blocks
+    finally:
+        fleet.close()
+
+
+@dataclass(frozen=True)
+class IndexSource:
+    """An index by its path, and the features to be made from it."""
+
+    path: str
+    names: tuple[str, ...]
+
+    def load(self) -> Columns:
+        """The index, opened."""
+        return Columns(Index.open(self.path), self.names)
+
+
+class HostMaker:
+    """Makes blocks where the index is."""
+
+    def __init__(
+        self, columns: Columns, threads: int, table: DocumentTable | None, n_features: int, depth: int
+    ) -> None:
+        self._columns, self._threads = columns, threads
+        self._settings = table, n_features, depth
+
+    def blocks(self, queries: Sequence[tuple[str, str]], listed: Mapping[str, Array] | None) -> list[Block]:
+        """The blocks of some queries."""
+        table, n_features, depth = self._settings
+        maker = Maker(self._columns, table, n_features, listed, depth)
+        return blocks_by_threads(maker, queries, self._threads, None)
+
+
+def _parts(queries: Sequence[tuple[str, str]], size: int) -> list[Sequence[tuple[str, str]]]:
+    return [queries[start : start + size] for start in range(0, len(queries), size)]
+
+
+def _candidates(queries: Sequence[tuple[str, str]], listed: Mapping[str, Array] | None) -> Mapping[str, Array] | None:
+    return None if listed is None else {query: listed[query] for query, _ in queries if query in listed}
+
+
 def read_document_table(path: str | Path, index: Index) -> DocumentTable:
     """Read query-independent features: tab-separated, with a header line of names, the document id first.
 
@@ -259,24 +380,24 @@ def read_document_table(path: str | Path, index: Index) -> DocumentTable:
     index : Index
         The index of the documents.
     """
-    rows = read_rows(path)
-    first, header = next(rows, (1, []))
-    names = [name.strip() for name in header[1:]]
-    if not names or not all(names) or len(set(names)) < len(names) or any(map(is_number, names)):
-        what = "id, then a unique name for each column, not a number, separated by tabs"
-        raise InputError(f"expected a header line: {what}", path, first)
-    values = np.full((index.n_docs, len(names)), np.nan)
-    lines: dict[int, int] = {}
-    for line, cells in rows:
-        if len(cells) != len(header):
-            raise InputError(f"{len(cells)} cells; expected {len(header)}, as in the header", path, line)
-        doc = index.find(cells[0].strip())
-        if doc is None:
-            continue
-        if doc in lines:
-            raise InputError(f"duplicate document {cells[0]!r} (first on line {lines[doc]})", path, line)
-        lines[doc] = line
-        values[doc] = [_number(cell, path, line) for cell in cells[1:]]
+    with open_file(path) as file:
+        table = text_table(utf8_lines(file), path)
+        key = table.names.index(find(table.names, "id") or table.names[0])
+        names = table.names[:key] + table.names[key + 1 :]
+        if not names or not all(names) or any(map(is_number, names)):
+            what = "id, then a unique name for each column, not a number, separated by tabs"
+            raise InputError(f"expected a header line: {what}", path, 1)
+        values = np.full((index.n_docs, len(names)), np.nan)
+        lines: dict[int, int] = {}
+        for line, cells in table.full_rows():
+            doc_id = cells.pop(key)
+            doc = index.find(doc_id.strip())
+            if doc is None:
+                continue
+            if doc in lines:
+                raise InputError(f"duplicate document {doc_id!r} (first on line {lines[doc]})", path, line)
+            lines[doc] = line
+            values[doc] = [_number(cell, path, line) for cell in cells]
     missing = np.flatnonzero(np.isnan(values[:, 0]))
     if len(missing):
         what = f"has no row for {len(missing):,} of {index.n_docs:,} documents, such as"

@@ -7,7 +7,9 @@ impact on the document, plus an optional part that depends on the document alone
 
 The impact has one of three forms (:data:`SATURATED`, :data:`LOGARITHMIC`, :data:`RATIO`) in the count c of the term in
 the document, a weight w of the term and a factor m of the document. That is all the compiled code
-(:mod:`rankwright.text.search.scorer_kernel`) knows about a function.
+(:mod:`rankwright.text.search.scorer_kernel`) knows about a function. A class that is registered here can be searched
+with, is a feature of every view (``name[analyser]``) and is named in help and messages;
+:mod:`rankwright.exporting.similarities` says what search engines have in its place.
 
 Below, N is the number of documents, df the number of documents that contain the term, c its count in the document, q
 its count in the query, |d| the length of the document, avg the mean length, p the term's share of all term occurrences
@@ -23,7 +25,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -33,19 +35,7 @@ from rankwright.errors import InputError
 if TYPE_CHECKING:
     from rankwright.text.index.view import View
 
-__all__ = [
-    "BM25",
-    "FUNCTIONS",
-    "LOGARITHMIC",
-    "RATIO",
-    "SATURATED",
-    "TFIDF",
-    "Cosine",
-    "Dirichlet",
-    "Function",
-    "JelinekMercer",
-    "parse_function",
-]
+__all__ = ["BM25", "TFIDF", "Cosine", "Dirichlet", "JelinekMercer"]
 
 Array = npt.NDArray[Any]
 
@@ -58,13 +48,39 @@ RATIO = 2
 
 _SMALLEST = 1e-9
 _WRITTEN = re.compile(r"\s*(?P<name>[a-z][a-z0-9_-]*)\s*(?:\((?P<inside>[^()]*)\))?\s*", re.IGNORECASE)
+_FEATURE = re.compile(r"(?P<function>[^\[]+)\[(?P<analyzer>[^,]+?)(?:,(?P<field>.+))?\]")
+
+FUNCTIONS: dict[str, type[Function]] = {}
+"""The retrieval functions by name; filled by :func:`register`."""
+
+SUMS: Mapping[str, str] = {
+    "log-tf": "counts of the query's words",
+    "log-cf": "rarity of matching words in the collection",
+    "log-idf": "rarity of matching words",
+    "log-share": "share of the query's words",
+    "log-share-idf": "share of the query's words, by rarity",
+    "log-share-cf": "share of the query's words, by rarity in the collection",
+    "log-bm25": "logarithm of BM25",
+}
+"""The sums over terms that are features but not functions (:mod:`rankwright.text.search.columns`), in plain words."""
 
 
 @dataclass(frozen=True)
 class Function:
-    """Base class of the retrieval functions; ``str()`` gives the name with its non-default parameters."""
+    """Base class of the retrieval functions; ``str()`` gives the name with its non-default parameters.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in commands and in the names of features.
+    label : str
+        What it is called where people read of it.
+    form : int
+        Its impact: :data:`SATURATED`, :data:`LOGARITHMIC` or :data:`RATIO`.
+    """
 
     name: ClassVar[str]
+    label: ClassVar[str]
     form: ClassVar[int]
 
     def term_weights(self, view: View, terms: Array) -> Array:
@@ -79,11 +95,7 @@ class Function:
         """What is added to a document for each term of the query, or None."""
         return None
 
-    def query_weights(self, view: View, terms: Array, times: Array) -> Array:
-        """The weights of terms with these counts in a query."""
-        return self.weights_of_queries(np.array([0, len(terms)]), times, view.n_docs / view.doc_counts[terms])
-
-    def weights_of_queries(self, indptr: Array, times: Array, rarities: Array) -> Array:
+    def query_weights(self, indptr: Array, times: Array, rarities: Array) -> Array:
         """The weights of the terms of several queries; query ``q`` owns the terms ``indptr[q]:indptr[q+1]``.
 
         Parameters
@@ -106,6 +118,18 @@ class Function:
         return f"{self.name}({written})" if written else self.name
 
 
+_Kind = TypeVar("_Kind", bound=type[Function])
+
+
+def register(kind: _Kind) -> _Kind:
+    """Class decorator: register a retrieval function under its name."""
+    if kind.name in FUNCTIONS or kind.name in SUMS:
+        raise InputError(f"the name {kind.name!r} is already taken")
+    FUNCTIONS[kind.name] = kind
+    return kind
+
+
+@register
 @dataclass(frozen=True)
 class BM25(Function):
     """Okapi BM25.
@@ -138,6 +162,7 @@ class BM25(Function):
     idf: Literal["lucene", "okapi"] = "lucene"
 
     name: ClassVar[str] = "bm25"
+    label: ClassVar[str] = "BM25"
     form: ClassVar[int] = SATURATED
 
     def __post_init__(self) -> None:
@@ -158,11 +183,12 @@ class BM25(Function):
         mean = view.total_length / max(view.n_docs, 1)
         return self.k1 * (1 - self.b + self.b * view.lengths / (mean or 1.0))
 
-    def weights_of_queries(self, indptr: Array, times: Array, rarities: Array) -> Array:
+    def query_weights(self, indptr: Array, times: Array, rarities: Array) -> Array:
         """(k3 + 1) q / (k3 + q)."""
         return times if math.isinf(self.k3) else (self.k3 + 1) * times / (self.k3 + times)
 
 
+@register
 @dataclass(frozen=True)
 class TFIDF(Function):
     """Term frequency times inverse document frequency, without length normalisation.
@@ -176,6 +202,7 @@ class TFIDF(Function):
     """
 
     name: ClassVar[str] = "tfidf"
+    label: ClassVar[str] = "TF-IDF"
     form: ClassVar[int] = LOGARITHMIC
 
     def term_weights(self, view: View, terms: Array) -> Array:
@@ -183,6 +210,7 @@ class TFIDF(Function):
         return _idf(view, terms)
 
 
+@register
 @dataclass(frozen=True)
 class Cosine(Function):
     """Cosine of the angle between the vectors of the query and the document.
@@ -196,6 +224,7 @@ class Cosine(Function):
     """
 
     name: ClassVar[str] = "cosine"
+    label: ClassVar[str] = "cosine similarity"
     form: ClassVar[int] = LOGARITHMIC
 
     def term_weights(self, view: View, terms: Array) -> Array:
@@ -215,7 +244,7 @@ class Cosine(Function):
         sum_squares(weights, indptr, docs.view(np.uint32), counts, squares)
         return 1 / np.sqrt(np.where(squares > 0, squares, 1.0))
 
-    def weights_of_queries(self, indptr: Array, times: Array, rarities: Array) -> Array:
+    def query_weights(self, indptr: Array, times: Array, rarities: Array) -> Array:
         """The components of each query's vector, normalised to length 1."""
         vectors: Array = (1 + np.log(times)) * np.log1p(rarities)
         for start, stop in pairwise(indptr.tolist()):
@@ -224,6 +253,7 @@ class Cosine(Function):
         return vectors
 
 
+@register
 @dataclass(frozen=True)
 class Dirichlet(Function):
     """Query likelihood with Dirichlet smoothing: ln Π_t ((c + μ p) / (|d| + μ))^q up to a constant.
@@ -246,6 +276,7 @@ class Dirichlet(Function):
     mu: float = 1000.0
 
     name: ClassVar[str] = "dirichlet"
+    label: ClassVar[str] = "query likelihood, Dirichlet"
     form: ClassVar[int] = RATIO
 
     def __post_init__(self) -> None:
@@ -260,6 +291,7 @@ class Dirichlet(Function):
         return -np.log1p(view.lengths / self.mu)
 
 
+@register
 @dataclass(frozen=True)
 class JelinekMercer(Function):
     """Query likelihood with Jelinek–Mercer smoothing: ln Π_t ((1 − λ) c / |d| + λ p)^q up to a constant.
@@ -282,6 +314,7 @@ class JelinekMercer(Function):
     lambda_: float = 0.5
 
     name: ClassVar[str] = "jm"
+    label: ClassVar[str] = "query likelihood, Jelinek–Mercer"
     form: ClassVar[int] = RATIO
 
     def __post_init__(self) -> None:
@@ -294,10 +327,6 @@ class JelinekMercer(Function):
     def doc_factors(self, view: View) -> Array:
         """1 / |d|."""
         return 1 / np.maximum(view.lengths, 1)
-
-
-FUNCTIONS: Mapping[str, type[Function]] = {kind.name: kind for kind in (BM25, TFIDF, Cosine, Dirichlet, JelinekMercer)}
-"""The retrieval functions by name."""
 
 
 def parse_function(text: str | Function) -> Function:
@@ -324,6 +353,58 @@ def parse_function(text: str | Function) -> Function:
     if kind is None:
         raise InputError(f"unknown retrieval function {match['name']!r}; expected one of {', '.join(FUNCTIONS)}")
     return kind(**_parameters(kind, match["inside"] or "", text))
+
+
+class FeatureParts(NamedTuple):
+    """What the name of a feature made from an index is composed of."""
+
+    function: str
+    analyzer: str
+    field: str | None
+
+
+def feature_parts(name: str) -> FeatureParts | None:
+    """The function or sum, the analyser and the field in the name of a feature; None for any other name.
+
+    Examples
+    --------
+    >>> feature_parts("bm25(b=0.4)[plain,title]")
+    FeatureParts(function='bm25(b=0.4)', analyzer='plain', field='title')
+    >>> feature_parts("log-tf[porter]").field, feature_parts("price")
+    (None, None)
+    """
+    match = _FEATURE.fullmatch(name)
+    return None if match is None else FeatureParts(match["function"], match["analyzer"], match["field"])
+
+
+def parse_feature(text: str) -> Function | str:
+    """The function of a feature, or the name of its sum.
+
+    Examples
+    --------
+    >>> parse_feature("jm(lambda=0.7)"), parse_feature("log-tf")
+    (JelinekMercer(lambda_=0.7), 'log-tf')
+    """
+    if text in SUMS:
+        return text
+    base = text.partition("(")[0].strip()
+    if base in SUMS:
+        raise InputError(f"{base} takes no parameters")
+    if base.lower() not in FUNCTIONS:
+        raise InputError(f"unknown function {base!r}; expected one of {', '.join((*FUNCTIONS, *SUMS))}")
+    return parse_function(text)
+
+
+def function_names() -> str:
+    """The names of all functions, for help texts.
+
+    Examples
+    --------
+    >>> function_names()
+    'bm25, tfidf, cosine, dirichlet or jm'
+    """
+    *names, last = FUNCTIONS
+    return f"{', '.join(names)} or {last}"
 
 
 def _parameters(kind: type[Function], inside: str, text: str) -> dict[str, Any]:

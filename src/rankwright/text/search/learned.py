@@ -17,9 +17,8 @@ from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.text.index.index import Index
 from rankwright.text.index.numbers import GivenNumbers
-from rankwright.text.search.columns import Columns
-from rankwright.text.search.hits import Found, Hits
-from rankwright.text.search.number_columns import DocumentTable, all_numbers
+from rankwright.text.search.columns import Columns, DocumentTable, all_numbers
+from rankwright.text.search.results import Found, Hits
 from rankwright.text.search.scorer import check_queries, whole
 
 __all__ = ["LearnedSearch"]

@@ -2,12 +2,13 @@
 
 Impacts of terms are computed when a query first needs them and kept in single precision, so another query with the same
 terms costs a few additions per posting. Scores are sums in single precision, bit-identical from every method here and
-for any number of threads.
+for any number of threads, however many functions are computed together.
 """
 
 from __future__ import annotations
 
 import operator
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -21,18 +22,18 @@ from rankwright.data.blocks import sizes_to_indptr
 from rankwright.data.threads import threads_of
 from rankwright.errors import InputError
 from rankwright.text.search.functions import Function, parse_function
-from rankwright.text.search.hits import Found, Hits
+from rankwright.text.search.results import Found, Hits
 
 if TYPE_CHECKING:
     from rankwright.text.index.index import Index
     from rankwright.text.index.view import View
 
-__all__ = ["Scorer", "check_queries", "default_analyzer", "search", "whole"]
+__all__ = ["search"]
 
 Array = npt.NDArray[Any]
 
-_BLOCK = 64
-"""Queries that a thread processes at a time."""
+_BLOCK = 64  # queries that a thread processes at a time
+_NONE = np.empty(0, np.int64)
 
 
 def search(
@@ -77,28 +78,168 @@ def default_analyzer(names: Sequence[str]) -> str:
 
 
 @dataclass(frozen=True, eq=False)
-class _Queries:
-    """Queries as the kernels take them: the terms of each, the most frequent one last."""
+class QueryTerms:
+    """The terms of queries in one view; query ``q`` owns ``indptr[q]:indptr[q+1]`` of arrays over all views.
 
-    indptr: Array
+    Attributes
+    ----------
+    for_kernels : tuple of ndarray
+        ``indptr``; all terms, those in few documents first; their weights, terms × functions of all views; the
+        functions of this view among these; and the number of terms of each query, with repetition.
+    terms : ndarray of int64
+        The terms in this view only, ascending within a query.
+    most_postings : int
+        Largest number of postings of a query.
+    """
+
+    for_kernels: tuple[Array, Array, Array, Array, Array]
     terms: Array
-    weights: Array
-    sizes: Array
-    are_positive: Array
+    most_postings: int
 
-    def part(self, first: int, last: int) -> _Queries:
+    @property
+    def indptr(self) -> Array:
+        """The boundaries of the queries in ``terms``."""
+        return self.for_kernels[0] - self.for_kernels[0][0]
+
+    def part(self, first: int, last: int) -> QueryTerms:
         """Queries ``first:last``."""
-        start, stop = self.indptr[first], self.indptr[last]
-        return _Queries(
-            self.indptr[first : last + 1] - start,
-            self.terms[start:stop],
-            self.weights[start:stop],
-            self.sizes[first:last],
-            self.are_positive[first:last],
-        )
+        indptr, terms, weights, which, sizes = self.for_kernels
+        bounds = indptr[first : last + 1]
+        inside = self.terms[int(bounds[0] - indptr[0]) : int(bounds[-1] - indptr[0])]
+        return QueryTerms((bounds, terms, weights, which, sizes[first:last]), inside, self.most_postings)
 
 
-class Scorer:
+class ViewScorer:
+    """Retrieval functions over a view; computes once what queries share.
+
+    Threads may use it at the same time: all that is written later are the impacts of terms, the same numbers by
+    whichever thread.
+
+    Parameters
+    ----------
+    view : View
+        The documents.
+    functions : sequence of Function
+        The functions, without duplicates.
+    """
+
+    def __init__(self, view: View, functions: Sequence[Function]) -> None:
+        self.view, self.functions = view, tuple(functions)
+        indptr, docs = view.arrays[:2]
+        # Threads write to these arrays, so they are made before the first query: a cached property may be computed by
+        # two threads at once (from Python 3.12 on), and each would then have an array of its own.
+        self._postings = indptr, docs.view(np.uint32), np.empty((len(self.functions), len(docs)), np.float32)
+        self._lowest = np.zeros((len(self.functions), view.n_terms), np.float32)
+        self._is_made = np.zeros(view.n_terms, bool)
+
+    def make_impacts(self, terms: Array) -> None:
+        """Check postings and compute missing impacts."""
+        from rankwright.text.search.scorer_kernel import fill_impacts
+
+        if self._is_made[terms].all():
+            return
+        missing = np.unique(terms[~self._is_made[terms]])
+        self.view.check(missing)
+        if self.functions:
+            indptr, docs, impacts = self._postings
+            fill_impacts(
+                np.array([function.form for function in self.functions]),
+                missing,
+                np.array([function.term_weights(self.view, missing) for function in self.functions], np.float64),
+                self._factors,
+                indptr,
+                docs,
+                self.view.arrays[2],
+                impacts,
+                self._lowest,
+            )
+        self._is_made[missing] = True
+
+    @cached_property
+    def _factors(self) -> Array:
+        return np.array([function.doc_factors(self.view) for function in self.functions], np.float64)
+
+    @cached_property
+    def _priors(self) -> tuple[Array, Array]:
+        """The row of each function's priors, or -1, and the priors, rows × documents."""
+        priors = [function.doc_priors(self.view) for function in self.functions]
+        made = [row for row in priors if row is not None]
+        rows = np.cumsum([row is not None for row in priors]) - 1
+        rows[[row is None for row in priors]] = -1
+        return rows, np.array(made, np.float32).reshape(len(made), self.view.n_docs)
+
+
+class QueryReader:
+    """Finds the terms of queries in several views of an index, with all that kernels need to know about them.
+
+    Views are looked at together, as a query has only a few terms in each.
+
+    Parameters
+    ----------
+    scorers : sequence of ViewScorer
+        The views and their functions.
+    """
+
+    def __init__(self, scorers: Sequence[ViewScorer]) -> None:
+        self._scorers = scorers
+        place_of: dict[Function, int] = {}
+        self._which = [
+            np.array([place_of.setdefault(function, len(place_of)) for function in scorer.functions], np.int64)
+            for scorer in scorers
+        ]
+        self._functions = list(place_of)
+
+    def __call__(self, texts: Sequence[str]) -> list[QueryTerms]:
+        """The terms of queries in every view; each text is analysed once by every analyser."""
+        if not self._scorers:
+            return []
+        counted: dict[Callable[[str], list[str]], list[Counter[str]]] = {}
+        terms_of, counts_of, times_of, lengths = [_NONE], [_NONE], [], []
+        for scorer in self._scorers:
+            analyze, number = scorer.view.analyze, scorer.view.terms.get
+            if analyze not in counted:
+                counted[analyze] = [Counter(analyze(text)) for text in texts]
+            numbers: list[int] = []
+            for words in counted[analyze]:
+                pairs = sorted([(term, times) for word, times in words.items() if (term := number(word)) is not None])
+                numbers += [term for term, _ in pairs]
+                times_of += [times for _, times in pairs]
+                lengths.append(len(pairs))
+            terms_of.append(np.array(numbers, np.int64))
+            counts_of.append(scorer.view.doc_counts[terms_of[-1]])
+        terms, doc_counts, times = np.concatenate(terms_of), np.concatenate(counts_of), np.array(times_of, np.float64)
+        of_query = np.repeat(np.arange(len(lengths)), lengths)
+        is_used = doc_counts > 0
+        if not is_used.all():
+            terms, doc_counts, times, of_query = terms[is_used], doc_counts[is_used], times[is_used], of_query[is_used]
+        return self._by_view(len(texts), terms, doc_counts, times, of_query)
+
+    def _by_view(
+        self, n_queries: int, terms: Array, doc_counts: Array, times: Array, of_query: Array
+    ) -> list[QueryTerms]:
+        """The terms of each view; ``of_query`` numbers the queries of the first view, then those of the second."""
+        n_views = len(self._scorers)
+        total = n_views * n_queries
+        indptr = sizes_to_indptr(np.bincount(of_query, minlength=total))
+        order = np.lexsort((doc_counts, of_query))
+        weights = np.empty((len(terms), len(self._functions)), np.float32)
+        rarities = max(scorer.view.n_docs for scorer in self._scorers) / doc_counts
+        for at, function in enumerate(self._functions):
+            weights[:, at] = function.query_weights(indptr, times, rarities)[order]
+        sizes = np.bincount(of_query, weights=times, minlength=total).astype(np.float32)
+        n_postings = np.bincount(of_query, weights=doc_counts, minlength=total).reshape(n_views, n_queries)
+        most = n_postings.max(axis=1, initial=0).astype(np.int64).tolist()
+        made, rare_first = [], terms[order]
+        for v, (scorer, which) in enumerate(zip(self._scorers, self._which, strict=True)):
+            first, last = v * n_queries, (v + 1) * n_queries
+            bounds = indptr[first : last + 1]
+            inside = terms[int(bounds[0]) : int(bounds[-1])]
+            scorer.make_impacts(inside)
+            made.append(QueryTerms((bounds, rare_first, weights, which, sizes[first:last]), inside, most[v]))
+        return made
+
+
+class Scorer(ViewScorer):
     """A retrieval function over a view; computes once what queries share.
 
     Parameters
@@ -116,13 +257,8 @@ class Scorer:
     """
 
     def __init__(self, view: View, function: str | Function = "bm25") -> None:
-        self.view = view
         self.function = parse_function(function)
-        self._impacts = np.empty(len(view.docs), np.float32)
-        indptr, docs = view.arrays[:2]
-        self._postings = indptr, docs.view(np.uint32), self._impacts
-        self._is_made = np.zeros(view.n_terms, bool)
-        self._lowest = np.zeros(view.n_terms, np.float32)
+        super().__init__(view, [self.function])
 
     def scores(self, text: str, docs: npt.ArrayLike | None = None) -> Array:
         """The scores of all documents, or of some of them.
@@ -130,15 +266,11 @@ class Scorer:
         Documents that share no term with the query get 0, except that
         :class:`~rankwright.text.search.functions.Dirichlet` gives them |q| · ln(μ / (|d| + μ)).
         """
-        from rankwright.text.search.scorer_kernel import add_up
-
-        queries = self._prepared([text])
-        sums = np.zeros(self.view.n_docs, np.float32)
-        add_up(queries.terms, queries.weights, *self._postings, sums)
+        _, terms, weights, _, sizes = self._read([text]).for_kernels
         rows = slice(None) if docs is None else np.asarray(docs, np.int64)
-        scores = sums[rows]
-        if self._priors.size:
-            scores = scores + queries.sizes[0] * self._priors[rows]
+        scores = self._sums(terms, weights)[rows]
+        if self._prior.size:
+            scores = scores + sizes[0] * self._prior[rows]
         return scores.astype(np.float64)
 
     def term_scores(self, text: str, docs: npt.ArrayLike) -> tuple[dict[str, Array], Array | None]:
@@ -147,23 +279,18 @@ class Scorer:
         The second part is None if the function adds nothing for the document alone. All parts sum to :meth:`scores`, up
         to rounding in single precision.
         """
-        from rankwright.text.search.scorer_kernel import add_up
-
-        queries, rows = self._prepared([text]), np.asarray(docs, np.int64)
+        _, terms, weights, _, sizes = self._read([text]).for_kernels
+        rows = np.asarray(docs, np.int64)
         words = {self.view.terms[word]: word for word in self.view.analyze(text) if word in self.view.terms}
         parts = {}
-        for at, term in enumerate(queries.terms.tolist()):
-            sums = np.zeros(self.view.n_docs, np.float32)
-            add_up(queries.terms[at : at + 1], queries.weights[at : at + 1], *self._postings, sums)
-            parts[words[term]] = sums[rows].astype(np.float64)
-        return parts, (queries.sizes[0] * self._priors[rows]).astype(np.float64) if self._priors.size else None
+        for at, term in enumerate(terms.tolist()):
+            parts[words[term]] = self._sums(terms[at : at + 1], weights[at : at + 1])[rows].astype(np.float64)
+        return parts, (sizes[0] * self._prior[rows]).astype(np.float64) if self._prior.size else None
 
     def matching(self, text: str) -> Array:
         """Whether each document contains a term of the query."""
         matching = np.zeros(self.view.n_docs, bool)
-        terms = self.view.query(text)[0]
-        self.view.check(terms)
-        for term in terms.tolist():
+        for term in self._read([text]).terms.tolist():
             matching[self.view.docs[self.view.indptr[term] : self.view.indptr[term + 1]]] = True
         return matching
 
@@ -195,10 +322,10 @@ class Scorer:
         check_queries(texts)
         k = min(whole(k, "k"), max(self.view.n_docs, 1))
         threads = threads_of(n_jobs)
-        queries = self._prepared(texts)
+        queries = self._read(texts)
         blocks = [queries.part(first, min(first + _BLOCK, len(texts))) for first in range(0, len(texts), _BLOCK)]
         work = partial(self._search_block, k=k)
-        parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+        parts = [(_NONE, _NONE, np.empty(0))]
         for part in map_ahead(work, iter(blocks), threads, 2 * threads):
             parts.append(part)
             if progress is not None:
@@ -206,84 +333,43 @@ class Scorer:
         sizes, docs, scores = (np.concatenate(column) for column in zip(*parts, strict=True))
         return Hits(sizes_to_indptr(sizes), docs, scores, self.view.ids)
 
-    def _search_block(self, queries: _Queries, k: int) -> tuple[Array, Array, Array]:
+    def _search_block(self, queries: QueryTerms, k: int) -> tuple[Array, Array, Array]:
         """The number of documents found for each query, the documents, and their scores."""
         from rankwright.text.search.scorer_kernel import BUFFER, best_keys, keys_to_scores
 
-        n_queries = len(queries.sizes)
+        indptr, terms, weights, _, sizes = queries.for_kernels
         postings = sizes_to_indptr(self.view.doc_counts[queries.terms])[queries.indptr]
         most = np.minimum(np.diff(postings), self.view.n_docs)
-        found = np.empty(int(np.minimum(most, k).sum()), np.uint64)
-        found_indptr = np.zeros(n_queries + 1, np.int64)
+        best = np.empty(int(np.minimum(most, k).sum()), np.uint64)
+        best_indptr = np.zeros(len(sizes) + 1, np.int64)
         keys = np.empty(max(BUFFER, min(2 * k, int(most.max(initial=0)) + 1)), np.uint64)
+        posting_indptr, docs, impacts = self._postings
         best_keys(
-            queries.indptr, queries.terms, queries.weights, queries.sizes, queries.are_positive, *self._postings,
-            self._priors, k, np.zeros(self.view.n_docs, np.float32), keys, found_indptr, found,
+            indptr, terms, weights[:, 0], sizes, posting_indptr, docs, impacts[0], self._prior, self._lowest[0], k,
+            np.zeros(self.view.n_docs, np.float32), keys, best_indptr, best,
         )  # fmt: skip
-        for start, stop in zip(found_indptr[:-1].tolist(), found_indptr[1:].tolist(), strict=True):
-            found[start:stop].sort()
-        found = found[: found_indptr[-1]]
-        return np.diff(found_indptr), found.astype(np.uint32).astype(np.int64), keys_to_scores(found)
+        for start, stop in zip(best_indptr[:-1].tolist(), best_indptr[1:].tolist(), strict=True):
+            best[start:stop].sort()
+        best = best[: best_indptr[-1]]
+        return np.diff(best_indptr), best.astype(np.uint32).astype(np.int64), keys_to_scores(best)
 
-    def _prepared(self, texts: Sequence[str]) -> _Queries:
-        """Analyse queries and compute the impacts of their terms."""
-        view, function = self.view, self.function
-        terms_of, weights_of, sizes = [], [], []
-        for text in texts:
-            terms, times, _ = view.query(text)
-            known = view.doc_counts[terms] > 0
-            if not known.all():
-                terms, times = terms[known], times[known]
-            terms_of.append(terms)
-            weights_of.append(function.query_weights(view, terms, times))
-            sizes.append(times.sum())
-        lengths = np.array([len(terms) for terms in terms_of], np.int64)
-        terms = np.concatenate([np.empty(0, np.int64), *terms_of])
-        view.check(terms)
-        weights = np.concatenate([np.empty(0), *weights_of]).astype(np.float32)
-        of_query = np.repeat(np.arange(len(lengths)), lengths)
-        order = np.lexsort((view.doc_counts[terms], of_query))
-        terms, weights = terms[order], weights[order]
-        self._make_impacts(terms)
-        is_zero_or_less = self._lowest[terms] <= 0
-        are_positive = np.bincount(of_query, weights=is_zero_or_less, minlength=len(lengths)) == 0
-        if self._priors.size:
-            are_positive[:] = False
-        return _Queries(sizes_to_indptr(lengths), terms, weights, np.array(sizes, np.float32), are_positive)
+    def _read(self, texts: Sequence[str]) -> QueryTerms:
+        return QueryReader([self])(texts)[0]
 
-    def _make_impacts(self, terms: Array) -> None:
-        """Compute missing impacts. Threads that do so at the same time write the same numbers."""
-        from rankwright.text.search.scorer_kernel import fill_impacts
+    def _sums(self, terms: Array, weights: Array) -> Array:
+        """The sums over terms, of every document."""
+        from rankwright.text.search.scorer_kernel import add_up
 
-        missing = np.unique(terms[~self._is_made[terms]])
-        if not len(missing):
-            return
-        view = self.view
-        indptr, docs, _ = self._postings
-        lowest = np.empty(len(missing), np.float32)
-        weights = self.function.term_weights(view, missing).astype(np.float64)
-        fill_impacts(
-            self.function.form,
-            missing,
-            weights,
-            self._factors,
-            indptr,
-            docs,
-            view.arrays[2],
-            self._impacts,
-            lowest,
-        )
-        self._lowest[missing] = lowest
-        self._is_made[missing] = True
+        indptr, docs, impacts = self._postings
+        sums = np.zeros(self.view.n_docs, np.float32)
+        add_up(terms, weights[:, 0], indptr, docs, impacts[0], sums)
+        return sums
 
-    @cached_property
-    def _factors(self) -> Array:
-        return np.ascontiguousarray(self.function.doc_factors(self.view), np.float64)
-
-    @cached_property
-    def _priors(self) -> Array:
-        priors = self.function.doc_priors(self.view)
-        return np.empty(0, np.float32) if priors is None else priors.astype(np.float32)
+    @property
+    def _prior(self) -> Array:
+        """What is added to each document for each term of a query, or nothing."""
+        priors = self._priors[1]
+        return priors[0] if len(priors) else np.empty(0, np.float32)
 
 
 def check_queries(texts: Any) -> None:

@@ -1,0 +1,337 @@
+"""The one way from labels, scores and query boundaries to a table with a row per query and a column per measure.
+
+Runs are evaluated against judgements as trec_eval does: unjudged documents are not relevant; labels below 0 count as 0;
+documents are ranked by score, compared in single precision, then by document id, descending; judged queries missing
+from a run count 0 (trec_eval's `-c`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from itertools import repeat
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.blocks import sizes_to_indptr
+from rankwright.data.dataset import RankingData
+from rankwright.data.order import rank_order
+from rankwright.data.trec import TrecTable
+from rankwright.errors import InputError, InputWarning
+from rankwright.evaluation.display import DisplayedEvaluation
+from rankwright.io.runs import Source, trec_table
+from rankwright.measures import Measure, Rankings, parse_measure
+
+Array = npt.NDArray[Any]
+Empty = Literal[0, 1, "skip"]
+DEFAULT_MEASURES = ("AP", "nDCG@10", "RR", "P@10")
+CONVENTIONS = ("trec", "letor")
+JUDGED = "Judged@10"  # among the facts of a run: how much of its top has judgements
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Evaluation(DisplayedEvaluation):
+    """One row per query, one column per measure.
+
+    Attributes
+    ----------
+    query_ids : ndarray
+        The queries.
+    measures : tuple of Measure
+        The columns, as requested.
+    values : ndarray of shape (queries, measures)
+        nan if a query is left out of the mean of a measure.
+    definitions : tuple of str
+        Full definition of each column, including what the convention filled in.
+    name : str
+        What was evaluated.
+    notes : tuple of str
+        What a reader should know, such as how many queries were missing.
+    facts : dict
+        The same in numbers, for programs.
+    """
+
+    query_ids: Array
+    measures: tuple[Measure, ...]
+    values: Array
+    definitions: tuple[str, ...]
+    name: str = ""
+    notes: tuple[str, ...] = ()
+    facts: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def means(self) -> dict[str, float]:
+        """Mean of every measure over the queries that count; nan if none does."""
+        columns = zip(self.measures, self.values.T, strict=True)
+        return {str(m): getattr(m, "mean", mean_of)(column) for m, column in columns}  # of other programs, only a name
+
+    def column(self, measure: str | Measure) -> Array:
+        """The values of one measure, query by query."""
+        wanted = parse_measure(measure)
+        if wanted not in self.measures:
+            raise InputError(f"{wanted} was not evaluated; expected one of {', '.join(map(str, self.measures))}")
+        return self.values[:, self.measures.index(wanted)]
+
+    def only(self, measures: Sequence[str | Measure]) -> Evaluation:
+        """The columns of some of the measures, in their order."""
+        wanted = tuple(dict.fromkeys(parse_measure(measure) for measure in measures))
+        values = np.column_stack([self.column(measure) for measure in wanted])
+        definitions = tuple(self.definitions[self.measures.index(measure)] for measure in wanted)
+        return replace(self, measures=wanted, values=values, definitions=definitions)
+
+
+def mean_of(values: Array) -> float:
+    """Mean of the values that are not nan; nan if there is none."""
+    kept = values[~np.isnan(values)]
+    return float(kept.mean()) if len(kept) else float("nan")
+
+
+def shared_notes(evaluations: Sequence[Evaluation]) -> list[str]:
+    """Notes shared by all systems, then the others, each with the name of its system."""
+    shared = [note for note in evaluations[0].notes if all(note in evaluation.notes for evaluation in evaluations)]
+    further = [f"{e.name}: {note}" for e in evaluations for note in e.notes if note not in shared]
+    return shared + further
+
+
+def check_alike(evaluations: Sequence[Evaluation], base: Evaluation) -> None:
+    """Reject systems that were evaluated by other definitions than the baseline."""
+    for evaluation in evaluations:
+        if evaluation.definitions != base.definitions:
+            pairs = zip(evaluation.definitions, base.definitions, strict=False)
+            theirs, ours = next((pair for pair in pairs if pair[0] != pair[1]), ("other measures", "these"))
+            raise InputError(f"{evaluation.name} was evaluated differently: {theirs!r}, the baseline {ours!r}")
+
+
+def evaluate(
+    labels: npt.ArrayLike | RankingData,
+    scores: npt.ArrayLike,
+    qid: npt.ArrayLike | None = None,
+    *,
+    group: npt.ArrayLike | None = None,
+    measures: Sequence[str | Measure] = DEFAULT_MEASURES,
+    convention: str = "letor",
+    empty: Empty = 0,
+    doc_ids: npt.ArrayLike | None = None,
+    name: str = "",
+) -> Evaluation:
+    """Evaluate scores of labelled documents.
+
+    Parameters
+    ----------
+    labels : array-like or RankingData
+        One label per document, 0 or above.
+    scores : array-like
+        One score per document, higher is better, in the caller's order.
+    qid : array-like, optional
+        Query id per document, of any type, in any order.
+    group : array-like of int, optional
+        Instead of ``qid``: documents per query.
+    measures : sequence of str or Measure
+        The measures.
+    convention : {"letor", "trec"}
+        The gain of nDCG if it does not say: ``2^label − 1`` for ``letor``, ``label`` for ``trec``.
+    empty : {0, 1, "skip"}
+        Value of a query without a relevant document.
+    doc_ids : array-like, optional
+        Ids that order equal scores (descending as strings); without them, input order does.
+
+    Examples
+    --------
+    >>> table = evaluate([0, 1, 1, 0], [0.1, 0.9, 0.4, 0.5], qid=[1, 1, 2, 2], measures=["AP", "nDCG@10"])
+    >>> table.means["AP"]
+    0.75
+    """
+    if isinstance(labels, RankingData):
+        data = labels
+    else:
+        column = np.asarray(labels)
+        data = RankingData.from_arrays(np.empty((len(column), 0)), column, qid, group=group, doc_ids=doc_ids)
+    given = np.asarray(scores, np.float64)
+    if given.shape != (data.n_docs,):
+        raise InputError(f"{data.n_docs} documents but scores of shape {given.shape}; expected one score per document")
+    if data.rows is not None:
+        given = given[data.rows]
+    order = rank_order(given, data.indptr, data.doc_ids)
+    rankings = Rankings(data.labels[order], data.indptr)
+    ties = "ties in input order" if data.doc_ids is None else "ties by document id"
+    return evaluate_rankings(rankings, data.query_ids, measures, convention, empty, ties, name)
+
+
+def evaluate_rankings(
+    rankings: Rankings,
+    query_ids: Array,
+    measures: Sequence[str | Measure],
+    convention: str,
+    empty: Empty,
+    ties: str,
+    name: str = "",
+    missing: Array | None = None,
+) -> Evaluation:
+    """Compute every measure on rankings; queries marked ``missing`` count 0."""
+    if convention not in CONVENTIONS:
+        raise InputError(f"convention is {convention!r}; expected trec or letor")
+    if empty not in (0, 1, "skip"):
+        raise InputError(f"empty is {empty!r}; expected 0, 1 or skip")
+    asked = tuple(dict.fromkeys(parse_measure(measure) for measure in measures))
+    if not asked:
+        raise InputError("no measures; expected at least one")
+    values = np.empty((rankings.n_queries, len(asked)))
+    definitions = []
+    without = np.zeros(rankings.n_queries, bool)
+    for column, measure in enumerate(asked):
+        resolved = measure.resolve(convention)
+        values[:, column] = resolved.value(rankings)
+        if missing is not None:
+            values[missing, column] = 0.0
+        nothing = ~resolved.has_relevant(rankings)
+        values[nothing, column] = np.nan if empty == "skip" else float(empty)
+        without |= nothing
+        definitions.append(f"{measure}: {resolved.definition()}, {ties}, empty query {empty}")
+    notes: tuple[str, ...] = ()
+    facts = {"queries": rankings.n_queries, "without_relevant": int(without.sum())}
+    if without.any():
+        counted = "left out" if empty == "skip" else f"counted {empty}"
+        notes = (f"queries without a relevant document: {without.sum()} of {len(without)}, {counted}",)
+    return Evaluation(query_ids, asked, values, tuple(definitions), name, notes, facts)
+
+
+_LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True, eq=False)
+class Judgements:
+    """Qrels indexed by query and document; keep it to evaluate several runs."""
+
+    qrels: TrecTable
+
+    @classmethod
+    def of(cls, source: Judgements | Source) -> Judgements:
+        """From a table, a file or another form, see :func:`~rankwright.data.run_objects.trec_table`."""
+        return source if isinstance(source, Judgements) else cls(trec_table(source, "qrels"))
+
+    @cached_property
+    def labels(self) -> Array:
+        """Labels; those below 0 are 0."""
+        return np.maximum(self.qrels.values, 0.0)
+
+    @cached_property
+    def known(self) -> Rankings:
+        """The judged labels of each query."""
+        qrels = self.qrels
+        return Rankings(self.labels, qrels.indptr, grades=qrels.values, strata=qrels.strata, subtopics=qrels.subtopics)
+
+    @cached_property
+    def row_of(self) -> dict[str, dict[bytes, int]]:
+        """Row of the qrels by query and document."""
+        documents, bounds = self.qrels.documents, self.qrels.indptr.tolist()
+        return {
+            query: dict(zip(documents[start:stop], range(start, stop), strict=True))
+            for query, start, stop in zip(self.qrels.query_ids.tolist(), bounds[:-1], bounds[1:], strict=True)
+        }
+
+    def ranked(self, rows: Array, indptr: Array) -> Rankings:
+        """Rankings of documents by their rows in the qrels; -1 without a judgement."""
+        is_judged = rows >= 0
+
+        def of(values: Array | None, otherwise: float) -> Array | None:
+            if values is None:
+                return None
+            has_judgement = is_judged if values.ndim == 1 else is_judged[:, None]
+            return np.where(has_judgement, values[rows], otherwise) if len(values) else np.full(len(rows), otherwise)
+
+        has_judgement, labels = self.known, of(self.labels, 0.0)
+        assert labels is not None
+        more = of(has_judgement.grades, np.nan), of(has_judgement.strata, -1), of(has_judgement.subtopics, 0.0)
+        return Rankings(labels, indptr, has_judgement, is_judged, *more)
+
+
+def evaluate_run(
+    qrels: Judgements | Source,
+    run: Source,
+    measures: Sequence[str | Measure] = DEFAULT_MEASURES,
+    *,
+    convention: str = "trec",
+    empty: Empty = 0,
+    missing: Literal[0, "skip"] = 0,
+    name: str | None = None,
+) -> Evaluation:
+    """Evaluate a run against judgements.
+
+    Parameters
+    ----------
+    qrels, run : path, TrecTable, dict, data frame, or object of ranx or ir_measures
+        Files in TREC format, tables, or ``{query: {document: number}}``; data frames (pandas, polars, pyarrow) with the
+        columns that PyTerrier gives them (``qid``, ``docno``, ``score`` or ``label``) or ir_measures (``query_id``,
+        ``doc_id``, ``score`` or ``relevance``); ranx's ``Qrels`` and ``Run``; lists of ir_measures' ``Qrel`` and
+        ``ScoredDoc``.
+    measures : sequence of str or Measure
+        The measures.
+    convention : {"trec", "letor"}
+        The gain of nDCG if it does not say: ``label`` for ``trec``, ``2^label − 1`` for ``letor``.
+    empty : {0, 1, "skip"}
+        Value of a query without a relevant document.
+    missing : {0, "skip"}
+        Value of a judged query that is missing from the run.
+
+    Examples
+    --------
+    >>> table = evaluate_run({"1": {"a": 1, "b": 0}}, {"1": {"a": 0.2, "b": 0.7}}, ["RR"])
+    >>> table.means
+    {'RR': 0.5}
+    """
+    if missing not in (0, "skip"):
+        raise InputError(f"missing is {missing!r}; expected 0 or skip")
+    judged = Judgements.of(qrels)
+    table = trec_table(run, "run")
+    rankings, absent = _ranked(judged, table)
+    query_ids = judged.qrels.query_ids
+    unknown = table.n_queries - (len(absent) - int(absent.sum()))
+    if unknown:
+        _warn_unknown(judged, table, unknown)
+    ties = "ties by document id (scores compared in float32)"
+    title = table.name if name is None else name
+    result = evaluate_rankings(rankings, query_ids, measures, convention, empty, ties, title, missing=absent)
+    facts = {**result.facts, "missing_from_run": int(absent.sum()), "unjudged_queries_ignored": unknown}
+    shares = parse_measure(JUDGED).value(rankings)[~absent]
+    facts[JUDGED] = float(shares.mean()) if len(shares) else 0.0
+    notes, values = result.notes, result.values
+    if absent.any():
+        counted = "counted 0" if missing == 0 else "left out"
+        notes = (*notes, f"judged queries missing from the run: {absent.sum()} of {len(absent)}, {counted}")
+        if missing == "skip":
+            values = np.where(absent[:, None], np.nan, values)
+    return dataclasses.replace(result, values=values, notes=notes, facts=facts)
+
+
+def _ranked(judged: Judgements, run: TrecTable) -> tuple[Rankings, Array]:
+    """Labels in rank order for every judged query, and which of these queries are missing from the run."""
+    scores = np.clip(run.values, -_LARGEST, _LARGEST).astype(np.float32)
+    order = rank_order(scores, run.indptr, run.doc_ids)
+    bounds = run.indptr.tolist()
+    place = {query: q for q, query in enumerate(run.query_ids.tolist())}
+    runs: list[Array] = []
+    sizes = np.zeros(len(judged.row_of), np.int64)
+    absent = np.zeros(len(judged.row_of), bool)
+    for q, (query, row_of) in enumerate(judged.row_of.items()):
+        at = place.get(query)
+        if at is None:
+            absent[q] = True
+            continue
+        start, stop = bounds[at], bounds[at + 1]
+        sizes[q] = stop - start
+        rows = np.fromiter(map(row_of.get, run.documents[start:stop], repeat(-1)), np.int64, stop - start)
+        runs.append(rows[order[start:stop] - start])
+    ranked = np.concatenate(runs) if runs else np.zeros(0, np.int64)
+    return judged.ranked(ranked, sizes_to_indptr(sizes)), absent
+
+
+def _warn_unknown(judged: Judgements, run: TrecTable, unknown: int) -> None:
+    stranger = np.array([query not in judged.row_of for query in run.query_ids.tolist()])
+    documents = int(np.diff(run.indptr)[stranger].sum())
+    message = f"ignored {documents} documents of {unknown} unjudged queries"
+    warnings.warn(f"{run.name or 'the run'}: {message}", InputWarning, stacklevel=3)

@@ -1,0 +1,1 @@
+"""Everything read from files and tables: column names, tables, judgements, formats."""

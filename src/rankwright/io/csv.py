@@ -1,0 +1,345 @@
+"""Columns of a table in text while it is read: ids, and numbers or texts; of large files by compiled code.
+
+A column whose cells are all numbers holds numbers, and one of texts categories; empty cells are missing. A column that
+mixes both is refused: a stray word would turn every number of it into a category.
+
+Compiled code (:mod:`rankwright.io.csv_kernel`) reads plain cells only. What is not plain is left to the reader of rows
+in Python: it reads the file from its start then, and either can make sense of it or says where it is wrong.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.categories import NO_CATEGORY, category_numbers
+from rankwright.data.columns import MAX_FIELD
+from rankwright.data.files import OpenFile, Progress
+from rankwright.errors import InputError, InputWarning, shown
+from rankwright.io.roles import MISSING
+from rankwright.io.tables import BOM
+
+Array = npt.NDArray[Any]
+
+_CHUNK_BYTES = 1 << 20  # small enough that a chunk and what is parsed from it stay in the cache
+_LONGEST_ROW = 1 << 26
+_MANY = 50  # rows from which on a column of different texts is reported
+_TRUTH = {"true": 1.0, "false": 0.0}
+_AMOUNT = re.compile(r"[+-]?\s?[$€£¥]?\s?[0-9][0-9.,' ]*\s?[%$€£¥]?")
+
+
+class IdColumn:
+    """A column of ids, which must all be there."""
+
+    def __init__(self, name: str, path: str | Path) -> None:
+        self._name, self._path = name, path
+        self.parts: list[Array] = []
+
+    def add(self, cells: Sequence[str], lines: Sequence[int]) -> None:
+        """Add cells, with their lines."""
+        ids = [cell.strip() for cell in cells]
+        if not all(ids):
+            line = lines[ids.index("")]
+            raise InputError(f"the column {self._name!r} is empty; expected an id in every row", self._path, line)
+        longest = max(ids, key=len)
+        if len(longest) > MAX_FIELD:
+            what = f"the column {self._name!r} has an id of {len(longest):,} characters; expected at most {MAX_FIELD}"
+            raise InputError(what, self._path, lines[ids.index(longest)])
+        self.parts.append(np.array(ids))
+
+    def add_array(self, ids: Array) -> None:
+        """Add ids without white space around them."""
+        if (ids == "").any() or int(np.char.str_len(ids).max()) > MAX_FIELD:
+            raise InputError(f"the column {self._name!r} has an empty id, or a long one", self._path)
+        self.parts.append(ids)
+
+    def take(self) -> Array:
+        """Return the ids since the last call."""
+        ids, self.parts = np.concatenate(self.parts), []
+        return ids
+
+
+class ValueColumn:
+    """A column of numbers or of texts; which of them, its cells tell."""
+
+    def __init__(self, name: str, path: str | Path, is_text: bool = False) -> None:
+        self.name, self._path = name, path
+        self.is_text = is_text
+        self._forced = is_text
+        self._first_number: tuple[int, str] | None = None
+        self._parts: list[Array] = []
+        self._lines: list[Sequence[int]] = []  # of each part
+        self._texts: dict[str, int] = {}
+        self._numbers: list[float] = []  # which stand for the texts
+
+    def add(self, cells: Sequence[str], lines: Sequence[int]) -> None:
+        """Add cells: quickly if all are plain numbers."""
+        self._lines.append(range(lines[0], lines[-1] + 1) if lines[-1] - lines[0] == len(lines) - 1 else lines)
+        if not self.is_text and "_" not in "".join(cells):
+            try:
+                values = np.array(list(map(float, cells)))
+            except ValueError:
+                values = np.array([math.nan])
+            if np.isfinite(values).all():
+                self._first_number = self._first_number or (lines[0], cells[0])
+                self._parts.append(values)
+                return
+        self._parts.append(np.array([self._value(cell.strip(), line) for cell, line in zip(cells, lines, strict=True)]))
+
+    def add_values(self, values: Array, places: Sequence[int], odd: Sequence[str]) -> None:
+        """Add numbers, and cells that may be none, with their places."""
+        if self._first_number is None and not np.isnan(values).all():
+            self._first_number = (0, "0")
+        part = values.copy()
+        for place, cell in zip(places, odd, strict=True):
+            part[place] = self._value(cell.strip(), 0)
+        self._parts.append(part)
+
+    def add_texts(self, cells: Sequence[str]) -> None:
+        """Add cells of a column that is known to hold texts."""
+        known = self._texts
+        self._parts.append(
+            np.array([known[cell] if cell in known else self._value(cell.strip(), 0) for cell in cells], np.float64)
+        )
+
+    def _value(self, cell: str, line: int) -> float:
+        """A number, or −1 − the place of a text among all; NaN is missing."""
+        if cell.lower() in MISSING:
+            return math.nan
+        number = None if self._forced else _number(cell)
+        if number is None:
+            if not self.is_text and self._first_number is not None:
+                raise self._mixed(cell, line, *self._first_number)
+            if not self._forced and _AMOUNT.fullmatch(cell):
+                what = f"{self.name} is {shown(cell)}; expected a plain number with a decimal point"
+                raise InputError(f"{what}, no commas and no signs", self._path, line)
+            self.is_text = True
+            return float(self._texts.setdefault(cell, len(self._texts)))
+        if not math.isfinite(number):
+            raise InputError(f"{self.name} is {shown(cell)}; expected a finite number", self._path, line)
+        if self.is_text:
+            raise self._mixed(cell, line, 0, next(iter(self._texts)))
+        self._first_number = self._first_number or (line, cell)
+        return number
+
+    def _mixed(self, cell: str, line: int, first_line: int, first: str) -> InputError:
+        where = f" on line {first_line:,}" if first_line else ""
+        what = f"{self.name} is {shown(cell)}, and {shown(first)}{where}"
+        expected = "expected only numbers (an empty cell is missing) or only texts"
+        return InputError(
+            f"{what}; {expected}; --columns categorical={self.name} takes both as texts", self._path, line
+        )
+
+    def labels(self, negative: str) -> Array:
+        """Return the cells since the last call as labels, which must all be there."""
+        if self.is_text:
+            first = shown(next(iter(self._texts)))
+            raise InputError(f"{self.name} is {first}; expected labels that are numbers, such as 0 to 4", self._path)
+        labels = np.concatenate(self._parts)
+        remedy = '(--negative-as-zero or negative="zero" reads it as 0)'
+        for is_wrong, what in (
+            (np.isnan(labels), "is missing; expected a label in every row"),
+            ((labels < 0) & (negative == "error"), f"is negative; expected a number of at least 0 {remedy}"),
+        ):
+            if is_wrong.any():
+                raise InputError(f"{self.name} {what}", self._path, self._line_of(int(np.argmax(is_wrong))))
+        self._parts, self._lines = [], []
+        return np.maximum(labels, 0)
+
+    def _line_of(self, row: int) -> int:
+        for lines in self._lines:
+            if row < len(lines):
+                return lines[row]
+            row -= len(lines)
+        return 0  # lines are not counted where the file will be read again
+
+    def take(self, dtype: np.dtype[Any]) -> Array:
+        """The values of the cells since the last call, as numbers; the cells are then forgotten."""
+        values = np.concatenate(self._parts)
+        if self.is_text:
+            new = list(self._texts)[len(self._numbers) :]
+            self._numbers += category_numbers(new, f"the column {self.name!r}")[1].tolist()
+            codes = np.where(np.isnan(values), len(self._numbers), values).astype(np.int64)
+            taken = np.append(self._numbers, NO_CATEGORY)[codes]
+        else:
+            with np.errstate(over="ignore"):
+                taken = values.astype(dtype)
+            if np.isinf(taken).any():
+                row = int(np.argmax(np.isinf(taken)))
+                what = f"{self.name} is {values[row]:g}; expected a number that fits {dtype}"
+                raise InputError(what, self._path, self._line_of(row))
+        self._parts, self._lines = [], []
+        return taken
+
+    @property
+    def texts(self) -> Sequence[str]:
+        """The different texts so far."""
+        return tuple(self._texts)
+
+    def warn(self, n_rows: int) -> None:
+        """Say that a column of texts is probably none of categories."""
+        if self.is_text and len(self._texts) == n_rows >= _MANY:
+            what = f"the column {self.name!r} has another text in every row and became categories"
+            warnings.warn(f"{self._path}: {what}; --columns skip={self.name} leaves it out", InputWarning, stacklevel=2)
+
+
+def _number(cell: str) -> float | None:
+    try:
+        return None if "_" in cell else float(cell)
+    except ValueError:
+        return _TRUTH.get(cell.lower())
+
+
+class Unusual(Exception):
+    """Something that only the reader of rows can judge."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Some rows: the numbers of columns, and where the cells of others are.
+
+    Attributes
+    ----------
+    text : bytes
+        The chunk.
+    is_ascii : bool
+        Whether it is nothing but ASCII.
+    values : mapping of str to ndarray
+        Numbers by column, NaN where a cell is empty or odd.
+    odd : mapping of str to ndarray
+        Row, start, stop and whether to undo quoting, of the cells of these columns that are not plain numbers.
+    spans : mapping of str to ndarray
+        Start, stop and whether to undo quoting, of all cells of other columns.
+    """
+
+    text: bytes
+    is_ascii: bool
+    values: Mapping[str, Array]
+    odd: Mapping[str, Array]
+    spans: Mapping[str, Array]
+
+    def cells(self, spans: Array) -> list[str]:
+        """The texts of cells."""
+        text = self.text.decode() if self.is_ascii else self.text
+        found = []
+        for start, stop, undo in spans.tolist():
+            cell = text[start:stop]
+            cell = cell if isinstance(cell, str) else cell.decode()
+            found.append(cell.replace('""', '"').replace("\r\n", "\n") if undo else cell)
+        return found
+
+    def odd_cells(self, name: str) -> tuple[list[int], list[str]]:
+        """The rows of cells of a column of numbers that are not plain, and their texts."""
+        if name not in self.odd:
+            return [], []
+        odd = self.odd[name]
+        return odd[:, 0].tolist(), self.cells(odd[:, 1:])
+
+    def ids(self, name: str) -> Array:
+        """A column of ids as an array, without white space around them."""
+        spans = self.spans[name]
+        width = int((spans[:, 1] - spans[:, 0]).max())
+        if width > MAX_FIELD or not self.is_ascii or spans[:, 2].any():
+            if width > 4 * MAX_FIELD:
+                raise Unusual
+            return np.array([cell.strip() for cell in self.cells(spans)])
+        from rankwright.io.csv_kernel import copy_cells
+
+        made = np.zeros((len(spans), max(width, 1)), np.uint8)
+        copy_cells(np.frombuffer(self.text, np.uint8), spans, made)
+        return made.view(f"S{made.shape[1]}").reshape(-1).astype(str)
+
+
+def read_chunks(
+    file: OpenFile,
+    names: Sequence[str],
+    delimiter: str,
+    kinds: Mapping[str, int],
+    progress: Progress | None = None,
+) -> Iterator[Chunk]:
+    """Read the rows below the header, many at once.
+
+    ``kinds`` has ``NUMBER`` or ``SPAN`` for the columns to keep; it may be changed between chunks.
+    """
+    from rankwright.io.csv_kernel import SPAN
+
+    rest, is_first = b"", True
+    for chunk in _with_newlines(file.chunks(progress, _CHUNK_BYTES)):
+        if b"\0" in chunk:
+            raise Unusual
+        begin = 0
+        text = rest + chunk
+        if is_first:
+            begin = len(BOM.encode()) if text.startswith(BOM.encode()) else 0
+            made = _parse(text, begin, delimiter, names, dict.fromkeys(names, SPAN), 1)
+            if made[1] == 0:  # a header of several lines that goes on in the next chunk
+                rest = text
+                continue
+            begin, is_first = made[0], False
+        stop, n_rows, values, odd, spans = _parse(text, begin, delimiter, names, kinds)
+        rest = text[stop:]
+        if len(rest) > _LONGEST_ROW:
+            raise Unusual
+        if n_rows:
+            yield Chunk(text, _is_ascii(text), values, odd, spans)
+    if rest:
+        raise Unusual
+
+
+def _with_newlines(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """Chunks of lines that all have an end."""
+    for chunk in chunks:
+        yield chunk if chunk.endswith(b"\n") else chunk + b"\n"
+
+
+def _is_ascii(text: bytes) -> bool:
+    """Whether a chunk is ASCII; UTF-8 is the only other thing that it may be."""
+    if text.isascii():
+        return True
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        raise Unusual from None
+    return False
+
+
+def _parse(
+    text: bytes, begin: int, delimiter: str, names: Sequence[str], kinds: Mapping[str, int], most: int | None = None
+) -> tuple[int, int, dict[str, Array], dict[str, Array], dict[str, Array]]:
+    """Where a row begins that is not whole, the number of rows before it, and the parts of a :class:`Chunk`."""
+    from rankwright.io.csv_kernel import NUMBER, OK, SKIP, SPAN, parse_cells
+
+    n_rows = len(text) // max(len(names), 1) + 1  # a row is at least as many bytes as it has cells
+    kept = {kind: [name for name in names if kinds.get(name, SKIP) == kind] for kind in (NUMBER, SPAN)}
+    places = {name: place for column in kept.values() for place, name in enumerate(column)}
+    values = np.empty((len(kept[NUMBER]), n_rows))
+    spans = np.empty((len(kept[SPAN]), n_rows, 3), np.int64)
+    odd = np.empty((n_rows * len(kept[NUMBER]), 5), np.int64)
+    code, stop, n_rows, n_odd = parse_cells(
+        np.frombuffer(text, np.uint8),
+        begin,
+        ord(delimiter),
+        n_rows if most is None else most,
+        np.array([kinds.get(name, SKIP) for name in names], np.int64),
+        np.array([places.get(name, 0) for name in names], np.int64),
+        values,
+        spans,
+        odd,
+    )
+    if code != OK:
+        raise Unusual
+    return (
+        int(stop),
+        n_rows,
+        {name: values[place, :n_rows] for place, name in enumerate(kept[NUMBER])},
+        {name: odd[:n_odd][odd[:n_odd, 0] == place, 1:] for place, name in enumerate(kept[NUMBER])} if n_odd else {},
+        {name: spans[place, :n_rows] for place, name in enumerate(kept[SPAN])},
+    )

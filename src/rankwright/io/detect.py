@@ -1,0 +1,498 @@
+"""What a file is: its format, detected by content, and whether a table holds features, judgements or a run.
+
+A table with queries, documents and grades holds judgements unless another column has numbers in it; a position or the
+number of a judge does not count. Where one column of numbers is all there is, or texts to read stand beside it, it
+could be either: it is then taken for features, with a line that says so. One with scores and no grades is a run.
+
+When writing, the suffix decides.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data import sparse as sp
+from rankwright.data.categories import check_holds, named
+from rankwright.data.dataset import RankingData
+from rankwright.data.files import OpenFile, Progress, Source, open_file
+from rankwright.data.folder import HEADER, load_folder, save_folder
+from rankwright.data.partition import is_parts
+from rankwright.data.pieces import pieces_of
+from rankwright.errors import InputError, shown
+from rankwright.io.catalogue import is_catalogued
+from rankwright.io.features import feature_layout, opened_table, read_csv
+from rankwright.io.judgements import beir_qrels, judgement_layout
+from rankwright.io.roles import BESIDE, Columns, Layout, lacking, listed, plain
+from rankwright.io.tables import (
+    BOM,
+    HEADER_BYTES,
+    PARQUET,
+    header_cells,
+    is_missing,
+    is_number,
+    parquet_table,
+    text_table,
+)
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of files and folders.
+
+    Attributes
+    ----------
+    title : str
+        What people call it.
+    content : str
+        What it contains: ``features``, or what else, for messages.
+    is_text : bool
+        Whether its numbers are text, which becomes float32 by default.
+    has_columns : bool
+        Whether it is a table with columns to name.
+    """
+
+    title: str
+    content: str = "features"
+    is_text: bool = False
+    has_columns: bool = False
+
+
+FORMATS = {
+    "letor": Format("LETOR text", is_text=True),
+    "csv": Format("table in text", is_text=True, has_columns=True),
+    "parquet": Format("Parquet table", has_columns=True),
+    "folder": Format("Rankwright data folder"),
+    "folders": Format("folder of data folders"),
+    "parts": Format("folder of parts"),
+    "qrels": Format("judgements", "judgements"),
+    "run": Format("TREC run", "a TREC run"),
+    "scores": Format("scores, one per line", "one score per line"),
+    "model": Format("Rankwright model", "a model"),
+}
+"""All formats by kind. A new one of features has its reader, an entry and a line in :func:`read_data` here, and an
+input in :mod:`rankwright.data.partition_inputs`, which reads it some rows at a time."""
+
+FEATURE_FORMATS = tuple(kind for kind, found in FORMATS.items() if found.content == "features")
+_TEXT_SUFFIXES = (".txt", ".letor", ".svm", ".dat", ".libsvm", ".qrels")
+_BINARY_SUFFIXES = (".parquet", ".rank")
+_SEVERAL_WORDS = 3  # in a cell that is for people to read
+_JSON = re.compile(r'\{|\[\s*(?:[\[{\]"]|$)')  # other files have [words], too
+_ZIP = b"PK\x03\x04"
+_MODEL_HEADER = b"model.json"
+_LOOK_START = 30 + len(_MODEL_HEADER)
+_LOOK_LINES = 1000
+_LOOK_BYTES = 1 << 18
+_OTHER_MODELS = (b"tree\n", b"##", b"SVM-light", b"solver_type", b'{"learner"')
+_UNDERSTOOD = (
+    "LETOR lines (label qid:1 1:0.5 ...), TREC qrels (4 columns) or runs (6 columns), "
+    "one score per line, CSV with a header line, Parquet, or a Rankwright data folder"
+)
+_TABLE = "expected a header with columns for queries and labels, and features or documents"
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """``csv`` (features) or ``qrels``, and what to do if it should be the other."""
+
+    kind: str
+    doubt: str = ""
+
+
+def table_kind(
+    names: Sequence[str],
+    numbers: Collection[str],
+    texts: Collection[str] = (),
+    columns: Columns | None = None,
+    kinds: Mapping[str, str] | None = None,
+) -> TableKind | None:
+    """What a table holds; None if neither features nor judgements nor a run can be found in it.
+
+    ``numbers`` and ``texts`` are the columns with numbers and with texts of several words; see
+    :func:`columns_of_numbers`.
+
+    Examples
+    --------
+    >>> table_kind(["query", "docid", "rating", "remark"], numbers=["rating"]).kind
+    'qrels'
+    >>> table_kind(["query", "docid", "rating", "bm25", "price"], numbers=["rating", "bm25", "price"])
+    TableKind(kind='csv', doubt='')
+    """
+    features = feature_layout(names, columns, kinds)
+    judged = judgement_layout(names, columns, is_declared=False)
+    if features is None and judged is None:
+        return TableKind("run") if judgement_layout(names, columns, "run") else None
+    if features is None:
+        return TableKind("qrels")
+    if judged is None or any(role in (columns or {}) for role in ("feature", "categorical")):
+        return TableKind("csv")
+    found = [name for name in features.features if name in numbers and plain(name) not in BESIDE]
+    if not found:
+        others = named(features.features)
+        return TableKind("qrels", f"to take {others} for features, use --columns feature=NAME or categorical=NAME")
+    if len(found) > 1 and not any(name in texts for name in features.features):
+        return TableKind("csv")
+    why = f"{named(found)} {'holds' if len(found) == 1 else 'hold'} numbers"
+    skip = ",".join(f"skip={name}" for name in found)
+    return TableKind("csv", f"taken for features, as {why}; for judgements, use --columns {skip}")
+
+
+def columns_of_numbers(names: Sequence[str], rows: Iterable[Sequence[str]]) -> tuple[set[str], set[str]]:
+    """The columns in whose cells numbers prevail, and those with texts of several words.
+
+    Examples
+    --------
+    >>> numbers, texts = columns_of_numbers(["a", "b"], [["1", "so it is"], ["", ""]])
+    >>> sorted(numbers), sorted(texts)
+    (['a'], ['b'])
+    """
+    filled, numeric, worded = ([0] * len(names) for _ in range(3))
+    for row in rows:
+        for at, cell in enumerate(row[: len(names)]):
+            if is_missing(cell):
+                continue
+            text = cell.strip()
+            filled[at] += 1
+            numeric[at] += is_number(text) or text.lower() in ("true", "false")
+            worded[at] += len(text.split()) >= _SEVERAL_WORDS
+    if not any(filled):  # nothing but a header
+        return set(names), set()
+    numbers = {name for at, name in enumerate(names) if 2 * numeric[at] > filled[at]}
+    texts = {name for at, name in enumerate(names) if 2 * worded[at] > filled[at]}
+    return numbers, texts - numbers
+
+
+def detect(path: str | Path) -> str:
+    """Detect the format of a file or folder from its content, whatever its name.
+
+    Returns
+    -------
+    str
+        ``"letor"``, ``"csv"``, ``"qrels"``, ``"run"``, ``"scores"``, ``"parquet"`` (also a folder of such files),
+        ``"folder"``, ``"folders"`` (a folder of them), ``"parts"`` or ``"model"``; text may be gzip. Judgements are
+        ``"qrels"`` in all their forms.
+
+    Examples
+    --------
+    >>> detect("MQ2008/Fold1/train.txt")  # doctest: +SKIP
+    'letor'
+    """
+    with detected(path) as found:
+        return found.kind
+
+
+@dataclass(frozen=True)
+class Detected:
+    """A file or folder whose format is known.
+
+    Attributes
+    ----------
+    kind : str
+        As :func:`detect` returns it.
+    source : path or open file
+        The open file, or the folder.
+    path : path
+        Its name, for messages.
+    doubt : str
+        Of a table that could be features or judgements: what it is taken for, and how to say otherwise.
+    """
+
+    kind: str
+    source: Source
+    path: str | Path
+    doubt: str = ""
+
+
+@contextmanager
+def detected(path: str | Path | Detected, columns: Columns | None = None) -> Iterator[Detected]:
+    """Detect a format and keep the file open for the block, to be read from the same handle.
+
+    Parameters
+    ----------
+    path : path
+        A file or folder.
+    columns : mapping, optional
+        Columns of a table by role, where their names do not tell.
+    """
+    if isinstance(path, Detected):
+        yield path
+        return
+    if is_catalogued(path):
+        yield Detected("qrels", path, path)
+        return
+    if Path(path).is_dir():
+        if (Path(path) / HEADER).is_file():
+            yield Detected("folder", path, path)
+            return
+        if is_parts(path):
+            yield Detected("parts", path, path)
+            return
+        judged = beir_qrels(Path(path))
+        if judged is None:
+            yield Detected(_kind_of_pieces(Path(path)), path, path)
+            return
+        path = judged
+    with open_file(path) as file:
+        found = _kind_of(file, columns)
+        yield Detected(found.kind, file, path, found.doubt)
+
+
+def _kind_of_pieces(folder: Path) -> str:
+    pieces = pieces_of(folder)
+    if not pieces:
+        what = f"is a folder without {HEADER}; expected a file, a Rankwright data folder, or a folder of Parquet files"
+        raise InputError(f"{what} or data folders and nothing else", folder)
+    return "parquet" if pieces[0].kind == "parquet" else "folders"
+
+
+def _kind_of(file: OpenFile, columns: Columns | None) -> TableKind:
+    start = file.start(_LOOK_START)
+    if start.startswith(PARQUET):
+        return _kind_of_parquet(file, columns)
+    if start.startswith(_ZIP) and start.endswith(_MODEL_HEADER):  # the name of the first entry is at byte 30
+        return TableKind("model")
+    return _detect_text(file, columns)
+
+
+def _kind_of_parquet(file: OpenFile, columns: Columns | None) -> TableKind:
+    """Features, unless its columns are those of judgements or of a run; without pyarrow it is not known."""
+    try:
+        table = parquet_table(file)
+    except InputError:  # reading it will tell
+        return TableKind("parquet")
+    numbers = [name for name, kind in table.kinds.items() if kind != "text"]
+    found = table_kind(table.names, numbers, columns=columns, kinds=table.kinds)
+    if found is None or found.kind in ("qrels", "run"):
+        return found or TableKind("parquet")
+    return TableKind("parquet", found.doubt)
+
+
+def _detect_text(file: OpenFile, columns: Columns | None) -> TableKind:
+    """The first line that is not a lone number decides: a LETOR line may be nothing but its label."""
+    chunk = b"".join(islice(file.chunks(size=_LOOK_BYTES), 2)).removeprefix(BOM.encode())  # also an only, last line
+    path = file.path
+    if b"\0" in chunk:
+        raise InputError(f"is not a text file; expected {_UNDERSTOOD}", path)
+    found = None
+    lines = chunk.split(b"\n", _LOOK_LINES)[:_LOOK_LINES]
+    for number, line in enumerate(lines, 1):
+        words = line.decode("utf-8", "replace").split()
+        if not words or words[0].startswith("#"):
+            continue
+        if len(words) == 1 and is_number(words[0]):
+            found = "scores"
+            continue
+        kind = _kind_of_line(words)
+        if kind is None and chunk.startswith(_OTHER_MODELS):
+            hint = "; models of other libraries: `rankwright import`"
+            raise InputError(f"a line of an unknown format; expected {_UNDERSTOOD}{hint}", path, number)
+        return _kind_of_table(lines, columns, path, number) if kind is None else TableKind(kind)
+    if found is None:
+        raise InputError(f"is empty; expected {_UNDERSTOOD}", path)
+    return TableKind(found)
+
+
+def _kind_of_line(words: list[str]) -> str | None:
+    if is_number(words[0]) and len(words) > 1:
+        key, colon, value = words[1].partition(":")
+        if words[1].startswith("#") or (colon and (key == "qid" or (key.isdigit() and is_number(value)))):
+            return "letor"
+    if len(words) == 4 and is_number(words[3]):
+        return "qrels"
+    if len(words) == 6 and is_number(words[3]) and is_number(words[4]):
+        return "run"
+    return None
+
+
+def _kind_of_table(lines: list[bytes], columns: Columns | None, path: str | Path, number: int) -> TableKind:
+    """The kind of a table, by the names of its columns and its first rows; JSON can only be judgements."""
+    text = lines[number - 1].decode("utf-8", "replace").strip()
+    if _JSON.match(text):
+        return TableKind("qrels")
+    names = header_cells(text)
+    if len(names) < 2:
+        raise InputError(f"a line of an unknown format, {shown(text, 40)}; expected {_UNDERSTOOD}", path, number)
+    try:
+        kind = table_kind(names, *columns_of_numbers(names, _first_rows(lines[number - 1 :])), columns)
+        if kind is not None:
+            return kind
+    except InputError as error:
+        raise InputError(error.message, path, number) from None
+    missing = lacking(names, columns, "qid", "label") or lacking(names, columns, "docid")
+    raise InputError(f"has the columns {listed(names)}; {_TABLE}; {missing}", path, number)
+
+
+def _first_rows(lines: list[bytes]) -> Iterator[list[str]]:
+    """The rows below a header, up to one that is damaged or cut: reading will tell."""
+    try:
+        for _, cells in text_table(enumerate(line.decode("utf-8", "replace") for line in lines), "").rows:
+            yield cells
+    except InputError:
+        return
+
+
+def read_data(
+    path: str | Path | Detected,
+    *,
+    dtype: npt.DTypeLike | None = None,
+    group: Any = None,
+    sparse: bool | None = None,
+    negative: Literal["error", "zero"] = "error",
+    columns: Columns | None = None,
+    n_jobs: int | None = None,
+    progress: Progress | None = None,
+) -> RankingData:
+    """Read feature data: LETOR text or CSV (gzip too), Parquet, a Rankwright data folder, or a folder of parts.
+
+    Parameters
+    ----------
+    path : path
+        The file or folder; its format is detected from its content. Of a folder of parts the features stay where they
+        are, as :func:`rankwright.open_parts` leaves them.
+    dtype : float32 or float64, optional
+        The type of the features; by default LETOR text and CSV become float32, Parquet and folders keep their type.
+    group : path or array-like, optional
+        For LETOR text without ``qid:``: documents per query, as :func:`rankwright.read_letor` takes them.
+    sparse : bool, optional
+        Sparse or dense features; by default text becomes whichever is smaller, other formats stay unchanged.
+    negative : {"error", "zero"}
+        Whether a label below 0 is an error or becomes 0.
+    columns : mapping, optional
+        For CSV and Parquet: columns by role, where their names do not tell: ``qid``, ``label``, ``docid``; ``feature``
+        (no others are features then), ``skip`` and ``categorical`` (several, one per line).
+    n_jobs : int, optional
+        Threads to read text with; default 1, -1 for all cores. The data does not depend on it.
+    progress : callable, optional
+        Called with (bytes read, total bytes).
+
+    Examples
+    --------
+    >>> read_data("mq2008/S1.txt.gz")  # doctest: +SKIP
+    RankingData(156 queries, 2874 documents, 46 dense float32 features)
+    """
+    if negative not in ("error", "zero"):
+        raise InputError(f"negative is {negative!r}; expected 'error' or 'zero'")
+    with detected(path, columns) as found:
+        if found.kind not in FEATURE_FORMATS:
+            what = f"contains {FORMATS[found.kind].content}, not features"
+            hint = f"; {found.doubt}" if found.doubt else ""
+            raise InputError(f"{what}; expected LETOR lines, CSV, Parquet or a data folder{hint}", found.path)
+        if columns is not None and not FORMATS[found.kind].has_columns:
+            raise InputError("has no columns to name; expected CSV or Parquet with --columns", found.path)
+        if found.kind == "letor":
+            from rankwright.data.letor import read_letor
+
+            wanted = np.float32 if dtype is None else dtype
+            options: dict[str, Any] = {"sparse": sparse, "negative": negative, "progress": progress, "n_jobs": n_jobs}
+            return read_letor(found.source, group=group, dtype=wanted, **options)
+        if group is not None:
+            raise InputError("group sizes are for LETOR text without qid; this data has query ids", found.path)
+        if found.kind == "csv":
+            data = read_csv(found.source, columns=columns, dtype=dtype, negative=negative, progress=progress)
+        elif found.kind == "parquet":
+            from rankwright.io.parquet import read_parquet
+
+            data = read_parquet(found.source, columns=columns, dtype=dtype, negative=negative, progress=progress)
+        elif found.kind == "parts":
+            if dtype is not None or sparse is not None:
+                raise InputError("has features in parts, of one type and form; expected no others", found.path)
+            # By name: engines are a layer above data.
+            data = importlib.import_module("rankwright.engines.opening").open_parts(found.path)
+        elif found.kind == "folders":
+            data = RankingData.concatenate([load_folder(piece.path) for piece in pieces_of(found.path)])
+        else:
+            data = load_folder(found.path)
+    return _as_asked(data, dtype, sparse)
+
+
+def layout_of(found: Detected, columns: Columns | None = None) -> Layout | None:
+    """Return what the columns of a table of features are taken for; None if it is no table, or reading it will fail."""
+    try:
+        if found.kind == "csv":
+            assert isinstance(found.source, OpenFile)
+            return opened_table(found.source, columns, size=HEADER_BYTES)[1]
+        if found.kind == "parquet":
+            from rankwright.io.parquet import ParquetTable
+
+            return ParquetTable(found.source, columns=columns).layout
+    except InputError:
+        pass
+    return None
+
+
+def _as_asked(data: RankingData, dtype: npt.DTypeLike | None, sparse: bool | None) -> RankingData:
+    X = data.X
+    if sparse is not None and sparse != data.is_sparse:
+        X = sp.csr_array(X) if sparse else X.toarray()
+    if dtype is not None and X.dtype != dtype:
+        check_holds(data, dtype)
+        with np.errstate(over="ignore"):  # what does not fit becomes inf, which with_features reports
+            X = X.astype(dtype)
+    return data if X is data.X else data.with_features(X)
+
+
+def suffix_of(path: str | Path) -> str:
+    """The suffix that determines the format: the last one, or the one before ``.gz``."""
+    path = Path(path)
+    return Path(path.stem).suffix.lower() if path.suffix.lower() == ".gz" else path.suffix.lower()
+
+
+def check_suffix(path: str | Path) -> None:
+    """Refuse a name that :func:`write_data` cannot use, before any work is done."""
+    suffix, is_gzip = suffix_of(path), Path(path).suffix.lower() == ".gz"
+    if suffix not in (*_TEXT_SUFFIXES, *(() if is_gzip else _BINARY_SUFFIXES)):
+        if suffix == ".parts":
+            raise InputError(
+                "parts are written by `rankwright convert --by-query N`; expected that, or .rank for a single folder",
+                path,
+            )
+        text, binary = ", ".join(_TEXT_SUFFIXES), ", ".join(_BINARY_SUFFIXES)
+        raise InputError(f"unknown suffix; expected one of {text} (each also with .gz), {binary}", path)
+
+
+def write_data(data: RankingData, path: str | Path) -> None:
+    """Write data in the format given by the suffix.
+
+    Parameters
+    ----------
+    data : RankingData
+        The data to write.
+    path : path
+        ``.txt``, ``.letor``, ``.svm``, ``.dat`` or ``.libsvm``: LETOR text; ``.parquet``: a table;
+        ``.rank``: a memory-mapped folder; ``.qrels``: the labels only, as TREC judgements. Text may add ``.gz``.
+
+    Examples
+    --------
+    >>> write_data(read_data("train.txt.gz"), "train.rank")  # doctest: +SKIP
+    """
+    check_suffix(path)
+    suffix = suffix_of(path)
+    if suffix == ".parquet":
+        from rankwright.io.parquet import write_parquet
+
+        write_parquet(data, path)
+    elif suffix == ".rank":
+        save_folder(data, path)
+    elif suffix == ".qrels":
+        _write_labels(data, path)
+    else:
+        from rankwright.data.letor_write import write_letor
+
+        write_letor(data, path)
+
+
+def _write_labels(data: RankingData, path: str | Path) -> None:
+    from rankwright.data.trec import TrecTable, write_qrels
+
+    if data.doc_ids is None:
+        raise InputError("judgements need document ids, and this data has none", path)
+    write_qrels(TrecTable.from_columns(data.qid, data.doc_ids, data.labels), path)

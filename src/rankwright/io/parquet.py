@@ -1,0 +1,354 @@
+"""Parquet: a file, or a folder of files as one table, read in batches, and written; needs pyarrow.
+
+The files of a folder have the same columns, in any order. Folders such as ``bucket=3`` say how the rows were spread:
+``bucket`` is no feature. What a program leaves out of the files because folders tell it (``qid=17``) is a column again.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from rankwright.data.blocks import join_ids
+from rankwright.data.dataset import RankingData
+from rankwright.data.files import OpenFile, Progress, Source, open_file, replace_file
+from rankwright.data.pieces import keys_of, pieces_of
+from rankwright.errors import InputError
+from rankwright.io.features import (
+    Rows,
+    by_role,
+    made_data,
+    required_layout,
+    type_of_features,
+    typed_layout,
+    typed_rows,
+)
+from rankwright.io.frames import check_different, column_batches, columns_of, import_library
+from rankwright.io.roles import Columns, Layout, find, find_query, named_in
+from rankwright.io.tables import parquet_file, reading_parquet
+
+Array = npt.NDArray[Any]
+Keys = Mapping[str, Any]
+_READ_VALUES = 1 << 19  # values per batch read: they stay in the cache while columns become rows
+_CLAIM_LEAST, _CLAIM_MOST = 1 << 30, 1 << 8  # bytes in memory, and times the size of the file
+_WRITE_VALUES = 1 << 22  # values per row group written: a few dozen megabytes, however wide the table
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
+
+
+def read_parquet(
+    path: Source,
+    *,
+    qid: str | None = None,
+    docid: str | None = None,
+    label: str | None = None,
+    features: Sequence[str] | None = None,
+    columns: Columns | None = None,
+    dtype: npt.DTypeLike | None = None,
+    negative: Literal["error", "zero"] = "error",
+    progress: Progress | None = None,
+) -> RankingData:
+    """Read a Parquet file or a folder of them; needs pyarrow (``pip install 'rankwright[tables]'``).
+
+    Parameters
+    ----------
+    path : path
+        The file, or a folder as Spark, DuckDB and Polars write it: files in the order of their names, also below
+        folders such as ``bucket=3``. A query may be in several files; its rows are brought together.
+    qid, docid, label, features, columns
+        The columns, as in :func:`from_frame`; the name of a folder such as ``qid=17`` gives a column, too. Others such
+        as ``bucket=3`` give a feature only if it is in ``features``.
+    dtype : float32 or float64, optional
+        The type of the features; by default what the columns need.
+    negative : {"error", "zero"}
+        Whether a label below 0 is an error or becomes 0.
+    progress : callable, optional
+        Called with (bytes read, total bytes).
+
+    Examples
+    --------
+    >>> read_parquet("train.parquet", qid="query_id")  # doctest: +SKIP
+    RankingData(784 queries, 15211 documents, 46 dense float64 features)
+    """
+    table = ParquetTable(path, columns=by_role(columns, qid, docid, label), features=features)
+    return read_table(table, np.dtype(dtype or table.dtype), negative, progress)
+
+
+def read_table(
+    table: ParquetTable,
+    dtype: np.dtype[Any],
+    negative: Literal["error", "zero"] = "error",
+    progress: Progress | None = None,
+) -> RankingData:
+    """All of a table in memory."""
+    X, labels = np.empty((table.n_rows, len(table.features)), dtype), np.empty(table.n_rows)
+    qids: list[Array] = []
+    doc_ids: list[Array] = []
+    at = 0
+    for rows in table.rows(dtype, negative, progress):
+        part = slice(at, at + len(rows.labels))
+        X[part], labels[part] = rows.X, rows.labels
+        qids.append(rows.qid)
+        doc_ids += [] if rows.doc_ids is None else [rows.doc_ids]
+        at = part.stop
+    with reading_parquet(table.path):
+        rows = Rows(X, labels, join_ids(qids), join_ids(doc_ids) if doc_ids else None)
+        return made_data(rows, table.layout, {at: tuple(values) for at, values in table.categories.items()})
+
+
+def write_parquet(data: RankingData, path: str | Path) -> None:
+    """Write data as a parquet file with the columns of :func:`to_frame`; needs pyarrow.
+
+    Parameters
+    ----------
+    data : RankingData
+        The data to write. Sparse features become dense columns, up to 4 GiB.
+    path : path
+        The file; it appears under its name only when it is complete.
+
+    Examples
+    --------
+    >>> write_parquet(data, "train.parquet")  # doctest: +SKIP
+    """
+    arrow, parquet = import_library("pyarrow"), import_library("pyarrow.parquet")
+    batches = column_batches(data, max(1, _WRITE_VALUES // max(1, data.n_features)), "pyarrow")
+    first = arrow.table(next(batches))
+    with replace_file(path) as file, parquet.ParquetWriter(file, first.schema, compression="zstd") as writer:
+        writer.write_table(first)
+        for columns in batches:
+            writer.write_table(arrow.table(columns, schema=first.schema))
+
+
+@dataclass(frozen=True)
+class _File:
+    source: Source
+    keys: Keys
+    layout: Layout
+    dtype: np.dtype[Any]
+    n_rows: int
+    n_bytes: int
+
+
+class ParquetTable:
+    """One or more Parquet files as one table. Their descriptions are read at once, rows when they are asked for.
+
+    Attributes
+    ----------
+    path : path
+        The file or folder.
+    features : list of str
+        The feature columns.
+    dtype : numpy dtype
+        The smallest type of features that holds all columns.
+    n_rows : int
+        Number of rows.
+    categories : dict
+        For each categorical feature, by its number, the values that have occurred so far.
+    left_out : list of str
+        From the names of folders, such as ``bucket`` for ``bucket=3``, that are neither features nor anything else.
+    """
+
+    def __init__(
+        self,
+        path: Source,
+        *,
+        columns: Columns | None = None,
+        features: Sequence[str] | None = None,
+        keys: Keys | None = None,
+    ) -> None:
+        self.path = path.path if isinstance(path, OpenFile) else path
+        self._columns = columns
+        self._files: list[_File] = []
+        self.left_out: list[str] = []
+        sources: Sequence[tuple[Source, Keys]]
+        if keys is not None:
+            sources = [(path, keys)]
+        elif not isinstance(path, OpenFile) and Path(path).is_dir():
+            pieces = [piece for piece in pieces_of(path) if piece.kind == "parquet"]
+            sources = self._with_keys([(piece.path, piece.keys) for piece in pieces], features)
+        else:
+            sources = self._with_keys([(path, keys_of(self.path))], features)
+        if not sources:
+            raise InputError("is a folder without Parquet files; expected some", self.path)
+        for source, known in sources:
+            self._files.append(self._described(source, known, features))
+        self.layout = self._files[0].layout
+        self.features = self.layout.features
+        self.dtype = np.result_type(*(file.dtype for file in self._files))
+        self.n_rows = sum(file.n_rows for file in self._files)
+        self.categories: dict[int, dict[Any, None]] = {}
+        if self.n_rows == 0:
+            raise InputError("there are no rows", self.path)
+
+    def _with_keys(
+        self, sources: Sequence[tuple[Source, Mapping[str, str]]], features: Sequence[str] | None
+    ) -> list[tuple[Source, Keys]]:
+        """Files with what their folders say of the columns that are used."""
+        given = {name for _, keys in sources for name in keys}
+        used: set[str] = set()
+        if given:
+            with _opened(sources[0][0]) as file:
+                names = list(dict.fromkeys([*file.parquet.schema_arrow.names, *sorted(given)]))
+            columns = self._columns
+            documents = [name for name in names if name not in given or name == "docid"]
+            roles = (find_query(names, columns), find(names, "label", columns), find(documents, "docid", columns))
+            wanted = [*named_in(columns, "feature"), *named_in(columns, "categorical")]
+            used = given & {name for name in (*roles, *wanted, *(features or ())) if name is not None}
+        self.left_out = sorted(given - used)
+        values = {name: _typed([keys.get(name) for _, keys in sources]) for name in sorted(used)}
+        return [
+            (source, {name: listed[at] for name, listed in values.items() if listed[at] is not None})
+            for at, (source, _) in enumerate(sources)
+        ]
+
+    @property
+    def files(self) -> list[tuple[int, Keys]]:
+        """For every file, its number of rows and what its folders say."""
+        return [(file.n_rows, file.keys) for file in self._files]
+
+    @property
+    def has_doc_ids(self) -> bool:
+        """Whether there is a column of document ids."""
+        return self.layout.docid is not None
+
+    @property
+    def n_bytes(self) -> int:
+        """Size of the files."""
+        return sum(file.n_bytes for file in self._files)
+
+    def rows(
+        self, dtype: np.dtype[Any], negative: Literal["error", "zero"], progress: Progress | None = None
+    ) -> Iterator[Rows]:
+        """All rows, some at a time, files in their order."""
+        done, total = 0, self.n_bytes
+        for file in self._files:
+            with _opened(file.source) as opened:
+                start = 0
+                for batch in _batches(opened, file):
+                    rows = typed_rows(columns_of(batch), file.layout, start, dtype, self.categories)
+                    start += batch.num_rows
+                    if start > file.n_rows:
+                        break
+                    yield Rows(rows.X, _checked(rows.labels, start, negative), rows.qid, rows.doc_ids)
+                    if progress is not None:
+                        progress(done + file.n_bytes * start // max(1, file.n_rows), total)
+                if start != file.n_rows:
+                    raise InputError(f"other than the {file.n_rows:,} rows that its description claims")
+            done += file.n_bytes
+
+    def _described(self, source: Source, keys: Keys, features: Sequence[str] | None) -> _File:
+        first = self._files[0] if self._files else None
+        with _opened(source) as file:
+            n_bytes = os.fstat(file.source.raw.fileno()).st_size
+            columns = columns_of(_with_keys(file.parquet.schema_arrow.empty_table(), keys))
+            check_different(columns.names)
+            names = [name for name in columns.names if name not in self.left_out]
+            if first is not None and features is None:
+                features = first.layout.features
+                _check_same(names, first)
+            layout = typed_layout(columns, required_layout(names, self._columns, columns.kinds(), features))
+            if first is not None:
+                _check_kinds(layout, first)
+            n_rows = file.parquet.metadata.num_rows
+            _check_size(n_rows, len(layout.used), n_bytes)
+            return _File(source, keys, layout, type_of_features(columns, layout), n_rows, n_bytes)
+
+
+@dataclass(frozen=True)
+class _Opened:
+    source: OpenFile
+    parquet: Any
+
+
+@contextmanager
+def _opened(path: Source) -> Iterator[_Opened]:
+    """An open Parquet file; what goes wrong is an error that names it."""
+    with open_file(path) as source, reading_parquet(source.path), parquet_file(source) as file:
+        yield _Opened(source, file)
+
+
+def _batches(opened: _Opened, file: _File) -> Iterator[Any]:
+    arrow = import_library("pyarrow")
+    size = max(1, _READ_VALUES // len(file.layout.used))
+    for batch in opened.parquet.iter_batches(
+        batch_size=size, columns=[name for name in file.layout.used if name not in file.keys]
+    ):
+        yield _with_keys(arrow.table(batch), file.keys)
+
+
+def _with_keys(table: Any, keys: Keys) -> Any:
+    """A table with a column for each value that its folders tell."""
+    arrow = import_library("pyarrow")
+    for name, value in keys.items():
+        if name in table.column_names:
+            table = table.drop_columns([name])
+        kind = {int: arrow.int64(), float: arrow.float64(), str: arrow.string()}[type(value)]
+        table = table.append_column(name, arrow.array([value] * table.num_rows, kind))
+    return table
+
+
+def _typed(values: Sequence[str | None]) -> list[Any]:
+    """Values from the names of folders: whole or other numbers if all are, else text; None where there is no name."""
+    known = [value for value in values if value is not None and value != _NO_VALUE]
+    for kind in (int, float):
+        try:
+            numbers = [kind(value) for value in known]
+        except ValueError:
+            continue
+        plain = all(str(number) == value for number, value in zip(numbers, known, strict=True))
+        if plain and all(math.isfinite(number) and abs(number) < 1 << 63 for number in numbers):
+            return [None if value is None or value == _NO_VALUE else kind(value) for value in values]
+    return [None if value == _NO_VALUE else value for value in values]
+
+
+def _check_same(names: Sequence[str], first: _File) -> None:
+    """Refuse a file with other features than the first one."""
+    layout, where = first.layout, _path_of(first)
+    missing = [name for name in layout.features if name not in set(names)]
+    others = {layout.qid, layout.label, *layout.features, *layout.skipped}
+    more = [name for name in names if name not in others and name != layout.docid and name != "docid"]
+    if missing:
+        raise InputError(f"there is no column {missing[0]!r}, which {where} has; expected the same columns")
+    if more:
+        raise InputError(f"has a column {more[0]!r}, which {where} has not; expected the same columns")
+
+
+def _path_of(file: _File) -> str | Path:
+    return file.source.path if isinstance(file.source, OpenFile) else file.source
+
+
+def _check_kinds(layout: Layout, first: _File) -> None:
+    differing = sorted(set(layout.categorical) ^ set(first.layout.categorical))
+    where = _path_of(first)
+    if differing:
+        what = f"the column {differing[0]!r} has text in one file and numbers in another ({where})"
+        raise InputError(f"{what}; expected the same in all")
+    if (layout.docid is None) != (first.layout.docid is None):
+        name = layout.docid or first.layout.docid
+        raise InputError(f"the column {name!r} is in this file or in {where}, but not in both; expected all or none")
+
+
+def _check_size(n_rows: int, n_columns: int, n_bytes: int) -> None:
+    """Refuse a description that claims far more than so small a file can hold."""
+    size = n_rows * n_columns * 8
+    if size > _CLAIM_LEAST + _CLAIM_MOST * n_bytes:
+        what = f"claims {n_rows:,} rows of {n_columns:,} columns, {size / (1 << 30):,.0f} GiB"
+        raise InputError(f"{what}, in {n_bytes:,} bytes; expected at most {_CLAIM_MOST:,} times its size")
+
+
+def _checked(labels: Array, stop: int, negative: Literal["error", "zero"]) -> Array:
+    """Labels of at least 0; ``stop`` is the number of the row after the last, for messages."""
+    if negative == "zero":
+        return np.maximum(labels, 0)
+    if (labels < 0).any():
+        row = int(np.argmax(labels < 0))
+        what = f"the label of row {stop - len(labels) + row} (from 0) is {labels[row]:g}"
+        raise InputError(f"{what}; labels must be finite and at least 0")
+    return labels

@@ -1,0 +1,221 @@
+"""The names of columns: THE list, for every command, container and format; or columns named by the user.
+
+Names are compared in lower case with ``_`` for blanks and hyphens, so ``Doc ID``, ``doc-id`` and ``doc_id`` are the
+same. Of several columns with names of one role, the one named first in the list is taken.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from rankwright.errors import InputError
+
+Columns = Mapping[str, str]
+"""Columns by role, as the user names them; several are separated by line ends."""
+
+QUERY_ID = ("qid", "query_id", "queryid", "q_id", "topic", "topic_id", "num")
+QUERY_TEXT = ("query", "query_text", "querytext", "query_string", "user_query")
+DOCUMENT = (
+    *("docid", "doc_id", "docno", "document_id", "documentid", "corpus_id", "product_id", "item_id", "object_id"),
+    *("doc", "document", "id", "_id", "url"),
+)
+LABEL = ("label", "rating", "grade", "relevance", "rel", "judgement", "judgment", "gain")
+SCORE = ("score", "scores")
+TITLE = ("title", "headline", "name")
+TEXT = ("text", "body", "content", "description", "passage", "contents")
+
+ROLES: dict[str, tuple[str, ...]] = {
+    # Of a table of documents, `id` is the document; anywhere else it may be the number of a row, and comes last.
+    "id": ("id", "_id", *(name for name in DOCUMENT if name not in ("id", "_id"))),
+    "title": TITLE,
+    "text": TEXT,
+    "qid": QUERY_ID,
+    "query": QUERY_TEXT,
+    "docid": DOCUMENT,
+    "label": LABEL,
+    "score": SCORE,
+    "position": ("position", "pos", "rank", "ordinal", "doc_position"),
+    "clicked": ("clicked", "click", "is_click", "clicks"),
+    "count": ("count", "impressions"),
+    "session": ("session", "session_id"),
+    "user": ("user", "user_id", "client_id"),
+    "page": ("page", "page_id", "serp_id", "impression_id"),
+    "time": ("time", "timestamp", "datetime", "date"),
+    "feature": (),
+    "skip": (),
+    "categorical": (),
+}
+"""The roles that a column can have, and the names by which it is found, in this order."""
+
+TEXTS = frozenset(
+    (
+        *(*TITLE, *TEXT, *QUERY_TEXT, "url", "information_need", "snippet"),
+        *("note", "notes", "comment", "comments", "explanation", "rationale", "judge", "annotator", "rater"),
+    )
+)
+"""Columns of a table of judgements or features that are for people to read."""
+
+BESIDE = frozenset(
+    (
+        *("position", "doc_position", "rank", "iteration", "timestamp"),
+        *("judge_id", "annotator_id", "rater_id", "user_id", "session_id"),
+    )
+)
+"""Columns that hold numbers in tables of judgements, and are no reason to take a table for features."""
+
+MISSING = frozenset(("", "na", "n/a", "nan", "null", "none"))
+"""Cells without a value, in lower case; an id may have any of these names except the first."""
+
+CLICKS = ("query", "docid", "position", "clicked", "count", "session", "user", "page")
+"""The roles of a click log."""
+
+TABLES = ("id", "title", "text", "qid", "query", "docid", "label", "score", "feature", "skip", "categorical")
+"""The roles that ``--columns`` of the other commands knows."""
+
+_ALIASES = {"document": "docid"}  # roles as `clicks --columns` calls them
+_SEVERAL = ("feature", "skip", "categorical")
+_GAPS = re.compile(r"[\s\-]+")
+_SHOWN = 8  # columns in a message
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column of a table of features, of judgements or of a run is what; the last two have no features."""
+
+    qid: str
+    label: str
+    docid: str | None
+    features: list[str]
+    skipped: list[str]
+    categorical: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        from rankwright.data.categories import named  # which imports numpy; the list is for the command line, too
+
+        documents = "" if self.docid is None else f", documents {self.docid!r}"
+        features = f", {len(self.features):,} feature{'s' * (len(self.features) > 1)}" if self.features else ""
+        values = "labels" if features else "scores" if plain(self.label) in SCORE else "grades"
+        skipped = f"; skipped {named(self.skipped)}" if self.skipped else ""
+        return f"queries {self.qid!r}{documents}, {values} {self.label!r}{features}{skipped}"
+
+    @property
+    def used(self) -> list[str]:
+        """The columns that are read."""
+        return [self.qid, self.label, *([self.docid] if self.docid else []), *self.features]
+
+
+def plain(name: str) -> str:
+    """Return a column's name as it is compared.
+
+    Examples
+    --------
+    >>> plain(" Doc-ID ")
+    'doc_id'
+    """
+    return _GAPS.sub("_", name.strip().lower())
+
+
+def find(names: Iterable[str], role: str, columns: Columns | None = None, known: Sequence[str] = ()) -> str | None:
+    """Find the column of a role: the one the user names, else the first with an accepted name (or of ``known``).
+
+    Examples
+    --------
+    >>> find(["Item ID", "stars"], "docid"), find(["stars"], "label", {"label": "stars"})
+    ('Item ID', 'stars')
+    """
+    if columns and role in columns:
+        return columns[role]
+    by_plain: dict[str, str] = {}
+    for name in names:
+        by_plain.setdefault(plain(name), name)
+    return next((by_plain[name] for name in known or ROLES[role] if name in by_plain), None)
+
+
+def find_query(names: Sequence[str], columns: Columns | None = None, *, text_first: bool = False) -> str | None:
+    """Find the column that names the queries, by id or by text; in click logs, text comes first.
+
+    An id of a click log may be that of one search (UBI), which is another one every time.
+    """
+    given = [role for role in ("qid", "query") if columns and role in columns]
+    if given:
+        return (columns or {})[given[-1] if text_first else given[0]]
+    known = (*QUERY_TEXT, *QUERY_ID) if text_first else (*QUERY_ID, *QUERY_TEXT)
+    return find(names, "qid", None, known)
+
+
+def accepted(*roles: str) -> str:
+    """Return the accepted names of roles, for messages.
+
+    Examples
+    --------
+    >>> accepted("title")
+    'title, headline, name'
+    """
+    return ", ".join(dict.fromkeys(name for role in roles for name in ROLES[role]))
+
+
+def lacking(names: Sequence[str], columns: Columns | None, *roles: str) -> str:
+    """Say which of some roles no column has, with the names that were looked for and how to name one.
+
+    Examples
+    --------
+    >>> lacking(["qid", "stars"], None, "qid", "label")[:58]
+    'no column for label (label, rating, grade, relevance, rel,'
+    """
+    missing: dict[str, str] = {}
+    for role in roles:
+        column = find_query(names, columns) if role == "qid" else find(names, role, columns)
+        if column is None:
+            missing[role] = accepted("qid", "query") if role == "qid" else accepted(role)
+    if not missing:
+        return ""
+    which = " and ".join(f"{role} ({known})" for role, known in missing.items())
+    return f"no column for {which}; --columns {','.join(f'{role}=NAME' for role in missing)} names it"
+
+
+def listed(names: Iterable[str]) -> str:
+    """Return the first columns, for messages."""
+    shown = [repr(str(name)[:40]) for name in names]
+    return ", ".join(shown[:_SHOWN]) + (", …" if len(shown) > _SHOWN else "") or "none"
+
+
+def named_in(columns: Columns | None, role: str) -> list[str]:
+    """Return the columns that the user names for a role that may have several."""
+    return [name for name in (columns or {}).get(role, "").split("\n") if name]
+
+
+def check_columns(
+    columns: Columns | None, names: Sequence[str], path: str | Path | None = None, line: int | None = None
+) -> None:
+    """Reject a column that the user names and that is not there."""
+    for role, several in (columns or {}).items():
+        for name in several.split("\n"):
+            if name not in names:
+                raise InputError(f"no column {name!r}, named for {role}; its columns: {listed(names)}", path, line)
+
+
+def parse_columns(text: str | None, roles: Sequence[str] = TABLES) -> dict[str, str] | None:
+    """Parse columns as an option gives them, ``ROLE=NAME,ROLE=NAME``, with the roles that the command knows.
+
+    Examples
+    --------
+    >>> parse_columns("qid=search id,label=stars")
+    {'qid': 'search id', 'label': 'stars'}
+    """
+    if text is None:
+        return None
+    columns: dict[str, str] = {}
+    for part in text.split(","):
+        role, equals, name = part.partition("=")
+        role, name = role.strip().lower(), name.strip()
+        role = _ALIASES.get(role, role)
+        if not equals or role not in roles or not name:
+            expected = f"ROLE=NAME, separated by commas, with the roles {', '.join(roles)}"
+            raise InputError(f"--columns is {text!r}; expected {expected}")
+        if role in columns and role not in _SEVERAL:
+            raise InputError(f"--columns names two columns for {role}; expected one")
+        columns[role] = f"{columns[role]}\n{name}" if role in columns else name
+    return columns
